@@ -80,7 +80,7 @@ def main() -> None:
         check_settings(config)
         config = follow(config)
         check_database(config)
-        check_schema(bind_engine(config))  # before anything is written to the home folder
+        check_schema(bind_engine(config))  # checked before anything is written to the home folder
         server = _prepare(config)
     except NotConfigured as exc:
         _exit_not_configured(exc)
@@ -93,7 +93,7 @@ def main() -> None:
     refusals.recorder.start()
     watchdog = Watchdog(partial(answers, f"{console_address(config)}/health", timeout_s=ANSWER_S))
     watchdog.start()
-    _stop_at_signals(stopping.set)  # requests that wait are answered
+    _stop_at_signals(stopping.set)  # waiting requests are answered first
     gc.freeze()  # keep long-lived objects out of later GC scans
     notify("READY=1")  # it listens: requests wait until the loop runs
     try:
@@ -116,7 +116,7 @@ def _prepare(config: Config) -> Any:
 
     app = create_app(config)
     connection_limit = _connection_limit()
-    try:  # before the node counts as alive: requests wait until it serves
+    try:  # before the node counts as alive, because requests wait until it serves
         server = create_http_server(
             app,
             ConnectionLimits(address_max=_address_max(config, connection_limit)),

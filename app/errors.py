@@ -47,12 +47,12 @@ class InvalidInput(XxlJobError):
         self.field = field
         self.message = message
         #: further errors of the same input
-        self.others: tuple[InvalidInput, ...] = ()
+        self.further_errors: tuple[InvalidInput, ...] = ()
 
     @property
-    def each(self) -> "tuple[InvalidInput, ...]":
+    def errors(self) -> "tuple[InvalidInput, ...]":
         """All errors of the input, in the order of the checks."""
-        return (self, *self.others)
+        return (self, *self.further_errors)
 
 
 class ForeignValue(InvalidInput):

@@ -114,7 +114,7 @@ def _reserved(app: Flask, config: Config) -> list[frozenset[str]]:
 def _sign_on(config: Config) -> SignOn | None:
     if not config.oidc.issuer:
         return None
-    from app.sign_on.provider import Provider  # here: Authlib costs 0.3 s of each start
+    from app.sign_on.provider import Provider  # Authlib takes 0.3 s of each start.
 
     provider = Provider(config.oidc, redirect_uri=f"{config.public_url.rstrip('/')}/sign-on/callback")
     return SignOn(config.oidc, provider)
@@ -129,7 +129,7 @@ def _flask_settings(config: Config) -> dict[str, Any]:
         "MAX_CONTENT_LENGTH": BODY_MAX,
         "MAX_FORM_MEMORY_SIZE": BODY_MAX,
         "MAX_FORM_PARTS": FORM_PARTS_MAX,
-        # console.web.guards checks the token of every form
+        # The token of every form is checked by console.web.guards.
         "WTF_CSRF_ENABLED": False,
     }
 
@@ -145,9 +145,9 @@ class WithoutPort:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Handle one request."""
-        found = WITH_PORT.fullmatch(environ.get("REMOTE_ADDR", ""))
-        if found is not None:
-            environ["REMOTE_ADDR"] = found["v4"] or found["v6"]
+        match = WITH_PORT.fullmatch(environ.get("REMOTE_ADDR", ""))
+        if match is not None:
+            environ["REMOTE_ADDR"] = match["v4"] or match["v6"]
         return self._inner(environ, start_response)
 
 

@@ -38,7 +38,7 @@ from app.pipeline.claimed_run import Claimer
 from app.pipeline.complete import callback_result, complete
 from app.pipeline.record import record
 from app.pipeline.scan import scan
-from app.pipeline.send import Sent
+from app.pipeline.send import SendOutcome
 from app.store.fires import queue as fires
 from app.store.fires.queue import NewFire
 
@@ -111,7 +111,7 @@ class Log:
             "claim", lambda: transact(lambda session: claim(session, due, claimer, now_ms=now_ms))
         )
         assert len(batch.claimed) == BATCH, len(batch.claimed)
-        sents = [Sent(run, Verdict(Fate.ACCEPTED, 200, ""), (), 1) for run in batch.claimed]
+        sents = [SendOutcome(run, Verdict(Fate.ACCEPTED, 200, ""), (), 1) for run in batch.claimed]
         self.timed(
             "record", lambda: transact(lambda session: record(session, sents, node="bench", now_ms=now_ms))
         )

@@ -28,7 +28,7 @@ from app.pipeline.claim import claim
 from app.pipeline.claimed_run import Claimer
 from app.pipeline.record import record
 from app.pipeline.scan import scan
-from app.pipeline.send import Sent
+from app.pipeline.send import SendOutcome
 from app.services.runs.callbacks import Batch, _store
 from executor_client.wire.callbacks import CallbackItem
 from workers.scheduler import GC_THRESHOLDS
@@ -64,7 +64,7 @@ def run_once(engine: Engine, claimer: Claimer, count: int) -> dict[str, float]:
         "claim", lambda: transact(lambda session: claim(session, fires, claimer, now_ms=claimed_by))
     )
     accepted = Verdict(Fate.ACCEPTED, 200, "")
-    sents = [Sent(run, accepted, ("Result: accepted",), 3) for run in batch.claimed]
+    sents = [SendOutcome(run, accepted, ("Result: accepted",), 3) for run in batch.claimed]
     assert len(sents) == count, len(sents)
     watch.of("record", lambda: transact(lambda session: record(session, sents, node=NODE, now_ms=now_ms())))
     items = tuple(CallbackItem(run.log_id, run.request.log_date_time, 200, None) for run in batch.claimed)

@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 
-#: name -> module it is imported from on first use
+#: name -> module from which it is imported on first use
 _LATER = {
     "ApiError": "executor_client.api.errors",
     "AsyncClient": "executor_client.client.async_client",

@@ -56,10 +56,10 @@ def _epilog() -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     logging.getLogger("waitress").setLevel(logging.ERROR)
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    name = given.pop(0) if given and given[0] in COMMANDS else "serve"
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    name = words.pop(0) if words and words[0] in COMMANDS else "serve"
     try:
-        return COMMANDS[name].run(make_parser(name).parse_intermixed_args(given))
+        return COMMANDS[name].run(make_parser(name).parse_intermixed_args(words))
     except StartRefused as exc:
         print(f"executor_client: {exc}", file=sys.stderr)
         return 2

@@ -1,6 +1,6 @@
-"""Private names of the standard library: each is used in one function here, and may be absent.
+"""Private names of the standard library, which may be absent: each is used in one function here.
 
-Which names of waitress the classes of ``httpd`` replace or use is in the test of this module.
+The names of waitress that the classes of ``httpd`` replace or use are listed in the test of this module.
 """
 
 import atexit
@@ -18,16 +18,16 @@ def register_early(function: Callable[[], None]) -> None:
     getattr(threading, "_register_atexit", atexit.register)(function)
 
 
-def is_of_process_pool(each: threading.Thread) -> bool:
+def is_of_process_pool(candidate: threading.Thread) -> bool:
     """Whether a thread manages a pool of processes."""
-    return each in getattr(process, "_threads_wakeups", ())
+    return candidate in getattr(process, "_threads_wakeups", ())
 
 
-def is_of_thread_pool(each: threading.Thread) -> bool:
+def is_of_thread_pool(candidate: threading.Thread) -> bool:
     """Whether a thread is a worker of a pool of threads."""
-    return each in getattr(thread, "_threads_queues", ())
+    return candidate in getattr(thread, "_threads_queues", ())
 
 
 def pool_worker_code() -> CodeType:
-    """Return the code of a pool's thread, which is what one without a task runs."""
+    """Return the code that an idle thread of a pool runs."""
     return thread._worker.__code__

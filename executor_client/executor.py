@@ -1,4 +1,4 @@
-"""Executor: the public class; built from a configuration, started and stopped, or run until a signal."""
+"""Executor: public class, built from a configuration, started and stopped, or run until a signal."""
 
 import logging
 import os
@@ -49,18 +49,18 @@ class Executor:
         """Check the settings without opening anything. Raises StartRefused with one line."""
         from executor_client.service.answers import Service
 
-        if _handlers_only:  # an import for the handlers starts nothing, whatever the settings are
+        if _handlers_only:  # an import for the handlers starts nothing, so its settings are not checked
             _handlers_only[-1].append(self)
         else:
             config.check()
-        # absolute, because a handler may change the working directory
+        # The paths are absolute, because a handler may change the working directory.
         log_path = config.log_path.absolute() if config.log_path is not None else None
         self.config = replace(config, home=config.home.absolute(), log_path=log_path)
         self._handlers = handlers
         self._service = Service()
         self._service.serves_metrics = config.metrics
         self._boot_id = uuid.uuid4().hex
-        self._started = False
+        self._is_started = False
         self._worker: Worker | None = None
         self._engine: Engine | None = None
         self._server: OwnServer | None = None
@@ -106,7 +106,7 @@ class Executor:
         """
         if _in_child() or _handlers_only:
             raise ImportedOnly
-        if self._started:
+        if self._is_started:
             raise ExecutorError("the executor is already started")
         self._handlers.require_bound()
         forks.prepare()
@@ -114,7 +114,7 @@ class Executor:
             self._start_as_worker()
         else:
             self._start_alone()
-        self._started = True
+        self._is_started = True
         forks.watch(self)
         process_exit.watch(self)
 
@@ -124,10 +124,10 @@ class Executor:
         Does nothing if the executor is not started. Raises ExecutorError in a handler and what it starts.
         """
         of_handlers = self._engine is not None and self._engine.is_of_handlers(threading.current_thread())
-        if of_handlers or (self._started and is_of_run(sys._getframe())):
+        if of_handlers or (self._is_started and is_of_run(sys._getframe())):
             raise ExecutorError("a handler cannot stop the executor, which would wait for the handler")
-        started, self._started = self._started, False
-        if not started:
+        was_started, self._is_started = self._is_started, False
+        if not was_started:
             return
         process_exit.forget(self)
         worker, self._worker = self._worker, None
@@ -142,13 +142,13 @@ class Executor:
             worker.leave()
 
     def forked(self) -> None:
-        """Forget, in a forked process, what only the process before the fork has.
+        """Drop, in a forked process, the parent's threads, sockets and locks.
 
-        Mounted, this process passes requests on to that one; ``start`` makes it a worker of its own.
+        Mounted, this process forwards requests to the parent; ``start`` makes it a worker of its own.
         """
-        if not self._started:
+        if not self._is_started:
             return
-        self._started = False
+        self._is_started = False
         process_exit.forget(self)
         self._boot_id = uuid.uuid4().hex
         self._service.endpoints = None
@@ -197,8 +197,8 @@ class Executor:
         from executor_client.service.engine import registered_address
 
         application = WsgiMount(self._service, None)
-        batched = [batched_runs(self._service)]
-        server = OwnServer(application, self.config.host, self.config.listen_port, batched)
+        endpoints = [batched_runs(self._service)]
+        server = OwnServer(application, self.config.host, self.config.listen_port, endpoints)
         try:
             self._hold(registered_address(self.config, server.port), server.start)
         except BaseException:
@@ -229,14 +229,14 @@ class Executor:
         """Become the one process of this executor; raise HeldElsewhere if another one is."""
         self._capture.install()
         try:
-            engine, restored = self._build(address)
+            engine, restored_count = self._build(address)
         except BaseException:
             self._capture.remove()
             raise
         self._engine = engine
         open_port()
         engine.start()
-        self._log_start(restored)
+        self._log_start(restored_count)
 
     def _build(self, address: str) -> "tuple[Engine, int]":
         from executor_client.service.engine import Engine
@@ -244,7 +244,7 @@ class Executor:
         self.address = address
         engine = Engine(self.config, self._handlers, address, self._boot_id)
         try:
-            restored = engine.restore()
+            restored_count = engine.restore()
         except ExecutorError as exc:
             engine.abort()
             raise StartRefused(str(exc)) from exc
@@ -253,7 +253,7 @@ class Executor:
         ).to_header()
         self._service.metrics = engine.render_metrics
         self._service.endpoints = engine.endpoints
-        return engine, restored
+        return engine, restored_count
 
     def _close_port(self, worker: "Worker | None") -> Callable[[], None]:
         server, self._server = self._server, None
@@ -266,7 +266,7 @@ class Executor:
 
         return close
 
-    def _log_start(self, restored: int) -> None:
+    def _log_start(self, restored_count: int) -> None:
         config = self.config
         logger.info(
             "executor started appname=%s address=%s admins=%s handlers=%s glue=%s"
@@ -278,12 +278,12 @@ class Executor:
             ",".join(sorted(config.allow_glue)) or "off",
             config.journal_path,
             config.log_root,
-            restored,
+            restored_count,
             self._boot_id,
         )
 
 
-#: not empty while a program is imported for its handlers only: the executors that it makes
+#: executors of a program that is being imported for its handlers only; otherwise empty
 _handlers_only: list[list[Executor]] = []
 
 
@@ -312,7 +312,7 @@ class _Signals:
 
     def __init__(self) -> None:
         self._previous: dict[int, Any] = {}
-        self._received: list[int] = []
+        self._signals: list[int] = []
 
     def __enter__(self) -> "_Signals":
         self._reader, self._writer = socket.socketpair()
@@ -334,14 +334,14 @@ class _Signals:
         self._reader.recv(1)
 
     def forked(self) -> None:
-        """Let a forked process have its signals: through the shared socket they would stop this one."""
+        """Restore the signals of a forked process: through the shared socket they would stop the parent."""
         if self._previous:
             self._restore(-1)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._received:
+        if self._signals:
             os._exit(128 + number)
-        self._received.append(number)
+        self._signals.append(number)
 
     def _restore(self, descriptor: int) -> None:
         for number, handler in self._previous.items():

@@ -4,8 +4,8 @@ def test_report(executor):
     run = executor.run("reportHandler", "2024-05-01")
     assert run.state == "succeeded" and "42 rows" in run.log
 
-The executor is a real one, on a free port. A stand-in calls it, or in a test that uses ``console`` too, that:
-a real console and workers on SQLite, one for the whole session.
+The executor is a real one, on a free port. It is called by a stand-in, or, in a test that also uses
+``console``, by a real console with workers on SQLite, one for the whole session.
 """
 
 import secrets
@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
+    """Register the marker ``executor``."""
     config.addinivalue_line(
         "markers", "executor(**settings): settings of the fixture executor, the names of ExecutorConfig"
     )
@@ -49,17 +49,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """How a run of the fixture ``executor`` ended."""
+    """Outcome of a run of the fixture ``executor``."""
 
     #: succeeded, failed, timed_out; with a console also killed, not_started and unresolved
     state: str
-    #: what the handler returned, or its error
+    #: message of the result: the handler's return value or error
     message: str
     log: str
 
 
 class ExecutorUnderTest:
-    """A started executor, and who calls it."""
+    """A started executor and its caller, a stand-in admin or a console."""
 
     def __init__(self, executor: "Executor", admin: "StandInAdmin | None", console: "Console | None") -> None:
         self.executor = executor
@@ -88,9 +88,9 @@ def console(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     from executor_client.pytest_support.console import console_at
 
     with running_server(_cache(request.config, tmp_path_factory)) as (address, home):
-        made = console_at(address, home)
-        yield made
-        made.close()
+        fixture_console = console_at(address, home)
+        yield fixture_console
+        fixture_console.close()
 
 
 def _cache(config: pytest.Config, temporary: pytest.TempPathFactory) -> Path:
@@ -113,13 +113,13 @@ def executor(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Executo
         pytest.fail(f"{MODULES}: {exc}", pytrace=False)
     if "console" in request.fixturenames:
         console: Console = request.getfixturevalue("console")
-        with _executor(request, tmp_path, console.url, console.access_token) as started:
-            console.wait_for_executor(started.config.appname, started.address)
-            yield ExecutorUnderTest(started, None, console)
+        with _executor(request, tmp_path, console.url, console.access_token) as instance:
+            console.wait_for_executor(instance.config.appname, instance.address)
+            yield ExecutorUnderTest(instance, None, console)
         return
     token = secrets.token_hex(16)
-    with closing(StandInAdmin(token)) as admin, _executor(request, tmp_path, admin.url, token) as started:
-        yield ExecutorUnderTest(started, admin, None)
+    with closing(StandInAdmin(token)) as admin, _executor(request, tmp_path, admin.url, token) as instance:
+        yield ExecutorUnderTest(instance, admin, None)
 
 
 def _executor(request: pytest.FixtureRequest, folder: Path, admin: str, token: str) -> "Executor":

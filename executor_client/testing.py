@@ -30,9 +30,9 @@ class HandlerResult:
 
     code: int
     msg: str | None
-    #: what the handler wrote, printed and logged, tracebacks included
+    #: output and log records of the handler, tracebacks included
     log: str
-    #: the exception it raised, if any; of a ``process=True`` handler only its log tells
+    #: the exception it raised, if any; that of a ``process=True`` handler is only in the log
     error: BaseException | None
     #: how long it ran, in seconds
     duration: float
@@ -58,8 +58,8 @@ def run_handler(
     The handler runs in the calling thread, so that it sees the open transaction of a test; with ``timeout``
     or ``kill_after`` in a thread of its own; by the name of a ``process=True`` handler in a child process.
     """
-    found = handlers.find(handler) if isinstance(handler, str) else Handler("test", handler)
-    if found is None:
+    target = handlers.find(handler) if isinstance(handler, str) else Handler("test", handler)
+    if target is None:
         raise ExecutorError(f"no handler named {handler!r}; known: {', '.join(handlers.names()) or 'none'}")
     request = _REQUEST._replace(
         executor_params=param,
@@ -70,8 +70,10 @@ def run_handler(
         log_date_time=now_ms(),
     )
     with captured(), _root_level(log_level), _ctrl_c_ends_the_test():
-        ended = run_once(found, request, kill_after_s=kill_after, cancelled=cancelled)
-    return HandlerResult(ended.result.code, ended.result.msg, ended.log, ended.error, ended.duration_s)
+        outcome = run_once(target, request, kill_after_s=kill_after, cancelled=cancelled)
+    return HandlerResult(
+        outcome.result.code, outcome.result.msg, outcome.log, outcome.error, outcome.duration_s
+    )
 
 
 @contextmanager
@@ -88,15 +90,15 @@ def _root_level(level: int | str | None) -> Iterator[None]:
 
 @contextmanager
 def _ctrl_c_ends_the_test() -> Iterator[None]:
-    """Raise KeyboardInterrupt after Ctrl-C: to a run it is an exception like any other."""
+    """Raise KeyboardInterrupt after Ctrl-C, which a run would treat like any other exception."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
         return
-    pressed: list[int] = []
+    signals: list[int] = []
 
     def press(number: int, frame: FrameType | None) -> None:
-        pressed.append(number)
+        signals.append(number)
         before(number, frame)
 
     signal.signal(signal.SIGINT, press)
@@ -104,5 +106,5 @@ def _ctrl_c_ends_the_test() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if pressed:
+    if signals:
         raise KeyboardInterrupt

@@ -28,7 +28,7 @@ def main() -> int:
     """Check settings, database and schema, then run; print one line and return 2 where a check fails."""
     env_file = read_arguments("xxl-job-workers", "Run the workers in the foreground until SIGTERM or SIGINT.")
     keep_new_files_private()
-    raise_file_limit(FILES)  # of the children too
+    raise_file_limit(FILES)  # The children inherit it.
     try:
         config = Config.from_env(env_file=env_file)
         set_up_logging(config.log_level, config.log_format)

@@ -1,4 +1,4 @@
-"""Loop driver: call a tick repeatedly; an error in one round does not end the loop."""
+"""Loop driver: calls a tick repeatedly; an error in one round does not end the loop."""
 
 import logging
 import threading
@@ -18,8 +18,8 @@ Tick = Callable[[Millis], Millis]
 
 #: wait after a round that failed
 ERROR_WAIT_MS: Millis = 1_000
-#: a round that takes longer hangs, for a reason that no time-out has ended; and so many times the longest
-#: wait for an answer of the database, if that is more
+#: A round that takes longer hangs, for a reason that no time-out has ended. The limit is at least so many
+#: times the longest wait for an answer of the database.
 ROUND_MAX_S = 300.0
 ROUND_ANSWERS = 4
 #: period of the log line about a round that hangs
@@ -37,7 +37,7 @@ def run_loop(name: str, tick: Tick, stop: threading.Event, clock: Callable[[], M
     while not stop.is_set():
         try:
             wait_ms = tick(clock())
-        except DBAPIError as exc:  # expected while a database is away: one line, no traceback
+        except DBAPIError as exc:  # A database that is away needs no traceback.
             fault_log.write(logger, f"loop round failed name={name}", exc)
             wait_ms = ERROR_WAIT_MS
         except Exception:

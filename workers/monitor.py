@@ -1,4 +1,4 @@
-"""Child 2: the monitors. Each is a tick in a thread of its own, so a slow one does not delay the others."""
+"""Monitor child: each monitor is a tick in a thread of its own, so a slow one does not delay the others."""
 
 import logging
 import threading
@@ -63,7 +63,8 @@ class Monitor:
             Loop("passwords", warn_of_weak_passwords, max_s=None),
             Loop("clean-up", skip_if_clock_off(Cleaner(config).tick, guard), max_s=None),
         ]
-        if not config.shared_with_java:  # which ends its runs itself, and plans by the rules of its own zones
+        # A Java admin ends its runs itself, and plans by the rules of its own zones.
+        if not config.shared_with_java:
             inherited = skip_if_clock_off(InheritedRuns().tick, guard)
             self._loops.append(Loop("inherited", inherited, max_s=limit_s))
             zone_rules = partial(tick_zone_rules, zone=config.time_zone)
@@ -96,8 +97,8 @@ class Monitor:
 
     def tick_leases(self, at_ms: Millis) -> Millis:
         """Mark runs as unknown whose sender never reported an outcome."""
-        expired = resolve.expire_leases(node=self._node, now_ms=at_ms)
-        return 0 if expired >= resolve.LEASE_ROWS else LEASE_PERIOD_MS
+        count = resolve.expire_leases(node=self._node, now_ms=at_ms)
+        return 0 if count >= resolve.LEASE_ROWS else LEASE_PERIOD_MS
 
     def tick_alarms(self, at_ms: Millis) -> Millis:
         """Send alarms for failed runs and for a wrong clock here; return the wait until the next round.
@@ -150,7 +151,7 @@ class RegistryRound:
     def tick(self, now_ms: Millis) -> Millis:
         """Do one round; return the wait until the next."""
         monotonic = self._monotonic()
-        since, self._since = self._since, None  # a round that fails starts the period again
+        since, self._since = self._since, None  # A round that fails starts the period again.
         with read_scope() as session:
             listening = registration.is_listening(session, now_ms=now_ms)
         if not listening:

@@ -1,4 +1,4 @@
-"""Child 1: scan loop, ring loop and dispatcher, with their start and stop order."""
+"""Scheduler child: scan loop, ring loop and dispatcher, with their start and stop order."""
 
 import gc
 import logging
@@ -72,7 +72,7 @@ class Scheduler:
             node=self._node,
             tokens=access_tokens(config),
             may_fire=lambda: self._sent.is_ahead and self._guard.is_steady(),
-            sent=self._sent,
+            sent_log_ids=self._sent,
         )
         limit_s = round_max_s(config)
         self._scan = Loop("scan", self.tick_scan, max_s=limit_s)
@@ -85,7 +85,7 @@ class Scheduler:
         self._ring_loop.start()
         self._ahead_loop.start()
         self._scan.start()
-        gc.freeze()  # keep long-lived objects out of later GC scans
+        gc.freeze()  # Long-lived objects stay out of later collections.
         logger.info("scheduler started node=%s zone=%s", self._node, self._zone)
 
     def is_alive(self, now: float) -> bool:
@@ -120,15 +120,16 @@ class Scheduler:
         if not self._guard.check() or not self._commits.check():
             return SCAN_PERIOD_MS
         if self._guard.went_back:
-            if not self._config.shared_with_java:  # what a Java admin has read ahead shows nowhere
-                # the check may have waited for a connection
-                bring_back(zone=self._zone, now_ms=self._guard.now(), seen=self._guard.seen_back)
+            # The instants that a Java admin has read ahead are stored nowhere.
+            if not self._config.shared_with_java:
+                # The check may have waited for a connection, so that the time is read again.
+                bring_back(zone=self._zone, now_ms=self._guard.now(), has_seen_return=self._guard.seen_back)
             self._guard.forget_return()
-        written: list[DueFire] = scan(node=self._node, zone=self._zone, now_ms=at_ms)
-        if written:
-            self._ring.push(written)
-            self._ahead.push(written)
-            logger.debug("scanned fires=%s", len(written))
+        due_fires: list[DueFire] = scan(node=self._node, zone=self._zone, now_ms=at_ms)
+        if due_fires:
+            self._ring.push(due_fires)
+            self._ahead.push(due_fires)
+            logger.debug("scanned fires=%s", len(due_fires))
         self._mark_scanned(at_ms)
         self._on_scan()
         return SCAN_PERIOD_MS - (now_ms() - SCAN_OFFSET_MS) % SCAN_PERIOD_MS
@@ -145,12 +146,12 @@ class Scheduler:
         After a process was stopped for long, the poll finds those that are too late by now, and settles them.
         """
         ahead_ms = self._dispatcher.ahead_ms
-        taken = self._ring.take(at_ms + ahead_ms)
-        due = [fire for fire in taken if fire.due_time > at_ms - LATE_MS]
+        fires = self._ring.take(at_ms + ahead_ms)
+        due = [fire for fire in fires if fire.due_time > at_ms - LATE_MS]
         if due:
             self._dispatcher.offer(due)
-        if len(due) < len(taken):
-            self._dispatcher.forget_prepared([fire for fire in taken if fire.due_time <= at_ms - LATE_MS])
+        if len(due) < len(fires):
+            self._dispatcher.forget_prepared([fire for fire in fires if fire.due_time <= at_ms - LATE_MS])
         self._ring.wait(now_ms() + ahead_ms)
         return 0
 

@@ -1,4 +1,4 @@
-"""Pieces of background tasks: the function that does the next piece, by kind of task.
+"""Pieces of background tasks: table of the functions that do the next piece, by kind of task.
 
 Modules of the work are imported when a task needs them: workers without such a task do without.
 """

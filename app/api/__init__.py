@@ -14,7 +14,7 @@ from flask import Flask
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.api.actions import callback, read_registration, registry, registry_check, registry_remove
-from app.api.batched import (
+from app.api.callback_batches import (
     CAPABILITIES_KEY,
     JSON_TYPE,
     NO_SNIFFING,
@@ -23,7 +23,7 @@ from app.api.batched import (
     BatchedCallbacks,
     contexts,
 )
-from app.api.refused import APP_NAME, note_not_stored, note_refusal
+from app.api.refusal_audit import APP_NAME, note_not_stored, note_refusal
 from app.api.tokens import TokenBook
 from app.database.faults import AWAY, RETRY_AFTER_S, Fault, fault_log, fault_of
 from app.errors import InvalidInput
@@ -57,11 +57,11 @@ _OLD_TOKEN_KEY = "HTTP_" + OLD_TOKEN_KEY
 _UNAVAILABLE = Reply(FAIL, f"the database is not available; {SEND_AGAIN}")
 _BUSY = Reply(FAIL, f"the database is busy; {SEND_AGAIN}")
 _FAILED = Reply(FAIL, "internal error, see the console log")
-#: replies that refuse nothing
+#: replies about failures of the console, which are no refusals
 _FAILURES = (_UNAVAILABLE, _BUSY, _FAILED)
 _CAPABILITIES_KEY = "HTTP_" + CAPABILITIES_KEY
-#: in the WSGI environment: CONSOLE_HEADER of the response
-_SAID = "xxl_job.console_header"
+#: key in the WSGI environment: value of CONSOLE_HEADER of the response
+_CONSOLE_HEADER_KEY = "xxl_job.console_header"
 _HANDLERS_KEY = "HTTP_" + HANDLERS_HEADER.upper().replace("-", "_")
 
 
@@ -90,12 +90,12 @@ class ExecutorApi:
         body = dump_json(reply.to_wire())
         headers = [JSON_TYPE, ("Content-Length", str(len(body))), NO_SNIFFING]
         if environ.get(_CAPABILITIES_KEY):  # an executor of ours: others may not expect the header
-            headers.append((CONSOLE_HEADER, environ.get(_SAID, RUN_STATE)))
+            headers.append((CONSOLE_HEADER, environ.get(_CONSOLE_HEADER_KEY, RUN_STATE)))
         if reply is _BUSY:
             start_response("503 Service Unavailable", [*headers, ("Retry-After", str(RETRY_AFTER_S))])
         else:
             start_response("200 OK", headers)
-        # on a kept connection a body would be read as the next answer
+        # On a persistent connection a body would be read as the next answer.
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
     def _answer(self, action: str, environ: dict[str, Any]) -> Reply:
@@ -135,9 +135,9 @@ class ExecutorApi:
             return registry_remove(request)
         if action == CHECK_ACTION:
             return registry_check(request, token, self._networks, self._checks)
-        announced = Capabilities.from_header(environ.get(_CAPABILITIES_KEY), environ.get(_HANDLERS_KEY))
-        reply, wants_schemas = registry(request, announced, self._networks)
-        environ[_SAID] = f"{RUN_STATE},{SEND_SCHEMAS}" if wants_schemas else RUN_STATE
+        capabilities = Capabilities.from_header(environ.get(_CAPABILITIES_KEY), environ.get(_HANDLERS_KEY))
+        reply, wants_schemas = registry(request, capabilities, self._networks)
+        environ[_CONSOLE_HEADER_KEY] = f"{RUN_STATE},{SEND_SCHEMAS}" if wants_schemas else RUN_STATE
         return reply
 
 

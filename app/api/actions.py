@@ -1,4 +1,4 @@
-"""Actions of the executor API: callback, registry, registryRemove, and registryCheck, which is our own.
+"""Actions of the executor API: callback, registry, registryRemove, and our extension registryCheck.
 
 Source: docs/reference/protocol.md, section 2.
 """
@@ -14,7 +14,7 @@ from app.domain.executors.token_scope import TokenScope
 from app.errors import Conflict, InvalidInput
 from app.pipeline import registration
 from app.services.executors.registration_check import RegistrationChecks
-from app.services.runs.callbacks import CallbackStore, Stored
+from app.services.runs.callbacks import CallbackStore, StoreResult
 from app.settings.config import Network
 from executor_client.wire.callbacks import CallbackBatch, parse_callbacks
 from executor_client.wire.lenient_json import load_json
@@ -29,9 +29,9 @@ from executor_client.wire.protocol import (
 
 logger = logging.getLogger(__name__)
 
-#: reply for the run of a group that takes another token
+#: reply for the run of a group that requires another token
 NOT_OF_TOKEN = "the access token is not that of the run's executor group"
-#: refused elements of one request that the log names
+#: number of refused elements that the log names per request
 REFUSED_NAMED = 3
 
 
@@ -41,8 +41,8 @@ class CallbackAnswer(NamedTuple):
     reply: Reply
     #: runs of groups that the token does not act for
     foreign: Sequence[int] = ()
-    #: runs whose log ids other runs have now, with AppName
-    of_others: Sequence[tuple[int, str]] = ()
+    #: log ids that belong to other runs now, with AppName
+    other_runs: Sequence[tuple[int, str]] = ()
 
 
 def callback(body: bytes, store: CallbackStore, scope: TokenScope) -> CallbackAnswer:
@@ -55,45 +55,45 @@ def callback(body: bytes, store: CallbackStore, scope: TokenScope) -> CallbackAn
     except ValueError as exc:
         logger.warning("callback refused bytes=%s reason=%s", len(body), exc)
         return CallbackAnswer(Reply(FAIL, f"callback refused: {exc}"))
-    stored = store.store(batch.items, scope)
+    result = store.store(batch.items, scope)
     if batch.rejected:
         reasons = "; ".join(batch.rejected[:REFUSED_NAMED])
         logger.warning("callback elements refused count=%s reasons=%s", len(batch.rejected), reasons)
-    return answer_to(batch, stored)
+    return answer_to(batch, result)
 
 
-def answer_to(batch: CallbackBatch, stored: Stored) -> CallbackAnswer:
+def answer_to(batch: CallbackBatch, result: StoreResult) -> CallbackAnswer:
     """Return the answer to stored results: a refusal if the token acts for none of them.
 
     Results of other runs are accepted: a client would only send them again.
     """
-    foreign, of_others = stored.foreign, stored.of_others
+    foreign, other_runs = result.foreign, result.other_runs
     unusable = [*batch.rejected, *(f"{NOT_OF_TOKEN}, logId {log_id}" for log_id in foreign)]
     if unusable and {item.log_id for item in batch.items} <= set(foreign):
         more = len(unusable) - 1
         text = unusable[0] + (f" (and {more} more)" if more else "")
-        return CallbackAnswer(Reply(FAIL, f"callback refused: {text}"), foreign, of_others)
-    return CallbackAnswer(Reply(SUCCESS), foreign, of_others)
+        return CallbackAnswer(Reply(FAIL, f"callback refused: {text}"), foreign, other_runs)
+    return CallbackAnswer(Reply(SUCCESS), foreign, other_runs)
 
 
 def read_registration(body: bytes) -> RegistryRequest:
     """Parse a registration; raises InvalidInput, for an empty body with XXL-JOB's message.
 
-    The token is checked for the name returned here, and the database finds rows by it. So blanks around it
-    are cut off, which MySQL's comparison ignores, and a name that shows as another one is refused.
+    The token is checked for the returned name, and the database finds rows by it. Therefore surrounding
+    blanks, which MySQL's comparison ignores, are removed, and names with invisible characters are refused.
     """
     if not body.strip() or body.strip() == b"null":
         raise InvalidInput("registryKey", MSG_ILLEGAL_ARGUMENT)
     try:
-        sent = RegistryRequest.from_wire(load_json(body))
+        request = RegistryRequest.from_wire(load_json(body))
     except ValueError as exc:
         raise InvalidInput("registryKey", f"registration refused: {exc}") from exc
-    app_name = sent.registry_key.strip()
+    app_name = request.registry_key.strip()
     if not app_name.isprintable():
         raise InvalidInput(
             "registryKey", "registration refused: registryKey contains invisible characters or other blanks"
         )
-    return replace(sent, registry_group=sent.registry_group.strip(), registry_key=app_name)
+    return replace(request, registry_group=request.registry_group.strip(), registry_key=app_name)
 
 
 class RegistryAnswer(NamedTuple):
@@ -122,7 +122,7 @@ def registry(
 def registry_check(
     request: RegistryRequest, token: str, networks: tuple[Network, ...], checks: RegistrationChecks
 ) -> Reply:
-    """Report what would become of a registration, without storing it."""
+    """Report the outcome of a registration without storing it."""
     try:
         registration.check_registration(request, networks)
         return Reply(SUCCESS, None, checks.check(request, token).to_wire())

@@ -19,9 +19,9 @@ from app.store.executors import groups
 
 logger = logging.getLogger(__name__)
 
-#: group tokens are cached this long
+#: lifetime of cached group tokens
 CACHE_MS: Millis = 5_000
-#: after they could not be read, they are read again after this
+#: delay before group tokens are read again after a failure
 RETRY_MS: Millis = 1_000
 
 
@@ -29,14 +29,14 @@ def _digest(token: str) -> bytes:
     return sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
-def _matches(given: bytes, known: Iterable[bytes]) -> bool:
-    # a list: all digests are compared, so that the time does not depend on the match
-    return True in [hmac.compare_digest(given, digest) for digest in known]
+def _matches(token_digest: bytes, known_digests: Iterable[bytes]) -> bool:
+    # The list compares all digests, so that the time does not depend on the match.
+    return True in [hmac.compare_digest(token_digest, digest) for digest in known_digests]
 
 
 @dataclass(frozen=True, slots=True)
 class _GroupTokens:
-    """A group with a token of its own: the digests it takes, two while the token is being replaced."""
+    """A group with its own token: the valid digests, two while the token is being replaced."""
 
     group_id: int
     app_name: str
@@ -44,11 +44,11 @@ class _GroupTokens:
 
 
 class _Snapshot(NamedTuple):
-    """All groups with a token of their own, as they were read."""
+    """Snapshot of all groups with their own token."""
 
     groups: Sequence[_GroupTokens]
-    #: their ids
-    protected: frozenset[int]
+    #: ids of these groups
+    protected_ids: frozenset[int]
 
 
 class TokenBook:
@@ -61,27 +61,27 @@ class TokenBook:
     def __init__(self, global_tokens: tuple[str, ...]) -> None:
         self._global = [_digest(token) for token in global_tokens]
         self._snapshot: _Snapshot | None = None
-        #: of the latest reading, if it failed
+        #: error of the latest read, if it failed
         self._error: Exception | None = None
-        #: monotonic time up to which nothing is read
+        #: monotonic time of the next read
         self._next_ms: Millis | None = None
         self._reading = threading.Lock()
 
     def find_scope(self, token: str) -> TokenScope | None:
         """Return the groups a token acts for, None if it is unknown."""
-        given, snapshot = _digest(token), self._current()
+        digest, snapshot = _digest(token), self._current()
         scope = TokenScope(
-            _matches(given, self._global),
-            frozenset([group.group_id for group in snapshot.groups if _matches(given, group.digests)]),
-            snapshot.protected,
+            _matches(digest, self._global),
+            frozenset([group.group_id for group in snapshot.groups if _matches(digest, group.digests)]),
+            snapshot.protected_ids,
         )
         return scope if scope.is_global or scope.own else None
 
     def accepts(self, token: str, app_name: str) -> bool:
         """Return whether a token acts for an application; a group with its own token accepts only that."""
-        own = [group for group in self._current().groups if group.app_name == app_name]
-        known = [digest for group in own for digest in group.digests] if own else self._global
-        return _matches(_digest(token), known)
+        own_groups = [group for group in self._current().groups if group.app_name == app_name]
+        digests = [digest for group in own_groups for digest in group.digests] if own_groups else self._global
+        return _matches(_digest(token), digests)
 
     def _current(self) -> _Snapshot:
         if self._is_due() and self._reading.acquire(blocking=self._snapshot is None):
@@ -105,7 +105,7 @@ class TokenBook:
                     _GroupTokens(group.id, group.app_name.strip(), tuple(map(_digest, group.tokens)))
                     for group in groups.find_with_token(session)
                 ]
-        except Exception as exc:  # whatever it is, the tokens read last are valid
+        except Exception as exc:  # for any error the last snapshot stays valid
             if self._snapshot is not None:
                 _log_failure(exc, earlier=self._error)
             elif not isinstance(exc, SQLAlchemyError):
@@ -117,7 +117,7 @@ class TokenBook:
 
 
 def _log_failure(error: Exception, *, earlier: Exception | None) -> None:
-    """Log an error of a reading; one that has no place in the fault log only if it is another one."""
+    """Log a failed read; an error that is no database fault only if it differs from the last one."""
     if isinstance(error, DBAPIError):
         fault_log.write(logger, "group tokens not read", error)
     elif repr(error) != repr(earlier):  # such as no free connection

@@ -10,7 +10,7 @@ from app.commands.context import configuration, one_line_errors
 from app.services.backups.backup import back_up
 from app.services.backups.manifest import SecretFrom
 from app.services.backups.restore import restore as restore_backup
-from app.services.backups.restore_options import Options, Restored
+from app.services.backups.restore_options import Options, RestoreResult
 
 #: setting of each secret that may come from one
 SETTINGS = {"secret_key": "XXL_JOB_SECRET_KEY", "access_token": "XXL_JOB_ACCESS_TOKEN"}
@@ -22,18 +22,18 @@ FILE = click.argument("file", type=click.Path(path_type=Path))
 @one_line_errors
 def backup(file: Path) -> None:
     """Write database and secrets to the new FILE, while the services go on."""
-    made = back_up(configuration(), file, now_ms=now_ms())
-    manifest = made.manifest
-    megabytes = made.path.stat().st_size / 1_000_000
+    result = back_up(configuration(), file, now_ms=now_ms())
+    manifest = result.manifest
+    megabytes = result.path.stat().st_size / 1_000_000
     click.echo(
-        f"{made.path}: {manifest.database}, schema {manifest.schema}, {sum(manifest.rows.values())} rows,"
+        f"{result.path}: {manifest.database}, schema {manifest.schema}, {sum(manifest.rows.values())} rows,"
         f" {manifest.rows.get('xxl_job_log', 0)} of them runs, {megabytes:.1f} MB"
     )
     for name, source in manifest.secrets.items():
         if source is SecretFrom.SETTING:
             click.echo(f"not in the file: {SETTINGS[name]}, which is a setting; keep it separately", err=True)
-    if made.unverified:
-        click.echo(f"not verified: {made.unverified}", err=True)
+    if result.unverified:
+        click.echo(f"not verified: {result.unverified}", err=True)
     else:
         click.echo("verified: restored into a scratch database, every row is there")
 
@@ -51,14 +51,14 @@ def restore(file: Path, replace_all: bool, accept_unproven: bool) -> None:
         click.echo(line)
 
 
-def _report(restored: Restored) -> list[str]:
-    settled = restored.settled
+def _report(restored: RestoreResult) -> list[str]:
+    settled = restored.settlement
     return [
         f"restored: {sum(restored.manifest.rows.values())} rows; next id of a run: {settled.next_log_id}",
         f"skipped: the times up to now of {settled.fires.jobs} jobs, and {settled.fires.queued} queued runs",
         f"ended as unresolved: {settled.fires.open_runs} runs; cancelled: {settled.tasks} background tasks;"
         f" logged out: {settled.logins} sessions",
-        *(f"kept: {path}" for path in restored.kept),
+        *(f"kept: {path}" for path in restored.old_files),
         *(f"kept: table {name}, which this version does not know" for name in restored.unknown),
         "next: start the console, then the workers"
         + ("; look at the unresolved runs, and run again what is missing" if settled.fires.open_runs else ""),

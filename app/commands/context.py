@@ -1,4 +1,4 @@
-"""What the commands share: their settings, the database, and errors of one line.
+"""Context of the commands: settings, database, and errors in one line.
 
 Exit codes: 0 done; 1 findings, or what was asked for is not possible; 2 what the operator has to correct
 first: settings, database, schema, the command line.
@@ -42,7 +42,7 @@ class Settings:
     def read(self) -> Config:
         """Return the configuration as it is written, even if the database has moved."""
         home = SERVICE_HOME if self.env_file == ENV_FILE else Path("instance")
-        # an installation is named by its file: a .env of the current folder may be of another one
+        # The file names the installation, as a .env in the current folder may belong to another one.
         dotenv = None if self.env_file else Path(".env")
         return Config.from_env(env_file=self.env_file, default_home=home, dotenv=dotenv)
 
@@ -94,8 +94,8 @@ def _with_places(message: str) -> str:
     return "; ".join([*parts, f"settings: {place}"])
 
 
-class Refused(click.ClickException):
-    """What was asked for is not possible: one line, exit code 1."""
+class CommandFailed(click.ClickException):
+    """The command is not possible: one line, exit code 1."""
 
     exit_code = EXIT_FAILED
 
@@ -122,11 +122,11 @@ def one_line_errors(command: Callable[P, T]) -> Callable[P, T]:
             raise NotReady(str(exc)) from exc
         except DBAPIError as exc:
             raise NotReady(str(not_configured(exc))) from exc
-        except BrokenPipeError:  # of `| head`: click ends the program
+        except BrokenPipeError:  # Click ends the program, as in `xxl ... | head`.
             raise
-        except OSError as exc:  # a file: no right to read or write it, or a full disk
+        except OSError as exc:  # A file cannot be read or written, or the disk is full.
             raise NotReady(f"{exc.filename or 'disk'}: {exc.strerror or exc}") from exc
         except XxlJobError as exc:
-            raise Refused(str(exc)) from exc
+            raise CommandFailed(str(exc)) from exc
 
     return run

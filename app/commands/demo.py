@@ -1,4 +1,4 @@
-"""Command ``seed-demo``: jobs to look at."""
+"""Command ``seed-demo``: sample jobs and a demo executor group."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""Command ``doctor``: what is wrong with an installation, and what to do."""
+"""Command ``doctor``: problems of an installation, and their remedies."""
 
 import json
 import sys
@@ -47,7 +47,7 @@ def _as_json(examination: Examination) -> dict[str, object]:
 def _print(examination: Examination) -> None:
     """Print the findings, what needs something last, where an operator's eyes are."""
     order = list(Level)
-    for finding in sorted(examination.findings, key=lambda each: order.index(each.level)):
+    for finding in sorted(examination.findings, key=lambda finding: order.index(finding.level)):
         _print_finding(finding)
     count = sum(finding.level is not Level.OK for finding in examination.findings)
     click.echo()

@@ -1,4 +1,4 @@
-"""The application of ``flask --app wsgi COMMAND``: the commands and Flask-Migrate's ``db``, no console.
+"""Application of ``flask --app wsgi COMMAND``: the commands and Flask-Migrate's ``db``, no console.
 
 Creating the console would write the secrets of a new installation.
 """

@@ -1,4 +1,4 @@
-"""``--local``: the commands over the API on the database of this host, without HTTP and a token."""
+"""Option ``--local``: the commands over the API on the database of this host, without HTTP and a token."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ def open_local() -> WsgiTransport:
 
     Who may read the settings may use it, as they may read the database.
     """
-    # here: only this needs them, and their libraries cost 0.4 s
+    # They are imported here, because only this option needs them and they take 0.4 s.
     from app.api.v1.access import LOCAL_ACTOR
     from app.api.v1.application import create_api
     from app.executors.gateway import Gateway

@@ -1,4 +1,4 @@
-"""Command ``promote``: from SQLite to a database server while firing goes on."""
+"""Command ``promote``: move from SQLite to a database server while firing goes on."""
 
 import os
 import sys
@@ -83,9 +83,9 @@ def _show_step(name: str) -> None:
         click.echo(f"{STEPS[name]} …", err=True)
 
 
-def _show_progress(table: str, done: int, total: int) -> None:
+def _show_progress(table: str, count: int, total: int) -> None:
     """Show the rows copied of a table, on a terminal in one line that grows."""
     if is_terminal(sys.stderr):
-        click.echo(f"\r  {table}: {done} of {total}\033[K", err=True, nl=done >= total)
-    elif done >= total:
-        click.echo(f"  {table}: {done}", err=True)
+        click.echo(f"\r  {table}: {count} of {total}\033[K", err=True, nl=count >= total)
+    elif count >= total:
+        click.echo(f"  {table}: {count}", err=True)

@@ -1,4 +1,4 @@
-"""Command ``settle``: after a failover to a database that lacks the last commits."""
+"""Command ``settle``: reconciliation after a failover to a database that lacks the last commits."""
 
 from datetime import datetime
 
@@ -37,18 +37,20 @@ def settle(since: str | None, yes: bool) -> None:
     if since_ms is not None and since_ms > now_ms():
         raise click.BadParameter("a time that has passed is expected", param_hint="--since")
     with read_scope() as session:
-        sent = lost_commits.known_as_sent(session, config)
-        if since_ms is None and not yes and not lost_commits.is_behind(session, sent):
+        highest_sent_id = lost_commits.known_as_sent(session, config)
+        if since_ms is None and not yes and not lost_commits.is_behind(session, highest_sent_id):
             ending = preview(session, now_ms=now_ms())
             raise NotConfigured(
                 "the database has all runs that were sent from here; if commits are missing all the same,"
                 f" --since TIME or --yes ends {ending.open_runs} runs and skips {ending.queued} queued ones"
                 f" and the times up to now of {ending.jobs} jobs"
             )
-    done = lost_commits.settle_lost(
-        actor=system_actor("command line"), clock=now_ms, sent=sent, since_ms=since_ms
+    result = lost_commits.settle_lost(
+        actor=system_actor("command line"), clock=now_ms, up_to_id=highest_sent_id, since_ms=since_ms
     )
-    assert done is not None  # whether the database is behind or not
-    click.echo(f"next id of a run: {done.next_log_id}")
-    click.echo(f"skipped: the times up to now of {done.fires.jobs} jobs, and {done.fires.queued} queued runs")
-    click.echo(f"ended as unresolved: {done.fires.open_runs} runs; a late result still settles one")
+    assert result is not None  # whether the database is behind or not
+    click.echo(f"next id of a run: {result.next_log_id}")
+    click.echo(
+        f"skipped: the times up to now of {result.fires.jobs} jobs, and {result.fires.queued} queued runs"
+    )
+    click.echo(f"ended as unresolved: {result.fires.open_runs} runs; a late result still settles one")

@@ -36,7 +36,7 @@ def running_parts(proc: Path) -> list[str]:
     for path in proc.glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().decode(errors="replace").split("\0")
-        except OSError:  # it has ended
+        except OSError:  # The process has ended.
             continue
         if "app.container" in words:
             roles |= {word for word in words if word in ROLES}
@@ -53,12 +53,12 @@ def find_problems(config: Config, names: list[str]) -> list[str]:
 
 def _console_problem(config: Config) -> str:
     url = f"{console_address(config)}/health"
-    found = failure(url, timeout_s=ANSWER_S)
-    return "" if found is None else f"{url}: {found}"
+    problem = failure(url, timeout_s=ANSWER_S)
+    return "" if problem is None else f"{url}: {problem}"
 
 
 def _workers_problem(config: Config) -> str:
-    # here: the database takes a second of CPU time to import, which a console is spared
+    # It is imported here, because the database takes a second of CPU time, which a console is spared.
     from app.container.scan import find_problem
 
     return find_problem(config)

@@ -56,14 +56,14 @@ class Container:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: self._stop())
         if "console" in self._names:
-            # in a session of its own: a stop waits for it, as half an upgrade is worse
+            # It has a session of its own, so that a stop waits for it: half an upgrade is worse.
             code = subprocess.run([sys.executable, *UPGRADE], start_new_session=True, check=False).returncode
             if code != 0 or self._stopping:
                 return code
         for name in self._names:
             process = subprocess.Popen([sys.executable, *PARTS[name]])
             self._processes[process.pid] = name
-            if self._stopping:  # a signal came while it was being started
+            if self._stopping:  # A signal came while it was being started.
                 process.terminate()
         return self._wait()
 
@@ -73,9 +73,9 @@ class Container:
             pid, status = os.wait()
             name = self._processes.pop(pid, None)
             if name is not None and not self._stopping:
-                ended = os.waitstatus_to_exitcode(status)
-                print(f"container: {name} ended with exit code {ended}", file=sys.stderr)
-                code = ended if ended > 0 else EXIT_ENDED
+                exit_code = os.waitstatus_to_exitcode(status)
+                print(f"container: {name} ended with exit code {exit_code}", file=sys.stderr)
+                code = exit_code if exit_code > 0 else EXIT_ENDED
                 self._stop()
         return code
 
@@ -84,5 +84,5 @@ class Container:
         if not self._stopping:
             self._stopping = True
             for pid in self._processes:
-                with suppress(ProcessLookupError):  # reaped a moment ago
+                with suppress(ProcessLookupError):  # It may have been reaped a moment ago.
                     os.kill(pid, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""The workers' part of the container's health check: whether the scheduler of this node completes scans."""
+"""Scheduler part of the container's health check: whether this node completes scans."""
 
 from sqlalchemy.exc import DBAPIError
 
@@ -19,7 +19,7 @@ def find_problem(config: Config) -> str:
     """Return what keeps the scheduler from working, "" if it works."""
     try:
         config = follow(config)
-        check_database(config)  # creates no file
+        check_database(config)  # This creates no file.
         bind_engine(config)
         is_scanning = _scans(config, now_ms=now_ms())
     except NotConfigured as exc:
@@ -34,5 +34,5 @@ def find_problem(config: Config) -> str:
 def _scans(config: Config, *, now_ms: Millis) -> bool:
     with read_scope() as session:
         live = nodes.find_live(session, now_ms=now_ms)
-    own = [node for node in live if (node.name, node.kind) == (node_name(config), NodeKind.WORKERS)]
-    return any(node.scanned_ms >= now_ms - SCAN_MAX_MS for node in own)
+    workers = [node for node in live if (node.name, node.kind) == (node_name(config), NodeKind.WORKERS)]
+    return any(node.scanned_ms >= now_ms - SCAN_MAX_MS for node in workers)

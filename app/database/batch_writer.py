@@ -63,7 +63,7 @@ class BatchWriter:
         Raises the errors in AWAY: batches without an answer in ``results`` were not written.
         """
         loop, answers = asyncio.get_running_loop(), [] if results is None else results
-        done: Future[None] = Future()
+        future: Future[None] = Future()
 
         def poisoned(item: Item, error: Exception) -> None:
             if on_poison is None or data_fault(error) is None:
@@ -72,18 +72,18 @@ class BatchWriter:
                 loop.call_soon_threadsafe(on_poison, item, error)
 
         def job() -> None:
-            if not done.set_running_or_notify_cancel():
+            if not future.set_running_or_notify_cancel():
                 return
             try:
                 _write(items, work, lambda _items, answer: answers.append(answer), poisoned)
-            except Exception as exc:  # raised by the caller's await
-                done.set_exception(exc)
+            except Exception as exc:  # The caller's await raises it.
+                future.set_exception(exc)
             else:
-                done.set_result(None)
+                future.set_result(None)
 
         with self._lock:
             self._put(job)
-        await asyncio.wrap_future(done)
+        await asyncio.wrap_future(future)
         return answers
 
     def submit(self, item: Item, work: Work[Item, Sequence[Answer]], *, timeout_s: float = 30.0) -> Answer:
@@ -113,7 +113,7 @@ class BatchWriter:
             raise RuntimeError(f"{self._name} is closed")
         if self._thread is None:
             thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-            thread.start()  # raises RuntimeError where no thread can be started: the next call tries again
+            thread.start()  # On a RuntimeError, the next call tries again.
             self._thread = thread
         self._jobs.put(job)
 
@@ -126,17 +126,17 @@ class BatchWriter:
         while batch := self._next_batch(work):
             try:
                 _write(batch, _of_pairs(work), _set_results, lambda pair, error: pair[1].set_exception(error))
-            except Exception as exc:  # raised by every caller that still waits
+            except Exception as exc:  # Every caller that still waits raises it.
                 for _, future in batch:
                     if not future.done():
                         future.set_exception(exc)
 
     def _next_batch(self, work: Work[Any, Any]) -> Sequence[tuple[Any, Future[Any]]]:
         with self._lock:
-            waiting = self._waiting[work]
-            batch = next(_batches(waiting, lambda pair: self._size_of(pair[0])), [])
+            items = self._waiting[work]
+            batch = next(_batches(items, lambda pair: self._size_of(pair[0])), [])
             if batch:
-                self._waiting[work] = waiting[len(batch) :]
+                self._waiting[work] = items[len(batch) :]
             else:
                 del self._waiting[work]
             return batch
@@ -155,7 +155,7 @@ def write_here(
             _write(
                 batch,
                 work,
-                lambda _items, found: answers.extend(found),
+                lambda _items, results: answers.extend(results),
                 lambda _item, error: answers.append(error),
             )
     except AWAY as exc:
@@ -174,24 +174,24 @@ def _batches(items: Sequence[Item], size_of: Callable[[Item], int]) -> Iterator[
 def _write(
     items: Sequence[Item],
     work: Work[Item, Answer],
-    written: Callable[[Sequence[Item], Answer], None],
-    poisoned: Callable[[Item, Exception], None],
+    on_answer: Callable[[Sequence[Item], Answer], None],
+    on_poison: Callable[[Item, Exception], None],
 ) -> None:
     """Write items in one transaction; if an item fails it, write the halves. Raises the errors in AWAY."""
     try:
         answer = transact(lambda session: work(session, items))
-    except AWAY:  # every further attempt would wait for the database again
+    except AWAY:  # Every further attempt would wait for the database again.
         raise
-    except Exception as exc:  # handed to ``poisoned`` once the item is alone
+    except Exception as exc:  # ``on_poison`` gets it once the item is alone.
         if len(items) == 1:
-            poisoned(items[0], exc)
+            on_poison(items[0], exc)
             return
     else:
-        written(items, answer)
+        on_answer(items, answer)
         return
     middle = len(items) // 2
     for half in (items[:middle], items[middle:]):
-        _write(half, work, written, poisoned)
+        _write(half, work, on_answer, on_poison)
 
 
 def _of_pairs(work: Work[Item, Answer]) -> Work[tuple[Item, Future[Any]], Answer]:

@@ -64,7 +64,7 @@ def _cursor_of(connection: Connection, statement: str) -> DBAPICursor:
     assert raw is not None
     try:
         cursor: DBAPICursor = raw.cursor()
-    except connection.dialect.loaded_dbapi.Error as exc:  # the connection is closed
+    except connection.dialect.loaded_dbapi.Error as exc:  # The connection is closed.
         raise_driver_error(connection, exc, statement)
     return cursor
 

@@ -76,7 +76,7 @@ _binding = _Binding()
 
 def engine_options(config: Config) -> dict[str, Any]:
     """Return the options of ``create_engine`` for Flask-SQLAlchemy and the workers."""
-    # the text of an error gets into the log, and parameters are passwords' hashes, code, what users entered
+    # Texts of errors get into the log, and parameters are hashes of passwords, code, and input of users.
     options: dict[str, Any] = {"pool_size": ENGINE_POOL, "max_overflow": config.threads}
     options["hide_parameters"] = True
     return options | dialect_of_url(config.database_url).engine_options(config)
@@ -210,7 +210,7 @@ def transact(work: Callable[[Session], T]) -> T:
                 is_committing = True
             return answer
         except DBAPIError as exc:
-            # a commit without an answer may have happened
+            # A commit without an answer may have happened.
             is_to_repeat = lost_connection(exc) and attempt == 1 and not is_committing
             if attempt == ATTEMPTS or not (is_to_repeat or is_transient(exc)):
                 raise
@@ -270,7 +270,7 @@ def claims_paused(session: Session, *, now_ms: Millis) -> bool:
     """Whether a promotion is about to move this database, so that nothing more may be sent from it."""
     raw = session.connection().connection.driver_connection
     left_ms = raw.mark * SECOND_MS - now_ms if isinstance(raw, QueuedConnection) else 0
-    return 0 < left_ms <= 2 * PAUSE_S * SECOND_MS  # more: left by a killed one before the clock was set back
+    return 0 < left_ms <= 2 * PAUSE_S * SECOND_MS  # A longer pause is that of a killed promotion.
 
 
 def affected(session: Session, statement: Executable) -> int:

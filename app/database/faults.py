@@ -115,7 +115,7 @@ class FaultLog:
     def write(self, logger: logging.Logger, event: str, error: DBAPIError) -> None:
         """Log that ``event`` happened because of ``error``."""
         if error.orig is not None and error.orig.args[:1] == (MOVED_MESSAGE,):
-            logger.info("%s once: the database has moved", event)  # it is repeated on the new one
+            logger.info("%s once: the database has moved", event)  # It is repeated on the new one.
             return
         fault = fault_of(error)
         unlogged = 0

@@ -22,11 +22,11 @@ class Texts(list[str | None]):
 
 def list_of(values: Iterable[Any]) -> list[Any]:
     """Return values of one kind as a parameter; if the first is neither a number nor a text, as they are."""
-    given = list(values)
-    kind = next((type(value) for value in given if value is not None), None)
+    items = list(values)
+    kind = next((type(value) for value in items if value is not None), None)
     if kind is int:
-        return Numbers(given)
-    return Texts(given) if kind is str else given
+        return Numbers(items)
+    return Texts(items) if kind is str else items
 
 
 def mysql_encoders() -> dict[type, Callable[[Any, Any], str]]:
@@ -48,7 +48,7 @@ def _quoted(value: str | None) -> str:
 @cache
 def register_with_psycopg() -> None:
     """Let psycopg write the lists as arrays."""
-    from psycopg import adapters  # here: other databases need no psycopg
+    from psycopg import adapters  # Other databases need no psycopg.
     from psycopg.adapt import Dumper
 
     class NumbersDumper(Dumper):

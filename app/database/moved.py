@@ -1,4 +1,4 @@
-"""Where the content of a SQLite database has moved, and how a process follows it to the server.
+"""Moved databases: the server that has the content of a SQLite file, and the switch of a process to it.
 
 ``promote`` writes the URL of the server, sealed, beside the mark of ``app.database.promotion_mark``.
 """
@@ -36,7 +36,7 @@ FILLING_REVISION = "promoting-"
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Where the content of a SQLite database has moved."""
+    """Move of the content of a SQLite database to a server."""
 
     promotion_id: str
     #: URL of the new database, sealed with the application key
@@ -63,7 +63,7 @@ def find_move(database: Path) -> Move | None:
                 return None
             columns = "promotion_id, sealed_url, revision"
             return Move(*connection.execute(f"SELECT {columns} FROM {PROMOTION_TABLE}").fetchone())  # nosec B608
-    except (sqlite3.Error, OSError):  # reported by the check of the database
+    except (sqlite3.Error, OSError):  # The check of the database reports it.
         return None
 
 
@@ -78,8 +78,10 @@ def follow(config: Config) -> Config:
         return config
     url = url_of(move, config)
     open_target(url, move)
-    shown = without_password(url)
-    logger.warning("database moved from=%s to=%s hint=set XXL_JOB_DATABASE_URL to the new one", file, shown)
+    display_url = without_password(url)
+    logger.warning(
+        "database moved from=%s to=%s hint=set XXL_JOB_DATABASE_URL to the new one", file, display_url
+    )
     sources = {**config.sources, "XXL_JOB_DATABASE_URL": f"{file}, which has moved"}
     return replace(config, database_url=url, sources=sources)
 
@@ -101,10 +103,10 @@ def open_target(url: str, move: Move) -> None:
     Does nothing while the server is away: the check of the database reports that.
     """
     engine = plain_engine(url)
-    opened = text("UPDATE alembic_version SET version_num = :revision WHERE version_num = :filling")
+    statement = text("UPDATE alembic_version SET version_num = :revision WHERE version_num = :filling")
     values = {"revision": move.revision, "filling": FILLING_REVISION + move.promotion_id}
     try:
         with engine.begin() as connection:
-            connection.execute(opened, values)
+            connection.execute(statement, values)
     except SQLAlchemyError as exc:
         logger.warning("new database not opened error=%s", " ".join(str(exc).split())[:200])

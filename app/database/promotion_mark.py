@@ -1,4 +1,4 @@
-"""Promotion mark of a SQLite database: that its content has moved, and pauses of claims before that.
+"""Promotion mark of a SQLite database: a record that its content has moved, and pauses of claims.
 
 ``promote`` copies a SQLite database to a server (docs/promote.md). The mark is SQLite's ``user_version``,
 which each writing transaction reads once it holds the write lock: 0, MOVED, or the end of a pause of claims,

@@ -1,7 +1,7 @@
 """Single-statement transactions for the polling loops.
 
 The statement goes to the driver without a session, which would take several times as long. Statements are
-made once, with ``bindparam`` for what changes.
+built once, with ``bindparam`` for their variable values.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from app.database.dialects.choice import dialect_of
 from app.database.driver import Values, Work, count_of, rows_of, run
 from app.database.engine import bound_engine, is_transient, lost_connection, transact
-from app.database.sql.compiled import written
+from app.database.sql.compiled import compile_statement
 
 T = TypeVar("T")
 Parameters = Mapping[str, Any]
@@ -23,17 +23,17 @@ def read(statement: Select[Any], parameters: Parameters) -> Sequence[Sequence[An
     """Return the rows of a statement."""
     try:
         return _read(bound_engine(), statement, parameters)
-    except DBAPIError as exc:  # as after a restart of the server, or a move to one
+    except DBAPIError as exc:  # The server was restarted, or the database has moved.
         if not is_transient(exc) and not lost_connection(exc):
             raise
     return _read(bound_engine(), statement, parameters)
 
 
 def _read(engine: Engine, statement: Select[Any], parameters: Parameters) -> Sequence[Sequence[Any]]:
-    text = written(statement, engine.dialect)
+    text = compile_statement(statement, engine.dialect)
     work = _transaction(engine, rows_of, is_writing=False)
     with engine.connect() as connection:
-        return text.converted(run(connection, text.sql, text.values(parameters), work))
+        return text.to_python(run(connection, text.sql, text.values(parameters), work))
 
 
 def write(statement: Update, parameters: Parameters) -> int:
@@ -50,7 +50,7 @@ def write(statement: Update, parameters: Parameters) -> int:
 
 
 def _write(engine: Engine, statement: Update, parameters: Parameters) -> int:
-    text = written(statement, engine.dialect)
+    text = compile_statement(statement, engine.dialect)
     work = _transaction(engine, count_of, is_writing=True)
     with engine.connect() as connection:
         return run(connection, text.sql, text.values(parameters), work)

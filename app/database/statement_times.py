@@ -1,4 +1,4 @@
-"""Statement times: counts how long statements take, and logs slow ones."""
+"""Statement times: metrics of durations, and a log of slow statements."""
 
 import logging
 import time
@@ -33,10 +33,10 @@ def watch(engine: Engine) -> None:
 
 def _observe(connection: Connection, sql: str) -> None:
     """Count the statement that a connection has started, and log it if it was slow."""
-    started = connection.info.pop(_STARTED, None)
-    if started is None:
+    started_s = connection.info.pop(_STARTED, None)
+    if started_s is None:
         return
-    took_s = time.monotonic() - started
+    took_s = time.monotonic() - started_s
     STATEMENT_DURATION.observe(took_s)
     if took_s > limit.slow_s:
         logger.warning("statement slow took_ms=%d sql=%s", took_s * 1000, " ".join(sql.split())[:200])
@@ -55,6 +55,6 @@ def _note_end(
 
 
 def _note_error(context: ExceptionContext) -> None:
-    # without an execution context nothing was sent, and the connection may be gone
+    # Without an execution context nothing was sent, and the connection may be gone.
     if context.execution_context is not None and context.connection is not None:
         _observe(context.connection, context.statement or "")

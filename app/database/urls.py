@@ -1,4 +1,4 @@
-"""URLs of databases: the file that one names, and how one is shown."""
+"""Database URLs: the file that one names, and the form without passwords for logs and pages."""
 
 from pathlib import Path
 
@@ -11,18 +11,18 @@ HIDDEN = "***"
 
 def sqlite_file(url: str | URL) -> Path | None:
     """Return the file of a SQLite database, also of ``sqlite:///file:/PATH?uri=true``; None for a server."""
-    made = make_url(url)
-    name = made.database if made.get_backend_name() == "sqlite" else None
+    parsed_url = make_url(url)
+    name = parsed_url.database if parsed_url.get_backend_name() == "sqlite" else None
     return Path(name.removeprefix("file:")) if name else None
 
 
 def without_password(url: str | URL) -> str:
     """Return the URL with HIDDEN for its passwords."""
-    made = make_url(url)
-    # password, passwd, sslpassword, ssl_key_password
-    parts = {name: HIDDEN for name in made.query if "pass" in name}
-    shown = made.update_query_dict(parts).render_as_string(hide_password=True)
-    return shown.replace("%2A%2A%2A", HIDDEN)
+    parsed_url = make_url(url)
+    # The names are password, passwd, sslpassword and ssl_key_password.
+    parts = {name: HIDDEN for name in parsed_url.query if "pass" in name}
+    text = parsed_url.update_query_dict(parts).render_as_string(hide_password=True)
+    return text.replace("%2A%2A%2A", HIDDEN)
 
 
 def unopened(url: str, reason: str) -> NoDatabase:

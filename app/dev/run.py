@@ -33,7 +33,7 @@ REGISTERED = " registered admin="
 FLASK = (sys.executable, "-m", "flask", "--app", "wsgi")
 
 
-class Failed(Exception):
+class RunError(Exception):
     """The run cannot continue; the text is shown to the user."""
 
 
@@ -45,7 +45,7 @@ def main() -> int:
     ).parse_args()
     try:
         run()
-    except (Failed, NotConfigured) as exc:
+    except (RunError, NotConfigured) as exc:
         print(f"error: {exc}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -67,7 +67,7 @@ def run() -> None:
         parts.once("schema", [*FLASK, "db", "upgrade"])
         parts.start("console", [sys.executable, "wsgi.py"])
         parts.wait("console", lambda: answers(f"{address}/health"))
-        # before anything fires: a run without an executor would fail
+        # The executor starts before anything fires, because a run without it would fail.
         has_demo = start_demo(parts, demo_command(config, address, executor_port), executor_port, token)
         parts.start("workers", [sys.executable, "-m", "workers"])
         if has_demo:
@@ -98,7 +98,7 @@ def start_demo(parts: "Parts", command: Sequence[str], port: int, token: str) ->
         parts.start("executor", command, XXL_JOB_ACCESS_TOKEN=token)
         log = parts.log_path("executor")
         parts.wait("executor", lambda: REGISTERED in log.read_text(errors="replace"), "register")
-    except Failed as exc:
+    except RunError as exc:
         parts.drop("executor")
         print(f"There is no demo executor, and no demo job is added: {exc}", flush=True)
         return False
@@ -109,7 +109,7 @@ def read_port(variable: str, default: int) -> int:
     """Return the port in an environment variable; raise Failed if it is invalid."""
     text = os.environ.get(variable) or str(default)
     if not text.isdigit() or not 0 < int(text) < 65536:
-        raise Failed(f"{variable}={text!r}: a whole number from 1 to 65535 is needed")
+        raise RunError(f"{variable}={text!r}: a whole number from 1 to 65535 is needed")
     return int(text)
 
 
@@ -121,18 +121,21 @@ def require_free(variable: str, host: str, port: int) -> None:
         try:
             probe.bind((host, port))
         except OSError as exc:
-            raise Failed(
+            raise RunError(
                 f"port {port} on {host} cannot be used ({exc.strerror}); choose another one: {variable}=..."
             ) from exc
 
 
 def welcome(address: str, home: Path, *, password_given: bool) -> None:
     """Print the address, the first password if it is still valid, and what to do next."""
-    stored = home / "admin_password"
+    password_file = home / "admin_password"
     if password_given:
         password, where = "the one in XXL_JOB_ADMIN_PASSWORD", "only as a hash, in the database"
-    elif stored.exists():
-        password, where = stored.read_text(encoding="utf-8").strip(), f"{shown(stored)}, until you change it"
+    elif password_file.exists():
+        password, where = (
+            password_file.read_text(encoding="utf-8").strip(),
+            f"{shown(password_file)}, until you change it",
+        )
     else:
         password, where = "(was changed)", "only as a hash, in the database"
     print()
@@ -177,7 +180,7 @@ class Parts:
         path = self.log_path(name)
         if path.exists():
             path.replace(f"{path}.1")
-        # the umask stays the user's: files that handlers of the executor write are theirs
+        # The umask stays the user's, because files that handlers of the executor write are theirs.
         with open(path, "wb", opener=_open_private) as log:
             self.processes[name] = subprocess.Popen(
                 command,
@@ -199,7 +202,7 @@ class Parts:
         code = self.processes[name].wait()
         del self.processes[name]
         if code != 0:
-            raise Failed(self.describe(name, "failed"))
+            raise RunError(self.describe(name, "failed"))
 
     def wait(self, name: str, ready: Callable[[], bool], what: str = "answer") -> None:
         """Wait until a part is ready; raise Failed after START_S, or if a part ends."""
@@ -207,7 +210,7 @@ class Parts:
         while not self.stops and not ready():
             self.require_alive()
             if time.monotonic() > deadline:
-                raise Failed(self.describe(name, f"did not {what} within {START_S} s"))
+                raise RunError(self.describe(name, f"did not {what} within {START_S} s"))
             time.sleep(0.1)
 
     def drop(self, name: str) -> None:
@@ -227,7 +230,7 @@ class Parts:
             code = process.poll()
             if code is not None:
                 how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-                raise Failed(self.describe(name, how))
+                raise RunError(self.describe(name, how))
 
     def describe(self, name: str, what: str) -> str:
         """Return a message about a part, with the last lines of its log."""

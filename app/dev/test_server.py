@@ -35,7 +35,7 @@ def main(template: Path) -> None:
     config = Config.from_env()
     if template.is_dir():
         shutil.copytree(template, config.home)
-    gc.disable()  # until all is imported: it would collect nothing
+    gc.disable()  # While modules are imported it would collect nothing.
     _import_all()
     gc.enable()
     if not template.is_dir():
@@ -72,9 +72,9 @@ def _fill(config: Config) -> None:
     nodes.end(config, NodeKind.CONSOLE)
     draft = TokenDraft("pytest", Grant(frozenset(), admin=True), service=True)
     with session_scope() as session:
-        made = create_token(session, draft, actor=system_actor("pytest"), now_ms=now_ms())
+        created = create_token(session, draft, actor=system_actor("pytest"), now_ms=now_ms())
     unbind_engine()
-    (config.home / TOKEN_FILE).write_text(made.token, encoding="utf-8")
+    (config.home / TOKEN_FILE).write_text(created.token, encoding="utf-8")
 
 
 def _keep(home: Path, template: Path) -> None:

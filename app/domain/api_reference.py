@@ -1,4 +1,4 @@
-"""Reference of the API: what an OpenAPI 3.1 document describes, as tables to show.
+"""API reference: tables of operations and objects, built from the OpenAPI 3.1 document.
 
 Reads the document as JSON; a reference within it (``$ref``) is followed. An object schema that has a name is
 one table, which operations link to.
@@ -11,10 +11,12 @@ from typing import Any
 
 #: methods in the order they are shown
 METHODS = ("get", "post", "put", "patch", "delete")
-#: characters of a list of values in a type
+#: longest list of enum values, in characters
 VALUES_MAX = 200
-#: nesting of objects without a name of their own
-DEPTH_MAX = 4
+#: deepest nesting of objects without a name of their own
+NESTING_MAX = 4
+#: most references followed in a row, so that a circle of them ends
+REFERENCES_MAX = 4
 JSON = "application/json"
 #: highest id of most objects: a number from 1 to it is called an id
 ID_MAX = 2**31 - 1
@@ -32,9 +34,9 @@ class Member:
     #: name of the object it holds, if that has a table
     object: str
     is_required: bool
-    text: str
+    description: str
     #: ``path``, ``query`` or ``header``; empty: member of an object
-    place: str = ""
+    location: str = ""
     example: str = ""
 
 
@@ -43,7 +45,7 @@ class Answer:
     """Answer of an operation."""
 
     status: str
-    text: str
+    description: str
     types: tuple[str, ...]
     #: name of the object, if it has a table
     object: str
@@ -63,7 +65,7 @@ class Operation:
     method: str
     path: str
     summary: str
-    text: str
+    description: str
     parameters: tuple[Member, ...]
     #: members of the body; empty without one
     body: tuple[Member, ...]
@@ -90,26 +92,26 @@ class Resource:
     """Operations of one kind of objects."""
 
     name: str
-    text: str
+    description: str
     operations: tuple[Operation, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
-    """Object with a name, and its members."""
+class ObjectSchema:
+    """Named object and its members."""
 
     name: str
-    text: str
+    description: str
     members: tuple[Member, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """All of a document."""
+    """Operations and objects of one document."""
 
     version: str
     resources: tuple[Resource, ...]
-    objects: tuple[Described, ...]
+    objects: tuple[ObjectSchema, ...]
 
 
 def read_document(document: Json) -> Reference:
@@ -121,22 +123,28 @@ class _Reader:
     def __init__(self, document: Json) -> None:
         self._document = document
         schemas = document.get("components", {}).get("schemas", {})
-        self._named = {name: schema for name, schema in schemas.items() if "properties" in schema}
+        self._schemas = {name: schema for name, schema in schemas.items() if "properties" in schema}
 
     def reference(self) -> Reference:
         operations = list(self._operations())
-        texts = {tag["name"]: tag.get("description", "") for tag in self._document.get("tags", ())}
-        names = dict.fromkeys([*texts, *(tag for tag, _operation in operations)])
+        descriptions = {tag["name"]: tag.get("description", "") for tag in self._document.get("tags", ())}
+        names = dict.fromkeys([*descriptions, *(tag for tag, _operation in operations)])
         resources = (
-            Resource(name, texts.get(name, ""), tuple(each for tag, each in operations if tag == name))
+            Resource(
+                name,
+                descriptions.get(name, ""),
+                tuple(operation for tag, operation in operations if tag == name),
+            )
             for name in names
         )
         objects = (
-            Described(name, _text(schema), tuple(self._members(schema)))
-            for name, schema in sorted(self._named.items())
+            ObjectSchema(name, _text(schema), tuple(self._members(schema)))
+            for name, schema in sorted(self._schemas.items())
         )
         version = str(self._document.get("info", {}).get("version", ""))
-        return Reference(version, tuple(each for each in resources if each.operations), tuple(objects))
+        return Reference(
+            version, tuple(resource for resource in resources if resource.operations), tuple(objects)
+        )
 
     def _operations(self) -> Iterator[tuple[str, Operation]]:
         for path, item in self._document.get("paths", {}).items():
@@ -147,80 +155,84 @@ class _Reader:
                     tag = (operation.get("tags") or [""])[0]
                     yield tag, self._operation(method, path, operation, common)
 
-    def _operation(self, method: str, path: str, found: Json, common: list[Json]) -> Operation:
-        body = self._resolved(found.get("requestBody", {})).get("content", {}).get(JSON, {})
+    def _operation(self, method: str, path: str, operation: Json, common: list[Json]) -> Operation:
+        body = self._resolved(operation.get("requestBody", {})).get("content", {}).get(JSON, {})
         schema = self._resolved(body.get("schema", {}))
-        parameters = [self._parameter(each) for each in (*common, *found.get("parameters", []))]
-        answers = (self._answer(status, each) for status, each in found.get("responses", {}).items())
+        parameters = [self._parameter(item) for item in (*common, *operation.get("parameters", []))]
+        answers = (self._answer(status, answer) for status, answer in operation.get("responses", {}).items())
         return Operation(
-            id=found.get("operationId") or f"{method}{path}",
+            id=operation.get("operationId") or f"{method}{path}",
             method=method,
             path=path,
-            summary=found.get("summary", ""),
-            text=found.get("description", ""),
+            summary=operation.get("summary", ""),
+            description=operation.get("description", ""),
             parameters=tuple(parameters),
             body=tuple(self._members(schema)),
             body_object=self._object(body.get("schema", {})),
             example=self._body_example(body, schema),
             answers=tuple(sorted(answers, key=lambda answer: answer.status)),
-            is_public=found.get("security") == [],
+            is_public=operation.get("security") == [],
         )
 
-    def _parameter(self, found: Json) -> Member:
-        found = self._resolved(found)
-        schema = found.get("schema", {})
-        example = found.get("example", schema.get("default", _first(schema.get("examples"))))
+    def _parameter(self, parameter: Json) -> Member:
+        parameter = self._resolved(parameter)
+        schema = parameter.get("schema", {})
+        example = parameter.get("example", schema.get("default", _first(schema.get("examples"))))
         return Member(
-            found["name"],
+            parameter["name"],
             self._type(schema),
             "",
-            bool(found.get("required")),
-            found.get("description") or _text(schema),
-            place=found["in"],
+            bool(parameter.get("required")),
+            parameter.get("description") or _text(schema),
+            location=parameter["in"],
             example="" if example is None else _plain(example),
         )
 
-    def _answer(self, status: str, found: Json) -> Answer:
-        found = self._resolved(found)
-        content = found.get("content", {})
-        named = self._object(content.get(JSON, {}).get("schema", {}))
+    def _answer(self, status: str, answer: Json) -> Answer:
+        answer = self._resolved(answer)
+        content = answer.get("content", {})
+        object_name = self._object(content.get(JSON, {}).get("schema", {}))
         return Answer(
-            status, found.get("description", ""), tuple(content), named, tuple(found.get("headers", ()))
+            status,
+            answer.get("description", ""),
+            tuple(content),
+            object_name,
+            tuple(answer.get("headers", ())),
         )
 
     def _members(self, schema: Json, prefix: str = "", depth: int = 0) -> Iterator[Member]:
-        required = schema.get("required", ())
-        for name, found in schema.get("properties", {}).items():
-            member = self._resolved(found)
-            named = self._object(found)
+        required_names = schema.get("required", ())
+        for name, schema_of_member in schema.get("properties", {}).items():
+            member = self._resolved(schema_of_member)
+            object_name = self._object(schema_of_member)
             yield Member(
                 prefix + name,
-                self._type(found),
-                named,
-                name in required,
-                found.get("description") or ("" if named else _text(member)),
-                example=_plain(_first(found.get("examples", member.get("examples")))),
+                self._type(schema_of_member),
+                object_name,
+                name in required_names,
+                schema_of_member.get("description") or ("" if object_name else _text(member)),
+                example=_plain(_first(schema_of_member.get("examples", member.get("examples")))),
             )
-            nested = member.get("items", member)
-            if not named and depth < DEPTH_MAX and "properties" in nested:
+            item_schema = member.get("items", member)
+            if not object_name and depth < NESTING_MAX and "properties" in item_schema:
                 marker = "[]." if "items" in member else "."
-                yield from self._members(nested, f"{prefix}{name}{marker}", depth + 1)
+                yield from self._members(item_schema, f"{prefix}{name}{marker}", depth + 1)
 
     def _type(self, schema: Json) -> str:
         """Return a type in words, such as ``array of text`` or ``integer, 1 to 200, or null``."""
-        choices = [each for key in ("anyOf", "oneOf") for each in schema.get(key, ())]
+        choices = [choice for key in ("anyOf", "oneOf") for choice in schema.get(key, ())]
         if choices:
-            return " or ".join(dict.fromkeys(self._type(each) for each in choices))
+            return " or ".join(dict.fromkeys(self._type(choice) for choice in choices))
         if "$ref" in schema:
             name = schema["$ref"].rpartition("/")[2]
-            return name if name in self._named else self._type(self._resolved(schema))
+            return name if name in self._schemas else self._type(self._resolved(schema))
         if "enum" in schema or "const" in schema:
             values = schema.get("enum", [schema.get("const")])
             text = ", ".join(_plain(value) for value in values)
             return f"one of {text}" if len(text) <= VALUES_MAX and len(values) > 1 else text[:VALUES_MAX]
         type_ = schema.get("type", "any")
         if isinstance(type_, list):
-            return " or ".join(self._type({**schema, "type": each}) for each in type_)
+            return " or ".join(self._type({**schema, "type": choice}) for choice in type_)
         if type_ == "array":
             return ", ".join([f"array of {self._type(schema.get('items', {}))}", *_bounds(schema)])
         if type_ == "object" and isinstance(schema.get("additionalProperties"), dict):
@@ -234,46 +246,46 @@ class _Reader:
         """Return the name of the object that a schema holds, also in an array or beside null."""
         if "$ref" in schema:
             name = schema["$ref"].rpartition("/")[2]
-            return name if name in self._named else ""
-        inner = [each for key in ("anyOf", "oneOf", "allOf") for each in schema.get(key, ())]
+            return name if name in self._schemas else ""
+        inner = [choice for key in ("anyOf", "oneOf", "allOf") for choice in schema.get(key, ())]
         inner += [schema["items"]] if isinstance(schema.get("items"), dict) else []
         return next((name for name in map(self._object, inner) if name), "")
 
     def _resolved(self, schema: Json) -> Json:
-        for _step in range(DEPTH_MAX):
+        for _step in range(REFERENCES_MAX):
             if "$ref" not in schema:
                 break
-            found: Any = self._document
+            target: Any = self._document
             for part in schema["$ref"].removeprefix("#/").split("/"):
-                found = found[part.replace("~1", "/").replace("~0", "~")]
-            schema = found
+                target = target[part.replace("~1", "/").replace("~0", "~")]
+            schema = target
         return schema
 
     def _body_example(self, body: Json, schema: Json) -> str:
         if not body:
             return ""
-        given = body.get("example") or schema.get("example") or _first(schema.get("examples"))
-        example = given if given is not None else self._example(schema)
+        explicit = body.get("example") or schema.get("example") or _first(schema.get("examples"))
+        example = explicit if explicit is not None else self._example(schema)
         return json.dumps(example, ensure_ascii=False, indent=2)
 
     def _example(self, schema: Json, depth: int = 0) -> Any:
         """Return a value for a schema: its example or default, otherwise one of its type."""
-        given = [schema.get("example"), _first(schema.get("examples")), schema.get("const")]
-        given += [_first(schema.get("enum")), schema.get("default")]
-        value = next((each for each in given if each is not None), None)
+        explicit = [schema.get("example"), _first(schema.get("examples")), schema.get("const")]
+        explicit += [_first(schema.get("enum")), schema.get("default")]
+        value = next((choice for choice in explicit if choice is not None), None)
         if value is not None:
             return value
-        choices = [each for key in ("anyOf", "oneOf", "allOf") for each in schema.get(key, ())]
+        choices = [choice for key in ("anyOf", "oneOf", "allOf") for choice in schema.get(key, ())]
         schema = self._resolved(choices[0] if choices else schema)
         type_ = schema.get("type")
         if choices:
             return None if "default" in schema else self._example(schema, depth)
-        if "properties" in schema and depth < DEPTH_MAX:
-            required = schema.get("required", ())
+        if "properties" in schema and depth < NESTING_MAX:
+            required_names = schema.get("required", ())
             return {
-                name: self._example(self._merged(found), depth + 1)
-                for name, found in schema["properties"].items()
-                if name in required or "examples" in found
+                name: self._example(self._merged(member), depth + 1)
+                for name, member in schema["properties"].items()
+                if name in required_names or "examples" in member
             }
         if type_ == "array":
             return []

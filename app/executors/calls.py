@@ -21,6 +21,7 @@ from executor_client.wire.protocol import (
     CONTENT_TYPE,
     FAIL,
     MSG_BAD_TOKEN,
+    SUCCESS,
     TOKEN_HEADER,
     Reply,
 )
@@ -58,13 +59,6 @@ class Peer(NamedTuple):
         return self._replace(token=self.former_token, former_token="")
 
 
-class Prepared(NamedTuple):
-    """A checked call: its URL, and the headers that both clients send."""
-
-    url: SplitResult
-    headers: dict[str, str]
-
-
 class Delivered(StrEnum):
     """Whether the executor may have received the request."""
 
@@ -89,15 +83,15 @@ class CallOutcome(NamedTuple):
     boot_id: str = ""
 
 
-def prepare(peer: Peer, action: str, networks: tuple[Network, ...]) -> Prepared:
-    """Check the address and the headers of a call. Raises InvalidInput."""
+def prepare(peer: Peer, action: str, networks: tuple[Network, ...]) -> tuple[SplitResult, dict[str, str]]:
+    """Check a call; return its URL, and the headers that both clients send. Raises InvalidInput."""
     check_address(peer.address, networks)
     headers = {
         "Content-Type": CONTENT_TYPE,
         TOKEN_HEADER: _header("accessToken", peer.token),
         APPNAME_HEADER: _header("appname", peer.app_name),
     }
-    return Prepared(urlsplit(join(peer.address, action)), headers)
+    return urlsplit(join(peer.address, action)), headers
 
 
 def is_to_repeat(peer: Peer, reply: Reply | None) -> bool:
@@ -106,6 +100,11 @@ def is_to_repeat(peer: Peer, reply: Reply | None) -> bool:
     Only after an answer that executors give before they look at the request, so that nothing ran.
     """
     return bool(peer.former_token) and reply is not None and refuses_token(reply)
+
+
+def refusal_of(reply: Reply) -> str:
+    """Return why an executor has refused a call; empty if it has not."""
+    return "" if reply.code == SUCCESS else reply.msg or f"code {reply.code}"
 
 
 def refuses_token(reply: Reply) -> bool:

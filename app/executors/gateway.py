@@ -5,13 +5,14 @@ proxies are ignored; size and duration of a response are limited; there is one a
 with the first call, because it costs every process 4 MB.
 """
 
+import secrets
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from app.domain.runs.trace_templates import NO_ANSWER, NO_CONNECTION
 from app.errors import ExecutorUnreachable, InvalidInput
-from app.executors.calls import LOG_REPLY_MAX, REPLY_MAX, Peer, is_to_repeat, prepare, reason_of
+from app.executors.calls import LOG_REPLY_MAX, REPLY_MAX, Peer, is_to_repeat, prepare, reason_of, refusal_of
 from app.executors.long_logs import first_lines
 from app.settings.config import Network
 from executor_client.wire.lenient_json import dump_json
@@ -45,19 +46,23 @@ class Gateway:
 
     def beat(self, peer: Peer, *, timeout_s: float = CALL_TIMEOUT_S) -> Reply:
         """Probe whether the executor is alive. Raises ExecutorUnreachable."""
-        return self._call(peer, "beat", {}, limit=REPLY_MAX, timeout_s=timeout_s)
+        return self._call(peer, "beat", {}, timeout_s=timeout_s)
+
+    def accepts_any_token(self, peer: Peer, *, timeout_s: float) -> bool:
+        """Probe with a wrong token whether anyone who reaches the executor can run code there."""
+        wrong = Peer(peer.address, peer.app_name, f"wrong-{secrets.token_hex(16)}")
+        try:
+            return not refusal_of(self.beat(wrong, timeout_s=timeout_s))
+        except ExecutorUnreachable:
+            return False
 
     def idle_beat(self, peer: Peer, job_id: int, *, timeout_s: float = CALL_TIMEOUT_S) -> Reply:
         """Probe whether a job is idle there. Raises ExecutorUnreachable."""
-        return self._call(
-            peer, "idleBeat", JobRequest(job_id).to_wire(), limit=REPLY_MAX, timeout_s=timeout_s
-        )
+        return self._call(peer, "idleBeat", JobRequest(job_id).to_wire(), timeout_s=timeout_s)
 
     def kill(self, peer: Peer, job_id: int) -> Reply:
         """Request the end of a job's run and queued runs. Raises ExecutorUnreachable."""
-        return self._call(
-            peer, "kill", JobRequest(job_id).to_wire(), limit=REPLY_MAX, timeout_s=CALL_TIMEOUT_S
-        )
+        return self._call(peer, "kill", JobRequest(job_id).to_wire(), timeout_s=CALL_TIMEOUT_S)
 
     def read_log(self, peer: Peer, request: LogRequest, *, timeout_s: float = LOG_TIMEOUT_S) -> LogResult:
         """Read a piece of a run's log, of a very long one the first whole lines.
@@ -69,25 +74,23 @@ class Gateway:
     def read_run(self, peer: Peer, request: LogRequest, *, timeout_s: float, progress: bool) -> ReadLog:
         """Read the same, from an executor of ours with the ``progress`` of a run that has not ended."""
         body = request.to_wire() | ({"progress": True} if progress else {})
-        reply = self._call(peer, "log", body, limit=LOG_REPLY_MAX, timeout_s=timeout_s)
-        if reply.code != SUCCESS:
-            raise ExecutorUnreachable(peer.address, reply.msg or f"code {reply.code}")
+        reply = self._call(peer, "log", body, timeout_s=timeout_s)
+        if refusal := refusal_of(reply):
+            raise ExecutorUnreachable(peer.address, refusal)
         piece = LogResult.from_wire(reply.content, from_line_num=request.from_line_num)
         fields = reply.content if progress and isinstance(reply.content, dict) else {}
         return ReadLog(piece, Progress.parse(fields.get("progress")), fields.get("running") is True)
 
-    def _call(self, peer: Peer, action: str, body: dict[str, Any], *, limit: int, timeout_s: float) -> Reply:
+    def _call(self, peer: Peer, action: str, body: dict[str, Any], *, timeout_s: float) -> Reply:
         """Call; repeat a call refused for its token with the token before, within the same timeout."""
         until = time.monotonic() + timeout_s
-        reply = self._call_once(peer, action, body, limit=limit, timeout_s=timeout_s)
+        reply = self._call_once(peer, action, body, timeout_s)
         left_s = until - time.monotonic()
         if not is_to_repeat(peer, reply) or left_s <= 0:
             return reply
-        return self._call_once(peer.with_former_token(), action, body, limit=limit, timeout_s=left_s)
+        return self._call_once(peer.with_former_token(), action, body, left_s)
 
-    def _call_once(
-        self, peer: Peer, action: str, body: dict[str, Any], *, limit: int, timeout_s: float
-    ) -> Reply:
+    def _call_once(self, peer: Peer, action: str, body: dict[str, Any], timeout_s: float) -> Reply:
         import requests
 
         from app.executors.guarded_http import (
@@ -111,6 +114,7 @@ class Gateway:
                     allow_redirects=False,
                     stream=True,
                 )
+                limit = LOG_REPLY_MAX if action == "log" else REPLY_MAX
                 with answered as response:  # closes the connection, whatever was read of it
                     try:
                         return Reply.parse(response.status_code, read_bounded(response, limit, until))

@@ -102,16 +102,16 @@ def as_repeated(millis: Millis) -> Millis:
 def _repeated_from(second: int, zone: ZoneInfo) -> int | None:
     """Return when the clocks are set back, if the local time of an instant occurs twice; else None."""
     local = datetime.fromtimestamp(second, zone)
-    first, repeated = (int(local.replace(fold=fold).timestamp()) for fold in (0, 1))
-    if first == repeated:
+    first, second_time = (int(local.replace(fold=fold).timestamp()) for fold in (0, 1))
+    if first == second_time:
         return None
-    between = range(first, repeated)
-    return first + bisect_left(between, 1, key=lambda each: datetime.fromtimestamp(each, zone).fold)
+    between = range(first, second_time)
+    return first + bisect_left(between, 1, key=lambda moment: datetime.fromtimestamp(moment, zone).fold)
 
 
 @lru_cache(SECONDS_KEPT)
 def _to_local(second: int, zone: ZoneInfo) -> datetime:
-    # the column keeps no fold, and caches take two times that differ only in it for one
+    # The column keeps no fold, and caches treat two times that differ only in it as one.
     return datetime.fromtimestamp(second, zone).replace(tzinfo=None, fold=0)
 
 

@@ -1,4 +1,4 @@
-"""`xxl_job_channel` and `xxl_job_channel_scope`: alarm channels, and the groups and jobs they are for."""
+"""`xxl_job_channel` and `xxl_job_channel_scope`: alarm channels, and their scopes: groups and jobs."""
 
 from sqlalchemy import BigInteger, Index, Integer, SmallInteger, String
 from sqlalchemy.orm import Mapped, mapped_column

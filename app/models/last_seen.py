@@ -1,4 +1,4 @@
-"""`xxl_job_last_seen`: when executors that are no longer registered were last seen."""
+"""`xxl_job_last_seen`: former addresses of executors, and when each was last seen."""
 
 from sqlalchemy import BigInteger, Index, String
 from sqlalchemy.orm import Mapped, mapped_column

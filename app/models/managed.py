@@ -1,4 +1,4 @@
-"""`xxl_job_version`, `xxl_job_managed`, `xxl_job_apply`: versions of jobs, and what is managed as code."""
+"""`xxl_job_version`, `xxl_job_managed`, `xxl_job_apply`: versions of jobs, and objects managed as code."""
 
 from sqlalchemy import BigInteger, Index, Integer, String
 from sqlalchemy.orm import Mapped, mapped_column

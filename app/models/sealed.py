@@ -33,6 +33,6 @@ class SealedText(TypeDecorator[str]):
             return value
         try:
             return sealer().unseal(value)
-        except CannotUnseal:  # a start refuses such a database: the row was changed since
+        except CannotUnseal:  # The row was changed since the start, which refuses such a database.
             logger.error("stored secret unreadable: it was sealed with another application key")
             return _UNREADABLE

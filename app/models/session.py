@@ -1,4 +1,4 @@
-"""`xxl_job_session`: logins."""
+"""`xxl_job_session`: login sessions."""
 
 from sqlalchemy import BigInteger, Index, Integer, SmallInteger, String
 from sqlalchemy.orm import Mapped, mapped_column

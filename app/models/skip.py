@@ -1,4 +1,4 @@
-"""`xxl_job_skip`: instants that were due and deliberately not fired."""
+"""`xxl_job_skip`: skipped instants of jobs, which were due and deliberately not fired."""
 
 from sqlalchemy import BigInteger, Index, Integer, String
 from sqlalchemy.orm import Mapped, mapped_column

@@ -1,4 +1,4 @@
-"""`xxl_job_task`, `xxl_job_task_line`: long work that a monitor does piece by piece, and its results."""
+"""`xxl_job_task`, `xxl_job_task_line`: background tasks, done piece by piece, and their results."""
 
 from sqlalchemy import BigInteger, Index, Integer, String, Text
 from sqlalchemy.orm import Mapped, mapped_column

@@ -1,4 +1,4 @@
-"""Checkpoints: what a failed run left behind goes to the run that repeats it. Part of the claim.
+"""Checkpoints: the claim copies the checkpoint of a failed run to the run that repeats it.
 
 The log row of the new run gets a copy at once, so that it is not lost if the run never reaches an executor.
 """
@@ -17,52 +17,65 @@ from app.store.fires import queue as fires
 from executor_client.wire.run_reports import RUN_STATE
 
 
-class Repeated(NamedTuple):
-    """The run that a claimed one repeats."""
+class RepeatedRun(NamedTuple):
+    """Earlier run that a claimed run repeats."""
 
     log_id: int
-    #: JSON text; empty: it left none
+    #: JSON text; empty without a checkpoint
     checkpoint: str
-    #: addresses of executors that take checkpoints
-    takers: frozenset[str]
+    #: addresses of executors that accept checkpoints
+    checkpoint_addresses: frozenset[str]
 
 
-def find_repeated(session: Session, routed: Sequence[RoutedFire]) -> dict[int, Repeated]:
+def find_repeated(session: Session, routed_fires: Sequence[RoutedFire]) -> dict[int, RepeatedRun]:
     """Return fire id -> the run that it repeats, for retries and for runs that a user has repeated."""
-    sources = {each.fire.id: source for each in routed if (source := _source_of(each)) is not None}
+    sources = {
+        routed_fire.fire.id: source
+        for routed_fire in routed_fires
+        if (source := _source_of(routed_fire)) is not None
+    }
     if not sources:
         return {}
-    repeating = [each for each in routed if each.fire.id in sources]
-    found = logs.find_checkpoints(session, set(sources.values()))
-    addresses = {address for each in repeating for address in _addresses(each)}
+    repeating = [routed_fire for routed_fire in routed_fires if routed_fire.fire.id in sources]
+    checkpoints = logs.find_checkpoints(session, set(sources.values()))
+    addresses = {address for routed_fire in repeating for address in _addresses(routed_fire)}
     announcing = registry.find_announcing(session, addresses, RUN_STATE)
     return {
-        each.fire.id: Repeated(
-            sources[each.fire.id],
-            found.get(sources[each.fire.id], ""),
+        routed_fire.fire.id: RepeatedRun(
+            sources[routed_fire.fire.id],
+            checkpoints.get(sources[routed_fire.fire.id], ""),
             frozenset(
-                address for address in _addresses(each) if (address, each.candidates.app_name) in announcing
+                address
+                for address in _addresses(routed_fire)
+                if (address, routed_fire.candidates.app_name) in announcing
             ),
         )
-        for each in repeating
+        for routed_fire in repeating
     }
 
 
-def copy_checkpoints(session: Session, log_ids: Mapping[int, int], repeated: Mapping[int, Repeated]) -> None:
-    """Copy checkpoints into the log rows of new runs; ``log_ids``: fire id -> log id."""
+def copy_checkpoints(
+    session: Session, log_ids: Mapping[int, int], earlier_runs: Mapping[int, RepeatedRun]
+) -> None:
+    """Copy the checkpoints of earlier runs, by fire id, into the log rows of new ones.
+
+    ``log_ids``: fire id -> log id.
+    """
     rows = [
-        {"id": log_ids[fire_id], "checkpoint": each.checkpoint}
-        for fire_id, each in repeated.items()
-        if fire_id in log_ids and each.checkpoint
+        {"id": log_ids[fire_id], "checkpoint": run.checkpoint}
+        for fire_id, run in earlier_runs.items()
+        if fire_id in log_ids and run.checkpoint
     ]
     bulk.update_many(session, JobLog, rows)
 
 
-def _source_of(routed: RoutedFire) -> int | None:
-    if routed.fire.repeats_log_id is not None:
-        return routed.fire.repeats_log_id
-    return fires.source_of(routed.fire.fire_key) if routed.fire.fire_key.startswith("retry:") else None
+def _source_of(routed_fire: RoutedFire) -> int | None:
+    if routed_fire.fire.repeats_log_id is not None:
+        return routed_fire.fire.repeats_log_id
+    return (
+        fires.source_of(routed_fire.fire.fire_key) if routed_fire.fire.fire_key.startswith("retry:") else None
+    )
 
 
-def _addresses(routed: RoutedFire) -> tuple[str, ...]:
-    return routed.addresses if routed.address is None else (routed.address,)
+def _addresses(routed_fire: RoutedFire) -> tuple[str, ...]:
+    return routed_fire.addresses if routed_fire.address is None else (routed_fire.address,)

@@ -22,10 +22,10 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.checkpoints import copy_checkpoints, find_repeated
 from app.pipeline.claim_trace import trace_claim, trace_unroutable
-from app.pipeline.claimed_run import Claimed, Claimer, RunRow, claimed_run, log_row, mark
+from app.pipeline.claimed_run import ClaimedRun, Claimer, RunRow, claimed_run, log_row, mark
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.group_candidates import find_group_candidates
-from app.pipeline.prepare import NONE_PREPARED, Prepared, start
+from app.pipeline.prepare import NONE_PREPARED, PreparedFire, start
 from app.pipeline.route import RoutedFire, begin_routing, expand_broadcast, route_fire
 from app.store.executors import last_seen, registry
 from app.store.fires import logs
@@ -44,7 +44,7 @@ ORPHAN_MS: Millis = 500
 class ClaimBatch:
     """Result of one claim."""
 
-    claimed: list[Claimed] = field(default_factory=list)
+    claimed: list[ClaimedRun] = field(default_factory=list)
     #: fires left PENDING, by the address without capacity
     parked: dict[str, list[DueFire]] = field(default_factory=dict)
     #: shards of broadcasts, written as fires of their own, due at once
@@ -57,7 +57,7 @@ def claim(
     claimer: Claimer,
     *,
     now_ms: Millis,
-    prepared: Mapping[int, Prepared] = NONE_PREPARED,
+    prepared: Mapping[int, PreparedFire] = NONE_PREPARED,
 ) -> ClaimBatch:
     """Claim the fires that are still PENDING and whose address has capacity.
 
@@ -67,18 +67,24 @@ def claim(
     """
     batch = ClaimBatch()
     if claims_paused(session, now_ms=now_ms):
-        return batch  # the poll finds the fires again
-    taken: Counter[str] = Counter()
+        return batch  # The poll finds the fires again.
+    used_slots: Counter[str] = Counter()
     if ready := [prepared[fire.id] for fire in due if fire.id in prepared]:
-        started = start(session, ready, claimer, taken, now_ms=now_ms)
-        batch.claimed = started.claimed
-        done = {run.fire_id for run in started.claimed} | {each.claimed.fire_id for each in started.parked}
-        for each in started.parked:
-            waiting = DueFire(each.claimed.fire_id, each.claimed.job_id, each.claimed.due_ms)
-            batch.parked.setdefault(each.claimed.address or "", []).append(waiting)
-        due = [fire for fire in due if fire.id not in done]
+        result = start(session, ready, claimer, used_slots, now_ms=now_ms)
+        batch.claimed = result.claimed
+        started_ids = {run.fire_id for run in result.claimed} | {
+            prepared_fire.claimed.fire_id for prepared_fire in result.parked
+        }
+        for prepared_fire in result.parked:
+            parked_fire = DueFire(
+                prepared_fire.claimed.fire_id,
+                prepared_fire.claimed.job_id,
+                prepared_fire.claimed.due_ms,
+            )
+            batch.parked.setdefault(prepared_fire.claimed.address or "", []).append(parked_fire)
+        due = [fire for fire in due if fire.id not in started_ids]
     if due:
-        _claim(session, due, claimer, taken, batch, now_ms)
+        _claim(session, due, claimer, used_slots, batch, now_ms)
     return batch
 
 
@@ -86,32 +92,34 @@ def _claim(
     session: Session,
     due: Sequence[DueFire],
     claimer: Claimer,
-    taken: Counter[str],
+    used_slots: Counter[str],
     batch: ClaimBatch,
     now_ms: Millis,
 ) -> None:
-    """Claim fires that are not prepared; ``taken``: the slots that the others have taken, by address."""
+    """Claim fires that are not prepared; ``used_slots``: slots that this claim uses already, by address."""
     to_run, unfinished = _lock_due(session, due, now_ms)
-    of_groups = find_group_candidates(session, to_run, now_ms=now_ms)
+    candidates_by_group = find_group_candidates(session, to_run, now_ms=now_ms)
     routes = begin_routing(session, claimer.routes, {job.id for _, job in to_run})
-    routed: list[RoutedFire] = []
+    routed_fires: list[RoutedFire] = []
     for fire, job in to_run:
-        candidates = of_groups[job.job_group]
+        candidates = candidates_by_group[job.job_group]
         sent_to = unfinished[fire.log_id].address if fire.attempt and fire.log_id else None
-        found = route_fire(session, fire, job, candidates, routes, sent_to=sent_to)
-        if found is None:
+        routed_fire = route_fire(session, fire, job, candidates, routes, sent_to=sent_to)
+        if routed_fire is None:
             batch.expanded += expand_broadcast(session, fire, candidates, node=claimer.node)
-        elif found.address is not None and taken[found.address] >= claimer.capacity(found.address):
-            batch.parked.setdefault(found.address, []).append(DueFire(fire.id, fire.job_id, fire.due_time))
+            continue
+        address = routed_fire.address
+        if address is not None and used_slots[address] >= claimer.capacity(address):
+            batch.parked.setdefault(address, []).append(DueFire(fire.id, fire.job_id, fire.due_time))
         else:
-            if found.address is not None:
-                taken[found.address] += 1
-            routed.append(found)
-    runs = _write_logs(session, routed, unfinished, now_ms)
+            if address is not None:
+                used_slots[address] += 1
+            routed_fires.append(routed_fire)
+    runs = _write_logs(session, routed_fires, unfinished, now_ms)
     bulk.update_many(
         session,
         Fire,
-        [mark(routed_fire, runs[routed_fire.fire.id], claimer, now_ms) for routed_fire in routed],
+        [mark(routed_fire, runs[routed_fire.fire.id], claimer, now_ms) for routed_fire in routed_fires],
     )
     batch.claimed += [
         claimed_run(
@@ -120,12 +128,11 @@ def _claim(
             claimer,
             trace_claim(routed_fire, node=claimer.node, zone=claimer.zone, now_ms=now_ms),
         )
-        for routed_fire in routed
+        for routed_fire in routed_fires
         if routed_fire.addresses
     ]
-    _refuse_unroutable(
-        session, [routed_fire for routed_fire in routed if not routed_fire.addresses], runs, claimer, now_ms
-    )
+    unroutable = [routed_fire for routed_fire in routed_fires if not routed_fire.addresses]
+    _refuse_unroutable(session, unroutable, runs, claimer, now_ms)
 
 
 def _lock_due(
@@ -135,30 +142,33 @@ def _lock_due(
 
     Deletes fires without a job and those of runs that have ended.
     """
-    # if the clock has been set back, a fire may not be due any more: it is found again when it is
+    # If the clock has been set back, a fire may not be due any more. The poll finds it again when it is.
     pending = prepared_fires.undo(
         session,
         [fire for fire in fires.lock_pending(session, [fire.id for fire in due]) if fire.due_time <= now_ms],
     )
-    of_jobs = jobs.find_to_run(session, {fire.job_id for fire in pending})
+    job_by_id = jobs.find_to_run(session, {fire.job_id for fire in pending})
     unfinished = logs.find_unfinished(session, [fire.log_id for fire in pending if fire.log_id])
     to_run = [
         fire
         for fire in pending
-        if fire.job_id in of_jobs and (fire.log_id is None or fire.log_id in unfinished)
+        if fire.job_id in job_by_id and (fire.log_id is None or fire.log_id in unfinished)
     ]
     fires.delete_fires(session, {fire.id for fire in pending} - {fire.id for fire in to_run})
-    return [(fire, _of_run(session, of_jobs[fire.job_id], fire, unfinished)) for fire in to_run], unfinished
+    return [
+        (fire, _job_for_run(session, job_by_id[fire.job_id], fire, unfinished)) for fire in to_run
+    ], unfinished
 
 
-def _of_run(
+def _job_for_run(
     session: Session, job: JobToRun, fire: PendingFire, unfinished: Mapping[int, UnfinishedRun]
 ) -> JobToRun:
-    """Return the job as the run has it.
+    """Return the job with the handler and parameter of the run's log row once it may have been sent.
 
-    The executor group stays, as its addresses and token go together. Once the run may have been sent, so do
-    its handler and parameter: an executor may know the log id. Of code there is only the present one, whose
-    parameter goes with it. Where the log has only the beginning of a text, the job's is sent.
+    The executor group is always that of the log row, because the addresses and the token of a group belong
+    together. An executor may have the log id already, so that a second send must not differ from the first.
+    GLUE source is always the current one, and so is its parameter. If the log row has only the beginning of a
+    text, the text of the job is sent.
     """
     if fire.log_id is None:
         return job
@@ -179,41 +189,45 @@ def _is_as_sent(fire: PendingFire, job: JobToRun, run: UnfinishedRun) -> bool:
 
 
 def _write_logs(
-    session: Session, routed: Sequence[RoutedFire], unfinished: Mapping[int, UnfinishedRun], now_ms: Millis
+    session: Session,
+    routed_fires: Sequence[RoutedFire],
+    unfinished: Mapping[int, UnfinishedRun],
+    now_ms: Millis,
 ) -> dict[int, RunRow]:
-    """Insert the log rows of new runs and update those of repeated ones.
-
-    Return the runs by fire id.
-    """
-    new = [routed_fire for routed_fire in routed if routed_fire.fire.log_id is None]
+    """Insert the log rows of new runs, update those of repeated ones, and return the runs by fire id."""
+    new = [routed_fire for routed_fire in routed_fires if routed_fire.fire.log_id is None]
     log_ids = logs.insert_logs(session, [log_row(routed_fire, now_ms) for routed_fire in new])
     unsent = UnfinishedRun(as_stored(now_ms), None)
     runs = {
         routed_fire.fire.id: RunRow(log_id, unsent, remembered=False)
         for routed_fire, log_id in zip(new, log_ids, strict=True)
     }
-    repeated = find_repeated(session, routed)
-    copy_checkpoints(session, {fire_id: run.log_id for fire_id, run in runs.items()}, repeated)
+    earlier_runs = find_repeated(session, routed_fires)
+    copy_checkpoints(session, {fire_id: run.log_id for fire_id, run in runs.items()}, earlier_runs)
     resent_to = {
-        routed_fire.address for routed_fire in routed if routed_fire.address and routed_fire.fire.attempt
+        routed_fire.address
+        for routed_fire in routed_fires
+        if routed_fire.address and routed_fire.fire.attempt
     }
     boots = registry.find_boots(session, resent_to) if resent_to else {}
-    moved, edited = list[bulk.Row](), list[bulk.Row]()
-    for routed_fire in routed:
+    moved_rows, edited_rows = list[bulk.Row](), list[bulk.Row]()
+    for routed_fire in routed_fires:
         log_id, address = routed_fire.fire.log_id, routed_fire.address
         if log_id is None:
             continue
-        announced = boots.get((address or "", routed_fire.candidates.app_name), ("", ""))[1]
-        durable = "durable-dedup" in announced or bool(routed_fire.fire.boot_id)
+        capabilities = boots.get((address or "", routed_fire.candidates.app_name), ("", ""))[1]
+        durable = "durable-dedup" in capabilities or bool(routed_fire.fire.boot_id)
         runs[routed_fire.fire.id] = RunRow(
             log_id, unfinished[log_id], remembered=routed_fire.fire.attempt > 0 and durable
         )
         if address not in (None, routed_fire.fire.address):
-            moved.append({"id": log_id, "executor_address": storable(address)})
-        edited += _edited(session, routed_fire, log_id, unfinished[log_id])
-    bulk.update_many(session, JobLog, moved)
-    bulk.update_many(session, JobLog, edited)
-    return runs | {fire_id: runs[fire_id]._replace(repeated=each) for fire_id, each in repeated.items()}
+            moved_rows.append({"id": log_id, "executor_address": storable(address)})
+        edited_rows += _edited(session, routed_fire, log_id, unfinished[log_id])
+    bulk.update_many(session, JobLog, moved_rows)
+    bulk.update_many(session, JobLog, edited_rows)
+    return runs | {
+        fire_id: runs[fire_id]._replace(repeated=earlier_run) for fire_id, earlier_run in earlier_runs.items()
+    }
 
 
 def _edited(session: Session, routed_fire: RoutedFire, log_id: int, run: UnfinishedRun) -> list[bulk.Row]:
@@ -232,17 +246,17 @@ def _edited(session: Session, routed_fire: RoutedFire, log_id: int, run: Unfinis
 
 def _refuse_unroutable(
     session: Session,
-    routed: Sequence[RoutedFire],
+    routed_fires: Sequence[RoutedFire],
     runs: Mapping[int, RunRow],
     claimer: Claimer,
     now_ms: Millis,
 ) -> None:
     """End the runs that have no address."""
-    if not routed:
+    if not routed_fires:
         return
-    last = last_seen.find_last(session, {routed_fire.candidates.app_name for routed_fire in routed})
+    last = last_seen.find_last(session, {routed_fire.candidates.app_name for routed_fire in routed_fires})
     results = []
-    for routed_fire in routed:
+    for routed_fire in routed_fires:
         trace = join_lines(
             trace_claim(routed_fire, node=claimer.node, zone=claimer.zone, now_ms=now_ms),
             trace_unroutable(routed_fire, last, claimer.zone),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from app.clock import Millis
-from app.domain.enums import RouteStrategy, TriggerType
+from app.domain.enums import RouteStrategy
 from app.domain.executors.draining import is_drained, trace_all_drained, trace_drained
 from app.domain.runs.request_ids import request_of
 from app.domain.runs.sharding import Shard
@@ -50,7 +50,7 @@ def trace_claim(routed: RoutedFire, *, node: str, zone: str, now_ms: Millis) -> 
         return (write(SENT_AGAIN, n=fire.attempt + 1), claimed, *drained)
     request = request_of(fire.fire_key)
     return (
-        _trigger_line(fire.trigger_type, fire.due_time, zone, fire.owner),
+        trace_trigger(fire.trigger_type, fire.due_time, zone, seen_by=fire.owner),
         *([write(REQUEST, request=request)] if request else ()),
         _claimed_line(now_ms, now_ms - fire.due_time, zone, node),
         _addresses_line(routed.addresses, entered=bool(fire.address_list) or routed.candidates.is_manual),
@@ -62,6 +62,7 @@ def trace_claim(routed: RoutedFire, *, node: str, zone: str, now_ms: Millis) -> 
     )
 
 
+@lru_cache(LINES_KEPT)
 def trace_trigger(kind: str, due_ms: Millis, zone: str, *, seen_by: str = "") -> str:
     """Return the line with the cause of a run; ``seen_by``: the node that read its instant ahead."""
     due = format_instant(due_ms, zone)
@@ -80,11 +81,6 @@ def trace_unroutable(routed: RoutedFire, last_seen: Mapping[str, Millis], zone: 
     if (seen_ms := last_seen.get(app_name)) is None:
         return fill(NONE_REGISTERED, app=app_name)
     return fill(NONE_REGISTERED_SINCE, app=app_name, instant=format_instant(seen_ms, zone))
-
-
-@lru_cache(LINES_KEPT)
-def _trigger_line(kind: str, due_ms: Millis, zone: str, seen_by: str) -> str:
-    return trace_trigger(TriggerType(kind), due_ms, zone, seen_by=seen_by)
 
 
 @lru_cache(LINES_KEPT)
@@ -118,7 +114,7 @@ def _drained_lines(fire: PendingFire, candidates: GroupCandidates) -> tuple[str,
     if is_restricted(fire):
         entered = addresses_for(fire, candidates)
         drained = [address for address in entered if is_drained(address, candidates.bare_drained)]
-        return trace_drained(drained, entered=True)
+        return trace_drained(drained, are_entered=True)
     if fire.address is None or fire.attempt == 0:
         return trace_drained(candidates.drained)
     return () if fixed_address(fire, candidates) else trace_drained([fire.address])

@@ -1,4 +1,4 @@
-"""Claimed runs: what a claim writes of a routed fire, and what it hands to the sender."""
+"""Claimed runs: the rows that a claim writes for a routed fire, and the value it hands to the sender."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from app.domain.runs.sharding import WHOLE
 from app.domain.runs.trigger_keys import trigger_of
 from app.executors.addresses import storable
 from app.executors.calls import NO_TOKEN, Peer
-from app.pipeline.checkpoints import Repeated
+from app.pipeline.checkpoints import RepeatedRun
 from app.pipeline.route import RoutedFire, retries_left
 from app.pipeline.sent_log_ids import SentLogIds
 from app.store.fires import queue as fires
@@ -28,11 +28,11 @@ from executor_client.wire.protocol import RunRequest
 PROBE_MS: Millis = 300
 #: lease added per candidate: PROBE_MS, plus time to connect and for a busy host
 PROBE_LEASE_MS: Millis = 2 * PROBE_MS
-#: address lists with their peers that are kept
+#: size of the cache of address lists and their peers
 PEERS_KEPT = 256
-#: prepared fires are claimed at most so long before they are due, and sent when they are
+#: longest lead of the claim of a prepared fire, which is sent when it is due
 CLAIM_AHEAD_MS: Millis = 100
-#: as plain texts: reading the value of an enum takes longer than the rest of a row
+#: Plain texts, because reading the value of an enum takes longer than the rest of a row.
 _SENDING, _ROUTING = FireState.SENDING.value, FireState.ROUTING.value
 
 
@@ -50,10 +50,10 @@ class Claimer:
     routes: RouteState
     #: free slots of an address
     capacity: Callable[[str], int]
-    sent: SentLogIds = field(default_factory=SentLogIds)
+    sent_log_ids: SentLogIds = field(default_factory=SentLogIds)
 
 
-class Claimed(NamedTuple):
+class ClaimedRun(NamedTuple):
     """A run this node may send until its lease ends.
 
     ``address`` None: probe the candidates first, in order.
@@ -75,24 +75,24 @@ class Claimed(NamedTuple):
     #: address of the last send; None: never sent, or no longer known
     sent_to: str | None = None
     #: address before this claim, restored if nothing is sent
-    given: str | None = None
+    former_address: str | None = None
     job_group: int = 0
     #: id of the request that triggered it; empty: none did
     request_id: str = ""
-    #: addresses of executors that take the checkpoint of the request
-    takers: frozenset[str] = frozenset()
-    #: body of the request, if it was made ahead: of a new run, hence without a checkpoint
-    made: bytes | None = None
-    #: its log id was given by this claim
+    #: addresses of executors that accept the checkpoint of the request
+    checkpoint_addresses: frozenset[str] = frozenset()
+    #: body of the request, if it was prepared: of a new run, hence without a checkpoint
+    prepared_body: bytes | None = None
+    #: this claim inserted the log row
     has_new_id: bool = False
 
     def content_for(self, address: str) -> bytes:
         """Return the body of the request as it is sent there."""
-        return self.made or dump_json(self.request_for(address).to_wire())
+        return self.prepared_body or dump_json(self.request_for(address).to_wire())
 
     def request_for(self, address: str) -> RunRequest:
         """Return the run as it is sent there."""
-        return self.request if address in self.takers else self.request.without_checkpoint()
+        return self.request if address in self.checkpoint_addresses else self.request.without_checkpoint()
 
     def was_sent_to(self, address: str) -> bool:
         """Whether an earlier send may have reached an executor; after more than one send, any executor."""
@@ -101,7 +101,7 @@ class Claimed(NamedTuple):
     def __repr__(self) -> str:
         """Identify the run without parameters, sources and tokens."""
         return (
-            f"Claimed(fire_id={self.fire_id}, log_id={self.log_id}, job_id={self.job_id},"
+            f"ClaimedRun(fire_id={self.fire_id}, log_id={self.log_id}, job_id={self.job_id},"
             f" epoch={self.epoch}, attempt={self.attempt})"
         )
 
@@ -111,9 +111,9 @@ class RunRow(NamedTuple):
 
     log_id: int
     unfinished: UnfinishedRun
-    #: see Claimed
+    #: as in ClaimedRun
     remembered: bool
-    repeated: Repeated | None = None
+    repeated: RepeatedRun | None = None
 
 
 def log_row(routed_fire: RoutedFire, now_ms: Millis) -> bulk.Row:
@@ -152,7 +152,7 @@ def mark(routed_fire: RoutedFire, run: RunRow, claimer: Claimer, now_ms: Millis)
     address = storable(routed_fire.address)
     if routed_fire.probes:
         state, lease_ms = _ROUTING, lease_ms + probing_ms(claimer, len(routed_fire.addresses))
-    elif address is None:  # no byte of it is sent, so that any node may claim it again after the lease
+    elif address is None:  # No byte was sent: any node may claim it after the lease.
         state = _ROUTING
     return {
         "id": fire.id,
@@ -174,11 +174,11 @@ def probing_ms(claimer: Claimer, candidates: int) -> Millis:
 
 def claimed_run(
     routed_fire: RoutedFire, run: RunRow, claimer: Claimer, trace: tuple[str, ...] = ()
-) -> Claimed:
+) -> ClaimedRun:
     """Return what the sender needs of a claimed fire."""
     fire, job, candidates = routed_fire.fire, routed_fire.job, routed_fire.candidates
     addresses = routed_fire.addresses if routed_fire.address is None else (routed_fire.address,)
-    return Claimed(
+    return ClaimedRun(
         fire_id=fire.id,
         log_id=run.log_id,
         job_id=job.id,
@@ -192,10 +192,10 @@ def claimed_run(
         trace=trace,
         remembered=run.remembered,
         sent_to=run.unfinished.address,
-        given=fire.address,
+        former_address=fire.address,
         job_group=job.job_group,
         request_id=request_of(fire.fire_key),
-        takers=run.repeated.takers if run.repeated is not None else frozenset(),
+        checkpoint_addresses=(run.repeated.checkpoint_addresses if run.repeated is not None else frozenset()),
         has_new_id=fire.log_id is None,
     )
 
@@ -222,7 +222,7 @@ def _request(routed_fire: RoutedFire, run: RunRow) -> RunRequest:
         executor_block_strategy=job.executor_block_strategy or "SERIAL_EXECUTION",
         executor_timeout=max(job.executor_timeout, 0),
         log_id=run.log_id,
-        # as the log row returns it, which a resend and /log have: it names the executor's log file
+        # The time is that of the log row, as in resends and /log, because it names the executor's log file.
         log_date_time=run.unfinished.trigger_ms,
         glue_type=job.glue_type,
         glue_source=job.glue_source or "",

@@ -90,7 +90,7 @@ class Result:
 
 
 class OtherRun(NamedTuple):
-    """A run that the database has lost, reported with a log id that another run has now."""
+    """Run that the database has lost, reported with a log id that another run has now."""
 
     log_id: int
     log_date_time: int
@@ -104,8 +104,8 @@ class Completion:
 
     won: tuple[int, ...]
     late: dict[int, int]
-    #: results that were left out, because they are of other runs
-    of_others: tuple[OtherRun, ...] = ()
+    #: runs whose results were left out, because another run has their log id now
+    other_runs: tuple[OtherRun, ...] = ()
 
 
 def callback_result(log_id: int, handle_code: int, handle_msg: str | None, log_date_time: int = 0) -> Result:
@@ -126,16 +126,16 @@ def complete(
     and the next time of a fixed delay that is locked is left to ``tick_delays``.
     """
     log_ids = {result.log_id for result in results}
-    of_jobs = jobs.find_of_results(session, log_ids)
-    delayed = [job.id for job in of_jobs.values() if job.schedule_type == ScheduleType.FIX_DELAY]
-    if delayed:
-        delayed = [job.id for job in locks.lock_jobs(session, delayed, skip_locked=holds_fires)]
+    job_by_log = jobs.find_of_results(session, log_ids)
+    delayed_ids = [job.id for job in job_by_log.values() if job.schedule_type == ScheduleType.FIX_DELAY]
+    if delayed_ids:
+        delayed_ids = [job.id for job in locks.lock_jobs(session, delayed_ids, skip_locked=holds_fires)]
     runs = logs.lock_runs(session, log_ids)
-    of_others = tuple(other for result in results if (other := _other_run(runs, result)) is not None)
-    if of_others:
+    other_runs = tuple(other_run for result in results if (other_run := _other_run(runs, result)) is not None)
+    if other_runs:
         results = [result for result in results if _other_run(runs, result) is None]
     first = {result.log_id: result for result in reversed(results)}
-    ended = [
+    endings = [
         (runs[log_id], result)
         for log_id, result in first.items()
         if log_id in runs and _is_open(runs[log_id], result)
@@ -145,35 +145,43 @@ def complete(
         for log_id in first
         if log_id in runs and not _is_open(runs[log_id], first[log_id])
     }
-    if not ended:
-        return Completion((), late, of_others)
-    won = tuple(run.id for run, _ in ended)
+    if not endings:
+        return Completion((), late, other_runs)
+    won = tuple(run.id for run, _ in endings)
     ended_fires = fires.end_of_logs(session, won)
-    sent = {log_id: fire.sent_ms for log_id, fire in ended_fires.items()}
-    _write_logs(session, [_Ended(run, result, sent.get(run.id, 0)) for run, result in ended], of_jobs, now_ms)
-    _write_successors(session, ended, of_jobs, ended_fires, now_ms)
-    _count_ended(session, ended, sent, now_ms)
-    set_delayed(session, delayed, now_ms=now_ms)
-    return Completion(won, late, of_others)
+    sent_ms_by_log = {log_id: fire.sent_ms for log_id, fire in ended_fires.items()}
+    _write_logs(
+        session,
+        [_EndedRun(run, result, sent_ms_by_log.get(run.id, 0)) for run, result in endings],
+        job_by_log,
+        now_ms,
+    )
+    _write_successors(session, endings, job_by_log, ended_fires, now_ms)
+    _count_ended(session, endings, sent_ms_by_log, now_ms)
+    set_delayed(session, delayed_ids, now_ms=now_ms)
+    return Completion(won, late, other_runs)
 
 
 def _other_run(runs: dict[int, RunState], result: Result) -> OtherRun | None:
     """Return the run that a result is of, if that is not the one that has its log id now."""
     run = runs.get(result.log_id)
-    if run is None or run.trigger_type is None:  # a Java admin's: MySQL may have rounded its time up
+    if run is None or run.trigger_type is None:  # MySQL may have rounded up the time of a Java admin's run.
         return None
     is_other = is_of_earlier_run(result.log_date_time, run.trigger_time or 0)
     return OtherRun(run.id, result.log_date_time, run.job_group) if is_other else None
 
 
 def _count_ended(
-    session: Session, ended: Sequence[tuple[RunState, Result]], sent: dict[int, Millis], now_ms: Millis
+    session: Session,
+    endings: Sequence[tuple[RunState, Result]],
+    sent_ms_by_log: dict[int, Millis],
+    now_ms: Millis,
 ) -> None:
-    outcomes = Counter((str(run.job_group), _outcome(result)) for run, result in ended)
+    outcomes = Counter((str(run.job_group), _outcome(result)) for run, result in endings)
     for labels, count in outcomes.items():
         count_at_commit(session, partial(RUNS_ENDED.add, *labels, count=count))
-    took = [_duration_ms(result, sent.get(run.id, 0), now_ms) for run, result in ended]
-    seconds = [each_ms / 1000 for each_ms in took if each_ms is not None]
+    durations_ms = [_duration_ms(result, sent_ms_by_log.get(run.id, 0), now_ms) for run, result in endings]
+    seconds = [duration_ms / 1000 for duration_ms in durations_ms if duration_ms is not None]
     count_at_commit(session, partial(RUN_DURATION.observe, *seconds))
 
 
@@ -191,7 +199,7 @@ def _is_open(run: RunState, result: Result) -> bool:
     return run.trigger_code in OPEN_CODES
 
 
-class _Ended(NamedTuple):
+class _EndedRun(NamedTuple):
     """A run that ends; ``sent_ms`` 0: unknown, as a Java admin on the same database sent it."""
 
     run: RunState
@@ -200,43 +208,43 @@ class _Ended(NamedTuple):
 
 
 def _write_logs(
-    session: Session, ended: Sequence[_Ended], of_jobs: dict[int, JobOfResult], now_ms: Millis
+    session: Session, runs: Sequence[_EndedRun], job_by_id: dict[int, JobOfResult], now_ms: Millis
 ) -> None:
-    plain, traced, killed = [], [], []
-    known = _known_children(
-        session, [of_jobs.get(run.job_id) for run, result, _ in ended if not _is_failure(result)]
+    rows, rows_with_trace, killed_ids = [], [], []
+    children = _known_children(
+        session, [job_by_id.get(run.job_id) for run, result, _ in runs if not _is_failure(result)]
     )
-    for run, result, sent_ms in ended:
+    for run, result, sent_ms in runs:
         code = (
             result.trigger_code
             if result.trigger_code is not None
             else max(run.trigger_code, TriggerCode.ACCEPTED)
         )
-        job = of_jobs.get(run.job_id)
+        job = job_by_id.get(run.job_id)
         row = {
             "id": run.id,
             "trigger_code": code,
             "handle_code": result.handle_code,
             "handle_time": now_ms if result.handle_code != HandleCode.NONE else None,
             "duration_ms": _duration_ms(result, sent_ms, now_ms),
-            "handle_msg": _result_text(result, job, known),
+            "handle_msg": _result_text(result, job, children),
             "alarm_status": _alarm_status(run, result, job),
         }
         if result.source is Source.KILL:
-            killed.append(run.id)
+            killed_ids.append(run.id)
         if result.trace is None:
-            plain.append(row)
+            rows.append(row)
         else:
-            traced.append(row | {"trigger_msg": join_lines(run.trigger_msg, result.trace)})
-    bulk.update_many(session, JobLog, plain)
-    bulk.update_many(session, JobLog, traced)
-    logs.mark_killed(session, killed)
+            rows_with_trace.append(row | {"trigger_msg": join_lines(run.trigger_msg, result.trace)})
+    bulk.update_many(session, JobLog, rows)
+    bulk.update_many(session, JobLog, rows_with_trace)
+    logs.mark_killed(session, killed_ids)
 
 
 def _duration_ms(result: Result, sent_ms: Millis, now_ms: Millis) -> Millis | None:
     """Return the time from the last send to the result; None if unknown, also if the clock was set back."""
-    known = result.handle_code != HandleCode.NONE and 0 < sent_ms <= now_ms
-    return now_ms - sent_ms if known else None
+    is_known = result.handle_code != HandleCode.NONE and 0 < sent_ms <= now_ms
+    return now_ms - sent_ms if is_known else None
 
 
 def _known_children(session: Session, parents: Iterable[JobOfResult | None]) -> Collection[int]:
@@ -244,8 +252,8 @@ def _known_children(session: Session, parents: Iterable[JobOfResult | None]) -> 
     return jobs.find_names(session, {child for job in parents if job for child in _child_ids(job)}).keys()
 
 
-def _result_text(result: Result, job: JobOfResult | None, known: Collection[int]) -> str | None:
-    """Return the executor's text, with lines about child jobs, of which ``known`` exist, if there are any."""
+def _result_text(result: Result, job: JobOfResult | None, existing_ids: Collection[int]) -> str | None:
+    """Return the executor's text, with lines about child jobs if any; ``existing_ids``: jobs that exist."""
     text = clean_text(result.handle_msg, RESULT_MAX) if result.handle_msg is not None else None
     if result.handle_code != HandleCode.SUCCESS or job is None or not (job.child_jobid or "").strip():
         return text
@@ -253,8 +261,8 @@ def _result_text(result: Result, job: JobOfResult | None, known: Collection[int]
     lines: list[str] = [CHILDREN_HEAD]
     for number, name in enumerate(names, 1):
         child = _child_id(name, job.id)
-        found = CHILD_TRIGGERED if child in known else CHILD_GONE
-        lines.append(fill(found if child else CHILD_INVALID, n=number, all=len(names), id=name.strip()))
+        template = CHILD_TRIGGERED if child in existing_ids else CHILD_GONE
+        lines.append(fill(template if child else CHILD_INVALID, n=number, all=len(names), id=name.strip()))
     children = "\n".join(lines)
     if len(children) > CHILDREN_MAX:
         children = f"{children[:CHILDREN_MAX]}\n{CUT}"
@@ -267,11 +275,11 @@ def _child_ids(job: JobOfResult) -> list[int]:
     return list(dict.fromkeys(child for child in ids if child))
 
 
-def _child_id(name: str, own_id: int) -> int | None:
+def _child_id(name: str, job_id: int) -> int | None:
     """Return the job id in a part of `child_jobid`, or None; a job is never its own child."""
     name = name.strip()
     child = int(name) if name.isascii() and name.isdigit() else 0
-    return child if 0 < child < 2**31 and child != own_id else None
+    return child if 0 < child < 2**31 and child != job_id else None
 
 
 def _is_failure(result: Result) -> bool:
@@ -286,17 +294,17 @@ def _alarm_status(run: RunState, result: Result, job: JobOfResult | None) -> int
 
 def _write_successors(
     session: Session,
-    ended: Sequence[tuple[RunState, Result]],
-    of_jobs: dict[int, JobOfResult],
+    endings: Sequence[tuple[RunState, Result]],
+    job_by_id: dict[int, JobOfResult],
     ended_fires: Mapping[int, EndedFire],
     now_ms: Millis,
 ) -> None:
     """Insert child fires, retry fires and alarms, each under a unique key."""
     new_fires: list[fires.NewFire] = []
     new_alarms: list[bulk.Row] = []
-    retried: list[tuple[RunState, JobOfResult]] = []
-    for run, result in ended:
-        job = of_jobs.get(run.job_id)
+    retries: list[tuple[RunState, JobOfResult]] = []
+    for run, result in endings:
+        job = job_by_id.get(run.job_id)
         if job is None:
             continue
         if not _is_failure(result):
@@ -304,13 +312,13 @@ def _write_successors(
             continue
         if run.executor_fail_retry_count > 0 and _may_retry(run, job, result):
             param = param_to_repeat(session, run, ended_fires.get(run.id))
-            retried.append((run._replace(executor_param=param), job))
+            retries.append((run._replace(executor_param=param), job))
         if run.alarm_status == AlarmStatus.NOT_EXAMINED:
-            unresolved = result.trigger_code == TriggerCode.UNRESOLVED
-            reason = AlarmReason.UNRESOLVED if unresolved else AlarmReason.FAILED
+            is_unresolved = result.trigger_code == TriggerCode.UNRESOLVED
+            reason = AlarmReason.UNRESOLVED if is_unresolved else AlarmReason.FAILED
             pending = {"state": AlarmState.PENDING.value, "created_ms": now_ms, "next_ms": now_ms}
             new_alarms.append({"log_id": run.id, "job_id": job.id, "reason": reason, **pending})
-    fires.insert_unless_known(session, new_fires + retry_fires(session, retried, now_ms), now_ms=now_ms)
+    fires.insert_unless_known(session, new_fires + retry_fires(session, retries, now_ms), now_ms=now_ms)
     alarms.insert_alarms(session, new_alarms)
 
 

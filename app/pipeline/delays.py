@@ -1,4 +1,4 @@
-"""FIX_DELAY schedules: the next time is the last result plus the delay; there is none while a run is open."""
+"""FIX_DELAY schedules: the next time, which is the last result plus the delay; none while a run is open."""
 
 import logging
 from collections.abc import Sequence
@@ -33,17 +33,19 @@ def set_delayed(session: Session, job_ids: Sequence[int], *, now_ms: Millis) -> 
     """
     if not job_ids:
         return 0
-    locked = locks.lock_jobs(session, job_ids)
-    open_runs = fires.count_scheduled_out(session, job_ids)
-    next_times = {job.id: _next_ms(job, now_ms) for job in locked if not open_runs[job.id] and _waits(job)}
-    ended = [job_id for job_id, next_ms in next_times.items() if next_ms is None]
+    locked_jobs = locks.lock_jobs(session, job_ids)
+    open_runs = fires.count_open_scheduled(session, job_ids)
+    next_times = {
+        job.id: _next_ms(job, now_ms) for job in locked_jobs if not open_runs[job.id] and _waits(job)
+    }
+    stopped_ids = [job_id for job_id, next_ms in next_times.items() if next_ms is None]
     bulk.update_many(
         session,
         Job,
         [{"id": job_id, "trigger_next_time": next_ms} for job_id, next_ms in next_times.items() if next_ms],
     )
-    bulk.update_many(session, Job, [{"id": job_id} | STOPPED for job_id in ended])
-    record_endings(session, dict.fromkeys(ended, ""), now_ms=now_ms)
+    bulk.update_many(session, Job, [{"id": job_id} | STOPPED for job_id in stopped_ids])
+    record_endings(session, dict.fromkeys(stopped_ids, ""), now_ms=now_ms)
     return len(next_times)
 
 
@@ -67,8 +69,10 @@ def tick_delays(now_ms: Millis) -> Millis:
     A run vanishes when its log row is cleared.
     """
     with read_scope() as session:
-        waiting = jobs.find_after_current_run(session)
-        stuck = [job_id for job_id, count in fires.count_scheduled_out(session, waiting).items() if not count]
+        job_ids = jobs.find_after_current_run(session)
+        stuck = [
+            job_id for job_id, count in fires.count_open_scheduled(session, job_ids).items() if not count
+        ]
     if not stuck:
         return PERIOD_MS
     for start in range(0, len(stuck), PAGE):

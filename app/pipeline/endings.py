@@ -1,4 +1,4 @@
-"""Schedules that end: their jobs stop by themselves, as in XXL-JOB, and the change history says so."""
+"""Ends of schedules: their jobs stop by themselves, as in XXL-JOB, with an entry in the change history."""
 
 import json
 import logging
@@ -28,8 +28,8 @@ STOPPED = {
 def record_endings(session: Session, errors: Mapping[int, str], *, now_ms: Millis, node: str = "") -> None:
     """Log jobs that stop by themselves, and write the audit entries.
 
-    ``errors``: by job id, what is wrong with its schedule; empty: it has no next time. ``node``: the one
-    whose scan found it.
+    ``errors``: job id -> why its schedule is invalid; empty: it has no next time. ``node``: the node whose
+    scan planned the job.
     """
     for job_id, error in errors.items():
         if error:

@@ -1,4 +1,4 @@
-"""Group addresses: whether the addresses that runs name belong to their executor group.
+"""Group addresses: check of the addresses in runs against those of their executor group.
 
 A run restricted to addresses goes only to those that do, and the token of a group to no others.
 """
@@ -12,13 +12,13 @@ from app.domain.enums import AddressType
 from app.domain.executors.addresses import without_slash
 from app.models.group import Group
 from app.store.executors import registry
-from app.store.executors.groups import GroupToRun
+from app.store.executors.groups import RoutingGroup
 
 
 def find_foreign(
     session: Session,
-    named: Mapping[int, Collection[str]],
-    of_groups: Mapping[int, Group | GroupToRun],
+    addresses_by_group: Mapping[int, Collection[str]],
+    group_by_id: Mapping[int, Group | RoutingGroup],
     *,
     now_ms: Millis,
 ) -> dict[int, frozenset[str]]:
@@ -27,25 +27,25 @@ def find_foreign(
     Groups without any are left out; all are foreign to a group that does not exist. One statement, and only
     if an address is in no list.
     """
-    unlisted = {}
-    for group_id, addresses in named.items():
-        group = of_groups.get(group_id)
-        if found := _others(addresses, group.addresses if group is not None else ()):
-            unlisted[group_id] = found
+    unlisted_by_group = {}
+    for group_id, addresses in addresses_by_group.items():
+        group = group_by_id.get(group_id)
+        if unlisted_addresses := _addresses_outside(addresses, group.addresses if group is not None else ()):
+            unlisted_by_group[group_id] = unlisted_addresses
     app_names = {
         group_id: group.app_name
-        for group_id in unlisted
-        if (group := of_groups.get(group_id)) is not None and not withholds_token(group)
+        for group_id in unlisted_by_group
+        if (group := group_by_id.get(group_id)) is not None and not withholds_token(group)
     }
     live = registry.find_live(session, now_ms=now_ms, app_names={*app_names.values()}) if app_names else {}
     foreign = {
-        group_id: _others(addresses, live.get(app_names.get(group_id, ""), ()))
-        for group_id, addresses in unlisted.items()
+        group_id: _addresses_outside(addresses, live.get(app_names.get(group_id, ""), ()))
+        for group_id, addresses in unlisted_by_group.items()
     }
     return {group_id: addresses for group_id, addresses in foreign.items() if addresses}
 
 
-def withholds_token(group: Group | GroupToRun | None) -> bool:
+def withholds_token(group: Group | RoutingGroup | None) -> bool:
     """Whether no token must be sent to addresses that the group does not have; None: it was deleted.
 
     One that registers may only have deregistered, to finish its runs; from a list of a person it was removed.
@@ -55,6 +55,6 @@ def withholds_token(group: Group | GroupToRun | None) -> bool:
     return group is None or (group.address_type == AddressType.MANUAL and bool(group.tokens))
 
 
-def _others(addresses: Iterable[str], known: Iterable[str]) -> frozenset[str]:
-    listed = {without_slash(address) for address in known}
-    return frozenset(address for address in addresses if without_slash(address) not in listed)
+def _addresses_outside(addresses: Iterable[str], group_addresses: Iterable[str]) -> frozenset[str]:
+    bare_addresses = {without_slash(address) for address in group_addresses}
+    return frozenset(address for address in addresses if without_slash(address) not in bare_addresses)

@@ -15,13 +15,13 @@ from app.domain.executors.draining import is_drained, leave_out
 from app.models.group import split_addresses
 from app.pipeline.group_addresses import find_foreign, withholds_token
 from app.store.executors import drains, groups, registry
-from app.store.executors.groups import GroupToRun
+from app.store.executors.groups import RoutingGroup
 from app.store.fires.queue import PendingFire
 from app.store.jobs.scheduling import JobToRun
 
 
 class GroupCandidates(NamedTuple):
-    """A group as its runs need it, the listed addresses that take new runs, and the drained ones."""
+    """Columns of a group for dispatch, with its addresses that take new runs and the drained ones."""
 
     app_name: str
     #: whether a person has entered the addresses
@@ -34,7 +34,7 @@ class GroupCandidates(NamedTuple):
     bare_drained: frozenset[str]
     #: addresses that start a log id only once, even if it is sent again; others might start it twice
     durable: frozenset[str]
-    #: addresses named by its runs that are not, or no longer, those of the group
+    #: addresses in its runs that do not, or no longer, belong to the group
     foreign: frozenset[str] = frozenset()
     #: those of them that must not get the group's own token, nor any if the group does not exist
     foreign_to_token: frozenset[str] = frozenset()
@@ -45,41 +45,45 @@ def find_group_candidates(
 ) -> dict[int, GroupCandidates]:
     """Return the candidates by group id; a group that does not exist has no name and no address."""
     group_ids = {job.job_group for _, job in pending}
-    of_groups = groups.find_to_run(session, group_ids)
-    drained = drains.find_drained(session, group_ids)
-    foreign = find_foreign(session, _named(pending), of_groups, now_ms=now_ms)
-    resent = {fire.address for fire, _ in pending if fire.address and fire.attempt} if drained else set()
+    group_by_id = groups.find_for_dispatch(session, group_ids)
+    drained_by_group = drains.find_drained(session, group_ids)
+    foreign = find_foreign(session, _addresses_to_check(pending), group_by_id, now_ms=now_ms)
+    resent = (
+        {fire.address for fire, _ in pending if fire.address and fire.attempt} if drained_by_group else set()
+    )
     announcing = registry.find_announcing(session, resent, "durable-dedup") if resent else set()
-    found = {}
+    candidates = {}
     for group_id in group_ids:
-        group = of_groups.get(group_id) or GroupToRun("", AddressType.AUTOMATIC)
-        bare = drained.get(group_id, frozenset())
+        group = group_by_id.get(group_id) or RoutingGroup("", AddressType.AUTOMATIC)
+        bare = drained_by_group.get(group_id, frozenset())
         durable = frozenset(address for address, app_name in announcing if app_name == group.app_name)
-        others = foreign.get(group_id, frozenset())
-        found[group_id] = GroupCandidates(
+        foreign_addresses = foreign.get(group_id, frozenset())
+        candidates[group_id] = GroupCandidates(
             group.app_name,
             group.address_type == AddressType.MANUAL,
             group.tokens,
             *leave_out(_routable(group), bare),
             bare,
             durable,
-            others,
-            others if withholds_token(of_groups.get(group_id)) else frozenset(),
+            foreign_addresses,
+            foreign_addresses if withholds_token(group_by_id.get(group_id)) else frozenset(),
         )
-    return found
+    return candidates
 
 
-def _named(pending: Iterable[tuple[PendingFire, JobToRun]]) -> dict[int, set[str]]:
-    """Return group id -> the addresses that the fires name, by their list or because they must keep one."""
-    named: dict[int, set[str]] = {}
+def _addresses_to_check(pending: Iterable[tuple[PendingFire, JobToRun]]) -> dict[int, set[str]]:
+    """Return group id -> the addresses in the lists of its fires, and those that fires must keep."""
+    addresses_by_group: dict[int, set[str]] = {}
     for fire, job in pending:
         if fire.address_list or fire.address:
-            kept = (fire.address,) if fire.address else ()
-            named.setdefault(job.job_group, set()).update(kept, split_addresses(fire.address_list))
-    return named
+            fire_address = (fire.address,) if fire.address else ()
+            addresses_by_group.setdefault(job.job_group, set()).update(
+                fire_address, split_addresses(fire.address_list)
+            )
+    return addresses_by_group
 
 
-def _routable(group: GroupToRun) -> list[str]:
+def _routable(group: RoutingGroup) -> list[str]:
     """Return the addresses of a group that can be called.
 
     A Java admin also lists registered addresses without a scheme.
@@ -98,10 +102,10 @@ def is_restricted(fire: PendingFire) -> bool:
 
 def addresses_for(fire: PendingFire, candidates: GroupCandidates) -> tuple[str, ...]:
     """Return the addresses a run may go to; of those entered for it the ones of its group, drained or not."""
-    entered = split_addresses(fire.address_list)
-    if not entered:
+    run_addresses = split_addresses(fire.address_list)
+    if not run_addresses:
         return candidates.open
-    return tuple(address for address in entered if address not in candidates.foreign)
+    return tuple(address for address in run_addresses if address not in candidates.foreign)
 
 
 def fixed_address(fire: PendingFire, candidates: GroupCandidates) -> str | None:
@@ -113,8 +117,8 @@ def fixed_address(fire: PendingFire, candidates: GroupCandidates) -> str | None:
     """
     if fire.address is None:
         return None
-    barred = candidates.foreign if is_restricted(fire) else candidates.foreign_to_token
-    if fire.address in barred and not fire.attempt:
+    foreign_addresses = candidates.foreign if is_restricted(fire) else candidates.foreign_to_token
+    if fire.address in foreign_addresses and not fire.attempt:
         return None
     if not is_drained(fire.address, candidates.bare_drained):
         return fire.address

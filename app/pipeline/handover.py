@@ -1,4 +1,4 @@
-"""Hand-over at a stop: returns instants read ahead by this node, for the next scan of any scheduler."""
+"""Hand-over at a stop: gives the instants that this node has read ahead back to the schedulers' scan."""
 
 import logging
 import time
@@ -61,23 +61,23 @@ def _hand_back(
     now_ms: Millis,
 ) -> int:
     locks.take_schedule_lock(session)
-    stored = jobs.lock_planned(session, job_ids)
-    of_jobs: defaultdict[int, list[ScheduledFire]] = defaultdict(list)
+    job_by_id = jobs.lock_planned(session, job_ids)
+    fires_by_job: defaultdict[int, list[ScheduledFire]] = defaultdict(list)
     for fire in scheduled_fires.lock_unclaimed(session, *ahead):
-        of_jobs[fire.job_id].append(fire)
+        fires_by_job[fire.job_id].append(fire)
     rows: list[bulk.Row] = []
-    removed: list[ScheduledFire] = []
-    for job_id, planned in of_jobs.items():
-        job = stored.get(job_id)
+    withdrawn_fires: list[ScheduledFire] = []
+    for job_id, job_fires in fires_by_job.items():
+        job = job_by_id.get(job_id)
         first_ms = (
-            first_ahead(job, {fire.due_time for fire in planned}, zone)
+            first_ahead(job, {fire.due_time for fire in job_fires}, zone)
             if job is not None and job.trigger_status == TriggerStatus.RUNNING
             else None
         )
         if job is not None and first_ms is not None:
-            # not just before the first: an edit may add instants between
+            # It is not just before the first instant, because an edit may add instants between.
             decided_ms = last_decided(job, first_ms, zone, now_ms=now_ms)
             rows.append({"id": job_id, "trigger_next_time": first_ms, "last_fire_ms": decided_ms})
-            removed += [fire for fire in planned if fire.due_time >= first_ms]
+            withdrawn_fires += [fire for fire in job_fires if fire.due_time >= first_ms]
     bulk.update_many(session, Job, rows)
-    return scheduled_fires.remove(session, removed)
+    return scheduled_fires.remove(session, withdrawn_fires)

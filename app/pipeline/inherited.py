@@ -1,6 +1,6 @@
-"""Inherited runs: those under way when the Java admin was stopped, or the backup of such a database was made.
+"""Inherited runs: runs that were open when the Java admin stopped, or when its database was backed up.
 
-The resolver looks after fires, which they do not have. They end as in the original: a run whose executor is
+They have no fires, so that the resolver does not check them. They end as in XXL-JOB: a run whose executor is
 not registered any more has failed (docs/reference/scheduling.md, section 11).
 """
 
@@ -21,7 +21,7 @@ PERIOD_MS: Millis = MINUTE_MS
 SEARCH_PERIOD_MS: Millis = DAY_MS
 #: runs that a search finds at most
 SEARCH_ROWS = 10_000
-#: a run that was triggered less than this ago is not lost yet
+#: a run counts as lost only this long after its trigger
 LOST_AFTER_MS: Millis = 10 * MINUTE_MS
 #: runs of one round
 ROUND_ROWS = 200
@@ -40,25 +40,27 @@ class InheritedRuns:
         with read_scope() as session:
             if now_ms >= self._search_ms:
                 self._log_ids = inherited_runs.find_open(session, limit=SEARCH_ROWS)
-                # further ones are searched for as soon as these have ended
+                # Further ones are searched for as soon as these have ended.
                 self._is_whole = len(self._log_ids) < SEARCH_ROWS
                 self._search_ms = now_ms + SEARCH_PERIOD_MS
-            waiting = inherited_runs.find_waiting(session, self._log_ids, before_ms=now_ms - LOST_AFTER_MS)
-        self._log_ids = list(waiting)
-        if not waiting and self._is_whole:
+            is_lost_by_log = inherited_runs.find_waiting(
+                session, self._log_ids, before_ms=now_ms - LOST_AFTER_MS
+            )
+        self._log_ids = list(is_lost_by_log)
+        if not is_lost_by_log and self._is_whole:
             return SEARCH_PERIOD_MS
-        if not waiting:
+        if not is_lost_by_log:
             self._search_ms = now_ms
-        lost = [log_id for log_id, is_lost in waiting.items() if is_lost][:ROUND_ROWS]
-        if lost:
-            _end(lost, now_ms)
-        return 0 if len(lost) == ROUND_ROWS else PERIOD_MS
+        lost_ids = [log_id for log_id, is_lost in is_lost_by_log.items() if is_lost][:ROUND_ROWS]
+        if lost_ids:
+            _end(lost_ids, now_ms)
+        return 0 if len(lost_ids) == ROUND_ROWS else PERIOD_MS
 
 
 def _end(log_ids: list[int], now_ms: Millis) -> None:
     results = [
         Result(log_id, Source.RESOLVER, HandleCode.FAIL, fill(LOST_WITH_EXECUTOR)) for log_id in log_ids
     ]
-    ended = transact(lambda session: complete(session, results, now_ms=now_ms)).won
-    if ended:  # not by another node's round
-        logger.warning("runs of a Java admin lost, their executors are gone log_ids=%s", list(ended))
+    ended_ids = transact(lambda session: complete(session, results, now_ms=now_ms)).won
+    if ended_ids:  # Another node's round may have ended them.
+        logger.warning("runs of a Java admin lost, their executors are gone log_ids=%s", list(ended_ids))

@@ -33,65 +33,69 @@ logger = logging.getLogger(__name__)
 LATE_MS: Millis = 60_000
 
 
-def settle_late(found: Sequence[DueFire], *, node: str, zone: str, now_ms: Millis) -> frozenset[int]:
+def settle_late(due: Sequence[DueFire], *, node: str, zone: str, now_ms: Millis) -> frozenset[int]:
     """Settle late fires by the misfire strategies of their jobs; return the ids of those that will not run.
 
     DO_NOTHING skips them. FIRE_ONCE_NOW fires the latest one as a misfire and skips the others; if a later
-    instant of the job is due, it skips all and that instant runs instead. ``found`` must not contain fires
-    that wait in this process, which were found in time. Fires of other live nodes, manual runs, retries and
-    child runs are left alone. Opens its own transactions.
+    instant of the job is due, it skips all and that instant runs instead. ``due`` must not contain fires
+    that wait in this process, because these were read in time. Fires of other live nodes, manual runs,
+    retries and child runs are left alone. Opens its own transactions.
     """
-    late = [fire.id for fire in found if fire.due_time <= now_ms - LATE_MS]
+    late = [fire.id for fire in due if fire.due_time <= now_ms - LATE_MS]
     if not late:
         return frozenset()
     with read_scope() as session:
-        others = {
+        other_nodes = {
             live.name for live in nodes.find_live(session, now_ms=now_ms) if live.kind == NodeKind.WORKERS
         } - {node}
-        abandoned = (Fire.id.in_(late), Fire.trigger_type == TriggerType.CRON, Fire.owner.not_in(others))
-        unclaimed = scheduled_fires.find_unclaimed(session, *abandoned)
-    if not unclaimed:
+        conditions = (
+            Fire.id.in_(late),
+            Fire.trigger_type == TriggerType.CRON,
+            Fire.owner.not_in(other_nodes),
+        )
+        late_fires = scheduled_fires.find_unclaimed(session, *conditions)
+    if not late_fires:
         return frozenset()
-    gone, fired_once = transact(lambda session: _settle(session, unclaimed, zone=zone, now_ms=now_ms))
-    logger.warning("late fires settled skipped=%s fired_once=%s", len(gone), fired_once)
-    return gone
+    skipped_ids, fired_once = transact(lambda session: _settle(session, late_fires, zone=zone, now_ms=now_ms))
+    logger.warning("late fires settled skipped=%s fired_once=%s", len(skipped_ids), fired_once)
+    return skipped_ids
 
 
 def _settle(
     session: Session, late: Sequence[ScheduledFire], *, zone: str, now_ms: Millis
 ) -> tuple[frozenset[int], int]:
     """Return the ids of skipped fires, and how many jobs fire one instant instead."""
-    stored = jobs.lock_planned(session, {fire.job_id for fire in late})
-    of_jobs: defaultdict[int, list[ScheduledFire]] = defaultdict(list)
+    job_by_id = jobs.lock_planned(session, {fire.job_id for fire in late})
+    fires_by_job: defaultdict[int, list[ScheduledFire]] = defaultdict(list)
     for fire in scheduled_fires.lock_unclaimed(session, Fire.id.in_([fire.id for fire in late])):
-        of_jobs[fire.job_id].append(fire)
+        fires_by_job[fire.job_id].append(fire)
     skipped_fires: list[ScheduledFire] = []
     misfires: list[bulk.Row] = []
     fired_once = 0
     skips: list[bulk.Row] = []
-    for job_id, planned in of_jobs.items():
-        if (job := stored.get(job_id)) is None:  # deleted meanwhile: a claim drops its fires
+    for job_id, job_fires in fires_by_job.items():
+        if (job := job_by_id.get(job_id)) is None:  # It was deleted meanwhile: a claim drops its fires.
             continue
-        fired_ms = _fired_once(job, planned, now_ms)
-        misfires += [_as_misfire(fire) for fire in planned if fire.due_time == fired_ms]
+        fired_ms = _fired_once(job, job_fires, now_ms)
+        misfires += [_as_misfire(fire) for fire in job_fires if fire.due_time == fired_ms]
         fired_once += fired_ms is not None
-        skipped = [fire for fire in planned if fire.due_time != fired_ms]
-        skipped_fires += skipped
+        job_skips = [fire for fire in job_fires if fire.due_time != fired_ms]
+        skipped_fires += job_skips
         skips += skip_rows(
-            job, [fire.due_time for fire in skipped], zone=zone, reason="misfire", now_ms=now_ms
+            job, [fire.due_time for fire in job_skips], zone=zone, reason="misfire", now_ms=now_ms
         )
     bulk.update_many(session, Fire, misfires)
-    insert_skips(session, skips, stored)
+    insert_skips(session, skips, job_by_id)
     scheduled_fires.remove(session, skipped_fires)
-    set_delayed(session, _delayed(stored, skipped_fires), now_ms=now_ms)
+    set_delayed(session, _delayed(job_by_id, skipped_fires), now_ms=now_ms)
     return frozenset(fire.id for fire in skipped_fires), fired_once
 
 
 def _fired_once(job: DueJob, late: Sequence[ScheduledFire], now_ms: Millis) -> Millis | None:
     """Return the instant that is fired instead of all late ones; None: all are skipped."""
     latest_ms = max(fire.due_time for fire in late)
-    unscanned = job.trigger_status == TriggerStatus.RUNNING and 0 < job.trigger_next_time <= now_ms
-    if misfire_of(job) is not MisfireStrategy.FIRE_ONCE_NOW or job.last_fire_ms > latest_ms or unscanned:
+    is_unscanned = job.trigger_status == TriggerStatus.RUNNING and 0 < job.trigger_next_time <= now_ms
+    if misfire_of(job) is not MisfireStrategy.FIRE_ONCE_NOW or job.last_fire_ms > latest_ms or is_unscanned:
         return None
     return latest_ms
 
@@ -101,11 +105,11 @@ def _as_misfire(fire: ScheduledFire) -> bulk.Row:
     return {"id": fire.id, "fire_key": key, "trigger_type": TriggerType.MISFIRE.value}
 
 
-def _delayed(stored: dict[int, DueJob], skipped_fires: Collection[ScheduledFire]) -> list[int]:
+def _delayed(job_by_id: dict[int, DueJob], skipped_fires: Collection[ScheduledFire]) -> list[int]:
     """Return the FIX_DELAY jobs that wait for the result of a run that was skipped."""
-    skipped = {fire.job_id for fire in skipped_fires}
+    skipped_jobs = {fire.job_id for fire in skipped_fires}
     return [
         job_id
-        for job_id, job in stored.items()
-        if job_id in skipped and job.schedule_type == ScheduleType.FIX_DELAY
+        for job_id, job in job_by_id.items()
+        if job_id in skipped_jobs and job.schedule_type == ScheduleType.FIX_DELAY
     ]

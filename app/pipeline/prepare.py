@@ -21,7 +21,7 @@ from app.executors.addresses import storable
 from app.models.base import as_stored
 from app.models.fire import Fire
 from app.pipeline.claim_trace import trace_claim
-from app.pipeline.claimed_run import CLAIM_AHEAD_MS, Claimed, Claimer, RunRow, claimed_run, log_row
+from app.pipeline.claimed_run import CLAIM_AHEAD_MS, ClaimedRun, Claimer, RunRow, claimed_run, log_row
 from app.pipeline.group_candidates import find_group_candidates
 from app.pipeline.route import RoutedFire, begin_routing, route_fire
 from app.store.fires import logs
@@ -31,29 +31,30 @@ from app.store.fires.logs import UnfinishedRun
 from app.store.fires.queue import PendingFire
 from app.store.jobs import scheduling as jobs
 
-#: a job edited in the last seconds is not prepared: a second edit would not change its time, which is in
-#: whole seconds and that of a request that may have waited for a lock. Nor is one edited at an unknown time
+#: A job edited within this time is not prepared, because a second edit might not change its edit time: it is
+#: in whole seconds, and that of a request that may have waited for a lock. Nor is a job edited at an unknown
+#: time.
 EDITED_MS: Millis = 10_000
-#: a request with more characters of parameter and source is not made ahead: it is kept until its run is sent
-MADE_MAX = 4_096
+#: longest parameter and source, in characters, of a request that is prepared: it stays in memory
+PREPARED_BODY_MAX = 4_096
 
 
-class Prepared(NamedTuple):
+class PreparedFire(NamedTuple):
     """A routed and logged fire that is not due yet; ``claimed`` lacks the trace of its claim."""
 
     routed: RoutedFire
-    claimed: Claimed
+    claimed: ClaimedRun
     #: when the job was edited last; never 0, which stands for unknown
     edited_ms: Millis
 
 
 #: no fires
-NONE_PREPARED: Mapping[int, Prepared] = MappingProxyType({})
+NONE_PREPARED: Mapping[int, PreparedFire] = MappingProxyType({})
 
 
 def prepare(
     session: Session, ahead: Sequence[DueFire], claimer: Claimer, *, now_ms: Millis
-) -> dict[int, Prepared]:
+) -> dict[int, PreparedFire]:
     """Prepare those of the fires that were never claimed and whose address needs no probe, by fire id.
 
     Works in the caller's transaction.
@@ -61,30 +62,38 @@ def prepare(
     if claims_paused(session, now_ms=now_ms):
         return {}
     new = [fire for fire in fires.lock_pending(session, [fire.id for fire in ahead]) if _is_new(fire)]
-    edited = jobs.find_edited(session, {fire.job_id for fire in new})
-    of_jobs = jobs.find_to_run(
-        session, [job_id for job_id, edited_ms in edited.items() if 0 < edited_ms < now_ms - EDITED_MS]
+    edited_ms_by_job = jobs.find_edited(session, {fire.job_id for fire in new})
+    job_by_id = jobs.find_to_run(
+        session,
+        [job_id for job_id, edited_ms in edited_ms_by_job.items() if 0 < edited_ms < now_ms - EDITED_MS],
     )
-    new = [fire for fire in new if fire.job_id in of_jobs]
-    of_groups = find_group_candidates(session, [(fire, of_jobs[fire.job_id]) for fire in new], now_ms=now_ms)
-    routes = begin_routing(session, claimer.routes, of_jobs)
-    routed = [
-        found
+    new = [fire for fire in new if fire.job_id in job_by_id]
+    candidates_by_group = find_group_candidates(
+        session, [(fire, job_by_id[fire.job_id]) for fire in new], now_ms=now_ms
+    )
+    routes = begin_routing(session, claimer.routes, job_by_id)
+    routed_fires = [
+        routed_fire
         for fire in new
-        if (job := of_jobs[fire.job_id])
-        and (found := route_fire(session, fire, job, of_groups[job.job_group], routes)) is not None
-        and storable(found.address) is not None
-        and found.shard is None
+        if (job := job_by_id[fire.job_id])
+        and (routed_fire := route_fire(session, fire, job, candidates_by_group[job.job_group], routes))
+        is not None
+        and storable(routed_fire.address) is not None
+        and routed_fire.shard is None
     ]
-    log_ids = logs.insert_logs(session, [log_row(each, each.fire.due_time) for each in routed])
+    log_ids = logs.insert_logs(
+        session, [log_row(routed_fire, routed_fire.fire.due_time) for routed_fire in routed_fires]
+    )
     rows = [
-        {"id": each.fire.id, "log_id": log_id, "address": each.address}
-        for each, log_id in zip(routed, log_ids, strict=True)
+        {"id": routed_fire.fire.id, "log_id": log_id, "address": routed_fire.address}
+        for routed_fire, log_id in zip(routed_fires, log_ids, strict=True)
     ]
     bulk.update_many(session, Fire, rows)
     return {
-        each.fire.id: Prepared(each, _claimed(each, log_id, claimer), edited[each.job.id])
-        for each, log_id in zip(routed, log_ids, strict=True)
+        routed_fire.fire.id: PreparedFire(
+            routed_fire, _claimed(routed_fire, log_id, claimer), edited_ms_by_job[routed_fire.job.id]
+        )
+        for routed_fire, log_id in zip(routed_fires, log_ids, strict=True)
     }
 
 
@@ -92,57 +101,70 @@ def _is_new(fire: PendingFire) -> bool:
     return fire.log_id is None and not fire.epoch and fire.trigger_type in fires.SCHEDULED
 
 
-def _claimed(routed: RoutedFire, log_id: int, claimer: Claimer) -> Claimed:
-    run = RunRow(log_id, UnfinishedRun(as_stored(routed.fire.due_time), None), remembered=False)
-    claimed = claimed_run(routed, run, claimer)
-    is_short = len(claimed.request.executor_params) + len(claimed.request.glue_source) <= MADE_MAX
-    made = claimed.content_for(claimed.address or "") if is_short else None
-    return claimed._replace(made=made, has_new_id=False)
+def _claimed(routed_fire: RoutedFire, log_id: int, claimer: Claimer) -> ClaimedRun:
+    row = RunRow(log_id, UnfinishedRun(as_stored(routed_fire.fire.due_time), None), remembered=False)
+    run = claimed_run(routed_fire, row, claimer)
+    is_short = len(run.request.executor_params) + len(run.request.glue_source) <= PREPARED_BODY_MAX
+    body = run.content_for(run.address or "") if is_short else None
+    return run._replace(prepared_body=body, has_new_id=False)
 
 
-class Started(NamedTuple):
-    """Prepared fires that were claimed, and those whose address has no capacity."""
+class StartResult(NamedTuple):
+    """Result of a start: claimed runs, and prepared fires whose address has no capacity."""
 
-    claimed: list[Claimed]
-    parked: list[Prepared]
+    claimed: list[ClaimedRun]
+    parked: list[PreparedFire]
 
 
 def start(
-    session: Session, ready: Sequence[Prepared], claimer: Claimer, taken: Counter[str], *, now_ms: Millis
-) -> Started:
-    """Claim those of the prepared fires that nothing has changed; the others are claimed like any.
+    session: Session,
+    ready: Sequence[PreparedFire],
+    claimer: Claimer,
+    used_slots: Counter[str],
+    *,
+    now_ms: Millis,
+) -> StartResult:
+    """Claim the prepared fires that have not changed; the caller claims the others like any fire.
 
-    ``taken`` counts the slots of the addresses.
+    ``used_slots``: how many slots this claim uses, by address; is updated.
     """
-    started = Started([], [])
-    for each in _unchanged(session, ready, now_ms):
-        run, address = each.claimed, each.claimed.address or ""
-        if taken[address] >= claimer.capacity(address):
-            started.parked.append(each)
+    result = StartResult([], [])
+    for prepared_fire in _unchanged(session, ready, now_ms):
+        run, address = prepared_fire.claimed, prepared_fire.claimed.address or ""
+        if used_slots[address] >= claimer.capacity(address):
+            result.parked.append(prepared_fire)
             continue
-        taken[address] += 1
-        trace = trace_claim(each.routed, node=claimer.node, zone=claimer.zone, now_ms=now_ms)
-        started.claimed.append(run._replace(trace=trace))
+        used_slots[address] += 1
+        trace = trace_claim(prepared_fire.routed, node=claimer.node, zone=claimer.zone, now_ms=now_ms)
+        result.claimed.append(run._replace(trace=trace))
     prepared_fires.claim(
         session,
-        [run.fire_id for run in started.claimed],
+        [run.fire_id for run in result.claimed],
         owner=claimer.node,
         lease_until=now_ms + claimer.lease_ms,
         now_ms=now_ms,
     )
-    return started
+    return result
 
 
-def _unchanged(session: Session, ready: Sequence[Prepared], now_ms: Millis) -> list[Prepared]:
+def _unchanged(session: Session, ready: Sequence[PreparedFire], now_ms: Millis) -> list[PreparedFire]:
     """Return the prepared fires that are due, or almost, and may be sent as they were prepared, locked."""
-    of_groups = find_group_candidates(
-        session, [(each.routed.fire, each.routed.job) for each in ready], now_ms=now_ms
+    candidates_by_group = find_group_candidates(
+        session,
+        [(prepared_fire.routed.fire, prepared_fire.routed.job) for prepared_fire in ready],
+        now_ms=now_ms,
     )
     unchanged = [
-        each
-        for each in ready
-        if each.claimed.due_ms <= now_ms + CLAIM_AHEAD_MS
-        and of_groups[each.routed.job.job_group] == each.routed.candidates
+        prepared_fire
+        for prepared_fire in ready
+        if prepared_fire.claimed.due_ms <= now_ms + CLAIM_AHEAD_MS
+        and candidates_by_group[prepared_fire.routed.job.job_group] == prepared_fire.routed.candidates
     ]
-    edited = prepared_fires.lock_with_edits(session, [each.claimed.fire_id for each in unchanged])
-    return [each for each in unchanged if edited.get(each.claimed.fire_id) == each.edited_ms]
+    edited_ms_by_fire = prepared_fires.lock_with_edits(
+        session, [prepared_fire.claimed.fire_id for prepared_fire in unchanged]
+    )
+    return [
+        prepared_fire
+        for prepared_fire in unchanged
+        if edited_ms_by_fire.get(prepared_fire.claimed.fire_id) == prepared_fire.edited_ms
+    ]

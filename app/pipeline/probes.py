@@ -1,4 +1,4 @@
-"""Probes: what executors answer about open runs; several executors are probed at once."""
+"""Probes: requests to executors about open runs, several executors at once, and the evidence they give."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -43,17 +43,17 @@ def probe_all(gateway: Gateway, pool: Executor, runs: Sequence[SentRun]) -> list
     answered proves nothing.
     """
     silent: set[str] = set()
-    failed: set[str] = set()
+    failing: set[str] = set()
     hanging: set[str] = set()
 
     def guarded(peer: Peer, probe: Callable[[], T]) -> T | None:
-        if peer.address in silent | failed:
+        if peer.address in silent | failing:
             return None
         try:
             return probe()
-        except Exception:  # would end the check of all other runs
+        except Exception:  # It would end the check of all other runs.
             logger.exception("probe failed address=%s", peer.address)
-            failed.add(peer.address)
+            failing.add(peer.address)
             return None
 
     def beat(peer: Peer) -> None:
@@ -114,11 +114,11 @@ def _read_log(gateway: Gateway, run: SentRun, hanging: set[str]) -> Reply | None
     if run.peer.address in hanging:
         return None
     try:
-        found = gateway.read_log(
+        chunk = gateway.read_log(
             run.peer, LogRequest(run.log_id, run.trigger_ms, 1), timeout_s=PROBE_TIMEOUT_S
         )
     except ExecutorUnreachable as exc:
         if exc.reason in (NO_ANSWER, NO_CONNECTION):
             hanging.add(run.peer.address)
         return Reply(500, exc.reason)
-    return Reply(SUCCESS, None, found.to_wire())
+    return Reply(SUCCESS, None, chunk.to_wire())

@@ -16,9 +16,9 @@ from app.domain.runs.trace_templates import LEASE_EXPIRED
 from app.domain.runs.trigger_report import join_lines
 from app.models.fire import Fire
 from app.models.log import JobLog
-from app.pipeline.claimed_run import Claimed
+from app.pipeline.claimed_run import ClaimedRun
 from app.pipeline.complete import Result, Source, complete
-from app.pipeline.send import Sent
+from app.pipeline.send import SendOutcome
 from app.store.executors import drains
 from app.store.fires import logs
 from app.store.fires import open as open_fires
@@ -29,76 +29,80 @@ from app.store.fires.queue import SentFire
 FIRST_CHECK_MS: Millis = 10_000
 
 
-def record(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis) -> None:
+def record(session: Session, outcomes: Sequence[SendOutcome], *, node: str, now_ms: Millis) -> None:
     """Write the outcomes; if another node holds the fire by now, add only a missing trace.
 
     The log's trigger columns are written if `trigger_msg` is still empty, even if an early callback has
     already ended the run.
     """
-    runs = logs.lock_traced(session, [sent.claimed.log_id for sent in sents])
-    locked = fires.lock_sent(session, [sent.claimed.fire_id for sent in sents])
-    refused: list[Result] = []
+    runs = logs.lock_traced(session, [outcome.claimed.log_id for outcome in outcomes])
+    fire_by_id = fires.lock_sent(session, [outcome.claimed.fire_id for outcome in outcomes])
+    refusals: list[Result] = []
     traces: list[bulk.Row] = []
     marks: list[bulk.Row] = []
-    for sent in sents:
-        claimed, run, fire = sent.claimed, runs.get(sent.claimed.log_id), locked.get(sent.claimed.fire_id)
-        ours = fire is not None and _counts(sent, fire, node)
-        if run is not None and ours and sent.verdict.fate is Fate.REFUSED:
-            trace = join_lines(claimed.trace, sent.trace)
-            refused.append(Result(run.id, Source.REFUSED, trigger_code=_refusal_code(sent), trace=trace))
-        elif run is not None and (ours or run.trigger_msg is None):
-            trace = join_lines(run.trigger_msg, claimed.trace, sent.trace)
-            accepted = sent.verdict.fate is Fate.ACCEPTED and run.trigger_code == TriggerCode.NONE
+    for outcome in outcomes:
+        claimed, run, fire = (
+            outcome.claimed,
+            runs.get(outcome.claimed.log_id),
+            fire_by_id.get(outcome.claimed.fire_id),
+        )
+        is_current = fire is not None and _counts(outcome, fire, node)
+        if run is not None and is_current and outcome.verdict.fate is Fate.REFUSED:
+            trace = join_lines(claimed.trace, outcome.trace)
+            refusals.append(Result(run.id, Source.REFUSED, trigger_code=_refusal_code(outcome), trace=trace))
+        elif run is not None and (is_current or run.trigger_msg is None):
+            trace = join_lines(run.trigger_msg, claimed.trace, outcome.trace)
+            is_accepted = outcome.verdict.fate is Fate.ACCEPTED and run.trigger_code == TriggerCode.NONE
             traces.append(
-                {"id": run.id, "trigger_msg": trace, "trigger_code": 200 if accepted else run.trigger_code}
+                {"id": run.id, "trigger_msg": trace, "trigger_code": 200 if is_accepted else run.trigger_code}
             )
-        if ours and sent.verdict.fate is not Fate.REFUSED:
-            marks.append(_mark(sent, now_ms))
+        if is_current and outcome.verdict.fate is not Fate.REFUSED:
+            marks.append(_mark(outcome, now_ms))
     bulk.update_many(session, JobLog, traces)
     bulk.update_many(session, Fire, marks)
-    if refused:
-        complete(session, refused, now_ms=now_ms, holds_fires=True)
-    unreachable = {address for sent in sents for address in sent.unreachable}
+    if refusals:
+        complete(session, refusals, now_ms=now_ms, holds_fires=True)
+    unreachable = {address for outcome in outcomes for address in outcome.unreachable}
     if unreachable:
         open_fires.check_soon(session, unreachable, now_ms=now_ms)
 
 
-def _counts(sent: Sent, fire: SentFire, node: str) -> bool:
+def _counts(outcome: SendOutcome, fire: SentFire, node: str) -> bool:
     """Whether an outcome may still change its fire.
 
     It counts even after the lease, until the fire is claimed again. A definite refusal also overrides a
     resolver that mistook a busy executor for one that has the run, unless an earlier send may have started
     it.
     """
-    fate = sent.verdict.fate
+    fate = outcome.verdict.fate
     if fire.state == FireState.ACCEPTED:
-        return fate is Fate.REFUSED and _is_mistaken(sent.claimed, fire, node)
+        return fate is Fate.REFUSED and _is_mistaken(outcome.claimed, fire, node)
     if fire.state == FireState.UNKNOWN and fate is Fate.UNKNOWN:
         return False
-    return fire.belongs_to(node, sent.claimed.epoch)
+    return fire.belongs_to(node, outcome.claimed.epoch)
 
 
-def _refusal_code(sent: Sent) -> int:
+def _refusal_code(outcome: SendOutcome) -> int:
     """Return the `trigger_code` of a refusal; a code that would mean an open run becomes 500."""
-    code = sent.verdict.code
-    taken = (TriggerCode.NONE, TriggerCode.ACCEPTED, TriggerCode.UNRESOLVED)
-    return TriggerCode.REFUSED if code in taken or not 0 < code < 2**31 else code
+    code = outcome.verdict.code
+    open_codes = (TriggerCode.NONE, TriggerCode.ACCEPTED, TriggerCode.UNRESOLVED)
+    return TriggerCode.REFUSED if code in open_codes or not 0 < code < 2**31 else code
 
 
-def _mark(sent: Sent, now_ms: Millis) -> bulk.Row:
-    accepted = sent.verdict.fate is Fate.ACCEPTED
+def _mark(outcome: SendOutcome, now_ms: Millis) -> bulk.Row:
+    is_accepted = outcome.verdict.fate is Fate.ACCEPTED
     return {
-        "id": sent.claimed.fire_id,
-        "state": (FireState.ACCEPTED if accepted else FireState.UNKNOWN).value,
-        "accepted_ms": now_ms if accepted else 0,
-        "deadline_ms": now_ms + FIRST_CHECK_MS if accepted else now_ms,
-        "boot_id": sent.boot_id,
-        "lease_until": 0 if accepted else now_ms,
+        "id": outcome.claimed.fire_id,
+        "state": (FireState.ACCEPTED if is_accepted else FireState.UNKNOWN).value,
+        "accepted_ms": now_ms if is_accepted else 0,
+        "deadline_ms": now_ms + FIRST_CHECK_MS if is_accepted else now_ms,
+        "boot_id": outcome.boot_id,
+        "lease_until": 0 if is_accepted else now_ms,
         "probe_count": 0,
     }
 
 
-def give_back(session: Session, claims: Sequence[Claimed], *, node: str) -> int:
+def give_back(session: Session, claims: Sequence[ClaimedRun], *, node: str) -> int:
     """Reset runs of which no byte was sent to PENDING, as before the claim; return how many were still held.
 
     The log row and its id stay. The address is dropped unless the run had it before the claim: an executor
@@ -108,15 +112,15 @@ def give_back(session: Session, claims: Sequence[Claimed], *, node: str) -> int:
     unsent = _lock_unsent(session, claims, node)
     pending = {"state": FireState.PENDING.value, "owner": "", "lease_until": 0, "deadline_ms": 0}
     rows = [
-        {"id": claimed.fire_id, **pending, "address": claimed.given, "attempt": claimed.attempt - 1}
+        {"id": claimed.fire_id, **pending, "address": claimed.former_address, "attempt": claimed.attempt - 1}
         for claimed in unsent
     ]
-    elsewhere = [
+    log_rows = [
         {"id": claimed.log_id, "executor_address": claimed.sent_to}
         for claimed in unsent
         if claimed.attempt > 1
     ]
-    bulk.update_many(session, JobLog, elsewhere)
+    bulk.update_many(session, JobLog, log_rows)
     bulk.update_many(session, Fire, rows)
     return len(rows)
 
@@ -128,54 +132,55 @@ class Lease(NamedTuple):
     until_ms: Millis
 
 
-def renew(session: Session, claims: Sequence[Claimed], lease: Lease) -> list[Claimed]:
+def renew(session: Session, claims: Sequence[ClaimedRun], lease: Lease) -> list[ClaimedRun]:
     """Renew the leases of unsent claims; return those still held."""
-    kept = _lock_unsent(session, claims, lease.node)
-    bulk.update_many(session, Fire, [_renewed(claimed, lease.until_ms) for claimed in kept])
-    return kept
+    valid_claims = _lock_unsent(session, claims, lease.node)
+    bulk.update_many(session, Fire, [_renewed(claimed, lease.until_ms) for claimed in valid_claims])
+    return valid_claims
 
 
-def _lock_unsent(session: Session, claims: Sequence[Claimed], node: str) -> list[Claimed]:
+def _lock_unsent(session: Session, claims: Sequence[ClaimedRun], node: str) -> list[ClaimedRun]:
     """Lock runs of which no byte was sent; return those that are still held and have no result.
 
     This also overrides a resolver that mistook a busy executor for one that has the run, and resets its row.
     """
-    runs = logs.lock_runs(session, [claimed.log_id for claimed in claims])  # logs before fires, as everywhere
-    locked = fires.lock_sent(session, [claimed.fire_id for claimed in claims])
-    kept, reset = [], []
+    # Logs are locked before fires everywhere.
+    runs = logs.lock_runs(session, [claimed.log_id for claimed in claims])
+    fire_by_id = fires.lock_sent(session, [claimed.fire_id for claimed in claims])
+    valid_claims, resets = [], []
     for claimed in claims:
-        fire, run = locked.get(claimed.fire_id), runs.get(claimed.log_id)
+        fire, run = fire_by_id.get(claimed.fire_id), runs.get(claimed.log_id)
         if fire is None or run is None or run.handle_code != HandleCode.NONE:
             continue
-        mistaken = _is_mistaken(claimed, fire, node)
-        if mistaken or fire.belongs_to(node, claimed.epoch):
-            kept.append(claimed)
-        if mistaken:
+        is_mistaken = _is_mistaken(claimed, fire, node)
+        if is_mistaken or fire.belongs_to(node, claimed.epoch):
+            valid_claims.append(claimed)
+        if is_mistaken:
             trace = join_lines(run.trigger_msg, LEASE_EXPIRED)
-            reset.append({"id": run.id, "trigger_code": TriggerCode.NONE.value, "trigger_msg": trace})
-    bulk.update_many(session, JobLog, reset)
-    return kept
+            resets.append({"id": run.id, "trigger_code": TriggerCode.NONE.value, "trigger_msg": trace})
+    bulk.update_many(session, JobLog, resets)
+    return valid_claims
 
 
-def _is_mistaken(claimed: Claimed, fire: SentFire, node: str) -> bool:
+def _is_mistaken(claimed: ClaimedRun, fire: SentFire, node: str) -> bool:
     """Whether a resolver marked this run as started on mere evidence, before its first send."""
     return fire.state == FireState.ACCEPTED and claimed.attempt == 1 and fire.is_of(node, claimed.epoch)
 
 
-def _renewed(claimed: Claimed, lease_until: Millis) -> bulk.Row:
+def _renewed(claimed: ClaimedRun, lease_until: Millis) -> bulk.Row:
     state = FireState.ROUTING if claimed.address is None else FireState.SENDING
     return {"id": claimed.fire_id, "state": state.value, "lease_until": lease_until, "deadline_ms": 0}
 
 
 def fix_address(
-    session: Session, claimed: Claimed, address: str, lease: Lease, *, late: bool = False
+    session: Session, claimed: ClaimedRun, address: str, lease: Lease, *, late: bool = False
 ) -> bool:
     """Store the address that a probe has chosen, ROUTING -> SENDING.
 
     False if the claim has been lost meanwhile. Also False after long probing (``late``) if the address has
     been drained since the claim: the run is then routed again.
     """
-    logs.lock_runs(session, [claimed.log_id])  # logs before fires, as everywhere
+    logs.lock_runs(session, [claimed.log_id])  # Logs are locked before fires everywhere.
     fire = fires.lock_sent(session, [claimed.fire_id]).get(claimed.fire_id)
     if fire is None or not fire.belongs_to(lease.node, claimed.epoch):
         return False

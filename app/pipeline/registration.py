@@ -33,7 +33,7 @@ APP_NAME_MAX = 255
 SCHEMAS_MAX = 64_000
 #: executors send a heartbeat every 30 s: within this time one of every live executor has arrived
 HEARD_AFTER_MS: Millis = 40_000
-#: after an outage of the consoles of up to this, one that registers does not remove the others
+#: longest outage of the consoles after which an address that registers does not remove the others
 OUTAGE_MS: Millis = 60 * MINUTE_MS
 
 
@@ -65,31 +65,33 @@ def register(session: Session, request: RegistryRequest, announced: Capabilities
             "registration ignored registry_group=%r app_name=%s address=%s", group[:50], app_name, address
         )
         return False
-    stored: bulk.Row = {
+    announced_row: bulk.Row = {
         "capabilities": replace(announced, boot_id="", schemas="").to_header(),
         "boot_id": announced.boot_id,
         "handlers": to_handlers_header(announced.handlers),
     }
-    wants_schemas = False
+    needs_schemas = False
     if not announced.schemas or request.schemas is not None:
-        stored["schemas"] = _schemas_text(request, announced)
+        announced_row["schemas"] = _schemas_text(request, announced)
     else:
-        known = registry.find_schemas_digest(session, group, app_name, address)
-        wants_schemas = known != announced.schemas
+        digest = registry.find_schemas_digest(session, group, app_name, address)
+        needs_schemas = digest != announced.schemas
     boot_id = registry.find_boot(session, group, app_name, address) if announced.boot_id else ""
-    if registry.touch(session, group, app_name, address, announced=stored, now_ms=now_ms):
+    if registry.touch(session, group, app_name, address, announced_row=announced_row, now_ms=now_ms):
         if boot_id != announced.boot_id:
             _check_runs_after_restart(session, address, announced.boot_id, now_ms)
-        return wants_schemas
+        return needs_schemas
     if registry.count_registrations(session, app_name) >= APP_MAX:
         raise Conflict(f"{app_name} has {APP_MAX} addresses registered already")
     if registry.count_registrations(session) >= TOTAL_MAX:
         raise Conflict(f"{TOTAL_MAX} addresses are registered already")
-    registry.insert_registration(session, group, app_name, address, announced=stored, now_ms=now_ms)
+    registry.insert_registration(
+        session, group, app_name, address, announced_row=announced_row, now_ms=now_ms
+    )
     logger.info("executor registered app_name=%s address=%s", app_name, address)
     _refresh_one(session, app_name, now_ms=now_ms)
     _check_runs_after_restart(session, address, announced.boot_id, now_ms)
-    return wants_schemas
+    return needs_schemas
 
 
 def _schemas_text(request: RegistryRequest, announced: Capabilities) -> str | None:
@@ -119,25 +121,27 @@ def deregister(session: Session, request: RegistryRequest, *, now_ms: Millis) ->
         logger.info(
             "executor deregistered app_name=%s address=%s", request.registry_key, request.registry_value
         )
-        _refresh_one(session, request.registry_key, now_ms=now_ms, removed=request.registry_value)
+        _refresh_one(session, request.registry_key, now_ms=now_ms, removed_address=request.registry_value)
 
 
-def listed_addresses(session: Session, app_name: str, listed: Collection[str], *, now_ms: Millis) -> set[str]:
+def listed_addresses(
+    session: Session, app_name: str, group_addresses: Collection[str], *, now_ms: Millis
+) -> set[str]:
     """Return the live addresses of an application, and those of a list that were live within OUTAGE_MS.
 
     Whether these are gone is for the monitor to judge, which knows whether their heartbeats could arrive.
     """
     find = partial(registry.find_live, session, now_ms=now_ms, app_names=[app_name])
     live, recent = ({*find(longer_ms=ms).get(app_name, [])} for ms in (0, OUTAGE_MS))
-    return live | (recent & {*listed})
+    return live | (recent & {*group_addresses})
 
 
-def _refresh_one(session: Session, app_name: str, *, now_ms: Millis, removed: str = "") -> None:
-    """Update the lists of an application's automatic groups after one address came or was ``removed``."""
-    # locked first: a transaction that waits here then reads what the previous one wrote
+def _refresh_one(session: Session, app_name: str, *, now_ms: Millis, removed_address: str = "") -> None:
+    """Update the lists of an application's automatic groups after one address came or left."""
+    # The groups are locked first, so that a transaction that waits here reads what the previous one wrote.
     for group in groups.lock_automatic(session, [app_name]):
         addresses = listed_addresses(session, app_name, group.addresses, now_ms=now_ms)
-        _set_list(session, group, addresses - {removed}, now_ms=now_ms)
+        _set_list(session, group, addresses - {removed_address}, now_ms=now_ms)
 
 
 def refresh_addresses(session: Session, *, now_ms: Millis, forget: bool = True) -> int:
@@ -145,7 +149,7 @@ def refresh_addresses(session: Session, *, now_ms: Millis, forget: bool = True) 
 
     With ``forget`` False no address leaves a list.
     """
-    automatic = groups.lock_automatic(session)  # first, as in _refresh_one
+    automatic = groups.lock_automatic(session)  # They are locked first, as in _refresh_one.
     live = registry.find_live(session, now_ms=now_ms)
     return sum(
         _set_list(
@@ -163,11 +167,11 @@ def _set_list(session: Session, group: Group, addresses: Collection[str], *, now
     address_list = ",".join(sorted(addresses)) or None
     if address_list == (group.address_list or None):
         return False
-    changed = groups.set_addresses(session, group.id, address_list, now_ms=now_ms)
+    is_changed = groups.set_addresses(session, group.id, address_list, now_ms=now_ms)
     logger.info(
         "addresses changed group_id=%s app_name=%s addresses=%s", group.id, group.app_name, address_list
     )
-    return changed
+    return is_changed
 
 
 def is_listening(session: Session, *, now_ms: Millis) -> bool:
@@ -205,10 +209,14 @@ def _drop_returned(session: Session, now_ms: Millis) -> None:
 
     A Java admin may remove their rows later, and then the stored time would be wrong.
     """
-    departed = last_seen.find_ids(session)
-    if departed:
-        live = registry.find_live(session, now_ms=now_ms, app_names={app_name for app_name, _ in departed})
-        returned = [
-            row_id for (app_name, address), row_id in departed.items() if address in live.get(app_name, [])
+    row_by_address = last_seen.find_ids(session)
+    if row_by_address:
+        live = registry.find_live(
+            session, now_ms=now_ms, app_names={app_name for app_name, _ in row_by_address}
+        )
+        returned_ids = [
+            row_id
+            for (app_name, address), row_id in row_by_address.items()
+            if address in live.get(app_name, [])
         ]
-        last_seen.delete_rows(session, returned)
+        last_seen.delete_rows(session, returned_ids)

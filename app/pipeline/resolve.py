@@ -50,21 +50,21 @@ LEASE_ROWS = 500
 CHECK_ROWS = 200
 #: a check that was interrupted is repeated after this
 RECHECK_MS: Millis = 15_000
-#: pause after a round, as a multiple of the CPU time this process used meanwhile, other loops included, and
-#: at most: checks take a quarter of a core, so that they do not delay the very results they wait for
+#: Pause after a round as a multiple of the CPU time that this process used meanwhile, and its upper limit:
+#: checks take a quarter of a core at most, so that they do not delay the results they wait for.
 PAUSE_FACTOR = 3
 PAUSE_MAX_MS: Millis = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """An open run with everything known about it from the database."""
+    """An open run with all that the database has about it."""
 
     fire: OpenFire
     peer: Peer
     delivery: Delivery
     durable: bool
-    #: of a durable executor; empty for others
+    #: boot id of a durable executor; empty for others
     boot_id: str
     registered: bool
     trigger_ms: Millis
@@ -79,7 +79,7 @@ class _Case:
         return SentRun(self.peer, self.fire.job_id, self.fire.log_id, self.trigger_ms)
 
 
-class _Resolved(NamedTuple):
+class _ResolvedRun(NamedTuple):
     """An open run and a decision on it other than to wait."""
 
     case: _Case
@@ -100,10 +100,10 @@ def expire_leases(*, node: str, now_ms: Millis) -> int:
         dead = [name for name in nodes.find_dead(session, NodeKind.WORKERS, now_ms=now_ms) if name != node]
         return open_fires.expire_leases(session, now_ms=now_ms, dead_owners=dead, limit=LEASE_ROWS)
 
-    freed = transact(work)
-    if freed:
-        logger.warning("leases expired count=%s", freed)
-    return freed
+    count = transact(work)
+    if count:
+        logger.warning("leases expired count=%s", count)
+    return count
 
 
 class Resolver:
@@ -129,9 +129,9 @@ class Resolver:
         began_s = self._cpu_s()
         cases = transact(lambda session: _take(session, self._tokens, now_ms))
         if cases:
-            probed = [case for case in cases if not case.withheld]
-            found = probe_all(self._gateway, self._pool, [case.sent for case in probed])
-            signs = {case.fire.id: sign for case, sign in zip(probed, found, strict=True)}
+            cases_to_probe = [case for case in cases if not case.withheld]
+            probe_signs = probe_all(self._gateway, self._pool, [case.sent for case in cases_to_probe])
+            signs = {case.fire.id: sign for case, sign in zip(cases_to_probe, probe_signs, strict=True)}
             decisions = [
                 (case, decide(_evidence(case, signs.get(case.fire.id, Sign.INCONCLUSIVE), now_ms)))
                 for case in cases
@@ -145,27 +145,29 @@ def _take(session: Session, tokens: tuple[str, ...], now_ms: Millis) -> list[_Ca
     """Take the runs that are due for a check."""
     due = open_fires.take_open(session, now_ms=now_ms, next_check_ms=now_ms + RECHECK_MS, limit=CHECK_ROWS)
     unfinished = logs.find_unfinished(session, [fire.log_id for fire in due])
-    taken = [fire for fire in due if fire.log_id in unfinished]
+    unfinished_fires = [fire for fire in due if fire.log_id in unfinished]
     _forget(session, [fire for fire in due if fire.log_id not in unfinished])
-    of_jobs = jobs.find_deliveries(session, {fire.job_id for fire in taken})
-    # not those of the jobs, which may have been moved since
-    of_groups = groups.find_groups(session, {unfinished[fire.log_id].job_group for fire in taken})
-    withheld = _find_withheld(session, taken, unfinished, of_groups, now_ms)
-    boots = registry.find_boots(session, {fire.address for fire in taken})
+    delivery_by_job = jobs.find_deliveries(session, {fire.job_id for fire in unfinished_fires})
+    # The groups are those of the log rows, because a job may have been moved since.
+    group_by_id = groups.find_groups(
+        session, {unfinished[fire.log_id].job_group for fire in unfinished_fires}
+    )
+    withheld = _find_withheld(session, unfinished_fires, unfinished, group_by_id, now_ms)
+    boots = registry.find_boots(session, {fire.address for fire in unfinished_fires})
     reachable = bool(nodes.count_live(session, NodeKind.CONSOLE, now_ms=now_ms))
     cases = []
-    for fire in taken:
+    for fire in unfinished_fires:
         run = unfinished[fire.log_id]
-        group = of_groups.get(run.job_group)
-        # also once its registration has expired
+        group = group_by_id.get(run.job_group)
+        # It stays durable once its registration has expired.
         accepted_durably = fire.state == FireState.ACCEPTED and bool(fire.boot_id)
-        of_address = (fire.address, group.app_name if group is not None else "")
-        boot_id, capabilities = boots.get(of_address, (fire.boot_id, ""))
+        address_and_app = (fire.address, group.app_name if group is not None else "")
+        boot_id, capabilities = boots.get(address_and_app, (fire.boot_id, ""))
         durable = accepted_durably or "durable-dedup" in capabilities
         case = _Case(
             fire,
             _peer(fire, group, tokens),
-            _delivery(of_jobs.get(fire.job_id, Delivery.AT_MOST_ONCE.value)),
+            _delivery(delivery_by_job.get(fire.job_id, Delivery.AT_MOST_ONCE.value)),
             durable,
             boot_id if durable else "",
             _is_registered(fire, group),
@@ -185,19 +187,23 @@ def _peer(fire: OpenFire, group: Group | None, tokens: tuple[str, ...]) -> Peer:
 
 def _find_withheld(
     session: Session,
-    taken: Sequence[OpenFire],
+    fires_to_check: Sequence[OpenFire],
     unfinished: Mapping[int, UnfinishedRun],
-    of_groups: Mapping[int, Group],
+    group_by_id: Mapping[int, Group],
     now_ms: Millis,
 ) -> set[int]:
     """Return the ids of those whose address must not get a token."""
-    named: dict[int, set[str]] = {}
-    for fire in taken:
+    addresses_by_group: dict[int, set[str]] = {}
+    for fire in fires_to_check:
         group_id = unfinished[fire.log_id].job_group
-        if withholds_token(of_groups.get(group_id)):
-            named.setdefault(group_id, set()).add(fire.address)
-    foreign = find_foreign(session, named, of_groups, now_ms=now_ms)
-    return {fire.id for fire in taken if fire.address in foreign.get(unfinished[fire.log_id].job_group, ())}
+        if withholds_token(group_by_id.get(group_id)):
+            addresses_by_group.setdefault(group_id, set()).add(fire.address)
+    foreign = find_foreign(session, addresses_by_group, group_by_id, now_ms=now_ms)
+    return {
+        fire.id
+        for fire in fires_to_check
+        if fire.address in foreign.get(unfinished[fire.log_id].job_group, ())
+    }
 
 
 def _is_registered(fire: OpenFire, group: Group | None) -> bool:
@@ -208,11 +214,11 @@ def _is_registered(fire: OpenFire, group: Group | None) -> bool:
     )
 
 
-def _forget(session: Session, ended: Sequence[OpenFire]) -> None:
+def _forget(session: Session, ended_fires: Sequence[OpenFire]) -> None:
     """Delete the fires of runs that another admin has ended, by a result or by deleting their log row."""
-    if ended:
-        fires.delete_fires(session, [fire.id for fire in ended])
-        log_ids = [fire.log_id for fire in ended]
+    if ended_fires:
+        fires.delete_fires(session, [fire.id for fire in ended_fires])
+        log_ids = [fire.log_id for fire in ended_fires]
         logger.info("fires removed, runs already ended by another admin log_ids=%s", log_ids)
 
 
@@ -243,59 +249,61 @@ def _evidence(case: _Case, sign: Sign, now_ms: Millis) -> Evidence:
 def _write(session: Session, decisions: Sequence[tuple[_Case, Decision]], zone: str, now_ms: Millis) -> None:
     """Carry out the decisions on runs that have not changed since they were read."""
     runs = logs.lock_runs(session, [case.fire.log_id for case, _ in decisions])
-    locked = open_fires.lock_open(session, [case.fire.id for case, _ in decisions])
-    ended: list[OpenFire] = []
-    waiting: list[bulk.Row] = []
-    resolved: list[_Resolved] = []
+    mark_by_fire = open_fires.lock_open(session, [case.fire.id for case, _ in decisions])
+    ended_fires: list[OpenFire] = []
+    waiting_rows: list[bulk.Row] = []
+    resolved_runs: list[_ResolvedRun] = []
     for case, decision in decisions:
         fire, run = case.fire, runs.get(case.fire.log_id)
-        if locked.get(fire.id) != (fire.state, fire.epoch, fire.lease_until):
+        if mark_by_fire.get(fire.id) != (fire.state, fire.epoch, fire.lease_until):
             continue
         if run is None or not logs.is_unfinished(run.trigger_code, run.handle_code):
-            ended.append(fire)
+            ended_fires.append(fire)
         elif decision.action is ResolveAction.WAIT:
-            waiting.append(_mark(case, decision, now_ms))
+            waiting_rows.append(_mark(case, decision, now_ms))
         else:
-            resolved.append(_Resolved(case, decision, run))
-    _write_resolved(session, resolved, zone, now_ms)
-    bulk.update_many(session, Fire, waiting)
-    _forget(session, ended)
+            resolved_runs.append(_ResolvedRun(case, decision, run))
+    _write_resolved(session, resolved_runs, zone, now_ms)
+    bulk.update_many(session, Fire, waiting_rows)
+    _forget(session, ended_fires)
 
 
-def _write_resolved(session: Session, resolved: Sequence[_Resolved], zone: str, now_ms: Millis) -> None:
+def _write_resolved(
+    session: Session, resolved_runs: Sequence[_ResolvedRun], zone: str, now_ms: Millis
+) -> None:
     """Write the decisions that end a wait: started, send again, unresolved."""
     traces: list[bulk.Row] = []
     marks: list[bulk.Row] = []
-    again: list[bulk.Row] = []
-    unresolved: list[Result] = []
-    for case, decision, run in resolved:
+    rows_to_send: list[bulk.Row] = []
+    results: list[Result] = []
+    for case, decision, run in resolved_runs:
         action, lines = decision.action, _lines(case.fire, run, decision, zone)
         logger.warning("run resolved log_id=%s outcome=%s reason=%s", run.id, action, decision.reason)
         if action is ResolveAction.UNRESOLVED:
             code, trace = TriggerCode.UNRESOLVED, join_lines(lines)
-            unresolved.append(Result(run.id, Source.RESOLVER, trigger_code=code, trace=trace))
+            results.append(Result(run.id, Source.RESOLVER, trigger_code=code, trace=trace))
             continue
-        started = action is ResolveAction.STARTED
-        code = TriggerCode.ACCEPTED if started else TriggerCode.NONE
+        is_started = action is ResolveAction.STARTED
+        code = TriggerCode.ACCEPTED if is_started else TriggerCode.NONE
         trace = join_lines(run.trigger_msg, lines)
         traces.append({"id": run.id, "trigger_msg": trace, "trigger_code": code.value})
-        if started:
+        if is_started:
             marks.append(_mark(case, decision, now_ms))
         else:
-            again.append(_again(case, decision))
+            rows_to_send.append(_again(case, decision))
     bulk.update_many(session, JobLog, traces)
-    if again:
-        bulk.update_many(session, Fire, again)
+    if rows_to_send:
+        bulk.update_many(session, Fire, rows_to_send)
         announce_due_fires(session)
     bulk.update_many(session, Fire, marks)
-    if unresolved:
-        complete(session, unresolved, now_ms=now_ms, holds_fires=True)
+    if results:
+        complete(session, results, now_ms=now_ms, holds_fires=True)
 
 
 def _lines(fire: OpenFire, run: RunState, decision: Decision, zone: str) -> list[str]:
     """Return the lines to add to the run's trace."""
-    resolved = fill(RESOLVED, outcome=decision.action, reason=decision.reason)
-    return [*([] if run.trigger_msg else _unreported(fire, zone)), resolved]
+    line = fill(RESOLVED, outcome=decision.action, reason=decision.reason)
+    return [*([] if run.trigger_msg else _unreported(fire, zone)), line]
 
 
 def _unreported(fire: OpenFire, zone: str) -> list[str]:
@@ -314,13 +322,13 @@ def _unreported(fire: OpenFire, zone: str) -> list[str]:
 
 
 def _again(case: _Case, decision: Decision) -> bulk.Row:
-    elsewhere = decision.action is ResolveAction.SEND_ELSEWHERE
+    is_elsewhere = decision.action is ResolveAction.SEND_ELSEWHERE
     return {
         "id": case.fire.id,
         "state": FireState.PENDING.value,
         "owner": "",
-        "address": None if elsewhere else case.fire.address,
-        "boot_id": "" if elsewhere else case.boot_id,
+        "address": None if is_elsewhere else case.fire.address,
+        "boot_id": "" if is_elsewhere else case.boot_id,
         "lease_until": 0,
         "deadline_ms": 0,
         "probe_count": 0,
@@ -330,11 +338,11 @@ def _again(case: _Case, decision: Decision) -> bulk.Row:
 def _mark(case: _Case, decision: Decision, now_ms: Millis) -> bulk.Row:
     """Return the fire after a check."""
     fire = case.fire
-    started = decision.action is ResolveAction.STARTED
+    is_started = decision.action is ResolveAction.STARTED
     return {
         "id": fire.id,
-        "state": (FireState.ACCEPTED if started else FireState(fire.state)).value,
-        "accepted_ms": now_ms if started else fire.accepted_ms,
+        "state": (FireState.ACCEPTED if is_started else FireState(fire.state)).value,
+        "accepted_ms": now_ms if is_started else fire.accepted_ms,
         "deadline_ms": now_ms + decision.wait_ms,
         "probe_count": decision.probes,
     }

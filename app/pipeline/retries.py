@@ -35,27 +35,27 @@ def param_to_repeat(session: Session, run: RunState, fire: EndedFire | None) -> 
 
 
 def retry_fires(
-    session: Session, retried: Sequence[tuple[RunState, JobOfResult]], now_ms: Millis
+    session: Session, retries: Sequence[tuple[RunState, JobOfResult]], now_ms: Millis
 ) -> list[fires.NewFire]:
     """Return the fires of retries, due after the interval of their job, longer each time with a backoff."""
     growing = [
-        run.id for run, job in retried if job.retry_interval_s and job.retry_backoff_percent != CONSTANT
+        run.id for run, job in retries if job.retry_interval_s and job.retry_backoff_percent != CONSTANT
     ]
     origins = logs.find_origins(session, growing)
-    return [_retry(run, job, origins.get(run.id), now_ms) for run, job in retried]
+    return [_retry(run, job, origins.get(run.id), now_ms) for run, job in retries]
 
 
 def _retry(run: RunState, job: JobOfResult, origin: logs.Origin | None, now_ms: Millis) -> fires.NewFire:
-    left = run.executor_fail_retry_count
-    # the job's count may have been edited since
-    done = max((origin.retries if origin else job.executor_fail_retry_count) - left, 0)
-    wait_ms = job.retry_interval_s * 1000 * (job.retry_backoff_percent / 100) ** min(done, 64)
+    retries_left = run.executor_fail_retry_count
+    # The count of the job may have been edited since, so that the origin's counts.
+    retries_done = max((origin.retries if origin else job.executor_fail_retry_count) - retries_left, 0)
+    wait_ms = job.retry_interval_s * 1000 * (job.retry_backoff_percent / 100) ** min(retries_done, 64)
     return fires.NewFire(
-        f"retry:{run.id}:{left}",
+        f"retry:{run.id}:{retries_left}",
         job.id,
         now_ms + int(min(max(wait_ms, RETRY_WAIT_MIN_MS), RETRY_WAIT_MAX_MS)),
         TriggerType.RETRY,
         executor_param=run.executor_param,
         sharding_param=run.executor_sharding_param,
-        fail_retry_count=left - 1,
+        fail_retry_count=retries_left - 1,
     )

@@ -22,7 +22,7 @@ from app.store.jobs.scheduling import JobToRun
 
 
 class RoutedFire(NamedTuple):
-    """A routed fire, with everything its log row needs."""
+    """A routed fire, with all that its log row needs."""
 
     fire: PendingFire
     job: JobToRun
@@ -41,8 +41,8 @@ class RoutedFire(NamedTuple):
     @property
     def param(self) -> str:
         """The parameter of the run: its own, else the job's."""
-        given = self.fire.executor_param
-        return (self.job.executor_param or "") if given is None else given
+        run_param = self.fire.executor_param
+        return (self.job.executor_param or "") if run_param is None else run_param
 
     @property
     def retries(self) -> int:
@@ -52,8 +52,8 @@ class RoutedFire(NamedTuple):
 
 def retries_left(fire: PendingFire, job: JobToRun) -> int:
     """Return how many retries a fire has, its own or all of its job."""
-    left = fire.fail_retry_count
-    return max(job.executor_fail_retry_count, 0) if left < 0 else left
+    count = fire.fail_retry_count
+    return max(job.executor_fail_retry_count, 0) if count < 0 else count
 
 
 def begin_routing(session: Session, routes: RouteState, job_ids: Collection[int]) -> RouteState:
@@ -84,8 +84,8 @@ def route_fire(
     route, shard = route_of(job.executor_route_strategy), parse_shard(fire.sharding_param)
     addresses = addresses_for(fire, candidates)
     address: str | None = None
-    if fixed := fixed_address(fire, candidates):
-        addresses, address = addresses or (fixed,), fixed
+    if kept_address := fixed_address(fire, candidates):
+        addresses, address = addresses or (kept_address,), kept_address
     elif route is RouteStrategy.SHARDING_BROADCAST:
         if shard is None and addresses and fire.log_id is None:
             return None
@@ -94,8 +94,8 @@ def route_fire(
         if routes.needs_seed(route, job.id):
             routes.seed(job.id, logs.find_recent_addresses(session, job.id, limit=SEED_ROWS))
         address = ROUTERS[route](job.id, addresses, routes)
-    if not fixed and sent_to in addresses:
-        # the whole list was routed, so that LFU and LRU do not forget this address and choose it next
+    if not kept_address and sent_to in addresses:
+        # The whole list was routed, so that LFU and LRU do not forget this address and choose it next.
         after = _after(sent_to, addresses)
         addresses = after if address is None else addresses
         address = after[0] if address == sent_to else address

@@ -42,10 +42,10 @@ logger = logging.getLogger(__name__)
 
 #: jobs of one transaction
 PAGE = 500
-#: pages of one scan; the next scan continues, so that a stop never waits long
+#: pages of one scan; the next scan continues, so that a stop does not have to wait long
 MAX_PAGES = 200
-#: of a page that takes longer to plan only the jobs planned by then are written, and the next scan continues:
-#: after a long outage a schedule may take 50 ms
+#: Of a page that takes longer to plan, only the jobs planned by then are written. The next scan continues, as
+#: one schedule may take 50 ms after a long outage.
 PLANNING_MAX_MS: Millis = 1_000
 #: skip reason of missed instants
 MISFIRE = "misfire"
@@ -56,7 +56,7 @@ _logged_ms: dict[tuple[str, int], Millis] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedJob:
     """A job as it was read, and its plan."""
 
     job: DueJob
@@ -72,44 +72,44 @@ def scan(
 
     Opens its own transactions, one per page. ``zone`` is the zone of schedules without one of their own.
     """
-    written: list[DueFire] = []
-    seen: set[int] = set()
+    due_fires: list[DueFire] = []
+    planned_ids: set[int] = set()
     for _ in range(MAX_PAGES):
         due = jobs.find_due(until_ms=now_ms + PRE_READ_MS, limit=PAGE)
-        fresh = [job for job in due if job.id not in seen]
+        fresh = [job for job in due if job.id not in planned_ids]
         if not fresh:
             break
-        seen.update(job.id for job in fresh)
-        planned = _plan_page(fresh, zone, now_ms, monotonic)
-        written += _write_page(planned, node=node, now_ms=now_ms)
-        if len(due) < PAGE or len(planned) < len(fresh):
+        planned_ids.update(job.id for job in fresh)
+        planned_jobs = _plan_page(fresh, zone, now_ms, monotonic)
+        due_fires += _write_page(planned_jobs, node=node, now_ms=now_ms)
+        if len(due) < PAGE or len(planned_jobs) < len(fresh):
             break
-    return written
+    return due_fires
 
 
 def _plan_page(
     page: Sequence[DueJob], zone: str, now_ms: Millis, monotonic: Callable[[], Millis]
-) -> list[Planned]:
+) -> list[PlannedJob]:
     """Plan the jobs of a page, the first of them only if all take longer than PLANNING_MAX_MS."""
-    planned: list[Planned] = []
+    planned_jobs: list[PlannedJob] = []
     began_ms = monotonic()
     for job in page:
-        planned.append(_plan(job, zone, now_ms))
+        planned_jobs.append(_plan(job, zone, now_ms))
         if monotonic() - began_ms >= PLANNING_MAX_MS:
             break
-    return planned
+    return planned_jobs
 
 
-def _plan(job: DueJob, zone: str, now_ms: Millis) -> Planned:
+def _plan(job: DueJob, zone: str, now_ms: Millis) -> PlannedJob:
     """Plan one job; one that cannot be planned is stopped and does not end the scan."""
     try:
-        return Planned(job, plan_job(job, zone, now_ms=now_ms))
+        return PlannedJob(job, plan_job(job, zone, now_ms=now_ms))
     except (ValueError, InvalidInput) as exc:  # InvalidCronExpression is a ValueError
         reason = str(exc)
-    except Exception as exc:  # an evaluator's error stops only its own job
+    except Exception as exc:  # An error of an evaluator stops only its own job.
         _log_repeated("schedule not evaluated", job.id)
         reason = repr(exc)
-    return Planned(job, Plan((), None, None), reason)
+    return PlannedJob(job, Plan((), None, None), reason)
 
 
 def _log_repeated(event: str, job_id: int) -> None:
@@ -120,10 +120,10 @@ def _log_repeated(event: str, job_id: int) -> None:
         logger.exception("%s job_id=%s", event, job_id)
 
 
-def plan_job(job: DueJob, zone: str, *, now_ms: Millis, counted: int = MAX_COUNTED) -> Plan:
+def plan_job(job: DueJob, zone: str, *, now_ms: Millis, count_max: int = MAX_COUNTED) -> Plan:
     """Decide what to do with one due job. Raises ValueError or InvalidInput for an invalid schedule.
 
-    For ``counted`` see ``counted_of``.
+    For ``count_max`` see ``count_max_of``.
     """
     misfire, schedule = misfire_of(job), schedule_of(job, zone)
     next_after = partial(next_after_ms, schedule)
@@ -141,7 +141,7 @@ def plan_job(job: DueJob, zone: str, *, now_ms: Millis, counted: int = MAX_COUNT
         now_ms=now_ms,
         next_after=next_after,
         period_ms=period_of(schedule),
-        counted=counted_of(schedule, counted),
+        count_max=count_max_of(schedule, count_max),
     )
 
 
@@ -150,11 +150,11 @@ def period_of(schedule: Schedule) -> Millis:
     return period_s(schedule.conf) * SECOND_MS if schedule.type is ScheduleType.FIX_RATE else 0
 
 
-def counted_of(schedule: Schedule, counted: int = MAX_COUNTED) -> int:
-    """Return up to which number missed instants of a schedule are counted; ``counted``: of a cron at most."""
+def count_max_of(schedule: Schedule, count_max: int = MAX_COUNTED) -> int:
+    """Return how many missed instants of a schedule are counted; ``count_max``: the limit of a cron."""
     if schedule.type is not ScheduleType.CRON:
         return MAX_COUNTED
-    return min(counted, MAX_COUNTED_UNIX if is_unix_cron(schedule.conf) else MAX_COUNTED)
+    return min(count_max, MAX_COUNTED_UNIX if is_unix_cron(schedule.conf) else MAX_COUNTED)
 
 
 def schedule_of(job: DueJob, zone: str) -> Schedule:
@@ -193,9 +193,9 @@ def last_decided(job: DueJob, open_ms: Millis | None, zone: str, *, now_ms: Mill
     if open_ms is None:
         return job.last_fire_ms
     schedule, decided_ms = schedule_of(job, zone), now_ms
-    if schedule.type is ScheduleType.FIX_RATE:  # counts from any time
+    if schedule.type is ScheduleType.FIX_RATE:  # It counts from any time.
         return min(job.last_fire_ms, max(now_ms, open_ms - period_of(schedule)))
-    # instants between now and the first withdrawn one were claimed by a node whose clock is slightly ahead
+    # Instants between now and the first withdrawn one were claimed by a node whose clock is slightly ahead.
     while (instant := next_after_ms(schedule, decided_ms)) is not None and instant < open_ms:
         decided_ms = instant
     return min(job.last_fire_ms, decided_ms)
@@ -207,60 +207,62 @@ def misfire_of(job: DueJob) -> MisfireStrategy:
     return MisfireStrategy.FIRE_ONCE_NOW if fires_once else MisfireStrategy.DO_NOTHING
 
 
-def _write_page(page: Sequence[Planned], *, node: str, now_ms: Millis) -> list[DueFire]:
+def _write_page(page: Sequence[PlannedJob], *, node: str, now_ms: Millis) -> list[DueFire]:
     """Write a page; a job whose data the database refuses is stopped and does not end the scan."""
     try:
         return transact(partial(_write, page=page, node=node, now_ms=now_ms))
     except DataError as exc:
-        if len(page) == 1 and page[0].error:  # it cannot be stopped either
+        if len(page) == 1 and page[0].error:  # The job cannot be stopped either.
             _log_repeated("job not planned", page[0].job.id)
             return []
         if len(page) == 1:
-            parts = [[Planned(page[0].job, Plan((), None, None), reason_of(exc))]]
+            parts = [[PlannedJob(page[0].job, Plan((), None, None), reason_of(exc))]]
         else:
             middle = len(page) // 2
             parts = [[*page[:middle]], [*page[middle:]]]
     return [fire for part in parts for fire in _write_page(part, node=node, now_ms=now_ms)]
 
 
-def _write(session: Session, page: Sequence[Planned], *, node: str, now_ms: Millis) -> list[DueFire]:
+def _write(session: Session, page: Sequence[PlannedJob], *, node: str, now_ms: Millis) -> list[DueFire]:
     locks.take_schedule_lock(session)
-    current = jobs.lock_planned(session, [planned.job.id for planned in page])
-    valid = [planned for planned in page if current.get(planned.job.id) == planned.job]
-    written = fires.insert_fires(session, [fire for planned in valid for fire in _fires(planned, node)])
-    for planned in valid:
-        if planned.plan.fires:
-            group, count = str(planned.job.job_group), len(planned.plan.fires)
+    current = jobs.lock_planned(session, [planned_job.job.id for planned_job in page])
+    valid = [planned_job for planned_job in page if current.get(planned_job.job.id) == planned_job.job]
+    due_fires = fires.insert_fires(
+        session, [fire for planned_job in valid for fire in _fires(planned_job, node)]
+    )
+    for planned_job in valid:
+        if planned_job.plan.fires:
+            group, count = str(planned_job.job.job_group), len(planned_job.plan.fires)
             count_at_commit(session, partial(FIRES_DUE.add, group, count=count))
     skips.insert_skips(
         session,
-        [row for planned in valid for row in _skips(planned, now_ms)],
-        {planned.job.id: planned.job for planned in valid},
+        [row for planned_job in valid for row in _skips(planned_job, now_ms)],
+        {planned_job.job.id: planned_job.job for planned_job in valid},
     )
-    bulk.update_many(session, Job, [_advanced(planned) for planned in valid])
+    bulk.update_many(session, Job, [_advanced(planned_job) for planned_job in valid])
     record_endings(
         session,
-        {planned.job.id: planned.error for planned in valid if planned.plan.next_ms is None},
+        {planned_job.job.id: planned_job.error for planned_job in valid if planned_job.plan.next_ms is None},
         now_ms=now_ms,
         node=node,
     )
-    return written
+    return due_fires
 
 
-def _fires(planned: Planned, node: str) -> list[NewFire]:
+def _fires(planned_job: PlannedJob, node: str) -> list[NewFire]:
     prefixes: Mapping[TriggerType, str] = {TriggerType.CRON: "cron", TriggerType.MISFIRE: "misfire"}
-    job_id = planned.job.id
+    job_id = planned_job.job.id
     return [
         NewFire(f"{prefixes[kind]}:{job_id}:{instant}", job_id, instant, kind, owner=node)
-        for instant, kind in planned.plan.fires
+        for instant, kind in planned_job.plan.fires
     ]
 
 
-def _skips(planned: Planned, now_ms: Millis) -> list[bulk.Row]:
-    skipped = planned.plan.skipped
-    row = {"job_id": planned.job.id, "recorded_ms": now_ms}
-    if planned.error:
-        due_ms = planned.job.trigger_next_time
+def _skips(planned_job: PlannedJob, now_ms: Millis) -> list[bulk.Row]:
+    skipped = planned_job.plan.skipped
+    row = {"job_id": planned_job.job.id, "recorded_ms": now_ms}
+    if planned_job.error:
+        due_ms = planned_job.job.trigger_next_time
         return [row | {"from_ms": due_ms, "to_ms": due_ms, "skipped": 1, "reason": BROKEN}]
     if skipped is None:
         return []
@@ -270,15 +272,15 @@ def _skips(planned: Planned, now_ms: Millis) -> list[bulk.Row]:
     ]
 
 
-def _advanced(planned: Planned) -> bulk.Row:
+def _advanced(planned_job: PlannedJob) -> bulk.Row:
     """Return the job's new times; a schedule without a next time stops its job, as in XXL-JOB."""
-    job, decided = planned.job, planned.plan
-    last_ms = decided.last_ms
+    job, job_plan = planned_job.job, planned_job.plan
+    last_ms = job_plan.last_ms
     row = {"id": job.id, "last_fire_ms": max(job.last_fire_ms, last_ms or 0)}
-    if decided.next_ms is None:
+    if job_plan.next_ms is None:
         return row | STOPPED
     return row | {
         "trigger_status": TriggerStatus.RUNNING.value,
         "trigger_last_time": last_ms or job.trigger_last_time,
-        "trigger_next_time": decided.next_ms,
+        "trigger_next_time": job_plan.next_ms,
     }

@@ -28,7 +28,7 @@ from app.domain.runs.trigger_report import one_line
 from app.executors.calls import CallOutcome, Delivered, Peer, refuses_token
 from app.executors.dispatch_client import DispatchClient
 from app.pipeline.claim_trace import LINES_KEPT
-from app.pipeline.claimed_run import PROBE_MS, Claimed
+from app.pipeline.claimed_run import PROBE_MS, ClaimedRun
 from app.settings.config import Config
 from executor_client.wire.lenient_json import dump_json
 from executor_client.wire.protocol import SUCCESS, JobRequest
@@ -39,10 +39,10 @@ RUN, TRIGGER = "run", "trigger"
 TRIGGER_ADDRESSES_MAX = 5_000
 
 
-class Sent(NamedTuple):
+class SendOutcome(NamedTuple):
     """Outcome of one claimed run; ``trace`` has the lines about the send."""
 
-    claimed: Claimed
+    claimed: ClaimedRun
     verdict: Verdict
     trace: tuple[str, ...]
     took_ms: Millis
@@ -59,7 +59,7 @@ class _Question(NamedTuple):
     content: bytes
 
 
-class Probed(NamedTuple):
+class ProbeAnswer(NamedTuple):
     """Answer of a candidate; ``line`` is for the trace."""
 
     yes: bool
@@ -67,8 +67,8 @@ class Probed(NamedTuple):
     unreachable: bool
 
 
-#: gets a function that returns the outcome as ``send`` does, or raises what has prevented one
-Done = Callable[[Callable[[], Sent | None]], object]
+#: called with a function that returns the outcome as ``send`` does, or raises the error that prevented it
+SendCallback = Callable[[Callable[[], SendOutcome | None]], object]
 
 
 class Sender:
@@ -78,7 +78,7 @@ class Sender:
         self._client = DispatchClient(config.executor_networks)
         self._timeout_s = config.trigger_timeout_s
         self._at_trigger: set[str] = set()
-        #: of sends without a task of their own
+        #: tasks that repeat a POST of sends without a task of their own
         self._repeating: set[asyncio.Task[CallOutcome]] = set()
         #: the latest probe of each question in flight, and when it was sent, by ``elapsed_s``
         self._probes: dict[_Question, tuple[asyncio.Task[CallOutcome], float]] = {}
@@ -87,17 +87,17 @@ class Sender:
         """Close all connections."""
         await self._client.close()
 
-    def start(self, claimed: Claimed, address: str, done: Done) -> bool:
+    def start(self, claimed: ClaimedRun, address: str, callback: SendCallback) -> bool:
         """POST the run without a task; False: no byte was sent, and it takes ``send``.
 
-        ``done`` is called once, in a later round of the loop.
+        ``callback`` is called once, in a later round of the loop.
         """
 
         def answered(outcome: CallOutcome) -> None:
             if outcome.reply is not None and is_unknown_path(outcome.reply, RUN):
-                self._start_at_trigger(claimed, address, outcome, done)
+                self._start_at_trigger(claimed, address, outcome, callback)
             else:
-                done(partial(_sent, claimed, address, outcome))
+                callback(partial(_sent, claimed, address, outcome))
 
         peer = claimed.peers[address]
         if address in self._at_trigger or peer.former_token:
@@ -105,16 +105,18 @@ class Sender:
         content = claimed.content_for(address)
         return self._client.start(peer, RUN, content, timeout_s=self._timeout_s, done=answered)
 
-    def _start_at_trigger(self, claimed: Claimed, address: str, refused: CallOutcome, done: Done) -> None:
+    def _start_at_trigger(
+        self, claimed: ClaimedRun, address: str, first_outcome: CallOutcome, callback: SendCallback
+    ) -> None:
         def ended(task: asyncio.Task[CallOutcome]) -> None:
             self._repeating.discard(task)
-            done(lambda: _sent(claimed, address, task.result()))
+            callback(lambda: _sent(claimed, address, task.result()))
 
-        task = asyncio.create_task(self._send_to(TRIGGER, claimed, address, refused))
+        task = asyncio.create_task(self._send_to(TRIGGER, claimed, address, first_outcome))
         self._repeating.add(task)
         task.add_done_callback(ended)
 
-    async def send(self, claimed: Claimed, address: str) -> Sent | None:
+    async def send(self, claimed: ClaimedRun, address: str) -> SendOutcome | None:
         """POST the run. Never raises for failures of the executor or the network.
 
         None: this host could not open a connection, and the executor has not read the run.
@@ -127,19 +129,21 @@ class Sender:
             outcome = await self._send_to(TRIGGER if path == RUN else RUN, claimed, address, outcome)
         return _sent(claimed, address, outcome)
 
-    async def _send_to(self, path: str, claimed: Claimed, address: str, refused: CallOutcome) -> CallOutcome:
+    async def _send_to(
+        self, path: str, claimed: ClaimedRun, address: str, first_outcome: CallOutcome
+    ) -> CallOutcome:
         """POST the run to the other path in the time left; remember the path unless it is unknown as well."""
         self._remember_path(address, path)
-        left_s = self._timeout_s - refused.took_ms / 1000
+        left_s = self._timeout_s - first_outcome.took_ms / 1000
         if left_s <= 0:
-            return refused
+            return first_outcome
         outcome = await self._client.call(
             claimed.peers[address], path, claimed.content_for(address), timeout_s=left_s
         )
         if outcome.reply is not None and is_unknown_path(outcome.reply, path):
             self._remember_path(address, RUN)
-            return refused
-        return outcome._replace(took_ms=refused.took_ms + outcome.took_ms)
+            return first_outcome
+        return outcome._replace(took_ms=first_outcome.took_ms + outcome.took_ms)
 
     def _remember_path(self, address: str, path: str) -> None:
         if path == RUN:
@@ -149,7 +153,7 @@ class Sender:
             self._at_trigger.clear()
         self._at_trigger.add(address)
 
-    async def probe(self, claimed: Claimed, address: str) -> Probed | None:
+    async def probe(self, claimed: ClaimedRun, address: str) -> ProbeAnswer | None:
         """Probe whether a candidate is alive (FAILOVER) or idle (BUSYOVER).
 
         Concurrent probes with the same question share a request. None: this host could not open a connection.
@@ -165,7 +169,7 @@ class Sender:
             message = f": {one_line(outcome.reply.msg)}" if outcome.reply.msg else ""
             reason = f"code {outcome.reply.code}{message}"
         line = trace_probe(claimed, address, reason, outcome.took_ms, yes=yes)
-        return Probed(yes, line, outcome.delivered is Delivered.NO)
+        return ProbeAnswer(yes, line, outcome.delivered is Delivered.NO)
 
     def _probe(self, question: _Question) -> asyncio.Task[CallOutcome]:
         """Return the probe in flight, or a new one if that was sent PROBE_MS ago or earlier.
@@ -173,8 +177,8 @@ class Sender:
         So the shared answer of a silent candidate costs a run at most PROBE_MS of its timeout.
         """
         now = elapsed_s()
-        latest, sent = self._probes.get(question, (None, now))
-        if latest is not None and (now - sent) * 1000 < PROBE_MS:
+        latest, sent_s = self._probes.get(question, (None, now))
+        if latest is not None and (now - sent_s) * 1000 < PROBE_MS:
             return latest
         probe = asyncio.create_task(self._client.call(*question, timeout_s=self._timeout_s))
         self._probes[question] = probe, now
@@ -186,33 +190,33 @@ class Sender:
             del self._probes[question]
 
 
-def probe_action(claimed: Claimed) -> str:
+def probe_action(claimed: ClaimedRun) -> str:
     """Return the probe of the run's route: ``idleBeat`` or ``beat``."""
     return "idleBeat" if claimed.route is RouteStrategy.BUSYOVER else "beat"
 
 
-def trace_probe(claimed: Claimed, address: str, reason: str, took_ms: Millis, *, yes: bool = False) -> str:
+def trace_probe(claimed: ClaimedRun, address: str, reason: str, took_ms: Millis, *, yes: bool = False) -> str:
     """Return the trace line of one probe."""
     template = PROBE_YES if yes else PROBE_NO
     return fill(template, action=probe_action(claimed), address=address, reason=reason, ms=took_ms)
 
 
-def _sent(claimed: Claimed, address: str, outcome: CallOutcome) -> Sent | None:
+def _sent(claimed: ClaimedRun, address: str, outcome: CallOutcome) -> SendOutcome | None:
     if outcome.delivered is Delivered.UNTRIED:
         return None
     verdict = _judge(outcome, claimed, address)
     unreachable = (address,) if outcome.delivered is Delivered.NO else ()
-    return Sent(
+    return SendOutcome(
         claimed, verdict, _trace(address, outcome, verdict), outcome.took_ms, outcome.boot_id, unreachable
     )
 
 
-def _judge(outcome: CallOutcome, claimed: Claimed, address: str) -> Verdict:
+def _judge(outcome: CallOutcome, claimed: ClaimedRun, address: str) -> Verdict:
     if (reply := outcome.reply) is not None:
-        sent_here = claimed.was_sent_to(address)
-        if sent_here and not claimed.peers[address].token and refuses_token(reply):
-            return Verdict(Fate.UNKNOWN, reply.code, reply.msg or "")  # it may have the run all the same
-        return judge_answer(reply, sent_here=sent_here)
+        may_have_been_sent_here = claimed.was_sent_to(address)
+        if may_have_been_sent_here and not claimed.peers[address].token and refuses_token(reply):
+            return Verdict(Fate.UNKNOWN, reply.code, reply.msg or "")  # It may have the run all the same.
+        return judge_answer(reply, may_have_been_sent_here=may_have_been_sent_here)
     return judge_silence(
         delivered=outcome.delivered is not Delivered.NO, reason=outcome.reason, remembered=claimed.remembered
     )
@@ -236,10 +240,10 @@ def _answered_line(fate: Fate, took_ms: Millis, code: int) -> str:
     return write(ANSWERED, fate=fate, ms=took_ms, code=code)
 
 
-def no_candidate(claimed: Claimed, lines: Sequence[str], unreachable: Sequence[str] = ()) -> Sent:
+def no_candidate(claimed: ClaimedRun, lines: Sequence[str], unreachable: Sequence[str] = ()) -> SendOutcome:
     """Return the outcome of a run without an available candidate: a definite refusal."""
     verdict = Verdict(Fate.REFUSED, 500, "no executor is available")
-    return Sent(
+    return SendOutcome(
         claimed,
         verdict,
         (*lines, NO_CANDIDATE),

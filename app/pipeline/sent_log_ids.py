@@ -1,4 +1,4 @@
-"""Highest log id sent: what a database that has lost its last commits is recognised by.
+"""Highest log id sent: by it a node recognises a database that has lost its last commits.
 
 A node notes it in a file of the home folder, for its next start: one write to the page cache for each claim,
 without fsync, which survives the end of the process. The file names the database by its identity
@@ -32,7 +32,7 @@ class SentLogIds:
         self.own = 0
         #: False while the database may be behind: nothing is sent
         self.is_ahead = True
-        #: how often ids were given that are not new, which proves a loss
+        #: number of times that ids were not new, which proves a loss
         self.suspicions = 0
 
     def open(self, home: Path, node: str, identity: str) -> None:
@@ -84,7 +84,7 @@ class SentLogIds:
             return
         try:
             os.pwrite(self._file, f"{self.identity} {self.highest:020d}\n".encode(), 0)
-        except OSError:  # it has what was noted before, which is too low at worst
+        except OSError:  # The file keeps an earlier id, which is too low at worst.
             return
 
 
@@ -99,7 +99,7 @@ def _read_all(home: Path, identity: str) -> Iterator[tuple[Path, int]]:
             name, number = path.read_text(encoding="ascii").split()
             if name == identity:
                 yield path, int(number)
-        except (OSError, ValueError):  # written in part: not ours
+        except (OSError, ValueError):  # The file is incomplete, or not ours.
             continue
 
 

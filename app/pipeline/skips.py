@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from app.clock import Millis
 from app.database.rows import bulk
-from app.domain.schedules.planning import Skipped, runs_of
+from app.domain.schedules.planning import SkippedRange, group_consecutive
 from app.domain.schedules.schedule import next_after_ms
 from app.errors import InvalidInput
 from app.models.skip import SKIPPED_MAX
@@ -21,13 +21,15 @@ def skip_rows(
     def next_after(instant: Millis) -> Millis | None:
         try:
             return next_after_ms(schedule, instant)
-        except (ValueError, InvalidInput):  # the schedule can no longer be read: one row per instant
+        except (ValueError, InvalidInput):  # Each instant of an unreadable schedule gets a row.
             return None
 
-    return [skip_row(job.id, run, reason=reason, now_ms=now_ms) for run in runs_of(instants, next_after)]
+    return [
+        skip_row(job.id, run, reason=reason, now_ms=now_ms) for run in group_consecutive(instants, next_after)
+    ]
 
 
-def skip_row(job_id: int, run: Skipped, *, reason: str, now_ms: Millis) -> bulk.Row:
+def skip_row(job_id: int, run: SkippedRange, *, reason: str, now_ms: Millis) -> bulk.Row:
     """Return the row of one series."""
-    counted = {"from_ms": run.from_ms, "to_ms": run.to_ms, "skipped": min(run.count, SKIPPED_MAX)}
-    return {"job_id": job_id, **counted, "reason": reason, "recorded_ms": now_ms}
+    instants = {"from_ms": run.from_ms, "to_ms": run.to_ms, "skipped": min(run.count, SKIPPED_MAX)}
+    return {"job_id": job_id, **instants, "reason": reason, "recorded_ms": now_ms}

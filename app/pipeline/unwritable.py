@@ -1,4 +1,4 @@
-"""Unwritable fires: the database refuses their own data, so that no claim succeeds. Their runs end unsent.
+"""Unwritable fires: the database refuses their data, so that no claim succeeds, and their runs end unsent.
 
 Their log rows have no texts of the job, since one of them may be what is refused.
 """
@@ -24,49 +24,52 @@ from app.store.fires.queue import PendingFire
 from app.store.jobs import scheduling as jobs
 
 
-class Unwritable(NamedTuple):
+class UnwritableFire(NamedTuple):
     """A fire and why its claims have failed."""
 
     fire_id: int
     reason: str
 
 
-class Refused(NamedTuple):
-    """A run that ended so."""
+class RefusedRun(NamedTuple):
+    """Run of an unwritable fire, which has ended."""
 
     job_id: int
     log_id: int
     reason: str
 
 
-def refuse(session: Session, unwritable: Sequence[Unwritable], *, zone: str, now_ms: Millis) -> list[Refused]:
+def refuse(
+    session: Session, unwritable_fires: Sequence[UnwritableFire], *, zone: str, now_ms: Millis
+) -> list[RefusedRun]:
     """End the runs of the fires that are still PENDING, with alarm and retries; return them.
 
     One that may have been sent earlier ends as unresolved. Works in the caller's transaction.
     """
-    reasons = {fire_id: one_line(reason) for fire_id, reason in unwritable}
+    reasons = {fire_id: one_line(reason) for fire_id, reason in unwritable_fires}
     pending = prepared_fires.undo(session, fires.lock_pending(session, [*reasons]))
-    of_jobs = jobs.find_to_run(session, {fire.job_id for fire in pending})
-    pending = [fire for fire in pending if fire.job_id in of_jobs]
+    job_by_id = jobs.find_to_run(session, {fire.job_id for fire in pending})
+    pending = [fire for fire in pending if fire.job_id in job_by_id]
     new = [fire for fire in pending if fire.log_id is None]
-    log_ids = logs.insert_logs(session, [bare_row(fire, of_jobs[fire.job_id], now_ms) for fire in new])
-    written = {fire.id: log_id for fire, log_id in zip(new, log_ids, strict=True)}
+    log_ids = logs.insert_logs(session, [bare_row(fire, job_by_id[fire.job_id], now_ms) for fire in new])
+    new_log_ids = {fire.id: log_id for fire, log_id in zip(new, log_ids, strict=True)}
     bulk.update_many(
-        session, Fire, [{"id": fire_id, "log_id": log_id} for fire_id, log_id in written.items()]
+        session, Fire, [{"id": fire_id, "log_id": log_id} for fire_id, log_id in new_log_ids.items()]
     )
-    refused = {
-        fire.id: Refused(fire.job_id, fire.log_id or written[fire.id], reasons[fire.id]) for fire in pending
+    run_by_fire = {
+        fire.id: RefusedRun(fire.job_id, fire.log_id or new_log_ids[fire.id], reasons[fire.id])
+        for fire in pending
     }
-    results = [_result(fire, refused[fire.id], zone) for fire in pending]
+    results = [_result(fire, run_by_fire[fire.id], zone) for fire in pending]
     complete(session, results, now_ms=now_ms, holds_fires=True)
-    return [*refused.values()]
+    return [*run_by_fire.values()]
 
 
-def _result(fire: PendingFire, refused: Refused, zone: str) -> Result:
-    trace = write(UNWRITABLE, reason=refused.reason)
+def _result(fire: PendingFire, run: RefusedRun, zone: str) -> Result:
+    trace = write(UNWRITABLE, reason=run.reason)
     if fire.attempt > 0:
-        return Result(refused.log_id, Source.RESOLVER, trigger_code=TriggerCode.UNRESOLVED, trace=trace)
+        return Result(run.log_id, Source.RESOLVER, trigger_code=TriggerCode.UNRESOLVED, trace=trace)
     cause = trace_trigger(fire.trigger_type, fire.due_time, zone, seen_by=fire.owner)
     return Result(
-        refused.log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, trace=join_lines(cause, trace)
+        run.log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, trace=join_lines(cause, trace)
     )

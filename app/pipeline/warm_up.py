@@ -16,7 +16,7 @@ from app.pipeline.claim import claim
 from app.pipeline.claimed_run import Claimer
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.record import record
-from app.pipeline.send import Sent
+from app.pipeline.send import SendOutcome
 from app.store.fires import queue as fires
 
 
@@ -44,7 +44,7 @@ def warm_up(claimer: Claimer, *, now_ms: Millis) -> None:
         verdict = Verdict(Fate.ACCEPTED, HandleCode.SUCCESS, "")
         record(
             session,
-            [Sent(claimed, verdict, (), 0) for claimed in batch.claimed],
+            [SendOutcome(claimed, verdict, (), 0) for claimed in batch.claimed],
             node=claimer.node,
             now_ms=now_ms,
         )

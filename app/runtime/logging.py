@@ -31,11 +31,11 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 #: placeholders of a message with the names of their fields: ``log_id=%s``; ``%%`` is none
 _PLACEHOLDER = re.compile(r"(?:(\w+)=)?%[-+ #0]*[\d.]*([a-zA-Z%])")
 _PLAIN = (str, int, float, bool, type(None))
-#: what makes a text ambiguous behind ``key=``
+#: characters that make a text ambiguous behind ``key=``, or no character
 _AMBIGUOUS = re.compile(r'[\s"=]|^$')
 
 
-class Quoted(str):
+class QuotedText(str):
     """Text from outside, such as a user name: a JSON string in a line of text, itself in a JSON object."""
 
     __slots__ = ()
@@ -61,16 +61,16 @@ def _quote_fields(record: logging.LogRecord) -> logging.LogRecord:
     """Return the record with ambiguous fields as JSON strings, so that ``key=value`` can be parsed."""
     if not isinstance(record.args, tuple):
         return record
-    quoted = copy.copy(record)
-    quoted.args = tuple(
+    record_copy = copy.copy(record)
+    record_copy.args = tuple(
         _quote(value) if field[1] and field[2] == "s" else value
         for field, value in zip(_fields(record), record.args, strict=False)
     )
-    return quoted
+    return record_copy
 
 
 def _quote(value: Any) -> Any:
-    if isinstance(value, (int, float, Quoted)):
+    if isinstance(value, (int, float, QuotedText)):
         return value
     text = str(value)
     return json.dumps(text, ensure_ascii=False) if _AMBIGUOUS.search(text) else text
@@ -80,7 +80,7 @@ class _JsonFormatter(logging.Formatter):
     """Formatter that makes one JSON object of a record, in ASCII."""
 
     def format(self, record: logging.LogRecord) -> str:
-        made: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "ts": _timestamp(record.created),
             "level": record.levelname,
             "logger": record.name,
@@ -89,11 +89,11 @@ class _JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
         }
         if request := request_id.get():
-            made["request"] = request
+            entry["request"] = request
         if record.exc_info:
-            made["exception"] = self.formatException(record.exc_info)
+            entry["exception"] = self.formatException(record.exc_info)
         return json.dumps(
-            made | {name: value for name, value in fields_of(record).items() if name not in made}
+            entry | {name: value for name, value in fields_of(record).items() if name not in entry}
         )
 
 
@@ -115,7 +115,7 @@ def _fields(record: logging.LogRecord) -> list[re.Match[str]]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Quoted):
+    if isinstance(value, QuotedText):
         return str.__str__(value)
     return value if isinstance(value, _PLAIN) else str(value)
 

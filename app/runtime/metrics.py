@@ -61,9 +61,9 @@ class Histogram:
     def observe(self, *seconds: float) -> None:
         """Add durations; negative ones, of a clock that was set, count as 0."""
         with _lock:
-            for each in seconds:
-                self.counts[bisect_left(self.bounds, each)] += 1
-                self.sum += max(each, 0.0)
+            for duration_s in seconds:
+                self.counts[bisect_left(self.bounds, duration_s)] += 1
+                self.sum += max(duration_s, 0.0)
 
 
 FIRES_DUE = Counter("xxl_job_fires_due_total", "Scheduled instants that a scan has made fires of.", "group")
@@ -133,11 +133,11 @@ def write_snapshot(home: Path, process: str) -> None:
 
 def read_snapshots(home: Path, *, now_ms: Millis) -> dict[str, dict[str, Any]]:
     """Return process -> its last snapshot with its ``pid``; without processes that no longer write."""
-    found: dict[str, dict[str, Any]] = {}
+    snapshots: dict[str, dict[str, Any]] = {}
     for path in sorted((home / FOLDER).glob("*.json")):
         try:
             if now_ms - path.stat().st_mtime * 1000 <= 3 * WRITE_PERIOD_MS:
-                found[path.stem] = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):  # just replaced, or not ours
+                snapshots[path.stem] = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):  # The file was just replaced, or is not ours.
             continue
-    return found
+    return snapshots

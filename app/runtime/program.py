@@ -1,4 +1,4 @@
-"""The programs of this installation: ``xxl`` as hints name it, command lines and limits of the services."""
+"""Programs of this installation: the command ``xxl`` in hints, command lines and limits of the services."""
 
 import argparse
 import ctypes
@@ -33,8 +33,8 @@ def read_arguments(name: str, description: str) -> Path | None:
     parser.add_argument(
         "--env-file", type=Path, help="file of settings, which the environment overrides; default: none"
     )
-    found: Path | None = parser.parse_args().env_file
-    return found
+    env_file: Path | None = parser.parse_args().env_file
+    return env_file
 
 
 def end_with_parent() -> None:
@@ -43,13 +43,10 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
-def raise_file_limit(needed: int) -> int:
-    """Raise the soft limit of open files to ``needed``, within the hard one.
-
-    Returns how many of those needed may be open.
-    """
+def raise_file_limit(count: int) -> int:
+    """Raise the soft limit of open files to ``count``, within the hard one; return how many may be open."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    if soft != resource.RLIM_INFINITY and soft < count:
+        soft = count if hard == resource.RLIM_INFINITY else min(count, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return needed if soft == resource.RLIM_INFINITY else min(needed, soft)
+    return count if soft == resource.RLIM_INFINITY else min(count, soft)

@@ -30,9 +30,9 @@ def send_wake_up(home: Path, folder: str = FOLDER) -> None:
             try:
                 with _address(path) as address:
                     sender.sendto(b"1", address)
-            except ConnectionRefusedError:  # its node has ended
+            except ConnectionRefusedError:  # Its node has ended.
                 _remove_old(path)
-            except OSError:  # it has signals pending
+            except OSError:  # It has signals pending.
                 continue
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from app.errors import NotConfigured
 from app.settings import parsers
 from app.settings.oidc import OIDC_SETTINGS, OidcConfig, checked
-from app.settings.sources import ENVIRONMENT, Given, gather
+from app.settings.sources import ENVIRONMENT, SettingValue, gather
 
 Network = IPv4Network | IPv6Network
 
@@ -151,27 +151,27 @@ class Config:
         ``env_file`` is None or must exist, ``dotenv`` is optional.
         Raises NotConfigured with one line that names the variable, its value and what is expected.
         """
-        given = _gather(os.environ if environ is None else environ, dotenv, env_file)
+        values = _gather(os.environ if environ is None else environ, dotenv, env_file)
         settings: dict[str, Any] = {}
         mail: dict[str, Any] = {}
         oidc: dict[str, Any] = {}
         parts = {"MAIL": mail, "OIDC": oidc}
-        for variable, value in given.items():
+        for variable, value in values.items():
             name, parse = SETTINGS[variable]
             try:
                 parts.get(variable.split("_")[2], settings)[name] = parse(value.text)
             except ValueError as exc:
-                shown = "" if variable in SECRET_VARIABLES else f"={value.text!r}"
+                value_text = "" if variable in SECRET_VARIABLES else f"={value.text!r}"
                 place = "" if value.source == ENVIRONMENT else f" ({value.source})"
-                raise NotConfigured(f"{variable}{shown}{place}: {exc}") from exc
-        settings["mail"] = _checked_mail(mail, given.keys())
-        named = given.keys() & OIDC_SETTINGS
-        settings["oidc"] = checked(oidc, named, public_url=settings.get("public_url", ""))
+                raise NotConfigured(f"{variable}{value_text}{place}: {exc}") from exc
+        settings["mail"] = _checked_mail(mail, values.keys())
+        oidc_names = values.keys() & OIDC_SETTINGS
+        settings["oidc"] = checked(oidc, oidc_names, public_url=settings.get("public_url", ""))
         settings.setdefault("time_zone", system_zone())
         settings.setdefault("executor_networks", _networks(DEFAULT_NETWORKS))
         home = Path(settings.get("home", default_home)).absolute()
         settings["home"] = home
-        settings["sources"] = {variable: value.source for variable, value in given.items()}
+        settings["sources"] = {variable: value.source for variable, value in values.items()}
         settings.setdefault("database_url", f"sqlite:///{home / 'xxl_job.db'}")
         return cls(**settings)
 
@@ -192,20 +192,22 @@ class Config:
         return f"http://{host}:{self.port}{self.context_path}"
 
 
-def _gather(environ: Mapping[str, str], dotenv: Path | None, env_file: Path | None) -> dict[str, Given]:
+def _gather(
+    environ: Mapping[str, str], dotenv: Path | None, env_file: Path | None
+) -> dict[str, SettingValue]:
     files = [dotenv] if dotenv is not None and dotenv.is_file() else []
     files += [env_file] if env_file is not None else []
-    known = SETTINGS.keys() | CLIENT_VARIABLES | CLI_VARIABLES
-    given = gather(environ, files, known=known, secrets=SECRET_VARIABLES)
-    return {variable: value for variable, value in given.items() if variable in SETTINGS}
+    names = SETTINGS.keys() | CLIENT_VARIABLES | CLI_VARIABLES
+    values = gather(environ, files, names=names, secrets=SECRET_VARIABLES)
+    return {variable: value for variable, value in values.items() if variable in SETTINGS}
 
 
 def _checked_mail(values: dict[str, Any], names: Collection[str]) -> MailConfig:
     """Return the settings of mail; raises NotConfigured for a combination that cannot work."""
     mail = MailConfig(**values)
-    others = sorted(name for name in names if name.startswith("XXL_JOB_MAIL_"))
-    if others and not mail.host:
-        raise NotConfigured(f"{others[0]} needs XXL_JOB_MAIL_HOST, the mail server")
+    mail_names = sorted(name for name in names if name.startswith("XXL_JOB_MAIL_"))
+    if mail_names and not mail.host:
+        raise NotConfigured(f"{mail_names[0]} needs XXL_JOB_MAIL_HOST, the mail server")
     if mail.host and not mail.sender:
         try:
             parsers.mail_sender(mail.username)
@@ -232,10 +234,10 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
 
 def _choice(*options: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
-        found = {option.lower(): option for option in options}.get(text.lower())
-        if found is None:
+        match = {option.lower(): option for option in options}.get(text.lower())
+        if match is None:
             raise ValueError(f"expected one of {', '.join(options)}")
-        return found
+        return match
 
     return parse
 

@@ -1,4 +1,4 @@
-"""Address of this host's console, and whether it answers: for runner, watchdog and container."""
+"""Address of this host's console, and a check whether it answers; for runner, watchdog and container."""
 
 import urllib.error
 import urllib.request
@@ -20,12 +20,12 @@ def failure(url: str, *, timeout_s: float = 2) -> Exception | None:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         opener.open(url, timeout=timeout_s).close()
-    except (OSError, HTTPException) as exc:  # an HTTPError is an OSError
+    except (OSError, HTTPException) as exc:  # An HTTPError is an OSError.
         return exc
     return None
 
 
 def answers(url: str, *, error: bool = True, timeout_s: float = 2) -> bool:
     """Whether an HTTP server answers; ``error``: with an error status too."""
-    found = failure(url, timeout_s=timeout_s)
-    return found is None or (error and isinstance(found, urllib.error.HTTPError))
+    problem = failure(url, timeout_s=timeout_s)
+    return problem is None or (error and isinstance(problem, urllib.error.HTTPError))

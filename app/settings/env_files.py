@@ -61,12 +61,16 @@ def write_setting(path: Path, name: str, value: str) -> None:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        escaped = re.sub(r'([\\"$`])', r"\\\1", value)
+        escaped_value = re.sub(r'([\\"$`])', r"\\\1", value)
         line = (
-            f"{name}={value}" if re.fullmatch(r"[A-Za-z0-9:/@._~%?&=+,-]*", value) else f'{name}="{escaped}"'
+            f"{name}={value}"
+            if re.fullmatch(r"[A-Za-z0-9:/@._~%?&=+,-]*", value)
+            else f'{name}="{escaped_value}"'
         )
-        kept = re.sub(rf"(?m)^[ \t]*(export[ \t]+)?{re.escape(name)}[ \t]*=.*\n?", "", text)
-        new_text = kept + ("\n" if kept and not kept.endswith("\n") else "") + line + "\n"
+        other_lines = re.sub(rf"(?m)^[ \t]*(export[ \t]+)?{re.escape(name)}[ \t]*=.*\n?", "", text)
+        new_text = (
+            other_lines + ("\n" if other_lines and not other_lines.endswith("\n") else "") + line + "\n"
+        )
         if not _gives(new_text, parse_env_file(text) | {name: value}):
             raise NotConfigured(f"{path}: {name} cannot be set; set it by hand")
         _replace(path, new_text)
@@ -78,7 +82,7 @@ def _gives(text: str, values: dict[str, str]) -> bool:
     """Whether a file with this text gives these variables back."""
     try:
         return parse_env_file(text) == values
-    except ValueError:  # the rest of a value of several lines
+    except ValueError:  # It is the rest of a value of several lines.
         return False
 
 
@@ -92,7 +96,7 @@ def _replace(path: Path, text: str) -> None:
             stream.flush()
             os.fsync(descriptor)
         draft.chmod(status.st_mode & 0o777)
-        with suppress(PermissionError):  # only root can give it to another user
+        with suppress(PermissionError):  # Only root can give it to another user.
             os.chown(draft, status.st_uid, status.st_gid)
         draft.replace(target)
     finally:
@@ -109,7 +113,7 @@ def _value(text: str, position: int) -> tuple[str, int]:
     plain = _PLAIN.match(text, position)
     if plain is None or plain[1][:1] in ("'", '"'):
         raise ValueError("a quote is not closed")
-    # white space at the end counts only behind a backslash
+    # White space at the end counts only behind a backslash.
     visible = re.match(r"(?:\\.|[^\\])*(?:\\.|[^\\\s])", plain[1], re.DOTALL)
     parts.append(re.sub(r"\\(.|\Z)", _kept, visible[0] if visible else "", flags=re.DOTALL))
     return "".join(parts), plain.end()

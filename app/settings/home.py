@@ -49,7 +49,7 @@ def secret_file(path: Path, new_secret: str) -> tuple[str, bool]:
     Raises NotConfigured if it cannot be written, for example on a full disk.
     """
     if not os.path.lexists(path):
-        # a random name, not the process id: in containers every process may be number 1
+        # The name is random, because in containers every process may have the id 1.
         draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, SECRET_MODE)
@@ -58,7 +58,7 @@ def secret_file(path: Path, new_secret: str) -> tuple[str, bool]:
                 stream.flush()
                 os.fsync(stream.fileno())
             give_to_owner_of_folder(draft)
-            os.link(draft, path)  # fails if the file exists: never overwritten, never half written
+            os.link(draft, path)  # It fails if the file exists, so that nothing is overwritten or incomplete.
             return new_secret, True
         except FileExistsError:
             pass

@@ -114,7 +114,7 @@ def _grants(text: str) -> tuple[Grant, ...]:
 
 
 def _grant(entry: str) -> Grant:
-    # a value may be a distinguished name with "=", a right never contains one
+    # A value may be a distinguished name with "=", whereas a right never contains one.
     value, equals, granted = entry.rpartition("=")
     app_name, colon, words = granted.partition(":")
     rights = frozenset(word.strip() for word in words.split(","))

@@ -1,4 +1,4 @@
-"""Parsers of settings that name something outside: addresses, hosts, databases, mail.
+"""Parsers of settings: addresses, hosts, databases, mail, time zones.
 
 Each returns the value, or raises ValueError with what is expected.
 """
@@ -70,11 +70,11 @@ def _require_mysqlclient() -> None:
 
 def _with_charset(url: str, query: str | None) -> str:
     parameters = parse_qsl(query or "", keep_blank_values=True)
-    given = [value for name, value in parameters if name == "charset"]
-    for charset in given:
+    charsets = [value for name, value in parameters if name == "charset"]
+    for charset in charsets:
         if charset.lower() != "utf8mb4":
             raise ValueError(f"expected charset=utf8mb4, or none; {charset} does not have every character")
-    return url if given else url + ("?" if query is None else "&") + "charset=utf8mb4"
+    return url if charsets else url + ("?" if query is None else "&") + "charset=utf8mb4"
 
 
 def _is_port(text: str) -> bool:

@@ -38,12 +38,12 @@ class Sealer:
         """Return the sealed form of a text, each time another one."""
         return PREFIX + self._fernet.encrypt(text.encode()).decode()
 
-    def unseal(self, stored: str) -> str:
+    def unseal(self, text: str) -> str:
         """Return the text of a sealed form; one without the prefix is returned unchanged.
 
         Raises CannotUnseal.
         """
-        return self._unsealed(stored) if is_sealed(stored) else stored
+        return self._unsealed(text) if is_sealed(text) else text
 
     def seal_dated(self, text: str, *, purpose: bytes, now_s: int) -> str:
         """Return a text sealed together with the time, in seconds since 1970, for one purpose."""
@@ -71,11 +71,11 @@ class Sealer:
         """Fingerprint of the application key itself."""
         return self._derive(b"fingerprint of the key").hex()[:FINGERPRINT_LENGTH]
 
-    def _unseal(self, stored: str) -> str:
+    def _unseal(self, text: str) -> str:
         from cryptography.fernet import InvalidToken
 
         try:
-            return self._fernet.decrypt(stored.removeprefix(PREFIX)).decode()
+            return self._fernet.decrypt(text.removeprefix(PREFIX)).decode()
         except InvalidToken as exc:
             raise CannotUnseal from exc
 
@@ -98,9 +98,9 @@ class Sealer:
         return hmac.digest(extracted, b"xxl-job " + purpose + b"\x01", "sha256")
 
 
-def is_sealed(stored: str) -> bool:
+def is_sealed(text: str) -> bool:
     """Whether a stored text is in the sealed form."""
-    return stored.startswith(PREFIX)
+    return text.startswith(PREFIX)
 
 
 class _Process:

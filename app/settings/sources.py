@@ -1,4 +1,4 @@
-"""Where settings come from: the environment, files of settings, and files that hold one secret."""
+"""Sources of settings: the environment, files of settings, and files that hold one secret."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -21,47 +21,47 @@ _KUBERNETES_VALUE = re.compile(r"(tcp|udp|sctp)://")
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """Text of a setting, and where it was found: the environment or a file."""
+class SettingValue:
+    """Text of a setting and its source: the environment or a file."""
 
     text: str
     source: str
 
 
 def gather(
-    environ: Mapping[str, str], files: Collection[Path], *, known: Collection[str], secrets: Collection[str]
-) -> dict[str, Given]:
+    environ: Mapping[str, str], files: Collection[Path], *, names: Collection[str], secrets: Collection[str]
+) -> dict[str, SettingValue]:
     """Return the settings by variable: those of ``environ`` override ``files``, of which a later one wins.
 
     Empty values, and what Kubernetes derives from a service, count as not set. A secret may be in a file
     named by its variable with ``_FILE`` at the end.
     Raises NotConfigured for an unknown variable, a file that cannot be read, or a secret given in both ways.
     """
-    given: dict[str, Given] = {}
+    values: dict[str, SettingValue] = {}
     for path in files:
-        given.update({name: Given(text, str(path)) for name, text in read_env_file(path).items()})
-    given.update(
+        values.update({name: SettingValue(text, str(path)) for name, text in read_env_file(path).items()})
+    values.update(
         {
-            name: Given(text, ENVIRONMENT)
+            name: SettingValue(text, ENVIRONMENT)
             for name, text in environ.items()
             if not _is_of_kubernetes(name, text)
         }
     )
-    given = {
-        name: Given(value.text.strip(), value.source)
-        for name, value in given.items()
+    values = {
+        name: SettingValue(value.text.strip(), value.source)
+        for name, value in values.items()
         if name.startswith("XXL_JOB_") and value.text.strip()
     }
-    in_files = {name + IN_FILE for name in secrets}
-    for name in sorted(given):
-        if name in in_files:
-            given[name.removesuffix(IN_FILE)] = _secret(name, given)
-        elif name not in known:
+    file_variables = {name + IN_FILE for name in secrets}
+    for name in sorted(values):
+        if name in file_variables:
+            values[name.removesuffix(IN_FILE)] = _secret(name, values)
+        elif name not in names:
             raise NotConfigured(
-                f"{name} is not a known setting{_suggestion(name, {*known, *in_files})};"
+                f"{name} is not a known setting{_suggestion(name, {*names, *file_variables})};"
                 " see docs/configuration.md"
             )
-    return {name: value for name, value in given.items() if name in known}
+    return {name: value for name, value in values.items() if name in names}
 
 
 def _is_of_kubernetes(name: str, text: str) -> bool:
@@ -72,13 +72,13 @@ def _is_of_kubernetes(name: str, text: str) -> bool:
     return bool(_KUBERNETES_VALUE.match(text)) if is_link else True
 
 
-def _secret(name: str, given: Mapping[str, Given]) -> Given:
+def _secret(name: str, values: Mapping[str, SettingValue]) -> SettingValue:
     """Return the content of the file that the variable ``name`` names."""
-    path, named_in = given[name].text, given[name].source
+    path, source = values[name].text, values[name].source
     plain = name.removesuffix(IN_FILE)
-    if plain in given:
+    if plain in values:
         raise NotConfigured(
-            f"{plain} ({given[plain].source}) and {name} ({named_in}) are both set: set one of them"
+            f"{plain} ({values[plain].source}) and {name} ({source}) are both set: set one of them"
         )
     try:
         text = Path(path).read_text(encoding="utf-8").strip()
@@ -88,9 +88,9 @@ def _secret(name: str, given: Mapping[str, Given]) -> Given:
         raise NotConfigured(f"{name}={path}: the file cannot be read: {exc.strerror}") from exc
     if not text:
         raise NotConfigured(f"{name}={path}: the file is empty")
-    return Given(text, path)
+    return SettingValue(text, path)
 
 
-def _suggestion(name: str, known: Collection[str]) -> str:
-    close = get_close_matches(name, known, n=1, cutoff=0.75)
+def _suggestion(name: str, names: Collection[str]) -> str:
+    close = get_close_matches(name, names, n=1, cutoff=0.75)
     return f" (did you mean {close[0]}?)" if close else ""

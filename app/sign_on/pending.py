@@ -1,4 +1,4 @@
-"""Pending sign-ons: what ties the provider's answer to the browser that started it, sealed in a cookie."""
+"""Pending sign-ons: a sealed cookie ties the provider's answer to the browser that started it."""
 
 import json
 import secrets

@@ -88,14 +88,14 @@ class Provider:
         with self._call(), self._client() as client:
             token = self._fetch_token(client, code, pending)
             claims = self._verified(token, pending, now_s=now_s)
-            missing = [name for name in self._wanted() if claim(claims, name) is None]
+            missing = [name for name in self._required_claims() if claim(claims, name) is None]
             if missing and "userinfo_endpoint" in self._metadata:
-                found = self._userinfo(client, str(claims["sub"]))
-                claims |= {name: claim(found, name) for name in missing}
+                extra = self._userinfo(client, str(claims["sub"]))
+                claims |= {name: claim(extra, name) for name in missing}
             return claims
 
-    def _wanted(self) -> tuple[str, ...]:
-        """Return the claims that are used: roles and groups only where the settings give them a meaning."""
+    def _required_claims(self) -> tuple[str, ...]:
+        """Return the claims to request: roles and groups only where the settings give them a meaning."""
         config = self._config
         has_use = config.admin_values or config.rights
         return (config.username_claim, config.groups_claim) if has_use else (config.username_claim,)
@@ -118,7 +118,7 @@ class Provider:
 
     @contextmanager
     def _call(self) -> Iterator[None]:
-        """Take one of the calls; turn every failure of HTTP and JSON into ProviderUnreachable."""
+        """Hold one of the calls; convert every failure of HTTP and JSON into ProviderUnreachable."""
         if not self._calls.acquire(blocking=False):
             logger.warning("openid provider not called reason=too many calls in flight")
             raise ProviderUnreachable(UNREACHABLE)
@@ -132,8 +132,8 @@ class Provider:
 
     def _client(self) -> Any:
         """Return Authlib's client, a ``requests.Session``."""
-        offered = self._metadata.get("token_endpoint_auth_methods_supported") or [BASIC]
-        method = BASIC if BASIC in offered else "client_secret_post"
+        methods = self._metadata.get("token_endpoint_auth_methods_supported") or [BASIC]
+        method = BASIC if BASIC in methods else "client_secret_post"
         client = OAuth2Session(
             self._config.client_id,
             self._config.client_secret or None,
@@ -180,7 +180,7 @@ class Provider:
         with _refused("ID token"):
             try:
                 return jwt.decode(text, keys, algorithms=ALGORITHMS)
-            except (InvalidKeyIdError, BadSignatureError):  # signed with a new key?
+            except (InvalidKeyIdError, BadSignatureError):  # perhaps signed with a new key
                 keys = self._read_keys(max_age_s=KEYS_EVERY_S)
                 return jwt.decode(text, keys, algorithms=ALGORITHMS)
 
@@ -237,13 +237,13 @@ def _basic(client: Any, _method: str, uri: str, headers: dict[str, str], body: s
     return uri, headers, body
 
 
-def _key_set(found: Mapping[str, Any]) -> KeySet:
+def _key_set(answer: Mapping[str, Any]) -> KeySet:
     """Return the keys that can be read, without the others (RFC 7517, section 5).
 
     Raises ValueError if none can.
     """
     keys, problem = list[Key](), ""
-    entries = found.get("keys")
+    entries = answer.get("keys")
     for entry in entries if isinstance(entries, list) else []:
         try:
             keys.append(JWKRegistry.import_key(entry))
@@ -256,26 +256,26 @@ def _key_set(found: Mapping[str, Any]) -> KeySet:
 
 
 @contextmanager
-def _refused(what: str) -> Iterator[None]:
-    """Turn the errors of an answer of the provider into ProviderFault, since users cannot change it.
+def _refused(subject: str) -> Iterator[None]:
+    """Convert the errors of an answer of the provider into ProviderFault, since users cannot change it.
 
-    A code that is wrong, or of another sign-on, is SignOnRefused.
+    Raises SignOnRefused if the code is invalid or belongs to another sign-on.
     """
     try:
         yield
     except (OAuthError, JoseError, *MALFORMED) as exc:
-        if isinstance(exc, requests.RequestException):  # some are a ValueError too
+        if isinstance(exc, requests.RequestException):  # some errors are a ValueError, too
             raise
         is_of_user = isinstance(exc, OAuthError) and exc.error == "invalid_grant"
         if is_of_user or (isinstance(exc, ClaimError) and exc.claim == "nonce"):
-            raise SignOnRefused(INVALID, reason=f"{what}: {exc}") from exc
-        logger.warning("openid provider's answer invalid reason=%s: %s", what, exc)
-        raise ProviderFault(INVALID, reason=f"{what}: {exc}") from exc
+            raise SignOnRefused(INVALID, reason=f"{subject}: {exc}") from exc
+        logger.warning("openid provider's answer invalid reason=%s: %s", subject, exc)
+        raise ProviderFault(INVALID, reason=f"{subject}: {exc}") from exc
 
 
 def _json_object(answer: requests.Response) -> dict[str, Any]:
     answer.raise_for_status()
-    found = answer.json()
-    if not isinstance(found, dict):
+    value = answer.json()
+    if not isinstance(value, dict):
         raise ValueError(f"{answer.url} answers no JSON object")
-    return found
+    return value

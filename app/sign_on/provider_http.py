@@ -21,7 +21,7 @@ CHUNK = 16 * 1024
 
 
 def secure(http: requests.Session) -> None:
-    """Hold a session to the rules of this module, whatever its calls request."""
+    """Bind a session to the rules of this module, whatever its calls request."""
     http.trust_env = False
     http.max_redirects = 0
     adapter = _LimitedAdapter(max_retries=0)

@@ -1,4 +1,4 @@
-"""Addresses of consoles."""
+"""Console addresses: validation, and detection of loopback."""
 
 from urllib.parse import urlsplit
 
@@ -9,12 +9,12 @@ _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 def is_loopback(url: str) -> bool:
-    """Return whether an address is of this host."""
+    """Return whether an address is on this host."""
     return urlsplit(url).hostname in _LOOPBACK
 
 
 def console_url(url: str) -> str:
-    """Return the address of a console without the API's path; raise NotConfigured if it is none."""
+    """Return the address of a console without the API's path; raise NotConfigured if it is invalid."""
     parts = urlsplit(url.strip())
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise NotConfigured(

@@ -1,4 +1,4 @@
-"""Calls of ``Client``: what it triggers, finds and ends, by names and Python values."""
+"""Calls behind ``Client``: trigger, find and end runs by names and Python values."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,8 +14,8 @@ from executor_client.api.transport import Query, Request
 from executor_client.api.views import UNSUCCESSFUL, Job, ListedState, State
 from executor_client.handlers.terms import param_text
 
-#: matches that an error lists
-LISTED = 10
+#: number of matches that an error lists
+CANDIDATES_MAX = 10
 #: attempts to end a run that is being sent, and seconds between them
 END_ATTEMPTS, END_PAUSE_S = 20, 0.1
 #: a job: its id, its handler or description, or the job itself
@@ -46,7 +46,7 @@ def _param(value: Any) -> str:
 
 
 def instant_text(moment: datetime) -> str:
-    """Return an instant as the API reads it; one without tzinfo is local time."""
+    """Return an instant in the API's format; one without tzinfo is local time."""
     return moment.astimezone().isoformat(timespec="milliseconds")
 
 
@@ -57,8 +57,8 @@ def trigger(client: ApiClient, job_id: int, body: Mapping[str, Any], key: str) -
 
 
 @contextmanager
-def known(kind: str, word: int | str) -> Iterator[None]:
-    """Name the object of a call if the API does not find it."""
+def explain_missing(kind: str, word: int | str) -> Iterator[None]:
+    """Replace NotFound by an error that names the object."""
     try:
         yield
     except NotFound as exc:
@@ -70,23 +70,26 @@ def find_job(client: ApiClient, job: JobRef, group: str) -> Job:
     if isinstance(job, Job):
         return job
     if isinstance(job, int):
-        with known("job", job):
+        with explain_missing("job", job):
             item = client.job(job)
         return Job.of(item, client.group(item["group_id"])["app_name"])
     items = jobs_named(client, job, app_name=group)
     names = app_names(client) if items else {}
-    found = [Job.of(item, names.get(item["group_id"], "")) for item in items]
-    if len(found) == 1:
-        return found[0]
+    jobs = [Job.of(item, names.get(item["group_id"], "")) for item in items]
+    if len(jobs) == 1:
+        return jobs[0]
     of_group = f" in the executor group {group}" if group else ""
-    if not found:
+    if not jobs:
         hint = f"; for the id give a number: {job}" if job.isdecimal() else ""
         raise UnknownName(f"there is no job {job}{of_group} that the token may see{hint}")
-    shown = [f"{each.id} {each.description!r} ({each.handler}, {each.group})" for each in found[:LISTED]]
-    more = f" and {len(found) - LISTED} more" if len(found) > LISTED else ""
+    lines = [
+        f"{candidate.id} {candidate.description!r} ({candidate.handler}, {candidate.group})"
+        for candidate in jobs[:CANDIDATES_MAX]
+    ]
+    more = f" and {len(jobs) - CANDIDATES_MAX} more" if len(jobs) > CANDIDATES_MAX else ""
     raise NotUnique(
-        f"{len(found)} jobs have the name {job}{of_group}; give the id of one: {', '.join(shown)}{more}",
-        [each.id for each in found],
+        f"{len(jobs)} jobs have the name {job}{of_group}; give the id of one: {', '.join(lines)}{more}",
+        [candidate.id for candidate in jobs],
     )
 
 
@@ -95,13 +98,13 @@ def runs_query(
     job: JobRef | None,
     group: str,
     state: ListedState | None,
-    between: tuple[datetime | None, datetime | None],
+    period: tuple[datetime | None, datetime | None],
 ) -> Query:
     """Return the filters of a list of runs; names are looked up."""
     if state is not None:
         _require(state, "state", (*get_args(State), UNSUCCESSFUL))
     job_id = None if job is None else job if isinstance(job, int) else find_job(client, job, group).id
-    since, until = (None if each is None else instant_text(each) for each in between)
+    since, until = (None if moment is None else instant_text(moment) for moment in period)
     return {
         "job_id": job_id,
         "group_id": _group_id(client, group) if group and job is None else None,
@@ -132,7 +135,7 @@ def end_run(client: ApiClient, run_id: str) -> Item:
         try:
             client.withdraw(run_id)
             return {**run, "state": "killed", "reason": "withdrawn before it started"}
-        except Conflict:  # it is being sent
+        except Conflict:  # it is being sent, after which it can be killed
             threading.Event().wait(END_PAUSE_S)
     return client.kill(run_id)
 

@@ -1,4 +1,4 @@
-"""ApiClient: the calls of API v1 by name. Objects are dictionaries with the API's names."""
+"""API v1 client: one method per call. Objects are dictionaries with the API's names."""
 
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -13,7 +13,7 @@ from executor_client.wire.clock import monotonic_s
 OPEN_STATES = ("waiting", "running")
 #: longest wait for the end of a run in one request, in seconds
 WAIT_S = 30
-#: seconds between two requests of which the first did not wait
+#: pause before the next request if the console did not wait, in seconds
 PAUSE_S = 0.5
 
 
@@ -60,7 +60,7 @@ class ApiClient(ApiSession):
         return self.call(Request("POST", "/tokens", body=body, is_repeatable=False))
 
     def log(self, run_id: str, *, from_line: int = 1) -> Iterator[Item]:
-        """Yield the pieces of a log that there are: ``lines``, ``end``, ``message``."""
+        """Yield the current log in pieces: ``lines``, ``end``, ``message``."""
         return logs.read_lines(self, f"{_run_path(run_id)}/log", from_line=from_line)
 
     def follow_log(
@@ -100,4 +100,4 @@ class ApiClient(ApiSession):
             run = self.run(run_id, wait_s=max(1, min(wait_s, round(left_s))))
             yield run
             if run["state"] in OPEN_STATES and monotonic_s() - started_s < PAUSE_S:
-                self._pause(PAUSE_S)  # the console did not wait, because too many wait already
+                self._pause(PAUSE_S)  # the console did not wait: too many requests wait already

@@ -1,4 +1,4 @@
-"""Which console to call, and with which API token: arguments, the environment, the profiles of ``xxl``."""
+"""Credentials of the API client: console and token from arguments, the environment or ``xxl`` profiles."""
 
 from collections.abc import Mapping
 
@@ -20,32 +20,32 @@ _MAKE_ONE = "make an API token in the console: your name, Account and settings, 
 
 
 def find_credentials(url: str, token: str, profile: str, environ: Mapping[str, str]) -> Profile:
-    """Return console and token; what is empty comes from ``profile``, the environment or the last login.
+    """Return console and token; empty values come from ``profile``, the environment or the last login.
 
     The token of a profile is sent to the console of that profile only. Raises NotConfigured.
     """
     if url and token:
-        found = Profile(console_url(url), token.strip())
+        credentials = Profile(console_url(url), token.strip())
     elif url:
         address = console_url(url)
-        found = Profile(address, token_of(environ) or _kept_token(address, environ))
-        if not found.token:
+        credentials = Profile(address, token_of(environ) or _profile_token(address, environ))
+        if not credentials.token:
             raise NotConfigured(
                 f"no API token for {address}: set {TOKEN} or {TOKEN_FILE}, or run: xxl login; {_MAKE_ONE}"
             )
     else:
-        known = find_profile(profile, {**environ, **({TOKEN: token, TOKEN_FILE: ""} if token else {})})
-        if known is None:
+        entry = find_profile(profile, {**environ, **({TOKEN: token, TOKEN_FILE: ""} if token else {})})
+        if entry is None:
             raise NotConfigured(
                 f"no console to call: give its address (--admin), set {URL}, or run: xxl login"
             )
-        found = Profile(console_url(known.url), known.token)
-    require_api_token(found.token)
-    return found
+        credentials = Profile(console_url(entry.url), entry.token)
+    require_api_token(credentials.token)
+    return credentials
 
 
 def require_api_token(token: str) -> None:
-    """Raise NotConfigured for a text that is no API token, so that it is not sent."""
+    """Raise NotConfigured for a text that is not an API token, so that it is not sent."""
     if not token.startswith(PREFIX):
         raise NotConfigured(
             f"this is not an API token, which begins with {PREFIX}; the access token of executors does not"
@@ -53,6 +53,6 @@ def require_api_token(token: str) -> None:
         )
 
 
-def _kept_token(address: str, environ: Mapping[str, str]) -> str:
-    known = read_profiles(profiles_path(environ)).profiles.values()
-    return next((each.token for each in known if each.url.rstrip("/") == address), "")
+def _profile_token(address: str, environ: Mapping[str, str]) -> str:
+    entries = read_profiles(profiles_path(environ)).profiles.values()
+    return next((entry.token for entry in entries if entry.url.rstrip("/") == address), "")

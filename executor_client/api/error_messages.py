@@ -1,4 +1,4 @@
-"""Errors of the API client as one line for the user of a command, with its exit code.
+"""Error messages of commands: one line and an exit code for each error of the API client.
 
 Exit codes of all commands over the API: 0 done; 1 refused or failed; 2 command line, settings or credentials.
 """
@@ -15,7 +15,7 @@ from executor_client.api.errors import (
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
-#: beginning of the answer to a path that the API does not have
+#: first words of the answer to a path that the API does not have
 _NO_ROUTE = "The requested URL was not found"
 
 

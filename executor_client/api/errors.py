@@ -1,10 +1,10 @@
 """Errors of the API client.
 
 ApiError
-├── NotConfigured       no address or token is known, or a file of profiles cannot be used
+├── NotConfigured       no address or token is set, or the file of profiles cannot be used
 ├── NotUnicode          a text for the console is not Unicode
-├── ApiUnreachable      no answer of an API v1 at the address
-│   └── NoApi               but one of something else
+├── ApiUnreachable      no API v1 at the address
+│   └── NoApi               something else answers there
 ├── UnknownName         (LookupError) no job, run or executor group has this name or id
 ├── NotUnique           several jobs have this name
 ├── RunNotEnded         (TimeoutError) a run had not ended after the wait for it
@@ -34,7 +34,7 @@ class ApiError(ExecutorError):
 
 
 class NotConfigured(ApiError):
-    """The client does not know which console to call, or with which token."""
+    """No console to call is configured, or no token for it."""
 
 
 class NotUnicode(ApiError):
@@ -62,7 +62,7 @@ class UnknownName(ApiError, LookupError):
 
 
 class NotUnique(ApiError):
-    """Several jobs have this name; ``ids`` are theirs."""
+    """Several jobs have this name; ``ids`` lists them."""
 
     def __init__(self, text: str, ids: Sequence[int]) -> None:
         super().__init__(text)
@@ -117,7 +117,7 @@ class ApiRefused(ApiError):
             return "; ".join(map(str, self.fields))
         line = self.detail or self.title
         if self.status == TOO_LARGE:
-            line += ": longer than the console (16 MiB) or a proxy before it takes; send it in parts"
+            line += ": longer than the console (16 MiB) or a proxy in front of it accepts; send it in parts"
         if self.status in (500, 503) and self.request_id:
             line += f" (request {self.request_id})"
         return line

@@ -16,7 +16,7 @@ from executor_client.wire.version import VERSION
 
 CONNECT_S = 10.0
 PIECE_BYTES = 8_192
-#: variables that name the authorities of certificates; the first one that is set counts
+#: variables with the path of a CA bundle; the first one that is set applies
 AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 
 
@@ -26,7 +26,7 @@ class HttpTransport:
     def __init__(self, url: str, token: str) -> None:
         self.address = console_url(url)
         self._headers = {"Authorization": f"Bearer {token}", "User-Agent": f"xxl/{VERSION}"}
-        self._opened: urllib3.PoolManager | None = None
+        self._manager: urllib3.PoolManager | None = None
 
     def send(self, request: Request) -> Answer:
         """Send a request; redirects are not followed, so that the token stays with this address."""
@@ -60,12 +60,12 @@ class HttpTransport:
         return Answer(response.status, names, self._pieces(response), response.close)
 
     def _pool(self) -> urllib3.PoolManager:
-        """Return the pool; proxies and authorities of the environment count, but no proxy for this host."""
-        if self._opened is None:
-            places = (os.environ.get(name) for name in AUTHORITIES)
+        """Return the pool, with CA bundle and proxy of the environment, but without a proxy to this host."""
+        if self._manager is None:
+            paths = (os.environ.get(name) for name in AUTHORITIES)
             proxy = None if is_loopback(self.address) else proxy_of_environment(self.address)
-            self._opened = open_pool(next(filter(None, places), None), proxy)
-        return self._opened
+            self._manager = open_pool(next(filter(None, paths), None), proxy)
+        return self._manager
 
     def _pieces(self, response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
         with self._as_unreachable():
@@ -80,8 +80,8 @@ class HttpTransport:
 
     def close(self) -> None:
         """Close the connections."""
-        if self._opened is not None:
-            self._opened.clear()
+        if self._manager is not None:
+            self._manager.clear()
 
 
 def _reason(error: Exception) -> str:
@@ -92,9 +92,9 @@ def _reason(error: Exception) -> str:
         return f"no connection within {CONNECT_S:.0f} s" if is_early else "no answer in time"
     if "WRONG_VERSION_NUMBER" in text:
         return "no TLS is spoken there; the address may begin with http:"
-    found = re.search(r"\[(?:Errno -?\d+|SSL: \w+)\] ([^'()\"]+)", text)
-    if found:
-        return found.group(1).strip()
+    match = re.search(r"\[(?:Errno -?\d+|SSL: \w+)\] ([^'()\"]+)", text)
+    if match:
+        return match.group(1).strip()
     if "RemoteDisconnected" in text or "IncompleteRead" in text or "Connection reset" in text:
         return "the connection was closed before the answer was complete"
     return text[:200]

@@ -1,4 +1,4 @@
-"""Logs of runs: in pieces, or as a stream that survives broken connections."""
+"""Run logs over API v1: in pieces, or as a stream that survives broken connections."""
 
 import json
 from collections.abc import Iterator
@@ -8,17 +8,17 @@ from executor_client.api.session import ApiSession, Item
 from executor_client.api.transport import ANSWER_S, Request
 from executor_client.wire.clock import monotonic_s
 
-#: lines of one answer, the most that the API returns: for each answer the console reads a piece of up to
-#: 512 KiB from the executor, and what is beyond the limit once more for the next answer
+#: lines of one answer, the API's maximum: for each answer the console reads up to 512 KiB from the executor,
+#: and reads again for the next answer what exceeded the limit
 LINES_MAX = 10_000
-#: seconds without any event, of which there is one every 15 s, after which a stream counts as broken
+#: seconds without an event after which a stream counts as broken; the console sends one every 15 s
 SILENCE_S = 40.0
-#: connections in a row that bring no event
+#: consecutive connections without an event after which to give up
 FRUITLESS = 3
 
 
 def read_lines(session: ApiSession, path: str, *, from_line: int) -> Iterator[Item]:
-    """Yield the pieces of the log at ``path`` that there are: ``lines``, ``end``, ``message``."""
+    """Yield the current log at ``path`` in pieces: ``lines``, ``end``, ``message``."""
     while True:
         piece = session.get(path, {"from_line": from_line, "limit": LINES_MAX})
         yield piece
@@ -56,7 +56,7 @@ def follow(session: ApiSession, path: str, *, from_line: int, timeout_s: float |
 
 
 def _stream(session: ApiSession, path: str, from_line: int, until_s: float | None) -> Iterator[Item]:
-    """Yield the events of one request; until ``until_s`` if that is sooner than its end."""
+    """Yield the events of one request, at most until ``until_s``."""
     left_s = SILENCE_S if until_s is None else max(0.1, until_s - monotonic_s())
     query = {"from_line": from_line, "follow": True}
     headers = {"Accept": "application/x-ndjson"}

@@ -1,4 +1,4 @@
-"""Clients of one console for several threads: each call has one for itself."""
+"""Client pool: clients of one console for several threads, one per concurrent call."""
 
 import os
 import threading
@@ -10,7 +10,7 @@ from executor_client.api.errors import ApiError
 
 
 class ClientPool:
-    """Free clients, whose connections stay open for the next call; as many as are used at the same time."""
+    """Pool of clients, whose connections stay open for the next call; it grows with concurrent calls."""
 
     def __init__(self, open_client: Callable[[], ApiClient]) -> None:
         self._open = open_client
@@ -21,26 +21,26 @@ class ClientPool:
 
     @contextmanager
     def client(self) -> Iterator[ApiClient]:
-        """Give a client to the calling thread; raise ApiError if the pool is closed."""
-        taken = self._take()
+        """Lend a client to the calling thread; raise ApiError if the pool is closed."""
+        client = self._take()
         try:
-            yield taken
+            yield client
         finally:
-            self._return(taken)
+            self._return(client)
 
     def close(self) -> None:
         """Close the connections; those in use are closed at the end of their calls."""
         with self._lock:
             self._is_closed = True
             free, self._free = self._free, []
-        for each in free:
-            each.close()
+        for client in free:
+            client.close()
 
     def _take(self) -> ApiClient:
         with self._lock:
             if self._is_closed:
                 raise ApiError("the client is closed")
-            if self._process != os.getpid():  # of a fork: the parent goes on using these connections
+            if self._process != os.getpid():  # after a fork: the parent still uses these connections
                 self._process, self._free = os.getpid(), []
             if self._free:
                 return self._free.pop()

@@ -13,10 +13,10 @@ URL = "XXL_JOB_URL"
 TOKEN = "XXL_JOB_TOKEN"
 TOKEN_FILE = "XXL_JOB_TOKEN_FILE"
 PROFILE = "XXL_JOB_PROFILE"
-#: name of a profile for which none is given
+#: default name of a profile
 DEFAULT_NAME = "default"
-#: mode of the file, and the bits that give it to others
-OWNER_ONLY, OF_OTHERS = 0o600, 0o077
+#: mode of the file, and the mode bits that give access to others
+OWNER_ONLY, OTHERS_BITS = 0o600, 0o077
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Profile:
 
 @dataclass
 class Profiles:
-    """The profiles of a file, and the name of the one that is used if none is named."""
+    """Profiles of a file, and the name of the default one."""
 
     default: str = ""
     profiles: dict[str, Profile] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Profiles:
 def profiles_path(environ: Mapping[str, str]) -> Path:
     """Return the path of the file of profiles."""
     folder = environ.get("XDG_CONFIG_HOME") or ""
-    # a relative one is invalid by the specification of these folders
+    # The XDG Base Directory Specification makes relative paths invalid.
     base = Path(folder) if Path(folder).is_absolute() else Path.home() / ".config"
     return base / "xxl-job" / "profiles.json"
 
@@ -47,11 +47,11 @@ def read_profiles(path: Path) -> Profiles:
     """Return the profiles of a file, none if it does not exist; raise NotConfigured."""
     try:
         with path.open(encoding="utf-8") as file:
-            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & OF_OTHERS:
+            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & OTHERS_BITS:
                 raise NotConfigured(f"{path}: others can read the tokens in it; run: chmod 600 {path}")
             content = json.load(file)
         entries = content["profiles"]
-        profiles = {name: Profile(str(each["url"]), str(each["token"])) for name, each in entries.items()}
+        profiles = {name: Profile(str(entry["url"]), str(entry["token"])) for name, entry in entries.items()}
         return Profiles(str(content.get("default") or ""), profiles)
     except FileNotFoundError:
         return Profiles()
@@ -79,9 +79,9 @@ def write_profiles(path: Path, profiles: Profiles) -> None:
 def find_profile(name: str, environ: Mapping[str, str]) -> Profile | None:
     """Return the console to call and its token; None if nothing names one.
 
-    ``name``, which is given in the command line, goes before ``XXL_JOB_URL``, this before ``XXL_JOB_PROFILE``
-    and this before the default of the file. The token of the environment replaces the profile's; a profile's
-    token is never sent to ``XXL_JOB_URL``.
+    Order of precedence: ``name`` (from the command line), ``XXL_JOB_URL``, ``XXL_JOB_PROFILE``, the file's
+    default. The token of the environment replaces the profile's; a profile's token is never sent to
+    ``XXL_JOB_URL``.
     """
     token = token_of(environ)
     url = environ.get(URL, "").strip()
@@ -90,15 +90,15 @@ def find_profile(name: str, environ: Mapping[str, str]) -> Profile | None:
             raise NotConfigured(f"{URL} is set, but no token: set {TOKEN} or {TOKEN_FILE}")
         return Profile(url, token)
     path = profiles_path(environ)
-    known = read_profiles(path)
-    chosen = name or environ.get(PROFILE, "").strip() or known.default
-    if not chosen:
+    profiles = read_profiles(path)
+    profile_name = name or environ.get(PROFILE, "").strip() or profiles.default
+    if not profile_name:
         return None
-    if chosen not in known.profiles:
-        names = ", ".join(sorted(known.profiles)) or "none"
-        raise NotConfigured(f"there is no profile {chosen} in {path} (there: {names}); run: xxl login")
-    found = known.profiles[chosen]
-    return Profile(found.url, token or found.token)
+    if profile_name not in profiles.profiles:
+        names = ", ".join(sorted(profiles.profiles)) or "none"
+        raise NotConfigured(f"there is no profile {profile_name} in {path} (there: {names}); run: xxl login")
+    profile = profiles.profiles[profile_name]
+    return Profile(profile.url, token or profile.token)
 
 
 def token_of(environ: Mapping[str, str]) -> str:

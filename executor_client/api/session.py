@@ -1,4 +1,4 @@
-"""Sending requests to API v1: retries, idempotency keys, errors, cursors."""
+"""API session: retries, idempotency keys, errors and cursors of requests to API v1."""
 
 import json
 import re
@@ -18,19 +18,19 @@ Item = dict[str, Any]
 
 #: rows of one page of a list
 PAGE = 200
-#: seconds a request is repeated for while the console is busy or its connection breaks
+#: seconds for which a request is repeated while the console is busy or its connection breaks
 PATIENCE_S = 20.0
-#: seconds before a request is repeated whose connection broke; doubled each time
+#: first and longest pause after a broken connection, in seconds; it doubles each time
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.25, 4.0
 #: repetitions after a broken connection, to a console that has not answered before
 RECONNECTIONS = 2
-#: answers of a proxy whose console does not answer; the API's own, about executors, have a problem document
+#: statuses of a proxy whose console does not answer; the API's own, about executors, have a problem document
 GATEWAY = (502, 504)
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
 
 class ApiSession:
-    """Requests to the API v1 of one console, as a holder of a token. Not thread-safe.
+    """Requests to the API v1 of one console, with one token. Not thread-safe.
 
     Requests are repeated after 429 and 503 with ``Retry-After``, and after a broken connection: every write
     has an ``Idempotency-Key``, but for those whose answer holds a secret.
@@ -51,7 +51,7 @@ class ApiSession:
 
     @property
     def address(self) -> str:
-        """The console, for messages."""
+        """Address of the console, for messages."""
         return self.transport.address
 
     def close(self) -> None:
@@ -89,45 +89,45 @@ class ApiSession:
     def items(self, path: str, query: Query | None = None, *, limit: int | None = None) -> Iterator[Item]:
         """Yield the items of a list, page by page; ``limit``: at most so many."""
         cursor: str | None = None
-        left = limit
-        while left is None or left > 0:
-            size = PAGE if left is None else min(PAGE, left)
+        remaining = limit
+        while remaining is None or remaining > 0:
+            size = PAGE if remaining is None else min(PAGE, remaining)
             page = self.get(path, {**(query or {}), "limit": size, "cursor": cursor})
             items = page.get("items") or []
             yield from items
-            left = None if left is None else left - len(items)
+            remaining = None if remaining is None else remaining - len(items)
             cursor = page.get("next_cursor")
             if cursor is None:
                 return
 
     def call(self, request: Request) -> Item:
         """Send a request and return the JSON object of the answer; raise ApiError."""
-        text = self._repeated(request, lambda answer: answer.read())
+        text = self._send_repeatedly(request, lambda answer: answer.read())
         if not text:
             return {}
         try:
             content = json.loads(text)
         except ValueError as exc:
             raise self._no_api() from exc
-        # the executor API of a console without API v1 answers everything with an envelope
+        # The executor API of a console without API v1 answers every request with an envelope.
         if not isinstance(content, dict) or {"code", "msg"} <= content.keys():
             raise self._no_api()
         self._has_answered = True
         return content
 
     def open(self, request: Request) -> Answer:
-        """Send a request, again while that helps, and return a successful answer that is not yet read."""
-        return self._repeated(request, lambda answer: answer)
+        """Send a request, with retries, and return a successful answer whose body is not yet read."""
+        return self._send_repeatedly(request, lambda answer: answer)
 
-    def _repeated(self, request: Request, read: Callable[[Answer], T]) -> T:
-        """Return what ``read`` makes of the answer to a request, which is repeated while that helps."""
+    def _send_repeatedly(self, request: Request, read_answer: Callable[[Answer], T]) -> T:
+        """Return ``read_answer`` of the answer to a request, with retries."""
         if request.method in WRITES and request.is_repeatable:
             headers = {"Idempotency-Key": uuid.uuid4().hex, **request.headers}
             request = replace(request, headers=headers)
         failed_s, attempts = 0.0, 0
         while True:
             try:
-                return read(self._opened(request))
+                return read_answer(self._send_once(request))
             except (ApiUnreachable, ApiRefused) as exc:
                 attempts += 1
                 failed_s = failed_s or monotonic_s()
@@ -139,26 +139,28 @@ class ApiSession:
     def _pause_before(
         self, attempt: int, request: Request, error: ApiUnreachable | ApiRefused
     ) -> float | None:
-        """Return the seconds before another attempt; None: it makes no sense."""
+        """Return the seconds before another attempt; None: no other attempt."""
         if isinstance(error, ApiRefused):
             is_busy = error.status in (409, 429, 503) and error.retry_after_s is not None
             return max(error.retry_after_s or 0.0, FIRST_PAUSE_S) if is_busy else None
         if isinstance(error, NoApi):
             return None
-        # a console that has answered is probably restarting; another one may not exist
+        # A console that has answered is probably restarting; one that never has may not exist.
         may_return = self._has_answered or attempt <= RECONNECTIONS
         pause_s = min(FIRST_PAUSE_S * 2 ** (attempt - 1), LAST_PAUSE_S)
         return pause_s if request.is_repeatable and may_return else None
 
-    def _opened(self, request: Request) -> Answer:
+    def _send_once(self, request: Request) -> Answer:
         answer = self.transport.send(request)
         if answer.status < 400:
             return answer
         problem = _problem(answer.read())
         if not problem and answer.status in (404, 405):
-            # of a proxy that does not pass the path on: not that an object is absent
+            # The answer comes from a proxy that does not forward the path; it does not mean a missing object.
             raise (
-                ApiRefused(answer.status, self._unexplained(answer)) if self._has_answered else self._no_api()
+                ApiRefused(answer.status, self._status_problem(answer))
+                if self._has_answered
+                else self._no_api()
             )
         if not problem and answer.status in GATEWAY:
             raise ApiUnreachable(
@@ -166,11 +168,11 @@ class ApiSession:
             )
         raise refusal(
             answer.status,
-            problem or self._unexplained(answer),
+            problem or self._status_problem(answer),
             retry_after_s=_seconds(answer.headers.get("retry-after", "")),
         )
 
-    def _unexplained(self, answer: Answer) -> Item:
+    def _status_problem(self, answer: Answer) -> Item:
         return {"title": f"{self.address}: HTTP status {answer.status}"}
 
     def _no_api(self) -> NoApi:
@@ -184,7 +186,7 @@ def _over_http(url: str, token: str) -> Transport:
 
 
 def _problem(content: bytes) -> Item:
-    """Return the problem document of an answer; empty for one of something else, such as a proxy."""
+    """Return the problem document of an answer; empty if it has none, such as that of a proxy."""
     try:
         problem = json.loads(content)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Requests to API v1 and their answers, whichever way they travel."""
+"""Transport of API v1: requests, answers, and the protocol of transports."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +10,7 @@ from executor_client.api.errors import NotUnicode
 
 #: path of the API below the address of the console
 BASE_PATH = "/api/v1"
-#: seconds for an answer, besides the time that the request itself asks the console to wait
+#: timeout of an answer in seconds, plus the time for which the request lets the console wait
 ANSWER_S = 30.0
 
 Query = Mapping[str, "str | int | float | bool | list[str] | list[int] | None"]
@@ -33,9 +33,9 @@ class Request:
 
     def encoded_query(self) -> str:
         """Return the query without the values that are None; lists repeat their name. Raises NotUnicode."""
-        given = [(name, _text(value)) for name, value in self.query.items() if value is not None]
+        pairs = [(name, _text(value)) for name, value in self.query.items() if value is not None]
         try:
-            return urlencode(given, doseq=True)
+            return urlencode(pairs, doseq=True)
         except UnicodeEncodeError as exc:
             raise NotUnicode(exc.object) from exc
 
@@ -57,7 +57,7 @@ def _text(value: Any) -> Any:
 
 @dataclass
 class Answer:
-    """One answer; its names of headers are in lower case. Close it, or read it to its end."""
+    """One answer; header names are in lower case. Close it, or read it to its end."""
 
     status: int
     headers: Mapping[str, str]
@@ -73,13 +73,13 @@ class Answer:
 
     def lines(self) -> Iterator[bytes]:
         """Yield the lines of the body as they arrive."""
-        rest = b""
+        buffer = b""
         try:
             for piece in self.pieces:
-                *complete, rest = (rest + piece).split(b"\n")
+                *complete, buffer = (buffer + piece).split(b"\n")
                 yield from complete
-            if rest:
-                yield rest
+            if buffer:
+                yield buffer
         finally:
             self.close()
 
@@ -87,7 +87,7 @@ class Answer:
 class Transport(Protocol):
     """Sends requests to one console."""
 
-    #: the console, for messages
+    #: address of the console, for messages
     address: str
 
     def send(self, request: Request) -> Answer:

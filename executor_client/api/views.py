@@ -1,4 +1,4 @@
-"""What clients show of jobs and runs: typed attributes of the API's objects."""
+"""Views of jobs and runs: typed attributes of the API's objects."""
 
 import json
 from dataclasses import dataclass, field

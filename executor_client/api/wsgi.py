@@ -23,24 +23,24 @@ class WsgiTransport:
 
     def send(self, request: Request) -> Answer:
         """Call the application; its body is produced while the answer is read."""
-        started: list[tuple[str, list[tuple[str, str]]]] = []
+        responses: list[tuple[str, list[tuple[str, str]]]] = []
 
         def start_response(status: str, headers: list[tuple[str, str]], _error: Any = None) -> Any:
-            started[:] = [(status, headers)]
+            responses[:] = [(status, headers)]
             return io.BytesIO().write
 
         body = self._application(self._environ_of(request), start_response)
         pieces = iter(body)
         first = b""
-        while not started or not first:  # an application may start its response with the first piece
+        while not responses or not first:  # an application may start its response with the first piece
             piece = next(pieces, None)
             if piece is None:
                 break
             first += piece
-        status, headers = started[0]
+        status, headers = responses[0]
         names = {name.lower(): value for name, value in headers}
-        rest = _chained(first, pieces)
-        return Answer(int(status.split()[0]), names, rest, getattr(body, "close", lambda: None))
+        body_pieces = _chain(first, pieces)
+        return Answer(int(status.split()[0]), names, body_pieces, getattr(body, "close", lambda: None))
 
     def _environ_of(self, request: Request) -> dict[str, Any]:
         body = request.encoded_body()
@@ -74,6 +74,6 @@ class WsgiTransport:
         """Nothing is open."""
 
 
-def _chained(first: bytes, rest: Iterable[bytes]) -> Any:
+def _chain(first: bytes, pieces: Iterable[bytes]) -> Any:
     yield first
-    yield from rest
+    yield from pieces

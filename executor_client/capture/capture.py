@@ -1,4 +1,4 @@
-"""Capture: what handlers print and log goes into the logs of their runs, also from threads they start.
+"""Output capture: copies what handlers and their threads print and log into the logs of their runs.
 
 It replaces ``sys.stdout``, ``sys.stderr`` and a few methods of ``logging.Logger`` and of threads while an
 executor is started in the process.
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from executor_client.capture.logging import LoggingCapture, RecordCopying
+from executor_client.capture.logging import LoggingCapture, RecordSwitch
 from executor_client.capture.streams import StreamCapture
 from executor_client.capture.threads import ThreadCapture
 
@@ -20,8 +20,8 @@ class _Part(Protocol):
     def remove(self) -> None: ...
 
 
-class _Shared:
-    """Part of the capture that is installed while at least one executor of the process uses it."""
+class _SharedPart:
+    """Part of the capture, installed while at least one executor of the process uses it."""
 
     def __init__(self, part: _Part) -> None:
         self.part = part
@@ -29,35 +29,35 @@ class _Shared:
 
 
 _lock = threading.Lock()
-_copying = RecordCopying()
-_threads = _Shared(ThreadCapture())
-_logging = _Shared(LoggingCapture(_copying))
-_streams = _Shared(StreamCapture())
-_records = _Shared(_copying)
+_record_switch = RecordSwitch()
+_threads = _SharedPart(ThreadCapture())
+_logging = _SharedPart(LoggingCapture(_record_switch))
+_streams = _SharedPart(StreamCapture())
+_records = _SharedPart(_record_switch)
 
 
 class Capture:
     """Capture for one executor."""
 
     def __init__(self, *, output: bool, records: bool) -> None:
-        """``output``: what is printed; ``records``: those of ``logging``."""
+        """``output``: capture what is printed; ``records``: copy the records of ``logging``."""
         self._parts = [_threads, _logging, *([_streams] if output else []), *([_records] if records else [])]
 
     def install(self) -> None:
         """Begin."""
         with _lock:
-            for shared in self._parts:
-                shared.users += 1
-                if shared.users == 1:
-                    shared.part.install()
+            for shared_part in self._parts:
+                shared_part.users += 1
+                if shared_part.users == 1:
+                    shared_part.part.install()
 
     def remove(self) -> None:
-        """End; the last executor restores what was replaced."""
+        """End; the last executor restores the replaced objects."""
         with _lock:
-            for shared in self._parts:
-                shared.users -= 1
-                if shared.users == 0:
-                    shared.part.remove()
+            for shared_part in self._parts:
+                shared_part.users -= 1
+                if shared_part.users == 0:
+                    shared_part.part.remove()
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def captured() -> Iterator[None]:
 
 
 def renew() -> None:
-    """Capture streams that were set since, such as those of a test."""
+    """Capture streams that were replaced meanwhile, such as those of a test."""
     if _streams.users:
         with _lock:
             if _streams.users:
@@ -81,4 +81,4 @@ def renew() -> None:
 
 def copies_records() -> bool:
     """Return whether records of ``logging`` go into the logs of runs."""
-    return _copying.enabled
+    return _record_switch.enabled

@@ -1,7 +1,7 @@
-"""Capture of ``logging``: records of a run go into its log, also those that the program does not log itself.
+"""Capture of ``logging``: copies a run's records into its log, even those that the program itself discards.
 
-A logger without a level of its own logs from INFO on into the log of the run, whatever the level of the root
-logger; so Flask and gunicorn, which leave that at WARNING, lose nothing. The program's own handlers get
+A logger without its own level logs from INFO on into the log of the run, whatever the root logger's level, so
+that nothing is lost under Flask and gunicorn, which leave that at WARNING. The program's own handlers get
 exactly the records that they would get without an executor.
 """
 
@@ -15,7 +15,7 @@ from executor_client.wire.clock import local_stamp, now_ms
 
 #: loggers whose records are about the executor, not about the run
 OWN = ("executor_client", "waitress")
-#: level from which a run's log gets records, unless the root logger lets more through
+#: lowest level in a run's log, unless the root logger has a lower one
 RUN_LEVEL = logging.INFO
 
 
@@ -60,8 +60,8 @@ def _line_of(record: logging.LogRecord) -> str:
     return f"{local_stamp(now_ms())} {place} {record.levelname} {text}\n"
 
 
-class RecordCopying:
-    """Switch: whether records go into the logs of runs."""
+class RecordSwitch:
+    """Switch of the copies of records into the logs of runs."""
 
     def __init__(self) -> None:
         self.enabled = False
@@ -78,8 +78,8 @@ class RecordCopying:
 class LoggingCapture:
     """Replaces two methods of ``logging.Logger``: the check of a level, and the call of the handlers."""
 
-    def __init__(self, copying: RecordCopying) -> None:
-        self._copying = copying
+    def __init__(self, record_switch: RecordSwitch) -> None:
+        self._record_switch = record_switch
         self._originals: tuple[Any, Any] = (logging.Logger.isEnabledFor, logging.Logger.callHandlers)
         self._installed = self._originals
 
@@ -87,11 +87,11 @@ class LoggingCapture:
         """Replace the methods."""
         self._originals = logging.Logger.isEnabledFor, logging.Logger.callHandlers
         original_check, original_call = self._originals
-        copying = self._copying
+        record_switch = self._record_switch
 
         def is_enabled_for(self: logging.Logger, level: int) -> bool:
             return original_check(self, level) or (
-                copying.enabled
+                record_switch.enabled
                 and level >= RUN_LEVEL
                 and _logging_run(self.name) is not None
                 and _inherits_level(self, level)
@@ -102,7 +102,7 @@ class LoggingCapture:
             if run is None:
                 original_call(self, record)
                 return
-            if copying.enabled:
+            if record_switch.enabled:
                 run._write(_line_of(record))
             if original_check(self, record.levelno):
                 with logging_writes():
@@ -122,7 +122,7 @@ class LoggingCapture:
 
 
 def _inherits_level(logger: logging.Logger, level: int) -> bool:
-    """Return whether only the root logger's level keeps a record back, which says nothing about runs."""
+    """Return whether only the root logger's level, which is not meant for runs, suppresses a record."""
     if logger.disabled or logger.manager.disable >= level:
         return False
     current: logging.Logger | None = logger

@@ -1,4 +1,4 @@
-"""Capture of ``sys.stdout`` and ``sys.stderr``: what a handler prints goes into the log of its run."""
+"""Capture of ``sys.stdout`` and ``sys.stderr``: writes what a handler prints into the log of its run."""
 
 import io
 import multiprocessing.util
@@ -36,9 +36,9 @@ def logging_writes() -> Iterator[None]:
 
 
 class RunStream:
-    """Stream that writes into the log of the current run; outside a run it is the stream it replaced.
+    """Stream that writes into the log of the current run; outside a run, into the stream that it replaces.
 
-    So it is for the program's logging handlers too, which write where they always did.
+    The program's logging handlers also write into the replaced stream.
     """
 
     def __init__(self, name: str, original: Any, for_logging: Any) -> None:
@@ -67,8 +67,8 @@ class RunStream:
     def flush(self) -> None:
         """Flush the replaced stream; a line of a run is written as soon as it is complete.
 
-        A forked process may end without a word, so there unfinished lines are written: those that overwrite
-        themselves, such as a progress bar, when ``multiprocessing`` flushes at its end.
+        A forked process may end without another call, so it writes unfinished lines; those that overwrite
+        themselves, such as a progress bar, only when ``multiprocessing`` flushes at its end.
         """
         lines = _lines_of_run()
         if lines is not None and lines.is_copy:
@@ -77,7 +77,7 @@ class RunStream:
             self._outside().flush()
 
     def isatty(self) -> bool:
-        """Return whether this is a terminal; a log is none."""
+        """Return whether this is a terminal; the log of a run is not."""
         return current_run() is None and self.original is not None and bool(self.original.isatty())
 
     def write_bytes(self, data: bytes) -> int:
@@ -124,26 +124,26 @@ class _Bytes(io.BufferedIOBase):
 
 
 def _lines_of_run() -> LineBuffer | None:
-    """Return where the calling thread's output goes, None if it is not captured."""
+    """Return the buffer of the calling thread's output, None if it is not captured."""
     run = current_run()
     return None if run is None or this_thread.logging else run._output
 
 
 class StreamCapture:
-    """Replaces the two streams."""
+    """Replaces ``sys.stdout`` and ``sys.stderr``."""
 
     def __init__(self, *, logging_writes: bool = True) -> None:
         self._logging_writes = logging_writes
 
     def install(self) -> None:
-        """Replace the streams that are not replaced yet; a test may have set new ones since."""
+        """Replace the streams, also new ones that a test has set since."""
         for name in NAMES:
             stream = getattr(sys, name)
             if not isinstance(stream, RunStream):
                 setattr(sys, name, RunStream(name, stream, stream if self._logging_writes else None))
 
     def remove(self) -> None:
-        """Set the streams that were replaced."""
+        """Restore the replaced streams."""
         for name in NAMES:
             while isinstance(stream := getattr(sys, name), RunStream):
                 setattr(sys, name, stream.original)

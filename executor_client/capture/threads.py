@@ -1,7 +1,7 @@
-"""Threads of a handler: they belong to its run, whether it starts them itself or uses a pool of threads.
+"""Capture in threads: threads and pools that a handler uses belong to its run.
 
-Tasks and ``asyncio.to_thread`` copy the context anyway. Of the caller's context a thread gets the run only:
-other variables, such as a web framework's request, must not be shared by threads unless their owner wants it.
+Tasks and ``asyncio.to_thread`` copy the context anyway. A thread inherits only the run of its caller: other
+context variables, such as a web framework's request, may not be safe to share between threads.
 """
 
 import threading
@@ -12,11 +12,11 @@ from multiprocessing.pool import ThreadPool
 from types import FrameType
 from typing import Any
 
-from executor_client.runs.context import JobContext, current_run, entered
+from executor_client.runs.context import JobContext, as_current_run, current_run
 
-#: methods of a ThreadPool that call their first argument in its threads; the others call these
+#: methods of a ThreadPool that call their first argument in its threads; all others call one of these
 _POOL_METHODS = ("apply_async", "_map_async", "imap", "imap_unordered")
-#: what is replaced
+#: methods to replace, with their classes
 _METHODS = (
     (threading.Thread, "start"),
     (ThreadPoolExecutor, "submit"),
@@ -48,7 +48,7 @@ class ThreadCapture:
             run = current_run()
             if run is None:
                 return original_submit(self, fn, *args, **kwargs)
-            with entered(None):  # a thread of the pool outlives the run
+            with as_current_run(None):  # a thread of the pool outlives the run
                 return original_submit(self, _within(run, fn), *args, **kwargs)
 
         self._installed = [start, submit, *map(_of_caller, pool_methods)]
@@ -85,7 +85,7 @@ def _within(run: JobContext | None, function: Callable[..., Any]) -> Callable[..
     """Return a function that belongs to a run, or to none, in whatever thread it is called."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        with entered(run):
+        with as_current_run(run):
             return function(*args, **kwargs)
 
     return call

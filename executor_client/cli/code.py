@@ -17,30 +17,30 @@ from executor_client.cli.output.output import note, plain, show_document, show_d
 from executor_client.cli.output.prompts import may_prompt
 from executor_client.cli.output.tables import Column
 from executor_client.code.git_source import source_of
-from executor_client.code.loading import Folder, Loaded, load
+from executor_client.code.loading import Folder, LoadedFolder, load
 from executor_client.code.plan_text import drift_lines, plan_lines, summary_line
 from executor_client.code.source_locations import CodeError, InvalidCode
 from executor_client.code.writing import write_files, write_text
 from executor_client.config.terminal import is_terminal
 
-#: seconds for the answer: thousands of jobs are checked in one request
+#: timeout of the answer in seconds: the console checks thousands of jobs in one request
 ANSWER_S = 300.0
-#: applies that ``undo`` lists
-LISTED = 20
-#: of the JSON Schema, below the address of the console
+#: number of applies that ``undo`` lists
+LIST_MAX = 20
+#: path of the JSON Schema, below the address of the console
 SCHEMA_PATH = f"{BASE_PATH}/code/schema.json"
 APPLIES = (
-    Column("ID", lambda each: plain(each["id"]), is_number=True),
-    Column("AT", lambda each: plain(each["at"])),
-    Column("BY", lambda each: each["username"], cut=True),
-    Column("SOURCE", lambda each: each["source"], cut=True),
-    Column("CHANGES", lambda each: str(sum(each["summary"].values()) - each["summary"]["unchanged"])),
-    Column("UNDONE", lambda each: plain(each["undone_at"])),
+    Column("ID", lambda entry: plain(entry["id"]), is_number=True),
+    Column("AT", lambda entry: plain(entry["at"])),
+    Column("BY", lambda entry: entry["username"], cut=True),
+    Column("SOURCE", lambda entry: entry["source"], cut=True),
+    Column("CHANGES", lambda entry: str(sum(entry["summary"].values()) - entry["summary"]["unchanged"])),
+    Column("UNDONE", lambda entry: plain(entry["undone_at"])),
 )
 
 
-def _variables(_context: click.Context, _parameter: click.Parameter, given: Sequence[str]) -> dict[str, str]:
-    pairs = [each.partition("=") for each in given]
+def _variables(_context: click.Context, _parameter: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
     for name, equals, _value in pairs:
         if not equals or not name.isidentifier():
             raise click.BadParameter(f"{name}: write NAME=VALUE")
@@ -85,10 +85,10 @@ def plan(
     exit_code: bool,
 ) -> None:
     """Show what applying the YAML files below DIR would change, field by field; changes nothing."""
-    loaded = _load(folder, overlays, variables)
-    found = _post(invocation, loaded, "/code/plan", {"prune": list(prune)})
-    _show_plan(invocation, found)
-    if exit_code and found["objects"]:
+    content = _load(folder, overlays, variables)
+    code_plan = _post(invocation, content, "/code/plan", {"prune": list(prune)})
+    _show_plan(invocation, code_plan)
+    if exit_code and code_plan["objects"]:
         raise click.exceptions.Exit(EXIT_FAILED)
 
 
@@ -109,20 +109,24 @@ def apply(
     source: str,
 ) -> None:
     """Make everything match the YAML files below DIR: all of it, or nothing."""
-    loaded = _load(folder, overlays, variables)
-    found = _post(invocation, loaded, "/code/plan", {"prune": list(prune)})
+    content = _load(folder, overlays, variables)
+    code_plan = _post(invocation, content, "/code/plan", {"prune": list(prune)})
     if invocation.is_for_people:
-        _show_plan(invocation, found)
-    if found["objects"] and not yes:
-        _confirm(summary_line(found))
-    applied: Item = {"apply_id": None, "plan": found}
-    if found["objects"]:  # otherwise no schedule has to wait for another plan
-        body = {"prune": list(prune), "source": source or source_of(folder), "plan_hash": found["plan_hash"]}
-        applied = _post(invocation, loaded, "/code/apply", body)
+        _show_plan(invocation, code_plan)
+    if code_plan["objects"] and not yes:
+        _confirm(summary_line(code_plan))
+    result: Item = {"apply_id": None, "plan": code_plan}
+    if code_plan["objects"]:  # otherwise no schedule has to wait for another plan
+        body = {
+            "prune": list(prune),
+            "source": source or source_of(folder),
+            "plan_hash": code_plan["plan_hash"],
+        }
+        result = _post(invocation, content, "/code/apply", body)
     if not invocation.is_for_people:
-        show_document(invocation, applied)
-    elif applied["apply_id"] is not None:
-        click.echo(f"Applied. To take it back: xxl undo {applied['apply_id']}")
+        show_document(invocation, result)
+    elif result["apply_id"] is not None:
+        click.echo(f"Applied. To take it back: xxl undo {result['apply_id']}")
 
 
 @click.command("drift", short_help="Show what was changed in the console since it was applied.")
@@ -150,22 +154,22 @@ def export(
 ) -> None:
     """Write what the console has as YAML files below DIR, or to standard output."""
     query: Query = {"groups": ",".join(groups), "whole": whole}
-    found = invocation.client.get("/code/export", query, timeout_s=ANSWER_S)
+    answer = invocation.client.get("/code/export", query, timeout_s=ANSWER_S)
     if folder is None and invocation.output == "json":
-        show_document(invocation, found["document"])
+        show_document(invocation, answer["document"])
     elif folder is None:
-        click.echo(write_text(found["document"], found["variables"]), nl=False)
+        click.echo(write_text(answer["document"], answer["variables"]), nl=False)
     else:
         schema_url = "" if invocation.is_local else f"{invocation.client.address}{SCHEMA_PATH}"
-        files = write_files(found["document"], found["variables"], schema_url=schema_url)
+        files = write_files(answer["document"], answer["variables"], schema_url=schema_url)
         _write(folder, files, force=force)
-        jobs = len(found["document"]["jobs"])
-        written = f"{jobs} {'job' if jobs == 1 else 'jobs'} written to"
-        note(f"{written} {len(files)} {'file' if len(files) == 1 else 'files'} below {folder}")
-    for each in found.get("notes", ()):
-        note(each, fg="yellow")
-    for place, name in found["variables"].items():
-        note(f"{place} is a secret: give it by --var {name}=…, or write ${{env:{name}}} in the file")
+        jobs = len(answer["document"]["jobs"])
+        summary = f"{jobs} {'job' if jobs == 1 else 'jobs'} written to"
+        note(f"{summary} {len(files)} {'file' if len(files) == 1 else 'files'} below {folder}")
+    for remark in answer.get("notes", ()):
+        note(remark, fg="yellow")
+    for location, name in answer["variables"].items():
+        note(f"{location} is a secret: give it by --var {name}=…, or write ${{env:{name}}} in the file")
 
 
 @click.command("undo", short_help="Put back what an apply changed.")
@@ -176,46 +180,46 @@ def export(
 def undo(invocation: Invocation, apply_id: int | None, force: bool, yes: bool) -> None:
     """Put back what the apply with this id changed; without an id list the last applies."""
     if apply_id is None:
-        show_list(invocation, invocation.client.items("/code/applies", limit=LISTED), APPLIES)
+        show_list(invocation, invocation.client.items("/code/applies", limit=LIST_MAX), APPLIES)
         return
     path, body = f"/code/applies/{apply_id}/undo", {"force": force}
     if not yes:
         _show_plan(invocation, invocation.client.post(path, body, dry_run=True, timeout_s=ANSWER_S))
         _confirm(f"Apply {apply_id} is undone.")
-    done = invocation.client.post(path, body, timeout_s=ANSWER_S)
-    show_done(invocation, f"Apply {apply_id} is undone.", done)
+    result = invocation.client.post(path, body, timeout_s=ANSWER_S)
+    show_done(invocation, f"Apply {apply_id} is undone.", result)
 
 
-def _load(folder: Path, overlays: Sequence[str], variables: Mapping[str, str]) -> Loaded:
+def _load(folder: Path, overlays: Sequence[str], variables: Mapping[str, str]) -> LoadedFolder:
     try:
         return load(Folder(folder, overlays, variables, os.environ))
     except InvalidCode as exc:
-        raise _refused(exc.errors) from exc
+        raise _stop_with(exc.errors) from exc
 
 
-def _post(invocation: Invocation, loaded: Loaded, path: str, body: Item) -> Item:
-    """Send the document; errors of its values name their places in the files."""
+def _post(invocation: Invocation, content: LoadedFolder, path: str, body: Item) -> Item:
+    """Send the document; errors of its values name their locations in the files."""
     try:
-        return invocation.client.post(path, {"document": loaded.document, **body}, timeout_s=ANSWER_S)
+        return invocation.client.post(path, {"document": content.document, **body}, timeout_s=ANSWER_S)
     except InvalidRequest as exc:
         if not exc.fields:
             raise
-        errors = [loaded.error(each.field, each.reason) for each in exc.fields]
-        raise _refused(InvalidCode(errors).errors) from exc
+        errors = [content.error(field.field, field.reason) for field in exc.fields]
+        raise _stop_with(InvalidCode(errors).errors) from exc
 
 
-def _refused(errors: Sequence[CodeError]) -> Stop:
-    *others, last = errors
-    for each in others:
-        note(f"Error: {each}")
+def _stop_with(errors: Sequence[CodeError]) -> Stop:
+    *earlier_errors, last = errors
+    for error in earlier_errors:
+        note(f"Error: {error}")
     return Stop(str(last), EXIT_USAGE)
 
 
-def _show_plan(invocation: Invocation, found: Item) -> None:
+def _show_plan(invocation: Invocation, code_plan: Item) -> None:
     if not invocation.is_for_people:
-        show_document(invocation, found)
+        show_document(invocation, code_plan)
         return
-    for line in plan_lines(found):
+    for line in plan_lines(code_plan):
         click.echo(line)
 
 

@@ -1,4 +1,4 @@
-"""Command ``completion``: completion of the commands in a shell."""
+"""Command ``completion``: shell completion scripts."""
 
 import click
 from click.shell_completion import BashComplete, get_completion_class
@@ -25,8 +25,8 @@ def completion(context: click.Context, shell: str) -> None:
 
 
 class _Bash(BashComplete):
-    """Bash's script; which bash is installed here is not looked up: the script may be for another host."""
+    """Completion for bash, without the check of the installed version: the script may be for another host."""
 
     @staticmethod
     def _check_version() -> None:
-        """Start no program."""
+        """Skip the check, which would start bash."""

@@ -52,11 +52,11 @@ def groups() -> None:
 @api_command
 def list_groups(invocation: Invocation, quiet: bool) -> None:
     """List the executor groups."""
-    found = invocation.client.groups()
+    rows = invocation.client.groups()
     if quiet:
-        show_keys(found, "id")
+        show_keys(rows, "id")
     else:
-        show_list(invocation, found, GROUP_COLUMNS)
+        show_list(invocation, rows, GROUP_COLUMNS)
 
 
 @groups.command("show")
@@ -80,11 +80,11 @@ def list_instances(invocation: Invocation, group: str | None, quiet: bool) -> No
     """List the instances of all groups, or of one."""
     client = invocation.client
     query = {"group_id": find_group(client, group)["id"]} if group is not None else None
-    found = client.items("/instances", query)
+    rows = client.items("/instances", query)
     if quiet:
-        show_keys(found, "address")
+        show_keys(rows, "address")
     else:
-        show_list(invocation, found, INSTANCE_COLUMNS)
+        show_list(invocation, rows, INSTANCE_COLUMNS)
 
 
 @instances.command("drain")
@@ -94,8 +94,8 @@ def list_instances(invocation: Invocation, group: str | None, quiet: bool) -> No
 def drain(invocation: Invocation, group: str, address: str) -> None:
     """Route no more runs to the instance of GROUP at ADDRESS; its runs end."""
     client = invocation.client
-    made = client.post("/drains", {"group_id": find_group(client, group)["id"], "address": address})
-    show_done(invocation, f"{address}: draining", made)
+    result = client.post("/drains", {"group_id": find_group(client, group)["id"], "address": address})
+    show_done(invocation, f"{address}: draining", result)
 
 
 @instances.command("undrain")
@@ -107,11 +107,11 @@ def undrain(invocation: Invocation, group: str, address: str) -> None:
     client = invocation.client
     group_id = find_group(client, group)["id"]
     drains = client.items("/drains", {"group_id": group_id})
-    found = [each for each in drains if each["address"].rstrip("/") == address.rstrip("/")]
-    if not found:
+    matches = [item for item in drains if item["address"].rstrip("/") == address.rstrip("/")]
+    if not matches:
         raise Stop(f"{address} of group {group} is not being drained")
-    client.write("DELETE", f"/drains/{found[0]['id']}")
-    show_done(invocation, f"{address}: gets runs again", found[0])
+    client.write("DELETE", f"/drains/{matches[0]['id']}")
+    show_done(invocation, f"{address}: gets runs again", matches[0])
 
 
 @click.group("nodes", short_help="Nodes: list.")

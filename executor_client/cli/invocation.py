@@ -1,4 +1,4 @@
-"""What the commands share: the console they call, the form of their output, errors of one line.
+"""Invocation of ``xxl``: common options, the console to call, output format and one-line errors.
 
 Exit codes: 0 done; 1 refused or failed; 2 command line, settings or credentials; 3 timed out; 130 Ctrl-C.
 """
@@ -36,7 +36,7 @@ class Invocation:
 
     @functools.cached_property
     def client(self) -> ApiClient:
-        """The client of the console; raises NotConfigured."""
+        """Client of the console; raises NotConfigured."""
         if self.is_local:
             if self.open_local is None:
                 raise NotConfigured(
@@ -44,10 +44,10 @@ class Invocation:
                 )
             client = ApiClient(transport=self.open_local())
         else:
-            found = find_profile(self.profile, os.environ)
-            if found is None:
+            profile = find_profile(self.profile, os.environ)
+            if profile is None:
                 raise NotConfigured(self._no_console())
-            client = ApiClient(found.url, found.token)
+            client = ApiClient(profile.url, profile.token)
         click.get_current_context().find_root().call_on_close(client.close)
         return client
 
@@ -62,10 +62,10 @@ class Invocation:
 
 
 def invocation_of(context: click.Context) -> Invocation:
-    """Return the one invocation of all contexts of a call."""
-    found = context.meta.setdefault(_KEY, Invocation())
-    assert isinstance(found, Invocation)
-    return found
+    """Return the invocation, which all click contexts of a call share."""
+    invocation = context.meta.setdefault(_KEY, Invocation())
+    assert isinstance(invocation, Invocation)
+    return invocation
 
 
 class Stop(click.ClickException):
@@ -77,37 +77,37 @@ class Stop(click.ClickException):
 
 
 class _LocalOption(click.Option):
-    """``--local``, shown only by a program that can serve it."""
+    """Option ``--local``, listed only in the help of programs that support it."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return the line of the help, or None."""
         return None if invocation_of(ctx).open_local is None else super().get_help_record(ctx)
 
 
-def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    def keep(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
+def _store_as(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def store(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
         if value:
             setattr(invocation_of(context), name, value)
 
-    return keep
+    return store
 
 
 def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of all commands over the API, which may stand before or behind their names."""
+    """Add the options of all commands over the API, which may precede or follow the command's name."""
     for option in (
         click.option(
             "--local",
             cls=_LocalOption,
             is_flag=True,
             expose_value=False,
-            callback=_keep("is_local"),
+            callback=_store_as("is_local"),
             help="Work on the database of this host, as an administrator; the console need not run.",
         ),
         click.option(
             "--profile",
             metavar="NAME",
             expose_value=False,
-            callback=_keep("profile"),
+            callback=_store_as("profile"),
             help="Console to call; default: XXL_JOB_URL, XXL_JOB_PROFILE, then the last login.",
         ),
         click.option(
@@ -115,7 +115,7 @@ def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--output",
             type=click.Choice(FORMATS),
             expose_value=False,
-            callback=_keep("output"),
+            callback=_store_as("output"),
             help="A table for people, or a document for programs.",
         ),
     ):

@@ -1,4 +1,4 @@
-"""Completion of the names of jobs in a shell."""
+"""Shell completion of job ids and handlers."""
 
 import os
 from contextlib import closing
@@ -11,19 +11,19 @@ from executor_client.api.errors import ApiError
 from executor_client.api.profiles import find_profile
 from executor_client.cli.invocation import invocation_of
 
-#: jobs that are looked at
+#: number of jobs to search
 JOBS_MAX = 200
 
 
 def complete_job(
     context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Return the ids and handlers that begin with a text; none without a console that answers."""
+    """Return the ids and handlers that begin with a text; none if no console answers."""
     try:
-        found = find_profile(invocation_of(context).profile, os.environ)
-        if found is None:
+        profile = find_profile(invocation_of(context).profile, os.environ)
+        if profile is None:
             return []
-        with closing(ApiClient(found.url, found.token, patience_s=0)) as client:
+        with closing(ApiClient(profile.url, profile.token, patience_s=0)) as client:
             jobs = list(client.items("/jobs", limit=JOBS_MAX))
     except ApiError:
         return []

@@ -22,10 +22,10 @@ def export_jobs(invocation: Invocation, names: tuple[str, ...], whole: bool) -> 
     client = invocation.client
     job_ids = ",".join(str(find_job(client, name)["id"]) for name in names)
     query: Query = {"jobs": job_ids, "whole": whole}
-    found = client.get("/code/export", query)
+    answer = client.get("/code/export", query)
     if invocation.output == "json":
-        show_document(invocation, found["document"])
+        show_document(invocation, answer["document"])
     else:
-        click.echo(write_text(found["document"], found["variables"]), nl=False)
-    for each in found.get("notes", ()):
-        note(each, fg="yellow")
+        click.echo(write_text(answer["document"], answer["variables"]), nl=False)
+    for text in answer.get("notes", ()):
+        note(text, fg="yellow")

@@ -59,11 +59,11 @@ def list_jobs(
     """List the jobs, the newest first, or those with TEXT in the description."""
     client = invocation.client
     group_id = find_group(client, group)["id"] if group is not None else None
-    found = client.jobs({"q": text, "group_id": group_id, **filters})
+    rows = client.jobs({"q": text, "group_id": group_id, **filters})
     if quiet:
-        show_keys(found, "id")
+        show_keys(rows, "id")
     else:
-        show_list(invocation, found, columns(client) if invocation.is_for_people else ())
+        show_list(invocation, rows, columns(client) if invocation.is_for_people else ())
 
 
 @jobs.command("show")
@@ -92,14 +92,14 @@ def stop_jobs(invocation: Invocation, names: tuple[str, ...]) -> None:
 
 def _switch(invocation: Invocation, names: tuple[str, ...], action: str, state: str) -> None:
     client = invocation.client
-    found = [find_job(client, name) for name in names]  # all of them, before the first is switched
-    switched = []
-    for job in found:
-        switched.append(client.post(f"/jobs/{job['id']}/{action}"))
+    targets = [find_job(client, name) for name in names]  # all of them, before the first is switched
+    results = []
+    for job in targets:
+        results.append(client.post(f"/jobs/{job['id']}/{action}"))
         if invocation.is_for_people:
             click.echo(f"job {job['id']} {job['description']}: {state}")
     if not invocation.is_for_people:
-        show_document(invocation, switched)
+        show_document(invocation, results)
 
 
 @jobs.command("next-times")
@@ -118,8 +118,8 @@ def show_times(invocation: Invocation, answer: Item) -> None:
     if not invocation.is_for_people:
         show_document(invocation, answer)
         return
-    for each in answer["items"]:
-        click.echo(each["local"])
+    for fire_time in answer["items"]:
+        click.echo(fire_time["local"])
     if not answer["items"]:
         note("none")
 

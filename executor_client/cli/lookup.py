@@ -1,4 +1,4 @@
-"""Objects named on the command line: by id, or by a name that is unique."""
+"""Lookup of objects on the command line: by id, or by a unique name."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,40 +10,38 @@ from executor_client.api.lookup import jobs_named
 from executor_client.api.session import Item
 from executor_client.cli.invocation import Stop
 
-#: candidates that are listed
-MOST = 20
+#: number of candidates that an error lists
+CANDIDATES_MAX = 20
 
 
 def find_job(client: ApiClient, word: str) -> Item:
     """Return the job with an id, or the only one with a description or handler; raise Stop."""
     if _is_id(word):
-        with named("job", word):
+        with explain_missing("job", word):
             return client.job(int(word))
-    found = jobs_named(client, word)
-    return _only(
-        "job", word, found, [f"{job['id']}  {job['description']} ({job['handler']})" for job in found]
-    )
+    jobs = jobs_named(client, word)
+    return _only("job", word, jobs, [f"{job['id']}  {job['description']} ({job['handler']})" for job in jobs])
 
 
 def find_group(client: ApiClient, word: str) -> Item:
     """Return the executor group with an id, an AppName or a title; raise Stop."""
     if _is_id(word):
-        with named("executor group", word):
+        with explain_missing("executor group", word):
             return client.group(int(word))
-    found = [group for group in client.groups() if word in (group["app_name"], group["title"])]
-    lines = [f"{group['id']}  {group['app_name']} ({group['title']})" for group in found]
-    return _only("executor group", word, found, lines)
+    groups = [group for group in client.groups() if word in (group["app_name"], group["title"])]
+    lines = [f"{group['id']}  {group['app_name']} ({group['title']})" for group in groups]
+    return _only("executor group", word, groups, lines)
 
 
 def find_user(client: ApiClient, username: str) -> Item:
     """Return the user of a name; raise Stop."""
-    found = [user for user in client.users({"username": username}) if user["username"] == username]
-    return _only("user", username, found, [str(user["id"]) for user in found])
+    users = [user for user in client.users({"username": username}) if user["username"] == username]
+    return _only("user", username, users, [str(user["id"]) for user in users])
 
 
 @contextmanager
-def named(kind: str, word: str) -> Iterator[None]:
-    """Name the object of a command if the API does not find it; an empty name is not asked for."""
+def explain_missing(kind: str, word: str) -> Iterator[None]:
+    """Replace NotFound by an error that names the object; refuse an empty name without a request."""
     _check_name(kind, word)
     try:
         yield
@@ -60,13 +58,13 @@ def _check_name(kind: str, word: str) -> None:
         raise Stop(f"the name of the {kind} is empty", EXIT_USAGE)
 
 
-def _only(kind: str, word: str, found: Sequence[Item], lines: Iterable[str]) -> Item:
+def _only(kind: str, word: str, items: Sequence[Item], lines: Iterable[str]) -> Item:
     _check_name(kind, word)
-    if not found:
+    if not items:
         raise Stop(f"there is no {kind} {word} that you may see")
-    if len(found) > 1:
-        shown = [f"  {line}" for line in lines][:MOST]
-        more = [f"  … and {len(found) - MOST} more"] if len(found) > MOST else []
-        head = f"{len(found)} {kind}s have the name {word}; give the id of one:"
-        raise Stop("\n".join([head, *shown, *more]), EXIT_USAGE)
-    return found[0]
+    if len(items) > 1:
+        candidates = [f"  {line}" for line in lines][:CANDIDATES_MAX]
+        more = [f"  … and {len(items) - CANDIDATES_MAX} more"] if len(items) > CANDIDATES_MAX else []
+        head = f"{len(items)} {kind}s have the name {word}; give the id of one:"
+        raise Stop("\n".join([head, *candidates, *more]), EXIT_USAGE)
+    return items[0]

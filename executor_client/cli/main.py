@@ -1,4 +1,4 @@
-"""The program ``xxl`` of the client alone; the server's program has the same commands and its own."""
+"""Program ``xxl`` of the client; that of the server has these commands and more."""
 
 import errno
 from collections.abc import Callable, Mapping, Sequence
@@ -39,14 +39,14 @@ COMMANDS: tuple[click.Command, ...] = (
     completion,
 )
 
-#: what writing to a full disk ends with
+#: error numbers of writes to a full disk
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class Program(click.Group):
     """Group that lists its commands in sections, and may serve ``--local``."""
 
-    #: title -> names of its commands; the others come first
+    #: title -> names of its commands; commands without a section come first
     sections: Mapping[str, Sequence[str]] = {}
     #: opens the API of this host without HTTP
     open_local: Callable[[], Transport] | None = None
@@ -67,9 +67,9 @@ class Program(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands with their short helps."""
-        named = {name for names in self.sections.values() for name in names}
-        others = [name for name in self.list_commands(ctx) if name not in named]
-        for title, names in {"Over the API": others, **self.sections}.items():
+        section_names = {name for names in self.sections.values() for name in names}
+        general_names = [name for name in self.list_commands(ctx) if name not in section_names]
+        for title, names in {"Over the API": general_names, **self.sections}.items():
             with formatter.section(title):
                 formatter.write_dl([(name, self.commands[name].get_short_help_str(70)) for name in names])
 

@@ -5,12 +5,12 @@ import click
 from executor_client.cli.groups import group_option
 from executor_client.cli.invocation import Invocation, api_command
 from executor_client.cli.job_completion import complete_job
-from executor_client.cli.lookup import find_group, find_job, named
+from executor_client.cli.lookup import explain_missing, find_group, find_job
 from executor_client.cli.output.log_lines import show_log
 from executor_client.cli.output.output import show_done, show_item, show_keys, show_list
 from executor_client.cli.output.run_columns import COLOURS, COLUMNS
 from executor_client.cli.output.times import Duration, Instant
-from executor_client.cli.trigger import Waiting, finish
+from executor_client.cli.trigger import WaitOptions, finish
 
 RUN = click.argument("run")
 DEFAULT_LIMIT = 50
@@ -46,11 +46,11 @@ def list_runs(
         "group_id": find_group(client, group)["id"] if group is not None else None,
         **{name.rstrip("_"): value for name, value in filters.items()},
     }
-    found = client.items("/runs", query, limit=limit or None)
+    rows = client.items("/runs", query, limit=limit or None)
     if quiet:
-        show_keys(found, "id")
+        show_keys(rows, "id")
     else:
-        show_list(invocation, found, COLUMNS)
+        show_list(invocation, rows, COLUMNS)
 
 
 @runs.command("show")
@@ -58,7 +58,7 @@ def list_runs(
 @api_command
 def show_run(invocation: Invocation, run: str) -> None:
     """Show a RUN."""
-    with named("run", run):
+    with explain_missing("run", run):
         show_item(invocation, invocation.client.run(run))
 
 
@@ -69,7 +69,7 @@ def show_run(invocation: Invocation, run: str) -> None:
 @api_command
 def tail(invocation: Invocation, run: str, follow: bool, from_line: int) -> None:
     """Print the log of a RUN."""
-    with named("run", run):
+    with explain_missing("run", run):
         show_log(invocation, run, from_line=from_line, follow=follow)
 
 
@@ -78,9 +78,9 @@ def tail(invocation: Invocation, run: str, follow: bool, from_line: int) -> None
 @api_command
 def kill(invocation: Invocation, run: str) -> None:
     """Kill a RUN that is running."""
-    with named("run", run):
-        killed = invocation.client.kill(run)
-    show_done(invocation, f"run {killed['id']}: {killed['state']}", killed)
+    with explain_missing("run", run):
+        result = invocation.client.kill(run)
+    show_done(invocation, f"run {result['id']}: {result['state']}", result)
 
 
 @runs.command("withdraw")
@@ -88,10 +88,10 @@ def kill(invocation: Invocation, run: str) -> None:
 @api_command
 def withdraw(invocation: Invocation, run: str) -> None:
     """Withdraw a RUN that has been triggered and has not started."""
-    with named("run", run):
-        found = invocation.client.run(run)
+    with explain_missing("run", run):
+        item = invocation.client.run(run)
         invocation.client.withdraw(run)
-    show_done(invocation, f"run {run}: withdrawn", found)
+    show_done(invocation, f"run {run}: withdrawn", item)
 
 
 @runs.command("retry")
@@ -102,11 +102,11 @@ def withdraw(invocation: Invocation, run: str) -> None:
 @api_command
 def retry(invocation: Invocation, run: str, wait: bool, timeout_s: int | None, quiet: bool) -> None:
     """Repeat a RUN that has ended, as a new run with the same parameter."""
-    with named("run", run):
-        made = invocation.client.retry(run)
+    with explain_missing("run", run):
+        new_run = invocation.client.retry(run)
     if quiet:
-        click.echo(made["id"])
+        click.echo(new_run["id"])
     if wait or timeout_s is not None:
-        finish(invocation, made, Waiting(timeout_s, follow=False, quiet=quiet))
+        finish(invocation, new_run, WaitOptions(timeout_s, follow=False, quiet=quiet))
     elif not quiet:
-        show_done(invocation, f"run {made['id']}: {made['state']}", made)
+        show_done(invocation, f"run {new_run['id']}: {new_run['state']}", new_run)

@@ -60,8 +60,8 @@ def create_token(
     client = invocation.client
     group_ids = [find_group(client, group)["id"] for group in groups] or None
     body = {"name": name, "rights": [*rights], "group_ids": group_ids, "expires_at": expires_at}
-    made = client.create_token(body)
-    show_done(invocation, made["token"], made)
+    new_token = client.create_token(body)
+    show_done(invocation, new_token["token"], new_token)
 
 
 @tokens.command("revoke")
@@ -70,12 +70,12 @@ def create_token(
 def revoke_token(invocation: Invocation, token: str) -> None:
     """Revoke a TOKEN, named by id or name."""
     client = invocation.client
-    found = [each for each in client.items("/tokens") if token in (str(each["id"]), each["name"])]
-    if len(found) != 1:
+    matches = [item for item in client.items("/tokens") if token in (str(item["id"]), item["name"])]
+    if len(matches) != 1:
         raise Stop(
             f"there is no service token {token}"
-            if not found
+            if not matches
             else f"several tokens have the name {token}; give the id of one"
         )
-    client.write("DELETE", f"/tokens/{found[0]['id']}")
-    show_done(invocation, f"token {found[0]['name']}: revoked", found[0])
+    client.write("DELETE", f"/tokens/{matches[0]['id']}")
+    show_done(invocation, f"token {matches[0]['name']}: revoked", matches[0])

@@ -23,18 +23,18 @@ from executor_client.cli.output.run_columns import COLOURS, run_line
 from executor_client.cli.output.times import Duration, Instant, local_time
 from executor_client.wire.clock import monotonic_s
 
-#: seconds of one wait, after which the line of progress is new
+#: seconds of one wait, after which the progress line is updated
 WAIT_S = 2
 SUCCEEDED, TIMED_OUT = "succeeded", "timed_out"
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """How a command waits for a run."""
+class WaitOptions:
+    """Options of waiting for a run."""
 
     timeout_s: int | None
     follow: bool
-    #: the id stands on standard output already
+    #: the id is on standard output already
     quiet: bool
 
 
@@ -56,62 +56,64 @@ def trigger(
     timeout_s: int | None,
     follow: bool,
     quiet: bool,
-    **when: object,
+    **options: object,
 ) -> None:
     """Run JOB now, or once at a later time.
 
     With --wait the exit code is that of the run: 0 succeeded; 1 failed, was killed or not started; 3 exceeded
     the timeout of its job, or had not ended after --timeout. Ctrl-C ends the waiting, not the run.
     """
-    if when["at"] and when["in_s"] is not None:
+    if options["at"] and options["in_s"] is not None:
         raise click.UsageError("--at and --in cannot be used together")
-    body = {name: value for name, value in when.items() if value not in (None, ())}
+    body = {name: value for name, value in options.items() if value not in (None, ())}
     client = invocation.client
     run = client.trigger(find_job(client, job)["id"], body)
     if quiet:
         click.echo(run["id"])
     if wait or follow or timeout_s is not None:
-        finish(invocation, run, Waiting(timeout_s, follow, quiet))
+        finish(invocation, run, WaitOptions(timeout_s, follow, quiet))
     elif not quiet:
-        due = f", due at {local_time(run.get('due_at'))}" if body.keys() & {"at", "in_s"} else ""
-        show_done(invocation, f"run {run['id']}: {run['state']}{due}", run)
+        due_text = f", due at {local_time(run.get('due_at'))}" if body.keys() & {"at", "in_s"} else ""
+        show_done(invocation, f"run {run['id']}: {run['state']}{due_text}", run)
 
 
-def finish(invocation: Invocation, run: Item, waiting: Waiting) -> None:
+def finish(invocation: Invocation, run: Item, wait_options: WaitOptions) -> None:
     """Wait for a run, print its end and leave with its exit code."""
     try:
-        await_run(invocation, run, waiting)
+        await_run(invocation, run, wait_options)
     except KeyboardInterrupt:
         note(f"\nrun {run['id']} continues; follow it with: xxl runs tail -f {run['id']}")
         raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
-    if not invocation.is_for_people and not waiting.quiet:
+    if not invocation.is_for_people and not wait_options.quiet:
         show_document(invocation, run)
     if run["state"] in OPEN_STATES:
         raise Stop(
-            f"run {run['id']}: not ended after {waiting.timeout_s} s; it continues;"
+            f"run {run['id']}: not ended after {wait_options.timeout_s} s; it continues;"
             f" follow it with: xxl runs tail -f {run['id']}",
             EXIT_TIMED_OUT,
         )
     if invocation.is_for_people or run["state"] != SUCCEEDED:
         click.secho(
-            run_line(run), fg=COLOURS.get(run["state"]), err=waiting.quiet or not invocation.is_for_people
+            run_line(run),
+            fg=COLOURS.get(run["state"]),
+            err=wait_options.quiet or not invocation.is_for_people,
         )
     if run["state"] != SUCCEEDED:
         raise click.exceptions.Exit(EXIT_TIMED_OUT if run["state"] == TIMED_OUT else EXIT_FAILED)
 
 
-def await_run(invocation: Invocation, run: Item, waiting: Waiting) -> None:
-    """Wait for the end of ``run``, or until the time is over; its members are those of the last answer."""
+def await_run(invocation: Invocation, run: Item, wait_options: WaitOptions) -> None:
+    """Wait for the end of ``run`` or the timeout, and update its members from each answer."""
     client, run_id = invocation.client, str(run["id"])
-    until_s = None if waiting.timeout_s is None else monotonic_s() + waiting.timeout_s
-    if waiting.follow:
-        # standard output is for the id, or for one document
-        is_note = waiting.quiet or not invocation.is_for_people
-        for line in grown_lines(client, run_id, timeout_s=waiting.timeout_s):
+    until_s = None if wait_options.timeout_s is None else monotonic_s() + wait_options.timeout_s
+    if wait_options.follow:
+        # Standard output is reserved for the id, or for one document.
+        is_note = wait_options.quiet or not invocation.is_for_people
+        for line in grown_lines(client, run_id, timeout_s=wait_options.timeout_s):
             click.echo(line_text(line), err=is_note)
     with Progress() as progress:
-        for seen in client.watch(run_id, timeout_s=_left_s(until_s), wait_s=WAIT_S):
-            run.update(seen)
+        for update in client.watch(run_id, timeout_s=_left_s(until_s), wait_s=WAIT_S):
+            run.update(update)
             progress.show(f"run {run['id']}: {run['state']}")
 
 

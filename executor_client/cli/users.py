@@ -11,7 +11,7 @@ from executor_client.cli.output.prompts import ask_password
 from executor_client.cli.output.tables import Column
 
 RIGHTS = ("view", "operate", "edit", "glue")
-#: of a grant that names a group only
+#: rights of a grant that names only a group
 DEFAULT_RIGHTS = RIGHTS[:3]
 COLUMNS = (
     Column("ID", lambda user: plain(user["id"]), is_number=True),
@@ -57,10 +57,10 @@ def create_user(
 ) -> None:
     """Create a user."""
     client = invocation.client
-    rights = [_grant(invocation, each) for each in grants]
+    rights = [_grant(invocation, grant) for grant in grants]
     body = {"username": username, "role": "admin" if admin else "normal", "rights": rights}
-    made = client.post("/users", {**body, **_password(**password)})
-    show_done(invocation, f"user {username}: created", made)
+    new_user = client.post("/users", {**body, **_password(**password)})
+    show_done(invocation, f"user {username}: created", new_user)
 
 
 @users.command("reset-password")
@@ -71,9 +71,9 @@ def create_user(
 def reset_password(invocation: Invocation, username: str, **password: bool) -> None:
     """Set a new password: ends all sessions and the wait after failed logins; does not enable the user."""
     client = invocation.client
-    found = find_user(client, username)
-    changed = client.write("PATCH", f"/users/{found['id']}", _password(**password))
-    show_done(invocation, f"user {username}: password reset", changed)
+    user = find_user(client, username)
+    result = client.write("PATCH", f"/users/{user['id']}", _password(**password))
+    show_done(invocation, f"user {username}: password reset", result)
 
 
 def _grant(invocation: Invocation, text: str) -> Item:

@@ -30,27 +30,27 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 #: threads that send requests
 THREADS = 8
-#: longest wait of one request, in seconds: a coroutine that is cancelled leaves a thread busy so long
+#: longest wait of one request, in seconds; a cancelled coroutine keeps its thread busy for up to that time
 REQUEST_S = 5
 #: seconds between two requests of a coroutine that waits or follows without a thread
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.2, 2.0
-#: lines of a piece of a log behind which the next one is read at once
+#: number of lines in a piece of a log from which the next piece is read at once
 MANY_LINES = 1_000
-#: items of a list that one thread reads at once
+#: number of list items that one thread reads at once
 BATCH = 100
 
 
 class _Threads:
-    """Bounded threads for requests; half of them may wait in the console."""
+    """Thread pool for requests; half of its threads may wait for the console."""
 
     def __init__(self, count: int) -> None:
         if count < 2:
             raise ValueError(f"threads must be 2 or more, not {count}")
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="xxl-client")
-        self.waiting = asyncio.Semaphore(count // 2)
+        self.wait_slots = asyncio.Semaphore(count // 2)
 
     async def call(self, function: Callable[[], T]) -> T:
-        """Return what a function returns, which is called in a thread."""
+        """Call a function in a thread and return its value."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, function)
 
     def close(self) -> None:
@@ -120,17 +120,17 @@ class AsyncRun(RunView):
         await self.refresh()
 
     async def _wait_a_while(self, wait_s: float, pause_s: float) -> float:
-        """Read the run, at its end if that is soon; return the pause before the next time."""
-        if self._threads.waiting.locked():
+        """Read the run, waiting for its end if a thread is free; return the pause before the next read."""
+        if self._threads.wait_slots.locked():
             await asyncio.sleep(min(pause_s, wait_s))
             await self.refresh()
             return min(pause_s * 2, LAST_PAUSE_S)
-        async with self._threads.waiting:
+        async with self._threads.wait_slots:
             await self.refresh(wait_s)
         return FIRST_PAUSE_S
 
-    async def _update(self, read: Callable[[], Run]) -> "AsyncRun":
-        self.data = (await self._threads.call(read)).data
+    async def _update(self, read_run: Callable[[], Run]) -> "AsyncRun":
+        self.data = (await self._threads.call(read_run)).data
         return self
 
 
@@ -216,15 +216,15 @@ class AsyncClient:
         limit: int | None = None,
     ) -> AsyncIterator[AsyncRun]:
         """Yield runs, the newest first: of a job, of an executor group, or of all that the token may see."""
-        found = self._client.runs(job, group=group, state=state, since=since, until=until, limit=limit)
-        async for run in self._items(found):
+        runs = self._client.runs(job, group=group, state=state, since=since, until=until, limit=limit)
+        async for run in self._items(runs):
             yield AsyncRun(self._threads, run)
 
     async def _items(self, items: Iterator[T]) -> AsyncIterator[T]:
         """Yield the items of an iterator whose requests are sent in a thread."""
         while True:
             batch = await self._threads.call(lambda: list(islice(items, BATCH)))
-            for each in batch:
-                yield each
+            for item in batch:
+                yield item
             if len(batch) < BATCH:
                 return

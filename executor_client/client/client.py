@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from executor_client.api.calls import (
     JobRef,
     end_run,
+    explain_missing,
     find_job,
-    known,
     log_text,
     runs_query,
     trigger,
@@ -86,8 +86,8 @@ class Run(RunView):
         RunUnsuccessful if it ended without success.
         """
         with self._pool.client() as client:
-            for seen in client.watch(self.id, timeout_s=timeout, wait_s=WAIT_S):
-                self.data = seen
+            for update in client.watch(self.id, timeout_s=timeout, wait_s=WAIT_S):
+                self.data = update
         if not self.has_ended:
             raise RunNotEnded(self.id, self.state, timeout or 0)
         if check and not self.succeeded:
@@ -124,7 +124,7 @@ class Run(RunView):
                 if "text" in event:
                     yield event["text"]
         if event.get("shards"):
-            self.lines()  # refused with the ids of the shards
+            self.lines()  # raises Conflict, which names the shards
         self.refresh()
 
 
@@ -147,8 +147,8 @@ class Client:
     ) -> None:
         """``profile``: a login of ``xxl``; ``transport`` opens another way to the console, for tests."""
         if transport is None:
-            found = find_credentials(url, token, profile, os.environ)
-            self._pool = ClientPool(lambda: ApiClient(found.url, found.token, patience_s=patience_s))
+            login = find_credentials(url, token, profile, os.environ)
+            self._pool = ClientPool(lambda: ApiClient(login.url, login.token, patience_s=patience_s))
         else:
             self._pool = ClientPool(lambda: ApiClient(transport=transport(), patience_s=patience_s))
 
@@ -204,12 +204,12 @@ class Client:
         body = trigger_body(param, at, in_, addresses)
         with self._pool.client() as client:
             job_id = job if isinstance(job, int) else find_job(client, job, group).id
-            with known("job", job_id):
+            with explain_missing("job", job_id):
                 return Run(self._pool, trigger(client, job_id, body, idempotency_key))
 
     def run(self, run_id: str | int) -> Run:
         """Return a run."""
-        with self._pool.client() as client, known("run", run_id):
+        with self._pool.client() as client, explain_missing("run", run_id):
             return Run(self._pool, client.run(str(run_id)))
 
     def runs(

@@ -1,4 +1,4 @@
-"""Commands ``plan`` and ``apply``: make the jobs that handlers declare, by jobs as code of API v1."""
+"""Commands ``plan`` and ``apply``: sync the jobs that handlers declare to a console."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ from executor_client.api.error_messages import EXIT_FAILED, EXIT_USAGE, explain
 from executor_client.api.errors import ApiError, InvalidRequest
 from executor_client.api.profiles import TOKEN_FILE, URL, read_token
 from executor_client.api.session import Item
-from executor_client.code.declared import DeclaredJobs
+from executor_client.code.declared_jobs import DeclaredJobs
 from executor_client.code.git_source import source_of
 from executor_client.code.plan_text import plan_lines, summary_line, without_colours
 from executor_client.code.source_locations import InvalidCode
@@ -27,13 +27,13 @@ from executor_client.wire.errors import StartRefused
 
 ADMINS = "XXL_JOB_ADMIN_ADDRESSES"
 APPNAME = "XXL_JOB_EXECUTOR_APPNAME"
-#: seconds for the answer: thousands of jobs are checked in one request
+#: timeout of the answer in seconds: the console checks thousands of jobs in one request
 ANSWER_S = 300.0
 
 
 @dataclass(frozen=True)
-class _Declared:
-    """What is sent: the declared jobs of the given modules."""
+class _CodeRequest:
+    """Request to the console: the jobs that handlers declare, and the jobs to delete."""
 
     client: ApiClient
     jobs: DeclaredJobs
@@ -49,7 +49,7 @@ class _Declared:
         except InvalidRequest as exc:
             if not exc.fields:
                 raise
-            raise InvalidCode(self.jobs.error(each) for each in exc.fields) from exc
+            raise InvalidCode(self.jobs.error(error) for error in exc.fields) from exc
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,44 +78,44 @@ def _add_apply_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    return _guarded(options, _show)
+    return _run(options, _show)
 
 
 def _apply(options: argparse.Namespace) -> int:
-    return _guarded(options, _make)
+    return _run(options, _make)
 
 
-def _show(declared: _Declared, options: argparse.Namespace) -> int:
-    found = declared.post("/code/plan")
-    _print(found, options)
-    return EXIT_FAILED if options.exit_code and found["objects"] else 0
+def _show(request: _CodeRequest, options: argparse.Namespace) -> int:
+    plan = request.post("/code/plan")
+    _print(plan, options)
+    return EXIT_FAILED if options.exit_code and plan["objects"] else 0
 
 
-def _make(declared: _Declared, options: argparse.Namespace) -> int:
-    found = declared.post("/code/plan")
+def _make(request: _CodeRequest, options: argparse.Namespace) -> int:
+    plan = request.post("/code/plan")
     if options.output == "text":
-        _print(found, options)
-    if found["objects"] and not options.yes:
-        _confirm(summary_line(found))
-    applied: Item = {"apply_id": None, "plan": found}
-    if found["objects"]:  # otherwise no schedule has to wait for another plan
+        _print(plan, options)
+    if plan["objects"] and not options.yes:
+        _confirm(summary_line(plan))
+    result: Item = {"apply_id": None, "plan": plan}
+    if plan["objects"]:  # otherwise no schedule has to wait for another plan
         source = options.source or source_of(Path.cwd())
-        applied = declared.post("/code/apply", source=source, plan_hash=found["plan_hash"])
+        result = request.post("/code/apply", source=source, plan_hash=plan["plan_hash"])
     if options.output == "json":
-        _print(applied, options)
-    elif applied["apply_id"] is not None:
-        address = f"{URL}={declared.client.address} " if _address(options) else ""
-        _write(f"Applied. To take it back: {address}xxl undo {applied['apply_id']}")
+        _print(result, options)
+    elif result["apply_id"] is not None:
+        address = f"{URL}={request.client.address} " if _address(options) else ""
+        _write(f"Applied. To take it back: {address}xxl undo {result['apply_id']}")
     return 0
 
 
-def _guarded(options: argparse.Namespace, act: Callable[[_Declared, argparse.Namespace], int]) -> int:
+def _run(options: argparse.Namespace, act: Callable[[_CodeRequest, argparse.Namespace], int]) -> int:
     """Run a command on the declared jobs and return its exit code; each error is one line."""
     try:
         handlers = _handlers(options.modules, may_be_none=bool(options.prune))
-        found = find_credentials(_address(options), _token(options), options.profile, os.environ)
-        with closing(ApiClient(found.url, found.token)) as client:
-            return act(_declared(client, handlers, options), options)
+        credentials = find_credentials(_address(options), _token(options), options.profile, os.environ)
+        with closing(ApiClient(credentials.url, credentials.token)) as client:
+            return act(_code_request(client, handlers, options), options)
     except InvalidCode as exc:
         lines, exit_code = list(map(str, exc.errors)), EXIT_USAGE
     except ApiError as exc:
@@ -134,7 +134,7 @@ def _handlers(modules: Sequence[str], *, may_be_none: bool) -> Sequence[Handler]
     import_handlers(modules)
     registry.require_bound()
     handlers = list(filter(None, map(registry.find, registry.names())))
-    if not any(each.declaration for each in handlers) and not may_be_none:
+    if not any(handler.declaration for handler in handlers) and not may_be_none:
         names = f"none of its handlers ({', '.join(registry.names())})" if handlers else "no handler there"
         raise StartRefused(
             f"{', '.join(modules)}: {names} declares a job; declare one by arguments of @job, such as"
@@ -143,23 +143,25 @@ def _handlers(modules: Sequence[str], *, may_be_none: bool) -> Sequence[Handler]
     return handlers
 
 
-def _declared(client: ApiClient, handlers: Sequence[Handler], options: argparse.Namespace) -> _Declared:
+def _code_request(
+    client: ApiClient, handlers: Sequence[Handler], options: argparse.Namespace
+) -> _CodeRequest:
     app_name = options.appname or os.environ.get(APPNAME, "").strip()
     if not app_name:
         raise StartRefused(f"no app name: set {APPNAME} or --appname, the AppName of the executor group")
-    exists = any(each["app_name"] == app_name for each in client.groups())
+    exists = any(group["app_name"] == app_name for group in client.groups())
     if not exists and not options.create_group:
         raise StartRefused(
             f"{client.address} has no executor group {app_name} that the token may see: correct --appname,"
             " or add --create-group to make it"
         )
     jobs = DeclaredJobs(handlers, app_name)
-    prune = [each if "/" in each else f"{app_name}/{each}" for each in options.prune]
-    return _Declared(client, jobs, jobs.document(with_group=not exists), prune)
+    prune = [name if "/" in name else f"{app_name}/{name}" for name in options.prune]
+    return _CodeRequest(client, jobs, jobs.document(with_group=not exists), prune)
 
 
 def _address(options: argparse.Namespace) -> str:
-    """Return the address that the command line names, else that of the executor's settings; or nothing."""
+    """Return the console's address from the command line, else from the executor's settings, else ""."""
     if options.admin or options.profile or os.environ.get(URL, "").strip():
         return str(options.admin)
     return os.environ.get(ADMINS, "").partition(",")[0].strip()
@@ -169,12 +171,12 @@ def _token(options: argparse.Namespace) -> str:
     return read_token(options.token_file, "--token-file ") if options.token_file is not None else ""
 
 
-def _print(found: Item, options: argparse.Namespace) -> None:
+def _print(answer: Item, options: argparse.Namespace) -> None:
     if options.output == "json":
-        _write(json.dumps(found, indent=2, ensure_ascii=False))
+        _write(json.dumps(answer, indent=2, ensure_ascii=False))
         return
     is_coloured = is_terminal(sys.stdout) and not os.environ.get("NO_COLOR")
-    for line in plan_lines(found):
+    for line in plan_lines(answer):
         _write(line if is_coloured else without_colours(line))
 
 

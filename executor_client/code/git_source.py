@@ -1,4 +1,4 @@
-"""Where a folder of files comes from: ``infra@1a2b3c4d5e6f``, with ``dirty`` for what is not committed."""
+"""Git source of a folder: repository and commit, ``infra@1a2b3c4d5e6f``; ``dirty``: uncommitted changes."""
 
 import subprocess
 from pathlib import Path
@@ -7,7 +7,7 @@ GIT_S = 20
 
 
 def source_of(folder: Path) -> str:
-    """Return repository and commit of a folder, or its name where it is in no repository."""
+    """Return repository and commit of a folder, or its name if it is in no repository."""
     path = folder.resolve()
     commit = _git(path, "rev-parse", "--short=12", "HEAD")
     root = _git(path, "rev-parse", "--show-toplevel")
@@ -18,9 +18,9 @@ def source_of(folder: Path) -> str:
 
 
 def _git(path: Path, *arguments: str) -> str | None:
-    """Return the output of git; None if it failed or is not there."""
+    """Return the output of git; None if it failed or is not installed."""
     try:
-        done = subprocess.run(  # nosec B607  # git as the user would start it
+        process = subprocess.run(  # nosec B607  # git as the user would start it
             ["git", "-C", str(path), *arguments],
             capture_output=True,
             text=True,
@@ -29,4 +29,4 @@ def _git(path: Path, *arguments: str) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    return process.stdout.strip() if process.returncode == 0 else None

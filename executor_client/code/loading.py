@@ -1,6 +1,6 @@
-"""Folder of jobs as code: all its YAML files as one document, with the place of every value.
+"""Loader for folders of jobs as code: their YAML files as one document, with the location of every value.
 
-``DIR`` may have overlays: with a folder ``DIR/base``, that folder is read, and then those that are named,
+A folder with a subfolder ``base`` may have overlays: ``base`` is read first, then the requested overlays,
 whose members replace those of the same key.
 """
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from executor_client.code import members
-from executor_client.code.source_locations import CodeError, InvalidCode, Place
+from executor_client.code.source_locations import CodeError, InvalidCode, SourceLocation
 from executor_client.code.variables import Variables
 from executor_client.code.yaml_reading import Reader, Resolver, Value
 
@@ -24,7 +24,7 @@ SOURCE_MAX = 500_000
 
 @dataclass(frozen=True)
 class Folder:
-    """What to read."""
+    """Folder to load, its overlays, and the values of variables."""
 
     path: Path
     overlays: Sequence[str] = ()
@@ -34,77 +34,89 @@ class Folder:
 
 
 @dataclass
-class Loaded:
-    """Document as the API takes it, and the place of each of its members by its name in errors."""
+class LoadedFolder:
+    """Document for the API, and the source location of each of its members, keyed by its name in errors."""
 
     document: dict[str, Any]
-    places: dict[str, Place]
+    locations: dict[str, SourceLocation]
     files: int = 0
 
     def error(self, field_name: str, reason: str) -> CodeError:
-        """Return an error of the API at the place of the value it names."""
+        """Return an error of the API as one at the location of the value that it names."""
         name = field_name.removeprefix("document.")
-        searched = name
-        while searched and searched not in self.places:
-            searched = searched.rpartition(".")[0]
-        place = self.places.get(searched)
-        rest = name.removeprefix(searched).lstrip(".")
-        shown = ".".join(filter(None, [searched, rest]))
-        return CodeError(place, f"{shown}: {reason}" if shown else reason)
+        prefix = name
+        while prefix and prefix not in self.locations:
+            prefix = prefix.rpartition(".")[0]
+        location = self.locations.get(prefix)
+        rest = name.removeprefix(prefix).lstrip(".")
+        label = ".".join(filter(None, [prefix, rest]))
+        return CodeError(location, f"{label}: {reason}" if label else reason)
 
 
-def load(folder: Folder) -> Loaded:
+def load(folder: Folder) -> LoadedFolder:
     """Return the document of a folder; raise InvalidCode with all errors."""
-    return _Loading(folder).load()
+    return _FolderLoader(folder).load()
 
 
-class _Loading:
-    """One reading of a folder."""
+class _FolderLoader:
+    """Loads one folder, once, and collects its errors."""
 
     def __init__(self, folder: Folder) -> None:
         self.folder, self.errors = folder, list[CodeError]()
         self.reader = Reader(self.errors.append)
         self.resolver = Resolver(Variables({}, {}), self.errors.append)
-        self.loaded = Loaded({"format": FORMAT, "groups": {}, "jobs": {}, "channels": {}}, {})
-        #: objects of the layer that is being read
-        self.seen: dict[str, Place] = {}
+        self.result = LoadedFolder({"format": FORMAT, "groups": {}, "jobs": {}, "channels": {}}, {})
+        #: objects of the layer that is being read, to report duplicates
+        self.layer_objects: dict[str, SourceLocation] = {}
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedFolder:
         layers = list(self._layers())
         self.resolver = Resolver(self._variables(layers), self.errors.append)
         for layer in layers:
-            self.seen = {}
+            self.layer_objects = {}
             for path in _files(layer):
                 content = self._content(path)
-                self.loaded.files += 1
+                self.result.files += 1
                 if content is not None:
                     self._read_file(path, content)
-        if not self.loaded.files and not self.errors:
-            self.errors.append(CodeError(Place(str(self.folder.path)), "has no YAML file"))
+        if not self.result.files and not self.errors:
+            self.errors.append(CodeError(SourceLocation(str(self.folder.path)), "has no YAML file"))
         if self.errors:
             raise InvalidCode(self.errors)
-        return self.loaded
+        return self.result
 
     def _layers(self) -> Iterator[Path]:
         """Yield the folders to read, in their order."""
         root = self.folder.path
         if not root.is_dir():
-            raise InvalidCode([CodeError(Place(str(root)), "is not a folder")])
+            raise InvalidCode([CodeError(SourceLocation(str(root)), "is not a folder")])
         base = root / BASE
         if not base.is_dir():
             if self.folder.overlays:
                 raise InvalidCode(
-                    [CodeError(Place(str(root)), f"overlays need a folder {BASE} with what is common to all")]
+                    [
+                        CodeError(
+                            SourceLocation(str(root)),
+                            f"overlays need a folder {BASE} with what is common to all",
+                        )
+                    ]
                 )
             yield root
             return
         yield base
         for name in self.folder.overlays:
             if not (root / name).is_dir() or name == BASE or "/" in name:
-                others = sorted(each.name for each in root.iterdir() if each.is_dir() and each.name != BASE)
-                known = ", ".join(each for each in others if not each.startswith(".")) or "none"
+                overlays = sorted(path.name for path in root.iterdir() if path.is_dir() and path.name != BASE)
+                visible_overlays = (
+                    ", ".join(overlay for overlay in overlays if not overlay.startswith(".")) or "none"
+                )
                 raise InvalidCode(
-                    [CodeError(Place(str(root)), f"there is no overlay {name}; known: {known}")]
+                    [
+                        CodeError(
+                            SourceLocation(str(root)),
+                            f"there is no overlay {name}; known: {visible_overlays}",
+                        )
+                    ]
                 )
             yield root / name
 
@@ -117,11 +129,11 @@ class _Loading:
             if content is None:
                 continue
             if not content.is_mapping:
-                self.errors.append(CodeError(content.place, "must be a mapping such as REGION: eu-west"))
+                self.errors.append(CodeError(content.location, "must be a mapping such as REGION: eu-west"))
                 continue
             for name, value in content.content.items():
                 if isinstance(value.content, dict | list):
-                    self.errors.append(CodeError(value.place, f"the variable {name} must be one value"))
+                    self.errors.append(CodeError(value.location, f"the variable {name} must be one value"))
                     continue
                 value.is_plain = False
                 values[name] = outside.plain(value)
@@ -131,7 +143,7 @@ class _Loading:
         """Return the content of a YAML file; None, with an error, for a link that leads out of the folder."""
         if self._is_inside(path):
             return self.reader.read(path, str(path))
-        self._report(Place(str(path)), f"leads outside of {self.folder.path}")
+        self._report(SourceLocation(str(path)), f"leads outside of {self.folder.path}")
         return None
 
     def _is_inside(self, path: Path) -> bool:
@@ -139,7 +151,7 @@ class _Loading:
 
     def _read_file(self, path: Path, content: Value) -> None:
         if not content.is_mapping:
-            self._report(content.place, "a file is a mapping with jobs, groups or channels")
+            self._report(content.location, "a file is a mapping with jobs, groups or channels")
             return
         group = ""
         for name, value in content.content.items():
@@ -152,109 +164,112 @@ class _Loading:
             if value is None or value.content in ("", "~", "null"):
                 continue
             if not value.is_mapping:
-                self._report(value.place, f"{section} is a mapping of keys to their members")
+                self._report(value.location, f"{section} is a mapping of keys to their members")
                 continue
             for key, object_ in value.content.items():
                 self._read_object(path, section, (key, value.keys[key]), object_, group)
 
     def _read_object(
-        self, path: Path, section: str, named: tuple[str, Place], value: Value, group: str
+        self, path: Path, section: str, key_at: tuple[str, SourceLocation], value: Value, group: str
     ) -> None:
-        key, place = named
+        key, location = key_at
         if section == "jobs" and "/" not in key:
             if not group:
-                self._report(place, f"name the group of this file (group: …), or write <AppName>/{key}")
+                self._report(location, f"name the group of this file (group: …), or write <AppName>/{key}")
                 return
             key = f"{group}/{key}"
         name = f"{section}.{key}"
-        if name in self.seen:
-            self._report(place, f"{name} is defined twice, first at {self.seen[name]}")
+        if name in self.layer_objects:
+            self._report(location, f"{name} is defined twice, first at {self.layer_objects[name]}")
             return
-        self.seen[name] = place
+        self.layer_objects[name] = location
         if value.content in ("", "~", "null") and value.is_plain:
-            value = Value({}, value.place)
+            value = Value({}, value.location)
         if not value.is_mapping:
-            self._report(value.place, f"{name} is a mapping of members")
+            self._report(value.location, f"{name} is a mapping of members")
             return
-        self.loaded.places[name] = place
-        merged = self.loaded.document[section].setdefault(key, {})
-        for member, each in value.content.items():
-            known = members.OF_SECTION[section]
-            if member not in known:
-                self._report(value.keys[member], f"{name}: {members.unknown(member, known)}")
+        self.result.locations[name] = location
+        object_members = self.result.document[section].setdefault(key, {})
+        for member, member_value in value.content.items():
+            member_names = members.OF_SECTION[section]
+            if member not in member_names:
+                self._report(value.keys[member], f"{name}: {members.unknown(member, member_names)}")
                 continue
-            self._forget(f"{name}.{member}")
-            self._keep_places(f"{name}.{member}", each, value.keys[member])
+            self._drop_locations(f"{name}.{member}")
+            self._record_locations(f"{name}.{member}", member_value, value.keys[member])
             if member == "code":
-                merged[member] = self._code(path, name, each)
-            elif member == "settings" and each.is_mapping:
-                merged[member] = {**merged.get(member, {}), **self.resolver.plain(each)}
+                object_members[member] = self._code(path, name, member_value)
+            elif member == "settings" and member_value.is_mapping:
+                object_members[member] = {
+                    **object_members.get(member, {}),
+                    **self.resolver.plain(member_value),
+                }
             else:
-                merged[member] = self.resolver.plain(each)
+                object_members[member] = self.resolver.plain(member_value)
 
     def _code(self, path: Path, name: str, value: Value) -> Any:
         """Return the code of a job; nothing in its source is a variable."""
         if not value.is_mapping:
-            self._report(value.place, f"{name}.code is a mapping with language, and file or source")
+            self._report(value.location, f"{name}.code is a mapping with language, and file or source")
             return {}
         code: dict[str, Any] = {}
-        for member, each in value.content.items():
+        for member, member_value in value.content.items():
             if member not in members.CODE:
                 self._report(value.keys[member], f"{name}.code: {members.unknown(member, members.CODE)}")
             elif member == "source":
-                code[member] = self.resolver.plain(each, is_literal=True)
+                code[member] = self.resolver.plain(member_value, is_literal=True)
             else:
-                code[member] = self.resolver.plain(each)
+                code[member] = self.resolver.plain(member_value)
         if "file" in code:
             if "source" in code:
                 self._report(value.keys["file"], f"{name}.code: name either file or source")
-            code["source"] = self._source(path, str(code.pop("file")), value.content["file"].place)
+            code["source"] = self._source(path, str(code.pop("file")), value.content["file"].location)
         return code
 
-    def _source(self, path: Path, name: str, place: Place) -> str:
-        found = path.parent / name
-        if "\0" in name or not self._is_inside(found):
-            self._report(place, f"{name} lies outside of {self.folder.path}")
+    def _source(self, path: Path, name: str, location: SourceLocation) -> str:
+        file_path = path.parent / name
+        if "\0" in name or not self._is_inside(file_path):
+            self._report(location, f"{name} lies outside of {self.folder.path}")
             return ""
         try:
-            if found.exists() and not found.is_file():  # reading a pipe would wait for its writer
-                self._report(place, f"{name} is not a file")
+            if file_path.exists() and not file_path.is_file():  # reading a pipe would wait for its writer
+                self._report(location, f"{name} is not a file")
                 return ""
-            source = found.read_bytes().decode("utf-8-sig")
+            source = file_path.read_bytes().decode("utf-8-sig")
         except OSError as exc:
-            self._report(place, f"{name} cannot be read: {exc.strerror}")
+            self._report(location, f"{name} cannot be read: {exc.strerror}")
             return ""
         except UnicodeDecodeError:
-            self._report(place, f"{name} is not UTF-8")
+            self._report(location, f"{name} is not UTF-8")
             return ""
         if len(source) > SOURCE_MAX:
-            self._report(place, f"{name} has more than {SOURCE_MAX} characters")
+            self._report(location, f"{name} has more than {SOURCE_MAX} characters")
         return source
 
-    def _keep_places(self, name: str, value: Value, place: Place) -> None:
-        self.loaded.places[name] = place
+    def _record_locations(self, name: str, value: Value, location: SourceLocation) -> None:
+        self.result.locations[name] = location
         if isinstance(value.content, dict):
-            for member, each in value.content.items():
-                self._keep_places(f"{name}.{member}", each, value.keys[member])
+            for member, child in value.content.items():
+                self._record_locations(f"{name}.{member}", child, value.keys[member])
         elif isinstance(value.content, list):
-            for number, each in enumerate(value.content):
-                self._keep_places(f"{name}.{number}", each, each.place)
+            for number, child in enumerate(value.content):
+                self._record_locations(f"{name}.{number}", child, child.location)
 
-    def _forget(self, name: str) -> None:
-        """Forget the places of a member that an overlay replaces."""
-        if name in self.loaded.places and not name.endswith(".settings"):
-            for each in [each for each in self.loaded.places if each.startswith(f"{name}.")]:
-                del self.loaded.places[each]
+    def _drop_locations(self, name: str) -> None:
+        """Drop the locations of a member that an overlay replaces."""
+        if name in self.result.locations and not name.endswith(".settings"):
+            for nested in [path for path in self.result.locations if path.startswith(f"{name}.")]:
+                del self.result.locations[nested]
 
-    def _report(self, place: Place, problem: str) -> None:
-        self.errors.append(CodeError(place, problem))
+    def _report(self, location: SourceLocation, problem: str) -> None:
+        self.errors.append(CodeError(location, problem))
 
 
 def _files(layer: Path) -> list[Path]:
-    """Return the YAML files below a folder by name, without hidden ones and those of variables."""
-    found = [
+    """Return the YAML files below a folder by name, without hidden files and those of variables."""
+    paths = [
         path
         for path in sorted(layer.rglob("*"))
         if path.suffix in SUFFIXES and path.name != VARIABLES and path.is_file()
     ]
-    return [path for path in found if not any(part.startswith(".") for part in path.relative_to(layer).parts)]
+    return [path for path in paths if not any(part.startswith(".") for part in path.relative_to(layer).parts)]

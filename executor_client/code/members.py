@@ -1,4 +1,4 @@
-"""Members of the files, for errors that suggest the right one; the console checks the values."""
+"""Member names of jobs-as-code files, to suggest the right one; the console checks the values."""
 
 from difflib import get_close_matches
 
@@ -35,8 +35,8 @@ CHANNEL = ("kind", "settings", "for_all", "groups", "jobs")
 OF_SECTION = {"groups": GROUP, "jobs": JOB, "channels": CHANNEL}
 
 
-def unknown(name: str, known: tuple[str, ...]) -> str:
-    """Return the problem of a member that does not exist, with the one that was perhaps meant."""
-    close = get_close_matches(name, known, 1)
-    hint = f"did you mean {close[0]}?" if close else f"known members: {', '.join(known)}"
+def unknown(name: str, names: tuple[str, ...]) -> str:
+    """Return the problem of an unknown member, with the closest name as a suggestion."""
+    matches = get_close_matches(name, names, 1)
+    hint = f"did you mean {matches[0]}?" if matches else f"known members: {', '.join(names)}"
     return f"there is no member {name}; {hint}"

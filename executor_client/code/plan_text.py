@@ -1,4 +1,4 @@
-"""Plans and drift of jobs as code as text: a readable diff, with the codes of a terminal for colours."""
+"""Plan and drift of jobs as code as readable diffs with ANSI colours."""
 
 import json
 import re
@@ -23,20 +23,20 @@ _CODES = re.compile(r"\033\[\d+m")
 
 
 def without_colours(text: str) -> str:
-    """Return a line without the codes of a terminal."""
+    """Return a line without ANSI colour codes."""
     return _CODES.sub("", text)
 
 
-def _styled(text: str, colour: str | None, *, is_bold: bool = False) -> str:
+def _style(text: str, colour: str | None, *, is_bold: bool = False) -> str:
     codes = [_COLOURS[colour]] if colour else []
     codes += [1] if is_bold else []
     return "".join(f"\033[{code}m" for code in codes) + text + ("\033[0m" if codes else "")
 
 
 def plan_lines(plan: Item) -> Iterator[str]:
-    """Yield the lines of a plan; the last one counts."""
-    for each in plan["objects"]:
-        yield from _object_lines(each)
+    """Yield the lines of a plan; the last one is the summary."""
+    for change in plan["objects"]:
+        yield from _object_lines(change)
         yield ""
     for key in plan["unlisted"]:
         yield f"{key} is managed but not in the files; to delete it: --prune {key}"
@@ -53,59 +53,59 @@ def summary_line(plan: Item) -> str:
 
 
 def drift_lines(items: Sequence[Item]) -> Iterator[str]:
-    """Yield the lines of the drift; the last one counts."""
-    for each in items:
-        gone = " was deleted" if each["is_gone"] else f" ({each['id']})"
-        yield _styled(f"! {each['kind']} {each['key']}{gone}", "yellow", is_bold=True)
-        yield f"    applied {_instants([each['applied_at']])} from {each['source']}"
-        for field in each["fields"]:
+    """Yield the lines of the drift; the last one is the summary."""
+    for item in items:
+        gone = " was deleted" if item["is_gone"] else f" ({item['id']})"
+        yield _style(f"! {item['kind']} {item['key']}{gone}", "yellow", is_bold=True)
+        yield f"    applied {_instants([item['applied_at']])} from {item['source']}"
+        for field in item["fields"]:
             yield f"    {field['field']}: {_value(field['old'])} in the code, now {_value(field['new'])}"
         yield ""
     objects = "object" if len(items) == 1 else "objects"
     yield f"Drift: {len(items)} {objects} changed since the last apply." if items else "No drift."
 
 
-def _object_lines(planned: Item) -> Iterator[str]:
-    sign, colour = SIGNS[planned["action"]]
-    name = f"{sign} {planned['kind']} {planned['key']}"
-    yield _styled(f"{name} ({planned['id']})" if planned["id"] else name, colour, is_bold=True)
-    if planned["action"] == "adopt":
+def _object_lines(change: Item) -> Iterator[str]:
+    sign, colour = SIGNS[change["action"]]
+    name = f"{sign} {change['kind']} {change['key']}"
+    yield _style(f"{name} ({change['id']})" if change["id"] else name, colour, is_bold=True)
+    if change["action"] == "adopt":
         yield "    exists; the code owns the members it names from now on"
-    for note in planned["notes"]:
+    for note in change["notes"]:
         yield f"    {printable(note)}"
-    for field in planned["fields"]:
-        yield from _field_lines(field, is_new=planned["action"] == "create")
-    if planned["owned"]:
-        yield f"    owned by the code from now on: {', '.join(planned['owned'])}"
-    if planned["released"]:
-        yield f"    left to the console from now on: {', '.join(planned['released'])}"
-    yield from _time_lines(planned)
+    for field in change["fields"]:
+        yield from _field_lines(field, is_new=change["action"] == "create")
+    if change["owned"]:
+        yield f"    owned by the code from now on: {', '.join(change['owned'])}"
+    if change["released"]:
+        yield f"    left to the console from now on: {', '.join(change['released'])}"
+    yield from _time_lines(change)
 
 
 def _field_lines(field: Item, *, is_new: bool) -> Iterator[str]:
     if is_new:
         yield f"    {field['field']}: {_value(field['new'])}"
     else:
-        edited = "  (changed in the console)" if field["was_edited"] else ""
-        yield f"    {field['field']}: {_value(field['old'])} -> {_value(field['new'])}{edited}"
+        remark = "  (changed in the console)" if field["was_edited"] else ""
+        yield f"    {field['field']}: {_value(field['old'])} -> {_value(field['new'])}{remark}"
     colours = {"+": "green", "-": "red", "@": "cyan"}
     for line in field.get("diff", ()):
-        yield "      " + _styled(printable(line, "\t"), colours.get(line[:1]))
+        yield "      " + _style(printable(line, "\t"), colours.get(line[:1]))
 
 
-def _time_lines(planned: Item) -> Iterator[str]:
-    times = planned["next_times"]
+def _time_lines(change: Item) -> Iterator[str]:
+    times = change["next_times"]
     if times is not None:
         for word, instants in (("until now", times["before"]), ("then", times["after"])):
             if word == "then" or instants:
                 yield f"    runs {word}: {_instants(instants) or 'never, the schedule is off'}"
-    if planned["withdrawn"]:
-        yield f"    withdrawn: {_instants(planned['withdrawn'])}"
+    if change["withdrawn"]:
+        yield f"    withdrawn: {_instants(change['withdrawn'])}"
 
 
 def _instants(instants: Sequence[str]) -> str:
     """Return instants of the API to the second: ``2030-01-31 08:00:00 UTC``."""
-    return ", ".join(f"{each[:19].replace('T', ' ')} UTC" for each in instants)
+    return ", ".join(f"{instant[:19].replace('T', ' ')} UTC" for instant in instants)
 
 
 def _value(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Places in files, and errors that name them."""
+"""Source locations: file, line and column, and the errors reported at them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from executor_client.wire.errors import ExecutorError
 
 
 @dataclass(frozen=True, order=True)
-class Place:
-    """Place in a file, as editors understand it; line and column from 1, 0: the whole file."""
+class SourceLocation:
+    """Source location, formatted as ``file:line:column``; line and column from 1, 0: the whole file."""
 
     file: str
     line: int = 0
@@ -20,18 +20,20 @@ class Place:
 
 @dataclass(frozen=True, order=True)
 class CodeError:
-    """What is wrong at a place; without one it concerns everything."""
+    """Error at a source location; None: it concerns all files."""
 
-    place: Place | None
+    location: SourceLocation | None
     problem: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.problem}" if self.place is not None else self.problem
+        return f"{self.location}: {self.problem}" if self.location is not None else self.problem
 
 
 class InvalidCode(ExecutorError):
-    """Files that cannot be used, with all errors in the order of their places."""
+    """Invalid files; ``errors`` are sorted by location."""
 
     def __init__(self, errors: Iterable[CodeError]) -> None:
-        self.errors = sorted(set(errors), key=lambda error: (error.place or Place(""), error.problem))
+        self.errors = sorted(
+            set(errors), key=lambda error: (error.location or SourceLocation(""), error.problem)
+        )
         super().__init__("\n".join(map(str, self.errors)))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 _USE = re.compile(r"\$(?P<escaped>\$\{)|\$\{(?P<name>[^{}]*)\}|(?P<open>\$\{)")
 _NAME = re.compile(r"(?:env:)?[A-Za-z_][A-Za-z0-9_]*")
 ENVIRONMENT = "env:"
-#: variables of this program, such as its token: no value of a file may hold them
-_OWN_PREFIX = "XXL_JOB_"
+#: variables of this program, such as its token, which no value of a file may contain
+_SETTING_PREFIX = "XXL_JOB_"
 
 
 class UndefinedVariable(ValueError):
@@ -38,12 +38,12 @@ class Variables:
                 " write $${ for a literal ${"
             )
         if name.startswith(ENVIRONMENT):
-            own = name.removeprefix(ENVIRONMENT)
-            if own.upper().startswith(_OWN_PREFIX):
-                raise UndefinedVariable(f"{own} is a setting of this program and may be secret")
-            if own not in self.environment:
-                raise UndefinedVariable(f"the environment has no variable {own}")
-            return self.environment[own]
+            variable = name.removeprefix(ENVIRONMENT)
+            if variable.upper().startswith(_SETTING_PREFIX):
+                raise UndefinedVariable(f"{variable} is a setting of this program and may be secret")
+            if variable not in self.environment:
+                raise UndefinedVariable(f"the environment has no variable {variable}")
+            return self.environment[variable]
         if name not in self.values:
             raise UndefinedVariable(
                 f"the variable {name} has no value: add it to vars.yaml, or give --var {name}=VALUE"

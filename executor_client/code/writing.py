@@ -1,4 +1,4 @@
-"""Files of an exported document: one for each group, code beside it, and one for the alarm channels."""
+"""Files of an exported document: one per group with its code beside it, and one for the alarm channels."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ SUFFIXES = {
     "GLUE_POWERSHELL": ".ps1",
     "GLUE_GROOVY": ".groovy",
 }
-#: names that have a meaning of their own in a folder, or beside which one would be made
+#: names of group files to avoid: the file of variables, and ``base.yaml``, whose code would need ``base``
 _RESERVED = (VARIABLES, f"{BASE}.yaml")
 #: members of jobs, in the order of a file
 ORDER = (
@@ -42,24 +42,24 @@ ORDER = (
 def write_files(
     document: Mapping[str, Any], variables: Mapping[str, str], *, schema_url: str = ""
 ) -> dict[str, str]:
-    """Return path below the folder -> content. ``variables``: place of a secret -> its variable."""
+    """Return path below the folder -> content. ``variables``: location of a secret -> its variable."""
     files: dict[str, str] = {}
     header = SCHEMA.format(schema_url) if schema_url else ""
     by_group: dict[str, dict[str, Any]] = {app_name: {} for app_name in document.get("groups", {})}
     for key, job in document.get("jobs", {}).items():
-        app_name, _, own = key.rpartition("/")
-        by_group.setdefault(app_name, {})[own] = job
+        app_name, _, job_name = key.rpartition("/")
+        by_group.setdefault(app_name, {})[job_name] = job
     for app_name, jobs in by_group.items():
-        name = _free(_file_name(app_name), files)
+        name = _unique_name(_file_name(app_name), files)
         content: dict[str, Any] = {"group": escape(app_name)}
         if app_name in document.get("groups", {}):
-            content["groups"] = {app_name: _escaped(document["groups"][app_name])}
+            content["groups"] = {app_name: _escape_values(document["groups"][app_name])}
         if jobs:
             content["jobs"] = {key: _job(job, name, key, files) for key, job in jobs.items()}
         files[f"{name}.yaml"] = header + dump(content)
     channels = dict(_channels(document.get("channels", {}), variables))
     if channels:
-        files[_free("channels", files) + ".yaml"] = header + dump({"channels": channels})
+        files[_unique_name("channels", files) + ".yaml"] = header + dump({"channels": channels})
     return files
 
 
@@ -67,9 +67,11 @@ def write_text(document: Mapping[str, Any], variables: Mapping[str, str]) -> str
     """Return a document as one file, its code inside."""
     content: dict[str, Any] = {}
     if document.get("groups"):
-        content["groups"] = {name: _escaped(each) for name, each in document["groups"].items()}
+        content["groups"] = {name: _escape_values(group) for name, group in document["groups"].items()}
     if document.get("jobs"):
-        content["jobs"] = {key: _ordered(_without_variables(job)) for key, job in document["jobs"].items()}
+        content["jobs"] = {
+            key: _in_file_order(_without_variables(job)) for key, job in document["jobs"].items()
+        }
     channels = dict(_channels(document.get("channels", {}), variables))
     return dump({**content, "channels": channels} if channels else content)
 
@@ -88,17 +90,17 @@ def _job(job: Mapping[str, Any], folder: str, key: str, files: dict[str, str]) -
         files[path] = code["source"]
         rest = {name: value for name, value in code.items() if name not in {"source", "language"}}
         members["code"] = {"language": code["language"], "file": escape(path), **rest}
-    return _ordered(members)
+    return _in_file_order(members)
 
 
 def _without_variables(job: Mapping[str, Any]) -> dict[str, Any]:
-    members: dict[str, Any] = _escaped(job)
+    members: dict[str, Any] = _escape_values(job)
     if "source" in job.get("code", {}):
         members["code"]["source"] = job["code"]["source"]
     return members
 
 
-def _ordered(members: dict[str, Any]) -> dict[str, Any]:
+def _in_file_order(members: dict[str, Any]) -> dict[str, Any]:
     first = {name: members[name] for name in ORDER if name in members}
     return {**first, **members}
 
@@ -107,30 +109,30 @@ def _channels(
     channels: Mapping[str, Any], variables: Mapping[str, str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, channel in channels.items():
-        written = _escaped(channel)
+        members = _escape_values(channel)
         for setting, value in channel.get("settings", {}).items():
             if f"channels.{name}.settings.{setting}" in variables:
-                written["settings"][setting] = value
-        yield name, written
+                members["settings"][setting] = value
+        yield name, members
 
 
-def _escaped(value: Any) -> Any:
+def _escape_values(value: Any) -> Any:
     if isinstance(value, str):
         return escape(value)
     if isinstance(value, Mapping):
-        return {name: _escaped(each) for name, each in value.items()}
-    return [_escaped(each) for each in value] if isinstance(value, list) else value
+        return {name: _escape_values(member) for name, member in value.items()}
+    return [_escape_values(item) for item in value] if isinstance(value, list) else value
 
 
 def _file_name(name: str) -> str:
-    cleaned = re.sub(r"[^\w.-]+", "-", name).strip(".-")
-    return PurePosixPath(cleaned or "group").name
+    slug = re.sub(r"[^\w.-]+", "-", name).strip(".-")
+    return PurePosixPath(slug or "group").name
 
 
-def _free(name: str, files: Mapping[str, str]) -> str:
-    taken = {path.casefold() for path in (*files, *_RESERVED)}
-    found, number = name, 1
-    while f"{found}.yaml".casefold() in taken:
+def _unique_name(name: str, files: Mapping[str, str]) -> str:
+    reserved = {path.casefold() for path in (*files, *_RESERVED)}
+    candidate, number = name, 1
+    while f"{candidate}.yaml".casefold() in reserved:
         number += 1
-        found = f"{name}-{number}"
-    return found
+        candidate = f"{name}-{number}"
+    return candidate

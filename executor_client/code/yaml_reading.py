@@ -1,4 +1,4 @@
-"""YAML files as values whose places are known; only the types of JSON, and no tags."""
+"""YAML reader: values with their source locations; JSON types only, no tags."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -8,10 +8,10 @@ from typing import Any
 
 import yaml
 
-from executor_client.code.source_locations import CodeError, Place
+from executor_client.code.source_locations import CodeError, SourceLocation
 from executor_client.code.variables import UndefinedVariable, Variables, has_variable
 
-#: largest file, in bytes; most values of a file, and deepest ones: aliases could multiply and nest them
+#: largest file in bytes, most values of a file, and deepest nesting: aliases could multiply and nest values
 SIZE_MAX = 16 * 1024 * 1024
 VALUES_MAX = 400_000
 DEPTH_MAX = 50
@@ -26,24 +26,24 @@ _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "~": None,
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _TooMuch(Exception):
-    """A file has more or deeper values than any document."""
+class _LimitExceeded(Exception):
+    """A file has too many or too deeply nested values."""
 
-    def __init__(self, place: Place, problem: str) -> None:
+    def __init__(self, location: SourceLocation, problem: str) -> None:
         super().__init__(problem)
-        self.place = place
+        self.location = location
 
 
 @dataclass
 class Value:
-    """Value with its place: a scalar, a list of values, or a mapping to values."""
+    """Value with its location: a scalar, a list of values, or a mapping to values."""
 
     content: Any
-    place: Place
+    location: SourceLocation
     #: of a scalar: whether it was written without quotes
     is_plain: bool = False
-    #: of a mapping: place of each key
-    keys: dict[str, Place] = field(default_factory=dict)
+    #: of a mapping: location of each key
+    keys: dict[str, SourceLocation] = field(default_factory=dict)
 
     @property
     def is_mapping(self) -> bool:
@@ -52,7 +52,7 @@ class Value:
 
 
 class Reader:
-    """Reads files and collects their errors."""
+    """Reads YAML files and reports their errors."""
 
     def __init__(self, report: Callable[[CodeError], None]) -> None:
         self._report = report
@@ -60,7 +60,7 @@ class Reader:
 
     def read(self, path: Path, name: str) -> Value | None:
         """Return the content of a file, which is ``name`` in messages; None if it is empty or no YAML."""
-        whole = Place(name)
+        whole_file = SourceLocation(name)
         try:
             if path.stat().st_size > SIZE_MAX:
                 raise ValueError(f"larger than {SIZE_MAX} bytes")
@@ -69,67 +69,71 @@ class Reader:
             node = yaml.compose(text, Loader=_Loader)
         except yaml.MarkedYAMLError as exc:
             mark = exc.problem_mark or exc.context_mark
-            place = Place(name, mark.line + 1, mark.column + 1) if mark is not None else whole
-            self._report(CodeError(place, f"not valid YAML: {exc.problem or exc.context}"))
+            location = (
+                SourceLocation(name, mark.line + 1, mark.column + 1) if mark is not None else whole_file
+            )
+            self._report(CodeError(location, f"not valid YAML: {exc.problem or exc.context}"))
             return None
         except (OSError, ValueError, yaml.YAMLError, RecursionError) as exc:
             reason = exc.strerror if isinstance(exc, OSError) else str(exc).splitlines()[0]
-            self._report(CodeError(whole, f"cannot be read: {reason}"))
+            self._report(CodeError(whole_file, f"cannot be read: {reason}"))
             return None
         self._count = 0
         try:
             return None if node is None else self._value(node, name, 0)
-        except _TooMuch as exc:
-            self._report(CodeError(exc.place, str(exc)))
+        except _LimitExceeded as exc:
+            self._report(CodeError(exc.location, str(exc)))
             return None
 
     def _value(self, node: Any, name: str, depth: int) -> Value:
-        place = self._counted(node, name, depth)
+        location = self._count_node(node, name, depth)
         if str(node.tag) not in _TAGS:
-            self._report(CodeError(place, f"the tag {node.tag} is not supported"))
+            self._report(CodeError(location, f"the tag {node.tag} is not supported"))
         if isinstance(node, yaml.MappingNode):
-            found = Value({}, place)
-            for key, key_place, value in self._pairs(node, name, depth):
-                found.content[key] = self._value(value, name, depth + 1)
-                found.keys[key] = key_place
-            return found
+            mapping = Value({}, location)
+            for key, key_location, value in self._pairs(node, name, depth):
+                mapping.content[key] = self._value(value, name, depth + 1)
+                mapping.keys[key] = key_location
+            return mapping
         if isinstance(node, yaml.SequenceNode):
-            return Value([self._value(each, name, depth + 1) for each in node.value], place)
-        return Value(node.value, place, is_plain=not node.style)
+            return Value([self._value(item, name, depth + 1) for item in node.value], location)
+        return Value(node.value, location, is_plain=not node.style)
 
-    def _counted(self, node: Any, name: str, depth: int) -> Place:
-        """Return the place of a node; raise _TooMuch at a limit."""
+    def _count_node(self, node: Any, name: str, depth: int) -> SourceLocation:
+        """Return the location of a node; raise _LimitExceeded at a limit."""
         self._count += 1
-        place = Place(name, node.start_mark.line + 1, node.start_mark.column + 1)
+        location = SourceLocation(name, node.start_mark.line + 1, node.start_mark.column + 1)
         if self._count > VALUES_MAX:
-            raise _TooMuch(place, f"the file has more than {VALUES_MAX} values; are aliases nested?")
+            raise _LimitExceeded(location, f"the file has more than {VALUES_MAX} values; are aliases nested?")
         if depth > DEPTH_MAX:
-            raise _TooMuch(place, f"values are nested deeper than {DEPTH_MAX} levels")
-        return place
+            raise _LimitExceeded(location, f"values are nested deeper than {DEPTH_MAX} levels")
+        return location
 
-    def _pairs(self, node: Any, name: str, depth: int) -> Iterator[tuple[str, Place, Any]]:
-        """Yield key, its place and the node of its value; those of ``<<`` first."""
-        own: dict[str, Place] = {}
+    def _pairs(self, node: Any, name: str, depth: int) -> Iterator[tuple[str, SourceLocation, Any]]:
+        """Yield key, its location and the node of its value; those of ``<<`` first."""
+        locations: dict[str, SourceLocation] = {}
         for key, value in node.value:
             if key.tag == _MERGE:
-                for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                    if isinstance(merged, yaml.MappingNode):
-                        self._counted(merged, name, depth + 1)
-                        yield from self._pairs(merged, name, depth + 1)
+                for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                    if isinstance(source, yaml.MappingNode):
+                        self._count_node(source, name, depth + 1)
+                        yield from self._pairs(source, name, depth + 1)
         for key, value in node.value:
-            place = Place(name, key.start_mark.line + 1, key.start_mark.column + 1)
+            location = SourceLocation(name, key.start_mark.line + 1, key.start_mark.column + 1)
             if key.tag == _MERGE:
                 continue
             if not isinstance(key, yaml.ScalarNode):
-                self._report(CodeError(place, "a key must be a string"))
+                self._report(CodeError(location, "a key must be a string"))
                 continue
-            if key.value in own:
+            if key.value in locations:
                 self._report(
-                    CodeError(place, f"{key.value} is given twice, first in line {own[key.value].line}")
+                    CodeError(
+                        location, f"{key.value} is given twice, first in line {locations[key.value].line}"
+                    )
                 )
                 continue
-            own[key.value] = place
-            yield key.value, place, value
+            locations[key.value] = location
+            yield key.value, location, value
 
 
 def _check_depth(text: str) -> None:
@@ -143,7 +147,7 @@ def _check_depth(text: str) -> None:
 
 
 class Resolver:
-    """Turns values into plain ones: variables replaced, and the types of unquoted scalars found."""
+    """Turns values into JSON: replaces variables, and gives unquoted scalars their types."""
 
     def __init__(self, variables: Variables, report: Callable[[CodeError], None]) -> None:
         self._variables, self._report = variables, report
@@ -151,15 +155,15 @@ class Resolver:
     def plain(self, value: Value, *, is_literal: bool = False) -> Any:
         """Return JSON of a value; in a literal text nothing is a variable."""
         if isinstance(value.content, dict):
-            return {name: self.plain(each) for name, each in value.content.items()}
+            return {name: self.plain(item) for name, item in value.content.items()}
         if isinstance(value.content, list):
-            return [self.plain(each) for each in value.content]
+            return [self.plain(item) for item in value.content]
         text = str(value.content) if value.content is not None else ""
         if not is_literal and has_variable(text):
             try:
                 text = self._variables.resolve(text)
             except UndefinedVariable as exc:
-                self._report(CodeError(value.place, str(exc)))
+                self._report(CodeError(value.location, str(exc)))
         return scalar(text) if value.is_plain and not is_literal else text
 
 

@@ -1,4 +1,4 @@
-"""YAML as people write it: texts of several lines as blocks, members in their order, no aliases."""
+"""YAML writer: multi-line texts as blocks, members in their order, no aliases."""
 
 import re
 from typing import Any
@@ -14,16 +14,16 @@ NEXT_LINE = "\x85"
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks, and no aliases."""
+    """YAML dumper that writes multi-line texts as blocks, and no aliases."""
 
     def ignore_aliases(self, _data: Any) -> bool:
-        """Return True: what is equal is written twice."""
+        """Return True: equal values are written out again instead of as an alias."""
         return True
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     is_block = "\n" in text and not re.search(r"[ \t]\n|^\s|\r", text)
-    # the files are read by rules of their own, under which more texts look like numbers and words
+    # Our reader takes more texts for numbers and words than YAML does, so that these need quotes.
     quotes = "'" if scalar(text) != text else None
     style = '"' if NEXT_LINE in text else "|" if is_block else quotes
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)

@@ -112,10 +112,12 @@ class ExecutorConfig:
         """
         environ = os.environ if environ is None else environ
         refuse_unknown_variables(environ)
-        given = {name: _parsed(name, value) for name, value in settings.items()}
-        if "access_tokens" not in given and all(environ.get(name, "").strip() for name in TOKEN_VARIABLES):
+        overrides = {name: _parse_argument(name, value) for name, value in settings.items()}
+        if "access_tokens" not in overrides and all(
+            environ.get(name, "").strip() for name in TOKEN_VARIABLES
+        ):
             raise StartRefused(f"{' and '.join(TOKEN_VARIABLES)} are both set: set one of them")
-        values = {**_from_variables(environ, given), **given}
+        values = {**_from_variables(environ, overrides), **overrides}
         times = {name: values.pop(name) for name in [*values] if name.startswith(TIMING_PREFIX)}
         if times:
             timing = values.get("timing", Timing())
@@ -188,8 +190,8 @@ class ExecutorConfig:
     @property
     def is_loopback(self) -> bool:
         """True if listening and registered address are both on loopback."""
-        registered = urlsplit(self.address).hostname if self.address else self.host
-        return self.host in LOOPBACK_HOSTS and registered in LOOPBACK_HOSTS
+        registered_host = urlsplit(self.address).hostname if self.address else self.host
+        return self.host in LOOPBACK_HOSTS and registered_host in LOOPBACK_HOSTS
 
     @property
     def log_root(self) -> Path:
@@ -246,13 +248,13 @@ def is_http_url(text: str) -> bool:
         return False
 
 
-def _from_variables(environ: Mapping[str, str], given: Collection[str]) -> dict[str, Any]:
-    """Return the fields that variables set; skip those in ``given``."""
+def _from_variables(environ: Mapping[str, str], overrides: Collection[str]) -> dict[str, Any]:
+    """Return the fields that variables set, except those in ``overrides``."""
     values: dict[str, Any] = {}
-    skipped = {*given, *([f"{TIMING_PREFIX}shutdown_wait_s"] if "timing" in given else [])}
+    skipped_fields = {*overrides, *([f"{TIMING_PREFIX}shutdown_wait_s"] if "timing" in overrides else [])}
     for variable, (name, parse) in VARIABLES.items():
         text = environ.get(variable, "").strip()
-        if text and name not in skipped and not set_by_kubernetes(variable, text):
+        if text and name not in skipped_fields and not set_by_kubernetes(variable, text):
             try:
                 values[name] = parse(text)
             except ValueError as exc:
@@ -260,13 +262,13 @@ def _from_variables(environ: Mapping[str, str], given: Collection[str]) -> dict[
     return values
 
 
-def _parsed(name: str, value: Any) -> Any:
+def _parse_argument(name: str, value: Any) -> Any:
     """Return the value of a keyword argument, parsed if it is text; raise StartRefused."""
-    known = {each.name for each in fields(ExecutorConfig)} | {each.field for each in SETTINGS}
-    if name not in known:
-        names = [each for each in known if not each.startswith(TIMING_PREFIX)]
+    field_names = {field.name for field in fields(ExecutorConfig)} | {setting.field for setting in SETTINGS}
+    if name not in field_names:
+        names = [field_name for field_name in field_names if not field_name.startswith(TIMING_PREFIX)]
         raise StartRefused(f"{name}: no such setting{suggestion(name, names)}")
-    parse = next((each.parse for each in SETTINGS if each.field == name), None)
+    parse = next((setting.parse for setting in SETTINGS if setting.field == name), None)
     try:
         return parse(value) if isinstance(value, str) and parse else value
     except ValueError as exc:

@@ -17,7 +17,7 @@ CPU_GRACE_S = 5
 TAIL_LENGTH = 4_096
 #: arguments of Python: without site packages and variables of the environment it starts in 10 ms
 _LAUNCHER = ("-I", "-S", str(Path(__file__).parents[1] / "processes" / "limits_launcher.py"))
-#: the words of systems, shells, Perl and Go only: servers to which a script sends a file say similar things
+#: messages of systems, shells, Perl and Go only: a server to which a script uploads a file has similar ones
 _FILE_WORDS = "|".join(
     (
         r": File too large\r?$",
@@ -44,7 +44,7 @@ class ScriptLimits:
     processes: int = 0
     open_files: int = 0
 
-    def limited(self, command: Command) -> Command:
+    def apply_to(self, command: Command) -> Command:
         """Return a command that sets the limits and becomes the given one; raise RunFailed without Python.
 
         Core dumps are disabled.
@@ -56,7 +56,7 @@ class ScriptLimits:
                 settings.append(f"{kind.resource}={value}:{value + kind.grace}")
         return replace(command, argv=(python_program(), *_LAUNCHER, *settings, "--", *command.argv))
 
-    def reached(self, code: int, output: str) -> str:
+    def find_reached(self, code: int, output: str) -> str:
         """Return the limit that ended a script, by exit code (negative: a signal) and output; "" for none."""
         for kind in KINDS:
             value = kind.value_of(self)
@@ -70,14 +70,14 @@ class ScriptLimits:
 
 @dataclass(frozen=True, slots=True)
 class LimitKind:
-    """A limit of the operating system, its setting, and what a program prints that has reached it."""
+    """A limit of the operating system, its setting, and what a program prints when it reaches it."""
 
     title: str
     unit: str
     variable: str
     resource: str
     value_of: Callable[[ScriptLimits], int]
-    #: pattern of what it prints
+    #: pattern of the program's message
     words: str
     factor: int = 1
     grace: int = 0

@@ -1,4 +1,4 @@
-"""Settings: the one table of variables and command-line options, how each is parsed, and refused typos.
+"""Settings: table of variables and command-line options, their parsers, and the detection of typos.
 
 A row is a field of ExecutorConfig with its variable and its option.
 """
@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from executor_client.wire.errors import StartRefused
 
 PREFIX = "XXL_JOB_EXECUTOR_"
-#: prefix of all variables, those of the console too
+#: prefix of all variables, including those of the console
 SHARED_PREFIX = "XXL_JOB_"
-#: from this ratio on, a variable without our prefix is one of ours mistyped: no variable of the console is
+#: similarity from which a variable counts as a typo of one of ours; no variable of the console is so similar
 CLOSE = 0.85
-#: variables with our prefix that other programs of the same environment read, such as the console
+#: variables with our prefix that belong to other programs of the same environment, such as the console
 FOREIGN = frozenset({"XXL_JOB_EXECUTOR_NETWORKS"})
 #: Kubernetes sets these for a service called ``xxl-job-executor`` or ``xxl-job-executor-…``
 _KUBERNETES_NAME = re.compile(
@@ -73,10 +73,10 @@ def parse_wait(text: str) -> float:
 
 def parse_switch(text: str) -> bool:
     """Parse ``on`` or ``off``, also ``true``/``false``, ``yes``/``no`` and ``1``/``0``."""
-    known = {"on": True, "true": True, "yes": True, "1": True}
-    known |= {"off": False, "false": False, "no": False, "0": False}
+    value_by_word = {"on": True, "true": True, "yes": True, "1": True}
+    value_by_word |= {"off": False, "false": False, "no": False, "0": False}
     try:
-        return known[text.lower()]
+        return value_by_word[text.lower()]
     except KeyError as exc:
         raise ValueError(f"{text!r} is neither on nor off") from exc
 
@@ -260,15 +260,17 @@ def refuse_unknown_variables(environ: Mapping[str, str]) -> None:
     That is an unknown one with our prefix, or a name close to another of our variables, such as
     ``XXL_JOB_ADMIN_ADDRESS``; all others belong to other programs.
     """
-    known = {setting.variable for setting in SETTINGS}
-    others = {_stem(each, SHARED_PREFIX): each for each in known if not each.startswith(PREFIX)}
-    for name in sorted(environ.keys() - known - FOREIGN):
+    variables = {setting.variable for setting in SETTINGS}
+    variable_by_stem = {
+        _stem(variable, SHARED_PREFIX): variable for variable in variables if not variable.startswith(PREFIX)
+    }
+    for name in sorted(environ.keys() - variables - FOREIGN):
         if name.startswith(PREFIX) and not set_by_kubernetes(name, environ[name]):
-            raise StartRefused(f"{name}: no such setting{suggestion(name, known, prefix=PREFIX)}")
+            raise StartRefused(f"{name}: no such setting{suggestion(name, variables, prefix=PREFIX)}")
         if name.startswith(SHARED_PREFIX) and not name.startswith(PREFIX):
-            near = difflib.get_close_matches(_stem(name, SHARED_PREFIX), others, n=1, cutoff=CLOSE)
+            near = difflib.get_close_matches(_stem(name, SHARED_PREFIX), variable_by_stem, n=1, cutoff=CLOSE)
             if near:
-                raise StartRefused(f"{name}: no such setting; did you mean {others[near[0]]}?")
+                raise StartRefused(f"{name}: no such setting; did you mean {variable_by_stem[near[0]]}?")
 
 
 def set_by_kubernetes(name: str, value: str) -> bool:
@@ -282,9 +284,9 @@ def set_by_kubernetes(name: str, value: str) -> bool:
     return bool(_KUBERNETES_VALUE.match(value)) if is_link else True
 
 
-def suggestion(name: str, known: Iterable[str], *, prefix: str = "") -> str:
+def suggestion(name: str, names: Iterable[str], *, prefix: str = "") -> str:
     """Return ``; did you mean appname?`` for the known name nearest to a mistyped one, or all names."""
-    stems = {_stem(each, prefix): each for each in known if each.startswith(prefix)}
+    stems = {_stem(candidate, prefix): candidate for candidate in names if candidate.startswith(prefix)}
     near = difflib.get_close_matches(_stem(name, prefix), stems, n=1, cutoff=0.5)
     if near:
         return f"; did you mean {stems[near[0]]}?"
@@ -292,5 +294,5 @@ def suggestion(name: str, known: Iterable[str], *, prefix: str = "") -> str:
 
 
 def _stem(name: str, prefix: str) -> str:
-    """Return what counts in a comparison: a shared prefix and underscores would make all names alike."""
+    """Return the part of a name to compare: a shared prefix and underscores would make all names similar."""
     return name.removeprefix(prefix).lower().replace("_", "")

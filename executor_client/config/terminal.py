@@ -1,4 +1,4 @@
-"""Standard streams, each of which is None if it is closed, and texts for a terminal."""
+"""Standard streams, which are None if they are closed, and text that is safe for a terminal."""
 
 import sys
 from typing import TextIO
@@ -10,7 +10,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def read_line() -> str:
-    """Return the next line of standard input; nothing at its end."""
+    """Return the next line of standard input, "" at its end."""
     return "" if sys.stdin is None else sys.stdin.readline()
 
 
@@ -20,6 +20,8 @@ def write_line(stream: TextIO | None, line: str) -> None:
         stream.write(f"{line}\n")
 
 
-def printable(text: str, kept: str = "") -> str:
-    """Return a text without control characters, which a terminal would obey, but for those ``kept``."""
-    return "".join(each if each.isprintable() or each in kept else " " for each in text)
+def printable(text: str, exceptions: str = "") -> str:
+    """Return a text without control characters, which a terminal would execute, except ``exceptions``."""
+    return "".join(
+        character if character.isprintable() or character in exceptions else " " for character in text
+    )

@@ -19,13 +19,13 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
-from executor_client.capture.logging import LoggingCapture, RecordCopying
+from executor_client.capture.logging import LoggingCapture, RecordSwitch
 from executor_client.capture.streams import StreamCapture
 from executor_client.capture.threads import ThreadCapture
 from executor_client.config.config import Timing
 from executor_client.execution.child_channel import ChildReporter
+from executor_client.execution.handler_calls import call_handler, traceback_of
 from executor_client.execution.run_kinds import FunctionWork
-from executor_client.execution.running import call_handler, traceback_of
 from executor_client.handlers.registry import Handler, registry
 from executor_client.lifecycle import forks
 from executor_client.logs.files import RunLog
@@ -35,7 +35,7 @@ from executor_client.wire.errors import ImportedOnly, JobKilled
 from executor_client.wire.protocol import RunRequest
 from executor_client.wire.start_zone import start_zone
 
-#: name of the main program where it is imported, as in the processes of ``multiprocessing``
+#: module name of the imported main program, as in the processes of ``multiprocessing``
 MAIN = "__mp_main__"
 
 
@@ -70,7 +70,7 @@ def main(task_descriptor: int, result_descriptor: int, channel_descriptor: int) 
 
 def _set_variables(originals: dict[str, str | None]) -> None:
     """Set the executor's own variables for the handler: PYTHONPATH without the path of this package, TZ."""
-    start_zone()  # the stamps of the run keep it
+    start_zone()  # before TZ changes, because the run's log keeps the executor's zone
     for name, value in originals.items():
         if value is None:
             os.environ.pop(name, None)
@@ -82,8 +82,8 @@ def _set_variables(originals: dict[str, str | None]) -> None:
 def _find_handler(task: dict[str, Any]) -> Handler:
     """Import the handler's module as the parent did and return the handler."""
     name = MAIN if task["module"] == "__main__" else task["module"]
-    if task["django"]:  # its models can be imported only then
-        with suppress(ImportedOnly):  # of an app that starts the executor
+    if task["django"]:  # before the import of the handler, which may import models
+        with suppress(ImportedOnly):  # raised by an app that starts the executor
             importlib.import_module("django").setup()
     try:
         if task["main"]:
@@ -92,7 +92,7 @@ def _find_handler(task: dict[str, Any]) -> Handler:
             names = runpy.run_path(task["main_path"], run_name=name)
         else:
             names = vars(importlib.import_module(name))
-    except ImportedOnly as exc:  # the program has reached its start; its handlers are defined by now
+    except ImportedOnly as exc:  # raised where the program starts the executor, after defining its handlers
         scopes = [frame.f_globals for frame, _ in traceback.walk_tb(exc.__traceback__)]
         names = next((scope for scope in scopes if scope.get("__name__") == name), {})
     _keep_module(name, names)
@@ -112,17 +112,17 @@ def _keep_module(name: str, names: dict[str, Any]) -> None:
 
 def _capture(level: int | None) -> None:
     """Capture what the handler prints and logs; None: ``logging`` is not copied into the run's log."""
-    copying = RecordCopying()
+    record_switch = RecordSwitch()
     if level is not None:
-        copying.install()
+        record_switch.install()
         logging.getLogger().setLevel(level)
-    # handlers of the program would write the copied records a second time: stderr goes into the log as well
-    for part in (ThreadCapture(), LoggingCapture(copying), StreamCapture(logging_writes=level is None)):
+    # The program's own logging handlers would write copied records again: their stderr is the run's log too.
+    for part in (ThreadCapture(), LoggingCapture(record_switch), StreamCapture(logging_writes=level is None)):
         part.install()
 
 
 class _Sigterm:
-    """Sets ``context.cancelled`` at SIGTERM, and raises JobKilled in the handler a moment later."""
+    """SIGTERM handler: sets ``context.cancelled``, and raises JobKilled in the handler a moment later."""
 
     def __init__(self, context: JobContext, cooperative_s: float) -> None:
         self._cancelled = context.cancelled
@@ -132,7 +132,7 @@ class _Sigterm:
         forks.watch(self)
 
     def forked(self) -> None:
-        """End a process that the handler has forked at once, as any other program."""
+        """Restore the default action, so that a signal ends a process that the handler has forked at once."""
         for number in (signal.SIGTERM, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
 

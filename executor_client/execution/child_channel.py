@@ -1,4 +1,4 @@
-"""Child channel: a child process reports to its executor over a socket.
+"""Child channel: socket over which a child process reports to its executor.
 
 One JSON object per line: ``{"progress": "…"}``; ``{"processes": "…"}``, the programs that it runs; and
 ``{"checkpoint": "…"}``, which is answered with ``1`` once it is on disk, or with ``0``. An empty line hands
@@ -21,7 +21,7 @@ from executor_client.wire.run_reports import Progress, usable_checkpoint
 #: least time between two progress messages of a child, in seconds
 PROGRESS_PERIOD_S = 0.2
 _READ_BYTES = 65_536
-#: a message has one
+#: file descriptors of one message
 _DESCRIPTORS_MAX = 1
 
 
@@ -30,39 +30,39 @@ class ChildChannel:
 
     def __init__(self, context: JobContext) -> None:
         self._context = context
-        self._own, self._others = socket.socketpair()
+        self._parent_end, self._child_end = socket.socketpair()
         self._thread = threading.Thread(target=self._listen, name="child-channel", daemon=True)
 
     def __enter__(self) -> "ChildChannel":
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._others.close()
+        self._child_end.close()
         if self._thread.ident is not None:
             self._thread.join(1)  # a descendant of the child may still hold its end
         with contextlib.suppress(OSError):
-            self._own.shutdown(socket.SHUT_RDWR)
-        self._own.close()
+            self._parent_end.shutdown(socket.SHUT_RDWR)
+        self._parent_end.close()
 
     @property
     def descriptor(self) -> int:
         """Descriptor for the child to inherit."""
-        return self._others.fileno()
+        return self._child_end.fileno()
 
     def start(self) -> None:
-        """Listen; call once the child has its end."""
-        self._others.close()
+        """Listen; call after the child has inherited its end."""
+        self._child_end.close()
         self._thread.start()
 
     def _listen(self) -> None:
-        rest, received = b"", b"\n"
+        buffer, chunk = b"", b"\n"
         with contextlib.suppress(OSError, ValueError):
-            while received:
-                received, descriptors, _, _ = socket.recv_fds(self._own, _READ_BYTES, _DESCRIPTORS_MAX)
+            while chunk:
+                chunk, descriptors, _, _ = socket.recv_fds(self._parent_end, _READ_BYTES, _DESCRIPTORS_MAX)
                 for descriptor in descriptors:
                     discard_rest(descriptor)
                     os.close(descriptor)
-                *lines, rest = (rest + received).split(b"\n")
+                *lines, buffer = (buffer + chunk).split(b"\n")
                 for line in filter(None, lines):
                     self._apply(json.loads(line))
 
@@ -72,7 +72,7 @@ class ChildChannel:
         if isinstance(identities := message.get("processes"), str):
             self._context._processes.set_child(identities)
         if (text := usable_checkpoint(message.get("checkpoint"))) is not None:
-            self._own.sendall(b"1" if self._context.keep_checkpoint(text) else b"0")
+            self._parent_end.sendall(b"1" if self._context.keep_checkpoint(text) else b"0")
 
 
 class ChildReporter:

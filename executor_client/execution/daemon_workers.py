@@ -8,9 +8,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from executor_client.runs.context import JobContext, current_run, entered
+from executor_client.runs.context import JobContext, as_current_run, current_run
 
-#: a call, the run it belongs to, and where its outcome goes
+#: a call, the run it belongs to, and the future of its outcome
 _Call = tuple[Callable[[], Any], JobContext | None, "Future[Any]"]
 
 
@@ -27,7 +27,7 @@ class DaemonWorkers(ThreadPoolExecutor):
         self._lock = threading.Lock()
         #: None ends a thread
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
-        self._started = 0
+        self._thread_count = 0
         #: threads that wait for a call
         self._idle = 0
         self._is_closed = False
@@ -41,25 +41,25 @@ class DaemonWorkers(ThreadPoolExecutor):
             self._calls.put((partial(fn, *args, **kwargs), current_run(), future))
             if self._idle:
                 self._idle -= 1
-            elif self._started < self._size:
-                self._started += 1
+            elif self._thread_count < self._size:
+                self._thread_count += 1
                 thread = threading.Thread(
-                    target=self._work, name=f"{self._name}_{self._started}", daemon=True
+                    target=self._work, name=f"{self._name}_{self._thread_count}", daemon=True
                 )
-                contextvars.Context().run(thread.start)  # it belongs to no run
+                contextvars.Context().run(thread.start)  # an empty context: the thread belongs to no run
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the threads after the queued calls; never wait for them."""
         with self._lock:
             self._is_closed = True
-            for _ in range(self._started):
+            for _ in range(self._thread_count):
                 self._calls.put(None)
 
     def _work(self) -> None:
-        while (taken := self._next()) is not None:
-            _carry_out(*taken)
-            del taken  # or an idle thread would keep it alive
+        while (call := self._next()) is not None:
+            _carry_out(*call)
+            del call  # or an idle thread would keep it alive
 
     def _next(self) -> _Call | None:
         with self._lock:
@@ -74,7 +74,7 @@ def _carry_out(call: Callable[[], Any], run: JobContext | None, future: "Future[
     if not future.set_running_or_notify_cancel():
         return
     try:
-        with entered(run):
+        with as_current_run(run):
             value = call()
     except BaseException as exc:
         future.set_exception(exc)

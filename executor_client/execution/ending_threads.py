@@ -22,9 +22,9 @@ class EndingThreads:
     def remove(self, thread: JobThread) -> None:
         """Remove a thread that has ended; does nothing if it is not there."""
         with self._lock:
-            left = [known for known in self._threads.pop(thread.job_id, []) if known is not thread]
-            if left:
-                self._threads[thread.job_id] = left
+            remaining = [other for other in self._threads.pop(thread.job_id, []) if other is not thread]
+            if remaining:
+                self._threads[thread.job_id] = remaining
 
     def last_of(self, job_id: int) -> JobThread | None:
         """Return the thread of a job that a new one has to wait for."""

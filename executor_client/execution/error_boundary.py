@@ -1,4 +1,4 @@
-"""Error boundary of loops: an unexpected error is logged and does not end the thread."""
+"""Error boundary of loops: logs an unexpected error instead of ending the thread."""
 
 import logging
 from collections.abc import Callable
@@ -9,10 +9,10 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
-def survive(step: Callable[[], T], otherwise: T, what: str) -> T:
-    """Run one step of a loop; on an unexpected error log it and return ``otherwise``."""
+def survive(step: Callable[[], T], fallback: T, step_name: str) -> T:
+    """Run one step of a loop; on an unexpected error log it and return ``fallback``."""
     try:
         return step()
     except Exception:
-        logger.exception("%s failed", what)
-        return otherwise
+        logger.exception("%s failed", step_name)
+        return fallback

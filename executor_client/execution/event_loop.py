@@ -1,7 +1,7 @@
-"""Event loop: one for all ``async def`` handlers of an executor, in a thread of its own.
+"""Event loop: one for all ``async def`` handlers of an executor, in its own thread.
 
-So handlers can share what belongs to a loop, such as the connections of httpx, aiohttp or asyncpg. It starts
-with the first of them and ends with the executor.
+Handlers can therefore share objects that belong to a loop, such as connections of httpx, aiohttp or asyncpg.
+The loop starts with the first such handler and ends with the executor.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from executor_client.runs.context import JobContext, current_run
 from executor_client.wire.clock import local_stamp, monotonic_s, now_ms
 from executor_client.wire.errors import Interruption, RunFailed
 
-#: period of the check whether the loop answers; it is blocked when it has not by the next check
+#: period of the pings; a loop that has not answered one by the next check is blocked
 CHECK_S = 1.0
 #: a loop that is blocked for longer is replaced for further runs
 LOST_S = 60.0
@@ -49,13 +49,13 @@ class LoopTask:
         self._coroutine = coroutine
         self._name = name
         self._task: asyncio.Task[Any] | None = None
-        self.done: Future[asyncio.Task[Any]] = Future()
+        self.completion: Future[asyncio.Task[Any]] = Future()
 
     def begin(self) -> None:
         """Create the task. Called in the loop, in a copy of the run's context."""
         _handler.set(self._name)
         self._task = self._loop.create_task(self._coroutine)
-        self._task.add_done_callback(self.done.set_result)
+        self._task.add_done_callback(self.completion.set_result)
 
     def cancel(self) -> None:
         """Raise CancelledError where the task awaits, from any thread."""
@@ -70,10 +70,10 @@ class LoopTask:
         An exception raised in the waiting thread cancels the task.
         """
         try:
-            task = self.done.result()
+            task = self.completion.result()
         except Interruption:
             self.cancel()
-            task = self.done.result()
+            task = self.completion.result()
         try:
             return task.result(), None
         except BaseException as exc:
@@ -95,10 +95,10 @@ class _LoopThread:
         #: run and handler of each task, to name the one that blocks the loop
         self._owners: WeakKeyDictionary[asyncio.Task[Any], Owner] = WeakKeyDictionary()
         self._stopping = False
-        #: when the loop was sent a ping that it has not answered, 0 if there is none; monotonic seconds
+        #: time of the unanswered ping in monotonic seconds, 0 if there is none
         self._pinged_s = 0.0
         self._thread = threading.Thread(target=self._main, name="async-handlers", daemon=True)
-        contextvars.Context().run(self._thread.start)  # it belongs to no run
+        contextvars.Context().run(self._thread.start)  # an empty context: the thread belongs to no run
 
     def is_thread(self, thread: threading.Thread) -> bool:
         """Return whether the loop runs in this thread."""
@@ -145,7 +145,7 @@ class _LoopThread:
         while not self._stopping:
             try:
                 self.loop.run_forever()
-            except BaseException as exc:  # SystemExit of a task, which is the result of its run
+            except BaseException as exc:  # SystemExit of a task, which is already the result of its run
                 logger.debug("event loop left by exception=%s", type(exc).__name__)
         self._close()
 
@@ -172,8 +172,8 @@ class EventLoop:
         self._lost_s = lost_s
         self._lock = threading.Lock()
         self._thread: _LoopThread | None = None
-        #: blocked ones that were replaced
-        self._lost: list[_LoopThread] = []
+        #: blocked threads that were replaced
+        self._lost_threads: list[_LoopThread] = []
         self._running = 0
         self._is_watching = False
         self._is_reported = False
@@ -189,7 +189,7 @@ class EventLoop:
                 self._replace()
             assert self._thread is not None
             task = LoopTask(self._thread.loop, coroutine, name)
-            task.done.add_done_callback(self._ended)
+            task.completion.add_done_callback(self._count_end)
             self._thread.loop.call_soon_threadsafe(task.begin)
             self._running += 1
             self._watch()
@@ -198,13 +198,15 @@ class EventLoop:
     def has_thread(self, thread: threading.Thread) -> bool:
         """Return whether coroutines run in this thread."""
         with self._lock:
-            return any(loop.is_thread(thread) for loop in (*self._lost, self._thread) if loop is not None)
+            return any(
+                loop.is_thread(thread) for loop in (*self._lost_threads, self._thread) if loop is not None
+            )
 
     def stop(self, timeout_s: float = CLOSING_S * 2) -> None:
         """Cancel what still runs and end the loop; later coroutines are refused."""
         with self._lock:
             self._is_closed = True
-            threads = [*self._lost, *([self._thread] if self._thread else [])]
+            threads = [*self._lost_threads, *([self._thread] if self._thread else [])]
             self._thread = None
         for thread in threads:
             thread.stop(timeout_s)
@@ -215,11 +217,11 @@ class EventLoop:
                 "event loop replaced after %.0f s without an answer; runs on the blocked one are lost",
                 self._thread.blocked_s,
             )
-            self._lost.append(self._thread)
+            self._lost_threads.append(self._thread)
         self._thread = _LoopThread()
         self._is_reported = False
 
-    def _ended(self, done: object) -> None:
+    def _count_end(self, _: object) -> None:
         with self._lock:
             self._running -= 1
 
@@ -245,9 +247,9 @@ class EventLoop:
 
 
 def _report(owner: Owner | None, stack: list[str]) -> None:
-    place = stack[-1].strip().partition("\n")[0] if stack else "unknown place"
+    location = stack[-1].strip().partition("\n")[0] if stack else "unknown place"
     if owner is None:
-        logger.warning("event loop blocked by code of no run: async handlers wait; %s", place)
+        logger.warning("event loop blocked by code of no run: async handlers wait; %s", location)
         return
     run, name = owner
     logger.warning(
@@ -256,7 +258,7 @@ def _report(owner: Owner | None, stack: list[str]) -> None:
         name,
         run.job_id,
         run.log_id,
-        place,
+        location,
     )
     text = "".join(stack).rstrip("\n")
     note = "this handler blocks the event loop of all async handlers; use asyncio.to_thread"
@@ -266,5 +268,5 @@ def _report(owner: Owner | None, stack: list[str]) -> None:
 def _stack_of(frame: FrameType | None) -> list[str]:
     """Return the stack below the loop's own frames."""
     frames = traceback.extract_stack(frame) if frame is not None else []
-    own = [index for index, each in enumerate(frames) if each.filename == asyncio.events.__file__]
-    return traceback.format_list(frames[own[-1] + 1 if own else 0 :])
+    loop_frames = [index for index, entry in enumerate(frames) if entry.filename == asyncio.events.__file__]
+    return traceback.format_list(frames[loop_frames[-1] + 1 if loop_frames else 0 :])

@@ -36,7 +36,7 @@ class Language:
     name: str
     #: name in XXL-JOB's messages
     title: str
-    #: interpreters, first one found is used; empty: the Python of this executor
+    #: interpreters in order of preference; empty: the Python of this executor
     programs: tuple[str, ...]
     suffix: str
 
@@ -52,7 +52,7 @@ LANGUAGES = {
 
 @dataclass(frozen=True, slots=True)
 class ScriptSettings:
-    """Folder below which scripts and their work folders are kept, and limits of each script."""
+    """Root folder of scripts and their work folders, and limits of each script."""
 
     root: Path
     limits: ScriptLimits
@@ -69,8 +69,8 @@ class GlueScript:
 
     def same_version(self, other: object) -> bool:
         """Return whether ``other`` is the same version of the same script."""
-        mine = (self.job_id, self.glue_type, self.updatetime)
-        return isinstance(other, GlueScript) and mine == (other.job_id, other.glue_type, other.updatetime)
+        version = (self.job_id, self.glue_type, self.updatetime)
+        return isinstance(other, GlueScript) and version == (other.job_id, other.glue_type, other.updatetime)
 
     def prepare(self, root: Path) -> Path:
         """Write the script file if needed, delete older versions, return the path; raise ``OSError``."""
@@ -80,7 +80,7 @@ class GlueScript:
         for old in folder.glob(f"{self.job_id}_*"):
             if old != path:
                 old.unlink(missing_ok=True)
-        # a byte-order mark would become part of the first command
+        # A byte-order mark would become part of the first command.
         source = self.source.removeprefix("\ufeff").replace("\r\n", "\n")
         content = source.encode("utf-8", "replace")
         if path.is_symlink() or not path.is_file() or path.read_bytes() != content:
@@ -105,30 +105,30 @@ class GlueScript:
         language = LANGUAGES[self.glue_type]
         if not language.programs:
             return python_program()
-        found = next((path for path in map(shutil.which, language.programs) if path), None)
-        if found is None:
+        program = next((path for path in map(shutil.which, language.programs) if path), None)
+        if program is None:
             raise RunFailed(f"{language.title}: {language.programs[0]} is not installed on this host")
-        return found
+        return program
 
 
 def run_script(
     script: GlueScript,
     settings: ScriptSettings,
     context: JobContext,
-    on_started: Callable[[ProcessTree], None],
+    on_start: Callable[[ProcessTree], None],
 ) -> None:
-    """Run a script and wait; raise RunFailed unless it exits with 0. ``on_started`` gets the process tree."""
+    """Run a script and wait; raise RunFailed unless it exits with 0. ``on_start`` gets the process tree."""
     try:
         command = script.command(settings.root, context)
         context.log("script %s", command.argv[1])
-        tree = ProcessTree(settings.limits.limited(command))
+        tree = ProcessTree(settings.limits.apply_to(command))
     except (OSError, ValueError) as exc:
         raise RunFailed(f"cannot start the script: {exc}") from exc
-    on_started(tree)
+    on_start(tree)
     output = OutputTail(context._write)
     code = tree.follow(output.write)
-    if tree.left_running:
+    if tree.has_left_processes:
         context.log(LEFT_RUNNING)
     if code != 0:
-        reached = settings.limits.reached(code, output.text)
-        raise RunFailed(f"script exit value({code}) is failed" + (f": {reached}" if reached else ""))
+        limit = settings.limits.find_reached(code, output.text)
+        raise RunFailed(f"script exit value({code}) is failed" + (f": {limit}" if limit else ""))

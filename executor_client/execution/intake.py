@@ -14,7 +14,7 @@ from functools import partial
 from executor_client.execution.ending_threads import EndingThreads
 from executor_client.execution.glue import LANGUAGES, GlueScript
 from executor_client.execution.job_thread import JobThread, Owner
-from executor_client.execution.services import Parts
+from executor_client.execution.services import Services
 from executor_client.handlers.registry import Handler, HandlerRegistry
 from executor_client.journal.journal import OpenRun, RunState
 from executor_client.logs.files import log_name
@@ -51,31 +51,31 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Thread that executes a run."""
+    """Decision which thread executes a run."""
 
     handler: Handler | GlueScript
     #: existing thread to use; None: a new one
     thread: JobThread | None
     #: thread that the new one replaces, and why
-    replaced: JobThread | None = None
+    predecessor: JobThread | None = None
     reason: str = ""
 
 
-#: a trigger as it is stored, its decision, and whether it starts at once
-Prepared = tuple[RunRequest, Decision, bool]
+#: a trigger in its stored form, the decision on it, and whether it starts at once
+PreparedTrigger = tuple[RunRequest, Decision, bool]
 
 
 class Intake:
     """Job threads by job id, and every change of them."""
 
-    def __init__(self, handlers: HandlerRegistry, allow_glue: frozenset[str], parts: Parts) -> None:
+    def __init__(self, handlers: HandlerRegistry, allow_glue: frozenset[str], services: Services) -> None:
         self._handlers = handlers
         self._allow_glue = allow_glue
-        self._parts = parts
+        self._services = services
         self._locks = [threading.Lock() for _ in range(LOCK_COUNT)]
         self._threads: dict[int, JobThread] = {}
         self._ending = EndingThreads()
-        self._closed = False
+        self._is_closed = False
         self._owner = Owner(self._retire, self._replace_stuck, self._ending.remove)
 
     def run(self, request: RunRequest) -> Reply:
@@ -87,28 +87,29 @@ class Intake:
         with self._lock_of(request.job_id):
             reply = self._accept(request)
         if reply.code != SUCCESS:
-            self._parts.counters.add("runs_refused")
+            self._services.counters.add("runs_refused")
             logger.info(
                 "run rejected job_id=%s log_id=%s reason=%s", request.job_id, request.log_id, reply.msg
             )
         return reply
 
     def run_together(self, requests: Sequence[RunRequest]) -> list[Reply | None]:
-        """Accept triggers in one transaction; None for one to reject, and all but the first of a job."""
+        """Accept triggers in one transaction; None for those to reject, and all but the first of a job."""
         replies: list[Reply | None] = [None] * len(requests)
-        first_of = {requests[at].job_id % LOCK_COUNT: at for at in reversed(range(len(requests)))}
-        with ExitStack() as held:
-            for index in sorted(first_of):  # in one order, so that two batches cannot wait for each other
-                held.enter_context(self._locks[index])
-            taken = {at: found for at in sorted(first_of.values()) if (found := self._prepared(requests[at]))}
-            triggers = [(request, starts) for request, _, starts in taken.values()]
+        first_of = {requests[index].job_id % LOCK_COUNT: index for index in reversed(range(len(requests)))}
+        with ExitStack() as locks:
+            for number in sorted(first_of):  # in one order, so that two batches cannot deadlock
+                locks.enter_context(self._locks[number])
+            prepared = ((index, self._try_prepare(requests[index])) for index in sorted(first_of.values()))
+            triggers = {index: prepared_trigger for index, prepared_trigger in prepared if prepared_trigger}
+            rows = [(request, starts) for request, _, starts in triggers.values()]
             try:
-                run_ids = self._parts.journal.accept_all(triggers, now_ms=now_ms()) if triggers else []
+                run_ids = self._services.journal.accept_all(rows, now_ms=now_ms()) if rows else []
             except JournalUnavailable:
                 return replies
-            for (at, (request, decision, starts)), run_id in zip(taken.items(), run_ids, strict=True):
+            for (index, (request, decision, starts)), run_id in zip(triggers.items(), run_ids, strict=True):
                 if not isinstance(run_id, Exception):
-                    replies[at] = self._accepted(run_id, request, decision, starts=starts)
+                    replies[index] = self._reply(run_id, request, decision, starts=starts)
         return replies
 
     def kill(self, job_id: int) -> Reply:
@@ -129,26 +130,26 @@ class Intake:
     def run_state(self, log_id: int) -> Reply:
         """Reply with the state of a run: ``never`` (or expired), ``queued``, ``running`` or ``done(200)``."""
         try:
-            found = self._parts.journal.find_state(log_id)
+            row = self._services.journal.find_state(log_id)
         except JournalUnavailable as exc:
             return Reply(FAIL, str(exc))
-        if found is None:
+        if row is None:
             return Reply(SUCCESS, None, "never")
-        state, code = found
+        state, code = row
         names = {RunState.ACCEPTED: "queued", RunState.STARTED: "running"}
         return Reply(SUCCESS, None, names.get(state, f"done({code})"))
 
     def running(self, log_id: int) -> Run | None:
         """Return a run if it is running, a killed one too until its handler has ended."""
-        running = (thread.current for thread in self.threads())
-        return next((run for run in running if run and run.request.log_id == log_id), None)
+        runs = (thread.current for thread in self.threads())
+        return next((run for run in runs if run and run.request.log_id == log_id), None)
 
     def restore(self, open_runs: list[OpenRun], *, not_before_ms: int) -> int:
         """Recover the runs of a previous process: queue queued ones again, report started ones as failed.
 
         Return how many were queued.
         """
-        restored = 0
+        count = 0
         for open_run in open_runs:
             if open_run.started:
                 if kill_leftovers(open_run.process):
@@ -161,19 +162,19 @@ class Intake:
             elif open_run.accepted_ms < not_before_ms:
                 self._fail(open_run, MSG_TOO_OLD)
             else:
-                restored += self._queue_again(open_run)
-        return restored
+                count += self._queue_again(open_run)
+        return count
 
     def close(self) -> list[JobThread]:
         """Reject further triggers, keep queued runs in the journal; return the threads, ending ones too."""
-        self._closed = True
+        self._is_closed = True
         for lock in self._locks:
             with lock:
-                pass  # a run being accepted is in a queue now
+                pass  # a trigger that was being accepted is now in a queue
         for thread in (threads := self.threads()):
             for run in thread.close():
                 if run.starts:
-                    self._parts.journal.requeue(run.run_id)
+                    self._services.journal.requeue(run.run_id)
         return threads
 
     def threads(self) -> list[JobThread]:
@@ -200,16 +201,16 @@ class Intake:
         """
         try:
             request, decision, starts = self._prepare(request)
-            run_id = self._parts.journal.accept(request, now_ms=now_ms(), starts=starts)
+            run_id = self._services.journal.accept(request, now_ms=now_ms(), starts=starts)
         except (TriggerRefused, JournalUnavailable) as exc:
             return self._duplicate(request) if self._is_known(request) else Reply(FAIL, str(exc))
-        return self._accepted(run_id, request, decision, starts=starts)
+        return self._reply(run_id, request, decision, starts=starts)
 
-    def _prepare(self, request: RunRequest) -> Prepared:
+    def _prepare(self, request: RunRequest) -> PreparedTrigger:
         decision = self._decide(request)
         return self._with_own_checkpoint(request), decision, self._starts_at_once(request.job_id, decision)
 
-    def _prepared(self, request: RunRequest) -> Prepared | None:
+    def _try_prepare(self, request: RunRequest) -> PreparedTrigger | None:
         """Prepare a trigger; None for one that would be rejected."""
         try:
             log_name(request.log_id, request.log_date_time)
@@ -217,13 +218,11 @@ class Intake:
         except (ValueError, TriggerRefused, JournalUnavailable):
             return None
 
-    def _accepted(
-        self, run_id: int | None, request: RunRequest, decision: Decision, *, starts: bool
-    ) -> Reply:
-        """Queue a stored run; None is a duplicate."""
+    def _reply(self, run_id: int | None, request: RunRequest, decision: Decision, *, starts: bool) -> Reply:
+        """Queue a stored run and return the reply; None is a duplicate."""
         if run_id is None:
             return self._duplicate(request)
-        self._parts.counters.add("runs_accepted")
+        self._services.counters.add("runs_accepted")
         self._enqueue(decision, self._new_run(run_id, request, starts=starts))
         return Reply(SUCCESS)
 
@@ -231,33 +230,33 @@ class Intake:
         """Prefer the checkpoint in the journal: after a kill, the console has sent the retry without it."""
         if not request.repeats:
             return request
-        own = self._parts.journal.find_checkpoint(request.repeats, request.job_id)
-        return request._replace(checkpoint=own) if own is not None else request
+        checkpoint = self._services.journal.find_checkpoint(request.repeats, request.job_id)
+        return request._replace(checkpoint=checkpoint) if checkpoint is not None else request
 
     def _new_run(self, run_id: int, request: RunRequest, *, starts: bool = False) -> Run:
-        run = Run(run_id, request, self._parts.log_root, starts=starts)
-        run.keep_checkpoint = partial(self._parts.keep_checkpoint, run)
+        run = Run(run_id, request, self._services.log_root, starts=starts)
+        run.keep_checkpoint = partial(self._services.keep_checkpoint, run)
         return run
 
     def _starts_at_once(self, job_id: int, decision: Decision) -> bool:
         """Return whether a run of this job waits for no other; the job's lock is held until it is queued."""
         if decision.thread is not None:
             return not decision.thread.is_busy
-        return decision.replaced is None and self._ending.last_of(job_id) is None
+        return decision.predecessor is None and self._ending.last_of(job_id) is None
 
     def _is_known(self, request: RunRequest) -> bool:
         try:
-            return self._parts.journal.is_known(request, now_ms=now_ms())
+            return self._services.journal.is_known(request, now_ms=now_ms())
         except JournalUnavailable:
             return False
 
     def _duplicate(self, request: RunRequest) -> Reply:
-        self._parts.counters.add("runs_duplicate")
+        self._services.counters.add("runs_duplicate")
         return Reply(SUCCESS, f"duplicate: logId {request.log_id} was accepted before")
 
     def _decide(self, request: RunRequest) -> Decision:
         """Choose handler and thread; raise TriggerRefused. Source: XXL-JOB 2.4.1 ExecutorBizImpl."""
-        if self._closed:
+        if self._is_closed:
             raise TriggerRefused(MSG_STOPPING)
         handler = self._handler_of(request)
         thread = self._threads.get(request.job_id)
@@ -295,16 +294,16 @@ class Intake:
         job_id = run.request.job_id
         thread = decision.thread
         if thread is None:
-            thread = JobThread(job_id, decision.handler, self._parts, self._owner)
+            thread = JobThread(job_id, decision.handler, self._services, self._owner)
             try:
                 thread.start()
             except RuntimeError as exc:
-                self._parts.report(run, run.settle(exc))
+                self._services.report(run, run.settle(exc))
                 return
             self._threads[job_id] = thread
-            if decision.replaced is not None:
-                self._ending.add(decision.replaced)
-                decision.replaced.stop(decision.reason)
+            if decision.predecessor is not None:
+                self._ending.add(decision.predecessor)
+                decision.predecessor.stop(decision.reason)
             last = self._ending.last_of(job_id)
             thread.begin(last.ended if last is not None else None)
         thread.push(run)
@@ -320,18 +319,18 @@ class Intake:
             thread.close()
             return True
 
-    def _replace_stuck(self, stuck: JobThread) -> None:
+    def _replace_stuck(self, stuck_thread: JobThread) -> None:
         """Move the queue of a thread that cannot be ended to a new thread."""
-        with self._lock_of(stuck.job_id):
-            if self._threads.get(stuck.job_id) is not stuck:
+        with self._lock_of(stuck_thread.job_id):
+            if self._threads.get(stuck_thread.job_id) is not stuck_thread:
                 return
-            queue = stuck.close()
-            fresh = JobThread(stuck.job_id, stuck.handler, self._parts, self._owner)
-            self._threads[stuck.job_id] = fresh
+            queue = stuck_thread.close()
+            new_thread = JobThread(stuck_thread.job_id, stuck_thread.handler, self._services, self._owner)
+            self._threads[stuck_thread.job_id] = new_thread
             for run in queue:
-                fresh.push(run)
-            fresh.start()
-            fresh.begin()
+                new_thread.push(run)
+            new_thread.start()
+            new_thread.begin()
 
     def _queue_again(self, open_run: OpenRun) -> bool:
         with self._lock_of(open_run.request.job_id):
@@ -347,4 +346,4 @@ class Intake:
         run = self._new_run(open_run.run_id, open_run.request, starts=open_run.started)
         if open_run.started:
             run.log.open(f"{local_stamp(now_ms())} {msg}\n")
-        self._parts.report(run, RunResult(FAIL, msg))
+        self._services.report(run, RunResult(FAIL, msg))

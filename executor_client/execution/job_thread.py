@@ -7,9 +7,9 @@ from collections.abc import Callable
 from functools import partial
 
 from executor_client.execution.glue import GlueScript, ScriptSettings
+from executor_client.execution.handler_calls import call_handler, call_hook
 from executor_client.execution.run_kinds import ChildWork, FunctionWork, ScriptWork
-from executor_client.execution.running import call_handler, call_hook
-from executor_client.execution.services import Parts, Termination
+from executor_client.execution.services import Services, Termination
 from executor_client.handlers.registry import Handler
 from executor_client.processes.tree import RunProcesses
 from executor_client.runs.run import Run, RunResult, Work
@@ -30,12 +30,12 @@ class JobThread:
         self,
         job_id: int,
         handler: Handler | GlueScript,
-        parts: Parts,
+        services: Services,
         owner: "Owner",
     ) -> None:
         self.job_id = job_id
         self.handler = handler
-        self._parts = parts
+        self._services = services
         self._owner = owner
         self._begun = threading.Event()
         self._wait_for: threading.Event | None = None
@@ -90,7 +90,7 @@ class JobThread:
         for run in self.close():
             result = RunResult(FAIL, f"{reason} [job not executed, in the job queue, killed.]")
             run.freeze(result)
-            self._parts.report(run, result)
+            self._services.report(run, result)
         current = self.current
         if current is not None:
             self._terminate(current, RunResult(FAIL, f"{reason} [job running, killed]"), JobKilled)
@@ -100,11 +100,11 @@ class JobThread:
     def close(self) -> list[Run]:
         """Reject further runs; return those that have not started."""
         with self._changed:
-            left = list(self._queue)
+            waiting_runs = list(self._queue)
             self._queue.clear()
             self._stopped.set()
             self._changed.notify()
-        return left
+        return waiting_runs
 
     def join(self, timeout_s: float) -> bool:
         """Wait for the thread to end; False if it is still alive."""
@@ -137,7 +137,7 @@ class JobThread:
                 logger.exception(
                     "run failed by an internal error job_id=%s log_id=%s", self.job_id, run.request.log_id
                 )
-                self._parts.report(
+                self._services.report(
                     run, run.settle(RuntimeError("internal error of the executor, see its log"))
                 )
         if function and function.destroy:
@@ -149,7 +149,7 @@ class JobThread:
 
     def _limit_hook(self) -> None:
         """Let a hook delay the next thread for ``abandon_s`` only; this one takes no more runs."""
-        self._parts.watchdog.after(self._parts.timing.abandon_s, self._leave_hook)
+        self._services.watchdog.after(self._services.timing.abandon_s, self._leave_hook)
 
     def _leave_hook(self) -> None:
         if self._wait_for is None and not self.ended.is_set():
@@ -159,7 +159,7 @@ class JobThread:
     def _end(self) -> None:
         """Let the next thread start."""
         self.ended.set()
-        self._owner.ended(self)
+        self._owner.remove(self)
 
     def _take(self) -> Run | None:
         """Wait for the next run; None when this thread has to end."""
@@ -167,7 +167,7 @@ class JobThread:
             with self._changed:
                 self._current = None
                 if not self._queue and not self._stopped.is_set():
-                    self._changed.wait(self._parts.timing.idle_limit_s)
+                    self._changed.wait(self._services.timing.idle_limit_s)
                 if self._queue and not self._stopped.is_set():
                     self._current = self._queue.popleft()
                     return self._current
@@ -184,7 +184,7 @@ class JobThread:
             self._current = None
         result = run.result
         if result is not None:
-            self._parts.report(run, result)
+            self._services.report(run, result)
 
     def _run_handler(self, run: Run) -> None:
         run.log.open(self._line(f"job execute start, param: {run.request.executor_params or 'null'}"))
@@ -199,9 +199,9 @@ class JobThread:
     def _call(self, run: Run, work: Work) -> BaseException | None:
         """Call the handler; return the exception it raised."""
         limit_s = run.request.executor_timeout
-        timed_out = RunResult(TIMEOUT, MSG_TIMEOUT)
+        timeout_result = RunResult(TIMEOUT, MSG_TIMEOUT)
         deadline = (
-            self._parts.watchdog.after(limit_s, lambda: self._terminate(run, timed_out, JobTimedOut))
+            self._services.watchdog.after(limit_s, lambda: self._terminate(run, timeout_result, JobTimedOut))
             if limit_s > 0
             else None
         )
@@ -216,7 +216,7 @@ class JobThread:
             return True
         while run.result is None:
             try:
-                run.starts = self._parts.journal.start(run.run_id)
+                run.starts = self._services.journal.start(run.run_id)
                 return run.starts
             except JournalUnavailable as exc:
                 logger.warning(
@@ -227,29 +227,29 @@ class JobThread:
         return False
 
     def _work_of(self, run: Run) -> Work:
-        parts = self._parts
-        run.context._processes = RunProcesses(partial(parts.journal.record_processes, run.run_id))
-        run.context._commands = parts.commands
+        services = self._services
+        run.context._processes = RunProcesses(partial(services.journal.record_processes, run.run_id))
+        run.context._commands = services.commands
         if isinstance(self.handler, GlueScript):
-            settings = ScriptSettings(parts.log_root, parts.script_limits)
-            return ScriptWork(self.handler, run.context, settings, parts.timing)
+            settings = ScriptSettings(services.log_root, services.script_limits)
+            return ScriptWork(self.handler, run.context, settings, services.timing)
         if self.handler.process:
-            return ChildWork(self.handler, run, parts.timing)
-        return FunctionWork(self.handler, run.context, parts.timing, parts.event_loop)
+            return ChildWork(self.handler, run, services.timing)
+        return FunctionWork(self.handler, run.context, services.timing, services.event_loop)
 
     def _terminate(self, run: Run, result: RunResult, kind: type[Interruption]) -> None:
         """Freeze the result of a run and end its handler."""
         work = run.abort(result)
         if work is not None:
             self._banner(run, f"ending the job: {result.msg}")
-            Termination(run, work, kind, self._parts, self._abandon).start()
+            Termination(run, work, kind, self._services, self._abandon).start()
 
     def _abandon(self, run: Run) -> None:
         """Report a run whose handler does not end; a new thread takes over the job."""
         self._banner(run, "handler does not end; it continues in the background and its result is ignored")
         logger.warning("handler abandoned job_id=%s log_id=%s", self.job_id, run.request.log_id)
-        if self._parts.report(run, run.settle(None)):
-            self._parts.counters.add("runs_abandoned")
+        if self._services.report(run, run.settle(None)):
+            self._services.counters.add("runs_abandoned")
             self._end()
             self._owner.replace(self)
 
@@ -267,11 +267,11 @@ class Owner:
         self,
         retire: Callable[[JobThread], bool],
         replace: Callable[[JobThread], None],
-        ended: Callable[[JobThread], None],
+        remove: Callable[[JobThread], None],
     ) -> None:
         #: called by an idle thread: True if it has been removed and may end
         self.retire = retire
         #: called for a thread stuck in a handler: moves its queue to a new one
         self.replace = replace
         #: called for a thread that has ended, or that the next one does not wait for any more
-        self.ended = ended
+        self.remove = remove

@@ -1,7 +1,6 @@
 """Metrics: counters of an executor, rendered in the Prometheus text format."""
 
 import threading
-from collections import Counter
 from collections.abc import Mapping
 
 _HELP = {
@@ -22,12 +21,12 @@ class Counters:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._counts: Counter[str] = Counter()
+        self._counts = dict.fromkeys(_HELP, 0)
 
-    def add(self, name: str, number: int = 1) -> None:
-        """Increase a counter listed in ``_HELP``."""
+    def add(self, name: str, count: int = 1) -> None:
+        """Increase a counter; raise KeyError for a name without a help text."""
         with self._lock:
-            self._counts[name] += number
+            self._counts[name] += count
 
     def value(self, name: str) -> int:
         """Return the value of a counter."""
@@ -39,9 +38,9 @@ def render(counters: Counters, gauges: Mapping[str, int]) -> str:
     """Return counters and gauges in the Prometheus text format."""
     lines = []
     for name, text in _HELP.items():
-        full = f"xxl_job_executor_{name}_total"
-        lines += [f"# HELP {full} {text}", f"# TYPE {full} counter", f"{full} {counters.value(name)}"]
+        metric = f"xxl_job_executor_{name}_total"
+        lines += [f"# HELP {metric} {text}", f"# TYPE {metric} counter", f"{metric} {counters.value(name)}"]
     for name, value in gauges.items():
-        full = f"xxl_job_executor_{name}"
-        lines += [f"# TYPE {full} gauge", f"{full} {value}"]
+        metric = f"xxl_job_executor_{name}"
+        lines += [f"# TYPE {metric} gauge", f"{metric} {value}"]
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""Work: executes a run as a function in the job thread, in a child process, or as a script."""
+"""Kinds of work: a run as a function in the job thread, as a child process, or as a script."""
 
 import asyncio
 import inspect
@@ -18,7 +18,7 @@ from executor_client.execution.event_loop import EventLoop, LoopTask
 from executor_client.execution.glue import GlueScript, ScriptSettings, run_script
 from executor_client.execution.interrupt import InterruptibleCall
 from executor_client.handlers.registry import Handler
-from executor_client.logs.lines import stamped
+from executor_client.logs.lines import stamp_lines
 from executor_client.processes.tree import LEFT_RUNNING, Command, ProcessTree, RunProcesses, python_program
 from executor_client.runs.context import JobContext
 from executor_client.runs.results import message_of
@@ -33,41 +33,41 @@ class FunctionWork:
     def __init__(
         self, handler: Handler, context: JobContext, timing: Timing, loop: EventLoop | None = None
     ) -> None:
-        """``loop`` is the one of the executor; without it a coroutine gets one of its own."""
+        """``loop`` is the executor's; without it a coroutine gets its own."""
         self.grace_s = timing.cooperative_s
         self._handler = handler
         self._context = context
         self._loop = loop
         self._call: InterruptibleCall | None = None
         self._task: LoopTask | None = None
-        self._cancelled = False
+        self._is_cancelled = False
 
     def run(self) -> None:
         """Call the handler with its arguments; a returned value becomes the message."""
         args, kwargs = self._handler.arguments(self._context.param)
-        value = self._interruptible(lambda: self._handler.function(*args, **kwargs))
-        # both: up to Python 3.11 any generator is a coroutine for asyncio
+        value = self._call_interruptible(lambda: self._handler.function(*args, **kwargs))
+        # Both checks are needed: until Python 3.11, asyncio takes any generator for a coroutine.
         if asyncio.iscoroutine(value) and inspect.isawaitable(value):
             value = self._wait(value)
         _require_executed(value)
         if self._context.handle_msg is None:
-            self._context.handle_msg = self._interruptible(lambda: message_of(value))
+            self._context.handle_msg = self._call_interruptible(lambda: message_of(value))
 
     def cancel(self, kind: type[Interruption]) -> None:
         """Cancel an async handler's task; a plain function has to watch ``context.cancelled``."""
-        self._cancelled = True
+        self._is_cancelled = True
         if self._task is not None:
             self._task.cancel()
 
     def force(self, kind: type[Interruption]) -> None:
         """Raise an exception in the handler, or cancel its task again, as other tasks share its thread."""
-        if self._task is not None and not self._task.done.done():
+        if self._task is not None and not self._task.completion.done():
             self._task.cancel()
         elif self._call is not None:
             self._call.interrupt(kind)
 
-    def _interruptible(self, function: Callable[[], Any]) -> Any:
-        """Call a function in which ``force`` raises."""
+    def _call_interruptible(self, function: Callable[[], Any]) -> Any:
+        """Call a function that ``force`` can interrupt."""
         self._call = InterruptibleCall(function)
         value, error = self._call.run()
         if error is not None:
@@ -78,7 +78,7 @@ class FunctionWork:
         loop = self._loop or EventLoop()
         try:
             self._task = loop.start(coroutine, self._handler.name)
-            if self._cancelled:
+            if self._is_cancelled:
                 self._task.cancel()
             value, error = self._task.wait()
         finally:
@@ -106,11 +106,11 @@ class _TreeWork:
         self.grace_s = timing.terminate_s
         self._processes = processes
         self._tree: ProcessTree | None = None
-        self._cancelled = False
+        self._is_cancelled = False
 
     def cancel(self, kind: type[Interruption]) -> None:
         """Send SIGTERM to the tree."""
-        self._cancelled = True
+        self._is_cancelled = True
         if self._tree is not None:
             self._tree.terminate()
 
@@ -119,10 +119,10 @@ class _TreeWork:
         if self._tree is not None:
             self._tree.kill()
 
-    def _started(self, tree: ProcessTree) -> None:
+    def _attach(self, tree: ProcessTree) -> None:
         self._tree = tree
         self._processes.add(tree.identity)
-        if self._cancelled:
+        if self._is_cancelled:
             tree.terminate()
 
 
@@ -143,7 +143,7 @@ class ScriptWork(_TreeWork):
 
     def run(self) -> None:
         """Run the script; raise RunFailed unless it exits with 0."""
-        run_script(self._script, self._settings, self._context, self._started)
+        run_script(self._script, self._settings, self._context, self._attach)
 
 
 class ChildWork(_TreeWork):
@@ -157,7 +157,7 @@ class ChildWork(_TreeWork):
 
     def run(self) -> None:
         """Run the handler; task and result are passed through unnamed temporary files."""
-        self._handler.arguments(self._run.context.param)  # invalid ones start no process
+        self._handler.arguments(self._run.context.param)  # raises for invalid ones, before a process starts
         with (
             tempfile.TemporaryFile() as task_file,
             tempfile.TemporaryFile() as result_file,
@@ -166,14 +166,14 @@ class ChildWork(_TreeWork):
             task_file.write(json.dumps(self._task()).encode())
             task_file.flush()
             task_file.seek(0)
-            inherited = (task_file.fileno(), result_file.fileno(), channel.descriptor)
-            argv = (python_program(), "-m", "executor_client.execution.child", *map(str, inherited))
-            tree = ProcessTree(Command(argv, Path.cwd(), _child_environment(), inherited))
+            descriptors = (task_file.fileno(), result_file.fileno(), channel.descriptor)
+            argv = (python_program(), "-m", "executor_client.execution.child", *map(str, descriptors))
+            tree = ProcessTree(Command(argv, Path.cwd(), _child_environment(), descriptors))
             channel.start()
-            self._started(tree)
-            code = tree.follow(lambda text: self._run.log.write(stamped(text)))
+            self._attach(tree)
+            code = tree.follow(lambda text: self._run.log.write(stamp_lines(text)))
             self._processes.kill_programs_of_child()
-            if tree.left_running:
+            if tree.has_left_processes:
                 self._run.context.log(LEFT_RUNNING)
             result_file.seek(0)
             self._take_result(result_file.read(), code)
@@ -226,5 +226,5 @@ def _child_environment() -> dict[str, str]:
     """Return this environment with a PYTHONPATH on which the child finds this package, and its first TZ."""
     here = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH", ""))))
-    changed = {"PYTHONUNBUFFERED": "1", "PYTHONPATH": path, "TZ": start_tz()}
-    return {name: value for name, value in {**os.environ, **changed}.items() if value is not None}
+    overrides = {"PYTHONUNBUFFERED": "1", "PYTHONPATH": path, "TZ": start_tz()}
+    return {name: value for name, value in {**os.environ, **overrides}.items() if value is not None}

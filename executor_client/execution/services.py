@@ -1,4 +1,4 @@
-"""Shared parts of a running executor, and the termination of runs."""
+"""Services of a running executor, shared by its job threads, and the termination of runs."""
 
 import contextlib
 import logging
@@ -29,13 +29,13 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """Ended run, whose result is on its way to the disk."""
+class EndedRun:
+    """Ended run, whose result is being stored."""
 
     job_id: int
     result: CallbackItem
-    stored: "Future[None]"
-    #: False: without its result in the journal, the next start of the executor starts it
+    storage: "Future[None]"
+    #: False: if its result is not stored, the next start of the executor runs it
     started: bool
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Services:
     """Journal, watchdog, counters and settings of an executor."""
 
     journal: Journal
@@ -56,12 +56,12 @@ class Parts:
     result_stored: Callable[[], None]
     #: loop of the ``async def`` handlers; None: one for each run
     event_loop: EventLoop | None = None
-    #: programs that the handlers in this process run
+    #: running commands of the handlers in this process
     commands: RunningCommands = field(default_factory=RunningCommands)
     #: runs that have ended and are still to be logged
-    ended: deque[Ended] = field(default_factory=deque)
+    ended_runs: deque[EndedRun] = field(default_factory=deque)
     #: runs whose results could not be stored
-    lost: list[Ended] = field(default_factory=list)
+    lost_runs: list[EndedRun] = field(default_factory=list)
 
     def report(self, run: Run, result: RunResult) -> bool:
         """Store a run's result; True for the first caller, later ones do nothing."""
@@ -69,32 +69,32 @@ class Parts:
             return False
         progress = run.context.current_progress
         text = progress.to_text() if progress is not None else None
-        stored = self.journal.finish(run.run_id, result.code, result.msg, now_ms=now_ms(), progress=text)
+        storage = self.journal.finish(run.run_id, result.code, result.msg, now_ms=now_ms(), progress=text)
         run.log.close()
         run.end()
         self.counters.add("runs_succeeded" if result.code == SUCCESS else "runs_failed")
         request = run.request
         item = CallbackItem(request.log_id, request.log_date_time, result.code, result.msg, progress=text)
-        self.ended.append(Ended(request.job_id, item, stored, run.starts))
-        stored.add_done_callback(self.log_ended)
+        self.ended_runs.append(EndedRun(request.job_id, item, storage, run.starts))
+        storage.add_done_callback(self.log_ended)
         return True
 
     def log_ended(self, _: object = None) -> None:
-        """Log which runs have ended: those of a commit in one line, so that no job waits for the log."""
-        ended: list[Ended] = []
-        lost: list[Ended] = []
+        """Log the ended runs of a commit in one line, so that no job waits for the log."""
+        ended_runs: list[EndedRun] = []
+        lost_runs: list[EndedRun] = []
         with contextlib.suppress(IndexError):
             while True:
-                run = self.ended.popleft()
-                if not run.stored.done():  # it is in a later commit
-                    self.ended.appendleft(run)
+                run = self.ended_runs.popleft()
+                if not run.storage.done():  # it is in a later commit
+                    self.ended_runs.appendleft(run)
                     break
-                (lost if run.stored.exception() else ended).append(run)
-        if ended:
-            logger.info("run ended %s", "; ".join(map(str, ended)))
-        if lost:
-            self.lost.extend(lost)
-            logger.error("result not stored %s", "; ".join(map(str, lost)))
+                (lost_runs if run.storage.exception() else ended_runs).append(run)
+        if ended_runs:
+            logger.info("run ended %s", "; ".join(map(str, ended_runs)))
+        if lost_runs:
+            self.lost_runs.extend(lost_runs)
+            logger.error("result not stored %s", "; ".join(map(str, lost_runs)))
         self.result_stored()
 
     def keep_checkpoint(self, run: Run, text: str) -> bool:
@@ -114,13 +114,13 @@ class Termination:
         run: Run,
         work: Work,
         kind: type[Interruption],
-        parts: Parts,
+        services: Services,
         abandon: Callable[[Run], None],
     ) -> None:
         self._run = run
         self._work = work
         self._kind = kind
-        self._parts = parts
+        self._services = services
         self._abandon = abandon
         self._started_s = monotonic_s()
 
@@ -128,14 +128,14 @@ class Termination:
         """Cancel the run and schedule the next steps."""
         self._run.context.cancelled.set()
         self._work.cancel(self._kind)
-        self._parts.watchdog.after(self._work.grace_s, self._force)
+        self._services.watchdog.after(self._work.grace_s, self._force)
 
     def _force(self) -> None:
         if self._run.ended.is_set():
             return
-        if monotonic_s() - self._started_s >= self._work.grace_s + self._parts.timing.abandon_s:
-            # in its own thread: it takes a lock that may be held during a commit
+        if monotonic_s() - self._started_s >= self._work.grace_s + self._services.timing.abandon_s:
+            # In its own thread, because it takes a lock that may be held during a commit.
             threading.Thread(target=self._abandon, args=(self._run,), name="abandon", daemon=True).start()
             return
         self._work.force(self._kind)
-        self._parts.watchdog.after(min(FORCE_PERIOD_S, self._parts.timing.abandon_s), self._force)
+        self._services.watchdog.after(min(FORCE_PERIOD_S, self._services.timing.abandon_s), self._force)

@@ -12,7 +12,7 @@ from executor_client.config.script_limits import ScriptLimits
 from executor_client.execution.intake import REASON_KILLED
 from executor_client.execution.job_thread import JobThread, Owner
 from executor_client.execution.metrics import Counters
-from executor_client.execution.services import Parts
+from executor_client.execution.services import Services
 from executor_client.execution.watchdog import Watchdog
 from executor_client.handlers.registry import Handler
 from executor_client.journal.journal import Journal
@@ -20,13 +20,13 @@ from executor_client.runs.run import Run, RunResult, Work
 from executor_client.wire.clock import monotonic_s
 from executor_client.wire.protocol import RunRequest
 
-#: those of an executor; the job thread ends after the run
+#: the defaults of an executor, but the job thread ends after the run
 TIMING = Timing(idle_limit_s=0)
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """What a single run left."""
+class SingleRunOutcome:
+    """Outcome of a single run: result, log, error and duration."""
 
     result: RunResult
     log: str
@@ -35,7 +35,7 @@ class Ended:
 
 
 class _NoJournal:
-    """Stands for the journal: a single run is not recovered after a crash."""
+    """Null journal: a single run is not recovered after a crash."""
 
     def start(self, run_id: int) -> bool:
         return True
@@ -49,9 +49,9 @@ class _NoJournal:
     def finish(
         self, run_id: int, code: int, msg: str | None, *, now_ms: int, progress: str | None = None
     ) -> Future[None]:
-        done: Future[None] = Future()
-        done.set_result(None)
-        return done
+        future: Future[None] = Future()
+        future.set_result(None)
+        return future
 
 
 class _SingleThread(JobThread):
@@ -83,7 +83,7 @@ class _SingleThread(JobThread):
 
 def run_once(
     handler: Handler, request: RunRequest, *, kill_after_s: float | None = None, cancelled: bool = False
-) -> Ended:
+) -> SingleRunOutcome:
     """Execute a request and return when its result is fixed and reported.
 
     With a time-out or ``kill_after_s`` the handler runs in a thread of its own, which is left behind if it
@@ -91,7 +91,7 @@ def run_once(
     """
     watchdog = Watchdog()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        thread = _SingleThread(request.job_id, handler, _parts(watchdog, Path(folder)), _owner())
+        thread = _SingleThread(request.job_id, handler, _services(watchdog, Path(folder)), _owner())
         run = Run(1, request, Path(folder))
         if cancelled:
             run.context.cancelled.set()
@@ -111,16 +111,16 @@ def run_once(
         result = run.result
         assert result is not None, "a reported run has a result"
         duration_s = thread.duration_s or monotonic_s() - begin_s
-        return Ended(result, _text_of(run.log.path), thread.error, duration_s)
+        return SingleRunOutcome(result, _text_of(run.log.path), thread.error, duration_s)
 
 
-def _parts(watchdog: Watchdog, folder: Path) -> Parts:
+def _services(watchdog: Watchdog, folder: Path) -> Services:
     journal = cast(Journal, _NoJournal())
-    return Parts(journal, watchdog, Counters(), TIMING, folder, ScriptLimits(), lambda: None)
+    return Services(journal, watchdog, Counters(), TIMING, folder, ScriptLimits(), lambda: None)
 
 
 def _owner() -> Owner:
-    return Owner(retire=lambda _: True, replace=lambda _: None, ended=lambda _: None)
+    return Owner(retire=lambda _: True, replace=lambda _: None, remove=lambda _: None)
 
 
 def _text_of(path: Path) -> str:

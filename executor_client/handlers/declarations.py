@@ -1,7 +1,7 @@
-"""Declarations: the terms of a job beside its handler, ``@job("closeOrders", cron="0 0/5 * * * ?")``.
+"""Job declarations: terms of a job beside its handler, ``@job("closeOrders", cron="0 0/5 * * * ?")``.
 
-They are checked when the handler is registered, and sent to a console by ``python -m executor_client plan``
-and ``apply`` only. A term that is left out belongs to the console.
+They are checked when the handler is registered, and sent to a console only by ``python -m executor_client
+plan`` and ``apply``. The console decides on terms that are not declared.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,9 +37,9 @@ class Terms(TypedDict, total=False):
     owner: str
     #: cron expression of 5 (Unix) or 6 to 7 fields (Quartz)
     cron: str
-    #: runs start so far apart; seconds, or a timedelta of whole seconds
+    #: interval between the starts of runs; seconds, or a timedelta of whole seconds
     every: int | timedelta
-    #: a run starts so long after the end of the last one
+    #: pause between the end of a run and the start of the next one
     fixed_delay: int | timedelta
     #: IANA zone in which the schedule is read, such as Europe/Berlin
     timezone: str
@@ -57,7 +57,7 @@ class Terms(TypedDict, total=False):
     retry: int
     #: pause before the first retry
     retry_interval: int | timedelta
-    #: each retry waits so many times the delay before it: 2 doubles it
+    #: factor by which the delay grows with each retry: 2 doubles it
     retry_backoff: float
     delivery: Delivery
     #: handlers whose declared jobs run after a success, or ``<app name>/<handler>``
@@ -104,15 +104,15 @@ class Declaration:
     @property
     def members(self) -> dict[str, Any]:
         """The members of the job that are declared, by their names in API v1 and jobs as code."""
-        found: dict[str, Any] = {}
-        for name in (each.name for each in fields(self)):
+        members: dict[str, Any] = {}
+        for name in (field.name for field in fields(self)):
             value = getattr(self, name)
             if value is None:
                 continue
             if name in SCHEDULES:
-                found["schedule_type"] = SCHEDULES[name]
-            found[MEMBERS.get(name, name)] = _json(name, value)
-        return found
+                members["schedule_type"] = SCHEDULES[name]
+            members[MEMBERS.get(name, name)] = _json(name, value)
+        return members
 
 
 #: term that is a schedule -> its type
@@ -129,8 +129,8 @@ MEMBERS = {
     "retry_interval": "retry_interval_s",
     "retry_backoff": "retry_backoff_percent",
 }
-#: term -> what reads its value; raises ValueError
-_READ = {
+#: term -> reader of its value, which raises ValueError
+_READERS = {
     "description": terms.text,
     "owner": terms.text,
     "cron": terms.cron,
@@ -156,18 +156,18 @@ _READ = {
 }
 
 
-def declare(handler: str, given: Mapping[str, Any]) -> Declaration | None:
+def declare(handler: str, arguments: Mapping[str, Any]) -> Declaration | None:
     """Return the declaration of a handler, None without any term; raise HandlerConflict with one line."""
     values: dict[str, Any] = {}
-    for name, value in given.items():
-        if name not in _READ:
-            close = get_close_matches(name, [*_READ, "init", "destroy", "process"], 1)
-            known = f"did you mean {close[0]}?" if close else f"known: {', '.join(_READ)}"
-            raise HandlerConflict(f"job handler {handler!r}: there is no argument {name}; {known}")
+    for name, value in arguments.items():
+        if name not in _READERS:
+            matches = get_close_matches(name, [*_READERS, "init", "destroy", "process"], 1)
+            hint = f"did you mean {matches[0]}?" if matches else f"known: {', '.join(_READERS)}"
+            raise HandlerConflict(f"job handler {handler!r}: there is no argument {name}; {hint}")
         if value is None:
             continue
         try:
-            values[name] = _READ[name](value)
+            values[name] = _READERS[name](value)
         except ValueError as exc:
             raise HandlerConflict(f"job handler {handler!r}: {name} {exc}") from exc
     if not values:
@@ -199,16 +199,16 @@ def _require_one_schedule(handler: str, values: Mapping[str, Any]) -> None:
 
 def _with_zone(handler: str, name: str, values: Mapping[str, Any]) -> datetime:
     """Return an instant; a local time is read in the declared zone."""
-    found: datetime = values[name]
-    if found.tzinfo is not None:
-        return found
+    moment: datetime = values[name]
+    if moment.tzinfo is not None:
+        return moment
     zone = terms.zone_of(values["timezone"]) if "timezone" in values else None
     if zone is None:
         raise HandlerConflict(
             f"job handler {handler!r}: {name} needs a time zone: declare timezone=…,"
             " or give it tzinfo, such as datetime(2026, 12, 24, tzinfo=timezone.utc)"
         )
-    return found.replace(tzinfo=zone)
+    return moment.replace(tzinfo=zone)
 
 
 def _json(name: str, value: Any) -> Any:

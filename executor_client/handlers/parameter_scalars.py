@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-#: converts a value at a path such as ``order.items[2].price``; appends a message to the list if it cannot
-Read = Callable[[object, str, list[str]], Any]
+#: converts a value at a path such as ``order.items[2].price``; appends a message to the list on failure
+Reader = Callable[[object, str, list[str]], Any]
 
 #: longer values are truncated in messages
-SHOWN_MAX = 60
+EXCERPT_MAX = 60
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _CLOCK = re.compile(r"(\d\d:\d\d)(:\d\d)?(?:[.,](\d{1,6}))?(Z|[+-]\d\d:?\d\d)?", re.ASCII | re.IGNORECASE)
@@ -34,48 +34,48 @@ _BOOLEANS = {
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Type of a parameter: how to read a value, and what to say of it."""
+    """Type of a parameter: reader of its values, and their description for messages and JSON Schema."""
 
-    read: Read
+    read: Reader
     #: what would be right, as in ``expected YYYY-MM-DD``
     expected: str
     #: its JSON Schema
     schema: dict[str, Any]
-    #: takes any text as it is
+    #: accepts any text unchanged
     is_text: bool = False
     #: JSON type of a type that takes more than a scalar: ``array`` or ``object``
     structure: str = ""
 
 
-def shown(value: object) -> str:
+def excerpt(value: object) -> str:
     """Return a value for a message: ``'2026-13-01'``, truncated."""
     text = repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + "…"
+    return text if len(text) <= EXCERPT_MAX else text[:EXCERPT_MAX] + "…"
 
 
 def label(name: str) -> str:
     """Return an unknown name for a message; in quotes if it is not an identifier."""
-    return name if name.isidentifier() else shown(name)
+    return name if name.isidentifier() else excerpt(name)
 
 
-def scalar(convert: Callable[[Any], Any], what: str, expected: str, schema: dict[str, Any]) -> Kind:
+def scalar(convert: Callable[[Any], Any], description: str, expected: str, schema: dict[str, Any]) -> Kind:
     """Return the kind of a scalar; ``convert`` raises an error for any value that it does not take."""
 
     def read(value: object, path: str, errors: list[str]) -> Any:
         try:
             return convert(value)
         except (ValueError, TypeError, ArithmeticError, AttributeError):
-            errors.append(f"{path}: {shown(value)} is not {what}; expected {expected}")
+            errors.append(f"{path}: {excerpt(value)} is not {description}; expected {expected}")
             return None
 
     return Kind(read, expected, schema)
 
 
 def _match(pattern: re.Pattern[str], text: str) -> re.Match[str]:
-    found = pattern.fullmatch(text.strip())
-    if found is None:
+    match = pattern.fullmatch(text.strip())
+    if match is None:
         raise ValueError(text)
-    return found
+    return match
 
 
 def _text(value: Any) -> str:
@@ -108,10 +108,10 @@ def _float(value: Any) -> float:
 
 
 def _boolean(value: Any) -> bool:
-    return value if isinstance(value, bool) else _BOOLEANS[_known(value.strip().lower())]
+    return value if isinstance(value, bool) else _BOOLEANS[_boolean_word(value.strip().lower())]
 
 
-def _known(word: str) -> str:
+def _boolean_word(word: str) -> str:
     if word not in _BOOLEANS:
         raise ValueError(word)
     return word
@@ -128,7 +128,7 @@ def _time(value: Any) -> time:
     zone = "+00:00" if zone in ("Z", "z") else zone
     if zone and ":" not in zone:
         zone = f"{zone[:3]}:{zone[3:]}"
-    # filled up, because Python 3.10 reads three or six digits only
+    # Python 3.10 reads fractions of three or six digits only, so the digits are filled up.
     return time.fromisoformat(f"{clock}{seconds or ':00'}.{(fraction or '0').ljust(6, '0')}{zone or ''}")
 
 
@@ -158,7 +158,7 @@ def _path(value: Any) -> Path:
     return Path(value)
 
 
-def _formatted(kind: str) -> dict[str, Any]:
+def _string_schema(kind: str) -> dict[str, Any]:
     return {"type": "string", "format": kind}
 
 
@@ -166,19 +166,19 @@ SCALARS: dict[Any, Kind] = {
     int: scalar(_integer, "an integer", "a whole number such as 100", {"type": "integer"}),
     float: scalar(_float, "a number", "a number such as 2.5", {"type": "number"}),
     bool: scalar(_boolean, "a boolean", "true or false", {"type": "boolean"}),
-    date: scalar(_date, "a date", "YYYY-MM-DD", _formatted("date")),
+    date: scalar(_date, "a date", "YYYY-MM-DD", _string_schema("date")),
     datetime: scalar(
         _datetime,
         "a date and time",
         "YYYY-MM-DDTHH:MM:SS, with or without an offset such as Z or +02:00",
-        _formatted("date-time"),
+        _string_schema("date-time"),
     ),
-    time: scalar(_time, "a time", "HH:MM or HH:MM:SS", _formatted("time")),
+    time: scalar(_time, "a time", "HH:MM or HH:MM:SS", _string_schema("time")),
     timedelta: scalar(
         _timedelta,
         "a duration",
         "seconds such as 90, or ISO 8601 such as PT1H30M",
-        _formatted("duration"),
+        _string_schema("duration"),
     ),
     Decimal: scalar(
         lambda value: Decimal(_number(value)),
@@ -186,8 +186,10 @@ SCALARS: dict[Any, Kind] = {
         "a number such as 12.50",
         {"type": ["number", "string"], "format": "decimal"},
     ),
-    UUID: scalar(_uuid, "a UUID", "a UUID such as 6f1c2ad0-5a5e-4a6e-9d3c-0d9c0b7f6f11", _formatted("uuid")),
-    Path: scalar(_path, "a path", "a path such as /srv/in", _formatted("path")),
+    UUID: scalar(
+        _uuid, "a UUID", "a UUID such as 6f1c2ad0-5a5e-4a6e-9d3c-0d9c0b7f6f11", _string_schema("uuid")
+    ),
+    Path: scalar(_path, "a path", "a path such as /srv/in", _string_schema("path")),
 }
 
 _any_text = scalar(_text, "a text", "a text", {"type": "string"})

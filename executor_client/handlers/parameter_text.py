@@ -1,4 +1,4 @@
-"""Text of a job's parameter: ``{"day": "2026-01-31"}``, ``["2026-01-31"]`` or ``day=2026-01-31, limit=5``."""
+"""Parser of parameter texts: ``{"day": "2026-01-31"}``, ``["2026-01-31"]`` or ``day=2026-01-31, limit=5``."""
 
 import json
 import re
@@ -16,7 +16,7 @@ _UNQUOTED = re.compile(r"[^\s,&]*")
 
 
 class UnreadableText(ValueError):
-    """The text has none of the accepted forms; its text says where."""
+    """The text has none of the accepted forms; the message names the position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +27,17 @@ class Word:
     json: Any = NO_JSON
 
 
-#: a value and its name, None for one that stands by its position
-Given = tuple[str | None, Any]
+#: name, None for a positional value, and the value
+NamedValue = tuple[str | None, Any]
 
 
-def read_given(text: str) -> list[Given]:
+def read_values(text: str) -> list[NamedValue]:
     """Return the values of a text, words as ``Word``; raise UnreadableText."""
     text = text.strip()
     if not text.startswith(("{", "[")):
         return list(_words(text))
     value = read_json(text)
-    return list(value.items()) if isinstance(value, dict) else [(None, each) for each in value]
+    return list(value.items()) if isinstance(value, dict) else [(None, item) for item in value]
 
 
 def read_json(text: str) -> Any:
@@ -58,11 +58,11 @@ def read_json(text: str) -> Any:
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
         raise UnreadableText(f"{twice!r} is given twice in a JSON object")
-    return found
+    return members
 
 
 def _refuse(constant: str) -> Any:
@@ -72,31 +72,31 @@ def _refuse(constant: str) -> Any:
 _decoder = json.JSONDecoder(object_pairs_hook=_without_repetition, parse_constant=_refuse)
 
 
-def _words(text: str) -> Iterator[Given]:
+def _words(text: str) -> Iterator[NamedValue]:
     """Split at commas, ``&`` and blanks. Between two commas there has to be a value."""
     position = 0
     while position < len(text):
         if text[position] in ",&":
             raise UnreadableText(f'no value before {text[position]!r} at character {position + 1}; write ""')
-        named = _NAME.match(text, position)
-        word, position = _word(text, named.end() if named else position)
-        yield (named[1] if named else None), word
+        name_match = _NAME.match(text, position)
+        word, position = _word(text, name_match.end() if name_match else position)
+        yield (name_match[1] if name_match else None), word
         position = _end(_BLANKS, text, position)
         if position < len(text) and text[position] in ",&":
             position = _end(_BLANKS, text, position + 1)
 
 
 def _word(text: str, start: int) -> tuple[Word, int]:
-    """Return the value that starts here, and where it ends."""
+    """Return the value that starts at a position, and its end."""
     if text[start : start + 1] in ('"', "'"):
-        return _quoted(text, start)
+        return _quoted_word(text, start)
     if text[start : start + 1] in ("[", "{"):
         try:
             value, end = _decoder.raw_decode(text, start)
         except UnreadableText:
             raise
         except (ValueError, RecursionError):
-            pass  # text that begins like JSON
+            pass  # plain text that only begins like JSON
         else:
             if _is_end(text, end):
                 return Word(text[start:end], value), end
@@ -104,15 +104,15 @@ def _word(text: str, start: int) -> tuple[Word, int]:
     return Word(text[start:end]), end
 
 
-def _quoted(text: str, start: int) -> tuple[Word, int]:
+def _quoted_word(text: str, start: int) -> tuple[Word, int]:
     """Read a value in quotes, in which a doubled quote stands for one."""
     quote = text[start]
-    closed = re.compile(f"{quote}((?:[^{quote}]|{quote}{quote})*){quote}").match(text, start)
-    if closed is None:
+    match = re.compile(f"{quote}((?:[^{quote}]|{quote}{quote})*){quote}").match(text, start)
+    if match is None:
         raise UnreadableText(f"the quote {quote} at character {start + 1} is not closed")
-    if not _is_end(text, closed.end()):
-        raise UnreadableText(f"text follows the quote {quote} at character {closed.end()}; expected a comma")
-    return Word(closed[1].replace(quote * 2, quote)), closed.end()
+    if not _is_end(text, match.end()):
+        raise UnreadableText(f"text follows the quote {quote} at character {match.end()}; expected a comma")
+    return Word(match[1].replace(quote * 2, quote)), match.end()
 
 
 def _is_end(text: str, position: int) -> bool:
@@ -120,5 +120,5 @@ def _is_end(text: str, position: int) -> bool:
 
 
 def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
-    found = pattern.match(text, start)
-    return found.end() if found else start
+    match = pattern.match(text, start)
+    return match.end() if match else start

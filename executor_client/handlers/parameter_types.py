@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any
 
-from executor_client.handlers.parameter_scalars import ANYTHING, SCALARS, Kind, label, scalar, shown
+from executor_client.handlers.parameter_scalars import ANYTHING, SCALARS, Kind, excerpt, label, scalar
 from executor_client.runs.results import plain
 
 _LISTS: dict[Any, Callable[[Iterable[Any]], Any]] = {
@@ -80,10 +80,10 @@ def _of_class(annotation: Any, within: tuple[type, ...]) -> Kind:
         if annotation in within:
             raise UnsupportedAnnotation(f"{annotation.__name__} contains itself")
         return _dataclass(annotation, (*within, annotation))
-    raise UnsupportedAnnotation(f"{_named(annotation)} is not supported")
+    raise UnsupportedAnnotation(f"{_type_name(annotation)} is not supported")
 
 
-def _named(annotation: Any) -> str:
+def _type_name(annotation: Any) -> str:
     return annotation.__qualname__ if isinstance(annotation, type) else str(annotation)
 
 
@@ -111,14 +111,14 @@ def _enum(annotation: type[Enum]) -> Kind:
     """Return the kind of an enum: values, and names as well, as long as they are no other member's value."""
     members = list(annotation)
     kind = _choice({_word(member): member for member in members})
-    named = {member.name: member for member in members}
+    member_by_name = {member.name: member for member in members}
 
     def read(value: object, path: str, errors: list[str]) -> Any:
-        found: list[str] = []
-        member = kind.read(value, path, found)
-        if found and isinstance(value, str) and value.strip() in named:
-            return named[value.strip()]
-        errors += found
+        value_errors: list[str] = []
+        member = kind.read(value, path, value_errors)
+        if value_errors and isinstance(value, str) and value.strip() in member_by_name:
+            return member_by_name[value.strip()]
+        errors += value_errors
         return member
 
     return dataclasses.replace(kind, read=read)
@@ -126,14 +126,14 @@ def _enum(annotation: type[Enum]) -> Kind:
 
 def _optional(annotation: Any, arguments: tuple[Any, ...], within: tuple[type, ...]) -> Kind:
     """Return the kind of ``T | None``: None is JSON's null, and, unless T is text, ``null`` or nothing."""
-    others = [argument for argument in arguments if argument is not type(None)]
-    if len(others) != 1 or len(others) == len(arguments):
+    value_types = [argument for argument in arguments if argument is not type(None)]
+    if len(value_types) != 1 or len(value_types) == len(arguments):
         raise UnsupportedAnnotation(f"{annotation}: a union is supported with None only")
-    kind = kind_of(others[0], within)
-    nothing = (None,) if kind.is_text else (None, "", "null")
+    kind = kind_of(value_types[0], within)
+    null_values = (None,) if kind.is_text else (None, "", "null")
 
     def read(value: object, path: str, errors: list[str]) -> Any:
-        is_none = value is None or isinstance(value, str) and value in nothing
+        is_none = value is None or isinstance(value, str) and value in null_values
         return None if is_none else kind.read(value, path, errors)
 
     schema = dict(kind.schema)
@@ -155,15 +155,15 @@ def _list(origin: Any, arguments: tuple[Any, ...], within: tuple[type, ...]) -> 
     def read(value: object, path: str, errors: list[str]) -> Any:
         values = _items(value)
         if values is None:
-            errors.append(f"{path}: {shown(value)} is not a list; expected {expected}")
+            errors.append(f"{path}: {excerpt(value)} is not a list; expected {expected}")
             return None
-        found = [item.read(each, f"{path}[{index}]", errors) for index, each in enumerate(values)]
+        elements = [item.read(element, f"{path}[{index}]", errors) for index, element in enumerate(values)]
         if origin not in (set, frozenset):
-            return _LISTS[origin](found)
+            return _LISTS[origin](elements)
         try:
-            return _LISTS[origin](found)
+            return _LISTS[origin](elements)
         except TypeError:
-            errors.append(f"{path}: {shown(value)} has a list or an object; expected single values")
+            errors.append(f"{path}: {excerpt(value)} has a list or an object; expected single values")
             return None
 
     schema: dict[str, Any] = {"type": "array", "items": item.schema}
@@ -186,10 +186,10 @@ def _tuple(kinds: list[Kind]) -> Kind:
     def read(value: object, path: str, errors: list[str]) -> Any:
         values = _items(value)
         if values is None or len(values) != size:
-            errors.append(f"{path}: {shown(value)} is not a list of {size}; expected {expected}")
+            errors.append(f"{path}: {excerpt(value)} is not a list of {size}; expected {expected}")
             return None
         pairs = enumerate(zip(kinds, values, strict=True))
-        return tuple(kind.read(each, f"{path}[{index}]", errors) for index, (kind, each) in pairs)
+        return tuple(kind.read(element, f"{path}[{index}]", errors) for index, (kind, element) in pairs)
 
     schema = {
         "type": "array",
@@ -206,11 +206,11 @@ def _dict(arguments: tuple[Any, ...], within: tuple[type, ...]) -> Kind:
 
     def read(value: object, path: str, errors: list[str]) -> Any:
         if not isinstance(value, dict):
-            errors.append(f"{path}: {shown(value)} is not an object; expected a JSON object")
+            errors.append(f"{path}: {excerpt(value)} is not an object; expected a JSON object")
             return None
         return {
-            key.read(name, f"{path}[{name!r}]", errors): item.read(each, f"{path}[{name!r}]", errors)
-            for name, each in value.items()
+            key.read(name, f"{path}[{name!r}]", errors): item.read(element, f"{path}[{name!r}]", errors)
+            for name, element in value.items()
         }
 
     if key.structure:
@@ -220,17 +220,17 @@ def _dict(arguments: tuple[Any, ...], within: tuple[type, ...]) -> Kind:
 
 
 def _dataclass(annotation: type, within: tuple[type, ...]) -> Kind:
-    fields = {each.name: each for each in dataclasses.fields(annotation) if each.init}
+    fields = {field.name: field for field in dataclasses.fields(annotation) if field.init}
     hints: dict[str, Any] = {}
-    for name, each in fields.items():
-        hints |= hints_of(_declaring(annotation, each), {name: each.type}, "field")
+    for name, field in fields.items():
+        hints |= hints_of(_declaring(annotation, field), {name: field.type}, "field")
     kinds = {name: kind_of(hint, within) for name, hint in hints.items()}
-    required = [name for name, each in fields.items() if _is_required(each)]
+    required = [name for name, field in fields.items() if _is_required(field)]
     expected = f"a JSON object with {', '.join(fields) or 'nothing'}"
 
     def read(value: object, path: str, errors: list[str]) -> Any:
         if not isinstance(value, dict):
-            errors.append(f"{path}: {shown(value)} is not an object; expected {expected}")
+            errors.append(f"{path}: {excerpt(value)} is not an object; expected {expected}")
             return None
         before = len(errors)
         unknown = [label(name) for name in value if name not in kinds]
@@ -240,12 +240,12 @@ def _dataclass(annotation: type, within: tuple[type, ...]) -> Kind:
             for name in required
             if name not in value
         ]
-        given = {
-            name: kinds[name].read(each, f"{path}.{name}", errors)
-            for name, each in value.items()
+        arguments = {
+            name: kinds[name].read(element, f"{path}.{name}", errors)
+            for name, element in value.items()
             if name in kinds
         }
-        return _made(annotation, given, path, errors) if len(errors) == before else None
+        return _construct(annotation, arguments, path, errors) if len(errors) == before else None
 
     properties = {name: _property(name, kinds[name], hints[name], fields[name].default) for name in fields}
     schema = {
@@ -267,9 +267,9 @@ def _is_required(field: "dataclasses.Field[Any]") -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
-def _made(annotation: type, given: dict[str, Any], path: str, errors: list[str]) -> Any:
+def _construct(annotation: type, arguments: dict[str, Any], path: str, errors: list[str]) -> Any:
     try:
-        return annotation(**given)
+        return annotation(**arguments)
     except Exception as exc:
         errors.append(f"{path}: {str(exc) or type(exc).__name__}")
         return None

@@ -13,16 +13,16 @@ from functools import partial
 from inspect import Parameter as Argument
 from typing import Any
 
-from executor_client.handlers.parameter_scalars import Kind, label, shown
-from executor_client.handlers.parameter_text import NO_JSON, Given, UnreadableText, Word, read_given
+from executor_client.handlers.parameter_scalars import Kind, excerpt, label
+from executor_client.handlers.parameter_text import NO_JSON, NamedValue, UnreadableText, Word, read_values
 from executor_client.handlers.parameter_types import UnsupportedAnnotation, hints_of, kind_of, property_of
 from executor_client.wire.errors import InvalidParameters
 
-#: what is probably wrong when a word has no place
+#: the probable cause of a surplus word
 HINT_QUOTES = "name=value, or quotes around a value with blanks or commas"
-#: values that are refused, before the others are not looked at any more
+#: errors after which the remaining values are not checked
 ERRORS_MAX = 50
-_REST = (Argument.VAR_POSITIONAL, Argument.VAR_KEYWORD)
+_VARIADIC = (Argument.VAR_POSITIONAL, Argument.VAR_KEYWORD)
 
 logger = logging.getLogger(__name__)
 
@@ -49,9 +49,9 @@ class Parameters:
 
     fixed: dict[str, Parameter]
     #: ``*args``: takes further values without a name
-    rest: Parameter | None
+    var_positional: Parameter | None
     #: ``**kwargs``: takes values with other names
-    others: Parameter | None
+    var_keyword: Parameter | None
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> "Parameters | None":
@@ -66,12 +66,13 @@ class Parameters:
         except (ValueError, TypeError):  # a builtin without signature
             return None
         is_required = any(
-            each.default is Argument.empty and each.kind not in _REST for each in arguments.values()
+            argument.default is Argument.empty and argument.kind not in _VARIADIC
+            for argument in arguments.values()
         )
-        if not is_required and all(each.annotation is Argument.empty for each in arguments.values()):
+        if not is_required and all(argument.annotation is Argument.empty for argument in arguments.values()):
             return None
         try:
-            return cls._described(function, dict(arguments))
+            return cls._from_annotations(function, dict(arguments))
         except UnsupportedAnnotation as exc:
             if is_required:
                 raise
@@ -82,116 +83,127 @@ class Parameters:
             return None
 
     @classmethod
-    def _described(cls, function: Callable[..., Any], arguments: dict[str, Argument]) -> "Parameters":
-        given = {name: each.annotation for name, each in arguments.items()}
-        hints = hints_of(_annotated(function), given, "argument")
-        found = {name: _parameter(name, each, hints[name]) for name, each in arguments.items()}
-        rest, others = (
-            next((each for each in found.values() if each.argument.kind is kind), None) for kind in _REST
+    def _from_annotations(cls, function: Callable[..., Any], arguments: dict[str, Argument]) -> "Parameters":
+        annotations = {name: argument.annotation for name, argument in arguments.items()}
+        hints = hints_of(_annotation_owner(function), annotations, "argument")
+        parameters = {name: _parameter(name, argument, hints[name]) for name, argument in arguments.items()}
+        var_positional, var_keyword = (
+            next((parameter for parameter in parameters.values() if parameter.argument.kind is kind), None)
+            for kind in _VARIADIC
         )
-        fixed = {name: each for name, each in found.items() if each.argument.kind not in _REST}
-        return cls(fixed, rest, others)
+        fixed = {
+            name: parameter
+            for name, parameter in parameters.items()
+            if parameter.argument.kind not in _VARIADIC
+        }
+        return cls(fixed, var_positional, var_keyword)
 
     def read(self, text: str) -> tuple[list[Any], dict[str, Any]]:
         """Return positional and named arguments for a parameter text; raise InvalidParameters."""
         try:
-            given = self._given(text)
+            pairs = self._named_values(text)
         except UnreadableText as exc:
             raise InvalidParameters(f"parameter: {exc}") from exc
         errors: list[str] = []
-        named, rest = self._assigned(given, errors)
-        missing = [each for name, each in self.fixed.items() if each.is_required and name not in named]
-        values = {name: _read(self._of_name(name), name, value, errors) for name, value in named.items()}
-        further = [_read(self.rest, f"*{place}", value, errors) for place, value in enumerate(rest)]
-        errors += [f"{each.name}: missing; expected {each.kind.expected}" for each in missing]
+        words, extra_words = self._assign(pairs, errors)
+        missing = [
+            parameter for name, parameter in self.fixed.items() if parameter.is_required and name not in words
+        ]
+        values = {name: _read(self._of_name(name), name, value, errors) for name, value in words.items()}
+        extra_values = [
+            _read(self.var_positional, f"*{place}", value, errors) for place, value in enumerate(extra_words)
+        ]
+        errors += [f"{parameter.name}: missing; expected {parameter.kind.expected}" for parameter in missing]
         if errors:
             raise InvalidParameters("\n".join(errors))
-        return self._arguments(values, further)
+        return self._arguments(values, extra_values)
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of an object with these parameters."""
         return {
             "type": "object",
             "properties": {
-                name: property_of(name, each.kind, each.hint, each.argument.default)
-                for name, each in self.fixed.items()
+                name: property_of(name, parameter.kind, parameter.hint, parameter.argument.default)
+                for name, parameter in self.fixed.items()
             },
-            "required": [name for name, each in self.fixed.items() if each.is_required],
-            "additionalProperties": (self.others.kind.schema or True) if self.others else False,
+            "required": [name for name, parameter in self.fixed.items() if parameter.is_required],
+            "additionalProperties": (self.var_keyword.kind.schema or True) if self.var_keyword else False,
         }
 
-    def _given(self, text: str) -> list[Given]:
-        """Return the values of a text; a single parameter may take all of it, see ``_whole``."""
+    def _named_values(self, text: str) -> list[NamedValue]:
+        """Return the values of a text; a single parameter may take all of it, see ``_as_one_value``."""
         if not text.strip():
             return []
-        only = list(self.fixed.values())
-        if len(only) != 1 or self.rest or self.others:
-            return read_given(text)
-        name, kind = only[0].name, only[0].kind
+        parameters = list(self.fixed.values())
+        if len(parameters) != 1 or self.var_positional or self.var_keyword:
+            return read_values(text)
+        name, kind = parameters[0].name, parameters[0].kind
         if kind.is_text:
             return [(name, _whole_text(name, text))]
         if not kind.structure and text.lstrip()[0] not in "[{":
-            return [(name, _unquoted(_whole_text(name, text).strip()))]
-        return _whole(only[0], text.strip(), read_given(text))
+            return [(name, _unquote(_whole_text(name, text).strip()))]
+        return _as_one_value(parameters[0], text.strip(), read_values(text))
 
-    def _assigned(self, given: list[Given], errors: list[str]) -> tuple[dict[str, Any], list[Any]]:
+    def _assign(self, pairs: list[NamedValue], errors: list[str]) -> tuple[dict[str, Any], list[Any]]:
         """Return the values by name, and those for ``*args``."""
-        places = [
-            name for name, each in self.fixed.items() if each.argument.kind is not Argument.KEYWORD_ONLY
+        positional_names = [
+            name
+            for name, parameter in self.fixed.items()
+            if parameter.argument.kind is not Argument.KEYWORD_ONLY
         ]
-        named: dict[str, Any] = {}
-        rest: list[Any] = []
+        words: dict[str, Any] = {}
+        extra_words: list[Any] = []
         position = 0
-        is_named = False
-        for name, value in given:
+        has_name = False
+        for name, value in pairs:
             if len(errors) >= ERRORS_MAX:
                 break
             if name is not None:
-                is_named = True
-                self._take(name, value, named, errors)
-            elif is_named:
+                has_name = True
+                self._take(name, value, words, errors)
+            elif has_name:
                 errors.append(
-                    f"{_shown(value)}: value without a name after named ones; expected {HINT_QUOTES}"
+                    f"{_excerpt(value)}: value without a name after named ones; expected {HINT_QUOTES}"
                 )
-            elif position < len(places):
-                named[places[position]] = value
+            elif position < len(positional_names):
+                words[positional_names[position]] = value
                 position += 1
-            elif self.rest:
-                rest.append(value)
+            elif self.var_positional:
+                extra_words.append(value)
             else:
-                errors.append(f"{_shown(value)}: one value too many; expected {self._names()}")
-        return named, rest
+                errors.append(f"{_excerpt(value)}: one value too many; expected {self._names()}")
+        return words, extra_words
 
-    def _take(self, name: str, value: Any, named: dict[str, Any], errors: list[str]) -> None:
+    def _take(self, name: str, value: Any, words: dict[str, Any], errors: list[str]) -> None:
         parameter = self._of_name(name)
         if parameter is None:
             errors.append(f"{label(name)}: no such parameter; expected {self._names()}")
-        elif name not in named:
-            named[name] = value
+        elif name not in words:
+            words[name] = value
         elif parameter.kind.structure == "array":
-            named[name] = [*_parts(named[name]), *_parts(value)]
+            words[name] = [*_parts(words[name]), *_parts(value)]
         else:
-            errors.append(f"{name}: given twice; expected one value, not {_shown(value)} as well")
+            errors.append(f"{name}: given twice; expected one value, not {_excerpt(value)} as well")
 
     def _of_name(self, name: str) -> Parameter | None:
-        return self.fixed.get(name, self.others)
+        return self.fixed.get(name, self.var_keyword)
 
     def _names(self) -> str:
         return ", ".join(self.fixed) or "none"
 
-    def _arguments(self, values: dict[str, Any], rest: list[Any]) -> tuple[list[Any], dict[str, Any]]:
-        positional, named = [], {name: value for name, value in values.items() if name not in self.fixed}
-        for name, each in self.fixed.items():
-            value = values.get(name, each.argument.default)
-            if each.argument.kind is Argument.KEYWORD_ONLY:
-                named[name] = value
+    def _arguments(self, values: dict[str, Any], extra_values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+        positional, keywords = [], {name: value for name, value in values.items() if name not in self.fixed}
+        for name, parameter in self.fixed.items():
+            value = values.get(name, parameter.argument.default)
+            if parameter.argument.kind is Argument.KEYWORD_ONLY:
+                keywords[name] = value
             else:
                 positional.append(value)
-        return positional + rest, named
+        return positional + extra_values, keywords
 
 
-def _annotated(function: Any) -> Any:
-    """Return what has the names that annotations use: behind a ``partial`` or an object with ``__call__``."""
+def _annotation_owner(function: Any) -> Any:
+    """Return the function whose globals annotations use: inside a ``partial``, or a class's ``__call__``."""
     while isinstance(function, partial):
         function = function.func
     return function if hasattr(inspect.unwrap(function), "__globals__") else type(function).__call__
@@ -199,7 +211,7 @@ def _annotated(function: Any) -> Any:
 
 def _parameter(name: str, argument: Argument, hint: Any) -> Parameter:
     try:
-        # a default of None allows None, as type checkers once had it
+        # A default of None allows None, as in the implicit Optional of older type checkers.
         kind = kind_of(hint | None if argument.default is None else hint)
         return Parameter(name, kind, hint, argument)
     except UnsupportedAnnotation as exc:
@@ -210,30 +222,30 @@ def _whole_text(name: str, text: str) -> str:
     """Return the text for a single parameter, which the text may name: ``name=…``, ``{"name": …}``."""
     if text.lstrip().startswith("{"):
         try:
-            given = read_given(text)
+            pairs = read_values(text)
         except UnreadableText:
             return text
-        return given[0][1] if [each for each, _ in given] == [name] else text
-    named = re.match(rf"\s*{re.escape(name)}[ \t]*=[ \t]*", text)
-    if named is None:
+        return pairs[0][1] if [pair_name for pair_name, _ in pairs] == [name] else text
+    prefix = re.match(rf"\s*{re.escape(name)}[ \t]*=[ \t]*", text)
+    if prefix is None:
         return text
-    return _unquoted(text[named.end() :].rstrip())
+    return _unquote(text[prefix.end() :].rstrip())
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     is_quoted = re.fullmatch(r""""([^"]|"")*"|'([^']|'')*'""", value)
     return value[1:-1].replace(value[0] * 2, value[0]) if is_quoted else value
 
 
-def _whole(only: Parameter, text: str, given: list[Given]) -> list[Given]:
+def _as_one_value(parameter: Parameter, text: str, pairs: list[NamedValue]) -> list[NamedValue]:
     """Let a single list take all values without a name, and a single dict or dataclass a JSON object."""
-    names = [name for name, _ in given]
-    if only.kind.structure == "object" and text.startswith("{") and names != [only.name]:
-        return [(only.name, dict(given))]
-    is_list = only.kind.structure == "array" and all(name is None for name in names)
-    if is_list and (text.startswith("[") or len(given) > 1):
-        return [(only.name, [_item(value) for _, value in given])]
-    return given
+    names = [name for name, _ in pairs]
+    if parameter.kind.structure == "object" and text.startswith("{") and names != [parameter.name]:
+        return [(parameter.name, dict(pairs))]
+    is_list = parameter.kind.structure == "array" and all(name is None for name in names)
+    if is_list and (text.startswith("[") or len(pairs) > 1):
+        return [(parameter.name, [_item(value) for _, value in pairs])]
+    return pairs
 
 
 def _item(value: Any) -> Any:
@@ -257,5 +269,5 @@ def _read(parameter: Parameter | None, path: str, value: Any, errors: list[str])
     return parameter.kind.read(value, path, errors)
 
 
-def _shown(value: Any) -> str:
-    return shown(value.raw if isinstance(value, Word) else value)
+def _excerpt(value: Any) -> str:
+    return excerpt(value.raw if isinstance(value, Word) else value)

@@ -80,7 +80,7 @@ class HandlerRegistry:
         init: Hook | str | None = None,
         destroy: Hook | str | None = None,
         process: bool = False,
-        **declared: "Unpack[Terms]",
+        **terms: "Unpack[Terms]",
     ) -> Callable[[F], F]:
         """Register the decorated function as the handler ``name``.
 
@@ -93,13 +93,13 @@ class HandlerRegistry:
         Raises HandlerConflict for a blank or taken name, an argument whose annotation is not supported,
         an ``async def`` hook and an invalid term.
         """
-        declaration = declare(name, declared)
+        declaration = declare(name, terms)
 
         def decorate(function: F) -> F:
             owner = getattr(function, "__qualname__", "").rpartition(".")[0]
             if owner and not inspect.ismethod(function) and not owner.endswith("<locals>"):
-                marked = function.__func__ if isinstance(function, staticmethod | classmethod) else function
-                setattr(marked, _MARK, (name, init, destroy, process, declaration))
+                target = function.__func__ if isinstance(function, staticmethod | classmethod) else function
+                setattr(target, _MARK, (name, init, destroy, process, declaration))
                 with self._lock:
                     self._unbound[f"{function.__module__}.{owner}"] = name
             else:
@@ -133,10 +133,10 @@ class HandlerRegistry:
         """Add a handler; the same function, from a reloaded module, replaces the earlier one."""
         _require_usable(handler)
         with self._lock:
-            known = self._handlers.get(handler.name)
-            if known is not None and known.origin != handler.origin:
+            current = self._handlers.get(handler.name)
+            if current is not None and current.origin != handler.origin:
                 raise HandlerConflict(
-                    f"job handler {handler.name!r} naming conflicts: {'.'.join(known.origin)},"
+                    f"job handler {handler.name!r} naming conflicts: {'.'.join(current.origin)},"
                     f" {'.'.join(handler.origin)}"
                 )
             self._handlers[handler.name] = handler
@@ -155,8 +155,10 @@ class HandlerRegistry:
         """Return name -> JSON Schema of the parameters, for the handlers that declare parameters."""
         with self._lock:
             handlers = sorted(self._handlers.items())
-        found = {name: getattr(handler, "parameters_schema", lambda: None)() for name, handler in handlers}
-        return {name: schema for name, schema in found.items() if schema is not None}
+        schema_by_name = {
+            name: getattr(handler, "parameters_schema", lambda: None)() for name, handler in handlers
+        }
+        return {name: schema for name, schema in schema_by_name.items() if schema is not None}
 
     def require_bound(self) -> None:
         """Raise HandlerConflict if a class with ``@job`` methods has no registered instance."""

@@ -1,4 +1,4 @@
-"""Values of terms: each function returns the final form of a value, or raises ValueError.
+"""Readers of declared terms: each function returns the final form of a value, or raises ValueError.
 
 The error continues the name of the term: ``retry`` *must be a whole number from 0 to 9999, not 'x'*.
 """
@@ -42,8 +42,8 @@ def texts(value: Any) -> tuple[str, ...]:
     """Return a list of texts."""
     if isinstance(value, str) or not _is_listing(value):
         raise ValueError(f"must be a list of strings such as ['a', 'b'], not {value!r}")
-    found = [text(each) for each in value]
-    return tuple(sorted(found) if isinstance(value, set | frozenset) else found)
+    items = [text(item) for item in value]
+    return tuple(sorted(items) if isinstance(value, set | frozenset) else items)
 
 
 def addresses(value: Any) -> str:
@@ -71,7 +71,7 @@ def cron(value: Any) -> str:
 
 
 def number(low: int, high: int = NUMBER_MAX) -> Callable[[Any], int]:
-    """Return what reads a whole number in a range."""
+    """Return a reader of whole numbers in a range."""
 
     def read(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
@@ -82,17 +82,19 @@ def number(low: int, high: int = NUMBER_MAX) -> Callable[[Any], int]:
 
 
 def seconds(low: int) -> Callable[[Any], int]:
-    """Return what reads a number of seconds, or a timedelta of whole seconds."""
+    """Return a reader of numbers of seconds, or timedeltas of whole seconds."""
 
     def read(value: Any) -> int:
-        found = value
+        count = value
         if isinstance(value, timedelta):
-            found = value // timedelta(seconds=1) if not value % timedelta(seconds=1) else None
-        if isinstance(found, bool) or not isinstance(found, int) or not low <= found <= NUMBER_MAX:
+            count = value // timedelta(seconds=1) if not value % timedelta(seconds=1) else None
+        if isinstance(count, bool) or not isinstance(count, int) or not low <= count <= NUMBER_MAX:
             least = f"at least {low}" if low else "0 or more"
-            shown = value if isinstance(value, timedelta) else repr(value)
-            raise ValueError(f"must be a number of seconds or a timedelta, whole and {least}, not {shown}")
-        return found
+            value_text = value if isinstance(value, timedelta) else repr(value)
+            raise ValueError(
+                f"must be a number of seconds or a timedelta, whole and {least}, not {value_text}"
+            )
+        return count
 
     return read
 
@@ -106,15 +108,15 @@ def factor(value: Any) -> float:
 
 
 def choice(literal: Any) -> Callable[[Any], Any]:
-    """Return what reads one of the values of a Literal."""
+    """Return a reader of the values of a Literal."""
     options: tuple[str, ...] = get_args(literal)
 
     def read(value: Any) -> str:
         if value in options and isinstance(value, str):
             return value
-        spelled = (str(value), str(value).upper(), str(value).lower())
-        close = [each for word in spelled for each in get_close_matches(word, options, 1)]
-        hint = f"did you mean {close[0]!r}?" if close else f"one of {', '.join(options)}"
+        spellings = (str(value), str(value).upper(), str(value).lower())
+        matches = [match for word in spellings for match in get_close_matches(word, options, 1)]
+        hint = f"did you mean {matches[0]!r}?" if matches else f"one of {', '.join(options)}"
         raise ValueError(f"cannot be {value!r}: {hint}")
 
     return read
@@ -126,15 +128,15 @@ def zone(value: Any) -> str:
     if zone_of(name) is None and zone_of(_SOME_ZONE) is not None:
         import zoneinfo
 
-        close = get_close_matches(name, zoneinfo.available_timezones(), 1)
-        hint = f"did you mean {close[0]}?" if close else "expected one such as Europe/Berlin"
+        matches = get_close_matches(name, zoneinfo.available_timezones(), 1)
+        hint = f"did you mean {matches[0]}?" if matches else "expected one such as Europe/Berlin"
         raise ValueError(f"cannot be {value!r}, which is not an IANA time zone: {hint}")
     return name
 
 
 def zone_of(name: str) -> tzinfo | None:
-    """Return the zone of a name; None if it is not known here."""
-    import zoneinfo  # here: only declared zones need it
+    """Return the zone of a name; None if Python has no data for it."""
+    import zoneinfo  # imported here, because only declared zones need it
 
     try:
         return zoneinfo.ZoneInfo(name)
@@ -169,7 +171,7 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, UUID | Decimal):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, tuple | set | frozenset):
         return list(value)
     raise TypeError(f"{type(value).__name__} is not a JSON value")

@@ -1,10 +1,10 @@
 """Batched endpoints: requests that wait at the same time are answered by one call, in one thread.
 
-The pool of threads needs several changes of threads for each request. Where one transaction can serve many
-requests, one thread takes all that have arrived while it answered those before. Each set of endpoints has a
-thread of its own, so that one that waits for a lock delays no other. So has each reserved path, whose
-requests the application answers even while all threads of the pool wait. Everything else of a connection
-(order, keep-alive, limits, closing) is left to the ordinary channel.
+A thread pool needs several thread switches per request. Where one transaction can serve many requests, one
+thread takes all that have arrived while it answered those before. Each set of endpoints has its own thread,
+so that one that waits for a lock delays no other. So has each reserved path, whose requests the application
+answers even while all threads of the pool wait. Everything else of a connection (order, keep-alive, limits,
+closing) is left to the ordinary channel.
 """
 
 import logging
@@ -56,11 +56,11 @@ FAILED_ANSWER = BatchAnswer(
 
 @dataclass(frozen=True, slots=True)
 class BatchedEndpoints:
-    """Function that answers requests together, and which requests it is asked for."""
+    """Function that answers requests in batches, and the selection of its requests."""
 
-    #: in the name of its thread
+    #: part of the name of its thread
     name: str
-    #: whether it is asked for POST requests with this path; those with a query never are
+    #: whether it gets POST requests with this path; those with a query go to the application
     takes: Callable[[str], bool]
     #: returns one outcome for each request; None: the application answers instead
     answer: Callable[[list[BatchRequest]], Sequence[BatchAnswer | None]]
@@ -82,10 +82,10 @@ class BatchTask(Task):  # type: ignore[misc]
         head = self.build_response_header()
         self.wrote_header = True
         data = head + self._answer.body
-        # past the buffers, as long as they are empty: with output in them the loop would poll without a pause
-        sent = 0 if self.channel.total_outbufs_len else self.channel.send(data, do_close=False)
-        if sent < len(data):
-            self.channel.write_soon(data[sent:])
+        # Bypasses the buffers while they are empty: with output in them the loop would poll without a pause.
+        sent_bytes = 0 if self.channel.total_outbufs_len else self.channel.send(data, do_close=False)
+        if sent_bytes < len(data):
+            self.channel.write_soon(data[sent_bytes:])
 
 
 class BatchThread:
@@ -167,7 +167,7 @@ class BatchThread:
 
 
 class ReservedThread(ThreadedTaskDispatcher):  # type: ignore[misc]
-    """Thread that has the requests of a path answered by the application, even while the pool is busy."""
+    """Thread in which the application answers the requests of a path even while the pool is busy."""
 
     def __init__(self, paths: Collection[str]) -> None:
         """Start the thread; ``paths`` are all spellings of the path."""
@@ -176,7 +176,7 @@ class ReservedThread(ThreadedTaskDispatcher):  # type: ignore[misc]
         self.set_thread_count(1)
 
     def start_new_thread(self, target: Callable[[int], None], thread_no: int) -> None:
-        """Start the thread under a name of its own."""
+        """Start the thread under its own name."""
         name = f"http-{min(self._paths, key=len).strip('/')}"
         threading.Thread(target=target, name=name, args=(thread_no,), daemon=True).start()
 
@@ -186,23 +186,23 @@ class ReservedThread(ThreadedTaskDispatcher):  # type: ignore[misc]
 
 
 class BatchDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
-    """Pool of threads, beside a thread for each set of batched endpoints and each reserved path."""
+    """Thread pool, with an extra thread for each set of batched endpoints and each reserved path."""
 
     def __init__(
         self, endpoints: Sequence[BatchedEndpoints] = (), reserved: Sequence[Collection[str]] = ()
     ) -> None:
         super().__init__()
         pass_on = super().add_task
-        self._batches = [BatchThread(each, pass_on) for each in endpoints]
+        self._batches = [BatchThread(group, pass_on) for group in endpoints]
         self._reserved = [ReservedThread(paths) for paths in reserved]
-        self._closed = False
+        self._is_closed = False
 
     def add_task(self, task: Any) -> None:
         """Have the first waiting request of a channel answered."""
-        if self._closed:
+        if self._is_closed:
             super().add_task(task)
-        elif (reserved := self._reserved_of(task)) is not None:
-            reserved.add_task(task)
+        elif (thread := self._reserved_of(task)) is not None:
+            thread.add_task(task)
         elif (batch := self._batch_of(task)) is not None:
             batch.add(task)
         else:
@@ -210,17 +210,17 @@ class BatchDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
 
     def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> bool:
         """Answer the batched requests that were received, then end the threads."""
-        if not self._closed:
-            self._closed = True
+        if not self._is_closed:
+            self._is_closed = True
             until_s = monotonic_s() + timeout
             for batch in self._batches:
                 batch.request_stop()
-            for reserved in self._reserved:
-                reserved.set_thread_count(0)
+            for thread in self._reserved:
+                thread.set_thread_count(0)
             for batch in self._batches:
                 batch.await_end(until_s)
-            for reserved in self._reserved:
-                reserved.shutdown(cancel_pending, max(until_s - monotonic_s(), 0))
+            for thread in self._reserved:
+                thread.shutdown(cancel_pending, max(until_s - monotonic_s(), 0))
         return bool(super().shutdown(cancel_pending, timeout))
 
     def is_answering(self) -> bool:
@@ -235,7 +235,7 @@ class BatchDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
         request = channel.requests[0]
         if request.error is not None or channel.total_outbufs_len:
             return None
-        return next((reserved for reserved in self._reserved if reserved.takes(request)), None)
+        return next((thread for thread in self._reserved if thread.takes(request)), None)
 
     def _batch_of(self, channel: Any) -> BatchThread | None:
         """Return the thread for a channel's request, None: the application answers it.

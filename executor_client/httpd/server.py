@@ -1,7 +1,7 @@
 """HTTP server of console and executors: waitress with strict parsing and limits for each connection.
 
-A request must be complete within a time, however slowly its bytes arrive, and one address gets only a share
-of the connections. Idle connections are closed, the oldest first, when new ones need their place.
+A request must be complete within a time limit, however slowly its bytes arrive, and one address gets only a
+share of the connections. Idle connections are closed, the oldest first, when new ones need their place.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ from executor_client.wire.clock import monotonic_s
 
 #: longest head of a request; Tomcat, which XXL-JOB runs on, allows 8 KiB
 HEAD_MAX_BYTES = 64 * 1024
-#: requests of a connection that wait for their answers; parsing many would hold up all other connections
+#: pipelined requests of a connection; parsing more of them would hold up all other connections
 PIPELINED_MAX = 16
 #: part of the connection limit that closing idle connections keeps free: one in 20
 FREE_PART = 20
@@ -132,23 +132,23 @@ class LimitedServer(TcpWSGIServer):  # type: ignore[misc]
 
     def __init__(self, application: Any, limits: ConnectionLimits, *args: Any, **options: Any) -> None:
         self._limits = limits
-        self._refused = 0
+        self._refusal_count = 0
         self._next_log_s = 0.0
         super().__init__(application, *args, **options)
 
     def readable(self) -> bool:
         """Return whether connections are accepted; make room for them first."""
-        allowed = self.adj.connection_limit - max(self.adj.connection_limit // FREE_PART, 1)
-        if len(self._map) > allowed:
-            self._close_idle(self._channels(), len(self._map) - allowed)
+        connection_max = self.adj.connection_limit - max(self.adj.connection_limit // FREE_PART, 1)
+        if len(self._map) > connection_max:
+            self._close_idle(self._channels(), len(self._map) - connection_max)
         return bool(super().readable())
 
     def accept(self) -> Any:
         """Accept a connection; None if there is none or its address has used up its share."""
-        accepted = super().accept()
-        if accepted is None or self._admits(accepted[1][0]):
-            return accepted
-        accepted[0].close()
+        connection = super().accept()
+        if connection is None or self._admits(connection[1][0]):
+            return connection
+        connection[0].close()
         return None
 
     def pull_trigger(self) -> None:
@@ -171,8 +171,10 @@ class LimitedServer(TcpWSGIServer):  # type: ignore[misc]
         if self._limits.address_max is None:
             return True
         origin = origin_of(address)
-        own = [channel for channel in self._channels() if channel.origin == origin and not channel.will_close]
-        if len(own) < self._limits.address_max or self._close_idle(own, 1):
+        channels = [
+            channel for channel in self._channels() if channel.origin == origin and not channel.will_close
+        ]
+        if len(channels) < self._limits.address_max or self._close_idle(channels, 1):
             return True
         self._log_refused(origin)
         return False
@@ -186,30 +188,30 @@ class LimitedServer(TcpWSGIServer):  # type: ignore[misc]
         return bool(idle)
 
     def _log_refused(self, origin: str) -> None:
-        self._refused += 1
+        self._refusal_count += 1
         now_s = monotonic_s()
         if now_s >= self._next_log_s:
             logger.warning(
                 "connections refused address=%s connections_max=%s refused=%s",
                 origin,
                 self._limits.address_max,
-                self._refused,
+                self._refusal_count,
             )
-            self._refused = 0
+            self._refusal_count = 0
             self._next_log_s = now_s + REFUSED_LOG_PERIOD_S
 
 
 def origin_of(address: str) -> str:
     """Return an IPv4 address itself, of an IPv6 address its /64 network."""
     try:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
+        ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    if isinstance(parsed, ipaddress.IPv4Address):
+    if isinstance(ip, ipaddress.IPv4Address):
         return address
-    if parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
-    return str(ipaddress.ip_network((parsed, 64), strict=False))
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return str(ipaddress.ip_network((ip, 64), strict=False))
 
 
 def create_http_server(
@@ -234,14 +236,14 @@ def create_http_server(
     options: dict[str, Any] = {"map": channels, "dispatcher": dispatcher, "adj": adj}
     listens: list[dict[str, Any]] = [
         {
-            "_sock": bound,
+            "_sock": listener,
             "bind_socket": False,
-            "sockinfo": (bound.family, bound.type, bound.proto, bound.getsockname()),
+            "sockinfo": (listener.family, listener.type, listener.proto, listener.getsockname()),
         }
-        for bound in adj.sockets
-    ] or [{"sockinfo": found} for found in adj.listen]
+        for listener in adj.sockets
+    ] or [{"sockinfo": sockinfo} for sockinfo in adj.listen]
     servers = [LimitedServer(application, limits, **listen, **options) for listen in listens]
     if len(servers) == 1:
         return servers[0]
-    listening = [(server.effective_host, server.effective_port) for server in servers]
-    return MultiSocketServer(channels, adj, listening, dispatcher, servers[-1].log_info)
+    addresses = [(server.effective_host, server.effective_port) for server in servers]
+    return MultiSocketServer(channels, adj, addresses, dispatcher, servers[-1].log_info)

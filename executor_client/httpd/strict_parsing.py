@@ -15,7 +15,7 @@ from waitress.utilities import BadRequest
 CHUNK_LINE_MAX_BYTES = 4_096
 #: longest Content-Length: Python reads no number of more than 4,300 digits
 LENGTH_MAX_DIGITS = 16
-#: chunks of any size in a body; more must be of CHUNK_MIN_BYTES on average, because each takes time in the
+#: chunks of any size in a body; more must have CHUNK_MIN_BYTES on average, because each takes time in the
 #: thread that reads from all connections
 SMALL_CHUNKS_MAX = 1_000
 CHUNK_MIN_BYTES = 64
@@ -40,16 +40,16 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
         if self.error is not None:
             return len(data)
         is_head, before = self.body_rcv is None, self.header_plus[-1:].strip(b"\n")
-        consumed = int(super().received(data))
-        if is_head and self.error is None and _BARE_LINE_END.search(before + data[:consumed]):
+        length = int(super().received(data))
+        if is_head and self.error is None and _BARE_LINE_END.search(before + data[:length]):
             self.refuse("Bare CR or LF in the head")  # at once: its end might never come
         if self.empty:
             self.empty = False
             self.refuse("Start line is missing")
         if self.completed:
-            # waitress would ask for a body, and take what follows for a part of this request
+            # waitress would send 100 Continue, and take the next bytes for a part of this request.
             self.expect_continue = False
-        return consumed
+        return length
 
     def parse_header(self, header_plus: bytes) -> None:
         """Parse start line and header fields; raise ParsingError."""
@@ -94,7 +94,7 @@ class StrictChunks(ChunkedReceiver):  # type: ignore[misc]
     def __init__(self, buffer: object) -> None:
         super().__init__(buffer)
         self._line = b""
-        self._left = 0
+        self._chunk_remaining = 0
         self._size = 0
         self._chunks = 0
         self._fields = 0
@@ -104,10 +104,10 @@ class StrictChunks(ChunkedReceiver):  # type: ignore[misc]
         """Decode the next bytes and return how many belong to this body."""
         at = 0
         while at < len(data) and not self.completed:
-            if self._left:
-                piece = data[at : at + self._left]
+            if self._chunk_remaining:
+                piece = data[at : at + self._chunk_remaining]
                 self.buf.append(piece)
-                self._left -= len(piece)
+                self._chunk_remaining -= len(piece)
                 at += len(piece)
             else:
                 end = data.find(b"\n", at) + 1 or len(data)
@@ -126,17 +126,17 @@ class StrictChunks(ChunkedReceiver):  # type: ignore[misc]
             self._read_line(line)
 
     def _read_size(self, line: bytes) -> None:
-        found = _CHUNK_SIZE.fullmatch(line)
-        if found is None:
+        match = _CHUNK_SIZE.fullmatch(line)
+        if match is None:
             self._fail("Invalid chunk size")
             return
-        self._left = int(found[1], 16)
-        self._size += self._left
+        self._chunk_remaining = int(match[1], 16)
+        self._size += self._chunk_remaining
         self._chunks += 1
         if self._chunks > SMALL_CHUNKS_MAX + self._size // CHUNK_MIN_BYTES:
             self._fail("Chunks are too small")
             return
-        self._read_line = self._read_end_of_chunk if self._left else self._read_trailer
+        self._read_line = self._read_end_of_chunk if self._chunk_remaining else self._read_trailer
 
     def _read_end_of_chunk(self, line: bytes) -> None:
         self._read_line = self._read_size

@@ -33,7 +33,7 @@ SAME_TIME_MS = 10_000
 #: an admin may send a trigger again, with another time, until this long after it acknowledged the result
 RESENT_MS = 60_000
 #: largest number of rows kept, regardless of age
-REMEMBERED_MAX = 2_000_000
+ROWS_MAX = 2_000_000
 #: rows deleted in one transaction
 PRUNE_BATCH = 1_000
 
@@ -86,17 +86,17 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         """Open or create the file; raise StartRefused with one line if that fails."""
-        with contextlib.ExitStack() as opened:
+        with contextlib.ExitStack() as cleanup:
             self._lock_descriptor = lock_file(path)
-            opened.callback(os.close, self._lock_descriptor)
+            cleanup.callback(os.close, self._lock_descriptor)
             try:
                 self._reader = _connect(path)
-                opened.callback(self._reader.close)
+                cleanup.callback(self._reader.close)
                 _prepare(self._reader, path)
                 connection = _connect(path)
             except (sqlite3.Error, OSError) as exc:
                 raise StartRefused(f"journal {path}: {exc}") from exc
-            opened.pop_all()
+            cleanup.pop_all()
         self._reading = threading.Lock()
         self._writer = BatchWriter(connection)
         self._writer.start()
@@ -171,7 +171,9 @@ class Journal:
         sql = f"UPDATE run SET {sets} WHERE id IN ({marks}) AND state = 3"  # nosec B608  # question marks only
         return self._update(sql, (now_ms, *run_ids))
 
-    def unacknowledged(self, limit: int, *, skip: Collection[int] = ()) -> list[tuple[int, CallbackItem]]:
+    def find_unacknowledged(
+        self, limit: int, *, skip: Collection[int] = ()
+    ) -> list[tuple[int, CallbackItem]]:
         """Return the oldest unacknowledged results with their run ids, except those in ``skip``."""
         sql = """SELECT id, log_id, log_date_time, handle_code, handle_msg, checkpoint, progress FROM run
                  WHERE state = 3 ORDER BY id LIMIT ?"""
@@ -195,19 +197,19 @@ class Journal:
         ]
 
     def prune(self, *, before_ms: int) -> int:
-        """Delete acknowledged runs, finished before an instant or beyond REMEMBERED_MAX; return how many."""
+        """Delete acknowledged runs that finished before an instant or exceed ROWS_MAX; return the number."""
         newest = self._select("SELECT max(id) FROM run", ())[0][0] or 0
-        pruned = 0
+        count = 0
         while True:
             sql = """SELECT id FROM run WHERE state = 4 AND (finished_ms < ? OR id <= ?) AND id <= ?
                      ORDER BY id LIMIT ?"""
-            oldest = self._select(sql, (before_ms, newest - REMEMBERED_MAX, newest, PRUNE_BATCH))
+            oldest = self._select(sql, (before_ms, newest - ROWS_MAX, newest, PRUNE_BATCH))
             if not oldest:
-                return pruned
+                return count
             marks = ",".join("?" * len(oldest))
             sql = f"DELETE FROM run WHERE id IN ({marks})"  # nosec B608  # question marks only
             self._update(sql, tuple(row[0] for row in oldest)).result()
-            pruned += len(oldest)
+            count += len(oldest)
 
     def flush(self) -> None:
         """Wait until everything submitted so far is written; raise JournalUnavailable if it cannot be."""
@@ -252,10 +254,10 @@ def _acceptance(request: RunRequest, now_ms: int, starts: bool) -> Statement[int
     values = _values(request, now_ms, starts)
 
     def insert(connection: sqlite3.Connection) -> int | None:
-        known = _find(connection, request, now_ms)
-        if known is not None:
-            # redelivery of an acknowledged run: the admin may have lost its result, so send it again
-            connection.execute("UPDATE run SET state = 3 WHERE id = ? AND state = 4", (known,))
+        run_id = _find(connection, request, now_ms)
+        if run_id is not None:
+            # Redelivery of an acknowledged run: the admin may have lost its result, so it is sent again.
+            connection.execute("UPDATE run SET state = 3 WHERE id = ? AND state = 4", (run_id,))
             return None
         return _insert(connection, [values])[0]
 
@@ -323,8 +325,8 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise StartRefused(
             f"journal {path}: format {version} is not supported, this version uses format {SCHEMA_VERSION}"
         )
-    # without a new format, so that an earlier version can still read the file
-    present = {row[1] for row in connection.execute("PRAGMA table_info(run)")}
+    # The format version stays the same, so that an earlier version can still read the file.
+    columns = {row[1] for row in connection.execute("PRAGMA table_info(run)")}
     for column in ("checkpoint", "progress"):
-        if column not in present:
+        if column not in columns:
             connection.execute(f"ALTER TABLE run ADD COLUMN {column} TEXT")

@@ -1,4 +1,4 @@
-"""Lock of a journal: one process holds it, because two executors would run the same work."""
+"""Journal lock: one process holds it, because two executors would run the same work."""
 
 import contextlib
 import fcntl

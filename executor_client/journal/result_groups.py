@@ -1,4 +1,4 @@
-"""Result groups: the results that wait for the same commit of the journal are stored by few statements."""
+"""Result groups: results that wait for the same journal commit are stored by few statements."""
 
 import sqlite3
 import threading
@@ -14,7 +14,7 @@ GROUP_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What is stored of a result; runs often have the same."""
+    """Stored part of a result; many runs have equal ones."""
 
     code: int
     msg: str | None
@@ -29,7 +29,7 @@ class _Group:
     run_ids: dict[Outcome, list[int]] = field(default_factory=lambda: defaultdict(list))
     size: int = 0
     finished_ms: int = 0
-    stored: "Future[None]" = field(default_factory=Future)
+    commit: "Future[None]" = field(default_factory=Future)
 
 
 class ResultGroups:
@@ -38,7 +38,7 @@ class ResultGroups:
     def __init__(self, writer: BatchWriter) -> None:
         self._writer = writer
         self._lock = threading.Lock()
-        #: group that still takes results, because its statement has not begun
+        #: group that still accepts results, because its statement has not begun
         self._open: _Group | None = None
 
     def add(self, run_id: int, outcome: Outcome, *, now_ms: int) -> "Future[None]":
@@ -47,15 +47,15 @@ class ResultGroups:
             group = self._open
             if group is None:
                 group = self._open = _Group()
-                group.stored = self._writer.submit(
+                group.commit = self._writer.submit(
                     lambda connection: self._store(group, connection), retry=True
                 )
             group.run_ids[outcome].append(run_id)
             group.size += 1
             group.finished_ms = now_ms
-            if group.size == GROUP_MAX or group.stored.done():  # done: the journal is closed
+            if group.size == GROUP_MAX or group.commit.done():  # done means that the journal is closed
                 self._open = None
-            return group.stored
+            return group.commit
 
     def _store(self, group: _Group, connection: sqlite3.Connection) -> None:
         """Store a group; the first result of a run stays, a success has no further use for a checkpoint."""
@@ -64,9 +64,9 @@ class ResultGroups:
                 self._open = None
         for outcome, run_ids in group.run_ids.items():
             marks = ",".join("?" * len(run_ids))
-            kept = "NULL" if outcome.code == 200 else "checkpoint"
+            checkpoint = "NULL" if outcome.code == 200 else "checkpoint"
             sql = f"""UPDATE run SET state = 3, request = NULL, finished_ms = ?, handle_code = ?,
-                      handle_msg = ?, progress = ?, checkpoint = {kept}
+                      handle_msg = ?, progress = ?, checkpoint = {checkpoint}
                       WHERE id IN ({marks}) AND state < 3"""  # nosec B608  # constants and question marks
             values = (group.finished_ms, outcome.code, outcome.msg, outcome.progress)
             connection.execute(sql, (*values, *run_ids))

@@ -49,7 +49,7 @@ class BatchWriter:
         self._pending: list[_Item] = []
         self._stop = threading.Event()
         self._lock = threading.Lock()
-        self._closed = False
+        self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
 
     def start(self) -> None:
@@ -60,7 +60,7 @@ class BatchWriter:
         """Queue a statement; its future is resolved with the statement's value after the commit."""
         future: Future[T] = Future()
         with self._lock:
-            if not self._closed:
+            if not self._is_closed:
                 self._queue.put(_Item(statement, retry, future))
                 return future
         future.set_exception(JournalUnavailable("the journal is closed"))
@@ -69,7 +69,7 @@ class BatchWriter:
     def close(self, *, timeout_s: float = 5.0) -> None:
         """Write the queued statements, if the file can be written, and end the thread."""
         with self._lock:
-            self._closed = True
+            self._is_closed = True
             self._stop.set()
             self._queue.put(None)
         self._thread.join(timeout_s)
@@ -78,14 +78,14 @@ class BatchWriter:
 
     def abandon(self) -> None:
         """Take no more statements, in a forked process, which has no thread to write them."""
-        self._lock = threading.Lock()  # a thread of the process before the fork may hold the other
-        self._closed = True
+        self._lock = threading.Lock()  # another thread may have held the old one at the fork
+        self._is_closed = True
 
     def _run(self) -> None:
-        ended = False
-        while not ended or self._pending:
+        is_closing = False
+        while not is_closing or self._pending:
             batch, was_last = self._next_batch()
-            ended = ended or was_last
+            is_closing = is_closing or was_last
             if batch and not self._commit(batch):
                 self._fail(batch)
         self._connection.close()

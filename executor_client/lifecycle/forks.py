@@ -1,4 +1,4 @@
-"""Forks: a forked process drops the sockets, locks and threads of the executors that were started before.
+"""Fork handling: after a fork, the child drops the parent's sockets, locks and threads.
 
 Servers such as gunicorn with ``--preload`` import the application first and fork their workers then.
 """
@@ -13,16 +13,16 @@ from typing import Any, Protocol
 from executor_client.runs.context import current_run
 
 
-class Started(Protocol):
-    """Executor, or its signals, of the process before the fork."""
+class ForkObserver(Protocol):
+    """Executor, or its signals, of the parent process."""
 
     def forked(self) -> None: ...
 
 
-_started: "weakref.WeakSet[Started]" = weakref.WeakSet()
-#: objects of the process before the fork that must not be closed here, such as its database connections
-_kept: list[Any] = []
-_registered: list[bool] = []
+_executors: "weakref.WeakSet[ForkObserver]" = weakref.WeakSet()
+#: references to objects of the parent that must not be closed in the child, such as database connections
+_references: list[Any] = []
+_is_registered: list[bool] = []
 #: signals that end an executor or a run
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)
 #: codecs that Python imports at first use
@@ -30,7 +30,7 @@ _CODECS = ("idna", "utf-8-sig")
 
 
 class _Thread(threading.local):
-    #: blocked signals before a fork; None: a server in C has forked without its announcement
+    #: signal mask before a fork; None: a server in C has forked without calling the hooks
     mask: set[Any] | None = None
 
 
@@ -38,7 +38,7 @@ _thread = _Thread()
 
 
 def prepare() -> None:
-    """Import what threads of an executor would import: a process forked meanwhile finds the import locked."""
+    """Import modules that an executor's threads need: a fork during an import would leave its lock held."""
     import certifi
 
     for codec in _CODECS:
@@ -46,23 +46,23 @@ def prepare() -> None:
     certifi.where()
 
 
-def watch(executor: Started) -> None:
+def watch(executor: ForkObserver) -> None:
     """Call ``forked`` of an executor in every process that this one forks."""
-    _started.add(executor)
-    if not _registered:
-        _registered.append(True)
+    _executors.add(executor)
+    if not _is_registered:
+        _is_registered.append(True)
         os.register_at_fork(before=_before, after_in_parent=_unblock, after_in_child=_forked)
 
 
 def keep(part: Any) -> None:
-    """Keep an object alive, so that it is not closed."""
-    _kept.append(part)
+    """Keep an object of the parent alive, so that it is not closed."""
+    _references.append(part)
 
 
 def _before() -> None:
-    """Prepare the forking run: both processes would write the lines that its log begins with.
+    """Flush the log of the forking run, whose first lines both processes would write, and block signals.
 
-    Signals wait until the new process has its own handlers.
+    Signals are blocked until the child has its own handlers.
     """
     run = current_run()
     if run is not None:
@@ -79,6 +79,6 @@ def _forked() -> None:
     run = current_run()
     if run is not None:
         run._forked()
-    for executor in list(_started):
+    for executor in list(_executors):
         executor.forked()
     _unblock()

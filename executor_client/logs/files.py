@@ -17,8 +17,8 @@ from executor_client.wire.clock import local_day, local_stamp, parse_day
 #: a shorter retention keeps logs forever, as in XXL-JOB
 MIN_RETENTION_DAYS = 3
 
-#: longest line, in characters; a longer one is written in pieces. The longest message of a result fits into
-#: it, and it fits into a page of the log reader, in any language
+#: longest line, in characters; a longer one is written in pieces. It has room for the longest result message,
+#: and fits into a page of the log reader, in any language
 LINE_MAX = 60 * 1024
 
 _LINE_END = ord("\n")
@@ -62,7 +62,7 @@ def create_file(path: Path) -> int:
 
 
 def _refuse_link(path: Path) -> None:
-    folder = os.path.dirname(path)  # noqa: PTH120 - for each run, in half of the time
+    folder = os.path.dirname(path)  # noqa: PTH120 - called for each run; twice as fast as pathlib
     if os.path.islink(folder):  # noqa: PTH114
         raise OSError(f"{folder} is a symbolic link")
 
@@ -72,14 +72,14 @@ def append_line(path: Path, text: str, *, now_ms: int) -> bool:
     return RunLog(path).write(f"{local_stamp(now_ms)} {text}\n")
 
 
-def broken(text: str, longest: int = LINE_MAX) -> str:
-    """Return text with its lines broken into pieces of at most so many characters."""
-    if len(text) <= longest:
+def break_lines(text: str, length_max: int = LINE_MAX) -> str:
+    """Return text with its lines broken into pieces of at most ``length_max`` characters."""
+    if len(text) <= length_max:
         return text
     return "\n".join(
-        line[start : start + longest]
+        line[start : start + length_max]
         for line in text.split("\n")
-        for start in range(0, max(len(line), 1), longest)
+        for start in range(0, max(len(line), 1), length_max)
     )
 
 
@@ -91,7 +91,7 @@ class RunLog:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # re-entrant: the garbage collector may print a warning of the run while the lock is held
+        # Re-entrant, because the garbage collector may print a warning of the run while the lock is held.
         self._lock = threading.RLock()
         self._descriptor = -1
         #: lines from before the file was created; None: not open, or the file was created
@@ -101,7 +101,7 @@ class RunLog:
         self._has_failed = False
 
     def open(self, begin: str = "") -> None:
-        """Begin with these lines; the file is created with the next ones, without lines at once."""
+        """Begin with these lines; the file is created with the next ones, or at once without any."""
         self._begin = begin
         if not begin:
             self.flush()
@@ -111,7 +111,7 @@ class RunLog:
         if not text:
             return True
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-        text = broken(text if text.endswith("\n") else text + "\n")
+        text = break_lines(text if text.endswith("\n") else text + "\n")
         with self._lock:
             if self._begin is not None:
                 return self._create(text)
@@ -120,7 +120,7 @@ class RunLog:
         return self._write_late(text)
 
     def flush(self) -> None:
-        """Create the file with the lines that wait."""
+        """Create the file with the buffered lines."""
         with self._lock:
             if self._begin is not None:
                 self._create()
@@ -133,14 +133,14 @@ class RunLog:
         """Create the file and its folder; a failure does not fail the run, and the next lines try again."""
         begin, self._begin = self._begin or "", None
         try:
-            self._descriptor = self._created()
+            self._descriptor = self._open_or_create()
         except OSError as exc:
             self._begin = begin
             self._log_failure(exc)
             return False
         return self._append(self._descriptor, begin + text)
 
-    def _created(self) -> int:
+    def _open_or_create(self) -> int:
         try:
             return create_file(self.path)
         except FileNotFoundError:  # the first run of a day
@@ -160,12 +160,12 @@ class RunLog:
 
     def _append(self, descriptor: int, text: str) -> bool:
         """Append lines, below one that was cut; a failure does not fail the run."""
-        rest = memoryview(("\n" + text if self._is_cut else text).encode("utf-8", "replace"))
+        remaining = memoryview(("\n" + text if self._is_cut else text).encode("utf-8", "replace"))
         try:
-            while rest:
-                written = os.write(descriptor, rest)
-                self._is_cut = rest[written - 1] != _LINE_END
-                rest = rest[written:]
+            while remaining:
+                count = os.write(descriptor, remaining)
+                self._is_cut = remaining[count - 1] != _LINE_END
+                remaining = remaining[count:]
         except OSError as exc:
             self._log_failure(exc)
             return False
@@ -178,7 +178,7 @@ class RunLog:
             logger.warning("job log incomplete path=%s error=%s", self.path, error)
 
     def close(self) -> None:
-        """Close the file, with what waits in it; idempotent."""
+        """Write buffered lines and close the file; idempotent."""
         with self._lock:
             self.flush()
             self._begin = None  # it may still wait for a file that cannot be created
@@ -191,12 +191,12 @@ class RunLog:
 def expire_logs(root: Path, retention_days: int, *, now_ms: int, running: Collection[Path] = ()) -> list[str]:
     """Delete the folders of days ``retention_days`` or more ago; return their names.
 
-    Of a folder with logs of running runs, those files are kept, and with them the folder.
+    A folder with logs of running runs keeps those files.
     """
     if retention_days < MIN_RETENTION_DAYS or not root.is_dir():
         return []
     today = parse_day(local_day(now_ms))
-    expired = []
+    names = []
     for entry in sorted(root.iterdir()):
         day = parse_day(entry.name)
         if (
@@ -206,18 +206,18 @@ def expire_logs(root: Path, retention_days: int, *, now_ms: int, running: Collec
             and entry.is_dir()
             and not entry.is_symlink()
         ):
-            kept = {path for path in running if path.parent == entry}
-            if _delete(entry, kept):
-                expired.append(entry.name)
-    return expired
+            open_logs = {path for path in running if path.parent == entry}
+            if _delete(entry, open_logs):
+                names.append(entry.name)
+    return names
 
 
-def _delete(folder: Path, kept: set[Path]) -> bool:
-    """Delete a folder of logs, or all in it but those to keep; True for the whole folder."""
-    if not kept:
+def _delete(folder: Path, open_logs: set[Path]) -> bool:
+    """Delete a folder of logs, or everything in it except ``open_logs``; True for the whole folder."""
+    if not open_logs:
         shutil.rmtree(folder, ignore_errors=True)
         return True
-    for path in set(folder.iterdir()) - kept:
+    for path in set(folder.iterdir()) - open_logs:
         with contextlib.suppress(OSError):
             path.unlink()
     return False

@@ -18,10 +18,10 @@ from executor_client.wire.protocol import MSG_LOG_NOT_EXISTS, MSG_LOG_NOT_FOUND,
 #: bytes of JSON text in a page, for consoles that read page by page: twice this (``content`` and ``data``)
 #: plus the envelope stays below 512 KiB
 PAGE_MAX_BYTES = 254 * 1024
-#: the same for XXL-JOB's console, which requests the log of a finished run only once
+#: largest answer for XXL-JOB's console, which requests the log of a finished run only once
 WHOLE_MAX_BYTES = 8 * 1024 * 1024
-#: logs with a cached position
-REMEMBERED_LOGS = 512
+#: number of logs with a cached position
+CACHED_POSITIONS_MAX = 512
 
 _CHUNK = 64 * 1024
 _CUT_MARK = " …[line cut]"
@@ -69,10 +69,10 @@ class LogReader:
             start = _Position(start.inode, _FIRST_LINE, 0)
         first = _skip_lines(descriptor, start, target)
         if first.line < target:
-            self._remember(path, first)
+            self._cache_position(path, first)
             return LogResult(from_line, first.line - 1, "", is_end=False)
         text, end = _take_lines(descriptor, first, max_bytes)
-        self._remember(path, end)
+        self._cache_position(path, end)
         return LogResult(from_line, end.line - 1, text, is_end=False)
 
     def _start(self, path: Path, status: os.stat_result) -> _Position:
@@ -83,11 +83,11 @@ class LogReader:
             return position
         return _Position(status.st_ino, _FIRST_LINE, 0)
 
-    def _remember(self, path: Path, position: _Position) -> None:
+    def _cache_position(self, path: Path, position: _Position) -> None:
         with self._lock:
             self._positions[path] = position
             self._positions.move_to_end(path)
-            while len(self._positions) > REMEMBERED_LOGS:
+            while len(self._positions) > CACHED_POSITIONS_MAX:
                 self._positions.popitem(last=False)
 
 
@@ -98,15 +98,15 @@ def _skip_lines(descriptor: int, start: _Position, target: int) -> _Position:
         chunk = os.pread(descriptor, _CHUNK, position)
         if not chunk:
             break
-        found = chunk.count(b"\n")
-        if line + found < target:
-            line += found
-            offset = position + chunk.rfind(b"\n") + 1 if found else offset
+        newlines = chunk.count(b"\n")
+        if line + newlines < target:
+            line += newlines
+            offset = position + chunk.rfind(b"\n") + 1 if newlines else offset
         else:
-            at = -1
+            newline_at = -1
             for _ in range(target - line):
-                at = chunk.index(b"\n", at + 1)
-            line, offset = target, position + at + 1
+                newline_at = chunk.index(b"\n", newline_at + 1)
+            line, offset = target, position + newline_at + 1
         position += len(chunk)
     return _Position(start.inode, line, offset)
 
@@ -120,11 +120,11 @@ def _take_lines(descriptor: int, first: _Position, max_bytes: int) -> tuple[str,
             return "", first
         return _cut_line(descriptor, first, data, max_bytes)
     lines = data[:end].split(b"\n")[:-1]
-    texts, used, length = [], 0, 0
+    texts, size, length = [], 0, 0
     for line in lines:
         text = line.decode("utf-8", "replace") + "\n"
-        used += _json_size(text)
-        if used > max_bytes:
+        size += _json_size(text)
+        if size > max_bytes:
             break
         texts.append(text)
         length += len(line) + 1
@@ -135,13 +135,13 @@ def _take_lines(descriptor: int, first: _Position, max_bytes: int) -> tuple[str,
 
 def _cut_line(descriptor: int, first: _Position, data: bytes, max_bytes: int) -> tuple[str, _Position]:
     """Return the start of an overlong line, as much as fits, and the position after the whole line."""
-    after = _skip_lines(descriptor, first, first.line + 1)
-    if after.line == first.line:
+    next_line = _skip_lines(descriptor, first, first.line + 1)
+    if next_line.line == first.line:
         return "", first
     text = data.decode("utf-8", "replace")
-    room = max_bytes - _json_size(f"{_CUT_MARK}\n")
-    fitting = bisect_right(range(1, len(text) + 1), room, key=lambda length: _json_size(text[:length]))
-    return f"{text[:fitting]}{_CUT_MARK}\n", after
+    budget = max_bytes - _json_size(f"{_CUT_MARK}\n")
+    fitting = bisect_right(range(1, len(text) + 1), budget, key=lambda length: _json_size(text[:length]))
+    return f"{text[:fitting]}{_CUT_MARK}\n", next_line
 
 
 def _json_size(text: str) -> int:

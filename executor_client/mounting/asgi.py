@@ -1,4 +1,4 @@
-"""ASGI: the executor's endpoints on the server of an ASGI application, such as FastAPI's or Django's."""
+"""ASGI mount: the executor's endpoints on the server of an ASGI application, such as FastAPI or Django."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -69,7 +69,7 @@ class AsgiMount:
         token = next((value for name, value in scope["headers"] if name.lower() == _TOKEN_KEY), b"")
         peer = (scope.get("client") or ("",))[0]
         request = Request(scope["method"], target, token.decode("latin-1"), peer, bytes(body))
-        # in a thread: it waits for the disk, perhaps for another worker
+        # In a thread, because it waits for the disk and perhaps for another worker.
         return await asyncio.to_thread(self._service.answer, request)
 
     async def _live(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -80,11 +80,11 @@ class AsgiMount:
             await receive()
             await send({"type": "lifespan.startup.failed", "message": f"executor_client: {exc}"})
             return
-        received: list[str] = []
+        message_types: list[str] = []
 
         async def receive_and_stop() -> Message:
             message = await receive()
-            received.append(message["type"])
+            message_types.append(message["type"])
             if message["type"] == "lifespan.shutdown":
                 await asyncio.to_thread(self._executor.stop)
             return message
@@ -92,7 +92,7 @@ class AsgiMount:
         try:
             await self._fallback(scope, receive_and_stop, send)
         except Exception:
-            if received:
+            if message_types:
                 raise
             await self._live_alone(receive_and_stop, send)
         finally:

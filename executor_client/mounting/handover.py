@@ -1,7 +1,7 @@
 """Handover: several worker processes of one application share an executor.
 
-The server of the application spreads connections over its workers, but one of them holds the executor. The
-others pass the requests of admins on to it, over a socket that only their user can connect to.
+The server of the application spreads connections over its workers, but only one of them holds the executor.
+The others forward the requests of admins to it, over a socket that only their user can connect to.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ ANSWER_TIMEOUT_S = 10.0
 HEAD_MAX_BYTES = 256 * 1024
 #: longest answer: a page of a log, as JSON
 ANSWER_MAX_BYTES = 64 * 1024 * 1024
-#: of the folder of the socket
+#: prefix of the socket's folder
 PREFIX = "xxl-executor-"
 #: longest path of the folder for temporary files; Linux allows 107 bytes for a socket, macOS 103
 TEMPORARY_MAX_BYTES = 75
@@ -35,14 +35,14 @@ _LENGTHS = struct.Struct("!II")
 
 
 class HandoverServer:
-    """Answers the requests that other workers pass on; a file names its socket."""
+    """Answers the requests that other workers forward; a file has the path of its socket."""
 
     def __init__(self, file: Path, answer: Callable[[Request], Answer]) -> None:
         """Listen; raise OSError."""
         self._file = file
         self._answer = answer
-        forget(file)
-        # not in the home: the path of a socket is limited to about 100 bytes
+        remove_socket(file)
+        # Not in the home, because the path of a socket is limited to about 100 bytes.
         usual = tempfile.gettempdir()
         folder = usual if len(os.fsencode(usual)) <= TEMPORARY_MAX_BYTES else "/tmp"  # nosec B108
         self._folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=folder))
@@ -67,7 +67,7 @@ class HandoverServer:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-        forget(self._file)
+        remove_socket(self._file)
 
     def abandon(self) -> None:
         """Close the copy of the socket that a fork has made."""
@@ -100,8 +100,8 @@ def ask(file: Path, request: Request) -> Answer:
         return answer_from(*_receive(connection, ANSWER_MAX_BYTES))
 
 
-def forget(file: Path) -> None:
-    """Remove the socket that the file names, for instance that of a holder that was killed, and the file."""
+def remove_socket(file: Path) -> None:
+    """Remove a holder's file and the socket that it names, which a killed holder leaves behind."""
     try:
         path = Path(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -115,8 +115,8 @@ def forget(file: Path) -> None:
 
 
 def _send(connection: socket.socket, head: dict[str, Any], body: bytes) -> None:
-    encoded = json.dumps(head).encode()
-    connection.sendall(_LENGTHS.pack(len(encoded), len(body)) + encoded + body)
+    head_bytes = json.dumps(head).encode()
+    connection.sendall(_LENGTHS.pack(len(head_bytes), len(body)) + head_bytes + body)
 
 
 def _receive(connection: socket.socket, body_max: int) -> tuple[dict[str, Any], bytes]:

@@ -48,7 +48,7 @@ class OwnServer:
             channel_timeout=IDLE_CONNECTION_S,
             cleanup_interval=CLEANUP_INTERVAL_S,
             max_request_body_size=BODY_MAX_BYTES,
-            # they show that a request was forwarded; the peer is never taken from them
+            # These headers show that a request was forwarded; the peer is never taken from them.
             clear_untrusted_proxy_headers=False,
             ident=None,
         )
@@ -89,22 +89,24 @@ class OwnServer:
 
 
 def batched_runs(service: Service) -> BatchedEndpoints:
-    """Return the endpoints that accept runs together; what they do not accept, the service answers singly."""
+    """Return the endpoints that accept runs in batches; the service answers all other requests singly."""
 
-    def answer(received: list[BatchRequest]) -> list[BatchAnswer | None]:
-        answers: list[BatchAnswer | None] = [None] * len(received)
+    def answer(requests: list[BatchRequest]) -> list[BatchAnswer | None]:
+        answers: list[BatchAnswer | None] = [None] * len(requests)
         endpoints = service.endpoints
         if endpoints is None:
             return answers
         direct = {
-            at: Request(one.method, one.path, one.headers.get(_TOKEN, ""), one.peer, one.body)
-            for at, one in enumerate(received)
-            if _FORWARDED.isdisjoint(one.headers)
+            index: Request(
+                request.method, request.path, request.headers.get(_TOKEN, ""), request.peer, request.body
+            )
+            for index, request in enumerate(requests)
+            if _FORWARDED.isdisjoint(request.headers)
         }
-        for at, reply in zip(direct, endpoints.run_together([*direct.values()]), strict=True):
+        for index, reply in zip(direct, endpoints.run_together([*direct.values()]), strict=True):
             if reply is not None:
                 single = service.reply(reply)
-                answers[at] = BatchAnswer(single.status, single.headers, single.body)
+                answers[index] = BatchAnswer(single.status, single.headers, single.body)
         return answers
 
     return BatchedEndpoints("runs", lambda path: path in RUN_PATHS, answer)
@@ -114,17 +116,17 @@ def bound_socket(host: str, port: int) -> socket.socket:
     """Return a socket bound to an address; raise StartRefused with one line."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        bound = socket.socket(family, socket.SOCK_STREAM)
+        listener = socket.socket(family, socket.SOCK_STREAM)
     except OSError as exc:
         raise StartRefused(f"cannot listen on {host}:{port}: {exc.strerror}") from exc
     except UnicodeError as exc:
         raise StartRefused(f"cannot listen on {host}:{port}: not a host name") from exc
     try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
     except OSError as exc:
-        bound.close()
+        listener.close()
         in_use = exc.errno == errno.EADDRINUSE
         reason = "the port is in use by another program" if in_use else exc.strerror
         raise StartRefused(f"cannot listen on {host}:{port}: {reason}") from exc
-    return bound
+    return listener

@@ -1,6 +1,6 @@
-"""Workers: processes of one application that share an executor; one holds it, the others stand by.
+"""Worker processes of one application that share an executor: one holds it, the others stand by.
 
-The holder has the lock of the journal, which the kernel releases when the process ends, however it ends.
+The holder has the journal lock, which the kernel releases when the process ends for any reason.
 """
 
 import contextlib
@@ -26,14 +26,14 @@ NO_HOLDER_S = 2.5
 #: a worker that stops waits this long for others that stop with it, see ``is_last``
 OTHERS_STOP_S = 1.0
 _RETRY_S = 0.05
-#: set by Flask's reloader for the process that serves, and not for the one that reloads it
+#: variable that Flask's reloader sets for the serving process only
 _RELOADED = "WERKZEUG_RUN_MAIN"
 
 logger = logging.getLogger(__name__)
 
 
 class Worker:
-    """This process among the workers that share an executor."""
+    """This process as one of the workers that share an executor."""
 
     def __init__(self, journal: Path, service: Service) -> None:
         """Join the workers; ``journal`` is the path of the executor's journal. Raises StartRefused."""
@@ -56,7 +56,7 @@ class Worker:
         service.pass_on = self.pass_on
 
     def hold(self) -> None:
-        """Answer the requests that other workers pass on."""
+        """Answer the requests that other workers forward."""
         try:
             self._server = handover.HandoverServer(self._holder_file, self._service.answer_here)
             self._server.start()
@@ -88,24 +88,24 @@ class Worker:
             threading.Event().wait(_RETRY_S)
 
     def end_wait(self) -> None:
-        """Take over no more."""
+        """Stop competing for leadership."""
         self._stopping.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(10)
 
     def release(self) -> None:
-        """Answer other workers no more. Call before the journal is closed: then another one takes over."""
+        """Stop answering other workers. Call before the journal is closed, after which another takes over."""
         server, self._server = self._server, None
         if server is not None:
             server.stop()
 
     def leave(self) -> None:
-        """Pass on nothing any more."""
+        """Stop forwarding requests."""
         self._service.pass_on = None
         os.close(self._presence)
 
     def forked(self) -> None:
-        """Close what a fork has copied and pass requests on: the process before the fork goes on."""
+        """Close the copies of a fork and forward requests to the parent, which continues."""
         self._stopping.set()
         if self._server is not None:
             self._server.abandon()
@@ -113,10 +113,10 @@ class Worker:
             os.close(self._presence)
 
     def pass_on(self, request: Request) -> Answer:
-        """Return the answer of the holder; wait a moment for one."""
+        """Forward a request to the holder, waiting a moment for one, and return its answer."""
         until_s = monotonic_s() + NO_HOLDER_S
         while self._service.endpoints is None:
-            # repeated after a lost answer too: a run that the last holder has accepted is a duplicate
+            # A retry after a lost answer is safe: a run that the last holder has accepted is a duplicate.
             with contextlib.suppress(OSError, ValueError):
                 return handover.ask(self._holder_file, request)
             if monotonic_s() > until_s:

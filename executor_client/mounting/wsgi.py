@@ -1,4 +1,4 @@
-"""Mounting: the executor's endpoints on the server of an application, by WSGI, ASGI or a Flask blueprint."""
+"""WSGI mount: the executor's endpoints in a WSGI application, or as a Flask blueprint."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from flask import Blueprint
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-#: headers of proxies, and of browsers, where any page can send requests to this host; without a token only
-#: direct requests of programs on this host are accepted
+#: headers of proxies, and of browsers, in which any page can send requests to this host: without a token,
+#: only direct requests of programs on this host are accepted
 FORWARDED = (
     "Forwarded",
     "X-Forwarded-For",
@@ -41,9 +41,9 @@ class WsgiMount:
         path = below(self._prefix, environ.get("PATH_INFO", ""))
         if self._fallback is not None and (path is None or not self._service.is_path(path)):
             return self._fallback(environ, start_response)
-        received = werkzeug.Request(environ)
-        target = received.path if path is None or self._fallback is None else path
-        return respond(self._service, received, with_query(target, received))(environ, start_response)
+        request = werkzeug.Request(environ)
+        target = request.path if path is None or self._fallback is None else path
+        return respond(self._service, request, with_query(target, request))(environ, start_response)
 
 
 def normal_prefix(prefix: str) -> str:
@@ -52,34 +52,34 @@ def normal_prefix(prefix: str) -> str:
 
 
 def below(prefix: str, path: str) -> str | None:
-    """Return a path without the prefix; None if it is elsewhere."""
+    """Return a path without the prefix; None if it is not below the prefix."""
     return path[len(prefix) :] if path.startswith(f"{prefix}/") else None
 
 
-def respond(service: Service, received: werkzeug.Request, target: str) -> werkzeug.Response:
+def respond(service: Service, request: werkzeug.Request, target: str) -> werkzeug.Response:
     """Answer a request to one of the executor's paths; ``target`` is that path, with the query."""
-    if (received.content_length or 0) > BODY_MAX_BYTES:
+    if (request.content_length or 0) > BODY_MAX_BYTES:
         return _response(TOO_LARGE)
-    body = received.stream.read(BODY_MAX_BYTES + 1)
-    token = received.headers.get(TOKEN_HEADER, "")
-    is_forwarded = any(name in received.headers for name in FORWARDED)
-    peer = "" if is_forwarded else received.remote_addr or ""
-    return _response(service.answer(Request(received.method, target, token, peer, body)))
+    body = request.stream.read(BODY_MAX_BYTES + 1)
+    token = request.headers.get(TOKEN_HEADER, "")
+    is_forwarded = any(name in request.headers for name in FORWARDED)
+    peer = "" if is_forwarded else request.remote_addr or ""
+    return _response(service.answer(Request(request.method, target, token, peer, body)))
 
 
 def _response(answer: Answer) -> werkzeug.Response:
     return werkzeug.Response(answer.body, answer.status, answer.headers)
 
 
-def with_query(path: str, received: werkzeug.Request) -> str:
+def with_query(path: str, request: werkzeug.Request) -> str:
     """Return a path with the query of a request."""
-    query = received.query_string.decode("latin-1")
+    query = request.query_string.decode("latin-1")
     return f"{path}?{query}" if query else path
 
 
 def make_blueprint(service: Service) -> "Blueprint":
     """Return a blueprint with the executor's paths only; all others stay with the application."""
-    # imported here: an executor with its own port, or below Django, needs no Flask
+    # Imported here, because an executor with its own port, or below Django, needs no Flask.
     from flask import Blueprint, request
 
     blueprint = Blueprint("xxl_job_executor", __name__)

@@ -1,4 +1,4 @@
-"""Commands of a handler: a program whose output goes into the run's log, and which ends with the run."""
+"""Commands of a handler: programs whose output goes into the run's log, and which end with the run."""
 
 import codecs
 import os
@@ -19,7 +19,7 @@ from executor_client.processes.tree import DRAIN_S, LEFT_RUNNING, LINE_MAX_BYTES
 from executor_client.wire.clock import monotonic_s
 from executor_client.wire.errors import RunFailed
 
-#: kept characters of each output, the last ones
+#: characters of each output that are kept, the last ones
 OUTPUT_MAX = 1_000_000
 #: from SIGTERM to SIGKILL
 GRACE_S = 2.0
@@ -61,7 +61,7 @@ class Command:
         """Start it in a session of its own; raise OSError or ValueError."""
         if isinstance(self.argv, str | bytes):
             raise ValueError('a list is required, for example ["sh", "-c", "sort names | uniq"]')
-        # a Python program writes its output at once
+        # Let a Python program write its output at once.
         environment = {"PYTHONUNBUFFERED": "1", **os.environ} if self.env is None else self.env
         with tempfile.TemporaryFile() as stdin:
             stdin.write(self.input.encode() if isinstance(self.input, str) else self.input or b"")
@@ -93,7 +93,7 @@ class RunningCommands:
         self._count = 0
 
     @contextmanager
-    def followed(self) -> Iterator[None]:
+    def register(self) -> Iterator[None]:
         """Count a command inside the ``with`` block; raise RunFailed after ``end``."""
         with self._changed:
             if self.ending.is_set():
@@ -107,7 +107,7 @@ class RunningCommands:
                 self._changed.notify_all()
 
     def end(self) -> None:
-        """End the commands that their handlers have left, and wait for them."""
+        """End the remaining commands and wait for them."""
         with self._changed:
             self.ending.set()
             self._changed.wait_for(lambda: not self._count, GRACE_S + DRAIN_S)
@@ -134,7 +134,7 @@ class CommandRun:
         self._cancelled = cancelled
         self._processes = processes
         self._running = running
-        #: the handler was ended by an exception and waits no longer, or its executor has ended
+        #: set if the handler was ended by an exception and waits no longer, or its executor has ended
         self._abandoned = threading.Event()
         self._ended = threading.Event()
         self._problem = ""
@@ -162,7 +162,7 @@ class CommandRun:
 
     def _main(self) -> None:
         try:
-            with self._running.followed():
+            with self._running.register():
                 process = self._command.start()
                 identity = identity_of(process.pid)
                 if not self._processes.add(identity):
@@ -182,13 +182,13 @@ class CommandRun:
                 _Output(name, pipe, self._lines) for name, pipe in (("stdout", stdout), ("stderr", stderr))
             ]
             self._copy(process, outputs)
-            left_open = [output for output in outputs if output.is_open]
-            for output in left_open:
+            open_outputs = [output for output in outputs if output.is_open]
+            for output in open_outputs:
                 self._processes.discard(output.descriptor)
         if self._problem:
             signal_session(process.pid, signal.SIGKILL)  # descendants that survived it
         self._lines.flush()
-        if left_open and not self._problem:
+        if open_outputs and not self._problem:
             self._lines.write("log", f"{LEFT_RUNNING}\n")
         return CommandResult(process.wait(), outputs[0].text, outputs[1].text)
 
@@ -221,7 +221,7 @@ class CommandRun:
 
 
 class _Output:
-    """Output of a command: copied to the log by lines, its end kept."""
+    """Output of a command: copies lines to the log, and keeps the last characters."""
 
     def __init__(self, name: str, pipe: Any, lines: LineBuffer) -> None:
         self.descriptor: int = pipe.fileno()
@@ -233,7 +233,7 @@ class _Output:
         os.set_blocking(self.descriptor, False)
 
     def read(self) -> None:
-        """Copy what is there."""
+        """Copy the available output."""
         chunk = os.read(self.descriptor, LINE_MAX_BYTES)
         self.is_open = bool(chunk)
         text = self._decoder.decode(chunk, final=not chunk)
@@ -244,10 +244,10 @@ class _Output:
 def _read(outputs: list[_Output]) -> bool:
     """Wait a moment for output and copy it; False if there is none."""
     poll = select.poll()
-    waiting = {output.descriptor: output for output in outputs if output.is_open}
-    for descriptor in waiting:
+    output_by_descriptor = {output.descriptor: output for output in outputs if output.is_open}
+    for descriptor in output_by_descriptor:
         poll.register(descriptor, select.POLLIN)
-    ready = poll.poll(_POLL_S * 1000 if waiting else 5)
+    ready = poll.poll(_POLL_S * 1000 if output_by_descriptor else 5)
     for descriptor, _ in ready:
-        waiting[descriptor].read()
+        output_by_descriptor[descriptor].read()
     return bool(ready)

@@ -1,4 +1,4 @@
-"""Process sessions: a child and its descendants, recognised by its start time, and signalled as a whole."""
+"""Process sessions: a child and its descendants, identified by the child's start time, signalled together."""
 
 import contextlib
 import os
@@ -56,8 +56,8 @@ def identity_of(pid: int) -> str:
 
 def identity_from_ps(pid: int) -> str:
     """Return the same where there is no /proc, as on macOS; the time in seconds."""
-    started = " ".join(_ps("-o", "lstart=", "-p", str(pid)).split())
-    return f"{pid}:{started}" if started else ""
+    start_time = " ".join(_ps("-o", "lstart=", "-p", str(pid)).split())
+    return f"{pid}:{start_time}" if start_time else ""
 
 
 def kill_leftover(identity: str) -> bool:
@@ -70,7 +70,7 @@ def kill_leftover(identity: str) -> bool:
 
 
 def kill_leftovers(identities: str) -> bool:
-    """Kill what ``RunProcesses`` has stored; True if anything was still running."""
+    """Kill the processes that ``RunProcesses`` has stored; True if any was still running."""
     return sum(kill_leftover(identity) for identity in identities.splitlines()) > 0
 
 
@@ -82,7 +82,7 @@ def _is_member(pid: int, leader: int) -> bool:
 
 
 def _status_of(pid: int) -> list[str]:
-    """Return what /proc has of a process from its state on; nothing if it has ended."""
+    """Return the fields of /proc/PID/stat from the state on; empty if the process has ended."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -91,9 +91,9 @@ def _status_of(pid: int) -> list[str]:
 
 
 def _ps(*options: str) -> str:
-    """Return what ps prints, nothing if it fails."""
+    """Return the output of ps, "" if it fails."""
     try:
-        ended = subprocess.run(  # nosec B607  # ps as the user would start it
+        process = subprocess.run(  # nosec B607  # ps as the user would start it
             ["ps", *options],
             env={**os.environ, "LC_ALL": "C", "TZ": "UTC"},
             capture_output=True,
@@ -103,4 +103,4 @@ def _ps(*options: str) -> str:
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    return ended.stdout
+    return process.stdout

@@ -23,7 +23,7 @@ LEFT_RUNNING = "background processes continue; what they print is no longer in t
 DRAIN_S = 1.0
 _POLL_S = 0.1
 
-#: how programs begin that are Python
+#: prefixes of the names of Python programs
 _PYTHON_NAMES = ("python", "pypy")
 
 #: environment variables that scripts inherit: no token, no database address
@@ -76,11 +76,11 @@ class ProcessTree:
 
     def __init__(self, command: Command) -> None:
         """Start the command; raise ``OSError`` if that fails, ``ValueError`` for NUL in an argument."""
-        #: whether descendants that still have the output continue
-        self.left_running = False
-        self._terminating = False
+        #: whether descendants with the output continue in the background
+        self.has_left_processes = False
+        self._is_terminating = False
         self._killed = threading.Event()
-        self._exited = False
+        self._has_exited = False
         self._process = subprocess.Popen(
             list(command.argv),
             cwd=command.cwd,
@@ -103,13 +103,13 @@ class ProcessTree:
         with self._process.stdout as stream:
             if not _copy_lines(stream.fileno(), write, self._has_ended):
                 discard_rest(stream.fileno())
-                self.left_running = not self._terminating
+                self.has_left_processes = not self._is_terminating
         code = self._process.wait()
         while not self._has_ended():
             self._killed.wait(_POLL_S)
-        if self._terminating:
+        if self._is_terminating:
             self.kill()
-        self._exited = True
+        self._has_exited = True
         return code
 
     def terminate(self) -> None:
@@ -125,11 +125,11 @@ class ProcessTree:
         """Return whether the process has ended, and after SIGTERM also its descendants, if in time."""
         if self._process.poll() is None:
             return False
-        return not self._terminating or self._killed.is_set() or not members_of(self._process.pid)
+        return not self._is_terminating or self._killed.is_set() or not members_of(self._process.pid)
 
     def _signal(self, number: signal.Signals) -> None:
-        self._terminating = True
-        if not self._exited:
+        self._is_terminating = True
+        if not self._has_exited:
             signal_session(self._process.pid, number)
 
 
@@ -139,36 +139,36 @@ class RunProcesses:
     def __init__(self, store: Callable[[str], object] = lambda identities: None) -> None:
         """``store`` gets the identities, one a line, and returns False if there is no executor to do so."""
         self._store = store
-        #: reads on what processes in the background print, see ``discard_rest``
+        #: reads the further output of background processes, see ``discard_rest``
         self.discard: Callable[[int], object] = discard_rest
         self._lock = threading.Lock()
-        self._own: dict[str, None] = {}
-        self._of_child = ""
+        self._identities: dict[str, None] = {}
+        self._child_identities = ""
 
     def add(self, identity: str) -> bool:
         """Store a process that has started; False if a restart would not find it."""
         with self._lock:
-            self._own[identity] = None
+            self._identities[identity] = None
             return self._store_all()
 
     def remove(self, identity: str) -> None:
-        """Forget a process that has ended, with the next one that is stored."""
+        """Drop a process that has ended; the next store writes it."""
         with self._lock:
-            self._own.pop(identity, None)
+            self._identities.pop(identity, None)
 
     def set_child(self, identities: str) -> None:
         """Store the processes that the handler's child process has started."""
         with self._lock:
-            self._of_child = identities
+            self._child_identities = identities
             self._store_all()
 
     def kill_programs_of_child(self) -> None:
-        """Kill the programs that have outlived the child process which started them."""
+        """Kill the programs that have outlived the child process that started them."""
         with self._lock:
-            kill_leftovers(self._of_child)
+            kill_leftovers(self._child_identities)
 
     def _store_all(self) -> bool:
-        return self._store("\n".join([*self._own, self._of_child]).strip("\n")) is not False
+        return self._store("\n".join([*self._identities, self._child_identities]).strip("\n")) is not False
 
 
 def discard_rest(descriptor: int) -> None:
@@ -184,7 +184,7 @@ def _read_to_end(descriptor: int) -> None:
             pass
 
 
-def _copy_lines(descriptor: int, write: Callable[[str], object], ended: Callable[[], bool]) -> bool:
+def _copy_lines(descriptor: int, write: Callable[[str], object], has_ended: Callable[[], bool]) -> bool:
     """Copy lines until the end of the stream or, after the process has ended, until the output pauses.
 
     Return whether the end was reached.
@@ -194,7 +194,7 @@ def _copy_lines(descriptor: int, write: Callable[[str], object], ended: Callable
     poll.register(descriptor, select.POLLIN)
     pending, chunk, deadline_s = b"", None, float("inf")
     while chunk != b"" and monotonic_s() < deadline_s:
-        if deadline_s == float("inf") and ended():
+        if deadline_s == float("inf") and has_ended():
             deadline_s = monotonic_s() + DRAIN_S
         if poll.poll(_POLL_S * 1000):
             chunk = os.read(descriptor, LINE_MAX_BYTES)
@@ -208,11 +208,11 @@ def _copy_lines(descriptor: int, write: Callable[[str], object], ended: Callable
 
 def _write_whole_lines(data: bytes, write: Callable[[str], object]) -> bytes:
     """Write whole lines and return the rest; an overlong rest is written up to its last whole character."""
-    whole, mark, rest = data.rpartition(b"\n")
+    lines, mark, tail = data.rpartition(b"\n")
     if mark:
-        write((whole + mark).decode("utf-8", "replace"))
-    if len(rest) < LINE_MAX_BYTES:
-        return rest
-    text, used = codecs.utf_8_decode(rest, "replace", False)
+        write((lines + mark).decode("utf-8", "replace"))
+    if len(tail) < LINE_MAX_BYTES:
+        return tail
+    text, length = codecs.utf_8_decode(tail, "replace", False)
     write(text)
-    return rest[used:]
+    return tail[length:]

@@ -50,8 +50,8 @@ def check(config: ExecutorConfig, mount_prefix: str | None = None) -> Iterator[F
         yield Finding(False, f"settings: {exc}")
     port: list[Finding] = []
     timing = replace(config.timing, admin_timeout_s=max(CHECK_TIMEOUT_S, config.timing.admin_timeout_s))
-    opened: AbstractContextManager[int | None] = nullcontext(config.port)
-    with _port(config, port) if mount_prefix is None else opened as number:
+    port_context: AbstractContextManager[int | None] = nullcontext(config.port)
+    with _port(config, port) if mount_prefix is None else port_context as number:
         for url in filter(is_http_url, config.admin_addresses):
             try:
                 address = registered_address(config, number, mount_prefix or "")
@@ -66,26 +66,26 @@ def check(config: ExecutorConfig, mount_prefix: str | None = None) -> Iterator[F
 
 
 def _check_admin(admin: AdminClient, config: ExecutorConfig, address: str) -> Iterator[Finding]:
-    """Request the check that only a console of this project has.
+    """Request the check, an extension of this project's console.
 
     Other admins check the token first, then reject the action by name, which shows that the token is valid.
     """
     body = dump_json(RegistryRequest(REGISTRY_GROUP, config.appname, address).to_wire())
     try:
-        # without an app name there is nothing to check but the token, by any other action
+        # Without an app name only the token can be checked, which any other action does.
         reply = admin.call(CHECK_ACTION if config.appname.strip() else "check", body)
     except AdminUnreachable as exc:
         yield Finding(False, f"admin {admin.address}: not reachable: {exc.reason}")
         return
     finally:
         admin.close()
-    found = RegistrationCheck.from_wire(reply.content) if reply.code == SUCCESS else None
-    if found is None:
+    registration = RegistrationCheck.from_wire(reply.content) if reply.code == SUCCESS else None
+    if registration is None:
         yield from _judge(admin.address, reply, config, address)
         return
     yield Finding(True, f"admin {admin.address}: reachable, token accepted")
-    yield _judge_group(found, config.appname)
-    yield _judge_address(found, address)
+    yield _judge_group(registration, config.appname)
+    yield _judge_address(registration, address)
 
 
 def _judge(admin: str, reply: Reply, config: ExecutorConfig, address: str) -> Iterator[Finding]:
@@ -98,23 +98,23 @@ def _judge(admin: str, reply: Reply, config: ExecutorConfig, address: str) -> It
         yield Finding(True, f"admin {admin}: reachable, token accepted")
         if not config.appname.strip():
             return
-        unknown = "not verified, this admin has no check for it"
-        yield Finding(True, f"group of app name {config.appname}: {unknown}")
-        yield Finding(True, f"address {address}: {unknown}")
+        remark = "not verified, this admin has no check for it"
+        yield Finding(True, f"group of app name {config.appname}: {remark}")
+        yield Finding(True, f"address {address}: {remark}")
     elif "refused" in text or "too many" in text:
         yield Finding(False, f"admin {admin}: reachable, token accepted, but {text[:300]}")
     else:
         yield Finding(False, f"admin {admin}: no XXL-JOB admin at this path ({text[:120]})")
 
 
-def _judge_group(found: RegistrationCheck, appname: str) -> Finding:
-    if not found.has_group:
+def _judge_group(registration: RegistrationCheck, appname: str) -> Finding:
+    if not registration.has_group:
         return Finding(
             False,
             f"group: the console has no executor group with the app name {appname}:"
             " add one on its page Executors, or correct the app name",
         )
-    if not found.is_listed:
+    if not registration.is_listed:
         return Finding(
             False,
             f"group: {appname} has a list of addresses entered by hand, and this one is not on it:"
@@ -123,13 +123,13 @@ def _judge_group(found: RegistrationCheck, appname: str) -> Finding:
     return Finding(True, f"group: {appname}")
 
 
-def _judge_address(found: RegistrationCheck, address: str) -> Finding:
-    if not found.was_called:
+def _judge_address(registration: RegistrationCheck, address: str) -> Finding:
+    if not registration.was_called:
         return Finding(True, f"address {address}: not verified, the console sends no runs to it")
-    if found.problem:
+    if registration.problem:
         return Finding(
             False,
-            f"address {address}: the console cannot use it: {found.problem};"
+            f"address {address}: the console cannot use it: {registration.problem};"
             " set XXL_JOB_EXECUTOR_ADDRESS to a URL that it reaches",
         )
     return Finding(True, f"address {address}: the console reaches it")
@@ -138,16 +138,16 @@ def _judge_address(found: RegistrationCheck, address: str) -> Finding:
 @contextmanager
 def _port(config: ExecutorConfig, findings: list[Finding]) -> Iterator[int]:
     """Answer on the configured port during the block, unless an executor does; yield the port."""
-    place = f"{config.host}:{config.listen_port}"
+    endpoint = f"{config.host}:{config.listen_port}"
     try:
         server = OwnServer(_beats, config.host, config.listen_port)
     except StartRefused as exc:
-        running = f"port: {place} is in use by a running executor; fine if it is this one"
+        message = f"port: {endpoint} is in use by a running executor; fine if it is this one"
         is_running = _is_executor(config)
-        findings.append(Finding(True, running) if is_running else Finding(False, f"port: {exc}"))
+        findings.append(Finding(True, message) if is_running else Finding(False, f"port: {exc}"))
         yield config.listen_port
         return
-    findings.append(Finding(True, f"port: {place} is free"))
+    findings.append(Finding(True, f"port: {endpoint} is free"))
     server.start()
     try:
         yield server.port
@@ -178,13 +178,13 @@ def _is_executor(config: ExecutorConfig) -> bool:
 
 def _check_folder(name: str, folder: Path) -> Finding:
     try:
-        with tempfile.TemporaryFile(dir=_existing(folder)):
+        with tempfile.TemporaryFile(dir=_nearest_existing(folder)):
             return Finding(True, f"{name}: {folder} is writable")
     except OSError as exc:
         return Finding(False, f"{name}: {folder} is not writable: {exc.strerror}")
 
 
-def _existing(folder: Path) -> Path:
+def _nearest_existing(folder: Path) -> Path:
     """Return the folder or its nearest existing ancestor; raise OSError if it cannot be determined."""
     path = folder.absolute()
     while path != path.parent:

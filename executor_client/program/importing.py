@@ -1,4 +1,4 @@
-"""Importing the modules that the command line names: ``myapp.jobs``, or a file ``jobs.py``."""
+"""Import of handler modules named on the command line: ``myapp.jobs``, or a file ``jobs.py``."""
 
 import importlib
 import sys
@@ -19,9 +19,9 @@ def import_handlers(names: Sequence[str]) -> list[Executor]:
     for name in names:
         module = _module_of(name)
         try:
-            with for_handlers_only() as made:
+            with for_handlers_only() as module_executors:
                 importlib.import_module(module)
-            executors += made
+            executors += module_executors
         except StartRefused:
             raise
         except (Exception, SystemExit) as exc:
@@ -38,7 +38,7 @@ def _reason(error: BaseException, module: str) -> str:
 
 
 def _module_of(name: str) -> str:
-    """Return the name of a module; that of a file is made importable, with the packages it lies in."""
+    """Return the module of a name; a file is made importable, together with the packages that contain it."""
     if not name.endswith(SUFFIX):
         return name
     path = Path(name).resolve()

@@ -28,7 +28,7 @@ class Command(NamedTuple):
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Add an option for each setting; ``settings_of`` returns those that are given."""
+    """Add an option for each setting; ``settings_of`` returns their values."""
     for setting in SETTINGS:
         if not setting.option:
             continue
@@ -48,9 +48,9 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:
     """Return the fields of ExecutorConfig that options set."""
-    given = vars(options)
+    values = vars(options)
     names = [setting.field for setting in SETTINGS]
-    return {name: given[name] for name in names if given.get(name) is not None}
+    return {name: values[name] for name in names if values.get(name) is not None}
 
 
 def _argument(setting: Setting) -> Callable[[str], Any]:
@@ -86,16 +86,20 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    given = settings_of(options)
-    config, prefix = ExecutorConfig.from_env(**given), None
+    settings = settings_of(options)
+    config, prefix = ExecutorConfig.from_env(**settings), None
     handlers: list[Finding] = []
     if options.modules:
-        finding, mounted = _check_handlers(options.modules)
+        finding, mounted_executor = _check_handlers(options.modules)
         handlers.append(finding)
-        if mounted is not None:
-            own, prefix = mounted.config, mounted.mount_prefix
-            place = {name: getattr(own, name) for name in ("host", "port", "address") if name not in given}
-            config = replace(config, **place)
+        if mounted_executor is not None:
+            mounted_config, prefix = mounted_executor.config, mounted_executor.mount_prefix
+            listen_settings = {
+                name: getattr(mounted_config, name)
+                for name in ("host", "port", "address")
+                if name not in settings
+            }
+            config = replace(config, **listen_settings)
     findings = [*check(config, prefix), *handlers]
     for finding in findings:
         write_line(sys.stdout, f"{'ok     ' if finding.is_fine else 'PROBLEM'} {finding.text}")
@@ -103,15 +107,17 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _check_handlers(modules: Sequence[str]) -> tuple[Finding, Executor | None]:
-    """Import modules; return what is found of their handlers, and the executor that they mount."""
-    mounted = None
+    """Import modules; return a finding about their handlers, and the executor that they mount."""
+    mounted_executor = None
     try:
-        mounted = next((each for each in import_handlers(modules) if each.mount_prefix is not None), None)
+        mounted_executor = next(
+            (executor for executor in import_handlers(modules) if executor.mount_prefix is not None), None
+        )
         registry.require_bound()
     except StartRefused as exc:
-        return Finding(False, f"handlers: {exc}"), mounted
+        return Finding(False, f"handlers: {exc}"), mounted_executor
     names = ", ".join(registry.names())
-    return Finding(bool(names), f"handlers: {names or 'none in ' + ', '.join(modules)}"), mounted
+    return Finding(bool(names), f"handlers: {names or 'none in ' + ', '.join(modules)}"), mounted_executor
 
 
 _TOKEN = (

@@ -1,4 +1,4 @@
-"""Stand-in for an admin, for the fixture ``executor`` without console: it triggers runs, takes results."""
+"""Stand-in admin of the fixture ``executor`` without console: triggers runs and receives results."""
 
 import json
 import threading
@@ -39,7 +39,7 @@ class StandInAdmin:
         """Run a handler and return state, message and log; raise ExecutorError if it does not end."""
         self._last_log_id = log_id = self._last_log_id + 1
         triggered_ms = now_ms()
-        # a job for each run: they wait for no other one
+        # Each run has its own job, so that it waits for no other one.
         request = RunRequest(
             log_id, handler, param, "SERIAL_EXECUTION", 0, log_id, triggered_ms, "BEAN", "", 0, 0, 1
         )
@@ -50,8 +50,8 @@ class StandInAdmin:
             if not self._changed.wait_for(lambda: log_id in self._results, timeout):
                 raise ExecutorError(f"{handler} did not end within {timeout:g} s")
             result = self._results[log_id]
-        read = {"logId": log_id, "logDateTim": triggered_ms, "fromLineNum": 1}
-        log = self._call(address, "log", read)["content"]["logContent"]
+        log_request = {"logId": log_id, "logDateTim": triggered_ms, "fromLineNum": 1}
+        log = self._call(address, "log", log_request)["content"]["logContent"]
         return _state_of(result.handle_code), result.handle_msg or "", log
 
     def _call(self, address: str, action: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the fixture ``console`` is: a real console, with the calls that an end-to-end test needs."""
+"""Fixture ``console``: a real console, with the calls that an end-to-end test needs."""
 
 import threading
 from pathlib import Path
@@ -59,7 +59,7 @@ class Console:
 
     def _addresses(self, group_id: int) -> set[str]:
         instances = self._api.items(f"/groups/{group_id}/instances")
-        return {str(each["address"]).rstrip("/") for each in instances}
+        return {str(instance["address"]).rstrip("/") for instance in instances}
 
     def close(self) -> None:
         """Close the connections."""

@@ -1,6 +1,6 @@
-"""The server installed beside this package, as processes of a test: a console and workers on SQLite.
+"""Test server: a console and workers on SQLite, from the server that is installed beside this package.
 
-Its first start makes a database and a token; later ones copy them.
+Its first start makes a database and a token; later starts copy them.
 """
 
 import ctypes
@@ -24,9 +24,9 @@ from executor_client.wire.version import VERSION
 
 #: folder with the packages of the server, if it is installed
 BESIDE = Path(executor_client.__file__).resolve().parent.parent
-#: what the server has there
+#: files that only the server has
 MARKS = ("wsgi.py", "workers/processes/supervisor.py", "migrations/versions", "app/dev/test_server.py")
-#: a package of the server that the client does without
+#: a dependency of the server that the client does not have
 NEEDED = "sqlalchemy"
 CONTEXT_PATH = "/xxl-job-admin"
 #: seconds for a start on a slow machine
@@ -51,7 +51,7 @@ def missing_server(beside: Path = BESIDE) -> str:
 
 
 def _command(checkout: Path | str) -> str:
-    """Return how to run tests in the environment of a checkout, where no entry point names the plugin."""
+    """Return the command for tests in a checkout's environment, where no entry point names the plugin."""
     return f"PYTHONPATH={checkout} {checkout}/.venv/bin/python -m pytest -p executor_client.pytest_plugin"
 
 
@@ -75,7 +75,7 @@ def running_server(cache: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _template(cache: Path) -> Path:
-    """Return where the home folder with a new database of this version of the server is kept."""
+    """Return the path of the cached home folder with a new database of this version of the server."""
     migrations = sorted(path.stat().st_mtime_ns for path in (BESIDE / "migrations" / "versions").glob("*.py"))
     cache.mkdir(parents=True, exist_ok=True)
     return cache.resolve() / f"{VERSION}-{len(migrations)}-{max(migrations, default=0)}"
@@ -83,9 +83,11 @@ def _template(cache: Path) -> Path:
 
 def _environ(home: Path, **settings: str) -> Mapping[str, str]:
     """Return this environment without settings of the server, for a server of a test."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("XXL_JOB_", "FLASK_"))}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("XXL_JOB_", "FLASK_"))
+    }
     return {
-        **kept,
+        **environment,
         "PYTHONPATH": str(BESIDE),
         "XXL_JOB_HOME": str(home),
         "XXL_JOB_HOST": "127.0.0.1",
@@ -136,7 +138,7 @@ def _wait(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:
-    """End all processes at once: nothing of them is kept."""
+    """Kill all processes at once, because none of their data is kept."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -48,13 +48,13 @@ class JobContext:
         self.handle_code = SUCCESS
         self.handle_msg: str | None = None
         self._sink = write
-        #: those that a restarted executor has to end
+        #: processes of the run that a restarted executor has to end
         self._processes = RunProcesses()
-        #: running ones, which this process ends before itself
+        #: running commands, which this process ends before it exits
         self._commands = RunningCommands()
-        #: where ``write`` writes, if the handler may fork
+        #: log behind ``write``, if the handler may fork
         self._log: RunLog | None = None
-        #: what the handler prints, while it runs
+        #: buffer of the handler's output, while it runs
         self._output: LineBuffer | None = None
         self._end = RunEnd()
         #: last progress, None if the handler reported none
@@ -67,7 +67,7 @@ class JobContext:
 
     @property
     def checkpoint(self) -> Any:
-        """Checkpoint saved last, at first the one of the run that this run repeats; None without any."""
+        """Last saved checkpoint, initially that of the run that this run repeats; None without any."""
         return json.loads(self._checkpoint)
 
     def save_checkpoint(self, value: Any) -> bool:
@@ -95,7 +95,7 @@ class JobContext:
 
     def log(self, message: object, *args: object) -> bool:
         """Write a line into the run's log, ``%``-formatted like ``logging``; False if that failed."""
-        return self._write(_line(_formatted(str(message), args), sys._getframe(1)))
+        return self._write(_line(_format(str(message), args), sys._getframe(1)))
 
     def log_exception(self, error: BaseException | None = None) -> bool:
         """Write the traceback of an exception, by default of the one being handled, into the run's log."""
@@ -143,7 +143,7 @@ class JobContext:
         return run.wait(check=check)
 
     def _write(self, line: str) -> bool:
-        """Write a line into the log; False after the handler has ended, for the threads it left behind."""
+        """Write a line into the log; False after the end of the handler, whose threads may continue."""
         return not self._end.is_set() and self._sink(line)
 
     def _begin_output(self) -> None:
@@ -158,13 +158,13 @@ class JobContext:
         self._end.set()
 
     def _before_fork(self) -> None:
-        """Write the lines that the log begins with, and let the forked process learn of the end."""
+        """Write the first lines of the log, and share the end of the run with the forked process."""
         if self._log is not None:
             self._log.flush()
         self._end.share()
 
     def _forked(self) -> None:
-        """Renew, in a forked process, what other threads may have been writing with at the fork."""
+        """Renew, in a forked process, the locks that other threads may have held at the fork."""
         for part in (self._output, self._log):
             if part is not None:
                 part.forked()
@@ -174,14 +174,14 @@ class _NoRun(JobContext):
     """Context outside a run: attributes are -1 or None, without a key; log lines go to the process log."""
 
     def __init__(self) -> None:
-        nothing = RunRequest(-1, "", "", "", 0, -1, 0, "", "", 0, -1, -1)
-        super().__init__(nothing, _to_process_log)
+        empty_request = RunRequest(-1, "", "", "", 0, -1, 0, "", "", 0, -1, -1)
+        super().__init__(empty_request, _to_process_log)
         self.param = None
         self.keep_checkpoint = lambda text: False
 
     @property
     def idempotency_key(self) -> str:
-        """Raise RuntimeError: any text would be the same for all that ask outside a run."""
+        """Raise RuntimeError: outside a run all callers would get the same key."""
         raise RuntimeError("context.idempotency_key: there is no run here, or it has ended")
 
     def progress(self, done: float, total: float, text: object = "") -> bool:
@@ -206,7 +206,7 @@ class _Current:
     """Proxy of the run of the calling thread or task."""
 
     def __getattr__(self, name: str) -> Any:
-        # what a killed run has left behind still learns that it has to end
+        # Threads that a killed run has left behind still need its ``cancelled`` event.
         run = _current.get() if name == "cancelled" else current_run()
         return getattr(run or _no_run, name)
 
@@ -227,7 +227,7 @@ def current_run() -> JobContext | None:
 
 
 @contextmanager
-def entered(run: JobContext | None) -> Iterator[None]:
+def as_current_run(run: JobContext | None) -> Iterator[None]:
     """Make this run the current one inside the ``with`` block; None: no run."""
     token = _current.set(run)
     try:
@@ -236,7 +236,7 @@ def entered(run: JobContext | None) -> Iterator[None]:
         _current.reset(token)
 
 
-def _formatted(message: str, args: tuple[object, ...]) -> str:
+def _format(message: str, args: tuple[object, ...]) -> str:
     """Format like ``logging``, but never raise: a bad placeholder must not fail a job."""
     if not args:
         return message
@@ -249,5 +249,5 @@ def _formatted(message: str, args: tuple[object, ...]) -> str:
 def _line(text: str, frame: Any) -> str:
     """Return ``2024-05-01 03:04:05 [jobs#demo]-[17]-[job-3] text``, the format of XXL-JOB."""
     module = str(frame.f_globals.get("__name__", "?")).rpartition(".")[2]
-    place = f"[{module}#{frame.f_code.co_name}]-[{frame.f_lineno}]-[{threading.current_thread().name}]"
-    return f"{local_stamp(now_ms())} {place} {text}\n"
+    location = f"[{module}#{frame.f_code.co_name}]-[{frame.f_lineno}]-[{threading.current_thread().name}]"
+    return f"{local_stamp(now_ms())} {location} {text}\n"

@@ -10,41 +10,41 @@ from typing import Any
 
 from executor_client.runs.context import MESSAGE_MAX
 
-#: objects and lists below this depth are written as the name of their type
+#: objects and lists below this depth are replaced by the name of their type
 DEPTH_MAX = 50
-#: likewise those after so many values, which fill a message that will be cut
+#: so are those after this number of values, because the message will be truncated anyway
 VALUES_MAX = MESSAGE_MAX
 
 
 def message_of(value: object) -> str | None:
     """Return the message of a run: None for None and booleans, text as it is, JSON for objects and lists.
 
-    A boolean says nothing, because ``context.success()`` returns one. Never raises.
+    A boolean is no message, because ``context.success()`` returns one. Never raises.
     """
     if value is None or isinstance(value, bool):
         return None
     if isinstance(value, str) and not isinstance(value, Enum):
         return value
-    found = plain(value)
-    if isinstance(found, dict | list):
-        return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
-    return str(found)
+    json_value = plain(value)
+    if isinstance(json_value, dict | list):
+        return json.dumps(json_value, ensure_ascii=False, separators=(",", ":"))
+    return str(json_value)
 
 
 def plain(value: object) -> Any:
-    """Return a value as JSON knows it: dates as ISO 8601, enums as their value, what JSON has not as text.
+    """Return a value as plain JSON: dates as ISO 8601, enums as their value, other types as text.
 
-    An object or list that contains itself, or cannot be read, becomes the name of its type there: ``<Node>``.
+    An object or list that contains itself, or cannot be read, becomes the name of its type: ``<Node>``.
     """
     return _Conversion().plain(value)
 
 
 class _Conversion:
-    """Conversion of one value, whose parts may refer to each other in any way."""
+    """Conversion of one value, whose parts may refer to each other."""
 
     def __init__(self) -> None:
-        #: ids of the objects that contain the current one
-        self._around: set[int] = set()
+        #: object ids of the containers of the current value, to detect cycles
+        self._ancestors: set[int] = set()
         self._count = 0
 
     def plain(self, value: object) -> Any:
@@ -60,20 +60,20 @@ class _Conversion:
         return _text(value)
 
     def _parts(self, value: Any) -> Any:
-        if id(value) in self._around or len(self._around) >= DEPTH_MAX or self._count > VALUES_MAX:
+        if id(value) in self._ancestors or len(self._ancestors) >= DEPTH_MAX or self._count > VALUES_MAX:
             return _type_name(value)
-        self._around.add(id(value))
+        self._ancestors.add(id(value))
         try:
             if _is_dataclass(value):
-                names = [each.name for each in dataclasses.fields(value)]
+                names = [field.name for field in dataclasses.fields(value)]
                 return {name: self.plain(getattr(value, name, None)) for name in names}
             if isinstance(value, Mapping):
-                return {str(self.plain(key)): self.plain(each) for key, each in value.items()}
-            return [self.plain(each) for each in value]
+                return {str(self.plain(key)): self.plain(member) for key, member in value.items()}
+            return [self.plain(item) for item in value]
         except Exception:
             return _type_name(value)
         finally:
-            self._around.discard(id(value))
+            self._ancestors.discard(id(value))
 
 
 def _is_dataclass(value: object) -> bool:
@@ -86,7 +86,7 @@ def _text(value: object) -> Any:
     if isinstance(value, timedelta):
         return value.total_seconds()
     try:
-        text = str(value)  # of a number with thousands of digits Python makes none
+        text = str(value)  # Python refuses this for a number with thousands of digits
     except Exception:
         return _type_name(value)
     return int(value) if isinstance(value, int) else text

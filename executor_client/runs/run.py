@@ -52,13 +52,13 @@ class Run:
         #: stores a checkpoint durably; False if that failed
         self.keep_checkpoint: LineSink = lambda text: True
         self._lock = threading.Lock()
-        # of the thousands of runs that may be queued, most need neither yet
+        # Created on demand, because thousands of runs may be queued.
         self._context: JobContext | None = None
         self._ended: threading.Event | None = None
         self._has_ended = False
         self._result: RunResult | None = None
         self._work: Work | None = None
-        self._reported = False
+        self._is_reported = False
 
     @property
     def context(self) -> JobContext:
@@ -104,7 +104,7 @@ class Run:
         """Set the result; True for the first caller, whose result is kept."""
         with self._lock:
             if self._result is None:
-                self._result = _limited(result)
+                self._result = _truncate(result)
                 return True
             return False
 
@@ -121,7 +121,7 @@ class Run:
     def mark_reported(self) -> bool:
         """Mark the run as reported; True for exactly one caller."""
         with self._lock:
-            first, self._reported = not self._reported, True
+            first, self._is_reported = not self._is_reported, True
         return first
 
 
@@ -130,11 +130,11 @@ def describe(error: BaseException) -> str:
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
-    place = (
+    location = (
         f" ({Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno})" if frame is not None else ""
     )
     text = _text_of(error).strip().partition("\n")[0].rstrip()
-    return f"{type(error).__name__}{': ' if text else ''}{text}{place}"
+    return f"{type(error).__name__}{': ' if text else ''}{text}{location}"
 
 
 def _text_of(error: BaseException) -> str:
@@ -156,7 +156,7 @@ def result_of(context: JobContext, error: BaseException | None) -> RunResult:
     return RunResult(code, context.handle_msg)
 
 
-def _limited(result: RunResult) -> RunResult:
+def _truncate(result: RunResult) -> RunResult:
     """Truncate a long message and replace characters that cannot be stored or sent."""
     if result.msg is None:
         return result

@@ -1,20 +1,20 @@
-"""End of a run: known to the process of the run, and to those that its handler has forked."""
+"""End of a run, shared between the process of the run and those that its handler has forked."""
 
 import mmap
 import os
 
 
 class RunEnd:
-    """Whether a run has ended. A forked process has a copy of the run, which would go on for ever."""
+    """Flag that a run has ended. Without it, the copy of the run in a forked process would never end."""
 
     def __init__(self) -> None:
         self._process = os.getpid()
         self._is_set = False
-        #: a byte that forked processes see change; None before the first fork
+        #: shared byte that forked processes read; None before the first fork
         self._shared: mmap.mmap | None = None
 
     def share(self) -> None:
-        """Let the process that is about to be forked learn of the end."""
+        """Create the shared flag, before a fork."""
         if self._shared is None:
             self._shared = mmap.mmap(-1, 1)
 

@@ -36,7 +36,7 @@ from executor_client.wire.run_reports import CONSOLE_HEADER, SEND_SCHEMAS
 #: longest response read, in bytes
 ANSWER_MAX_BYTES = 64 * 1024
 
-#: text in a library's error -> what happened
+#: text in a library's error -> explanation
 _BROKEN_ANSWERS = {
     "ConnectionResetError": "the connection was closed without a response",
     "RemoteDisconnected": "the connection was closed without a response",
@@ -57,8 +57,8 @@ logger = logging.getLogger(__name__)
 class AdminClient:
     """Client of one admin address, context path included.
 
-    ``consoles`` is shared by the clients of all threads, so that what one learns of an address, the others
-    know: address -> CONSOLE_HEADER of a console of this project, empty for an XXL-JOB admin.
+    ``consoles`` is shared by the clients of all threads: address -> CONSOLE_HEADER of a console of this
+    project, empty for an XXL-JOB admin.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class AdminClient:
         boot_id: str,
         consoles: dict[str, frozenset[str]] | None = None,
     ) -> None:
-        #: without user and password, which are sent as a header: it is logged and shown
+        #: without user and password, which are sent as a header, because it is logged and shown
         self.address = without_user(address).rstrip("/")
         self._capabilities = Capabilities(durable_dedup=True, boot_id=boot_id, run_state=True)
         self._consoles = {} if consoles is None else consoles
@@ -79,7 +79,7 @@ class AdminClient:
             **user_headers(address),
             "Content-Type": CONTENT_TYPE,
             "User-Agent": "xxl-job-executor-python",
-            # present even if empty: 3.3.0 and 3.3.1 require the header
+            # Always present, because 3.3.0 and 3.3.1 require the header.
             TOKEN_HEADER: config.access_tokens[0] if config.access_tokens else "",
             APPNAME_HEADER: config.appname.encode().decode("latin-1"),  # urllib3 sends latin-1
             CAPABILITIES_HEADER: self._capabilities.to_header(),
@@ -98,13 +98,13 @@ class AdminClient:
         """
         request = RegistryRequest(REGISTRY_GROUP, appname, address)
         headers = {HANDLERS_HEADER: to_handlers_header(handlers)}
-        announced = bool(schemas.digest and self._console)
-        if announced:
+        has_announced = bool(schemas.digest and self._console)
+        if has_announced:
             headers[CAPABILITIES_HEADER] = replace(self._capabilities, schemas=schemas.digest).to_header()
         reply = self.call("registry", dump_json(request.to_wire()), headers)
-        if schemas.digest and self._console and not announced:
+        if schemas.digest and self._console and not has_announced:
             return self.register(appname, address, handlers, schemas)
-        if announced and SEND_SCHEMAS in self._console:
+        if has_announced and SEND_SCHEMAS in self._console:
             request = replace(request, schemas=schemas.by_handler)
             reply = self.call("registry", dump_json(request.to_wire()), headers)
         return reply
@@ -117,15 +117,15 @@ class AdminClient:
 
     def callback(self, items: list[CallbackItem]) -> Reply:
         """Report results, in the form that this admin accepts; raise AdminUnreachable."""
-        was_known = bool(self._console)
-        reply = self._callback(items, as_object=self._callback_as_object, with_reports=was_known)
+        was_console = bool(self._console)
+        reply = self._callback(items, as_object=self._callback_as_object, with_reports=was_console)
         if reply.code == FAIL and _SHAPE_COMPLAINT.search(reply.msg or ""):
             as_object = not self._callback_as_object
             other = self._callback(items, as_object=as_object, with_reports=bool(self._console))
             if other.code == SUCCESS:
                 self._callback_as_object = not self._callback_as_object
                 return other
-        if self._console and not was_known and any(item.has_reports for item in items):
+        if self._console and not was_console and any(item.has_reports for item in items):
             return self._callback(items, as_object=self._callback_as_object, with_reports=True)
         return reply
 
@@ -135,12 +135,12 @@ class AdminClient:
     def call(self, action: str, body: bytes, headers: Mapping[str, str] | None = None) -> Reply:
         """POST to ``/api/<action>`` and return the reply; raise AdminUnreachable without a response."""
         try:
-            return self._posted(f"{self.address}/api/{action}", body, {**self._headers, **(headers or {})})
+            return self._post(f"{self.address}/api/{action}", body, {**self._headers, **(headers or {})})
         except (HTTPError, ValueError, OSError) as exc:
             raise AdminUnreachable(self.address, _reason(exc)) from exc
 
-    def _posted(self, url: str, body: bytes, headers: Mapping[str, str]) -> Reply:
-        if self._pool is None:  # authorities for an admin behind TLS, as for Python's own ssl module
+    def _post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Reply:
+        if self._pool is None:  # with the CA bundle that Python's ssl module uses, for an admin behind TLS
             self._pool = open_pool(os.environ.get("SSL_CERT_FILE"))
         response = self._pool.request(
             "POST",
@@ -153,9 +153,9 @@ class AdminClient:
             preload_content=False,
         )
         try:
-            content = _bounded(response)
+            content = _read_bounded(response)
         finally:
-            response.close()  # a connection with an unread rest is of no more use
+            response.close()  # a connection with unread data cannot be reused
         if target := response.get_redirect_location():
             return Reply(FAIL, f"HTTP status {response.status}: redirected to {target}; check the path")
         reply = Reply.parse(response.status, content)
@@ -176,13 +176,13 @@ def is_token_refusal(message: str) -> bool:
 
 
 def token_advice(*, has_token: bool) -> str:
-    """Return what is wrong with the token and what to set, for messages about a refusal."""
+    """Return the problem with the token and its solution, for messages about a refusal."""
     if has_token:
         return "the access token is wrong: XXL_JOB_ACCESS_TOKEN must be the admin's, or the executor group's"
     return "no access token given: set XXL_JOB_ACCESS_TOKEN to the admin's"
 
 
-def _bounded(response: urllib3.BaseHTTPResponse) -> bytes:
+def _read_bounded(response: urllib3.BaseHTTPResponse) -> bytes:
     content = b""
     for piece in response.stream(8_192):
         content += piece
@@ -196,6 +196,6 @@ def _reason(error: Exception) -> str:
     text = str(error)
     if is_timeout(error):
         return "no response in time"
-    known = next((meaning for word, meaning in _BROKEN_ANSWERS.items() if word in text), "")
-    found = re.search(r"\[(?:Errno -?\d+|SSL: \w+)\] ([^'()\"]+)", text)
-    return known or (found.group(1).strip() if found else text[:200])
+    explanation = next((meaning for word, meaning in _BROKEN_ANSWERS.items() if word in text), "")
+    match = re.search(r"\[(?:Errno -?\d+|SSL: \w+)\] ([^'()\"]+)", text)
+    return explanation or (match.group(1).strip() if match else text[:200])

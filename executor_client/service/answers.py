@@ -1,4 +1,4 @@
-"""Service: answers of an executor to HTTP requests, whichever server has received them."""
+"""HTTP answers of an executor, independent of the server that received the request."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ TOO_LARGE = Answer(413, (("Content-Type", "text/plain"),), b"request entity too 
 
 
 class Service:
-    """Answers requests: in this process, by the worker that holds the executor, or that it is not started."""
+    """Answers requests in this process, or passes them on to the worker that holds the executor."""
 
     def __init__(self) -> None:
-        #: of the started executor
+        #: endpoints of the started executor; None: this process holds none
         self.endpoints: Endpoints | None = None
         self.capabilities = ""
         #: text of ``GET /metrics``; None: not served
@@ -37,7 +37,7 @@ class Service:
         self.pass_on: Callable[[Request], Answer] | None = None
 
     def is_path(self, path: str) -> bool:
-        """Return whether an application has to leave a path to the executor."""
+        """Return whether a path belongs to the executor and not to the application."""
         return path in PATHS or (self.serves_metrics and path == METRICS_PATH)
 
     def answer(self, request: Request) -> Answer:
@@ -62,8 +62,8 @@ class Service:
 
     def reply(self, reply: Reply) -> Answer:
         """Return a reply as an answer."""
-        known = ((CAPABILITIES_HEADER, self.capabilities),) if self.capabilities else ()
-        return Answer(200, (("Content-Type", CONTENT_TYPE), *known), dump_json(reply.to_wire()))
+        extra_headers = ((CAPABILITIES_HEADER, self.capabilities),) if self.capabilities else ()
+        return Answer(200, (("Content-Type", CONTENT_TYPE), *extra_headers), dump_json(reply.to_wire()))
 
 
 def answer_head(answer: Answer) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from executor_client.execution.error_boundary import survive
-from executor_client.execution.services import Parts
+from executor_client.execution.services import Services
 from executor_client.logs.files import append_line, log_file
 from executor_client.service.admin_client import AdminClient, is_token_refusal
 from executor_client.wire.callbacks import CallbackItem, callback_body
@@ -29,17 +29,17 @@ LEAST_WAIT_S = 0.1
 #: rejections in a row after which an admin counts as rejecting everything
 REFUSALS_IN_A_ROW = 3
 UNREACHABLE = "no admin is reachable"
-#: HTTP errors that are about what was sent: 400 Bad Request, 413 Content Too Large
-_OF_CONTENT = ("HTTP status 400", "HTTP status 413")
+#: HTTP errors caused by the content of a request: 400 Bad Request, 413 Content Too Large
+_CONTENT_ERRORS = ("HTTP status 400", "HTTP status 413")
 
-Stored = tuple[int, CallbackItem]
+PendingResult = tuple[int, CallbackItem]
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Deferral:
-    """When a rejected result is sent again, in monotonic seconds, and the delay that led to it."""
+    """Time of the next attempt for a rejected result, in monotonic seconds, and the delay before it."""
 
     until_s: float
     delay_s: float
@@ -48,10 +48,10 @@ class Deferral:
 class CallbackSender:
     """Callback thread: sends results until they are acknowledged."""
 
-    def __init__(self, admins: Sequence[AdminClient], parts: Parts, wake: threading.Event) -> None:
+    def __init__(self, admins: Sequence[AdminClient], services: Services, wake: threading.Event) -> None:
         """``wake`` is set when there may be results to send; only this thread uses ``admins``."""
         self._admins = list(admins)
-        self._parts = parts
+        self._services = services
         self._wake = wake
         self._stopping = threading.Event()
         #: cuts short the wait after a failure
@@ -80,7 +80,7 @@ class CallbackSender:
         self._wake.set()
 
     def _run(self) -> None:
-        timing = self._parts.timing
+        timing = self._services.timing
         wait_s, last = 0.0, False
         while not last:
             last = self._stopping.is_set()
@@ -92,10 +92,10 @@ class CallbackSender:
             if self._retry_requested.is_set():
                 self._retry_requested.clear()
                 self._deferred = dict.fromkeys(self._deferred, Deferral(0.0, 0.0))
-            delivered = survive(self._send_all, False, "sending results")
+            has_delivered = survive(self._send_all, False, "sending results")
             wait_s = (
                 0.0
-                if delivered
+                if has_delivered
                 else min(max(wait_s * 2, timing.callback_retry_min_s), timing.callback_retry_max_s)
             )
         for admin in self._admins:
@@ -104,13 +104,13 @@ class CallbackSender:
     def _idle_s(self) -> float:
         """Return how long to wait for further results: until a deferred one is due."""
         due_s = min((deferral.until_s for deferral in self._deferred.values()), default=float("inf"))
-        return max(0.0, min(due_s - monotonic_s(), self._parts.timing.callback_retry_max_s))
+        return max(0.0, min(due_s - monotonic_s(), self._services.timing.callback_retry_max_s))
 
     def _send_all(self) -> bool:
         """Send all results that are not deferred; False if no admin accepts them."""
         try:
             while True:
-                batch = _limited(self._next_batch())
+                batch = _truncate_batch(self._next_batch())
                 if not batch:
                     return True
                 reply = self._deliver(batch)
@@ -120,20 +120,20 @@ class CallbackSender:
             logger.warning("results not read from the journal error=%s", exc)
             return False
 
-    def _next_batch(self) -> list[Stored]:
-        """Return results that were never rejected or, without any, the rejected ones that are due longest.
+    def _next_batch(self) -> list[PendingResult]:
+        """Return results that were never rejected; without any, the rejected ones that are longest overdue.
 
-        No more of those than are tried in a row, so that each of them has its turn.
+        Of those no more than REFUSALS_IN_A_ROW, so that each of them gets its turn.
         """
-        journal, deferred = self._parts.journal, self._deferred
-        if fresh := journal.unacknowledged(BATCH_MAX, skip=deferred.keys()):
-            return fresh
+        journal, deferred = self._services.journal, self._deferred
+        if new_results := journal.find_unacknowledged(BATCH_MAX, skip=deferred.keys()):
+            return new_results
         now_s = monotonic_s()
-        due = [run_id for run_id, deferral in deferred.items() if deferral.until_s <= now_s]
-        due.sort(key=lambda run_id: deferred[run_id].until_s)
-        return journal.unacknowledged(BATCH_MAX, skip=deferred.keys() - due[:REFUSALS_IN_A_ROW])
+        due_run_ids = [run_id for run_id, deferral in deferred.items() if deferral.until_s <= now_s]
+        due_run_ids.sort(key=lambda run_id: deferred[run_id].until_s)
+        return journal.find_unacknowledged(BATCH_MAX, skip=deferred.keys() - due_run_ids[:REFUSALS_IN_A_ROW])
 
-    def _set_apart(self, batch: list[Stored], rejection: Reply) -> bool:
+    def _set_apart(self, batch: list[PendingResult], rejection: Reply) -> bool:
         """Send a rejected batch one by one and defer what is rejected again.
 
         False if the admin is unreachable or seems to reject everything.
@@ -141,25 +141,27 @@ class CallbackSender:
         if _is_for_all(rejection.msg or ""):
             return False
         if len(batch) == 1:
-            return self._defer(batch[0], self._parts.timing.callback_retry_min_s)
+            return self._defer(batch[0], self._services.timing.callback_retry_min_s)
         self._in_a_row = 0
-        for stored in batch:
-            reply = self._deliver([stored])
+        for result in batch:
+            reply = self._deliver([result])
             if reply.code != SUCCESS and (
-                _is_for_all(reply.msg or "") or not self._defer(stored, REFUSED_WAIT_S)
+                _is_for_all(reply.msg or "") or not self._defer(result, REFUSED_WAIT_S)
             ):
                 return False
         return True
 
-    def _defer(self, stored: Stored, least_s: float) -> bool:
+    def _defer(self, result: PendingResult, least_s: float) -> bool:
         """Defer a rejected result, each time for longer; False after too many rejections in a row."""
-        known = self._deferred.get(stored[0])
-        delay_s = max(min(max(known.delay_s * 2 if known else 0.0, least_s), REFUSED_WAIT_S), LEAST_WAIT_S)
-        self._deferred[stored[0]] = Deferral(monotonic_s() + delay_s, delay_s)
+        deferral = self._deferred.get(result[0])
+        delay_s = max(
+            min(max(deferral.delay_s * 2 if deferral else 0.0, least_s), REFUSED_WAIT_S), LEAST_WAIT_S
+        )
+        self._deferred[result[0]] = Deferral(monotonic_s() + delay_s, delay_s)
         self._in_a_row += 1
         return self._in_a_row < REFUSALS_IN_A_ROW
 
-    def _deliver(self, batch: list[Stored]) -> Reply:
+    def _deliver(self, batch: list[PendingResult]) -> Reply:
         """Send to the admin that accepted last, then to the others, until one replies 200.
 
         Otherwise return the last refusal: only without any is no admin reachable.
@@ -179,30 +181,30 @@ class CallbackSender:
                 self._acknowledge(batch)
                 return refusal
         reply = refusal or unreachable
-        self._parts.counters.add("callbacks_failed")
+        self._services.counters.add("callbacks_failed")
         logger.warning("results not delivered count=%s reply=%s", len(batch), reply.msg)
         self._log_to_runs(batch, f"callback failed, will be retried: {reply.msg}")
         return reply
 
-    def _acknowledge(self, batch: list[Stored]) -> None:
+    def _acknowledge(self, batch: list[PendingResult]) -> None:
         self._in_a_row = 0
         for run_id, _ in batch:
             self._deferred.pop(run_id, None)
-        self._parts.journal.acknowledge([run_id for run_id, _ in batch], now_ms=now_ms()).result()
-        self._parts.counters.add("callbacks_acknowledged", len(batch))
+        self._services.journal.acknowledge([run_id for run_id, _ in batch], now_ms=now_ms()).result()
+        self._services.counters.add("callbacks_acknowledged", len(batch))
         self._log_to_runs(batch, "callback finished")
         self._failure_logged.difference_update(run_id for run_id, _ in batch)
 
-    def _log_to_runs(self, batch: list[Stored], text: str) -> None:
+    def _log_to_runs(self, batch: list[PendingResult], text: str) -> None:
         """Append a line to the logs of the runs; a failure only once per run."""
-        failed = text.startswith("callback failed")
+        is_failure = text.startswith("callback failed")
         for run_id, item in batch:
-            if failed and run_id in self._failure_logged:
+            if is_failure and run_id in self._failure_logged:
                 continue
-            if failed:
+            if is_failure:
                 self._failure_logged.add(run_id)
             try:
-                path = log_file(self._parts.log_root, item.log_id, item.log_date_time)
+                path = log_file(self._services.log_root, item.log_id, item.log_date_time)
             except ValueError:
                 continue
             append_line(path, f"----------- {text} -----------", now_ms=now_ms())
@@ -215,20 +217,20 @@ def send_unstored(
 
     Return those that no admin has accepted.
     """
-    left = list(items)
+    remaining = list(items)
     until_s = monotonic_s() + drain_s
     for admin in admins:
         try:
-            for item in [*left]:
+            for item in [*remaining]:
                 if monotonic_s() < until_s and admin.callback([item]).code == SUCCESS:
-                    left.remove(item)
+                    remaining.remove(item)
         except AdminUnreachable as exc:
             logger.warning("results not delivered error=%s", exc)
         admin.close()
-    return left
+    return remaining
 
 
-def _limited(batch: list[Stored]) -> list[Stored]:
+def _truncate_batch(batch: list[PendingResult]) -> list[PendingResult]:
     """Return the first results, at least one, that are within BATCH_MAX_BYTES together."""
     size = 0
     for count, (_, item) in enumerate(batch):
@@ -239,8 +241,8 @@ def _limited(batch: list[Stored]) -> list[Stored]:
 
 
 def _is_for_all(message: str) -> bool:
-    """Return whether a rejection has nothing to do with the results that were sent."""
-    if message.startswith(_OF_CONTENT):
+    """Return whether a rejection is independent of the results that were sent."""
+    if message.startswith(_CONTENT_ERRORS):
         return False
     is_of_server = message.startswith((UNREACHABLE, "HTTP status")) or SEND_AGAIN in message
     return is_of_server or is_token_refusal(message)

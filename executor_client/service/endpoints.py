@@ -1,4 +1,4 @@
-"""Executor endpoints without a web framework: checks in XXL-JOB's order, then the action."""
+"""Executor endpoints, independent of web frameworks: checks in XXL-JOB's order, then the action."""
 
 import contextlib
 import hmac
@@ -83,13 +83,13 @@ class Endpoints:
     def run_together(self, requests: list[Request]) -> list[Reply | None]:
         """Reply to requests for RUN_PATHS; None for one that ``handle`` has to reply to."""
         triggers: dict[int, RunRequest] = {}
-        for at, request in enumerate(requests):
+        for index, request in enumerate(requests):
             if request.method == "POST" and request.target in RUN_PATHS and self._is_allowed(request):
                 with contextlib.suppress(ValueError):
-                    triggers[at] = RunRequest.from_wire(load_json(request.body))
+                    triggers[index] = RunRequest.from_wire(load_json(request.body))
         replies: list[Reply | None] = [None] * len(requests)
-        for at, reply in zip(triggers, self._intake.run_together([*triggers.values()]), strict=True):
-            replies[at] = reply
+        for index, reply in zip(triggers, self._intake.run_together([*triggers.values()]), strict=True):
+            replies[index] = reply
         return replies
 
     def _call(self, action: Callable[[bytes], Reply], argument: bytes, request: Request) -> Reply:
@@ -111,8 +111,8 @@ class Endpoints:
         """Check the token in constant time: compare digests, and always all of them."""
         if not self._tokens:
             return request.peer in ("127.0.0.1", "::1", "::ffff:127.0.0.1")
-        given = sha256(request.token.encode("utf-8", "surrogateescape")).digest()
-        matches = [hmac.compare_digest(given, known) for known in self._tokens]
+        digest = sha256(request.token.encode("utf-8", "surrogateescape")).digest()
+        matches = [hmac.compare_digest(digest, token_digest) for token_digest in self._tokens]
         return any(matches)
 
     def _run_state(self, query: bytes) -> Reply:
@@ -127,13 +127,13 @@ class Endpoints:
     def _log(self, body: bytes) -> Reply:
         fields: Any = load_json(body)
         request = LogRequest.from_wire(fields)
-        # consoles that send the newer spelling read page by page; older ones send a single request
+        # Consoles that send the newer spelling read page by page; older ones send a single request.
         reads_in_pages = "logDateTime" in fields
         max_bytes = PAGE_MAX_BYTES if reads_in_pages else WHOLE_MAX_BYTES
         extra: dict[str, Any] = {}
         if run := self._intake.running(request.log_id):
             run.log.flush()
-            # only a console of this project requests the progress
+            # Only a console of this project requests the progress.
             if fields.get("progress") is True:
                 progress = run.context.current_progress
                 extra = {"running": True} | ({"progress": progress.to_text()} if progress else {})

@@ -1,4 +1,4 @@
-"""Engine: builds, starts and stops the parts of an executor. The HTTP server is in ``server``."""
+"""Engine: builds, starts and stops the services of an executor, except its HTTP server."""
 
 import contextlib
 import logging
@@ -13,7 +13,7 @@ from executor_client.execution.event_loop import EventLoop
 from executor_client.execution.intake import REASON_STOPPED, Intake
 from executor_client.execution.job_thread import JobThread
 from executor_client.execution.metrics import Counters, render
-from executor_client.execution.services import Parts
+from executor_client.execution.services import Services
 from executor_client.execution.watchdog import Watchdog
 from executor_client.handlers.registry import HandlerRegistry
 from executor_client.handlers.schemas import Schemas
@@ -36,11 +36,11 @@ logger = logging.getLogger(__name__)
 
 
 class Engine:
-    """Parts of a running executor except its HTTP server."""
+    """Services of a running executor except its HTTP server."""
 
     def __init__(self, config: ExecutorConfig, handlers: HandlerRegistry, address: str, boot_id: str) -> None:
         """Open journal and log folder; raise StartRefused. ``address`` is the URL to register."""
-        start_zone()  # where only the present one can be read, before a framework changes it
+        start_zone()  # before a framework changes it: some systems have only the current time zone
         self._config = config
         _require_folder(config)
         _warn_of_earlier_journal(config)
@@ -49,7 +49,7 @@ class Engine:
         self._journal = Journal(config.journal_path)
         self._watchdog = Watchdog()
         self._event_loop = EventLoop(self._watchdog.after)
-        parts = Parts(
+        services = Services(
             self._journal,
             self._watchdog,
             self.counters,
@@ -60,7 +60,7 @@ class Engine:
             self._event_loop,
         )
         self._handlers = handlers
-        self._intake = Intake(handlers, config.allow_glue, parts)
+        self._intake = Intake(handlers, config.allow_glue, services)
         self.endpoints = Endpoints(self._intake, LogReader(config.log_root), config.access_tokens)
 
         consoles: dict[str, frozenset[str]] = {}
@@ -69,8 +69,8 @@ class Engine:
             return [AdminClient(url, config, boot_id, consoles) for url in config.admin_addresses]
 
         self._heartbeat = Heartbeat(admins(), config, address, self.counters)
-        self._callback = CallbackSender(admins(), parts, self._wake)
-        self._parts, self._admins = parts, admins
+        self._callback = CallbackSender(admins(), services, self._wake)
+        self._services, self._admins = services, admins
         self._stopping = threading.Event()
         self._cleaning = threading.Thread(target=self._clean_periodically, name="cleaning", daemon=True)
 
@@ -109,7 +109,7 @@ class Engine:
             kill_s=max(timing.cooperative_s, timing.terminate_s) + timing.abandon_s,
         )
         self._event_loop.stop()
-        self._parts.commands.end()
+        self._services.commands.end()
         close_port()
         with contextlib.suppress(ExecutorError):
             self._journal.flush()
@@ -130,7 +130,7 @@ class Engine:
         self._journal.close()
 
     def abandon(self) -> None:
-        """Release, in a forked process, what would keep the executor from other processes."""
+        """Release, in a forked process, the locks that would keep other processes from the executor."""
         self._stopping.set()
         self._journal.abandon()
 
@@ -145,11 +145,11 @@ class Engine:
 
         Runs that had not started are left out: the next start of the executor starts them.
         """
-        self._parts.log_ended()
-        lost = [run.result for run in self._parts.lost if run.started]
-        if lost:
-            left = send_unstored(lost, self._admins(), drain_s=self._config.timing.drain_s)
-            logger.warning("results sent without the journal count=%s", len(lost) - len(left))
+        self._services.log_ended()
+        lost_results = [run.result for run in self._services.lost_runs if run.started]
+        if lost_results:
+            remaining = send_unstored(lost_results, self._admins(), drain_s=self._config.timing.drain_s)
+            logger.warning("results sent without the journal count=%s", len(lost_results) - len(remaining))
 
     def _clean_periodically(self) -> None:
         while not self._stopping.is_set():
@@ -159,10 +159,12 @@ class Engine:
     def _clean(self) -> None:
         running = [run.log.path for thread in self._intake.threads() if (run := thread.current)]
         days = self._config.log_retention_days
-        expired = expire_logs(self._config.log_root, days, now_ms=now_ms(), running=running)
-        pruned = self._journal.prune(before_ms=now_ms() - self._config.timing.dedup_retention_days * DAY_MS)
-        if expired or pruned:
-            logger.info("cleaned log_days=%s journal_rows=%s", len(expired), pruned)
+        log_days = expire_logs(self._config.log_root, days, now_ms=now_ms(), running=running)
+        row_count = self._journal.prune(
+            before_ms=now_ms() - self._config.timing.dedup_retention_days * DAY_MS
+        )
+        if log_days or row_count:
+            logger.info("cleaned log_days=%s journal_rows=%s", len(log_days), row_count)
 
 
 def registered_address(config: ExecutorConfig, port: int | None, prefix: str = "") -> str:
@@ -205,7 +207,7 @@ def _outward_host(admins: Sequence[str]) -> str:
 
 def _require_folder(config: ExecutorConfig) -> None:
     try:
-        if config.log_path is None:  # created by ``parents``, the home would have the mode of the umask
+        if config.log_path is None:  # otherwise ``parents`` would create the home with the mode of the umask
             config.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         config.log_root.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as exc:
@@ -215,9 +217,9 @@ def _require_folder(config: ExecutorConfig) -> None:
 
 
 def _warn_of_earlier_journal(config: ExecutorConfig) -> None:
-    earlier, own = config.earlier_journal_path, config.journal_path
-    if earlier != own and earlier.exists() and not own.exists():
-        logger.warning("journal of an earlier version not read file=%s new=%s", earlier, own)
+    earlier_path, journal_path = config.earlier_journal_path, config.journal_path
+    if earlier_path != journal_path and earlier_path.exists() and not journal_path.exists():
+        logger.warning("journal of an earlier version not read file=%s new=%s", earlier_path, journal_path)
 
 
 def _finish_runs(threads: list[JobThread], *, wait_s: float, kill_s: float) -> None:

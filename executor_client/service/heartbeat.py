@@ -35,8 +35,8 @@ class Heartbeat:
         self._counters = counters
         self._stopping = threading.Event()
         self._deregister = True
-        #: set when the admins that know this executor have been called
-        self._left = threading.Event()
+        #: set when this executor has deregistered from the admins that know it
+        self._deregistration = threading.Event()
         #: admin address -> last failure, "" after a success; a change is logged once
         self._last_failure: dict[str, str] = {}
         self._on_registered: Callable[[], None] = lambda: None
@@ -65,7 +65,7 @@ class Heartbeat:
         self._deregister = deregister
         self._stopping.set()
         if deregister:
-            self._left.wait(timeout_s)
+            self._deregistration.wait(timeout_s)
 
     def join(self, timeout_s: float) -> None:
         """Wait for the end of the thread."""
@@ -74,28 +74,30 @@ class Heartbeat:
     def _run(self) -> None:
         while not self._stopping.is_set():
             started_s = monotonic_s()
-            known = [survive(partial(self._register, admin), False, "registering") for admin in self._admins]
-            period_s = self._period_s if any(known) else min(UNREGISTERED_PERIOD_S, self._period_s)
+            successes = [
+                survive(partial(self._register, admin), False, "registering") for admin in self._admins
+            ]
+            period_s = self._period_s if any(successes) else min(UNREGISTERED_PERIOD_S, self._period_s)
             self._stopping.wait(max(0.0, period_s - (monotonic_s() - started_s)))
         self._leave()
 
     def _leave(self) -> None:
-        """Deregister, first from the admins that send runs: those that took the last registration."""
-        failed = [admin for admin in self._admins if self._last_failure.get(admin.address)]
-        self._remove_all([admin for admin in self._admins if admin not in failed])
-        self._left.set()
-        self._remove_all(failed)
+        """Deregister, first from the admins that accepted the last registration, because they send runs."""
+        failed_admins = [admin for admin in self._admins if self._last_failure.get(admin.address)]
+        self._remove_all([admin for admin in self._admins if admin not in failed_admins])
+        self._deregistration.set()
+        self._remove_all(failed_admins)
         for admin in self._admins:
             admin.close()
 
     def _remove_all(self, admins: list[AdminClient]) -> None:
-        """Deregister at the same time, since an admin may hang."""
+        """Deregister from all admins at the same time, since one may hang."""
         threads = []
         for admin in admins[1:]:
             thread = threading.Thread(target=self._remove, args=(admin,), name="deregistration", daemon=True)
             try:
                 thread.start()
-            except RuntimeError:  # while Python ends it may start none
+            except RuntimeError:  # no new threads while Python exits
                 self._remove(admin)
             else:
                 threads.append(thread)
@@ -105,7 +107,7 @@ class Heartbeat:
             thread.join()
 
     def _register(self, admin: AdminClient) -> bool:
-        if self._stopping.is_set():  # another admin may have kept the thread for a while
+        if self._stopping.is_set():  # the call to another admin may have taken a while
             return False
         reply = self._call(
             lambda: admin.register(self._appname, self._address, self._handlers(), self._schemas())

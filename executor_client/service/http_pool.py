@@ -1,4 +1,4 @@
-"""Pools of connections to a console: TLS is verified, nothing is repeated, no redirect is followed."""
+"""HTTP connection pools to a console: verified TLS, no retries, no redirects."""
 
 import ipaddress
 import os
@@ -15,14 +15,14 @@ from urllib3.util import make_headers
 
 
 def open_pool(authorities: str | None, proxy: str | None = None) -> urllib3.PoolManager:
-    """Return a pool. ``authorities``: file or folder of certificates, None for the public ones.
+    """Return a pool. ``authorities``: file or folder of CA certificates, None for certifi's.
 
     Raises OSError without that file, and urllib3's HTTPError for a proxy of an unknown kind.
     """
-    place = authorities or certifi.where()
-    if not os.path.exists(place):  # noqa: PTH110 - urllib3 takes text
-        raise OSError(f"the file of TLS authorities does not exist: {place}")
-    folder, file = (place, None) if os.path.isdir(place) else (None, place)  # noqa: PTH112
+    path = authorities or certifi.where()
+    if not os.path.exists(path):  # noqa: PTH110 - urllib3 takes text
+        raise OSError(f"the file of TLS authorities does not exist: {path}")
+    folder, file = (path, None) if os.path.isdir(path) else (None, path)  # noqa: PTH112
     tls: dict[str, Any] = {"cert_reqs": "CERT_REQUIRED", "ca_certs": file, "ca_cert_dir": folder}
     if proxy is None:
         return urllib3.PoolManager(**tls)
@@ -40,7 +40,7 @@ def _socks_pool(proxy: str, tls: Mapping[str, Any]) -> urllib3.PoolManager:
 
 
 def is_timeout(error: Exception) -> bool:
-    """Return whether a time ran out; for urllib3 a refused connection is a time-out too."""
+    """Return whether an error is a timeout; for urllib3 a refused connection is one too."""
     return isinstance(error, TimedOut) and not isinstance(error, NewConnectionError)
 
 
@@ -78,10 +78,10 @@ def _is_exempt(host: str, port: int | None) -> bool:
 
 
 def _networks(names: str | None) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
-    found = []
+    networks = []
     for name in (names or "").split(","):
         try:
-            found.append(ipaddress.ip_network(name.strip(), strict=False))
+            networks.append(ipaddress.ip_network(name.strip(), strict=False))
         except ValueError:
             continue
-    return found
+    return networks

@@ -19,8 +19,8 @@ from executor_client.wire.lenient_json import (
 )
 from executor_client.wire.run_reports import Progress, usable_checkpoint
 
-#: results accepted in one request. Our client sends 50. Java sends all it has: those that came in during its
-#: last attempt, which takes 3 s at most; a failed attempt's results go to a file and are sent by themselves
+#: results accepted in one request. Our client sends 50. Java sends all results that arrived during its last
+#: attempt, which takes 3 s at most; the results of a failed attempt go to a file and are sent separately
 ELEMENTS_MAX = 10_000
 
 
@@ -59,8 +59,8 @@ class CallbackItem:
     def from_wire(cls, value: Any) -> "CallbackItem":
         """Parse a result in any spelling; ``executeResult`` provides missing fields."""
         fields = object_of(value, "a callback element")
-        nested = fields.get("executeResult")
-        result = nested if isinstance(nested, dict) else {}
+        execute_result = fields.get("executeResult")
+        result = execute_result if isinstance(execute_result, dict) else {}
         code = whole_number(
             first_of({"own": fields.get("handleCode"), "nested": result.get("code")}, "own", "nested"),
             "handleCode",

@@ -53,10 +53,10 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, strict=False)
 
 
-def object_of(value: Any, what: str) -> dict[str, Any]:
-    """Return a JSON object; raise ``Unreadable``, naming it ``what``, for anything else."""
+def object_of(value: Any, label: str) -> dict[str, Any]:
+    """Return a JSON object; raise ``Unreadable``, naming it ``label``, for anything else."""
     if not isinstance(value, dict):
-        raise Unreadable(f"{what} must be a JSON object, not {kind_of(value)}")
+        raise Unreadable(f"{label} must be a JSON object, not {kind_of(value)}")
     return value
 
 

@@ -82,9 +82,9 @@ class RunRequest(NamedTuple):
     glue_updatetime: int
     broadcast_index: int
     broadcast_total: int
-    #: between our consoles and executors: what the run that this one repeats left behind, as JSON text
+    #: between our consoles and executors: checkpoint of the run that this one repeats, as JSON text
     checkpoint: str = ""
-    #: and the log id of that run; 0: none
+    #: log id of that run; 0: none
     repeats: int = 0
 
     def to_wire(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class RunRequest(NamedTuple):
 
         Only a run with a checkpoint has more, see ``without_checkpoint``.
         """
-        repeated = {"checkpoint": self.checkpoint, "repeats": self.repeats} if self.repeats else {}
+        checkpoint_fields = {"checkpoint": self.checkpoint, "repeats": self.repeats} if self.repeats else {}
         return {
             "jobId": self.job_id,
             "executorHandler": self.executor_handler,
@@ -106,7 +106,7 @@ class RunRequest(NamedTuple):
             "glueUpdatetime": self.glue_updatetime,
             "broadcastIndex": self.broadcast_index,
             "broadcastTotal": self.broadcast_total,
-            **repeated,
+            **checkpoint_fields,
         }
 
     def without_checkpoint(self) -> "RunRequest":
@@ -272,9 +272,9 @@ class Reply:
             code = whole_number(value["code"], "code")
         except ValueError:
             value, code = {}, None
-        if status != SUCCESS:  # litert sends its code as the HTTP status too
-            said = f": {as_text(text)}" if text else ""
-            return cls(FAIL, f"HTTP status {status}{said}", well_formed=code == status)
+        if status != SUCCESS:  # the executor litert sends its code as the HTTP status too
+            detail = f": {as_text(text)}" if text else ""
+            return cls(FAIL, f"HTTP status {status}{detail}", well_formed=code == status)
         if code is None:
             return cls(
                 FAIL,

@@ -1,4 +1,4 @@
-"""Protocol of ``registryCheck``, an extension of this project, for both sides.
+"""Wire protocol of ``registryCheck``, an extension of this project, for both sides.
 
 ``POST /api/registryCheck`` has the body of a registration. The console stores nothing: it looks for the
 executor group, calls the address back once (``/beat``, with the token of the request) and reports both.
@@ -13,7 +13,7 @@ CHECK_ACTION = "registryCheck"
 
 @dataclass(frozen=True, slots=True)
 class RegistrationCheck:
-    """What a console reports of a registration that it would accept."""
+    """A console's report about a registration that it would accept."""
 
     #: an executor group with the app name exists
     has_group: bool

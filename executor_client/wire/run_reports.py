@@ -1,7 +1,7 @@
-"""Run reports: what executors report to consoles of this project, and get back for a retry.
+"""Run reports: checkpoints and progress that executors report to consoles of this project.
 
-Standard library only. Both travel as JSON text. Consoles announce themselves in CONSOLE_HEADER, executors
-with RUN_STATE in CAPABILITIES_HEADER; no other side gets any of this.
+Standard library only. Both travel as JSON text; a retry gets the checkpoint back. Consoles announce
+themselves in CONSOLE_HEADER, executors with RUN_STATE in CAPABILITIES_HEADER; others get none of this.
 """
 
 import json

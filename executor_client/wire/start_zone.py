@@ -1,4 +1,4 @@
-"""Time zone of the process at its start. Frameworks may change it later, as Django does by its settings."""
+"""Start zone: time zone of the process at its start, which frameworks such as Django may change later."""
 
 import os
 import struct
@@ -34,7 +34,7 @@ def start_tz() -> str | None:
     except OSError:
         entries = []
     variables = dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
-    # a program that shows its name in ps, as by setproctitle, may overwrite them
+    # A program that sets its name in ps, as setproctitle does, may overwrite them.
     if b"PATH" not in variables:
         return os.environ.get("TZ")
     name = variables.get(b"TZ")

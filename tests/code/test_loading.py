@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from executor_client.code import yaml_reading
-from executor_client.code.loading import Folder, Loaded, load
+from executor_client.code.loading import Folder, LoadedFolder, load
 from executor_client.code.source_locations import InvalidCode
 
 CLOSE = "group: sample\njobs:\n  close:\n    description: Close the books\n"
@@ -26,7 +26,7 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def loaded(folder: Path, files: Mapping[str, str], *overlays: str, **variables: str) -> Loaded:
+def loaded(folder: Path, files: Mapping[str, str], *overlays: str, **variables: str) -> LoadedFolder:
     write(folder, files)
     return load(Folder(folder, overlays, variables, {"HOST": "db.example.com"}))
 
@@ -115,8 +115,8 @@ def test_members_of_an_overlay_replace_those_of_the_base(folder: Path) -> None:
         "sample/only": {"handler": "h"},
     }
     assert found.document["channels"]["Ops"]["settings"] == {"server": "https://b", "topic": "t"}
-    assert str(found.places["jobs.sample/close.tags"]).endswith("prod/b.yaml:3:11")
-    assert str(found.places["jobs.sample/close.owner"]).endswith("base/a.yaml:6:5")
+    assert str(found.locations["jobs.sample/close.tags"]).endswith("prod/b.yaml:3:11")
+    assert str(found.locations["jobs.sample/close.owner"]).endswith("base/a.yaml:6:5")
 
 
 def test_code_is_a_file_beside_it_in_which_nothing_is_a_variable(folder: Path) -> None:

@@ -213,7 +213,7 @@ def deleted_rows_are_returned(url: str) -> None:
     with session_scope() as session:
         ids = bulk.insert_with_ids(session, JobLog, [run_row(number) for number in range(4)])
         for column, values in (("id", ids[:2]), ("job_id", [2, 99_999]), ("id", []), ("id", [2**31 - 1])):
-            rows = deletion.returning(session, JobLog, column, values, returned=["job_id", "job_group"])
+            rows = deletion.returning(session, JobLog, column, values, columns=["job_id", "job_group"])
             expected = {"id": [(0, 0), (1, 0)] if ids[0] in values else [], "job_id": [(2, 0)]}[column]
             assert sorted(tuple(row[:2]) for row in rows) == expected
     assert [log.job_id for log in all_rows(JobLog)] == [3]

@@ -53,7 +53,7 @@ def log(parts: run.Parts, name: str) -> str:
 def test_a_port_in_use_is_reported_with_its_variable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        with pytest.raises(run.Failed, match=f"port {port} on 127.0.0.1 cannot be used .*XXL_JOB_PORT="):
+        with pytest.raises(run.RunError, match=f"port {port} on 127.0.0.1 cannot be used .*XXL_JOB_PORT="):
             run.require_free("XXL_JOB_PORT", "127.0.0.1", port)
     run.require_free("XXL_JOB_PORT", "127.0.0.1", port)
 
@@ -61,7 +61,9 @@ def test_a_port_in_use_is_reported_with_its_variable() -> None:
 @pytest.mark.parametrize("text", ["0", "65536", "http", "-1"])
 def test_an_invalid_port_is_reported(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("XXL_JOB_EXECUTOR_PORT", text)
-    with pytest.raises(run.Failed, match="XXL_JOB_EXECUTOR_PORT=.* a whole number from 1 to 65535 is needed"):
+    with pytest.raises(
+        run.RunError, match="XXL_JOB_EXECUTOR_PORT=.* a whole number from 1 to 65535 is needed"
+    ):
         run.read_port("XXL_JOB_EXECUTOR_PORT", 9999)
 
 
@@ -112,7 +114,7 @@ def test_a_part_that_ends_is_reported_with_its_last_lines(parts: run.Parts) -> N
         "workers", [sys.executable, "-c", "print('first\\nthe database is gone'); raise SystemExit(3)"]
     )
     with pytest.raises(
-        run.Failed,
+        run.RunError,
         match=r"^workers ended with exit code 3; the end of .*\.log:\n  first\n  the database is gone$",
     ):
         parts.watch()
@@ -123,7 +125,7 @@ def test_a_part_that_ends_is_reported_with_its_last_lines(parts: run.Parts) -> N
 def test_a_part_that_never_answers_is_reported(parts: run.Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "START_S", 0)
     parts.start("console", [sys.executable, "-c", PART])
-    with pytest.raises(run.Failed, match="^console did not answer within 0 s"):
+    with pytest.raises(run.RunError, match="^console did not answer within 0 s"):
         parts.wait("console", lambda: False)
 
 
@@ -170,7 +172,7 @@ def test_the_demo_executor_runs_code_only_for_a_console_on_loopback(monkeypatch:
 
 def test_a_step_that_fails_is_reported(parts: run.Parts) -> None:
     parts.once("schema", [sys.executable, "-c", "print('fine')"])
-    with pytest.raises(run.Failed, match=r"^schema failed; the end of .*schema\.log:\n  \(empty\)$"):
+    with pytest.raises(run.RunError, match=r"^schema failed; the end of .*schema\.log:\n  \(empty\)$"):
         parts.once("schema", [sys.executable, "-c", "raise SystemExit(1)"])
     assert parts.processes == {}
 

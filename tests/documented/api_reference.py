@@ -35,26 +35,26 @@ def page_of(document: Mapping[str, Any]) -> str:
 def _lines(reference: Reference) -> Iterator[str]:
     for resource in reference.resources:
         yield f"## {resource.name.capitalize()}\n"
-        if resource.text:
-            yield f"{_sentence(resource.text)}\n"
+        if resource.description:
+            yield f"{_sentence(resource.description)}\n"
         for operation in resource.operations:
             yield from _operation(operation)
     yield "## Objects\n"
     for each in reference.objects:
         yield f"### {each.name}\n"
-        if each.text:
-            yield f"{each.text}\n"
+        if each.description:
+            yield f"{each.description}\n"
         if each.members:
             yield from _table(each.members)
 
 
 def _operation(operation: Operation) -> Iterator[str]:
     yield f"### {operation.method.upper()} {operation.path}\n"
-    yield _sentence(operation.summary) + (f" {operation.text}" if operation.text else "") + "\n"
+    yield _sentence(operation.summary) + (f" {operation.description}" if operation.description else "") + "\n"
     own = [
         each
         for each in operation.parameters
-        if each.name not in COMMON and (each.place != "path" or each.text)
+        if each.name not in COMMON and (each.location != "path" or each.description)
     ]
     if own:
         yield from _table(own)
@@ -74,8 +74,8 @@ def _table(members: Sequence[Member]) -> Iterator[str]:
     for each in members:
         name = f"**`{each.name}`**" if each.is_required else f"`{each.name}`"
         type_ = each.type.replace(each.object, _link(each.object)) if each.object else each.type
-        place = " (header)" if each.place == "header" else ""
-        yield f"| {name} | {_cell(type_)}{place} | {_cell(each.text)} |"
+        location = " (header)" if each.location == "header" else ""
+        yield f"| {name} | {_cell(type_)}{location} | {_cell(each.description)} |"
     yield ""
 
 

@@ -92,7 +92,7 @@ DOCUMENT: dict[str, Any] = {
 def test_operations_are_grouped_and_in_the_order_of_their_methods() -> None:
     reference = read_document(DOCUMENT)
     (jobs,) = reference.resources
-    assert (reference.version, jobs.name, jobs.text) == ("1.2", "jobs", "Jobs.")
+    assert (reference.version, jobs.name, jobs.description) == ("1.2", "jobs", "Jobs.")
     read, change = jobs.operations
     assert (read.id, read.is_public) == ("get/jobs/{job_id}", True)
     assert (change.id, change.summary, change.is_public) == ("change_job", "Change a job", False)
@@ -102,12 +102,16 @@ def test_parameters_and_answers_are_found_behind_references() -> None:
     (jobs,) = read_document(DOCUMENT).resources
     change = jobs.operations[1]
     assert change.parameters == (
-        Member("job_id", "integer, at least 1", "", True, "", place="path"),
-        Member("dry_run", "boolean", "", False, "Only check", place="query", example="false"),
+        Member("job_id", "integer, at least 1", "", True, "", location="path"),
+        Member("dry_run", "boolean", "", False, "Only check", location="query", example="false"),
     )
     (success,), (missing,) = change.successes, change.problems
     assert (success.status, success.object, success.headers) == ("200", "Job", ("ETag",))
-    assert (missing.status, missing.text, missing.types) == ("404", "None", ("application/problem+json",))
+    assert (missing.status, missing.description, missing.types) == (
+        "404",
+        "None",
+        ("application/problem+json",),
+    )
 
 
 def test_members_have_types_in_words() -> None:
@@ -120,7 +124,7 @@ def test_members_have_types_in_words() -> None:
         ("limits", "array of object", False),
         ("limits[].high", "integer, 1 to 5", False),
     ]
-    assert change.body[0].text == "Run mode"
+    assert change.body[0].description == "Run mode"
     assert json.loads(change.example) == {"kind": "BEAN", "tags": ["a"]}
 
 

@@ -17,7 +17,7 @@ from executor_client.handlers.declarations import Block, Declaration, Delivery, 
 def test_the_terms_are_those_of_the_console() -> None:
     """Each term is typed, read and kept, and is a member of jobs as code; enumerations have its values."""
     names = {each.name for each in fields(Declaration)}
-    assert names == set(Terms.__annotations__) == set(declarations._READ)
+    assert names == set(Terms.__annotations__) == set(declarations._READERS)
     own = {"alarm_channels", "enabled"}
     assert {declarations.MEMBERS.get(name, name) for name in names} <= {*JOB_MEMBERS, *own}
     for literal, stored in (

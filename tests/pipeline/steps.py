@@ -19,11 +19,11 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline import registration
 from app.pipeline.claim import ClaimBatch, claim
-from app.pipeline.claimed_run import Claimed, Claimer
+from app.pipeline.claimed_run import ClaimedRun, Claimer
 from app.pipeline.complete import Completion, Result, Source, callback_result, complete
 from app.pipeline.record import give_back, record
 from app.pipeline.resolve import Resolver
-from app.pipeline.send import Sent
+from app.pipeline.send import SendOutcome
 from app.settings.config import Config
 from app.store.nodes import nodes
 from executor_client.wire.protocol import MSG_LOG_NOT_EXISTS, Capabilities, RegistryRequest
@@ -71,18 +71,22 @@ def claim_fires(
     return transact(lambda session: claim(session, due, by or claimer(), now_ms=now_ms))
 
 
-def claim_one(by: Claimer | None = None, *, now_ms: Millis = T0) -> Claimed:
+def claim_one(by: Claimer | None = None, *, now_ms: Millis = T0) -> ClaimedRun:
     """Claim the only fire."""
     (claimed,) = claim_fires(by=by, now_ms=now_ms).claimed
     return claimed
 
 
 def sent(
-    claimed: Claimed, fate: Fate = Fate.ACCEPTED, code: int | None = None, text: str = "", boot_id: str = ""
-) -> Sent:
+    claimed: ClaimedRun,
+    fate: Fate = Fate.ACCEPTED,
+    code: int | None = None,
+    text: str = "",
+    boot_id: str = "",
+) -> SendOutcome:
     """Return the outcome of a send."""
     code = (200 if fate is Fate.ACCEPTED else 500) if code is None else code
-    return Sent(
+    return SendOutcome(
         claimed,
         Verdict(fate, code, text),
         (f"Sent to: {claimed.address}", f"Result: {fate}, {text}"),
@@ -91,11 +95,11 @@ def sent(
     )
 
 
-def record_sent(*outcomes: Sent, node: str = "one", now_ms: Millis = T0) -> None:
+def record_sent(*outcomes: SendOutcome, node: str = "one", now_ms: Millis = T0) -> None:
     transact(lambda session: record(session, outcomes, node=node, now_ms=now_ms))
 
 
-def give_back_all(*claims: Claimed, node: str = "one") -> None:
+def give_back_all(*claims: ClaimedRun, node: str = "one") -> None:
     transact(lambda session: give_back(session, claims, node=node))
 
 

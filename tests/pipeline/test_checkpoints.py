@@ -6,7 +6,7 @@ from app.database.engine import read_scope, transact
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.registry import Registration
-from app.pipeline.claimed_run import Claimed
+from app.pipeline.claimed_run import ClaimedRun
 from app.store.fires import queue as fires
 from executor_client.wire.protocol import RunRequest
 from tests.factories import (
@@ -48,7 +48,7 @@ def registered(address: str = FIRST, capabilities: str = "durable-dedup,run-stat
     )
 
 
-def claim_retry() -> Claimed:
+def claim_retry() -> ClaimedRun:
     fire = only_row(Fire)
     (claimed,) = claim_fires([fire], now_ms=fire.due_time).claimed
     return claimed

@@ -19,7 +19,7 @@ from app.models.log import JobLog
 from app.models.registry import Registration
 from app.models.skip import Skip
 from app.pipeline.claim import ORPHAN_MS, claim, find_unseen
-from app.pipeline.claimed_run import Claimed
+from app.pipeline.claimed_run import ClaimedRun
 from app.store.runs import listing as log_lists
 from tests.factories import (
     BERLIN_SECOND_TWO,
@@ -420,7 +420,7 @@ def test_redelivery_to_another_address_updates_the_log_row(database: str) -> Non
     assert claim_one().address == only_row(JobLog).executor_address == FIRST
 
 
-def resend_elsewhere(job: Job, silent: str, shard: str | None = None) -> Claimed:
+def resend_elsewhere(job: Job, silent: str, shard: str | None = None) -> ClaimedRun:
     """Claim a run that is to be sent elsewhere, since its executor does not answer."""
     log = make_log(job, executor_address=silent, trigger_code=0)
     fire = make_fire(job, log_id=log.id, attempt=1, epoch=1, sharding_param=shard)

@@ -22,7 +22,7 @@ from app.models.log import JobLog
 from app.pipeline.claim import ClaimBatch, claim
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS, Claimer
 from app.pipeline.handover import hand_back
-from app.pipeline.prepare import EDITED_MS, Prepared, prepare
+from app.pipeline.prepare import EDITED_MS, PreparedFire, prepare
 from app.store.fires import logs
 from app.store.fires import queue as fires
 from app.store.fires import scheduled as scheduled_fires
@@ -53,14 +53,14 @@ pytestmark = every_database
 AHEAD: Millis = 300
 
 
-def prepare_fires(by: Claimer | None = None, *, now_ms: Millis = T0 - AHEAD) -> dict[int, Prepared]:
+def prepare_fires(by: Claimer | None = None, *, now_ms: Millis = T0 - AHEAD) -> dict[int, PreparedFire]:
     """Prepare all fires."""
     due = as_due(all_rows(Fire))
     return transact(lambda session: prepare(session, due, by or claimer(), now_ms=now_ms))
 
 
 def claim_prepared(
-    prepared: dict[int, Prepared], by: Claimer | None = None, *, now_ms: Millis = T0 + 2
+    prepared: dict[int, PreparedFire], by: Claimer | None = None, *, now_ms: Millis = T0 + 2
 ) -> ClaimBatch:
     due = as_due(all_rows(Fire))
     return transact(lambda session: claim(session, due, by or claimer(), now_ms=now_ms, prepared=prepared))
@@ -132,16 +132,17 @@ def test_it_is_claimed_like_one_that_was_not_prepared(database: str) -> None:
     one, other = sorted(claim_prepared(prepared, by).claimed, key=lambda run: run.fire_id)
     ids = {"fire_id": second.id, "log_id": other.log_id, "job_id": second.job_id}
     request = one.request._replace(job_id=second.job_id, log_id=other.log_id)
-    assert one._replace(**ids, request=request, made=None, has_new_id=True) == other
+    assert one._replace(**ids, request=request, prepared_body=None, has_new_id=True) == other
     assert one.content_for(one.address or "") == dump_json(one.request.to_wire())
 
 
-@pytest.mark.parametrize(("length", "is_made"), [(0, True), (4_090, True), (4_091, False)])
-def test_a_short_request_is_made_ahead(length: int, is_made: bool, database: str) -> None:
+@pytest.mark.parametrize(("length", "has_body"), [(0, True), (4_090, True), (4_091, False)])
+def test_a_short_request_is_prepared(length: int, has_body: bool, database: str) -> None:
     old_job(glue_type="GLUE_SHELL", glue_source="x" * length, executor_param="day=31")
-    (made,) = prepare_fires().values()
-    assert (made.claimed.made is not None) is is_made
-    assert json.loads(made.claimed.content_for(made.claimed.address or ""))["glueSource"] == "x" * length
+    (prepared_fire,) = prepare_fires().values()
+    run = prepared_fire.claimed
+    assert (run.prepared_body is not None) is has_body
+    assert json.loads(run.content_for(run.address or ""))["glueSource"] == "x" * length
 
 
 @pytest.mark.parametrize(

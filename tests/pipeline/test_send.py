@@ -11,8 +11,8 @@ from app.domain.enums import RouteStrategy
 from app.domain.runs.evidence import Fate
 from app.executors.calls import Peer
 from app.pipeline import send
-from app.pipeline.claimed_run import Claimed
-from app.pipeline.send import Probed, Sender, Sent
+from app.pipeline.claimed_run import ClaimedRun
+from app.pipeline.send import ProbeAnswer, Sender, SendOutcome
 from app.settings.config import Config
 from executor_client.wire.protocol import MSG_BAD_TOKEN, RunRequest
 from tests.fake_executor import Answer, FakeExecutor, Fault
@@ -38,17 +38,17 @@ def config(tmp_path: Path) -> Config:
     return Config(home=tmp_path, executor_networks=LOOPBACK, trigger_timeout_s=LONG_TIMEOUT_S)
 
 
-def run_at(address: str) -> Claimed:
+def run_at(address: str) -> ClaimedRun:
     peers = {address: Peer(address, "demo-executor", TOKEN)}
-    return Claimed(1, 90213, 17, 1, 1, 0, RouteStrategy.FIRST, address, peers, REQUEST, ())
+    return ClaimedRun(1, 90213, 17, 1, 1, 0, RouteStrategy.FIRST, address, peers, REQUEST, ())
 
 
 def send_each(
-    config: Config, *executors: FakeExecutor, concurrent: bool = False, run: Claimed | None = None
-) -> list[Sent]:
+    config: Config, *executors: FakeExecutor, concurrent: bool = False, run: ClaimedRun | None = None
+) -> list[SendOutcome]:
     """Send a run to each executor, one after the other or concurrently."""
 
-    async def work() -> list[Sent]:
+    async def work() -> list[SendOutcome]:
         sender = Sender(config)
         try:
             sends = [sender.send(run or run_at(item.address), item.address) for item in executors]
@@ -151,11 +151,11 @@ def test_without_an_answer_from_trigger_the_outcome_is_unknown_and_nothing_is_se
 
 
 def probed(
-    config: Config, runs: Sequence[Claimed], answered: Callable[[], object] = lambda: None
-) -> list[Probed | None]:
+    config: Config, runs: Sequence[ClaimedRun], answered: Callable[[], object] = lambda: None
+) -> list[ProbeAnswer | None]:
     """Probe the address of each run, all at once; ``answered`` is called when all wait for an answer."""
 
-    async def work() -> list[Probed | None]:
+    async def work() -> list[ProbeAnswer | None]:
         sender = Sender(config)
         try:
             probes = [asyncio.create_task(sender.probe(run, *run.peers)) for run in runs]
@@ -168,12 +168,12 @@ def probed(
     return asyncio.run(work())
 
 
-def busyover(address: str, job_id: int = 17, token: str = TOKEN) -> Claimed:
+def busyover(address: str, job_id: int = 17, token: str = TOKEN) -> ClaimedRun:
     peers = {address: Peer(address, "demo-executor", token)}
     return run_at(address)._replace(peers=peers, address=None, job_id=job_id, route=RouteStrategy.BUSYOVER)
 
 
-def failover(address: str, job_id: int = 17) -> Claimed:
+def failover(address: str, job_id: int = 17) -> ClaimedRun:
     return busyover(address, job_id)._replace(route=RouteStrategy.FAILOVER)
 
 
@@ -217,7 +217,7 @@ def test_the_others_hear_a_shared_probe_whose_first_run_no_longer_waits(
     release = threading.Event()
     executor.respond("beat", Answer(wait=release))
 
-    async def work() -> Probed | None:
+    async def work() -> ProbeAnswer | None:
         sender = Sender(config)
         try:
             first, second = (

@@ -4,7 +4,7 @@ from app.database.engine import transact
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.log import JobLog
-from app.pipeline.unwritable import Unwritable, refuse
+from app.pipeline.unwritable import UnwritableFire, refuse
 from tests.factories import T0, all_rows, make_fire, make_job, make_run, only_row
 from tests.pipeline.steps import claim_one
 from tests.plan import every_database
@@ -15,7 +15,7 @@ def test_a_fire_whose_data_is_refused_ends_with_alarm_and_retry(database: str) -
     job = make_job(executor_fail_retry_count=2)
     fire = make_fire(job, executor_param="own", sharding_param="1/3", owner="one")
     refused = transact(
-        lambda session: refuse(session, [Unwritable(fire.id, "too long\nfor x")], zone="UTC", now_ms=T0)
+        lambda session: refuse(session, [UnwritableFire(fire.id, "too long\nfor x")], zone="UTC", now_ms=T0)
     )
     log, retry = only_row(JobLog), only_row(Fire)
     assert refused == [(job.id, log.id, "too long for x")]
@@ -31,12 +31,14 @@ def test_a_fire_whose_data_is_refused_ends_with_alarm_and_retry(database: str) -
 def test_a_fire_that_was_claimed_meanwhile_goes_on(database: str) -> None:
     fire = make_fire(make_job())
     claim_one()
-    assert transact(lambda session: refuse(session, [Unwritable(fire.id, "x")], zone="UTC", now_ms=T0)) == []
+    assert (
+        transact(lambda session: refuse(session, [UnwritableFire(fire.id, "x")], zone="UTC", now_ms=T0)) == []
+    )
     assert only_row(Fire).state == "SENDING"
 
 
 def test_a_run_that_may_have_been_sent_before_becomes_unresolved(database: str) -> None:
     make_run(make_job(), state="PENDING", log={"trigger_code": 0})
     fire = only_row(Fire)
-    transact(lambda session: refuse(session, [Unwritable(fire.id, "x")], zone="UTC", now_ms=T0))
+    transact(lambda session: refuse(session, [UnwritableFire(fire.id, "x")], zone="UTC", now_ms=T0))
     assert (only_row(JobLog).trigger_code, all_rows(Fire)) == (504, [])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.runtime.logging import ACCESS, JSON, QUIET, SILENT, TEXT, Quoted, request_id, set_up_logging
+from app.runtime.logging import ACCESS, JSON, QUIET, SILENT, TEXT, QuotedText, request_id, set_up_logging
 
 logger = logging.getLogger("app.test")
 FORGED = "x\r\n2026-01-01 ERROR forged"
@@ -51,7 +51,7 @@ def test_a_field_with_blanks_is_quoted(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_a_json_line_has_the_fields_of_its_message(capsys: pytest.CaptureFixture[str]) -> None:
     set_up_logging("INFO", JSON)
-    logger.warning("login refused %d%% of=%s user=%s ms=%.1f", 5, FORGED, Quoted('a"b'), 2.5)
+    logger.warning("login refused %d%% of=%s user=%s ms=%.1f", 5, FORGED, QuotedText('a"b'), 2.5)
     (line,) = objects(capsys)
     assert line.pop("ts").endswith("Z")
     assert line == {

@@ -1,4 +1,4 @@
-"""Candidate search of FAILOVER and BUSYOVER: probe instances until one accepts a run.
+"""Candidate search of FAILOVER and BUSYOVER: probes of instances until one accepts a run.
 
 Runs in the dispatcher's loop. Another candidate is probed every PROBE_MS, so a dead one costs no more than
 that; answers to earlier probes are accepted until the trigger timeout, so a slow one is not lost.
@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Callable
 
 from app.domain.runs.trace_templates import OTHER_CHOSEN
-from app.pipeline.claimed_run import PROBE_MS, Claimed
-from app.pipeline.send import Probed, Sender, Sent, trace_probe
+from app.pipeline.claimed_run import PROBE_MS, ClaimedRun
+from app.pipeline.send import ProbeAnswer, Sender, SendOutcome, trace_probe
 
 PROBE_S = PROBE_MS / 1000
 
@@ -18,13 +18,13 @@ PROBE_S = PROBE_MS / 1000
 class CandidateSearch:
     """The candidates of one run: those not probed yet, and those that may still answer."""
 
-    def __init__(self, sender: Sender, claimed: Claimed) -> None:
+    def __init__(self, sender: Sender, claimed: ClaimedRun) -> None:
         self._sender = sender
         self._claimed = claimed
         self._unprobed = deque(claimed.peers)
         #: probes whose answer has not been read yet, in the order of the candidates
-        self._probes: dict[str, asyncio.Task[Probed | None]] = {}
-        #: when each was probed, in seconds of the loop's clock
+        self._probes: dict[str, asyncio.Task[ProbeAnswer | None]] = {}
+        #: time of each probe, in seconds of the loop's clock
         self._probed_at: dict[str, float] = {}
         #: addresses whose missing answer is already in the trace
         self._unanswered: set[str] = set()
@@ -41,11 +41,11 @@ class CandidateSearch:
         """
         while not stopping():
             for address in [address for address, probe in self._probes.items() if probe.done()]:
-                probed = self._probes.pop(address).result()
-                if probed is None:
+                answer = self._probes.pop(address).result()
+                if answer is None:
                     self.is_given_up = True
                     return None
-                if self._trace(probed, address):
+                if self._trace(answer, address):
                     self._trace_unanswered()
                     return address
             wait_s = self._wait_s()
@@ -57,10 +57,10 @@ class CandidateSearch:
                 await asyncio.wait(self._probes.values(), timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
         return None
 
-    def add(self, sent: Sent) -> None:
+    def add(self, outcome: SendOutcome) -> None:
         """Record the result of sending to a candidate."""
-        self.lines += sent.trace
-        self.unreachable += sent.unreachable
+        self.lines += outcome.trace
+        self.unreachable += outcome.unreachable
 
     def close(self) -> None:
         """Cancel the probes that have not been answered."""
@@ -91,12 +91,12 @@ class CandidateSearch:
             self.lines.append(trace_probe(self._claimed, address, OTHER_CHOSEN, took_ms))
         self._unanswered.update(silent)
 
-    def _trace(self, probed: Probed, address: str) -> bool:
+    def _trace(self, answer: ProbeAnswer, address: str) -> bool:
         """Add an answer to the trace; return whether the candidate accepted."""
-        self.lines.append(probed.line)
-        if probed.unreachable:
+        self.lines.append(answer.line)
+        if answer.unreachable:
             self.unreachable.append(address)
-        return probed.yes
+        return answer.yes
 
 
 def _now() -> float:

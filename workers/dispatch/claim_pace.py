@@ -1,4 +1,4 @@
-"""Claim pacing: how many fires a claim takes, how early, how long its lease is, when its sends must start.
+"""Claim pacing: size, lead time and lease of claims, and the deadline of their sends.
 
 All follow the durations of recent transactions, so that a slow database or a busy host makes runs late,
 never lost: a lease covers the claim itself, the deadline counts from its commit, and a batch that cannot be
@@ -24,7 +24,7 @@ GROUP_MIN = 16
 LARGE_CLAIM_S = 0.5
 #: a send starts within this time after the commit of its claim, or not at all: the lease must outlive it
 START_WITHIN_S = 0.9
-#: the same as a multiple of the commit's duration, where that is longer
+#: that time as a multiple of the commit's duration, where this is longer
 START_COMMITS = 3.0
 #: extra time for an answer that arrives in pieces
 SLOW_ANSWER_S = 1.0
@@ -34,15 +34,15 @@ OUTCOMES_WAIT_S = 1.0
 BACKLOG_WAIT_S = 0.5
 #: transactions of the longest recent duration covered by a lease: this claim, the next, writing the outcome
 LEASE_TRANSACTIONS = 3
-#: added to the trigger timeout in a lease, besides these transactions
+#: margin of a lease beyond the trigger timeout and these transactions
 LEASE_MARGIN_S = START_WITHIN_S + SLOW_ANSWER_S + OUTCOMES_WAIT_S + BACKLOG_WAIT_S + 0.6
 #: upper limit of the time that slow transactions add
 SLOW_MAX_S = 60.0
 #: the longest recent duration decays by this factor with every transaction
 DECAY = 0.9
-#: a claim ahead is to end so long before the instant
+#: time between the end of a claim ahead and the instant
 AHEAD_MARGIN_MS = 3.0
-#: how long claims take that nothing is known about, and how fast the longest recent one is forgotten
+#: assumed duration of the first claims, and the decay of the longest recent one
 AHEAD_FIRST_MS = 20.0
 AHEAD_DECAY = 0.95
 
@@ -61,10 +61,10 @@ def timed(
     """Wrap ``work`` so that it also returns its timing; ``lease_ms`` is the lease it gives its claims."""
 
     def work_timed(session: Session, group: Sequence[Item]) -> tuple[Result, Timing]:
-        session.connection()  # on SQLite this waits for other writers: not part of the lease
-        started = elapsed_s()
+        session.connection()  # On SQLite this waits for other writers, before the lease.
+        started_s = elapsed_s()
         result = work(session, group)
-        return result, Timing(started, elapsed_s(), lease_ms / 1000)
+        return result, Timing(started_s, elapsed_s(), lease_ms / 1000)
 
     return work_timed
 
@@ -79,7 +79,7 @@ class ClaimPace:
         self._is_halved = False
         self._slowest_s = 0.0
         self._quickest_s = inf
-        #: prepared fires are claimed so long before they are due: as long as recent claims of an instant took
+        #: lead of the claim of prepared fires, which is as long as recent claims of an instant took
         self.ahead_ms = AHEAD_FIRST_MS
 
     @property
@@ -92,9 +92,9 @@ class ClaimPace:
         """The same in milliseconds."""
         return round(self.lease_s * 1000)
 
-    def start_before(self, timing: Timing, committed: float) -> float:
+    def start_before(self, timing: Timing, committed_s: float) -> float:
         """Return the deadline for starting a claim's sends; in the past if the claim overran its lease."""
-        window_s = max(START_WITHIN_S, START_COMMITS * (committed - timing.committing))
+        window_s = max(START_WITHIN_S, START_COMMITS * (committed_s - timing.committing))
         after_start_s = self._timeout_s + LEASE_MARGIN_S - START_WITHIN_S
         return min(timing.committing + window_s, timing.started + timing.lease_s - after_start_s)
 

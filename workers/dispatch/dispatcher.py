@@ -22,27 +22,27 @@ from app.database.faults import AWAY, fault_log
 from app.domain.runs.routing import RouteState
 from app.domain.schedules.planning import DueFire
 from app.pipeline.claim import ClaimBatch, claim
-from app.pipeline.claimed_run import Claimed, Claimer
+from app.pipeline.claimed_run import ClaimedRun, Claimer
 from app.pipeline.record import give_back, record
-from app.pipeline.send import Sender, Sent
+from app.pipeline.send import Sender, SendOutcome
 from app.pipeline.sent_log_ids import SentLogIds
 from app.pipeline.warm_up import warm_up
 from app.runtime.metrics import CLAIM_DURATION
 from app.runtime.wake_up import WakeSocket
 from app.settings.config import Config
 from workers.dispatch.claim_pace import BACKLOG_WAIT_S, OUTCOMES_WAIT_S, ClaimPace, Timing, timed
-from workers.dispatch.early_claims import HeldSends
+from workers.dispatch.early_claims import EarlySends
 from workers.dispatch.failed_claims import FailedClaims
 from workers.dispatch.lanes import Lanes
 from workers.dispatch.lease_renewal import keep_leases
 from workers.dispatch.poll import DATABASE_WAIT_S, Poll
 from workers.dispatch.preparation import Preparation
-from workers.dispatch.send_task import SendParts, SendTask
+from workers.dispatch.send_task import SendServices, SendTask
 
 logger = logging.getLogger(__name__)
 
-#: while more claimed runs than this wait for a permit, claims wait: BACKLOG_WAIT_S at most, BACKLOG_STUCK_S
-#: without progress; outcomes are written when none waits
+#: Claims wait while more claimed runs than this wait for a permit, for BACKLOG_WAIT_S at most, or
+#: BACKLOG_STUCK_S without progress. Outcomes are written when none waits.
 BACKLOG_MAX = 32
 BACKLOG_STUCK_S = 0.05
 BACKLOG_CHECK_S = 0.002
@@ -50,11 +50,11 @@ BACKLOG_CHECK_S = 0.002
 OVERDUE_CHECK_S = 0.1
 #: longest period of that check while no run is being sent, which also shows that the loop is alive
 IDLE_CHECK_S = 10.0
-#: an event loop blocked for longer hangs
+#: an event loop that is blocked for longer than this hangs
 LOOP_BLOCKED_S = 60.0
 #: this many outcomes are written even while fires are due; fewer after OUTCOMES_WAIT_S
 OUTCOMES_MAX = 5_000
-#: outcomes of one transaction: those due meanwhile wait for it
+#: most outcomes of one transaction, for which fires that become due have to wait
 OUTCOMES_GROUP = 1_000
 #: time in which outcomes gather before they are written
 GATHER_S = 0.01
@@ -72,7 +72,7 @@ class Dispatcher:
         node: str,
         tokens: tuple[str, ...],
         may_fire: Callable[[], bool] = lambda: True,
-        sent: SentLogIds | None = None,
+        sent_log_ids: SentLogIds | None = None,
     ) -> None:
         self._config = config
         self._node = node
@@ -89,18 +89,18 @@ class Dispatcher:
             probing_ms=config.trigger_timeout_s * 1000,
             routes=RouteState(),
             capacity=self._lanes.capacity,
-            sent=sent or SentLogIds(),
+            sent_log_ids=sent_log_ids or SentLogIds(),
         )
         self._writer = BatchWriter("dispatch-writer")
         self._poll = Poll(node, config.time_zone, self._lanes, take=self._take, may_fire=may_fire)
         self._wake_socket = WakeSocket(config.home, node)
         self._preparation = Preparation(self._claimer, self._writer, may_fire)
         self._failed = FailedClaims(self._lanes, self._writer, config.time_zone)
-        self._outcomes: list[Sent] = []
-        self._unsent: list[Claimed] = []
+        self._outcomes: list[SendOutcome] = []
+        self._unsent: list[ClaimedRun] = []
         self._written_at = 0.0
         self._sends: set[SendTask] = set()
-        self._held = HeldSends(self._lanes, self._claimer.sent)
+        self._early_sends = EarlySends(self._lanes, self._claimer.sent_log_ids)
         self._stopping = False
         self._looped_at = time.monotonic()
         self._started = threading.Event()
@@ -139,7 +139,7 @@ class Dispatcher:
 
     def stop(self) -> None:
         """Claim nothing more, wait for the sends in flight and write their outcomes."""
-        with suppress(RuntimeError):  # the loop has ended already
+        with suppress(RuntimeError):  # The loop may have ended already.
             self._loop.call_soon_threadsafe(self._start_stop)
         self._thread.join(self._config.trigger_timeout_s + STOP_MARGIN_S)
         if self._thread.is_alive():
@@ -156,8 +156,8 @@ class Dispatcher:
             logger.exception("dispatcher broken, the process ends")
             os._exit(1)
 
-    def _take(self, offered: Sequence[DueFire]) -> None:
-        due = self._held.keep_early(offered, self._preparation.prepared, self._take)
+    def _take(self, due_fires: Sequence[DueFire]) -> None:
+        due = self._early_sends.keep_early(due_fires, self._preparation.prepared, self._take)
         if not due:
             return
         self._lanes.add(due)
@@ -181,7 +181,7 @@ class Dispatcher:
         self._loop = asyncio.get_running_loop()
         self._wake, self._offered, self._sending = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._sender = Sender(self._config)
-        self._parts = SendParts(
+        self._services = SendServices(
             self._lanes, self._sender, self._writer, self._pace, self._claimer, lambda: self._stopping
         )
         self._poll.start(self._loop)
@@ -267,13 +267,13 @@ class Dispatcher:
         batches: list[tuple[ClaimBatch, Timing]] = []
         wait_s = 0.0
         claimer = replace(self._claimer, lease_ms=self._pace.lease_ms)
-        prepared, began_ms = self._preparation.prepared, now_ms()
+        prepared_fires, began_ms = self._preparation.prepared, now_ms()
 
         def claim_group(session: Session, group: Sequence[DueFire]) -> ClaimBatch:
-            return claim(session, group, claimer, now_ms=now_ms(), prepared=prepared)
+            return claim(session, group, claimer, now_ms=now_ms(), prepared=prepared_fires)
 
         try:
-            if self._may_fire():  # a clock that is ahead would make everything due
+            if self._may_fire():  # A clock that is ahead would make everything due.
                 await self._writer.write(
                     due, timed(claim_group, claimer.lease_ms), results=batches, on_poison=self._failed.observe
                 )
@@ -290,8 +290,8 @@ class Dispatcher:
             self._lanes.add(batch.expanded)
             lease = await keep_leases(batch.claimed, timing, self._pace, self._writer, self._node)
             self._launch(*lease)
-            for address, waiting in batch.parked.items():  # the runs claimed above are counted by now
-                self._lanes.park(address, waiting)
+            for address, parked_fires in batch.parked.items():  # The runs claimed above are counted by now.
+                self._lanes.park(address, parked_fires)
         self._lanes.unpark_orphaned()
         self._follow_up(due, [batch for batch, _ in batches], began_ms)
         await self._failed.end()
@@ -304,15 +304,15 @@ class Dispatcher:
             return
         if batches:
             self._pace.observe_ahead(now_ms() - min(fire.due_time for fire in ahead))
-        claimed = {run.fire_id for batch in batches for run in batch.claimed}
-        self._take([fire for fire in ahead if fire.id not in claimed and not self._lanes.knows(fire.id)])
+        claimed_ids = {run.fire_id for batch in batches for run in batch.claimed}
+        self._take([fire for fire in ahead if fire.id not in claimed_ids and not self._lanes.knows(fire.id)])
 
     async def _write_back(self) -> None:
         """Write outcomes and give unsent runs back; keep both while the database is away."""
-        started = time.monotonic()
+        started_s = time.monotonic()
         outcomes, self._outcomes = self._outcomes[:OUTCOMES_GROUP], self._outcomes[OUTCOMES_GROUP:]
         if not self._outcomes:
-            self._written_at = started
+            self._written_at = started_s
         unsent, self._unsent = self._unsent, []
         try:
             if outcomes:
@@ -321,28 +321,28 @@ class Dispatcher:
                 )
                 outcomes = []
             if unsent:
-                given_back = await self._writer.write(
+                counts = await self._writer.write(
                     unsent, lambda session, group: give_back(session, group, node=self._node)
                 )
-                logger.warning("runs given back count=%s", sum(given_back))
-            self._pace.observe(time.monotonic() - started)
+                logger.warning("runs given back count=%s", sum(counts))
+            self._pace.observe(time.monotonic() - started_s)
         except AWAY as exc:
             fault_log.write(logger, f"outcomes not written count={len(outcomes)}", exc)
             self._outcomes = outcomes + self._outcomes
             self._unsent = unsent + self._unsent
             await asyncio.sleep(DATABASE_WAIT_S)
 
-    def _launch(self, claims: Sequence[Claimed], start_before: float) -> None:
-        sends = [SendTask(self._parts, claimed, start_before, self._ended) for claimed in claims]
+    def _launch(self, claims: Sequence[ClaimedRun], start_before: float) -> None:
+        sends = [SendTask(self._services, claimed, start_before, self._ended) for claimed in claims]
         self._sends.update(sends)
         self._sending.set()
-        self._held.start(sends, start_before)
+        self._early_sends.start(sends, start_before)
 
-    def _ended(self, send: SendTask, sent: Sent | None) -> None:
+    def _ended(self, send: SendTask, outcome: SendOutcome | None) -> None:
         """Keep the outcome of a run until it is written."""
         self._sends.discard(send)
-        if sent is not None:
-            self._outcomes.append(sent)
+        if outcome is not None:
+            self._outcomes.append(outcome)
         elif not send.is_broken:
             self._unsent.append(send.claimed)
         self._wake.set()

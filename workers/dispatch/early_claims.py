@@ -1,4 +1,4 @@
-"""Early claims: runs claimed shortly before they are due, held until that instant."""
+"""Early claims: runs that are claimed shortly before they are due and sent at that instant."""
 
 import asyncio
 from collections.abc import Callable, Container, Sequence
@@ -12,12 +12,12 @@ from app.pipeline.sent_log_ids import SentLogIds
 from workers.dispatch.lanes import Lanes
 from workers.dispatch.send_task import SendTask
 
-#: calls a function after a wait in ms
+#: schedules a function after a wait in ms
 CallIn = Callable[[float, Callable[[], None]], None]
 
 
 def _call_in(wait_ms: float, work: Callable[[], None]) -> None:
-    wait_ms = min(max(wait_ms, 1), CLAIM_AHEAD_MS)  # a clock that was set changes none of these waits
+    wait_ms = min(max(wait_ms, 1), CLAIM_AHEAD_MS)  # The limit holds if the clock is set.
     asyncio.get_running_loop().call_later(wait_ms / 1000, work)
 
 
@@ -28,22 +28,22 @@ class Instant(NamedTuple):
     not_before: float
 
 
-class HeldSends:
+class EarlySends:
     """Starts sends when they are due."""
 
     def __init__(
         self,
         lanes: Lanes,
-        sent: SentLogIds,
+        sent_log_ids: SentLogIds,
         call_in: CallIn = _call_in,
         clock: Callable[[], float] = exact_ms,
-        elapsed: Callable[[], float] = elapsed_s,
+        monotonic: Callable[[], float] = elapsed_s,
     ) -> None:
         self._lanes = lanes
-        self._sent = sent
+        self._sent_log_ids = sent_log_ids
         self._call_in = call_in
         self._clock = clock
-        self._elapsed = elapsed
+        self._monotonic = monotonic
 
     def start(self, sends: Sequence[SendTask], start_before: float) -> None:
         """Start each when it is due; ``start_before`` is their deadline, by ``elapsed_s``.
@@ -51,8 +51,8 @@ class HeldSends:
         Give all back if the database may have lost commits, as their log ids may show.
         """
         claims = [send.claimed for send in sends]
-        new_ids = [claimed.log_id for claimed in claims if claimed.has_new_id]
-        if not self._sent.admit([claimed.log_id for claimed in claims], new_ids):
+        new_ids = [run.log_id for run in claims if run.has_new_id]
+        if not self._sent_log_ids.admit([run.log_id for run in claims], new_ids):
             for send in sends:
                 send.give_back()
             return
@@ -63,20 +63,20 @@ class HeldSends:
                 send.start()
             else:
                 ahead.setdefault(send.claimed.due_ms, []).append(send)
-        for due_ms, held in ahead.items():
-            self._lanes.held += len(held)
-            not_before = self._elapsed() + (due_ms - moment) / 1000
-            self._start_at(Instant(due_ms, not_before), held, start_before)
+        for due_ms, sends_of_instant in ahead.items():
+            self._lanes.held += len(sends_of_instant)
+            not_before = self._monotonic() + (due_ms - moment) / 1000
+            self._start_at(Instant(due_ms, not_before), sends_of_instant, start_before)
 
-    def _start_at(self, instant: Instant, held: Sequence[SendTask], start_before: float) -> None:
+    def _start_at(self, instant: Instant, sends: Sequence[SendTask], start_before: float) -> None:
         """Give them back if the clock was set back, so that they would be sent when others may have them."""
-        now = self._elapsed()
+        now = self._monotonic()
         wait_ms = max(instant.due_ms - self._clock(), int((instant.not_before - now) * 1000))
         if wait_ms > 0 and now < start_before:
-            self._call_in(wait_ms, partial(self._start_at, instant, held, start_before))
+            self._call_in(wait_ms, partial(self._start_at, instant, sends, start_before))
             return
-        self._lanes.held -= len(held)
-        for send in held:
+        self._lanes.held -= len(sends)
+        for send in sends:
             if wait_ms <= 0:
                 send.start()
             else:
@@ -84,7 +84,7 @@ class HeldSends:
 
     def keep_early(
         self,
-        offered: Sequence[DueFire],
+        due_fires: Sequence[DueFire],
         prepared: Container[int],
         offer: Callable[[Sequence[DueFire]], None],
     ) -> list[DueFire]:
@@ -92,7 +92,7 @@ class HeldSends:
         moment = self._clock()
         ready: list[DueFire] = []
         early: list[DueFire] = []
-        for fire in offered:
+        for fire in due_fires:
             (ready if fire.due_time <= moment or fire.id in prepared else early).append(fire)
         if early:
             self._call_in(min(fire.due_time for fire in early) - moment, partial(offer, early))

@@ -1,4 +1,4 @@
-"""Lanes: which fires may be claimed and sent, by lane (fast, slow) and by address.
+"""Lanes: queues and capacity of fires to claim and send, by lane (fast, slow) and by address.
 
 Belongs to the dispatcher's loop; no lock.
 Source: XXL-JOB 2.4.1 JobTriggerPoolHelper: a job with more than 10 sends of over 500 ms within a minute goes
@@ -19,9 +19,9 @@ from workers.dispatch.send_limiter import SLOW_SEND_MS, Lane, SendLimiter
 
 #: a job with more slow sends than this within a minute is slow
 SLOW_SENDS = 10
-#: as many runs are claimed for an address as it answers in this time
+#: capacity of an address: as many runs as it answers within this time
 QUICK_ANSWER_MS = 250
-#: as a multiple of its slots: at most, and while nothing is known of the address
+#: capacity as a multiple of the slots of an address: the upper limit, and the value before its first answer
 AHEAD_MAX = 32
 AHEAD_UNKNOWN = 4
 #: addresses whose answer times are kept
@@ -56,7 +56,7 @@ class Lanes:
         self.held = 0
         #: runs of the fast lane that search for a candidate, by fire, and since when, oldest first
         self._searching: dict[int, float] = {}
-        #: those that have searched for SLOW_SEND_MS or longer: they do not count in the lane
+        #: runs that have searched for SLOW_SEND_MS or longer and do not count in the lane any more
         self._searching_overdue: set[int] = set()
         self._slow_sends: Counter[int] = Counter()
         self._minute = 0
@@ -75,8 +75,8 @@ class Lanes:
     def take(self, limit: int) -> list[DueFire]:
         """Take fires to be claimed, within the capacity of each lane."""
         slow = min(max(self._free(Lane.SLOW), 0), len(self._ready[Lane.SLOW]))
-        taken = self._take_of(Lane.FAST, limit - min(slow, limit // SLOW_SHARE))
-        return taken + self._take_of(Lane.SLOW, limit - len(taken))
+        fires = self._take_of(Lane.FAST, limit - min(slow, limit // SLOW_SHARE))
+        return fires + self._take_of(Lane.SLOW, limit - len(fires))
 
     def _take_of(self, lane: Lane, limit: int) -> list[DueFire]:
         ready = self._ready[lane]
@@ -178,7 +178,7 @@ class Lanes:
         ``now`` in monotonic seconds.
         """
         self._backed_off = {
-            known: entry for known, entry in self._backed_off.items() if now < entry[1] + BACK_OFF_MAX_S
+            other_id: entry for other_id, entry in self._backed_off.items() if now < entry[1] + BACK_OFF_MAX_S
         }
         failures = self._backed_off.get(fire_id, (0, now))[0]
         self._backed_off[fire_id] = (
@@ -216,11 +216,11 @@ class Lanes:
         return any(ready and self._free(lane) > 0 for lane, ready in self._ready.items())
 
     def _unpark(self, address: str) -> None:
-        parked = self._parked.get(address)
-        if parked is None:
+        fires = self._parked.get(address)
+        if fires is None:
             return
-        free = min(max(self.capacity(address), 0), len(parked))
-        for fire in reversed([parked.popleft() for _ in range(free)]):
+        free = min(max(self.capacity(address), 0), len(fires))
+        for fire in reversed([fires.popleft() for _ in range(free)]):
             self._ready[self.lane_of(fire.job_id)].appendleft(fire)
-        if not parked:
+        if not fires:
             del self._parked[address]

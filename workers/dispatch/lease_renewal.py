@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis, elapsed_s, now_ms
 from app.database.batch_writer import BatchWriter
 from app.database.faults import AWAY, fault_log
-from app.pipeline.claimed_run import Claimed
+from app.pipeline.claimed_run import ClaimedRun
 from app.pipeline.record import Lease, renew
 from workers.dispatch.claim_pace import ClaimPace, Timing, timed
 
@@ -19,8 +19,8 @@ RENEWALS_MAX = 3
 
 
 async def keep_leases(
-    claims: list[Claimed], timing: Timing, pace: ClaimPace, writer: BatchWriter, node: str
-) -> tuple[list[Claimed], float]:
+    claims: list[ClaimedRun], timing: Timing, pace: ClaimPace, writer: BatchWriter, node: str
+) -> tuple[list[ClaimedRun], float]:
     """Return the claims still ours and the deadline for starting their sends, by ``elapsed_s``.
 
     The lease of a claim that took too long is renewed, up to RENEWALS_MAX times.
@@ -32,17 +32,17 @@ async def keep_leases(
         lease_ms = pace.lease_ms
 
         def renew_group(
-            session: Session, group: Sequence[Claimed], lease_ms: Millis = lease_ms
-        ) -> list[Claimed]:
+            session: Session, group: Sequence[ClaimedRun], lease_ms: Millis = lease_ms
+        ) -> list[ClaimedRun]:
             return renew(session, group, Lease(node, now_ms() + lease_ms))
 
         try:
-            renewed = await writer.write(claims, timed(renew_group, lease_ms))
+            renewals = await writer.write(claims, timed(renew_group, lease_ms))
         except AWAY as exc:
             fault_log.write(logger, f"leases not renewed count={len(claims)}", exc)
             break
-        claims = [claimed for kept, _ in renewed for claimed in kept]
-        committed, timing = elapsed_s(), renewed[-1][1] if renewed else timing
-        pace.observe(committed - timing.started)
-        start_before = pace.start_before(timing, committed)
+        claims = [run for runs, _ in renewals for run in runs]
+        committed_s, timing = elapsed_s(), renewals[-1][1] if renewals else timing
+        pace.observe(committed_s - timing.started)
+        start_before = pace.start_before(timing, committed_s)
     return claims, start_before

@@ -1,4 +1,4 @@
-"""Poll for due fires that no ring holds: written by the console or left by a dead or restarted node.
+"""Poll for due fires in no ring: written by the console, or left by a dead or restarted node.
 
 Runs at once after a wake-up signal (``app.runtime.wake_up``), otherwise periodically, in a thread of its own:
 at rest the dispatcher's loop is not woken for it.
@@ -81,44 +81,46 @@ class Poll:
         """Poll until stopped."""
         after_id = 0
         while not self._stop.is_set():
-            started = time.monotonic()
+            started_s = time.monotonic()
             try:
-                found = find_unseen(self._node, after_id=after_id, now_ms=now_ms(), limit=ROWS)
-                if found and not self._stop.is_set():
-                    asyncio.run_coroutine_threadsafe(self._pass_on(found), self._loop).result()
+                due_fires = find_unseen(self._node, after_id=after_id, now_ms=now_ms(), limit=ROWS)
+                if due_fires and not self._stop.is_set():
+                    asyncio.run_coroutine_threadsafe(self._pass_on(due_fires), self._loop).result()
             except DBAPIError as exc:
                 fault_log.write(logger, "poll failed", exc)
                 self._stop.wait(DATABASE_WAIT_S)
                 continue
             except Exception:
-                if self._stop.is_set():  # the loop has ended
+                if self._stop.is_set():  # The loop has ended.
                     return
                 logger.exception("poll failed")
                 self._stop.wait(DATABASE_WAIT_S)
                 continue
-            after_id = found[-1].id if len(found) == ROWS else 0
-            self._pause(started)
+            after_id = due_fires[-1].id if len(due_fires) == ROWS else 0
+            self._pause(started_s)
 
-    async def _pass_on(self, found: list[DueFire]) -> None:
-        fresh = [fire for fire in found if not self._lanes.is_backed_off(fire.id, self._loop.time())]
+    async def _pass_on(self, due_fires: list[DueFire]) -> None:
+        fresh = [fire for fire in due_fires if not self._lanes.is_backed_off(fire.id, self._loop.time())]
         if fresh and self._may_fire():
             self._take(await self._without_late(fresh))
 
-    async def _without_late(self, found: list[DueFire]) -> list[DueFire]:
+    async def _without_late(self, due_fires: list[DueFire]) -> list[DueFire]:
         """Settle late fires unknown to this process; return the others."""
         unseen = [
-            fire for fire in found if fire.due_time <= now_ms() - LATE_MS and not self._lanes.knows(fire.id)
+            fire
+            for fire in due_fires
+            if fire.due_time <= now_ms() - LATE_MS and not self._lanes.knows(fire.id)
         ]
         if not unseen:
-            return found
+            return due_fires
         settle = partial(settle_late, unseen, node=self._node, zone=self._zone, now_ms=now_ms())
-        settled = await self._loop.run_in_executor(None, settle)
-        return [fire for fire in found if fire.id not in settled]
+        skipped_ids = await self._loop.run_in_executor(None, settle)
+        return [fire for fire in due_fires if fire.id not in skipped_ids]
 
-    def _pause(self, started: float) -> None:
+    def _pause(self, started_s: float) -> None:
         """Wait for a wake-up or PERIOD_S; while fires wait to be claimed, up to BUSY_PERIOD_S."""
         self._woken.wait(PERIOD_S)
-        self._stop.wait(max(started + APART_S - time.monotonic(), 0))
-        while self._lanes.waiting and time.monotonic() < started + BUSY_PERIOD_S:
+        self._stop.wait(max(started_s + APART_S - time.monotonic(), 0))
+        while self._lanes.waiting and time.monotonic() < started_s + BUSY_PERIOD_S:
             self._stop.wait(BUSY_CHECK_S)
         self._woken.clear()

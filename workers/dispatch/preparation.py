@@ -12,13 +12,13 @@ from app.database.faults import AWAY, fault_log
 from app.domain.schedules.planning import DueFire
 from app.pipeline.claim import ClaimBatch
 from app.pipeline.claimed_run import Claimer
-from app.pipeline.prepare import Prepared, prepare
+from app.pipeline.prepare import PreparedFire, prepare
 
 logger = logging.getLogger(__name__)
 
 #: fires of one transaction, so that due ones do not wait for long
 GROUP = 500
-#: none is prepared that is due sooner than this
+#: minimum lead time: fires due sooner are not prepared
 LEAST_AHEAD_MS: Millis = 50
 #: assumed time for one fire until some have been prepared, in ms
 FIRST_EACH_MS = 0.1
@@ -49,7 +49,7 @@ class Preparation:
         #: fires to be prepared
         self.waiting: list[DueFire] = []
         #: by fire id, until they are claimed
-        self.prepared: dict[int, Prepared] = {}
+        self.prepared: dict[int, PreparedFire] = {}
         #: mean time for one fire of recent groups, in ms
         self._each_ms = FIRST_EACH_MS
 
@@ -68,25 +68,26 @@ class Preparation:
         group = [fire for fire in self.waiting[:GROUP] if fire.due_time > until_ms]
         self.waiting = self.waiting[GROUP:]
 
-        def prepare_group(session: Session, group: Sequence[DueFire]) -> dict[int, Prepared]:
+        def prepare_group(session: Session, group: Sequence[DueFire]) -> dict[int, PreparedFire]:
             return prepare(session, group, self._claimer, now_ms=now_ms())
 
         began_s = self._monotonic()
         try:
             if group and self._may_fire():
-                written = self._writer.write(group, prepare_group, on_poison=_leave_to_claim)
-                for prepared in await written:
-                    # ids that are not new are those of runs that the database has lost
-                    if self._claimer.sent.admit((), [each.claimed.log_id for each in prepared.values()]):
-                        self.prepared |= prepared
-                each_ms = (self._monotonic() - began_s) * 1000 / len(group)
-                self._each_ms += (each_ms - self._each_ms) * NEW_WEIGHT * len(group) / GROUP
+                batches = await self._writer.write(group, prepare_group, on_poison=_leave_to_claim)
+                for fires in batches:
+                    log_ids = [fire.claimed.log_id for fire in fires.values()]
+                    # Ids that are not new belong to runs that the database has lost.
+                    if self._claimer.sent_log_ids.admit((), log_ids):
+                        self.prepared |= fires
+                fire_ms = (self._monotonic() - began_s) * 1000 / len(group)
+                self._each_ms += (fire_ms - self._each_ms) * NEW_WEIGHT * len(group) / GROUP
         except AWAY as exc:
             fault_log.write(logger, f"fires not prepared fires={len(group)}", exc)
 
     def forget(self, due: Iterable[DueFire], batches: Iterable[ClaimBatch]) -> None:
         """Drop fires whose claim was tried, but for those that wait for their address."""
-        parked = {fire.id for batch in batches for fires in batch.parked.values() for fire in fires}
+        parked_ids = {fire.id for batch in batches for fires in batch.parked.values() for fire in fires}
         for fire in due:
-            if fire.id not in parked:
+            if fire.id not in parked_ids:
                 self.prepared.pop(fire.id, None)

@@ -89,7 +89,7 @@ class SendLimiter:
 
     def demote_overdue(self, now: float) -> list[str]:
         """Free the fast-lane slots of sends without an answer after SLOW_SEND_MS; return their addresses."""
-        demoted: list[str] = []
+        addresses: list[str] = []
         for permit in list(self._in_fast):
             if now - permit.granted < SLOW_SEND_MS / 1000:
                 break
@@ -97,22 +97,22 @@ class SendLimiter:
             permit.overdue = True
             self.overdue += 1
             self._free[Lane.FAST] += 1
-            demoted.append(permit.address)
+            addresses.append(permit.address)
         self._advance([], now)
-        return demoted
+        return addresses
 
     def drop_expired(self, now: float) -> None:
         """Resolve expired waiters with ``None``, from the head only; those behind a live one follow later."""
         for queue in self._address_queues.values():
             while queue and queue[0].until < now:
                 _resolve(queue.popleft(), None)
-        freed: list[str] = []
+        addresses: list[str] = []
         for queue in self._lane_queues.values():
             while queue and queue[0].until < now:
                 waiter = queue.popleft()
                 _resolve(waiter, None)
-                freed.append(waiter.address)
-        self._advance(freed, now)
+                addresses.append(waiter.address)
+        self._advance(addresses, now)
 
     def _grant(self, lane: Lane, address: str, now: float) -> Permit:
         permit = Permit(lane, address, now)
@@ -121,19 +121,19 @@ class SendLimiter:
             self._in_fast[permit] = None
         return permit
 
-    def _advance(self, freed: list[str], now: float) -> None:
+    def _advance(self, addresses: list[str], now: float) -> None:
         """Give freed address slots, then free lane slots, to the waiters at the head of the queues."""
         while True:
-            while freed:
-                self._pass_on(freed.pop())
+            while addresses:
+                self._pass_on(addresses.pop())
             for lane, queue in self._lane_queues.items():
                 while queue and self._free[lane] > 0:
                     waiter = queue.popleft()
-                    if waiter.permit.done():  # cancelled meanwhile
-                        freed.append(waiter.address)
+                    if waiter.permit.done():  # It was cancelled meanwhile.
+                        addresses.append(waiter.address)
                     else:
                         waiter.permit.set_result(self._grant(lane, waiter.address, now))
-            if not freed:
+            if not addresses:
                 return
 
     def _pass_on(self, address: str) -> None:

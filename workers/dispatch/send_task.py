@@ -1,4 +1,4 @@
-"""Send of one claimed run: its permit, its candidates if the route probes, its one POST.
+"""Send of one claimed run: permit, candidates if the route probes, and one POST.
 
 Belongs to the dispatcher's loop.
 """
@@ -16,9 +16,9 @@ from app.clock import Millis, elapsed_s, now_ms
 from app.database.batch_writer import BatchWriter
 from app.database.faults import AWAY, fault_log
 from app.domain.runs.evidence import Fate
-from app.pipeline.claimed_run import Claimed, Claimer, probing_ms
+from app.pipeline.claimed_run import ClaimedRun, Claimer, probing_ms
 from app.pipeline.record import Lease, fix_address
-from app.pipeline.send import Sender, Sent, no_candidate
+from app.pipeline.send import Sender, SendOutcome, no_candidate
 from app.runtime.logging import request_id
 from app.runtime.metrics import FIRE_LAG, FIRES_LATE, FIRES_SENT, SEND_DURATION
 from workers.dispatch.candidates import CandidateSearch
@@ -32,13 +32,13 @@ logger = logging.getLogger(__name__)
 LATE_MS: Millis = 1_000
 
 
-#: is called with a run and its outcome
-Ended = Callable[["SendTask", Sent | None], None]
+#: called with a run and its outcome
+EndCallback = Callable[["SendTask", SendOutcome | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class SendParts:
-    """Parts shared by all sends of a dispatcher."""
+class SendServices:
+    """Services that all sends of a dispatcher share."""
 
     lanes: Lanes
     sender: Sender
@@ -49,17 +49,17 @@ class SendParts:
 
 
 class SendTask:
-    """A claimed run until ``ended`` is called with its outcome, once; counted in its lane and at its address.
+    """Send of a claimed run, counted in its lane and at its address; calls ``on_end`` once, with the outcome.
 
-    None as the outcome: no byte was sent and the run is to be given back, or see ``is_broken``. A run whose
-    address is known, and has an idle connection, needs no task of asyncio.
+    Outcome None: no byte was sent and the run is to be given back, or see ``is_broken``. A run whose address
+    is known, and has an idle connection, needs no task of asyncio.
     """
 
     __slots__ = (
-        "_ended",
+        "_on_end",
         "_is_sent",
         "_lane",
-        "_parts",
+        "_services",
         "_slots",
         "_start_before",
         "_task",
@@ -67,34 +67,36 @@ class SendTask:
         "is_broken",
     )
 
-    def __init__(self, parts: SendParts, claimed: Claimed, start_before: float, ended: Ended) -> None:
-        self._parts = parts
+    def __init__(
+        self, services: SendServices, claimed: ClaimedRun, start_before: float, on_end: EndCallback
+    ) -> None:
+        self._services = services
         self.claimed = claimed
         #: deadline for starting the send, by ``elapsed_s``: other nodes go on while this host is suspended
         self._start_before = start_before
-        self._ended = ended
-        self._lane = parts.lanes.lane_of(claimed.job_id)
+        self._on_end = on_end
+        self._lane = services.lanes.lane_of(claimed.job_id)
         self._slots: list[str] = []
         self._is_sent = False
         self._task: asyncio.Task[None] | None = None
         #: an error ended it: the resolver takes over when the lease has expired
         self.is_broken = False
 
-        parts.lanes.enter(self._lane, claimed.address)
+        services.lanes.enter(self._lane, claimed.address)
         if claimed.address is not None:
             self._slots.append(claimed.address)
 
     def start(self) -> None:
         """Send the run."""
-        lanes, address = self._parts.lanes, self.claimed.address
+        lanes, address = self._services.lanes, self.claimed.address
         if address is None:
             self._run(self._probe_and_send())
             return
-        acquired = lanes.limiter.acquire(self._lane, address, now=elapsed_s(), until=self._start_before)
-        if isinstance(acquired, Permit):
-            self._start_send(address, acquired)
+        acquisition = lanes.limiter.acquire(self._lane, address, now=elapsed_s(), until=self._start_before)
+        if isinstance(acquisition, Permit):
+            self._start_send(address, acquisition)
         else:
-            acquired.add_done_callback(lambda waited: self._start_send(address, waited.result()))
+            acquisition.add_done_callback(lambda future: self._start_send(address, future.result()))
 
     def give_back(self) -> None:
         """End it unsent, instead of ``start``."""
@@ -106,85 +108,85 @@ class SendTask:
         if permit is None:
             self._end(None)
             return
-        answered = partial(self._answered, address, permit, now_ms())
+        on_answer = partial(self._answered, address, permit, now_ms())
         try:
-            if self._parts.sender.start(self.claimed, address, answered):
+            if self._services.sender.start(self.claimed, address, on_answer):
                 return
         except Exception:
-            self._parts.lanes.limiter.release(permit, now=elapsed_s())
+            self._services.lanes.limiter.release(permit, now=elapsed_s())
             self._break()
         else:
             self._run(self._send_permitted(address, permit))
 
     def _answered(
-        self, address: str, permit: Permit, started_ms: Millis, outcome: Callable[[], Sent | None]
+        self, address: str, permit: Permit, started_ms: Millis, outcome: Callable[[], SendOutcome | None]
     ) -> None:
         """The end of a send without a task, so every exception is handled here."""
-        self._parts.lanes.limiter.release(permit, now=elapsed_s())
+        self._services.lanes.limiter.release(permit, now=elapsed_s())
         try:
-            sent = outcome()
-            self._observe(address, started_ms, sent)
+            result = outcome()
+            self._observe(address, started_ms, result)
         except Exception:
             self._break()
         else:
-            self._end(sent)
+            self._end(result)
 
-    def _run(self, sending: Coroutine[Any, Any, Sent | None]) -> None:
+    def _run(self, sending: Coroutine[Any, Any, SendOutcome | None]) -> None:
         self._task = asyncio.create_task(self._ended_by(sending))
 
-    async def _ended_by(self, sending: Coroutine[Any, Any, Sent | None]) -> None:
+    async def _ended_by(self, sending: Coroutine[Any, Any, SendOutcome | None]) -> None:
         """The body of a task, so every exception is handled here."""
         if self.claimed.request_id:
-            request_id.set(self.claimed.request_id)  # of this task: each has its own context
+            request_id.set(self.claimed.request_id)  # Each task has a context of its own.
         try:
-            sent = await sending
+            outcome = await sending
         except Exception:
             self._break()
         else:
-            self._end(sent)
+            self._end(outcome)
 
     def _break(self) -> None:
         logger.exception("send failed log_id=%s", self.claimed.log_id)
         self.is_broken = True
         self._end(None)
 
-    def _end(self, sent: Sent | None) -> None:
+    def _end(self, outcome: SendOutcome | None) -> None:
         """Give back what the run holds and hand over the outcome."""
         for address in self._slots:
-            self._parts.lanes.free_slot(address)
-        self._parts.lanes.leave(self._lane)
-        if sent is not None and self.claimed.request_id:
-            _log_sent(sent)
-        self._ended(self, sent)
+            self._services.lanes.free_slot(address)
+        self._services.lanes.leave(self._lane)
+        if outcome is not None and self.claimed.request_id:
+            _log_sent(outcome)
+        self._on_end(self, outcome)
 
-    async def _send_to(self, address: str) -> Sent | None:
+    async def _send_to(self, address: str) -> SendOutcome | None:
         """Send, or return None if the permit came too late: another node may have the row by now."""
-        limiter, now = self._parts.lanes.limiter, elapsed_s()
-        acquired = limiter.acquire(self._lane, address, now=now, until=self._start_before)
-        permit = self._in_time(address, acquired if isinstance(acquired, Permit) else await acquired)
+        limiter, now = self._services.lanes.limiter, elapsed_s()
+        acquisition = limiter.acquire(self._lane, address, now=now, until=self._start_before)
+        permit = self._in_time(address, acquisition if isinstance(acquisition, Permit) else await acquisition)
         return None if permit is None else await self._send_permitted(address, permit)
 
-    async def _send_permitted(self, address: str, permit: Permit) -> Sent | None:
+    async def _send_permitted(self, address: str, permit: Permit) -> SendOutcome | None:
         started_ms = now_ms()
         try:
-            sent = await self._parts.sender.send(self.claimed, address)
+            outcome = await self._services.sender.send(self.claimed, address)
         finally:
-            self._parts.lanes.limiter.release(permit, now=elapsed_s())
-        self._observe(address, started_ms, sent)
-        return sent
+            self._services.lanes.limiter.release(permit, now=elapsed_s())
+        self._observe(address, started_ms, outcome)
+        return outcome
 
-    def _observe(self, address: str, started_ms: Millis, sent: Sent | None) -> None:
+    def _observe(self, address: str, started_ms: Millis, outcome: SendOutcome | None) -> None:
         """Record the time of the answer, and count the request; its lag only if it is the first one.
 
         None: none was sent.
         """
-        if sent is None:
+        if outcome is None:
             return
-        self._parts.lanes.observe(self.claimed.job_id, address, sent.took_ms, now_ms())
+        self._services.lanes.observe(self.claimed.job_id, address, outcome.took_ms, now_ms())
         group, is_first = str(self.claimed.job_group), self.claimed.attempt == 1 and not self._is_sent
         self._is_sent = True
-        FIRES_SENT.add(group, sent.verdict.fate.value)
-        SEND_DURATION.observe(sent.took_ms / 1000)
+        FIRES_SENT.add(group, outcome.verdict.fate.value)
+        SEND_DURATION.observe(outcome.took_ms / 1000)
         if is_first:
             lag_ms = started_ms - self.claimed.due_ms
             FIRE_LAG.observe(lag_ms / 1000)
@@ -193,32 +195,32 @@ class SendTask:
 
     def _in_time(self, address: str, permit: Permit | None) -> Permit | None:
         """Return a permit unless it came too late, or not at all (None)."""
-        lanes = self._parts.lanes
+        lanes = self._services.lanes
         if permit is None:
             lanes.stop_prefetch(address)
         elif elapsed_s() > self._start_before:
-            self._parts.pace.shrink()
+            self._services.pace.shrink()
             lanes.limiter.release(permit, now=elapsed_s())
             return None
         return permit
 
-    async def _probe_and_send(self) -> Sent | None:
+    async def _probe_and_send(self) -> SendOutcome | None:
         """Send to the first candidate that accepts the probe, or to the next if it then refuses the run."""
-        parts, fresh_until = self._parts, self._start_before
-        search = CandidateSearch(parts.sender, self.claimed)
+        services, fresh_until = self._services, self._start_before
+        search = CandidateSearch(services.sender, self.claimed)
         try:
             while address := await self._next_candidate(search):
-                parts.lanes.take_slot(address)
+                services.lanes.take_slot(address)
                 self._slots.append(address)
                 late = elapsed_s() > fresh_until
-                sent = await self._send_to(address) if await self._fix(address, late=late) else None
-                if sent is None:
+                outcome = await self._send_to(address) if await self._fix(address, late=late) else None
+                if outcome is None:
                     return None
-                search.add(sent)
-                if sent.verdict.fate is not Fate.REFUSED:
+                search.add(outcome)
+                if outcome.verdict.fate is not Fate.REFUSED:
                     search.close()
-                    return sent._replace(trace=tuple(search.lines), unreachable=tuple(search.unreachable))
-            if parts.stopping() or search.is_given_up:
+                    return outcome._replace(trace=tuple(search.lines), unreachable=tuple(search.unreachable))
+            if services.stopping() or search.is_given_up:
                 return None
             return no_candidate(self.claimed, search.lines, search.unreachable)
         finally:
@@ -226,36 +228,36 @@ class SendTask:
 
     async def _next_candidate(self, search: CandidateSearch) -> str | None:
         """Search for a candidate; a search that takes long is as slow as a send."""
-        lanes, started = self._parts.lanes, elapsed_s()
-        lanes.start_search(self._lane, self.claimed.fire_id, started)
+        lanes, started_s = self._services.lanes, elapsed_s()
+        lanes.start_search(self._lane, self.claimed.fire_id, started_s)
         try:
-            return await search.next_candidate(stopping=self._parts.stopping)
+            return await search.next_candidate(stopping=self._services.stopping)
         finally:
             lanes.end_search(self.claimed.fire_id)
-            lanes.observe_search(self.claimed.job_id, round((elapsed_s() - started) * 1000), now_ms())
+            lanes.observe_search(self.claimed.job_id, round((elapsed_s() - started_s) * 1000), now_ms())
 
     async def _fix(self, address: str, *, late: bool) -> bool:
         """Store the candidate before the first byte is sent; the new lease covers probing the others."""
-        parts, lease_ms = self._parts, self._parts.pace.lease_ms
-        probe_ms = probing_ms(parts.claimer, len(self.claimed.peers))
+        services, lease_ms = self._services, self._services.pace.lease_ms
+        probe_ms = probing_ms(services.claimer, len(self.claimed.peers))
 
-        def fix(session: Session, group: Sequence[Claimed]) -> bool:
-            lease = Lease(parts.claimer.node, now_ms() + lease_ms + probe_ms)
+        def fix(session: Session, group: Sequence[ClaimedRun]) -> bool:
+            lease = Lease(services.claimer.node, now_ms() + lease_ms + probe_ms)
             return fix_address(session, group[0], address, lease, late=late)
 
         try:
-            fixed = await parts.writer.write([self.claimed], timed(fix, lease_ms))
-        except AWAY as exc:  # nothing was sent to this candidate: the run is given back
+            results = await services.writer.write([self.claimed], timed(fix, lease_ms))
+        except AWAY as exc:  # Nothing was sent to this candidate: the run is given back.
             fault_log.write(logger, "candidate not fixed", exc)
             return False
-        for stored, timing in fixed:
-            self._start_before = parts.pace.start_before(timing, elapsed_s())
-            return stored
+        for is_stored, timing in results:
+            self._start_before = services.pace.start_before(timing, elapsed_s())
+            return is_stored
         return False
 
 
-def _log_sent(sent: Sent) -> None:
+def _log_sent(outcome: SendOutcome) -> None:
     """Log the outcome of a run that a user waits for; those of schedules have their trace."""
-    given, fate = request_id.set(sent.claimed.request_id), sent.verdict.fate.value
-    logger.info("run sent log_id=%s fate=%s ms=%s", sent.claimed.log_id, fate, sent.took_ms)
-    request_id.reset(given)
+    token, fate = request_id.set(outcome.claimed.request_id), outcome.verdict.fate.value
+    logger.info("run sent log_id=%s fate=%s ms=%s", outcome.claimed.log_id, fate, outcome.took_ms)
+    request_id.reset(token)

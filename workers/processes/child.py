@@ -1,4 +1,4 @@
-"""Child process: set up signals, logging and engine, run one part, shut down in order.
+"""Child process: sets up signals, logging and engine, runs one part, shuts down in order.
 
 On Linux a child is forked from the supervisor, so that all processes share the memory of the program. That
 needs a supervisor without threads and without connections, and it keeps the program that was started when
@@ -57,7 +57,7 @@ def run_child(name: str, config: Config, pulse: Pulse) -> None:
     part.join()
     unbind_engine()
     logging.shutdown()
-    os._exit(0)  # a probe or mail still waiting for an answer must not keep the process alive
+    os._exit(0)  # A probe or mail that waits must not keep the process alive.
 
 
 def _run_part(name: str, config: Config, stop: threading.Event, pulse: Pulse) -> None:
@@ -91,7 +91,7 @@ def _follow_parent() -> None:
         threading.Thread(target=_await_end, args=(parent,), name="parent-watch", daemon=True).start()
         return
     end_with_parent()
-    if os.getppid() != parent.pid:  # it has ended before
+    if os.getppid() != parent.pid:  # The parent has ended before.
         os.kill(os.getpid(), signal.SIGTERM)
 
 

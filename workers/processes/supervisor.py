@@ -43,7 +43,7 @@ class _Child:
     started_at: float
     backoff_s: float = RESTART_FIRST_S
     restart_at: float | None = None
-    #: when it was killed because it hangs; None: since the start it has not been
+    #: time of its kill because it hung; None: not since its start
     killed_at: float | None = None
 
 
@@ -65,17 +65,17 @@ class Supervisor:
     def run(self) -> int:
         """Run until SIGTERM or SIGINT; return the exit code."""
         self._signals_to.setblocking(False)
-        signal.set_wakeup_fd(self._signals_to.fileno())  # a signal ends the wait
+        signal.set_wakeup_fd(self._signals_to.fileno())  # A signal ends the wait.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._count_signal)
         gc.collect()
-        gc.freeze()  # the memory that forked children share: a collection would write to all of it
+        gc.freeze()  # A collection would write to all memory that forked children share.
         try:
             for name in PARTS:
                 self._children.append(self._start(name))
             logger.info("workers started children=%s", ",".join(PARTS))
             self._watch()
-        except Exception:  # without this, the end of the other child would be awaited for ever
+        except Exception:  # Otherwise the process would wait for the other child for ever.
             self._stop()
             raise
         return self._stop()
@@ -106,7 +106,7 @@ class Supervisor:
         """Kill a child that hangs; it is then restarted like any other that has died."""
         now = time.monotonic()
         is_running = child.restart_at is None and child.process.is_alive()
-        # one that a broken disk holds is killed again, but not each second
+        # A child that a broken disk holds is killed again, but not each second.
         since = child.killed_at or child.started_at
         if is_running and liveness.is_lost(child.name, now, started_at=since):
             logger.error("child killed name=%s reason=hangs", child.name)
@@ -126,8 +126,8 @@ class Supervisor:
             self._pulses[child.name].reset()
             try:
                 child.process = start_child(child.name, follow(self._config), self._pulses[child.name])
-            except (OSError, NotConfigured) as exc:  # no memory, a limit of processes
-                if child.backoff_s == RESTART_MAX_S:  # each failed fork leaves files open
+            except (OSError, NotConfigured) as exc:  # There is no memory, or a limit of processes.
+                if child.backoff_s == RESTART_MAX_S:  # Each failed fork leaves files open.
                     raise
                 self._postpone(child, now, f"not started name={child.name} reason={exc}")
             else:

@@ -1,4 +1,4 @@
-"""Access to the API: who calls, by the ``Authorization`` header alone. Cookies are never read."""
+"""Access control of the API: bearer tokens in the ``Authorization`` header. Cookies are never read."""
 
 from flask import Request
 
@@ -10,7 +10,7 @@ from app.domain.text.texts import N_
 from app.errors import PermissionDenied, Unauthorized
 from app.services.accounts.api_tokens import ApiCaller, authenticate
 
-#: set in the WSGI environment by a command on the server to the actor it acts as; no header leads to it
+#: key in the WSGI environment: actor of a command on the server; no header can set it
 LOCAL_ACTOR = "xxl_job.local_actor"
 _SCHEME = "bearer"
 
@@ -29,7 +29,7 @@ def find_caller(request: Request, *, now_ms: Millis) -> ApiCaller:
 
 
 def check_access(operation: Operation, caller: ApiCaller, limit: RateLimit) -> None:
-    """Raise PermissionDenied if the caller has the needed right nowhere, RetryLater above its rate."""
+    """Raise PermissionDenied if the caller has the right on no group, RetryLater above its rate."""
     if caller.token_id:
         limit.take(caller.token_id, at_ms=monotonic_ms())
     if operation.right == ANY_TOKEN or caller.actor.is_admin:

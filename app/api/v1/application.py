@@ -1,7 +1,7 @@
-"""The API as a Flask application of its own: the console's gate, cookies and forms are not part of it.
+"""Flask application of API v1, separate from the console's: without its gate, cookies and forms.
 
 A request passes access, query, body and conditions in that order; then its view runs in one transaction,
-which is rolled back for ``dry_run=true``. What takes long is prepared before.
+which is rolled back for ``dry_run=true``. Slow work is prepared before the transaction.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from werkzeug.exceptions import UnsupportedMediaType
 from app.api.v1 import idempotency, problems
 from app.api.v1.access import check_access, find_caller
 from app.api.v1.bodies import REPEATED, read_body
-from app.api.v1.cursors import marked, unmarked
+from app.api.v1.cursors import mark_cursor, unmark_cursor
 from app.api.v1.endpoint import PUBLIC, Call, Made, Operation, Resource
 from app.api.v1.etags import check_if_match, etag_of
 from app.api.v1.rates import RateLimit
@@ -38,8 +38,8 @@ JSON_TYPE = "application/json"
 DRY_RUN = "dry_run"
 
 
-class _Undone(Exception):
-    """Ends the transaction of a dry run; holds its answer."""
+class _DryRunEnd(Exception):
+    """Rolls back the transaction of a dry run; carries its answer."""
 
     def __init__(self, answer: Response) -> None:
         super().__init__()
@@ -53,7 +53,9 @@ def create_api(config: Config, executors: Caller, resources: Sequence[Resource] 
     app.after_request(_protect)
     problems.init_app(app)
     operations = _operations(resources)
-    readers = {each.path: each for each in operations if each.etag and each.method == "GET"}
+    readers = {
+        operation.path: operation for operation in operations if operation.etag and operation.method == "GET"
+    }
     limit = RateLimit()
     for operation in operations:
         endpoint = Endpoint(operation, readers.get(operation.path), config, executors, limit)
@@ -78,7 +80,7 @@ def _operations(resources: Sequence[Resource]) -> list[Operation]:
 
 
 class Document:
-    """Answers with the OpenAPI document, which is made when it is first asked for."""
+    """View of the OpenAPI document, which is built at the first request."""
 
     def __init__(self, operations: Sequence[Operation]) -> None:
         self._operations = operations
@@ -90,7 +92,7 @@ class Document:
     @cached_property
     def text(self) -> str:
         """The document as JSON."""
-        from app.api.v1.document import openapi_json  # here: its library costs 4 MB
+        from app.api.v1.document import openapi_json  # imported here, because its library costs 4 MB
 
         return openapi_json(self._operations)
 
@@ -130,7 +132,7 @@ class Endpoint:
         arguments = {**path} if body is None else {**path, "body": body}
         key = None if operation.is_safe else idempotency.read_key(request, operation, caller.token_id)
         if dry_run:
-            key = None  # it is checked, but not used up
+            key = None  # a dry run checks the key, but does not use it up
         if not operation.transaction:
             return self._run_outside(make_call, arguments, path, key)
         work = partial(self._run_inside, make_call=make_call, arguments=arguments, path=path, key=key)
@@ -138,18 +140,18 @@ class Endpoint:
             with read_scope() as session:
                 return work(session)
         if operation.prepare is not None:
-            kept = self._prepare(make_call(), arguments, key)
-            if kept is not None:
-                return kept
+            replay = self._prepare(make_call(), arguments, key)
+            if replay is not None:
+                return replay
         try:
             return transact(work)
-        except _Undone as undone:
-            return undone.answer
+        except _DryRunEnd as end:
+            return end.answer
 
     def _prepare(self, call: Call, arguments: dict[str, Any], key: idempotency.Key | None) -> Response | None:
-        """Add what the view prepares to its arguments; where that is refused, return the kept answer if any.
+        """Add ``prepared`` to the arguments of the view; if that is refused, return any stored answer.
 
-        What is done cannot be prepared again: an undoing would be refused as done already.
+        A repeated request cannot be prepared again: an undo would be refused because it is already done.
         """
         assert self._operation.prepare is not None
         try:
@@ -158,10 +160,10 @@ class Endpoint:
             if key is None:
                 raise
             with session_scope() as session:
-                kept = idempotency.reserve(session, key, self._operation, now_ms=call.now_ms)
-                if kept is None:
-                    raise  # which takes the key back
-            return kept
+                replay = idempotency.reserve(session, key, self._operation, now_ms=call.now_ms)
+                if replay is None:
+                    raise  # this rolls back the reservation of the key
+            return replay
         return None
 
     def _run_inside(
@@ -175,15 +177,15 @@ class Endpoint:
     ) -> Response:
         call = make_call(open_session=session)
         if key is not None:
-            kept = idempotency.reserve(session, key, self._operation, now_ms=call.now_ms)
-            if kept is not None:
-                return kept
+            replay = idempotency.reserve(session, key, self._operation, now_ms=call.now_ms)
+            if replay is not None:
+                return replay
         if not self._operation.is_safe:
             check_if_match(request, self._operation, self._reader, call, path)
         answer = self._answer(self._operation.view(call, **arguments))
         if call.dry_run:
             answer.headers["X-Dry-Run"] = "true"
-            raise _Undone(answer)
+            raise _DryRunEnd(answer)
         if key is not None:
             idempotency.keep(session, key, answer)
         return answer
@@ -198,9 +200,9 @@ class Endpoint:
         call = make_call()
         if key is not None:
             with session_scope() as session:
-                kept = idempotency.reserve(session, key, self._operation, now_ms=call.now_ms)
-            if kept is not None:
-                return kept
+                replay = idempotency.reserve(session, key, self._operation, now_ms=call.now_ms)
+            if replay is not None:
+                return replay
         try:
             if not self._operation.is_safe:
                 with read_scope() as session:
@@ -229,7 +231,7 @@ class Endpoint:
             assert result is None, f"{self._operation.name} returned {type(result)}"
             return Response(status=self._operation.status, content_type=None)
         if isinstance(result, Listed) and result.next_cursor:
-            result = result.model_copy(update={"next_cursor": marked(result.next_cursor, request.path)})
+            result = result.model_copy(update={"next_cursor": mark_cursor(result.next_cursor, request.path)})
         answer = Response(result.model_dump_json(), self._operation.status, content_type=JSON_TYPE)
         if path:
             answer.headers["Location"] = request.root_path + path
@@ -258,16 +260,16 @@ def _read_query(operation: Operation) -> tuple[Query | None, bool]:
             if len(values) > 1:
                 raise InvalidInput(name, REPEATED)
     errors.raise_all()
-    given: dict[str, Any] = request.args.to_dict()
+    parameters: dict[str, Any] = request.args.to_dict()
     dry_run = False
-    if not operation.is_safe and DRY_RUN in given:
-        word = given.pop(DRY_RUN)
+    if not operation.is_safe and DRY_RUN in parameters:
+        word = parameters.pop(DRY_RUN)
         if word not in ("true", "false"):
             raise InvalidInput(DRY_RUN, "must be true or false")
         dry_run = word == "true"
-    query = (operation.query or Query).model_validate(given)
+    query = (operation.query or Query).model_validate(parameters)
     if isinstance(query, ListQuery) and query.cursor:
-        query = query.model_copy(update={"cursor": unmarked(query.cursor, request.path)})
+        query = query.model_copy(update={"cursor": unmark_cursor(query.cursor, request.path)})
     return query, dry_run
 
 

@@ -1,4 +1,4 @@
-"""Bodies of requests: JSON checked by a schema, without members that are named twice."""
+"""Request bodies: JSON that is validated by a schema and has no repeated members."""
 
 import json
 from collections.abc import Iterator
@@ -9,25 +9,25 @@ from pydantic import BaseModel
 from app.errors import InvalidInput
 
 Body = TypeVar("Body", bound=BaseModel)
-#: of a member or a parameter
+#: reason for a repeated member or parameter
 REPEATED = "is given more than once"
 
 
 def read_body(schema: type[Body], data: bytes) -> Body:
     """Return a checked body; raises ValidationError, and InvalidInput for repeated members.
 
-    The schema would take the last of them, so a slip in a written body would go unnoticed.
+    The schema alone would take the last one, so that a mistake in a body would go unnoticed.
     """
-    body = schema.model_validate_json(data)  # first: it limits how deep objects are nested
-    places = list(dict.fromkeys(_repeated(data)))
+    body = schema.model_validate_json(data)  # comes first, because it limits the nesting
+    places = list(dict.fromkeys(_repeated_places(data)))
     if places:
         error = InvalidInput(places[0], REPEATED)
-        error.others = tuple(InvalidInput(place, REPEATED) for place in places[1:])
+        error.further_errors = tuple(InvalidInput(place, REPEATED) for place in places[1:])
         raise error
     return body
 
 
-def _repeated(data: bytes) -> Iterator[str]:
+def _repeated_places(data: bytes) -> Iterator[str]:
     """Return the places of the members that an object names again: ``jobs.0.owner``."""
     is_repeated = False
 
@@ -36,7 +36,7 @@ def _repeated(data: bytes) -> Iterator[str]:
         is_repeated = is_repeated or len(dict(pairs)) < len(pairs)
         return tuple(pairs)
 
-    # numbers stay texts: a long one would take its time, or be refused
+    # Numbers stay texts, because a long one would be slow to convert, or refused.
     tree = json.loads(data, object_pairs_hook=read, parse_int=str, parse_float=str)
     return _places(tree, "") if is_repeated else iter(())
 
@@ -47,9 +47,9 @@ def _places(value: Any, place: str) -> Iterator[str]:
         for number, inner in enumerate(value):
             yield from _places(inner, f"{place}{number}.")
     elif isinstance(value, tuple):
-        seen = set[str]()
+        names = set[str]()
         for name, inner in value:
-            if name in seen:
+            if name in names:
                 yield place + name
-            seen.add(name)
+            names.add(name)
             yield from _places(inner, f"{place}{name}.")

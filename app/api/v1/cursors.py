@@ -1,4 +1,4 @@
-"""Cursors: the position in a list, opaque to clients, because its values may change with a version."""
+"""Cursors: opaque positions in a list, whose content may change between versions."""
 
 import base64
 import binascii
@@ -13,19 +13,19 @@ from app.domain.text.texts import N_
 from app.errors import InvalidInput
 
 T = TypeVar("T")
-#: characters at the beginning that stand for the list
+#: length of the prefix that identifies the list
 MARK = 6
 
-#: numbers of a position, as wide as their columns: PostgreSQL refuses to compare with a larger one
+#: ranges of the numbers in a position, as wide as their columns: PostgreSQL refuses larger parameters
 ID, BIG_ID, INSTANT = range(1, 2**31), range(1, 2**63), range(LATEST_MS + 1)
-#: what no column holds
+#: characters that no column can store
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def write_cursor(*position: int | str) -> str:
     """Return the cursor of a position, such as the sort value and the id of the last item."""
-    packed = json.dumps(position, separators=(",", ":"), ensure_ascii=False).encode()
-    return base64.urlsafe_b64encode(packed).decode().rstrip("=")
+    text = json.dumps(position, separators=(",", ":"), ensure_ascii=False).encode()
+    return base64.urlsafe_b64encode(text).decode().rstrip("=")
 
 
 def read_cursor(text: str, *kinds: range | type[str]) -> tuple[int | str, ...] | None:
@@ -41,7 +41,7 @@ def read_cursor(text: str, *kinds: range | type[str]) -> tuple[int | str, ...] |
         raise _refusal() from exc
     if not isinstance(position, list) or len(position) != len(kinds):
         raise _refusal()
-    if not all(_fits(each, kind) for each, kind in zip(position, kinds, strict=True)):
+    if not all(_fits(value, kind) for value, kind in zip(position, kinds, strict=True)):
         raise _refusal()
     return tuple(position)
 
@@ -52,13 +52,13 @@ def read_id_cursor(text: str, kind: range = ID) -> int | None:
     return None if position is None else int(position[0])
 
 
-def marked(cursor: str, path: str) -> str:
-    """Return a cursor as it is answered: only the list at ``path`` takes it."""
+def mark_cursor(cursor: str, path: str) -> str:
+    """Return a cursor with the prefix of the list at ``path``, which only that list accepts."""
     return _mark(path) + cursor
 
 
-def unmarked(text: str, path: str) -> str:
-    """Return a cursor as the list at ``path`` wrote it; raises InvalidInput for one of another list."""
+def unmark_cursor(text: str, path: str) -> str:
+    """Return a cursor without the prefix of the list at ``path``; raises InvalidInput for another list's."""
     if not text.startswith(_mark(path)):
         raise _refusal()
     return text[MARK:]
@@ -69,14 +69,14 @@ def _mark(path: str) -> str:
 
 
 def cut(
-    found: Sequence[T], limit: int, position: Callable[[T], tuple[int | str, ...]]
+    items: Sequence[T], limit: int, position: Callable[[T], tuple[int | str, ...]]
 ) -> tuple[Sequence[T], str | None]:
     """Return the first ``limit`` items of a list, and the cursor of the next ones; None: there are none.
 
-    ``found`` has at least one item more than ``limit`` if the list goes on.
+    ``items`` has at least one item more than ``limit`` if the list continues.
     """
-    shown = found[:limit]
-    return shown, write_cursor(*position(shown[-1])) if len(found) > limit else None
+    page = items[:limit]
+    return page, write_cursor(*position(page[-1])) if len(items) > limit else None
 
 
 def _fits(value: object, kind: range | type[str]) -> bool:

@@ -1,4 +1,4 @@
-"""OpenAPI 3.1 document of the API, made from the schemas that check the requests."""
+"""OpenAPI 3.1 document of the API, generated from the schemas that validate requests."""
 
 import inspect
 import re
@@ -36,9 +36,9 @@ ERRORS = {
     "502": "The executor did not answer, or not as an executor does.",
     "503": "Too busy, or without its database; try again after Retry-After seconds.",
 }
-#: those of operations that change something
+#: error statuses of writes only
 OF_WRITES = ("412", "415")
-#: that of operations that call executors
+#: error status of operations that call executors
 OF_CALLS = "502"
 
 
@@ -62,7 +62,7 @@ def build_document(operations: Iterable[Operation]) -> OpenAPI:
 
 def openapi_json(operations: Iterable[Operation]) -> str:
     """Return the document of operations as JSON."""
-    # without what is unset: some members, even if false, belong to parameters of a query only
+    # Unset members are left out: some of them, even if false, are allowed in query parameters only.
     text = build_document(operations).model_dump_json(by_alias=True, exclude_none=True, exclude_unset=True)
     return _LISTED.sub(r"\1List", text)
 
@@ -73,19 +73,19 @@ def open_path(path: str) -> str:
 
 
 def _describe(operation: Operation) -> dict[str, Any]:
-    first, _, rest = inspect.cleandoc(operation.view.__doc__ or "").partition("\n")
-    described: dict[str, Any] = {
+    first, _, details = inspect.cleandoc(operation.view.__doc__ or "").partition("\n")
+    entry: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [operation.resource.name],
         "summary": first.rstrip("."),
-        "description": f"{rest.strip()}\n\nNeeds {_needs(operation)}.".strip(),
+        "description": f"{details.strip()}\n\nNeeds {_needs(operation)}.".strip(),
         "parameters": [*_path_parameters(operation), *_query_parameters(operation), *_headers(operation)],
         "responses": _responses(operation),
         "security": [] if operation.right == PUBLIC else [{"token": []}],
     }
     if operation.body is not None:
-        described["requestBody"] = {"content": {"application/json": _media(operation.body)}, "required": True}
-    return described
+        entry["requestBody"] = {"content": {"application/json": _media(operation.body)}, "required": True}
+    return entry
 
 
 def _needs(operation: Operation) -> str:
@@ -101,17 +101,17 @@ def _path_parameters(operation: Operation) -> Iterable[dict[str, Any]]:
 
 def _query_parameters(operation: Operation) -> Iterable[dict[str, Any]]:
     if operation.query is not None:
-        described = operation.query.model_json_schema()
-        required = described.get("required", ())
-        for name, schema in described.get("properties", {}).items():
-            inlined = _inline(schema, described.get("$defs", {}))
-            text = inlined.pop("description", None)
+        query_schema = operation.query.model_json_schema()
+        required = query_schema.get("required", ())
+        for name, schema in query_schema.get("properties", {}).items():
+            parameter_schema = _inline(schema, query_schema.get("$defs", {}))
+            text = parameter_schema.pop("description", None)
             yield {
                 "name": name,
                 "in": "query",
                 "required": name in required,
                 "description": text,
-                "schema": inlined,
+                "schema": parameter_schema,
             }
     if not operation.is_safe:
         yield {
@@ -123,15 +123,15 @@ def _query_parameters(operation: Operation) -> Iterable[dict[str, Any]]:
 
 
 def _inline(schema: Any, definitions: dict[str, Any]) -> Any:
-    """Return a schema with its references replaced, because parameters are no components."""
+    """Return a schema with its references resolved, because parameters are no components."""
     if isinstance(schema, list):
-        return [_inline(each, definitions) for each in schema]
+        return [_inline(item, definitions) for item in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[-1]
-        rest = {key: value for key, value in schema.items() if key != "$ref"}
-        return {**_inline(definitions[name], definitions), **rest}
+        siblings = {key: value for key, value in schema.items() if key != "$ref"}
+        return {**_inline(definitions[name], definitions), **siblings}
     return {key: _inline(value, definitions) for key, value in schema.items()}
 
 
@@ -166,14 +166,14 @@ def _responses(operation: Operation) -> dict[str, Any]:
     elif operation.status != 204:
         answer["content"] = {operation.content_type: {}}
     if operation.streams:
-        answer["content"] |= {each: {} for each in operation.streams}
-    unneeded: tuple[str, ...] = ("401", "403") if operation.right == PUBLIC else ()
-    unneeded += OF_WRITES if operation.is_safe else ()
-    unneeded += () if operation.calls_executors else (OF_CALLS,)
+        answer["content"] |= {content_type: {} for content_type in operation.streams}
+    unused_statuses: tuple[str, ...] = ("401", "403") if operation.right == PUBLIC else ()
+    unused_statuses += OF_WRITES if operation.is_safe else ()
+    unused_statuses += () if operation.calls_executors else (OF_CALLS,)
     errors = {
         status: {"description": text, "content": {PROBLEM_TYPE: _media(Problem)}}
         for status, text in ERRORS.items()
-        if status not in unneeded
+        if status not in unused_statuses
     }
     return {str(operation.status): answer, **errors}
 

@@ -1,4 +1,4 @@
-"""Endpoints of the API: what a module of resources declares, and the call that its views get.
+"""Endpoints of the API: declarations of operations by resource modules, and the calls of their views.
 
 ``Resource("jobs", …)`` collects operations; ``@jobs.get("/jobs/<int:job_id>", answer=JobOut)`` declares one.
 The application checks token, right, parameters and body before the view runs, and makes its answer.
@@ -19,7 +19,7 @@ from app.services.executors.callers import Caller
 from app.settings.config import Config
 
 SAFE_METHODS = frozenset({"GET", "HEAD"})
-#: what a caller of an operation needs, besides the rights of a group: nothing, any token, an administrator's
+#: access to an operation, besides the rights on groups: without a token, any token, an administrator's token
 PUBLIC, ANY_TOKEN, ADMIN = "public", "token", "admin"
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -42,16 +42,16 @@ class Operation:
     right: str = Right.VIEW.value
     #: whether a GET answers with an ETag, so that changes of the same path take If-Match
     etag: bool = False
-    #: False: the view opens its own transactions, because it calls executors, waits or works for long
+    #: False: the view opens its own transactions, because it calls executors, waits or takes long
     transaction: bool = True
-    #: does what would take too long in the transaction: called before it with the arguments of the view,
-    #: which gets the result as ``prepared`` and has to check that it still holds
+    #: slow work before the transaction: called with the arguments of the view, which gets the result as
+    #: ``prepared`` and has to check that it is still valid
     prepare: Callable[..., object] | None = None
-    #: whether it asks an executor, which may not answer
+    #: whether it calls an executor, which may not answer
     calls_executors: bool = False
     #: locks the object of a conditional change: called with the session and the arguments of the path
     lock: Callable[..., object] | None = None
-    #: of an answer that is not JSON
+    #: content type, of an answer that is not JSON
     content_type: str = "application/json"
     #: further types of the answer, as a stream
     streams: tuple[str, ...] = ()
@@ -79,29 +79,29 @@ class Resource:
     member_names: Mapping[str, str] = field(default_factory=dict)
     operations: list[Operation] = field(default_factory=list)
 
-    def get(self, path: str, **declared: Any) -> Callable[[View], View]:
+    def get(self, path: str, **options: Any) -> Callable[[View], View]:
         """Declare a view that reads."""
-        return self._declare("GET", path, declared)
+        return self._declare("GET", path, options)
 
-    def post(self, path: str, **declared: Any) -> Callable[[View], View]:
+    def post(self, path: str, **options: Any) -> Callable[[View], View]:
         """Declare a view that adds or acts."""
-        return self._declare("POST", path, declared)
+        return self._declare("POST", path, options)
 
-    def put(self, path: str, **declared: Any) -> Callable[[View], View]:
+    def put(self, path: str, **options: Any) -> Callable[[View], View]:
         """Declare a view that replaces."""
-        return self._declare("PUT", path, declared)
+        return self._declare("PUT", path, options)
 
-    def patch(self, path: str, **declared: Any) -> Callable[[View], View]:
+    def patch(self, path: str, **options: Any) -> Callable[[View], View]:
         """Declare a view that changes the given members."""
-        return self._declare("PATCH", path, declared)
+        return self._declare("PATCH", path, options)
 
-    def delete(self, path: str, **declared: Any) -> Callable[[View], View]:
+    def delete(self, path: str, **options: Any) -> Callable[[View], View]:
         """Declare a view that deletes."""
-        return self._declare("DELETE", path, {"status": 204, **declared})
+        return self._declare("DELETE", path, {"status": 204, **options})
 
-    def _declare(self, method: str, path: str, declared: dict[str, Any]) -> Callable[[View], View]:
+    def _declare(self, method: str, path: str, options: dict[str, Any]) -> Callable[[View], View]:
         def add(view: View) -> View:
-            self.operations.append(Operation(method=method, path=path, view=view, resource=self, **declared))
+            self.operations.append(Operation(method=method, path=path, view=view, resource=self, **options))
             return view
 
         return add
@@ -118,7 +118,7 @@ class Call:
     executors: Caller
     #: the parameters, an instance of the operation's ``query``
     query: Any = None
-    #: nothing is kept of what the view does; a view without a transaction has to see to that itself
+    #: changes are rolled back; a view without a transaction has to do that itself
     dry_run: bool = False
     open_session: Session | None = None
 

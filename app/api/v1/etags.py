@@ -1,4 +1,4 @@
-"""ETags: versions of objects as their GET answers them. ``If-Match`` limits a change to one of them."""
+"""ETags: versions of objects in the answers of GET. ``If-Match`` limits a change to one version."""
 
 from hashlib import sha256
 from typing import Any
@@ -19,8 +19,8 @@ def etag_of(answer: Schema) -> str:
     return sha256(answer.model_dump_json(exclude=set(answer.VOLATILE)).encode()).hexdigest()[:32]
 
 
-def kept_etag(operation: Operation, body: str | None) -> str:
-    """Return the ETag of an answer that was kept; empty: it had none, or another version has made it."""
+def replay_etag(operation: Operation, body: str | None) -> str:
+    """Return the ETag of a stored answer; empty: it had none, or another version of the program wrote it."""
     if not (operation.etag and operation.answer and body):
         return ""
     try:
@@ -36,12 +36,12 @@ def check_if_match(
 
     A header without any ETag raises InvalidInput.
 
-    ``reader``: the GET of the same path. Within a transaction the object is locked first, so that it stays as
-    it was compared; a view with transactions of its own may see another change in between.
+    ``reader``: the GET of the same path. Within a transaction the object is locked first, so that it cannot
+    change after the comparison; a view with its own transactions may see another change in between.
     """
     if HEADER not in request.headers:
         return
-    if not request.if_match:  # such as an empty variable of a script: it meant to limit its change
+    if not request.if_match:  # for example an empty variable of a script that meant to limit its change
         raise InvalidInput(HEADER, "must be the ETag of an answer, in its quotes")
     if reader is None:
         raise PreconditionFailed("this path has no ETag; leave If-Match out")

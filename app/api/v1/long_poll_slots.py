@@ -1,6 +1,6 @@
-"""Places for requests that wait: they hold at most half of the console's threads together.
+"""Long-poll slots: limit waiting requests to half of the console's threads.
 
-One token holds at most half of these places, so that no program keeps all others from waiting.
+One token gets at most half of the slots, so that no program keeps all others from waiting.
 """
 
 import threading
@@ -14,32 +14,32 @@ class Waits:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        #: id of a token -> its requests that wait
-        self._held = Counter[int]()
+        #: id of a token -> its waiting requests
+        self._slots = Counter[int]()
 
     def take(self, token_id: int, *, threads: int) -> bool:
-        """Take a place, if half of ``threads`` has one left for this token; ``give`` gives it back."""
+        """Take a slot if half of ``threads`` has a free one for this token; ``give`` returns it."""
         places = max(1, threads // 2)
         with self._lock:
-            if self._held.total() >= places or self._held[token_id] >= max(1, places // 2):
+            if self._slots.total() >= places or self._slots[token_id] >= max(1, places // 2):
                 return False
-            self._held[token_id] += 1
+            self._slots[token_id] += 1
             return True
 
     def give(self, token_id: int) -> None:
-        """Give a place back."""
+        """Return a slot."""
         with self._lock:
-            self._held[token_id] -= 1
-            self._held += Counter()  # drops tokens that hold none
+            self._slots[token_id] -= 1
+            self._slots += Counter()  # drops tokens without slots
 
     @contextmanager
     def place(self, token_id: int, *, threads: int) -> Iterator[bool]:
-        """Hold a place during the block, if there is one: True."""
-        taken = self.take(token_id, threads=threads)
+        """Hold a slot during the block; False if there is none."""
+        has_place = self.take(token_id, threads=threads)
         try:
-            yield taken
+            yield has_place
         finally:
-            if taken:
+            if has_place:
                 self.give(token_id)
 
 

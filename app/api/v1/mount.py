@@ -1,6 +1,6 @@
-"""Mount of the API: WSGI middleware that makes its application at the first request.
+"""Mount of the API: WSGI middleware that creates its application at the first request.
 
-So a console whose API is not used needs neither the time nor the memory for it.
+A console whose API is not used needs neither the time nor the memory for it.
 """
 
 import json
@@ -41,7 +41,7 @@ class ApiMount:
 
     def document(self) -> dict[str, Any]:
         """Return the OpenAPI document."""
-        from app.api.v1.application import document_json  # here: as below
+        from app.api.v1.application import document_json  # imported here for the reason below
 
         document: dict[str, Any] = json.loads(document_json())
         return document
@@ -49,6 +49,6 @@ class ApiMount:
     @cached_property
     def application(self) -> WSGIApp:
         """The application."""
-        from app.api.v1.application import create_api  # here: its libraries cost 0.3 s and 16 MB
+        from app.api.v1.application import create_api  # imported here, because it costs 0.3 s and 16 MB
 
         return create_api(self._config, self._executors)

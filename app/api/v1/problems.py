@@ -1,4 +1,4 @@
-"""Problems: every error of the API as ``application/problem+json`` (RFC 9457)."""
+"""Problem documents: every error of the API as ``application/problem+json`` (RFC 9457)."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -121,21 +121,21 @@ def _field_errors(error: XxlJobError) -> list[FieldError]:
         return []
     names: Mapping[str, str] = g.get("member_names", {})
     return [
-        FieldError(field=names.get(each.field, each.field), reason=with_field_name(each.message, names))
-        for each in error.each
+        FieldError(field=names.get(item.field, item.field), reason=with_field_name(item.message, names))
+        for item in error.errors
     ]
 
 
 def _on_invalid(error: ValidationError) -> Response:
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    if [each["type"] for each in found] == ["json_invalid"]:
-        return problem(400, f"the body is not JSON: {found[0]['msg'].removeprefix('Invalid JSON: ')}")
+    details = error.errors(include_url=False, include_context=False, include_input=False)
+    if [detail["type"] for detail in details] == ["json_invalid"]:
+        return problem(400, f"the body is not JSON: {details[0]['msg'].removeprefix('Invalid JSON: ')}")
     errors = [
         FieldError(
-            field=".".join(str(part) for part in each["loc"]) or "body",
-            reason=each["msg"].removeprefix("Value error, "),
+            field=".".join(str(part) for part in detail["loc"]) or "body",
+            reason=detail["msg"].removeprefix("Value error, "),
         )
-        for each in found
+        for detail in details
     ]
     return problem(422, _detail_of(errors), errors)
 

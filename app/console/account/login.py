@@ -50,7 +50,7 @@ def login_form(error: str = "", *, username: str = "", status: int = 200) -> Bas
         username=username,
         is_unsaved=after_login.is_unsaved(),
         sign_on=current_app.extensions[SIGN_ON],
-        # not the URL of this request, which may contain a code of the provider
+        # The URL of this request is not used: it may contain a code of the provider.
         frame=replace(frame(), here=url_for("auth.login_page")),
     )
     return make_response(page, status)

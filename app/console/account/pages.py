@@ -136,7 +136,7 @@ def log_out() -> ResponseReturnValue:
     with session_scope() as session:
         login.close_session(session, visitor, now_ms=now_ms())
     onward = provider_logout_url() if visitor.sign_on else ""
-    # a page, not a redirect: the policy form-action 'self' applies to redirects after a form too
+    # A page, because the policy form-action 'self' applies to redirects after a form, too.
     response = (
         make_response(render_template("account/logged_out.html", onward=onward))
         if onward
@@ -184,13 +184,13 @@ def _user() -> LoggedIn:
 
 def _page(*, password_form: PasswordForm | None = None, settings_form: SettingsForm | None = None) -> str:
     user = _user()
-    own = settings_form or SettingsForm(language=user.language, time_zone=user.time_zone)
-    own.language.choices = [
+    form = settings_form or SettingsForm(language=user.language, time_zone=user.time_zone)
+    form.language.choices = [
         ("", _("As in the browser")),
         *((code, name) for code, (name, _tag) in LANGUAGES.items()),
     ]
     configured = _("As configured (%(zone)s)", zone=settings().time_zone)
-    own.time_zone.choices = [("", configured), *((name, name) for name in zone_names())]
+    form.time_zone.choices = [("", configured), *((name, name) for name in zone_names())]
     with read_scope() as session:
         live = login_list.list_logins(session, user.actor.user_id, actor=user.actor, now_ms=now_ms())
         views, start = (
@@ -202,7 +202,7 @@ def _page(*, password_form: PasswordForm | None = None, settings_form: SettingsF
         logins=live,
         own_id=user.visitor.session_id,
         password_form=password_form or PasswordForm(),
-        settings_form=own,
+        settings_form=form,
         views=[(view, TITLES[ListName(view.list_name)], view_href(view)) for view in views],
         start_choices=start_choices(views),
         start=start,

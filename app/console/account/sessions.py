@@ -38,10 +38,10 @@ PROGRAM_MAX = 40
 def browser_name(agent: str) -> str:
     """Return ``Firefox 128 · Linux`` for a browser's user agent, ``curl/8.5.0`` for a script's."""
     for product, name in BROWSERS.items():
-        found = re.search(rf"{product}/(\d{{1,4}})", agent)
-        if found is not None:
+        match = re.search(rf"{product}/(\d{{1,4}})", agent)
+        if match is not None:
             system = next((title for part, title in SYSTEMS.items() if part in agent), "")
-            return " · ".join(text for text in (f"{name} {found.group(1)}", system) if text)
+            return " · ".join(text for text in (f"{name} {match.group(1)}", system) if text)
     return agent.partition(" ")[0][:PROGRAM_MAX]
 
 

@@ -1,4 +1,4 @@
-"""Sign-on by the OpenID provider: to it and back. Refusals show the login page with the reason."""
+"""Sign-on by the OpenID provider: redirect and callback. Refusals show the login page with the reason."""
 
 from urllib.parse import urlsplit
 
@@ -30,11 +30,11 @@ def start() -> BaseResponse:
     if user is not None:
         return redirect(start_address(user.actor), 303)
     try:
-        begun = provider.begin(now_ms=now_ms())
+        start_data = provider.begin(now_ms=now_ms())
     except ProviderUnreachable as exc:
         return refused_login(exc, status=503)
-    response = Response(status=303, headers={"Location": begun.url})
-    _set_cookie(response, begun.sealed, max_age_s=begun.max_age_s)
+    response = Response(status=303, headers={"Location": start_data.url})
+    _set_cookie(response, start_data.sealed, max_age_s=start_data.max_age_s)
     return response
 
 
@@ -42,9 +42,9 @@ def start() -> BaseResponse:
 def callback() -> BaseResponse:
     """Take the provider's answer and log its user in."""
     provider = _provider()
-    given = {name: request.args.get(name, "") for name in ("code", "state", "error")}
+    parameters = {name: request.args.get(name, "") for name in ("code", "state", "error")}
     answer = Answer(
-        **given,
+        **parameters,
         issuer=request.args.get("iss", ""),
         sealed=request.cookies.get(COOKIE, ""),
         address=remote_address(),
@@ -53,7 +53,7 @@ def callback() -> BaseResponse:
     response: BaseResponse
     try:
         response = logged_in(provider.finish(answer, now_ms=now_ms()))
-    except SignOnExpired as exc:  # the cookie may be that of another tab, whose answer is still to come
+    except SignOnExpired as exc:  # The cookie may be that of another tab, whose answer is still to come.
         user = current_user()
         if user is not None:
             return redirect(start_address(user.actor), 303)
@@ -80,11 +80,11 @@ def _provider() -> SignOn:
     return sign_on
 
 
-def _set_cookie(response: BaseResponse, sealed: str, *, max_age_s: int) -> None:
+def _set_cookie(response: BaseResponse, value: str, *, max_age_s: int) -> None:
     """Set the cookie of a pending sign-on; an age of 0 deletes it."""
     response.set_cookie(
         COOKIE,
-        sealed,
+        value,
         max_age=max_age_s,
         path=context_path("/sign-on"),
         secure=request.is_secure or urlsplit(settings().public_url).scheme == "https",

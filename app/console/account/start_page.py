@@ -48,9 +48,9 @@ def choose() -> ResponseReturnValue:
 def start_choices(views: list[SavedView]) -> list[tuple[str, str]]:
     """Return the options: value and text."""
     choices = [("", _("Dashboard")), *((name.value, str(TITLES[name])) for name in ListName)]
-    named = [(key, each.list_name, str(each.title)) for key, each in BUILT_IN.items()]
-    named += [(f"{VIEW_PREFIX}{view.id}", ListName(view.list_name), view.name) for view in views]
-    return choices + [(key, f"{TITLES[name]}{_(': ')}{title}") for key, name, title in named]
+    views_by_key = [(key, view.list_name, str(view.title)) for key, view in BUILT_IN.items()]
+    views_by_key += [(f"{VIEW_PREFIX}{view.id}", ListName(view.list_name), view.name) for view in views]
+    return choices + [(key, f"{TITLES[name]}{_(': ')}{title}") for key, name, title in views_by_key]
 
 
 def start_address(actor: Actor) -> str:

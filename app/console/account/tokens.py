@@ -76,11 +76,11 @@ def token_rows(
         rights = (
             [_("Administration")]
             if grant.admin
-            else [str(RIGHTS[each]) for each in Right if each in grant.rights]
+            else [str(RIGHTS[right]) for right in Right if right in grant.rights]
         )
         ids = sorted(grant.group_ids) if grant.group_ids is not None else None
-        named = [] if ids is None else [titles.get(each, str(each)) for each in ids] or [_("none")]
-        rows.append(TokenRow(token, rights, named, 0 < token.expires_ms <= now_ms))
+        names = [] if ids is None else [titles.get(own_id, str(own_id)) for own_id in ids] or [_("none")]
+        rows.append(TokenRow(token, rights, names, 0 < token.expires_ms <= now_ms))
     return rows
 
 
@@ -104,7 +104,7 @@ def creation_page(*, service: bool, back: str) -> ResponseReturnValue:
         "account/token.html",
         form=form,
         service=service,
-        picked=_picked(form),
+        picked=_group_choices(form),
         confirmation=confirmation_kind(),
         back=back,
     )
@@ -146,10 +146,10 @@ def _create(form: ApiTokenForm, *, service: bool, now_ms: Millis) -> tuple[int, 
         return status or 400, ""
 
 
-def _picked(form: ApiTokenForm) -> list[Choice]:
+def _group_choices(form: ApiTokenForm) -> list[Choice]:
     ids = picked_ids(form.groups.data)
     if not ids:
         return []
     with read_scope() as session:
         titles = {group.id: group.title for group in groups.visible_groups(session, current_actor())}
-    return [Choice(str(each), titles.get(each, str(each))) for each in ids]
+    return [Choice(str(group_id), titles.get(group_id, str(group_id))) for group_id in ids]

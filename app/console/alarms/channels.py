@@ -49,16 +49,16 @@ def index() -> ResponseReturnValue:
     """List the channels, and those of the configuration and of executor groups."""
     actor, config = current_actor(), settings()
     with read_scope() as session:
-        found = channel_setup.list_channels(session, actor=actor)
+        channels = channel_setup.list_channels(session, actor=actor)
         visible = groups.visible_groups(session, actor)
-        scopes = _scope_texts(session, found, {group.id: group.title for group in visible})
-        rows = [(each.channel, _summary(each.channel), scopes[each.channel.id]) for each in found]
-        own = [(group, len(split_urls(group.alarm_urls))) for group in visible if group.alarm_urls]
+        scopes = _scope_texts(session, channels, {group.id: group.title for group in visible})
+        rows = [(row.channel, _summary(row.channel), scopes[row.channel.id]) for row in channels]
+        group_urls = [(group, len(split_urls(group.alarm_urls))) for group in visible if group.alarm_urls]
     return render_template(
         "alarms/channels.html",
         rows=rows,
         kinds=KINDS,
-        groups=own,
+        groups=group_urls,
         configured=len(config.alarm_urls),
         mail=config.mail,
         unmailed=not config.mail.host and any(row[0].kind == ChannelKind.MAIL for row in rows),
@@ -80,7 +80,7 @@ def add() -> ResponseReturnValue:
             save = partial(
                 channel_setup.add_channel, draft=form.draft(), actor=current_actor(), now_ms=now_ms()
             )
-            return _saved(transact(save), "added", form.name.data or "")
+            return _after_save(transact(save), "added", form.name.data or "")
         except InvalidInput as exc:
             form.refuse(exc)
     return _page(form, ChannelKind(kind), None)
@@ -90,15 +90,15 @@ def add() -> ResponseReturnValue:
 def edit(channel_id: int) -> ResponseReturnValue:
     """Change a channel; its secrets are not shown."""
     with read_scope() as session:
-        found = channel_setup.get_channel(session, channel_id, actor=current_actor())
-    kind, channel = _kind_of(found.channel), found.channel
+        row = channel_setup.get_channel(session, channel_id, actor=current_actor())
+    kind, channel = _kind_of(row.channel), row.channel
     form = ChannelForm(
         request.form,
         name=channel.name,
         scope="all" if channel.for_all else "chosen",
-        groups=",".join(map(str, sorted(found.group_ids))),
-        jobs=",".join(map(str, sorted(found.job_ids))),
-        loaded=fingerprint(channel_setup.state_of(found)),
+        groups=",".join(map(str, sorted(row.group_ids))),
+        jobs=",".join(map(str, sorted(row.job_ids))),
+        loaded=fingerprint(channel_setup.state_of(row)),
     )
     form.describe(kind, settings_of(channel))
     if request.method == "POST":
@@ -112,7 +112,7 @@ def edit(channel_id: int) -> ResponseReturnValue:
                 now_ms=now_ms(),
             )
             transact(save)
-            return _saved(channel_id, "saved", form.name.data or "")
+            return _after_save(channel_id, "saved", form.name.data or "")
         except InvalidInput as exc:
             form.refuse(exc)
         except ChangedMeanwhile as exc:
@@ -144,7 +144,7 @@ def _kind_of(channel: AlarmChannel) -> ChannelKind:
     return ChannelKind(channel.kind)
 
 
-def _saved(channel_id: int, code: str, name: str) -> ResponseReturnValue:
+def _after_save(channel_id: int, code: str, name: str) -> ResponseReturnValue:
     """Return to the list, or repeat the form at the page that sends a test alarm."""
     if "test" in request.form:
         return redirect(url_for("alarm_tests.channel", channel_id=channel_id), 307)
@@ -156,26 +156,26 @@ def _summary(channel: AlarmChannel) -> str:
 
 
 def _scope_texts(
-    session: Session, found: Sequence[ScopedChannel], titles: Mapping[int, str]
+    session: Session, rows: Sequence[ScopedChannel], titles: Mapping[int, str]
 ) -> dict[int, str]:
-    """Return channel id -> what it is for, in words; ``titles`` are those of the groups."""
-    named_jobs = {job_id for each in found for job_id in sorted(each.job_ids)[:NAMED]}
-    jobs = {int(each.value): each.text for each in _jobs(session, named_jobs)}
-    return {each.channel.id: _scope_text(each, titles, jobs) for each in found}
+    """Return channel id -> its scope in words; ``titles`` are those of the groups."""
+    job_ids = {job_id for row in rows for job_id in sorted(row.job_ids)[:NAMED]}
+    jobs = {int(choice.value): choice.text for choice in _jobs(session, job_ids)}
+    return {row.channel.id: _scope_text(row, titles, jobs) for row in rows}
 
 
-def _scope_text(found: ScopedChannel, titles: Mapping[int, str], jobs: Mapping[int, str]) -> str:
-    if found.channel.for_all:
+def _scope_text(row: ScopedChannel, titles: Mapping[int, str], jobs: Mapping[int, str]) -> str:
+    if row.channel.for_all:
         return _("all jobs")
-    chosen = [titles.get(each, str(each)) for each in sorted(found.group_ids)[:NAMED]]
-    chosen += [jobs[each] for each in sorted(found.job_ids)[:NAMED]]
-    named, more = listed(chosen[:NAMED]), len(found.group_ids) + len(found.job_ids) - NAMED
-    return _("%(named)s and %(n)s more", named=named, n=more) if more > 0 else named
+    names = [titles.get(group_id, str(group_id)) for group_id in sorted(row.group_ids)[:NAMED]]
+    names += [jobs[job_id] for job_id in sorted(row.job_ids)[:NAMED]]
+    text, more = listed(names[:NAMED]), len(row.group_ids) + len(row.job_ids) - NAMED
+    return _("%(named)s and %(n)s more", named=text, n=more) if more > 0 else text
 
 
 def _groups(session: Session, group_ids: set[int]) -> list[Choice]:
     titles = {group.id: group.title for group in groups.visible_groups(session, current_actor())}
-    return [Choice(str(each), titles.get(each, str(each))) for each in sorted(group_ids)]
+    return [Choice(str(group_id), titles.get(group_id, str(group_id))) for group_id in sorted(group_ids)]
 
 
 def _jobs(session: Session, job_ids: set[int]) -> list[Choice]:
@@ -184,7 +184,7 @@ def _jobs(session: Session, job_ids: set[int]) -> list[Choice]:
 
 def _page(form: ChannelForm, kind: ChannelKind, channel: AlarmChannel | None) -> ResponseReturnValue:
     with read_scope() as session:
-        picked = (
+        group_choices = (
             _groups(session, set(picked_ids(form.groups.data))),
             _jobs(session, set(picked_ids(form.jobs.data))),
         )
@@ -193,7 +193,7 @@ def _page(form: ChannelForm, kind: ChannelKind, channel: AlarmChannel | None) ->
         form=form,
         kind=KINDS[kind],
         channel=channel,
-        picked=picked,
+        picked=group_choices,
         no_mail_server=kind is ChannelKind.MAIL and not settings().mail.host,
     )
     return page, 400 if form.errors else 200

@@ -35,35 +35,35 @@ class ChannelForm(ConsoleForm):
     jobs = StringField(_l("Chosen jobs"))
     loaded = HiddenField()
 
-    def describe(self, kind: ChannelKind, stored: Settings) -> None:
+    def describe(self, kind: ChannelKind, settings: Settings) -> None:
         """Set labels and values of the fields of a kind; stored secrets are left out."""
         self.channel_kind = kind
         self.shown = KINDS[kind].fields
-        self.kept = {each.name for each in self.shown if each.is_secret and stored.get(each.name)}
+        self.kept = {spec.name for spec in self.shown if spec.is_secret and settings.get(spec.name)}
         self.scope.choices = [("all", _("All jobs")), ("chosen", _("Chosen executors and jobs"))]
-        for each in self.shown:
-            field = self._fields[each.name]
-            field.label.text = _(each.label)
-            if not field.raw_data and not each.is_secret:
-                field.data = stored.get(each.name, each.default)
+        for spec in self.shown:
+            field = self._fields[spec.name]
+            field.label.text = _(spec.label)
+            if not field.raw_data and not spec.is_secret:
+                field.data = settings.get(spec.name, spec.default)
 
     def hint(self, field: ChannelField) -> str:
         """Return the hint of a field."""
-        kept = _("Saved and not shown again. Leave empty to keep it.") if field.name in self.kept else ""
-        return f"{_(field.hint)} {kept}".strip()
+        note = _("Saved and not shown again. Leave empty to keep it.") if field.name in self.kept else ""
+        return f"{_(field.hint)} {note}".strip()
 
     def draft(self) -> ChannelDraft:
         """Return the channel as entered."""
         is_chosen = self.scope.data == "chosen"
-        chosen = {name: self._fields[name].data if is_chosen else "" for name in ("groups", "jobs")}
-        optional = {each.name for each in self.shown if not each.is_required}
+        scopes = {name: self._fields[name].data if is_chosen else "" for name in ("groups", "jobs")}
+        optional = {spec.name for spec in self.shown if not spec.is_required}
         return ChannelDraft(
             name=self.name.data or "",
             kind=self.channel_kind,
-            settings={each.name: self._fields[each.name].data or "" for each in self.shown},
+            settings={spec.name: self._fields[spec.name].data or "" for spec in self.shown},
             for_all=not is_chosen,
-            group_ids=picked_ids(chosen["groups"]),
-            job_ids=picked_ids(chosen["jobs"]),
-            unreadable=tuple(error for name, text in chosen.items() for error in id_errors(name, text)),
+            group_ids=picked_ids(scopes["groups"]),
+            job_ids=picked_ids(scopes["jobs"]),
+            unreadable=tuple(error for name, text in scopes.items() for error in id_errors(name, text)),
             dropped=optional if self.drop.data else frozenset(),
         )

@@ -41,9 +41,9 @@ def mute_job(job_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.OPERATE)
         mute = mutes.find_of_job(session, job_id, now_ms=now_ms())
-    shown = {"subject": f"{job.id} · {job.job_desc}", "back": back, "mute": mute, "is_group": False}
+    values = {"subject": f"{job.id} · {job.job_desc}", "back": back, "mute": mute, "is_group": False}
     return _answer(
-        shown,
+        values,
         partial(mutes.mute_job, job_id=job_id),
         partial(done, "muted", back, of=Subject("job", job_id, job.job_desc)),
     )
@@ -64,9 +64,9 @@ def mute_group(group_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         group = groups.get_group(session, group_id, actor=current_actor(), right=Right.OPERATE)
         mute = mutes.find_of_group(session, group_id, now_ms=now_ms())
-    shown = {"subject": f"{group.title} ({group.app_name})", "back": back, "mute": mute, "is_group": True}
+    values = {"subject": f"{group.title} ({group.app_name})", "back": back, "mute": mute, "is_group": True}
     return _answer(
-        shown,
+        values,
         partial(mutes.mute_group, group_id=group_id),
         partial(done, "muted", back, of=Subject("group", group_id, group.title)),
     )
@@ -81,17 +81,17 @@ def unmute_group(group_id: int) -> ResponseReturnValue:
 
 
 def _answer(
-    shown: dict[str, Any], change: Callable[..., None], muted: Callable[[], ResponseReturnValue]
+    page: dict[str, Any], change: Callable[..., None], leave: Callable[[], ResponseReturnValue]
 ) -> ResponseReturnValue:
-    """Show the form; with a POST save the mute and return ``muted()``, or show the errors."""
-    mute: Mute | None = shown["mute"]
+    """Show the form; with a POST save the mute and return ``leave()``, or show the errors."""
+    mute: Mute | None = page["mute"]
     form = MuteForm(request.form, span=MuteSpan.HOUR.value, reason=mute.reason if mute else "")
     form.span.choices = choices(MUTE_SPANS)
     if request.method == "POST":
         draft = MuteDraft(form.span.data or "", form.reason.data or "", reader_zone().key)
         try:
             transact(partial(change, draft=draft, actor=current_actor(), now_ms=now_ms()))
-            return muted()
+            return leave()
         except InvalidInput as exc:
             form.refuse(exc)
-    return render_template("alarms/mute.html", form=form, action=here(), **shown), 400 if form.errors else 200
+    return render_template("alarms/mute.html", form=form, action=here(), **page), 400 if form.errors else 200

@@ -30,9 +30,9 @@ def job(job_id: int) -> ResponseReturnValue:
     """Test the alarms of a job."""
     with read_scope() as session:
         test = test_alarms.job_to_test(session, job_id, actor=current_actor(), config=settings())
-        own = mutes.find_of_job(session, job_id, now_ms=now_ms())
+        job_mute = mutes.find_of_job(session, job_id, now_ms=now_ms())
         whole = mutes.find_of_group(session, test.group.id, now_ms=now_ms()) if test.group else None
-    return _page(test, url_for("jobs.show", job_id=job_id), own or whole)
+    return _page(test, url_for("jobs.show", job_id=job_id), job_mute or whole)
 
 
 @blueprint.route("/jobgroup/<int(max=2147483647):group_id>/test-alarm", methods=["GET", "POST"])
@@ -62,14 +62,14 @@ def channel(channel_id: int) -> ResponseReturnValue:
 
 def _page(test: AlarmTest, back: str, mute: Mute | None) -> ResponseReturnValue:
     """Render the page; with a POST send the message first."""
-    results: dict[str, str] = {}
+    problems: dict[str, str] = {}
     refusal, status, headers = "", 200, {}
     if request.method == "POST":
         try:
             with executor_caller().permit():
-                sent = test_alarms.send_test(test, actor=current_actor(), config=settings(), now_ms=now_ms())
-            results = {each.target: translate_reason(each.problem) for each in sent}
+                rows = test_alarms.send_test(test, actor=current_actor(), config=settings(), now_ms=now_ms())
+            problems = {row.target: translate_reason(row.problem) for row in rows}
         except TooManyAttempts as exc:
             refusal, status, headers = translate(exc.args[0]), 429, {"Retry-After": str(exc.retry_after_s)}
-    shown = {"results": results, "refusal": refusal, "mute": mute, "back": back, "action": here()}
-    return render_template("alarms/test.html", test=test, **shown), status, headers
+    values = {"results": problems, "refusal": refusal, "mute": mute, "back": back, "action": here()}
+    return render_template("alarms/test.html", test=test, **values), status, headers

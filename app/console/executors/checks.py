@@ -22,7 +22,7 @@ def test(group_id: int) -> ResponseReturnValue:
     """Probe every instance of a group and show the results; a GET probes nothing."""
     if request.method == "GET":
         return redirect(url_for("group_page.show", group_id=group_id))
-    found = checks.check_group(group_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
+    results = checks.check_group(group_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
     return instances_page(
-        group_id, {each.address: replace(each, reason=translate_reason(each.reason)) for each in found}
+        group_id, {row.address: replace(row, reason=translate_reason(row.reason)) for row in results}
     )

@@ -43,20 +43,20 @@ OFFERED_MAX = 100
 CLIENT_FOLDER = Path(__file__).resolve().parents[3] / "executor_client"
 
 
-class Chosen(NamedTuple):
-    """What the URL names."""
+class Selection(NamedTuple):
+    """AppName and language in the URL."""
 
     app_name: str
     language: str
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What is known of the chosen AppName."""
+class AppState:
+    """Groups, registrations and refused attempts of the selected AppName."""
 
-    offered: list[Group]
+    groups: list[Group]
     group: Group | None
-    registered: list[Registration]
+    registrations: list[Registration]
     attempts: list[Attempt]
 
 
@@ -73,7 +73,7 @@ def show_token() -> ResponseReturnValue:
     if status := refusal_status(form.password):
         return _page(token_form=form), status
     with read_scope() as session:
-        group = _group_of(groups.visible_groups(session, current_actor()), _chosen().app_name)
+        group = _group_of(groups.visible_groups(session, current_actor()), _selection().app_name)
     with session_scope() as session:
         token = connecting.reveal_token(
             session, group, global_token=access_tokens(settings())[0], actor=current_actor(), now_ms=now_ms()
@@ -94,55 +94,55 @@ def add_group() -> ResponseReturnValue:
     except InvalidInput as exc:
         form.refuse(exc)
         return _page(name_form=form), 400
-    return redirect(url_for("connect.show", appname=name, language=_chosen().language), 303)
+    return redirect(url_for("connect.show", appname=name, language=_selection().language), 303)
 
 
-def _chosen() -> Chosen:
+def _selection() -> Selection:
     app_name = request.args.get("appname", "").strip()
     is_usable = 0 < len(app_name) <= APP_NAME_MAX and app_name.isprintable()
     language = request.args.get("language", "")
-    return Chosen(app_name if is_usable else SUGGESTED, language if language in LANGUAGES else "python")
+    return Selection(app_name if is_usable else SUGGESTED, language if language in LANGUAGES else "python")
 
 
 def _page(
     *, token: str = "", token_form: TokenForm | None = None, name_form: AppNameForm | None = None
 ) -> str:
-    chosen, actor = _chosen(), current_actor()
-    found = _found(chosen.app_name)
-    target = replace(_target(chosen.app_name, found.group), token=token)
+    selection, actor = _selection(), current_actor()
+    app_state = _app_state(selection.app_name)
+    target = replace(_target(selection.app_name, app_state.group), token=token)
     return render_template(
         "executors/connect.html",
-        chosen=chosen,
-        found=found,
+        selection=selection,
+        app_state=app_state,
         target=target,
         languages={key: title for key, (title, _make) in LANGUAGES.items()},
-        blocks=LANGUAGES[chosen.language][1](target),
+        blocks=LANGUAGES[selection.language][1](target),
         handler=HANDLER,
         confirmation=confirmation_kind(),
         token_form=token_form or TokenForm(),
-        name_form=name_form or AppNameForm(data={"app_name": chosen.app_name}),
-        may_edit=found.group is not None and actor.may(found.group.id, Right.EDIT),
+        name_form=name_form or AppNameForm(data={"app_name": selection.app_name}),
+        may_edit=app_state.group is not None and actor.may(app_state.group.id, Right.EDIT),
     )
 
 
-def _found(app_name: str) -> Found:
+def _app_state(app_name: str) -> AppState:
     actor, at_ms = current_actor(), now_ms()
     with read_scope() as session:
         visible = groups.visible_groups(session, actor)
         group = _group_of(visible, app_name)
-        registered, attempts = [], []
+        registrations, attempts = [], []
         if group is not None or actor.is_admin:
             since_ms = alive_since(at_ms)
             rows = overview.find_registrations(session, [app_name])
-            registered = [row for row in rows if (row.update_time or 0) >= since_ms]
+            registrations = [row for row in rows if (row.update_time or 0) >= since_ms]
         if actor.is_admin:
             attempts = list(connecting.find_refused(session, app_name, actor=actor, now_ms=at_ms))
-    connected = {urlsplit(row.registry_value).hostname for row in registered}
-    return Found(
-        offered=visible[:OFFERED_MAX],
+    connected = {urlsplit(row.registry_value).hostname for row in registrations}
+    return AppState(
+        groups=visible[:OFFERED_MAX],
         group=group,
-        registered=registered,
-        attempts=[each for each in attempts if each.is_of_connected or each.address not in connected],
+        registrations=registrations,
+        attempts=[row for row in attempts if row.is_of_connected or row.address not in connected],
     )
 
 
@@ -151,7 +151,7 @@ def _group_of(visible: list[Group], app_name: str) -> Group | None:
 
 
 def _target(app_name: str, group: Group | None) -> Target:
-    """Return what an executor has to know; with paths for administrators of a console on loopback.
+    """Return the settings of an executor; with paths for administrators of a console on loopback.
 
     All that reach such a console are on its host.
     """

@@ -22,7 +22,7 @@ from app.errors import NotFound
 from app.models.group import Group
 from app.services.alarms import mutes
 from app.services.executors import drains, groups
-from app.services.executors.checks import Checked
+from app.services.executors.checks import CheckResult
 from app.services.executors.group_rows import last_checks
 from app.services.executors.instances import Instance, Instances, find_instances
 from app.store.jobs import listing as job_lists
@@ -41,7 +41,7 @@ def show(group_id: int) -> ResponseReturnValue:
     return instances_page(group_id, {})
 
 
-def instances_page(group_id: int, checked: Mapping[str, Checked]) -> str:
+def instances_page(group_id: int, checked: Mapping[str, CheckResult]) -> str:
     """Render the page; ``checked`` holds the results of a connection check by address."""
     actor = current_actor()
     group, instances = _found(group_id, Right.VIEW)
@@ -81,7 +81,7 @@ def drain(group_id: int) -> ResponseReturnValue:
             of=Subject("instance", group_id, address),
         )
     instance = next(
-        (each for each in instances.rows if bare_address(each.address) == bare_address(address)), None
+        (row for row in instances.rows if bare_address(row.address) == bare_address(address)), None
     )
     if instance is None:
         raise NotFound(N_("%(address)s is not an instance of this executor group", address=address[:255]))
@@ -119,7 +119,7 @@ def _consequences(instance: Instance, instances: Instances) -> list[str]:
     sentences = [_("No new runs are sent to it, even after it restarts, until it is undrained here.")]
     if instance.load.running:
         sentences.append(_("Current runs: %(n)s. They continue until they end.", n=instance.load.running))
-    if any(bare_address(each.address) != bare_address(instance.address) for each in instances.open):
+    if any(bare_address(row.address) != bare_address(instance.address) for row in instances.open):
         sentences.append(
             _("Broadcasts go to the other instances. A manual run with this address still goes there.")
         )

@@ -53,14 +53,14 @@ def index() -> ResponseReturnValue:
         page, paging = fetch_requested(
             partial(groups.list_groups, session, group_filter, actor=current_actor())
         )
-        shown = group_rows(session, page.rows)
+        list_rows = group_rows(session, page.rows)
         groupless = overview.find_groupless(
             session, seen_after_ms=alive_since(now_ms()), limit=GROUPLESS_SHOWN
         )
     active = chips([("appname", "AppName", group_filter.app_name), ("title", _("Title"), group_filter.title)])
     return render_template(
         "executors/index.html",
-        rows=shown,
+        rows=list_rows,
         filter=group_filter,
         active=active,
         paging=paging,
@@ -183,12 +183,12 @@ def show_instances(group_id: int) -> ResponseReturnValue:
     """Show the instances of a group."""
     group = _group(group_id)
     with read_scope() as session:
-        found = find_instances(session, group, now_ms=now_ms())
-    unusable = found.unusable(settings().executor_networks)
+        instances = find_instances(session, group, now_ms=now_ms())
+    unusable = instances.unusable(settings().executor_networks)
     return render_template(
         "executors/instances.html",
         group=group,
-        instances=found,
+        instances=instances,
         unusable=unusable,
         back=url_for("groups.index"),
     )

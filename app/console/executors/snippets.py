@@ -56,7 +56,7 @@ class Jobs {
 
 
 class Block(NamedTuple):
-    """Something to copy: a file with its name, or commands for a shell (empty name)."""
+    """Text to copy: a file with its name, or commands for a shell (empty name)."""
 
     name: str
     text: str
@@ -64,11 +64,11 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What an executor has to know."""
+    """Settings of an executor."""
 
     console_url: str
     app_name: str
-    #: shown only on request
+    #: access token, shown only on request
     token: str = ""
     #: file with the token, if the executor can only be on the console's host
     token_file: str = ""
@@ -202,7 +202,7 @@ def _text(value: str) -> str:
     return json.dumps(value)
 
 
-#: language in the URL -> title and what makes the blocks
+#: language in the URL -> title and function that returns the blocks
 LANGUAGES: dict[str, tuple[str, Callable[[Target], Sequence[Block]]]] = {
     "python": ("Python", python),
     "java": ("Java (Spring Boot)", java),

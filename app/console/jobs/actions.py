@@ -98,9 +98,9 @@ def run(job_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         keep_line_ends(form.executor_param)
         try:
-            composed = sent_parameter(parameters)
-            if composed is not None:
-                form.executor_param.data = composed
+            composed_text = sent_parameter(parameters)
+            if composed_text is not None:
+                form.executor_param.data = composed_text
             trigger, is_new = transact(
                 partial(
                     trigger_by_form,
@@ -120,9 +120,9 @@ def run(job_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
         drained = drains.find_drained(session, [job.job_group]).get(job.job_group, frozenset())
-        used = log_lists.find_used_params(session, job_id, group_id=job.job_group, limit=USED_SHOWN)
+        params = log_lists.find_used_params(session, job_id, group_id=job.job_group, limit=USED_SHOWN)
     addresses = group.addresses if group is not None else []
-    shown = {"addresses": addresses, "drained": leave_out(addresses, drained).drained, "used": used}
+    values = {"addresses": addresses, "drained": leave_out(addresses, drained).drained, "used": params}
     page = render_template(
         "jobs/run.html",
         form=form,
@@ -131,7 +131,7 @@ def run(job_id: int) -> ResponseReturnValue:
         form_key=tasks.requested_form_key(),
         repeats=_run_to_continue(job, request.values.get("log", "")),
         cancel=way_back("jobs.index"),
-        **shown,
+        **values,
     )
     return page, 400 if form.errors or (parameters and parameters.form.errors) else 200
 
@@ -141,7 +141,7 @@ def kill(job_id: int) -> ResponseReturnValue:
     """Kill the job's runs in progress."""
     job = _job(job_id, Right.OPERATE)
     with read_scope() as session:
-        # a run from before the job was moved is in its former group
+        # A run from before the job was moved is in its former group.
         group_ids = current_actor().group_ids(Right.OPERATE)
         running = overview.find_running_of_job(
             session, job_id, group_ids=group_ids, now_ms=now_ms(), limit=KILLED_MAX

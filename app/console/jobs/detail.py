@@ -1,4 +1,4 @@
-"""Job page: one tab at a time, and what it shows."""
+"""Job page: contents of its tabs, one at a time."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ ALARMS_READ = 200
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What the job does and how its last runs went."""
+    """Overview of the job and its last runs."""
 
     children: list[Job]
     logs: list[JobLog]
@@ -104,7 +104,7 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What was done to the job."""
+    """History of the job."""
 
     rows: list[HistoryRow]
 
@@ -145,15 +145,15 @@ def _runs(session: Session, job: Job, actor: Actor) -> Runs:
 
 def _mutes(session: Session, job: Job, now_ms: Millis) -> list[Mute]:
     """Return the active mutes of the job and of its group."""
-    found = mutes.find_covering(session, [(job.id, job.job_group)]).get(job.id, [])
-    return [mute for mute in found if is_muted(mute.until_ms, now_ms)]
+    all_mutes = mutes.find_covering(session, [(job.id, job.job_group)]).get(job.id, [])
+    return [mute for mute in all_mutes if is_muted(mute.until_ms, now_ms)]
 
 
 def _alarms(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Alarms:
     group = groups.find_groups(session, [job.job_group]).get(job.job_group)
-    found = alarms.list_of_job(session, job.id, group_ids=actor.group_ids(Right.VIEW), limit=ALARMS_READ)
+    rows = alarms.list_of_job(session, job.id, group_ids=actor.group_ids(Right.VIEW), limit=ALARMS_READ)
     reach = reach_of(session, job, group, settings())
-    return Alarms(reach, grouped(found), _mutes(session, job, now_ms))
+    return Alarms(reach, grouped(rows), _mutes(session, job, now_ms))
 
 
 def grouped(newest_first: Sequence[Alarm]) -> list[AlarmRow]:

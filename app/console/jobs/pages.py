@@ -12,7 +12,7 @@ from app.console.jobs.form.draft import Preview, form_of, new_values, offer, qui
 from app.console.jobs.form.edit_page import edit_page, is_saving, offer_parameters, preview_of_form, save
 from app.console.jobs.form.forms import SECTIONS, JobForm
 from app.console.jobs.history.version_words import drift_words
-from app.console.jobs.lists.filter import requested_filter, requested_query, tag_base
+from app.console.jobs.lists.filter import filter_parameters, requested_filter, tag_url_prefix
 from app.console.jobs.lists.job_cells import cell_finder, chip, cut, last_finder
 from app.console.ui.lists.listing import chips, fetch_requested, whole_number
 from app.console.ui.lists.sorting import JOBS, Sorting
@@ -62,14 +62,14 @@ def index() -> ResponseReturnValue:
     job_filter = requested_filter()
     with read_scope() as session:
         groups = group_lists.find_visible(session, actor.group_ids(Right.VIEW))
-        page, paging = fetch_requested(partial(jobs.list_shown, session, job_filter, actor=actor))
-        shown = rows.job_rows(session, page.rows, actor=actor, now_ms=now_ms())
+        page, paging = fetch_requested(partial(jobs.list_rows, session, job_filter, actor=actor))
+        job_rows = rows.job_rows(session, page.rows, actor=actor, now_ms=now_ms())
         views = views_of(session, ListName.JOBS)
     active = chips(_filter_labels(job_filter, groups))
     return render_template(
         "jobs/index.html",
-        rows=shown,
-        cells_of=cell_finder(tag_base()),
+        rows=job_rows,
+        cells_of=cell_finder(tag_url_prefix()),
         last_of=last_finder(),
         groups=groups,
         filter=job_filter,
@@ -77,9 +77,9 @@ def index() -> ResponseReturnValue:
         paging=paging,
         sorting=Sorting(JOBS, job_filter.order),
         may_edit=actor.has_anywhere(Right.EDIT),
-        editable=[group for group in groups if not shown and actor.may(group.id, Right.EDIT)],
+        editable=[group for group in groups if not job_rows and actor.may(group.id, Right.EDIT)],
         may_operate=actor.has_anywhere(Right.OPERATE),
-        export_query=requested_query(),
+        export_query=filter_parameters(),
         views=views,
     )
 
@@ -93,7 +93,7 @@ def show(job_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=actor)
         row = rows.job_rows(session, [job], actor=actor, now_ms=at_ms)[0]
-        shown = page_of(session, job, tab, actor=actor, now_ms=at_ms)
+        tab_values = page_of(session, job, tab, actor=actor, now_ms=at_ms)
         owner = ownership_of(session, job)
         drift = drift_words(session, owner.drift, actor=actor) if owner is not None else []
     return render_template(
@@ -103,7 +103,7 @@ def show(job_id: int) -> ResponseReturnValue:
         owner=owner,
         drift=drift,
         group=row.group,
-        page=shown,
+        page=tab_values,
         tab=tab,
         tabs=TABS,
         preview=_preview_of(job) if tab == "overview" else None,
@@ -153,7 +153,7 @@ def _form_of(job_id: int) -> tuple[JobForm, Job]:
         job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.EDIT)
         tags = tags_of(session, job_id)
     loaded = fingerprint(read_members(job, tags))
-    return form_of(job, settings().time_zone, tags, entered=request.form, loaded=loaded), job
+    return form_of(job, settings().time_zone, tags, form_data=request.form, loaded=loaded), job
 
 
 @blueprint.get("/jobinfo/preview")
@@ -204,17 +204,17 @@ def nodes(job_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=current_actor())
         group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
-        found = (
+        group_instances = (
             instances.find_instances(session, group, now_ms=now_ms())
             if group is not None
             else instances.Instances([], 0)
         )
-    unusable = found.unusable(settings().executor_networks)
+    unusable = group_instances.unusable(settings().executor_networks)
     return render_template(
         "jobs/nodes.html",
         job=job,
         group=group,
-        instances=found,
+        instances=group_instances,
         unusable=unusable,
         back=url_for("jobs.index"),
     )

@@ -22,7 +22,7 @@ from app.errors import NotFound
 from app.services.jobs import jobs
 from app.services.runs import planned
 from app.services.runs.logs import MISSING
-from app.services.runs.queued import find_queued
+from app.services.runs.trigger_runs import find_trigger_runs
 
 blueprint = Blueprint("run_once", __name__, url_prefix="/jobinfo/<int(max=2147483647):job_id>/run")
 POLICY = {
@@ -35,31 +35,31 @@ SOON_MS: Millis = 60_000
 
 
 def after_run(trigger: Trigger, *, back: str, is_new: bool = True) -> ResponseReturnValue:
-    """Lead to the run that a trigger makes; its page leads ``back``, and says so if it is not new."""
+    """Redirect to the run of a trigger; its page leads ``back``, with a note if the run is not new."""
     address = url_for("run_once.queued", job_id=trigger.job_id, token=trigger.id, next=back)
     return redirect(address, 303) if is_new else done("queued_before", address)
 
 
 @blueprint.get("/<token>")
 def queued(job_id: int, token: str) -> ResponseReturnValue:
-    """Lead to the run, or show why it waits."""
+    """Redirect to the run, or show why it waits."""
     trigger = _trigger(job_id, token)
     actor, at_ms, back = current_actor(), now_ms(), way_back("jobs.index")
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=actor)
-        found = find_queued(session, trigger)
-        if found.log_ids:
+        trigger_runs = find_trigger_runs(session, trigger)
+        if trigger_runs.log_ids:
             said = request.args.get("done")
-            return redirect(url_for("logs.show", log_id=found.log_ids[0], next=back, done=said), 303)
+            return redirect(url_for("logs.show", log_id=trigger_runs.log_ids[0], next=back, done=said), 303)
         late = waiting_fires(session, [job.job_group], now_ms=at_ms, job_id=job_id)
         reason = late[0].reason if late else missing_scheduler(session, now_ms=at_ms)
     return render_template(
         "jobs/queued.html",
         job=job,
-        is_waiting=found.is_waiting,
-        planned_ms=found.due_ms if (found.due_ms or 0) > at_ms + SOON_MS else None,
+        is_waiting=trigger_runs.is_waiting,
+        planned_ms=trigger_runs.due_ms if (trigger_runs.due_ms or 0) > at_ms + SOON_MS else None,
         reason=reason,
-        may_withdraw=found.is_waiting and actor.may(job.job_group, Right.OPERATE),
+        may_withdraw=trigger_runs.is_waiting and actor.may(job.job_group, Right.OPERATE),
         token=token,
         back=back,
         refresh_address=address_with(refresh="auto"),
@@ -73,9 +73,9 @@ def withdraw(job_id: int, token: str) -> ResponseReturnValue:
     back = way_back("jobs.index")
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=actor, right=Right.OPERATE)
-        found = find_queued(session, trigger)
-    if not found.is_waiting:
-        return after_run(trigger, back=back)  # its page says what became of it
+        trigger_runs = find_trigger_runs(session, trigger)
+    if not trigger_runs.is_waiting:
+        return after_run(trigger, back=back)  # The page of the trigger shows its outcome.
     if request.method == "POST":
         transact(partial(planned.withdraw, trigger=trigger, actor=actor, now_ms=now_ms()))
         return done("withdrawn", url_for("jobs.show", job_id=job_id), of=Subject("job", job_id))
@@ -85,7 +85,7 @@ def withdraw(job_id: int, token: str) -> ResponseReturnValue:
         [
             _(
                 "The run of %(time)s will not start. The schedule stays as it is.",
-                time=absolute(found.due_ms or 0),
+                time=absolute(trigger_runs.due_ms or 0),
             )
         ],
         _("Withdraw"),

@@ -60,7 +60,7 @@ def import_file() -> ResponseReturnValue:
         text = _sent_text()
         if "apply" in request.form:
             entered = importing.entered(text)
-            submitted = tasks.lead_to_submitted(TaskKind.IMPORT, entered, back=way_back("jobs.index"))
+            submitted = tasks.redirect_to_existing_task(TaskKind.IMPORT, entered, back=way_back("jobs.index"))
             if submitted is not None:
                 return submitted
         entries = read_file(text, readable_by_java=settings().shared_with_java)

@@ -1,4 +1,4 @@
-"""Operations: what monitors and load balancers read, without a login; and the reference of the API."""
+"""Operations: endpoints of monitors and load balancers, without a login; and the reference of the API."""
 
 from app.console.operations import api_reference, health, metrics
 

@@ -1,4 +1,4 @@
-"""Reference of the API: its operations, and a form to try each; made from the document that clients read.
+"""Reference of the API: its operations, and a form to try each, from the OpenAPI document.
 
 The document is in English in every language of the console.
 """
@@ -54,5 +54,5 @@ def _curl(operation: Operation, base: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("'", "'\\''")
-    return f"'{escaped}'"
+    safe = text.replace("'", "'\\''")
+    return f"'{safe}'"

@@ -5,7 +5,7 @@ import hmac
 from flask import Blueprint, Flask, Response, current_app, request
 
 from app.clock import now_ms
-from app.console.web import refused
+from app.console.web import refusals
 from app.console.web.access import Access
 from app.console.web.current import remote_address, settings
 from app.domain.executors.networks import is_from
@@ -34,24 +34,24 @@ def show() -> Response:
     if not config.metrics_tokens and not config.metrics_networks:
         return _refuse(403, OFF)
     if config.metrics_networks and not is_from(remote_address(), config.metrics_networks):
-        refused.note("refused.right")
+        refusals.note("refused.right")
         return _refuse(403, f"{remote_address()} is not in XXL_JOB_METRICS_NETWORKS.")
     if config.metrics_tokens and not _has_token(config):
-        refused.note("refused.token" if _given() else "refused.no_token")
+        refusals.note("refused.token" if _sent_token() else "refused.no_token")
         return _refuse(401, "The token of XXL_JOB_METRICS_TOKEN is needed: Authorization: Bearer TOKEN")
     exposition: Exposition = current_app.extensions[EXTENSION]
     return Response(exposition.render(now_ms=now_ms()), content_type=CONTENT_TYPE)
 
 
-def _given() -> str:
+def _sent_token() -> str:
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _has_token(config: Config) -> bool:
     """Whether one of the tokens was given, compared in constant time."""
-    given = _given().encode()
-    return True in [hmac.compare_digest(given, token.encode()) for token in config.metrics_tokens]
+    token_bytes = _sent_token().encode()
+    return True in [hmac.compare_digest(token_bytes, token.encode()) for token in config.metrics_tokens]
 
 
 def _refuse(status: int, text: str) -> Response:

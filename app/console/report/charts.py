@@ -105,7 +105,7 @@ def charts_of(chart: Chart, zone: ZoneInfo) -> Charts | None:
     for place, day in enumerate(chart.days):
         middle = (place + 0.5) * slot
         parts = _parts(day, top)
-        named = (len(chart.days) - 1 - place) % every == 0
+        is_labelled = (len(chart.days) - 1 - place) % every == 0
         bars.append(
             Bar(
                 f"{place * slot:.2f}%",
@@ -114,7 +114,7 @@ def charts_of(chart: Chart, zone: ZoneInfo) -> Charts | None:
                 parts,
                 number(day.failed) if day.failed and len(chart.days) <= NUMBERED else "",
                 min((part.y for part in parts), default=TOP) - 4,
-                day.day[5:] if named else "",
+                day.day[5:] if is_labelled else "",
                 _label(day),
                 day_address(date.fromisoformat(day.day), zone) if _total(day) else "",
             )

@@ -39,10 +39,10 @@ def index() -> ResponseReturnValue:
     """Show the dashboard."""
     hours = requested_hours()
     with read_scope() as session:
-        shown = dashboard.board(session, current_actor(), now_ms=now_ms())
+        board = dashboard.board(session, current_actor(), now_ms=now_ms())
         unmailed = count_unmailed(session, settings(), actor=current_actor())
         runs = run_timeline(
-            session, current_actor(), shown.open_runs, within_ms=within_ms(hours), now_ms=now_ms()
+            session, current_actor(), board.open_runs, within_ms=within_ms(hours), now_ms=now_ms()
         )
         report = _report(session)
     ranges = choices({name: RANGES[name] for name in DAY_RANGES})
@@ -52,7 +52,7 @@ def index() -> ResponseReturnValue:
     }
     return render_template(
         "report/dashboard.html",
-        board=shown,
+        board=board,
         unmailed=unmailed,
         ranges=ranges,
         period=period,
@@ -92,13 +92,13 @@ def _report(session: Session) -> Report:
     zone = ZoneInfo(settings().time_zone)
     days_range = _requested_days(zone)
     names = day_names(days_range, zone)
-    found = dashboard.chart(
+    counts = dashboard.chart(
         session, current_actor(), from_ms=days_range.from_ms or 0, to_ms=days_range.to_ms or now_ms()
     )
-    counted = {day.day: day for day in found.days}
-    counted_days = [name for name in names if name > found.uncounted]
-    days = [counted.get(name, DayCount(name, 0, 0, 0)) for name in counted_days]
-    return Report(Chart(days), names[0], names[-1], _cut_sentence(counted_days) if found.uncounted else "")
+    count_by_day = {day.day: day for day in counts.days}
+    counted_days = [name for name in names if name > counts.uncounted]
+    days = [count_by_day.get(name, DayCount(name, 0, 0, 0)) for name in counted_days]
+    return Report(Chart(days), names[0], names[-1], _cut_sentence(counted_days) if counts.uncounted else "")
 
 
 def _requested_days(zone: ZoneInfo) -> TimeRange:

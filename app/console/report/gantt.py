@@ -150,13 +150,13 @@ def requested_hours() -> int:
     return hours if hours in HOURS else DEFAULT_HOURS
 
 
-def gantt_of(found: RunTimeline, hours: int) -> Gantt:
+def gantt_of(run_timeline: RunTimeline, hours: int) -> Gantt:
     """Return the timeline as the page ships it."""
     return Gantt(
         hours,
-        [_lane(row, segment_ms(hours)) for row in found.rows],
-        _ticks(found, HOURS[hours], reader_zone()),
-        _notes(found),
+        [_lane(row, segment_ms(hours)) for row in run_timeline.rows],
+        _ticks(run_timeline, HOURS[hours], reader_zone()),
+        _notes(run_timeline),
     )
 
 
@@ -174,14 +174,14 @@ def _lane(row: JobRuns, length_ms: Millis) -> Lane:
     counts["skip"] = min(SKIPPED_MAX, sum(skip.skipped for skip in row.skips))
     return Lane(
         row.job,
-        [Segment(number, _written(runs, number * length_ms)) for number, runs in segments.items()],
+        [Segment(number, _segment_text(runs, number * length_ms)) for number, runs in segments.items()],
         _marks(row),
         counts,
         _summary(len(row.runs), row.total, counts),
     )
 
 
-def _written(runs: list[Run], from_ms: Millis) -> str:
+def _segment_text(runs: list[Run], from_ms: Millis) -> str:
     """Return the runs of a segment as text."""
     last, texts = 0, []
     for run in runs:
@@ -200,9 +200,9 @@ def _marks(row: JobRuns) -> list[Mark]:
     marks = []
     for skip in row.skips:
         start, end = absolute(skip.from_ms), absolute(skip.to_ms)
-        missed = ngettext("%(num)d missed run", "%(num)d missed runs", skip.skipped)
-        when = start if skip.from_ms == skip.to_ms else f"{start} – {end}"
-        label = f"{missed} · {SKIP_REASONS.get(skip.reason, skip.reason)} · {when}"
+        count_text = ngettext("%(num)d missed run", "%(num)d missed runs", skip.skipped)
+        time_text = start if skip.from_ms == skip.to_ms else f"{start} – {end}"
+        label = f"{count_text} · {SKIP_REASONS.get(skip.reason, skip.reason)} · {time_text}"
         marks.append(Mark("skip", skip.from_ms // SECOND_MS, skip.to_ms // SECOND_MS, label, href + "#skips"))
     if row.waiting:
         count, oldest_ms = row.waiting.count, row.waiting.oldest_ms
@@ -212,10 +212,10 @@ def _marks(row: JobRuns) -> list[Mark]:
     return marks
 
 
-def _summary(drawn: int, total: int, counts: Counter[str]) -> str:
+def _summary(count: int, total: int, counts: Counter[str]) -> str:
     """Summarize the marks of a lane; the figures cover the marks shown."""
-    cut = _("%(n)s of %(all)s runs", n=drawn, all=total)
-    parts = [cut if total > drawn else ngettext("%(num)d run", "%(num)d runs", drawn)]
+    cut = _("%(n)s of %(all)s runs", n=count, all=total)
+    parts = [cut if total > count else ngettext("%(num)d run", "%(num)d runs", count)]
     parts += [_("%(n)s failed", n=counts["danger"])] if counts["danger"] else []
     parts += [_("%(n)s unresolved", n=counts["warning"])] if counts["warning"] else []
     parts += [_("%(n)s running", n=counts["info"])] if counts["info"] else []
@@ -224,36 +224,36 @@ def _summary(drawn: int, total: int, counts: Counter[str]) -> str:
     return " · ".join(parts)
 
 
-def _ticks(found: RunTimeline, minutes: int, zone: ZoneInfo) -> list[tuple[int, str]]:
+def _ticks(run_timeline: RunTimeline, minutes: int, zone: ZoneInfo) -> list[tuple[int, str]]:
     """Return the ticks at round times of the reader's zone."""
-    local = datetime.fromtimestamp(found.from_ms / 1000, zone)
+    local = datetime.fromtimestamp(run_timeline.from_ms / 1000, zone)
     past = (local.hour * 60 + local.minute) % minutes
     first_ms = int((local - timedelta(minutes=past, seconds=local.second)).timestamp()) * 1000
     return [
         (at_ms // SECOND_MS, datetime.fromtimestamp(at_ms / 1000, zone).strftime("%H:%M"))
-        for at_ms in range(first_ms, found.to_ms, minutes * MINUTE_MS)
-        if at_ms > found.from_ms
+        for at_ms in range(first_ms, run_timeline.to_ms, minutes * MINUTE_MS)
+        if at_ms > run_timeline.from_ms
     ]
 
 
-def _notes(found: RunTimeline) -> list[str]:
+def _notes(run_timeline: RunTimeline) -> list[str]:
     notes = []
-    if found.jobs_cut:
+    if run_timeline.jobs_cut:
         notes.append(
             _(
                 "Showing %(n)s jobs, those with the most problems first, then those with the most runs.",
-                n=len(found.rows),
+                n=len(run_timeline.rows),
             )
         )
-    if found.looked_cut:
+    if run_timeline.looked_cut:
         notes.append(
             _(
                 "Based on the newest %(n)s runs; jobs that ran earlier without problems may be missing.",
                 n=LOOKED_AT,
             )
         )
-    if found.runs_cut is not None:
-        notes.append(_("Showing the newest %(n)s runs of each job.", n=found.runs_cut))
+    if run_timeline.runs_cut is not None:
+        notes.append(_("Showing the newest %(n)s runs of each job.", n=run_timeline.runs_cut))
     return notes
 
 

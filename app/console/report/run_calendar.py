@@ -82,21 +82,21 @@ def run_calendar(
     """Render the counts; the log holds the runs of the last ``retention_days`` (0: all)."""
     today = datetime.fromtimestamp(now_ms / 1000, zone).date()
     days = [first + timedelta(days=past) for past in range((today - first).days + 1)]
-    counted, named = {day.day: day for day in chart.days}, day_namer()
+    count_by_day, name_of = {day.day: day for day in chart.days}, day_namer()
     tops = level_tops(map(_runs, chart.days))
     kept_from = today - timedelta(days=retention_days) if retention_days else first
     squares, rows = [], []
     for place, day in enumerate(days):
-        count = counted.get(day.isoformat(), DayCount("", 0, 0, 0))
+        count = count_by_day.get(day.isoformat(), DayCount("", 0, 0, 0))
         href = day_address(day, zone) if _runs(count) and day >= kept_from else ""
         is_known = day.isoformat() > chart.uncounted
         kind = f"level-{level_of(_runs(count), tops)}" if is_known else "unknown"
         summary = _summary(count) if is_known else _("not counted yet")
-        label = f"{named(day)} · {summary}"
+        label = f"{name_of(day)} · {summary}"
         x, y = LEFT + place // DAYS_A_WEEK * STEP, TOP + day.weekday() * STEP
         squares.append(_square(x, y, kind, _sign(count), escape(label), escape(href)))
         if _runs(count):
-            rows.append(Row(named(day), count, href))
+            rows.append(Row(name_of(day), count, href))
     cut = _cut_sentence(days, chart.uncounted) if chart.uncounted else ""
     legend = [(level, range_label(low, high)) for level, low, high in level_bounds(tops)]
     runs, failed = sum(_runs(row.count) for row in rows), sum(row.count.failed for row in rows)
@@ -117,12 +117,12 @@ def _cut_sentence(days: Sequence[date], uncounted: str) -> str:
 def _square(x: int, y: int, kind: str, sign: str, label: Markup, href: Markup) -> str:
     """Render a day, a link while the log holds its runs. Not a macro: there are 371."""
     link = f'href="{href}"' if href else f'role="img" aria-label="{label}"'
-    drawn = f'<rect class="day {kind}" x="{x}" y="{y}" width="{SQUARE}" height="{SQUARE}" rx="2"/>'
+    shapes = f'<rect class="day {kind}" x="{x}" y="{y}" width="{SQUARE}" height="{SQUARE}" rx="2"/>'
     if sign == "some":
-        drawn += f'<circle class="mark {kind}" cx="{x + 7.5}" cy="{y + 7.5}" r="2.5"/>'
+        shapes += f'<circle class="mark {kind}" cx="{x + 7.5}" cy="{y + 7.5}" r="2.5"/>'
     elif sign == "many":
-        drawn += f'<path class="mark {kind}" d="M{x + 3.5} {y + 3.5}l8 8m0 -8l-8 8"/>'
-    return f"<a {link}><title>{label}</title>{drawn}</a>"
+        shapes += f'<path class="mark {kind}" d="M{x + 3.5} {y + 3.5}l8 8m0 -8l-8 8"/>'
+    return f"<a {link}><title>{label}</title>{shapes}</a>"
 
 
 def _runs(count: DayCount) -> int:
@@ -162,7 +162,7 @@ def month_and_day_labels(days: Sequence[date]) -> list[Label]:
         if row < len(days)
     ]
     last = -MONTH_ROOM
-    # the rest of a month gives way to the next one
+    # The rest of a month gives way to the next one.
     soon = any(
         monday.day <= DAYS_A_WEEK for monday in days[DAYS_A_WEEK : MONTH_ROOM * DAYS_A_WEEK : DAYS_A_WEEK]
     )

@@ -1,9 +1,9 @@
 """Runs: the log list, a run with its rolling log, clearing, export."""
 
-from app.console.runs import cleaning, compare, export, pages
+from app.console.runs import clearing, compare, export, pages
 
 MODULES = (
-    cleaning,
+    clearing,
     export,
     pages,
     compare,

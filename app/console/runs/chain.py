@@ -35,10 +35,10 @@ def chain_of(session: Session, log: JobLog, *, actor: Actor) -> Chain:
     followers = log_lists.find_successors(
         session, log.id, group_ids=actor.group_ids(Right.VIEW), limit=FOLLOWERS_MAX + 1
     )
-    shown = rows.log_rows(session, followers[:FOLLOWERS_MAX], actor=actor)
+    log_rows = rows.log_rows(session, followers[:FOLLOWERS_MAX], actor=actor)
     return Chain(
         source=source,
-        children=[row for row in shown if row.log.trigger_type != TriggerType.RETRY],
-        retries=[row for row in shown if row.log.trigger_type == TriggerType.RETRY],
+        children=[row for row in log_rows if row.log.trigger_type != TriggerType.RETRY],
+        retries=[row for row in log_rows if row.log.trigger_type == TriggerType.RETRY],
         cut=len(followers) > FOLLOWERS_MAX,
     )

@@ -1,4 +1,4 @@
-"""Two runs beside each other: what was different, and the difference of their logs."""
+"""Comparison of two runs: their properties, and the difference of their logs."""
 
 import re
 import time
@@ -49,7 +49,7 @@ def compare(log_id: int) -> ResponseReturnValue:
     """Compare a run with the one of ``?old=``."""
     actor = current_actor()
     with read_scope() as session:
-        pair = [logs.get_log(session, each, actor=actor) for each in (whole_number("old", 0), log_id)]
+        pair = [logs.get_log(session, own_id, actor=actor) for own_id in (whole_number("old", 0), log_id)]
         old, new = rows.log_rows(session, pair, actor=actor)
     notes: list[str] = []
     until_s = time.monotonic() + READ_S
@@ -90,10 +90,10 @@ def _text_of(row: LogRow, caller: Caller, until_s: float, notes: list[str]) -> s
     first = 1
     try:
         while (left_s := until_s - time.monotonic()) > 0:
-            found = fetch_lines(row.log.id, first, actor=current_actor(), caller=caller, timeout_s=left_s)
-            lines += found.lines
-            first = found.last + 1
-            if not found.lines or len(lines) >= LINES_COMPARED:
+            piece = fetch_lines(row.log.id, first, actor=current_actor(), caller=caller, timeout_s=left_s)
+            lines += piece.lines
+            first = piece.last + 1
+            if not piece.lines or len(lines) >= LINES_COMPARED:
                 break
         else:
             notes.append(_("The log of run %(id)s took too long to read.", id=row.log.id))

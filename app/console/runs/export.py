@@ -64,8 +64,8 @@ def export() -> Response:
     """Return the runs that match the filters, at most ROWS_MAX; times are in the reader's zone."""
     actor = current_actor()
     with read_scope() as session:
-        requested = requested_logs(session, actor=actor, zone=reader_zone(), now_ms=now_ms())
-        ids = logs.list_ids(session, requested.filter, actor=actor, limit=ROWS_MAX)
+        filters = requested_logs(session, actor=actor, zone=reader_zone(), now_ms=now_ms())
+        ids = logs.list_ids(session, filters.filter, actor=actor, limit=ROWS_MAX)
     response = Response(stream_with_context(_chunks(ids, actor)), content_type="text/csv; charset=utf-8")
     response.headers.set("Content-Disposition", "attachment", filename=FILE_NAME)
     return response
@@ -75,8 +75,8 @@ def _chunks(ids: list[int], actor: Actor) -> Iterator[str]:
     yield BYTE_ORDER_MARK + _csv([HEAD])
     for start in range(0, len(ids), CHUNK):
         with read_scope() as session:
-            found = logs.list_listed(session, ids[start : start + CHUNK], actor=actor)
-            chunk = _csv(_cells(row) for row in rows.log_rows(session, found, actor=actor))
+            logs_left = logs.list_existing(session, ids[start : start + CHUNK], actor=actor)
+            chunk = _csv(_cells(row) for row in rows.log_rows(session, logs_left, actor=actor))
         yield chunk
 
 

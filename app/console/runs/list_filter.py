@@ -1,4 +1,4 @@
-"""Filters of the log list, read from its URL."""
+"""Log list filters from the query string."""
 
 from dataclasses import dataclass, replace
 from zoneinfo import ZoneInfo
@@ -36,7 +36,7 @@ class RequestedLogs:
     until_s: int = 0
 
 
-def requested_query() -> dict[str, str]:
+def filter_parameters() -> dict[str, str]:
     """Return the parameters of the active filters, for other URLs of the same runs."""
     return kept_filters(ListName.LOGS, request.args)
 
@@ -50,13 +50,13 @@ def requested_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Mi
             job_id = 0
         group_id = group_id or job.job_group
     status = whole_number("logStatus", -1)
-    requested = requested_range(DEFAULT_RANGE, zone, now_ms=now_ms)
+    span = requested_range(DEFAULT_RANGE, zone, now_ms=now_ms)
     log_filter = LogFilter(
         group_id=group_id,
         job_id=job_id,
         status=status,
-        from_ms=requested.bounds.from_ms,
-        to_ms=requested.bounds.to_ms,
+        from_ms=span.bounds.from_ms,
+        to_ms=span.bounds.to_ms,
         order=requested_order(LOGS),
     )
     until_s = _until_s()
@@ -68,9 +68,9 @@ def requested_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Mi
         group_id,
         job_id,
         status,
-        requested.name,
-        requested.from_text,
-        requested.to_text,
+        span.name,
+        span.from_text,
+        span.to_text,
         until_s=until_s,
     )
 

@@ -16,18 +16,18 @@ WHOLE_MAX_S = 60
 
 
 def whole_text(log_id: int, *, actor: Actor, caller: Caller) -> Iterator[str]:
-    """Yield the log written so far in pieces, each fetched when it is wanted; the first is empty.
+    """Yield the log written so far in pieces, each fetched on demand; the first is empty.
 
     Holds the permit of a stream until its end or ``close``. Raises TooManyCalls and ExecutorUnreachable
     before the first piece; after it, an error or a limit ends the text with a line that names it.
     """
     until = time.monotonic() + WHOLE_MAX_S
-    with caller.permit(stream=True) as held:
-        found = fetch_lines(log_id, 1, actor=actor, caller=held)
+    with caller.permit(stream=True) as permit:
+        piece = fetch_lines(log_id, 1, actor=actor, caller=permit)
         yield ""
         size, cut = 0, ""
-        while found.lines and not cut:
-            text = "".join(f"{line}\n" for line in found.lines)
+        while piece.lines and not cut:
+            text = "".join(f"{line}\n" for line in piece.lines)
             size += len(text.encode("utf-8", "replace"))
             if size > WHOLE_MAX_MIB * 1024 * 1024:
                 cut = translate(N_("the log is longer than %(size)s MiB", size=WHOLE_MAX_MIB))
@@ -36,7 +36,7 @@ def whole_text(log_id: int, *, actor: Actor, caller: Caller) -> Iterator[str]:
             left_s = until - time.monotonic()
             try:
                 if left_s > 0:
-                    found = fetch_lines(log_id, found.last + 1, actor=actor, caller=held, timeout_s=left_s)
+                    piece = fetch_lines(log_id, piece.last + 1, actor=actor, caller=permit, timeout_s=left_s)
             except XxlJobError as exc:
                 cut = translate_error(exc)
             if time.monotonic() >= until:

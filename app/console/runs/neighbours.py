@@ -1,4 +1,4 @@
-"""Around a run: its neighbours in the history of the job, who triggered it, which attempt it is."""
+"""Neighbours of a run in the history of its job, its user and its attempt."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ COLOURS = {"success": "success", "running": "primary", "sending": "warning", "un
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What the page of a run says besides its row; ids are None without such a run, or a visible one."""
+    """Context of a run on its page; ids are None without such a run, or a visible one."""
 
     previous_id: int | None
     next_id: int | None
@@ -33,13 +33,13 @@ class Around:
 
 
 def around(session: Session, row: LogRow, *, actor: Actor) -> Around:
-    """Return what is around a run; runs of groups the actor cannot see are left out."""
+    """Return the context of a run; runs of groups the actor cannot see are left out."""
     log, result = row.log, outcome(row.log)
 
     def visible(run: Neighbour | None) -> int | None:
         return run.id if run is not None and actor.may(run.job_group, Right.VIEW) else None
 
-    if log.trigger_time is None:  # written by another program
+    if log.trigger_time is None:  # another program has written the row
         return Around(None, None, None, "", _attempt(row), COLOURS.get(result, "danger"))
     wants_success = result not in ("success", "running", "sending")
     return Around(
@@ -60,8 +60,8 @@ def _username(session: Session, log: JobLog) -> str:
 
 def _attempt(row: LogRow) -> tuple[int, int] | None:
     """Return the attempt by the retries that are left; the job may have been changed since."""
-    retries, left = (
+    retries, remaining = (
         row.job.executor_fail_retry_count if row.job is not None else 0,
         row.log.executor_fail_retry_count,
     )
-    return (retries - left + 1, retries + 1) if 0 <= left <= retries and retries > 0 else None
+    return (retries - remaining + 1, retries + 1) if 0 <= remaining <= retries and retries > 0 else None

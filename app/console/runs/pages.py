@@ -80,7 +80,7 @@ def message(log_id: int) -> ResponseReturnValue:
 def lines(log_id: int) -> ResponseReturnValue:
     """Return the log lines from ``?from=`` on as JSON, or an ``error`` if the executor is unreachable."""
     try:
-        found = fetch_lines(
+        piece = fetch_lines(
             log_id, max(1, whole_number("from", 1)), actor=current_actor(), caller=executor_caller()
         )
     except NotFound:
@@ -89,16 +89,16 @@ def lines(log_id: int) -> ResponseReturnValue:
         return jsonify(error=translate_error(exc)), 503, {"Retry-After": str(exc.retry_after_s)}
     except XxlJobError as exc:
         return jsonify(error=translate_error(exc))
-    now = found.progress
+    now = piece.progress
     progress = {"progress": {"percent": now.percent, "text": now.text}} if now is not None else {}
     return jsonify(
         {
-            "from": found.first,
-            "to": found.last,
-            "lines": found.lines,
-            "end": found.is_end,
-            "outcome": found.outcome,
-            "note": found.message,
+            "from": piece.first,
+            "to": piece.last,
+            "lines": piece.lines,
+            "end": piece.is_end,
+            "outcome": piece.outcome,
+            "note": piece.message,
             **progress,
         }
     )
@@ -108,7 +108,7 @@ def lines(log_id: int) -> ResponseReturnValue:
 def raw(log_id: int) -> ResponseReturnValue:
     """Return the whole log as text, sent while it is fetched."""
     pieces = whole_text(log_id, actor=current_actor(), caller=executor_caller())
-    next(pieces)  # an error of the first call becomes an error page
+    next(pieces)  # An error of the first call becomes an error page.
     return Response(stream_with_context(pieces), content_type="text/plain; charset=utf-8")
 
 

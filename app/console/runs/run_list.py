@@ -1,4 +1,4 @@
-"""List of runs: what its page shows."""
+"""Run list: values of its page."""
 
 from dataclasses import replace
 from functools import partial
@@ -8,7 +8,7 @@ from flask import request
 from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS, SECOND_MS, Millis, now_ms
-from app.console.runs.list_filter import RequestedLogs, requested_logs, requested_query
+from app.console.runs.list_filter import RequestedLogs, filter_parameters, requested_logs
 from app.console.ui import labels
 from app.console.ui.filters import reader_zone
 from app.console.ui.labels import LOG_STATUSES, RANGES
@@ -29,7 +29,7 @@ from app.services.runs import logs, rows
 from app.store.pickers.overview import GroupIds
 from app.store.runs.listing import OLDEST_FIRST, LogStatus
 
-#: counting of new runs stops here
+#: where counting of new runs stops
 NEWER_MAX = 1_000
 
 
@@ -37,75 +37,75 @@ def list_values() -> dict[str, Any]:
     """Return the values of the page's template for the requested filters."""
     actor, at_ms = current_actor(), now_ms()
     with read_scope() as session:
-        requested = requested_logs(session, actor=actor, zone=reader_zone(), now_ms=at_ms)
-        page, paging = fetch_requested(partial(logs.list_page, session, requested.filter, actor=actor))
+        filters = requested_logs(session, actor=actor, zone=reader_zone(), now_ms=at_ms)
+        page, paging = fetch_requested(partial(logs.list_page, session, filters.filter, actor=actor))
         is_first = paging.page == 1
-        offered = groups.visible_groups(session, actor)
-        title = next((group.title for group in offered if group.id == requested.group_id), "")
-        job_text = _job_text(session, requested, actor)
+        visible = groups.visible_groups(session, actor)
+        title = next((group.title for group in visible if group.id == filters.group_id), "")
+        job_text = _job_text(session, filters, actor)
         values = {
             "rows": rows.log_rows(session, page.rows, actor=actor),
-            "jobs": choices.jobs_to_select(session, requested.group_id, actor=actor)
-            if requested.group_id
+            "jobs": choices.jobs_to_select(session, filters.group_id, actor=actor)
+            if filters.group_id
             else None,
             "views": views_of(session, ListName.LOGS),
-            "waiting": _waiting(session, requested, actor, at_ms) if is_first else [],
-            "newer": _count_newer(session, requested, actor),
+            "waiting": _waiting_fires(session, filters, actor, at_ms) if is_first else [],
+            "newer": _count_newer(session, filters, actor),
         }
     return {
         **values,
-        "groups": offered,
+        "groups": visible,
         "job_text": job_text,
-        "filter": requested,
+        "filter": filters,
         "statuses": labels.choices(LOG_STATUSES),
         "ranges": labels.choices(RANGES),
-        "active": chips(_filter_labels(requested, title, job_text)),
-        "paging": replace(paging, until_s=_until_s(requested, page.rows, is_first=is_first)),
+        "active": chips(_filter_labels(filters, title, job_text)),
+        "paging": replace(paging, until_s=_until_s(filters, page.rows, is_first=is_first)),
         "newer_href": address_with(page=None, until=None),
-        "sorting": Sorting(LOGS, requested.filter.order),
+        "sorting": Sorting(LOGS, filters.filter.order),
         "may_clean": actor.has_anywhere(Right.OPERATE),
         "here": here(),
-        "export_query": requested_query(),
+        "export_query": filter_parameters(),
     }
 
 
-def _job_text(session: Session, requested: RequestedLogs, actor: Actor) -> str:
-    return choices.name_jobs(session, [requested.job_id], actor=actor)[0].text if requested.job_id else ""
+def _job_text(session: Session, filters: RequestedLogs, actor: Actor) -> str:
+    return choices.name_jobs(session, [filters.job_id], actor=actor)[0].text if filters.job_id else ""
 
 
-def _waiting(session: Session, requested: RequestedLogs, actor: Actor, at_ms: Millis) -> list[Waiting]:
+def _waiting_fires(session: Session, filters: RequestedLogs, actor: Actor, at_ms: Millis) -> list[Waiting]:
     """Return the oldest waiting fires that match the filters; they stand above the runs of the first page."""
-    if requested.status not in (LogStatus.ALL, LogStatus.WAITING):
+    if filters.status not in (LogStatus.ALL, LogStatus.WAITING):
         return []
-    if requested.group_id and actor.may(requested.group_id, Right.VIEW):
-        group_ids: GroupIds = frozenset({requested.group_id})
+    if filters.group_id and actor.may(filters.group_id, Right.VIEW):
+        group_ids: GroupIds = frozenset({filters.group_id})
     else:
         group_ids = actor.group_ids(Right.VIEW)
-    found = waiting_fires(session, group_ids, now_ms=at_ms, job_id=requested.job_id or None)
-    from_ms, to_ms = requested.filter.from_ms or 0, requested.filter.to_ms or LATEST_MS
-    return [late for late in found if from_ms <= late.fire.due_time <= to_ms]
+    fires = waiting_fires(session, group_ids, now_ms=at_ms, job_id=filters.job_id or None)
+    from_ms, to_ms = filters.filter.from_ms or 0, filters.filter.to_ms or LATEST_MS
+    return [late for late in fires if from_ms <= late.fire.due_time <= to_ms]
 
 
-def _count_newer(session: Session, requested: RequestedLogs, actor: Actor) -> int:
+def _count_newer(session: Session, filters: RequestedLogs, actor: Actor) -> int:
     """Return how many runs the bound of a further page leaves out, at most NEWER_MAX."""
-    after_ms = requested.until_s * SECOND_MS
-    if not after_ms or (requested.filter.to_ms or 0) < after_ms:
+    after_ms = filters.until_s * SECOND_MS
+    if not after_ms or (filters.filter.to_ms or 0) < after_ms:
         return 0
-    return logs.count_later(session, requested.filter, actor=actor, after_ms=after_ms, limit=NEWER_MAX)
+    return logs.count_later(session, filters.filter, actor=actor, after_ms=after_ms, limit=NEWER_MAX)
 
 
-def _until_s(requested: RequestedLogs, shown: list[JobLog], *, is_first: bool) -> int:
+def _until_s(filters: RequestedLogs, page: list[JobLog], *, is_first: bool) -> int:
     """Return the bound for further pages: the newest run of the first one."""
-    if requested.until_s or not shown or not is_first or requested.filter.order == OLDEST_FIRST:
-        return requested.until_s
-    return (shown[0].trigger_time or 0) // SECOND_MS
+    if filters.until_s or not page or not is_first or filters.filter.order == OLDEST_FIRST:
+        return filters.until_s
+    return (page[0].trigger_time or 0) // SECOND_MS
 
 
-def _filter_labels(requested: RequestedLogs, title: str, job_text: str) -> list[tuple[str, str, str]]:
-    span = range_text(requested.range, requested.from_text, requested.to_text)
+def _filter_labels(filters: RequestedLogs, title: str, job_text: str) -> list[tuple[str, str, str]]:
+    span = range_text(filters.range, filters.from_text, filters.to_text)
     return [
         ("jobGroup", _("Executor"), title if "jobGroup" in request.args else ""),
         ("jobId", _("Job"), job_text),
-        ("logStatus", _("Status"), str(LOG_STATUSES.get(requested.status, ""))),
+        ("logStatus", _("Status"), str(LOG_STATUSES.get(filters.status, ""))),
         ("range", _("Trigger time"), span if {"range", "from", "to"} & request.args.keys() else ""),
     ]

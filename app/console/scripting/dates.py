@@ -34,7 +34,7 @@ def read_lenient(text: str, zone: str) -> Millis | None:
     passed_s = (((day - 1) * 24 + hour) * 60 + minute) * 60 + second
     try:
         return _instant(datetime(year, month_index + 1, 1) + timedelta(seconds=passed_s), zone)
-    except (ValueError, OverflowError):  # before the year 1, after the year 9999
+    except (ValueError, OverflowError):  # the date is before the year 1 or after the year 9999
         return LATEST_MS if year > 0 and passed_s >= 0 else 0
 
 

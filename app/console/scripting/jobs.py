@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS, Millis, now_ms
 from app.console.scripting.rows import job_row
-from app.console.web import refused
+from app.console.web import refusals
 from app.console.web.access import Access
 from app.console.web.confirmation import require_confirmed_browser
 from app.console.web.current import current_actor, settings, translate
@@ -98,7 +98,7 @@ def remove() -> Response:
         jobs.clear_before_removal(job_id, actor=actor, clock=now_ms)
         transact(partial(jobs.remove_job, job_id=job_id, actor=actor, now_ms=now_ms()))
     except NotFound as exc:
-        refused.note_error(exc)
+        refusals.note_error(exc)
     return envelope()
 
 
@@ -167,24 +167,24 @@ def _update(session: Session, *, job_id: int) -> None:
     jobs.update_job(session, job_id, _draft(job), actor=current_actor(), clock=now_ms)
 
 
-def _draft(own: Job | None) -> JobDraft:
+def _draft(job: Job | None) -> JobDraft:
     """Return the draft of the posted bean: missing texts are empty, missing numbers 0."""
-    posted = {field.attribute: _posted(field, own) for field in JOB_FIELDS}
-    return JobDraft(**posted, readable_by_java=settings().shared_with_java)
+    values = {field.attribute: _posted_value(field, job) for field in JOB_FIELDS}
+    return JobDraft(**values, readable_by_java=settings().shared_with_java)
 
 
-def _posted(field: JobField, own: Job | None) -> Any:
+def _posted_value(field: JobField, job: Job | None) -> Any:
     """Return a posted value; a field unknown to the original keeps its value if the script omits it."""
     is_number = field.kind is Kind.NUMBER
     if field.is_original:
         return bean_int(field.wire_name) if is_number else text_or_empty(field.wire_name)
-    kept = getattr(own, field.attribute) if own is not None else field.default
+    current = getattr(job, field.attribute) if job is not None else field.default
     if not field.wire_name:
-        return kept
+        return current
     if is_number:
-        return int_parameter(field.wire_name, kept)
+        return int_parameter(field.wire_name, current)
     text = text_parameter(field.wire_name)
-    return kept if text is None else text
+    return current if text is None else text
 
 
 def _local(time_ms: Millis, zone: str) -> str:

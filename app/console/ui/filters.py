@@ -47,18 +47,18 @@ def absolute(ms: Millis) -> str:
 
 def absolute_in(ms: Millis, zone: ZoneInfo) -> str:
     """Return ``2024-05-01 10:00:00`` in a zone."""
-    return _written(min(ms, LATEST_MS) // 1000, zone, " ")
+    return _format_instant(min(ms, LATEST_MS) // 1000, zone, " ")
 
 
 def iso(ms: Millis) -> str:
     """Return ``2024-05-01T02:00:00Z``, for ``<time datetime>``."""
-    return _written(min(ms, LATEST_MS) // 1000, UTC, "T") + "Z"
+    return _format_instant(min(ms, LATEST_MS) // 1000, UTC, "T") + "Z"
 
 
 @lru_cache(INSTANTS_KEPT)
-def _written(second: int, zone: tzinfo, between: str) -> str:
+def _format_instant(second: int, zone: tzinfo, separator: str) -> str:
     """Format an instant without the zone; strftime() takes three times as long."""
-    return datetime.fromtimestamp(second, zone).isoformat(between, "seconds")[:19]
+    return datetime.fromtimestamp(second, zone).isoformat(separator, "seconds")[:19]
 
 
 def relative(ms: Millis) -> str:
@@ -93,9 +93,9 @@ def instant(ms: Millis | None, exact: bool = False, absent: str = "–") -> Mark
 @lru_cache(INSTANTS_KEPT)
 def _time(ms: Millis, distance: str, exact: bool, zone: ZoneInfo) -> Markup:
     full, near = absolute_in(ms, zone), escape(distance)
-    title, shown = (near, full) if exact else (full, near)
+    title, text = (near, full) if exact else (full, near)
     return Markup(  # nosec B704  # dates, a number and an escaped name
-        f'<time datetime="{iso(ms)}" title="{title} ({zone.key}) · epoch {ms // 1000}">{shown}</time>'
+        f'<time datetime="{iso(ms)}" title="{title} ({zone.key}) · epoch {ms // 1000}">{text}</time>'
     )
 
 

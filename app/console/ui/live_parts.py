@@ -61,7 +61,7 @@ def live_part(part_id: str, *, tag: str = "div", caller: Callable[[], str], **at
         content = str(caller())
     finally:
         page.depth -= 1
-    return _part(page, part_id, f"<{tag}{_written(attributes)}", f"{content}</{tag}>")
+    return _part(page, part_id, f"<{tag}{_format_attributes(attributes)}", f"{content}</{tag}>")
 
 
 def live_row(part_id: str, *, caller: Callable[[], str], **attributes: object) -> Markup:
@@ -71,8 +71,8 @@ def live_row(part_id: str, *, caller: Callable[[], str], **attributes: object) -
 
 def live_data(part_id: str, **data: object) -> Markup:
     """Render data for a script as a part that is not shown, in ``data-`` attributes."""
-    written = "".join(f' data-{name}="{_quoted(value)}"' for name, value in data.items())
-    return _part(_page(), part_id, f"<i hidden{written}", "</i>")
+    attributes = "".join(f' data-{name}="{_quoted(value)}"' for name, value in data.items())
+    return _part(_page(), part_id, f"<i hidden{attributes}", "</i>")
 
 
 def elapsed(since_ms: Millis) -> Markup:
@@ -82,12 +82,12 @@ def elapsed(since_ms: Millis) -> Markup:
     )
 
 
-def _part(page: _Page, part_id: str, start: str, rest: str) -> Markup:
+def _part(page: _Page, part_id: str, start: str, remainder: str) -> Markup:
     if not _ID.fullmatch(part_id) or part_id in page.parts:
         raise ValueError(f"live part {part_id!r}: use letters, digits, - and _, each id once in a page")
     start += f' data-part="{part_id}"'
-    digest = _hash_of(f"{start}>{rest}")
-    text = f'{start} data-hash="{digest}">{rest}'
+    digest = _hash_of(f"{start}>{remainder}")
+    text = f'{start} data-hash="{digest}">{remainder}'
     page.parts[part_id] = digest, text
     if page.depth:
         return Markup(f"{_MARK}{part_id}\x03")  # nosec B704  # an id
@@ -102,7 +102,7 @@ def _page() -> _Page:
     return page
 
 
-def _written(attributes: dict[str, object]) -> str:
+def _format_attributes(attributes: dict[str, object]) -> str:
     return "".join(
         f" {name.replace('_', '-')}" + ("" if value is True else f'="{_quoted(value)}"')
         for name, value in attributes.items()
@@ -138,14 +138,14 @@ def _with_slots(text: str) -> str:
 
 def _answer(response: Response) -> Response:
     """Replace a page by its changed parts, if the browser says which ones it has."""
-    held = request.headers.get(HEADER)
-    if held is None or response.status_code != 200 or response.mimetype != "text/html":
+    header = request.headers.get(HEADER)
+    if header is None or response.status_code != 200 or response.mimetype != "text/html":
         return response
-    hashes = {held[at : at + HASH_LENGTH] for at in range(0, len(held), HASH_LENGTH)}
+    hashes = {header[at : at + HASH_LENGTH] for at in range(0, len(header), HASH_LENGTH)}
     parts = _page().parts.items()
-    changed = {part_id: _with_slots(text) for part_id, (digest, text) in parts if digest not in hashes}
-    if changed:
-        response.set_data(json.dumps({"parts": changed}))
+    changes = {part_id: _with_slots(text) for part_id, (digest, text) in parts if digest not in hashes}
+    if changes:
+        response.set_data(json.dumps({"parts": changes}))
         response.mimetype = "application/json"
     else:
         response.set_data(b"")

@@ -132,18 +132,18 @@ def way_back(endpoint: str, **values: Any) -> str:
     """Return the previous page of this console: ``next`` of form or query, the referrer, or ``endpoint``."""
     referrer = "" if request.method == "POST" else request.referrer or ""
     try:
-        given = urlsplit(request.values.get("next", "") or referrer)
-    except ValueError:  # malformed, such as http://[
+        url = urlsplit(request.values.get("next", "") or referrer)
+    except ValueError:  # a malformed URL, such as http://[
         return url_for(endpoint, **values)
-    own = given.netloc in {"", request.host} and given.path.startswith(request.script_root + "/")
+    is_own = url.netloc in {"", request.host} and url.path.startswith(request.script_root + "/")
     if (
-        not own
-        or given.path.startswith("//")
-        or "\\" in given.path
-        or given.path == request.script_root + request.path
+        not is_own
+        or url.path.startswith("//")
+        or "\\" in url.path
+        or url.path == request.script_root + request.path
     ):
         return url_for(endpoint, **values)
-    return urlunsplit(("", "", given.path, given.query, ""))
+    return urlunsplit(("", "", url.path, url.query, ""))
 
 
 def requested_notice() -> Notice | None:
@@ -175,7 +175,7 @@ def _notice_of(code: str, subject: Subject) -> Notice:
 
 
 def _marked_subject(code: str) -> Subject | None:
-    """Return what the URL names, if this login signed it."""
+    """Return the subject that the URL names, if this login has signed it."""
     subject = Subject(request.args.get("of", "job"), whole_number("at", 0), request.args.get("named", ""))
     mark = request.args.get("mark", "")
     is_ours = subject.kind in KINDS and hmac.compare_digest(mark.encode(), _mark(code, subject).encode())

@@ -17,7 +17,7 @@ _FIRST = secrets.randbelow(100_000_000) + 2_000_000_000
 
 def kept(macro: Callable[..., str]) -> Callable[..., str]:
     """Cache a macro whose text depends only on its arguments, not on reader or time."""
-    return lru_cache(PARTS_KEPT, typed=True)(macro)  # typed: plain text differs from equal Markup
+    return lru_cache(PARTS_KEPT, typed=True)(macro)  # Typed, because plain text differs from equal Markup.
 
 
 def filled(macro: Callable[..., str], ids: int = 1, texts: int = 0) -> Callable[..., Markup]:
@@ -35,15 +35,15 @@ def filled(macro: Callable[..., str], ids: int = 1, texts: int = 0) -> Callable[
         if key not in rendered:
             text = str(macro(*map(int, placeholders[:ids]), *placeholders[ids:], *flags))
             rendered[key] = places.split(text), [int(place) - _FIRST for place in places.findall(text)]
-        between, filled_in = rendered[key]
-        values = [str(int(value)) for value in arguments[:ids]]  # a number needs no escaping
+        literals, filled_in = rendered[key]
+        values = [str(int(value)) for value in arguments[:ids]]  # A number needs no escaping.
         values += [
             text if isinstance(text, Markup) else escape(text) for text in arguments[ids : ids + texts]
         ]
         pieces = [
-            piece for place, text in zip(filled_in, between, strict=False) for piece in (text, values[place])
+            piece for place, text in zip(filled_in, literals, strict=False) for piece in (text, values[place])
         ]
-        return Markup("".join([*pieces, between[-1]]))  # nosec B704  # the macro and escape() have escaped it
+        return Markup("".join([*pieces, literals[-1]]))  # nosec B704  # the macro and escape() have escaped it
 
     return part
 

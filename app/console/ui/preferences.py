@@ -26,9 +26,9 @@ LANGUAGES = {"zh_CN": ("简体中文", "zh-Hans"), "zh_TW": ("繁體中文", "zh
 THEMES = ("light", "dark")
 SIDEBARS = ("wide", "mini")
 ROWS = ("comfortable", "dense")
-#: between column names in the cookie
+#: separator of column names in the cookie
 SEPARATOR = "."
-#: zones that are aliases or not places
+#: prefixes of zones that are aliases or not places
 UNOFFERED_AREAS = ("Etc/", "SystemV/", "posix/", "right/", "US/", "Brazil/", "Canada/", "Chile/", "Mexico/")
 
 
@@ -97,29 +97,29 @@ class HideableColumn:
 
 def shown_columns(table: str) -> frozenset[str]:
     """Return the names of the columns of a list that this reader sees."""
-    kept = request.cookies.get(COLUMNS_COOKIE.format(table=table))
-    chosen = None if kept is None else kept.split(SEPARATOR)
+    cookie = request.cookies.get(COLUMNS_COOKIE.format(table=table))
+    names = None if cookie is None else cookie.split(SEPARATOR)
     return frozenset(
         column.name
         for column in TABLES[table].cells
-        if not column.can_hide or (column.is_default if chosen is None else column.name in chosen)
+        if not column.can_hide or (column.is_default if names is None else column.name in names)
     )
 
 
 def hideable_columns(table: str) -> list[HideableColumn]:
     """Return the columns of a list that can be hidden."""
-    shown = shown_columns(table)
+    names = shown_columns(table)
     return [
-        HideableColumn(column.name, str(column.title), column.name in shown)
+        HideableColumn(column.name, str(column.title), column.name in names)
         for column in TABLES[table].cells
         if column.can_hide
     ]
 
 
-def keep_columns(response: Response, table: str, shown: Collection[str]) -> None:
-    """Remember which columns of a list are shown; does nothing for an unknown list."""
+def keep_columns(response: Response, table: str, visible: Collection[str]) -> None:
+    """Keep the visible columns of a list in a cookie; does nothing for an unknown list."""
     if table in TABLES:
-        names = [column.name for column in TABLES[table].cells if column.can_hide and column.name in shown]
+        names = [column.name for column in TABLES[table].cells if column.can_hide and column.name in visible]
         keep(response, COLUMNS_COOKIE.format(table=table), SEPARATOR.join(names), max_age_s=YEAR_S)
 
 

@@ -150,19 +150,19 @@ def view_href(view: SavedView) -> str:
 
 def views_of(session: Session, name: ListName) -> ListViews:
     """Return the views of the requested list: built-in ones, then the reader's own."""
-    actor, requested = current_actor(), kept_filters(name, request.args)
-    values: dict[str, Any] = {"list_name": name.value, **requested}
-    shown = [
-        (str(each.title), built_in_filters(key, actor))
-        for key, each in BUILT_IN.items()
-        if each.list_name is name
+    actor, active = current_actor(), kept_filters(name, request.args)
+    values: dict[str, Any] = {"list_name": name.value, **active}
+    views = [
+        (str(built_in.title), built_in_filters(key, actor))
+        for key, built_in in BUILT_IN.items()
+        if built_in.list_name is name
     ]
-    shown += [
+    views += [
         (view.name, read_filters(name, view.filters))
         for view in saved_views.list_views(session, actor, name=name)
     ]
-    links = [ViewLink(title, list_href(name, filters), filters == requested) for title, filters in shown]
-    is_new = bool(requested) and not any(link.current for link in links)
+    links = [ViewLink(title, list_href(name, filters), filters == active) for title, filters in views]
+    is_new = bool(active) and not any(link.current for link in links)
     return ListViews(links, url_for("saved_views.add", **values) if is_new else "")
 
 

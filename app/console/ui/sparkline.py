@@ -10,11 +10,11 @@ from functools import cache
 from app.console.ui.filters import absolute_in, duration, outcome, reader_zone, run_duration
 from app.console.web.language import lazy_gettext as _l
 from app.domain.runs.outcome import OPEN
-from app.domain.runs.statistics import Ended, Statistics, statistics_of
+from app.domain.runs.statistics import EndedRun, Statistics, statistics_of
 from app.models.log import JobLog
 from app.store.runs.recent import Run
 
-#: pixels
+#: measures in pixels
 STEP, BAR_WIDTH, AREA_HEIGHT, LEAST_HEIGHT = 18, 14, 72, 4
 #: outcome -> (kind of colour, sign, label)
 SIGNS = {
@@ -56,10 +56,10 @@ class Timeline:
 def timeline_of(newest_first: Sequence[JobLog]) -> Timeline:
     """Return the bars of these runs."""
     runs, label_of = list(reversed(newest_first)), labeller()
-    known = [run_duration(run) for run in runs]
-    durations = [took_ms or 0 for took_ms in known]
+    durations_ms = [run_duration(run) for run in runs]
+    durations = [took_ms or 0 for took_ms in durations_ms]
     longest_ms = max(durations, default=0)
-    longest = duration(longest_ms) if any(took_ms is not None for took_ms in known) else ""
+    longest = duration(longest_ms) if any(took_ms is not None for took_ms in durations_ms) else ""
     bars = []
     for number, (run, took_ms) in enumerate(zip(runs, durations, strict=True)):
         height = max(LEAST_HEIGHT, round(AREA_HEIGHT * took_ms / longest_ms)) if longest_ms else LEAST_HEIGHT
@@ -92,5 +92,5 @@ def statistics(logs: Sequence[JobLog]) -> Statistics:
     """Return statistics of the finished runs."""
     outcomes = [(log, outcome(log)) for log in logs]
     return statistics_of(
-        [Ended(result == "success", run_duration(log)) for log, result in outcomes if result not in OPEN]
+        [EndedRun(result == "success", run_duration(log)) for log, result in outcomes if result not in OPEN]
     )

@@ -1,4 +1,4 @@
-"""Pages of background tasks: submitted by a form, watched, cancelled, with their results."""
+"""Pages of background tasks: submission by a form, progress, cancellation and results."""
 
 import re
 import secrets
@@ -60,17 +60,17 @@ def requested_form_key() -> str:
     return text if re.fullmatch("[0-9a-f]{32}", text) else new_form_key()
 
 
-def lead_to_submitted(
-    kind: TaskKind, entered: Mapping[str, object], *, back: str
+def redirect_to_existing_task(
+    kind: TaskKind, values: Mapping[str, object], *, back: str
 ) -> ResponseReturnValue | None:
-    """Lead to the task that the same form has made already; None: it has made none."""
+    """Redirect to the task that the same form has submitted already; None: there is none."""
     with read_scope() as session:
-        task_id = tasks.find_submitted(session, kind, requested_form_key(), entered, actor=current_actor())
+        task_id = tasks.find_submitted(session, kind, requested_form_key(), values, actor=current_actor())
     return None if task_id is None else _lead_to(task_id, back=back, is_new=False)
 
 
 def submit(draft: TaskDraft, *, back: str) -> ResponseReturnValue:
-    """Store a task, wake the monitors and lead to its page, which leads ``back`` in the end."""
+    """Store a task, wake the monitors and redirect to its page, which leads ``back`` in the end."""
     actor, at_ms = current_actor(), now_ms()
     task_id, is_new = transact(lambda session: tasks.submit_task(session, draft, actor=actor, now_ms=at_ms))
     send_wake_up(settings().home, TASKS)
@@ -93,7 +93,7 @@ def index() -> str:
 
 @blueprint.get("/<int(max=2147483647):task_id>")
 def show(task_id: int) -> str:
-    """Show how far a task is, in the end its result."""
+    """Show the progress of a task, in the end its result."""
     with read_scope() as session:
         progress = tasks.get_progress(session, task_id, actor=current_actor(), now_ms=now_ms())
     task = progress.task
@@ -141,8 +141,8 @@ def title_of(task: Task) -> str:
 
 def _done_word(task: Task) -> str:
     """Return the past participle of a bulk action; empty for other tasks."""
-    _title, done = BULK_LABELS.get(task.action, ("", ""))
-    return str(done)
+    _title, word = BULK_LABELS.get(task.action, ("", ""))
+    return str(word)
 
 
 def _translated(value: object) -> object:

@@ -1,4 +1,4 @@
-"""Filters of the change history, read from its URL."""
+"""Change history filters from the query string."""
 
 from dataclasses import dataclass
 
@@ -31,10 +31,10 @@ class RequestedEntries:
     @property
     def actions(self) -> list[tuple[str, str]]:
         """Options of the kind of change; a single action of an address is one more."""
-        offered = {prefix: str(title) for prefix, title in _PREFIXES.items()}
-        if self.filter.action and self.filter.action not in offered:
-            offered[self.filter.action] = self.action_text
-        return list(offered.items())
+        options = {prefix: str(title) for prefix, title in _PREFIXES.items()}
+        if self.filter.action and self.filter.action not in options:
+            options[self.filter.action] = self.action_text
+        return list(options.items())
 
     @property
     def action_text(self) -> str:
@@ -47,16 +47,16 @@ class RequestedEntries:
     @property
     def chips(self) -> list[Chip]:
         """The active filters."""
-        wanted = self.filter
-        title = str(OBJECTS.get(wanted.object_type, wanted.object_type))
+        filter_ = self.filter
+        title = str(OBJECTS.get(filter_.object_type, filter_.object_type))
         span = range_text(self.range, self.from_text, self.to_text)
         limits = [
             ("object", _("Object"), title),
-            ("id", _("ID"), str(wanted.object_id or "")),
-            ("username", _("User name"), wanted.username),
+            ("id", _("ID"), str(filter_.object_id or "")),
+            ("username", _("User name"), filter_.username),
             ("action", _("Action"), self.action_text),
             ("range", _("Time"), "" if self.range == "all" else span),
-            ("refusals", _("Refusals"), _("only these") if wanted.refusals else ""),
+            ("refusals", _("Refusals"), _("only these") if filter_.refusals else ""),
         ]
         return chips(limits)
 
@@ -64,17 +64,17 @@ class RequestedEntries:
 def requested_entries() -> RequestedEntries:
     """Read the filters; an id counts only with the type of its object."""
     args = request.args
-    requested = requested_range("all", reader_zone(), now_ms=now_ms())
+    span = requested_range("all", reader_zone(), now_ms=now_ms())
     kind = args.get("object", "")
     kind = kind if kind in OBJECTS else ""
-    wanted = AuditFilter(
+    filter_ = AuditFilter(
         username=args.get("username", "").strip(),
         action=args.get("action", "").strip(),
         refusals=args.get("refusals") == "1",
         object_type=kind,
         object_id=(whole_number("id", 0) or None) if kind else None,
-        from_ms=requested.bounds.from_ms,
-        to_ms=requested.bounds.to_ms,
+        from_ms=span.bounds.from_ms,
+        to_ms=span.bounds.to_ms,
         order=requested_order(AUDIT),
     )
-    return RequestedEntries(wanted, requested.name, requested.from_text, requested.to_text)
+    return RequestedEntries(filter_, span.name, span.from_text, span.to_text)

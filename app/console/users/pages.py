@@ -106,7 +106,7 @@ def edit(user_id: int) -> ResponseReturnValue:
     """Change a user."""
     user = _user(user_id)
     form = UserForm(request.form, username=user.username, role=str(user.role), disabled=bool(user.disabled))
-    form.rights = frozenset(request.form.getlist("right")) if request.method == "POST" else _checked(user)
+    form.rights = frozenset(request.form.getlist("right")) if request.method == "POST" else _rights_of(user)
     if request.method == "POST":
         try:
             with session_scope() as session:
@@ -185,20 +185,20 @@ def end_logins(user_id: int) -> ResponseReturnValue:
 @blueprint.get("/user/audit")
 def audit() -> ResponseReturnValue:
     """Show the change history."""
-    requested, actor = requested_entries(), current_actor()
-    wanted = requested.filter
+    entries_filter, actor = requested_entries(), current_actor()
+    audit_filter = entries_filter.filter
     with read_scope() as session:
-        page, paging = fetch_requested(partial(trail.list_entries, session, wanted, actor=actor))
+        page, paging = fetch_requested(partial(trail.list_entries, session, audit_filter, actor=actor))
         rows = entry_rows(session, page.rows, actor=actor)
-    shown = {"paging": paging, "sorting": Sorting(AUDIT, wanted.order)}
-    shown |= {
+    values = {"paging": paging, "sorting": Sorting(AUDIT, audit_filter.order)}
+    values |= {
         "objects": choices(OBJECTS),
         "ranges": choices(RANGES),
-        "filter": wanted,
-        "requested": requested,
+        "filter": audit_filter,
+        "requested": entries_filter,
     }
     not_searched = SEARCHED_MAX if page.capped and page.total < COUNT_MAX else 0
-    return render_template("users/audit.html", rows=rows, not_searched=not_searched, **shown)
+    return render_template("users/audit.html", rows=rows, not_searched=not_searched, **values)
 
 
 def _own_login(user_id: int) -> int:
@@ -214,12 +214,12 @@ def _user(user_id: int) -> User:
 
 def _draft(form: UserForm, username: str) -> UserDraft:
     """Return the draft in the form; any checked right makes the group visible."""
-    checked: dict[int, set[str]] = {}
+    names_by_group: dict[int, set[str]] = {}
     for box in form.rights:
         group, colon, right = box.partition(":")
         if colon and re.fullmatch(r"[0-9]{1,9}", group):
-            checked.setdefault(int(group), set()).add(right)
-    rights = {group_id: parse_rights(",".join(names)) for group_id, names in checked.items()}
+            names_by_group.setdefault(int(group), set()).add(right)
+    rights = {group_id: parse_rights(",".join(names)) for group_id, names in names_by_group.items()}
     role = form.role.data or ""
     return UserDraft(
         username=username,
@@ -231,28 +231,28 @@ def _draft(form: UserForm, username: str) -> UserDraft:
     )
 
 
-def _checked(user: User) -> frozenset[str]:
+def _rights_of(user: User) -> frozenset[str]:
     """Return a user's rights as the form's check boxes; a group without detailed rights has all."""
     with read_scope() as session:
-        stored = users.stored_rights(session, user.id, actor=current_actor())
+        rights_by_group = users.stored_rights(session, user.id, actor=current_actor())
     all_rights = ",".join(Right)
     return frozenset(
         f"{group_id}:{right}"
         for group_id in user.group_ids
-        for right in parse_rights(stored.get(group_id, all_rights))
+        for right in parse_rights(rights_by_group.get(group_id, all_rights))
     )
 
 
 def _edit_page(form: UserForm, user: User | None) -> ResponseReturnValue:
     form.offer()
     with read_scope() as session:
-        offered = groups.visible_groups(session, current_actor())
+        visible = groups.visible_groups(session, current_actor())
     page = render_template(
         "users/edit.html",
         form=form,
         user=user,
         managed=bool(settings().oidc.admin_values or settings().oidc.rights),
-        groups=offered,
+        groups=visible,
         right_names=choices(RIGHTS),
         heading=_("Edit the user") if user is not None else _("Add a user"),
         action=url_for("users.edit", user_id=user.id) if user is not None else url_for("users.add"),

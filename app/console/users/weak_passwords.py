@@ -35,26 +35,26 @@ def end(user_id: int) -> ResponseReturnValue:
 def end_all() -> ResponseReturnValue:
     """Refuse the common passwords of all users to scripts."""
     with read_scope() as session:
-        found = weak_passwords.users_with_grace(session, actor=current_actor())
-    return _end(found)
+        user_list = weak_passwords.users_with_grace(session, actor=current_actor())
+    return _end(user_list)
 
 
-def _end(found: list[User]) -> ResponseReturnValue:
+def _end(user_list: list[User]) -> ResponseReturnValue:
     if request.method == "POST":
         with session_scope() as session:
             weak_passwords.end_grace(
-                session, [user.id for user in found], actor=current_actor(), now_ms=now_ms()
+                session, [user.id for user in user_list], actor=current_actor(), now_ms=now_ms()
             )
         return done("grace_ended", url_for("users.index"))
-    names = listed(user.username for user in found[:NAMED_MAX])
-    subject = ngettext("%(num)d user: %(names)s", "%(num)d users: %(names)s", len(found), names=names)
+    names = listed(user.username for user in user_list[:NAMED_MAX])
+    subject = ngettext("%(num)d user: %(names)s", "%(num)d users: %(names)s", len(user_list), names=names)
     consequences = [
         _("Scripts can no longer log in with the common password, and their present logins are refused."),
         _("In a browser the user still logs in, only to choose another password."),
     ]
     question = Question(
         _("Reject the common password from scripts?"),
-        subject + (" …" if len(found) > NAMED_MAX else ""),
+        subject + (" …" if len(user_list) > NAMED_MAX else ""),
         consequences,
         _("Refuse"),
         kind="warning",

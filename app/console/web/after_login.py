@@ -1,4 +1,4 @@
-"""After the login: the page it leads to, or the note that a form was not saved.
+"""Redirect after the login: to the requested page, or with a note that a form was not saved.
 
 A cookie keeps this between the redirect to the login page and the login, since that page takes no parameter.
 Only requests of browsers for pages set it; what comes back is checked again.
@@ -24,16 +24,16 @@ SAVES_NOTHING = frozenset({"account.log_out"})
 
 
 def keep_request(response: Response) -> None:
-    """Keep with the redirect to the login page what this request was for, if it was for a page."""
+    """Keep the URL of this request in the redirect to the login page, if it was for a page."""
     if is_scripting() or "text/html" not in request.headers.get("Accept", ""):
         return
-    wanted = ""
+    value = ""
     if request.method == "POST" and request.endpoint not in SAVES_NOTHING:
-        wanted = NOT_SAVED
+        value = NOT_SAVED
     elif request.method == "GET" and request.path not in STARTS:
-        wanted = _own_address()
-    if wanted and len(wanted) <= LENGTH_MAX:
-        _set_cookie(response, wanted, max_age_s=MAX_AGE_S)
+        value = _own_address()
+    if value and len(value) <= LENGTH_MAX:
+        _set_cookie(response, value, max_age_s=MAX_AGE_S)
 
 
 def target() -> str:
@@ -59,7 +59,7 @@ def _own_address() -> str:
 
 
 def _is_own(value: str) -> bool:
-    """Whether a value is a path of this console, and nothing that a browser would make another one of."""
+    """Whether a value is a path of this console, which no browser resolves to another site."""
     if not value.startswith(context_path("/")) or value.startswith("//") or "\\" in value:
         return False
     return value.isascii() and value.isprintable() and ".." not in unquote(urlsplit(value).path)

@@ -21,7 +21,7 @@ from app.services.executors.callers import Caller
 from app.settings.config import Config
 
 COOKIE = "XXL_JOB_LOGIN_IDENTITY"
-#: the value may come back with the attributes behind it, or without the name
+#: the login cookie in a header; clients return the attributes behind the value, or leave out the name
 #: (docs/reference/clients.md, section B1)
 _COOKIE_VALUE = re.compile(rf'(?:^|[;,])\s*(?:{COOKIE}=)?"?([0-9a-f]{{64}})"?\s*(?=$|[;,])')
 #: length of the token of a login, SHA-256
@@ -142,17 +142,17 @@ def masked(token: str, mask: bytes) -> str:
     return mask.hex() + _xor(bytes.fromhex(token), mask).hex()
 
 
-def unmasked(given: str) -> str:
+def unmasked(token: str) -> str:
     """Return the token of a form; empty if it is no masked token."""
     try:
-        raw = bytes.fromhex(given)
+        raw = bytes.fromhex(token)
     except ValueError:
         return ""
     return _xor(raw[:TOKEN_BYTES], raw[TOKEN_BYTES:]).hex() if len(raw) == 2 * TOKEN_BYTES else ""
 
 
 def _xor(left: bytes, right: bytes) -> bytes:
-    return bytes(one ^ other for one, other in zip(left, right, strict=True))
+    return bytes(a ^ b for a, b in zip(left, right, strict=True))
 
 
 def csp_nonce() -> str:
@@ -191,10 +191,10 @@ def console_url() -> str:
     return settings().public_url.rstrip("/") or request.host_url.rstrip("/") + settings().context_path
 
 
-def cookie_tokens(incoming: Request) -> list[str]:
+def cookie_tokens(from_request: Request) -> list[str]:
     """Return the values of the login cookie; clients return it in several forms."""
-    found = _COOKIE_VALUE.findall(incoming.headers.get("Cookie", ""))
-    return list(dict.fromkeys(found))[:COOKIES_MAX]
+    values = _COOKIE_VALUE.findall(from_request.headers.get("Cookie", ""))
+    return list(dict.fromkeys(values))[:COOKIES_MAX]
 
 
 def set_cookie(response: Response, token: str, *, max_age_s: int | None) -> None:
@@ -241,8 +241,8 @@ def translate_reason(reason: str) -> str:
     """Translate the reason of a failed call; an executor's own text stays as it is."""
     if isinstance(reason, Text):
         return translate(reason)
-    found = find_template(reason, REPLIES)
-    return translate(Text(found.msgid, {**found.values})) if found is not None else reason
+    template = find_template(reason, REPLIES)
+    return translate(Text(template.msgid, {**template.values})) if template is not None else reason
 
 
 def translate_error(error: XxlJobError) -> str:

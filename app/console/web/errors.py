@@ -16,7 +16,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.clock import now_ms
-from app.console.web import refused
+from app.console.web import refusals
 from app.console.web.current import OUTSIDE, is_scripting, translate, translate_error
 from app.console.web.envelope import FAIL, envelope, status_answer
 from app.console.web.guards import is_for_admins, may_enter, to_login
@@ -65,7 +65,7 @@ def init_app(app: Flask) -> None:
 
 
 def _on_own_error(error: XxlJobError) -> Response:
-    refused.note_error(error, for_admins=is_for_admins())
+    refusals.note_error(error, for_admins=is_for_admins())
     text = translate_error(error)
     if is_scripting():
         response = envelope(code=FAIL, msg=text)
@@ -79,7 +79,7 @@ def _on_own_error(error: XxlJobError) -> Response:
 
 
 def _status_of(error: XxlJobError) -> int:
-    return next((STATUSES[each] for each in type(error).__mro__ if each in STATUSES), 500)
+    return next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), 500)
 
 
 def _on_http_error(error: HTTPException) -> BaseResponse:
@@ -144,15 +144,15 @@ def _answer(status: int, message: str) -> Response:
 
 def _page(status: int, message: str) -> Response:
     """Return the error page, or a plain one if rendering fails, as it does without a database."""
-    shown = status if status in PAGES else (500 if status >= 500 else 400)
+    page_status = status if status in PAGES else (500 if status >= 500 else 400)
     try:
         return Response(
-            render_template(f"errors/{shown}.html", code=status, message=message),
+            render_template(f"errors/{page_status}.html", code=status, message=message),
             status=status,
             content_type=HTML_TYPE,
         )
     except Exception as exc:
-        if isinstance(exc, DBAPIError):  # the same fault
+        if isinstance(exc, DBAPIError):  # the page meets the same fault
             fault_log.write(logger, f"error page not rendered status={status}", exc)
         else:
             logger.exception("error page not rendered status=%s", status)

@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 
 from app.clock import now_ms
-from app.console.web import after_login, refused
+from app.console.web import after_login, refusals
 from app.console.web.access import Access
 from app.console.web.current import (
     COOKIE,
@@ -116,14 +116,14 @@ def _load_user(tokens: Sequence[str]) -> LoggedIn | None:
         try:
             with session_scope() as session:
                 login.touch(session, visitor, now_ms=at_ms)
-        except OperationalError as exc:  # a page can be read all the same
+        except OperationalError as exc:  # A page can be read all the same.
             fault_log.write(current_app.logger, "session last-seen time not updated", exc)
     request.environ[USER] = visitor.actor.username
     return LoggedIn(visitor)
 
 
 def _is_refresh(incoming: Request) -> bool:
-    """Whether a page refreshes itself: that is no use of the login. Its script or address says so."""
+    """Whether a page refreshes itself, by its script or address: this does not count as use of the login."""
     return incoming.headers.get("X-Refresh") == "auto" or incoming.args.get("refresh") == "auto"
 
 
@@ -178,7 +178,7 @@ def to_login() -> Response:
     """
     if "HX-Request" in request.headers:  # a part of a page that stays open: js/parts.js
         return Response(status=401)
-    response = found(context_path("/toLogin"))
+    response = redirect_without_body(context_path("/toLogin"))
     if not _is_refresh(request):
         after_login.keep_request(response)
     if COOKIE in request.headers.get("Cookie", ""):
@@ -191,7 +191,7 @@ def may_enter() -> bool:
     return _access() is Access.PROBE or current_user() is not None
 
 
-def found(target: str) -> Response:
+def redirect_without_body(target: str) -> Response:
     """Return a 302 without a body."""
     response = Response(status=302, headers={"Location": target})
     response.headers.remove("Content-Type")
@@ -201,20 +201,20 @@ def found(target: str) -> Response:
 def _outside() -> Response:
     """Answer a path outside the context path."""
     if request.environ[OUTSIDE] == "slash" or request.path == "/":
-        return found(context_path())
+        return redirect_without_body(context_path())
     raise NotFound
 
 
 def _check_host() -> None:
     config = settings()
-    named = {name.lower() for name in config.allowed_hosts}
+    names = {name.lower() for name in config.allowed_hosts}
     if config.public_url:
-        named.add(urlsplit(config.public_url).hostname or "")
+        names.add(urlsplit(config.public_url).hostname or "")
     if config.on_loopback:
-        named |= LOOPBACK_NAMES
+        names |= LOOPBACK_NAMES
     elif not config.allowed_hosts:
         return
-    if host_name(request.host) not in named:
+    if host_name(request.host) not in names:
         abort(
             Response(
                 "This host name is not allowed; see XXL_JOB_ALLOWED_HOSTS.\n",
@@ -241,13 +241,13 @@ def _check_origin() -> None:
         origin = request.headers.get("Origin")
         allowed = origin is None or _is_own_origin(origin)
     if not allowed:
-        refused.note_origin()
+        refusals.note_origin()
         abort(403, description="This request comes from another site.")
 
 
 def _is_own_origin(origin: str) -> bool:
-    own = {_origin_of(f"{request.scheme}://{request.host}"), _origin_of(settings().public_url)}
-    return _origin_of(origin) in own - {None}
+    own_origins = {_origin_of(f"{request.scheme}://{request.host}"), _origin_of(settings().public_url)}
+    return _origin_of(origin) in own_origins - {None}
 
 
 def _origin_of(url: str) -> tuple[str, str, int] | None:
@@ -275,9 +275,9 @@ def _check_body_type() -> None:
 def _check_token(user: LoggedIn) -> None:
     if request.method in SAFE_METHODS or is_scripting() or request.endpoint in WITHOUT_TOKEN:
         return
-    given = request.form.get("csrf_token") or request.headers.get("X-CSRF-Token", "")
-    if not hmac.compare_digest(unmasked(given), user.csrf_token):
-        refused.note("refused.form")
+    token = request.form.get("csrf_token") or request.headers.get("X-CSRF-Token", "")
+    if not hmac.compare_digest(unmasked(token), user.csrf_token):
+        refusals.note("refused.form")
         abort(403, description=N_("This form has expired. Reload the page and try again."))
 
 
@@ -300,4 +300,4 @@ def _to_password_change(user: LoggedIn) -> Response:
             if user.visitor.must_change
             else REFUSED_TO_SCRIPTS
         )
-    return found(url_for("account.show"))
+    return redirect_without_body(url_for("account.show"))

@@ -9,11 +9,11 @@ from urllib.parse import quote
 
 APP = Path(__file__).resolve().parents[2]
 SPRITE = APP / "static" / "vendor" / "bootstrap-icons" / "bootstrap-icons.svg"
-#: where icons are named: as `'play-fill'`, or as the class `bi-play-fill`
+#: how sources name icons: `'play-fill'`, or the class `bi-play-fill`
 SOURCES = ("templates/**/*.html", "console/**/*.py", "static/js/*.js")
 _SYMBOL = re.compile(r'<symbol class="[^"]*" viewBox="([^"]*)" id="([^"]*)">(.*?)</symbol>', re.DOTALL)
 _NAME = re.compile(r"['\"]([a-z0-9-]+)['\"]|\bbi-([a-z0-9-]+)")
-#: kept as they are in a data address; percent signs take three characters
+#: characters that a data URL has unescaped; percent escapes take three characters
 _PLAIN = " ='/:,();-.!*"
 _RULES = """\
 .bi { --icon: none; }

@@ -36,7 +36,7 @@ def catalogue() -> NullTranslations:
     except AttributeError:
         g.catalogue = get_translations()
         return cast(NullTranslations, g.catalogue)
-    except RuntimeError:  # outside an application: untranslated
+    except RuntimeError:  # Outside an application texts stay untranslated.
         return NullTranslations()
 
 

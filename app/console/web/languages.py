@@ -53,17 +53,17 @@ def choose_language() -> str | None:
 def language_of_request() -> str:
     """Return ``zh_CN``, ``zh_TW`` or ``en``."""
     user = current_user()
-    chosen = [user.language if user is not None else "", request.cookies.get(LANGUAGE_COOKIE, "")]
-    for language in [*chosen, _of_browser()]:
+    choices = [user.language if user is not None else "", request.cookies.get(LANGUAGE_COOKIE, "")]
+    for language in [*choices, _of_browser()]:
         if language in LOCALES:
             return language
     return settings().language
 
 
 def _of_browser() -> str:
-    for requested, _quality in request.accept_languages:
-        tag = requested.lower().replace("_", "-")
-        for known, language in _TAGS.items():
-            if tag == known or tag.startswith(known + "-"):
+    for accepted, _quality in request.accept_languages:
+        tag = accepted.lower().replace("_", "-")
+        for prefix, language in _TAGS.items():
+            if tag == prefix or tag.startswith(prefix + "-"):
                 return language
     return ""

@@ -1,4 +1,4 @@
-"""Requests: an id for each, which log lines, answers and runs carry; and the access log.
+"""Request ids in log lines, answers and runs; and the access log.
 
 The id is that of the ``X-Request-Id`` of a trusted proxy, or new. Query strings are never logged: they can
 contain parameters of jobs and answers of the OpenID provider.
@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from app.domain.runs.request_ids import HEADER, is_request_id, new_request_id
-from app.runtime.logging import ACCESS, USER, Quoted, request_id
+from app.runtime.logging import ACCESS, USER, QuotedText, request_id
 from app.settings.config import Config
 
 logger = logging.getLogger(ACCESS)
@@ -34,15 +34,15 @@ class RequestLog:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Handle one request."""
-        given = environ.get(_KEY, "") if self._has_proxy else ""
-        used = given if is_request_id(given) else new_request_id()
-        request_id.set(used)
-        access = _Access(environ, used) if self._is_logging else None
+        proxy_id = environ.get(_KEY, "") if self._has_proxy else ""
+        own_id = proxy_id if is_request_id(proxy_id) else new_request_id()
+        request_id.set(own_id)
+        access = _Access(environ, own_id) if self._is_logging else None
 
         def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
             if access is not None:
                 access.status = status[:3]
-            return start_response(status, [*headers, (HEADER, used)], *rest)
+            return start_response(status, [*headers, (HEADER, own_id)], *rest)
 
         answer = self._inner(environ, start)
         return answer if access is None else access.follow(answer)
@@ -51,8 +51,8 @@ class RequestLog:
 class _Access:
     """One line of the access log, written when the answer is closed: it was sent, or its client has left."""
 
-    def __init__(self, environ: dict[str, Any], used: str) -> None:
-        self._environ, self._request = environ, used
+    def __init__(self, environ: dict[str, Any], own_id: str) -> None:
+        self._environ, self._request = environ, own_id
         self._method = environ["REQUEST_METHOD"]
         # before the application removes its prefix
         self._path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
@@ -87,6 +87,6 @@ class _Access:
             int(self.status) if self.status.isdigit() else self.status,
             int((time.monotonic() - self._started) * 1000),
             count,
-            Quoted(self._environ.get(USER, "")),
+            QuotedText(self._environ.get(USER, "")),
             self._environ.get("REMOTE_ADDR") or "-",
         )

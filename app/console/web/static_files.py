@@ -1,4 +1,4 @@
-"""Static files: addresses with a hash of the content, kept by browsers for a year, packed once.
+"""Static files: URLs with a hash of the content, cached by browsers for a year, compressed once.
 
 ``url_for('static', filename='js/app.js')`` gives ``…/js/app.0a1b2c3d4e5f.js``. The name without a hash, and
 with the hash of another version, works too; the browser then checks its copy each time. Scripts import each
@@ -21,16 +21,16 @@ from werkzeug.security import safe_join
 
 from app.console.web import icons
 
-#: kept files; the console has 150, most of them languages of the editor
+#: cached files; the console has 150, most of them languages of the editor
 KEPT = 400
 #: characters of the hash in a name
 HASH_LENGTH = 12
-#: files that are made, not read
+#: files that are generated, not read
 MADE: dict[str, Callable[[], bytes]] = {"css/icons.css": icons.style_sheet}
 FOR_EVER = "public, max-age=31536000, immutable"
 PACKED_TYPES = re.compile(r"text/.*|application/(?:json|javascript|xml)|image/svg\+xml")
 _NAME = re.compile(rf"(.+)\.([0-9a-f]{{{HASH_LENGTH}}})(\.\w+)")
-#: a name of which the vendor made the hash
+#: a name with a hash by the vendor
 _VENDORS_HASH = re.compile(r"vendor/.*-[\w-]{8}\.js")
 
 
@@ -51,26 +51,26 @@ def init_app(app: Flask) -> None:
 
 
 def _add_hash(endpoint: str, values: dict[str, Any]) -> None:
-    if endpoint == "static" and (found := _find(values["filename"])):
+    if endpoint == "static" and (file := _find(values["filename"])):
         stem, _dot, suffix = values["filename"].rpartition(".")
-        values["filename"] = f"{stem}.{found.digest}.{suffix}"
+        values["filename"] = f"{stem}.{file.digest}.{suffix}"
 
 
 def _serve(filename: str) -> Response:
-    found, digest = _find(filename), ""
-    if found is None and (parts := _NAME.fullmatch(filename)):
-        found, digest = _find(parts[1] + parts[3]), parts[2]
-    if found is None:
+    file, digest = _find(filename), ""
+    if file is None and (parts := _NAME.fullmatch(filename)):
+        file, digest = _find(parts[1] + parts[3]), parts[2]
+    if file is None:
         abort(404)
-    packed = found.packed if request.accept_encodings.quality("gzip") else None
-    response = Response(found.content if packed is None else packed, mimetype=found.mimetype)
+    packed = file.packed if request.accept_encodings.quality("gzip") else None
+    response = Response(file.content if packed is None else packed, mimetype=file.mimetype)
     if packed is not None:
         response.content_encoding = "gzip"
-    if found.packed is not None:
+    if file.packed is not None:
         response.vary.add("Accept-Encoding")
-    is_fixed = digest == found.digest or _VENDORS_HASH.fullmatch(filename)
+    is_fixed = digest == file.digest or _VENDORS_HASH.fullmatch(filename)
     response.headers["Cache-Control"] = FOR_EVER if is_fixed else "no-cache"
-    response.set_etag(found.digest if packed is None else f"{found.digest}-gzip")
+    response.set_etag(file.digest if packed is None else f"{file.digest}-gzip")
     response.make_conditional(request)
     return response
 
@@ -81,12 +81,12 @@ def _find(filename: str) -> StaticFile | None:
         return _made(filename)
     path = safe_join(str(current_app.static_folder), filename)
     try:
-        found = Path(path).stat() if path else None
+        status = Path(path).stat() if path else None
     except (OSError, ValueError):
         return None
-    if path is None or found is None or not S_ISREG(found.st_mode):
+    if path is None or status is None or not S_ISREG(status.st_mode):
         return None
-    return _read(path, found.st_mtime_ns, found.st_size)
+    return _read(path, status.st_mtime_ns, status.st_size)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Answer deadline of PostgreSQL: a statement that waits too long for the server ends with its connection.
+"""Answer deadline of PostgreSQL: closes a connection whose statement waits too long for the server.
 
 The host of a server that hangs still acknowledges what it receives, so neither keepalives nor
 ``tcp_user_timeout`` end the wait. A server that only takes long is asked to stop: it would go on with the
@@ -42,7 +42,7 @@ def is_deadline(error: BaseException | None) -> bool:
 
 @cache
 def _connection_class() -> Any:
-    from psycopg import Connection, capabilities, errors  # here: other databases need no psycopg
+    from psycopg import Connection, capabilities, errors  # Other databases need no psycopg.
 
     class BoundedConnection(Connection[Any]):
         """Connection that is closed if a command gets no answer in time."""
@@ -61,7 +61,7 @@ def _connection_class() -> Any:
 
         def _end(self) -> None:
             """Ask the server to stop, then close: a late answer must not be taken for the next one."""
-            if capabilities.has_cancel_safe():  # a libpq before 17 would wait for the answer without an end
+            if capabilities.has_cancel_safe():  # A libpq before 17 would wait for the answer for ever.
                 with suppress(errors.Error, OSError):
                     self.cancel_safe(timeout=CANCEL_S)
             self.pgconn.finish()

@@ -1,4 +1,4 @@
-"""Drivers of MySQL and MariaDB: what differs between PyMySQL and mysqlclient (``mysql+mysqldb``).
+"""Drivers of MySQL and MariaDB: differences between PyMySQL and mysqlclient (``mysql+mysqldb``).
 
 PyMySQL comes with the program. mysqlclient, in C, takes less CPU time, and is installed by the operator.
 """
@@ -28,7 +28,7 @@ def _of_pymysql() -> dict[Any, Any]:
 
     A value that is no date, such as 0000-00-00, is read as NULL, as by mysqlclient; PyMySQL returns its text.
     """
-    from pymysql import converters  # here: other databases need no PyMySQL
+    from pymysql import converters  # Other databases need no PyMySQL.
     from pymysql.constants import FIELD_TYPE
 
     def read_datetime(text: str) -> datetime | None:

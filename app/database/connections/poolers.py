@@ -1,4 +1,4 @@
-"""Poolers in front of PostgreSQL, such as PgBouncer: whether connections through one share server processes.
+"""Poolers in front of PostgreSQL, such as PgBouncer: detection of shared server processes.
 
 In the session mode of a pooler a connection has a server process of its own. In its transaction mode each
 transaction may be executed by another one: settings of a session and advisory locks stay behind, for
@@ -66,7 +66,7 @@ def _compare(engine: Engine, first: Any, name: bytes) -> Pooling | None:
             return Pooling.SHARED if _execute_prepared(second, name) is None else Pooling.MIXED
         later = _execute_prepared(first, name)
     finally:
-        pooled.invalidate()  # the pooler ends its process, with what was prepared there
+        pooled.invalidate()  # The pooler ends its process, with its prepared statements.
     if later is None:
         return Pooling.MIXED
     return Pooling.SHARED if later != process else None
@@ -79,13 +79,13 @@ def _execute_prepared(connection: Any, name: bytes) -> bytes | None:
     except connection.OperationalError:
         if not connection.broken:
             raise
-        return None  # the pooler ends a connection that names a statement of another
+        return None  # The pooler ends a connection that names a statement of another.
     return result.get_value(0, 0) if _succeeded(result) else None
 
 
 def _execute(connection: Any, send: Callable[[], None]) -> "PGresult":
     """Return the last result of a command of libpq."""
-    from psycopg import generators  # here: other databases need no psycopg
+    from psycopg import generators  # Other databases need no psycopg.
 
     send()
     results: list[PGresult] = connection.wait(generators.execute(connection.pgconn))

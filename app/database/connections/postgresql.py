@@ -113,9 +113,9 @@ class PostgreSqlConnections(servers.ServerConnections):
         version, process = connection.execute("SELECT version(), pg_backend_pid()").fetchone()
         require_suitable(version)
         record.info[_POOLED] = process != connection.info.backend_pid
-        if not record.info[_POOLED]:  # else it would stay behind, for another client of the pooler
+        if not record.info[_POOLED]:  # Through a pooler another client would inherit the settings.
             connection.execute(self._settings(is_local=False))
-        connection.commit()  # a ROLLBACK would undo it
+        connection.commit()  # A ROLLBACK would undo the settings.
 
     def begin(self, connection: Connection) -> None:
         """Set up a transaction through a pooler, whose server process may be new to this connection."""
@@ -142,5 +142,5 @@ class PostgreSqlConnections(servers.ServerConnections):
 
 def _setting(name: str, default: str, value: str, *, is_local: bool) -> str:
     """Return the call that replaces a default, in a SELECT."""
-    replaced = f"set_config('{name}', '{value}', {str(is_local).lower()})"
-    return f"CASE WHEN current_setting('{name}', true) = '{default}' THEN {replaced} END"
+    call = f"set_config('{name}', '{value}', {str(is_local).lower()})"
+    return f"CASE WHEN current_setting('{name}', true) = '{default}' THEN {call} END"

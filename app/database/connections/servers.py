@@ -19,7 +19,7 @@ from sqlalchemy.exc import InvalidatePoolError
 #: options of ``create_engine``; ``ServerConnections`` completes them
 OPTIONS: dict[str, Any] = {
     "isolation_level": "READ COMMITTED",
-    # seconds for which a connection is kept
+    # A connection is replaced after these seconds.
     "pool_recycle": 1_800,
     "pool_use_lifo": True,
     "pool_reset_on_return": None,
@@ -59,7 +59,7 @@ class ServerConnections(ABC):
 
     @abstractmethod
     def may_have_transaction(self, connection: Any) -> bool:
-        """Whether a transaction may be open, as far as the driver knows without asking."""
+        """Whether a transaction may be open, by what the driver knows without a query."""
 
     def watch(self, engine: Engine) -> None:
         """Have the engine's pool call the methods."""
@@ -71,9 +71,9 @@ class ServerConnections(ABC):
     def check(self, connection: Any, record: Any, _proxy: Any) -> None:
         """Check a connection that may be lost; if it is, all are replaced."""
         used_at = record.info.get(_USED_AT)
-        if used_at is None:  # just opened
+        if used_at is None:  # The connection was just opened.
             return
-        if used_at <= self._lost_at:  # a check would wait for the answer of a server that hangs
+        if used_at <= self._lost_at:  # A check would wait for a server that hangs.
             raise InvalidatePoolError
         if time.monotonic() - used_at < CHECK_AFTER_S and self._is_quiet(connection):
             return
@@ -105,7 +105,7 @@ class ServerConnections(ABC):
                 raise
             record.invalidate(exc)
             return
-        if record is not None:  # it stays in the pool
+        if record is not None:  # The connection stays in the pool.
             record.info[_USED_AT] = time.monotonic()
 
     def note_lost(self, _connection: Any, _record: Any, _error: Any) -> None:

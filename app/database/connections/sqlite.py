@@ -1,4 +1,4 @@
-"""Connections of SQLite: how they are opened, and how their transactions begin."""
+"""Connections of SQLite: set-up of the file and its cache, and the begin of transactions."""
 
 import sqlite3
 from functools import partial
@@ -31,7 +31,7 @@ def engine_options() -> dict[str, Any]:
         "cached_statements": STATEMENTS_KEPT,
         "factory": QueuedConnection,
     }
-    # reuse the newest connection: in rotation each would fill its own page cache
+    # The newest connection is used again: in rotation each would fill its own page cache.
     return {"connect_args": connect, "pool_use_lifo": True}
 
 
@@ -45,7 +45,7 @@ def watch(engine: Engine) -> None:
 def _set_up(queue: WriteQueue, connection: QueuedConnection, _record: Any) -> None:
     connection.queue = queue
     connection.space = WalSpace(connection.execute("PRAGMA database_list").fetchone()[2])
-    connection.isolation_level = None  # the driver must not start transactions itself
+    connection.isolation_level = None  # The driver must not start transactions itself.
     for pragma in (
         "journal_mode=WAL",
         "synchronous=FULL",

@@ -1,4 +1,4 @@
-"""WAL space: whether SQLite's write-ahead log takes so much of a disk that a checkpoint is due early.
+"""WAL space: early checkpoints while SQLite's write-ahead log takes too much of a disk.
 
 A checkpoint copies the pages of the WAL to the file, which grows by those that are new. On a full disk it
 fails, and then the WAL, which alone may have filled the disk, can never be emptied. So on a short disk the
@@ -31,7 +31,7 @@ class WalSpace:
             return False
         try:
             disk, size = os.statvfs(self._file), self._wal.stat().st_size
-        except OSError:  # a database in memory, or a file that has gone
+        except OSError:  # The database is in memory, or its file is gone.
             self._look_at = now_s + LOOK_S
             return False
         free = disk.f_bavail * disk.f_frsize

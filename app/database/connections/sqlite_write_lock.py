@@ -26,8 +26,8 @@ class WriteQueue:
     """Fair lock: threads get it in the order of their requests."""
 
     def __init__(self) -> None:
-        # reentrant: garbage collection may close a forgotten connection, and so release the lock, anywhere
-        # here
+        # The lock is reentrant, because garbage collection may close a forgotten connection, and so release
+        # the write lock, anywhere in these methods.
         self._mutex = threading.RLock()
         self._waiting: deque[threading.Event] = deque()
         self._taken = False
@@ -42,7 +42,7 @@ class WriteQueue:
             self._waiting.append(ticket)
         try:
             return ticket.wait(timeout_s) or not self._withdraw(ticket)
-        except BaseException:  # raised by a signal handler, in the main thread
+        except BaseException:  # A signal handler may raise it, in the main thread.
             if not self._withdraw(ticket):
                 self.release()
             raise
@@ -137,7 +137,7 @@ class QueuedConnection(sqlite3.Connection):
     def _make_room(self) -> None:
         """Empty the WAL if it takes too much of the disk; a reader that needs it postpones this."""
         if self.space.is_short(time.monotonic()):
-            with suppress(sqlite3.Error):  # of a full disk, which the transaction reports
+            with suppress(sqlite3.Error):  # The transaction reports a full disk.
                 self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def _release_if_ended(self) -> None:

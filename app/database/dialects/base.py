@@ -1,4 +1,4 @@
-"""Dialect: what each database does in its own way, with one implementation for each kind.
+"""Dialect: interface for the differences between databases, with one implementation for each kind.
 
 Statements that every database takes stand in ``app.store``. A dialect has no state; what depends on a
 connection is given to its methods. The suite in ``tests/database/conformance.py`` is what one has to pass.
@@ -140,10 +140,15 @@ class Dialect(ABC):
         return direct.change(session, _delete(table, column), {WANTED: list(values)})
 
     def delete_returning(
-        self, session: Session, table: Table, column: str, values: Sequence[int], returned: Sequence[str]
+        self,
+        session: Session,
+        table: Table,
+        column: str,
+        values: Sequence[int],
+        returned_columns: Sequence[str],
     ) -> Sequence[Sequence[Any]]:
-        """Delete the rows with these values; return their columns ``returned``, perhaps with the id last."""
-        return direct.read(session, _delete(table, column, tuple(returned)), {WANTED: list(values)})
+        """Delete the rows with these values; return the ``returned_columns``, perhaps with the id last."""
+        return direct.read(session, _delete(table, column, tuple(returned_columns)), {WANTED: list(values)})
 
     # --- locks
 
@@ -218,8 +223,10 @@ def _insert_ignoring(name: str, table: Table) -> Insert:
 
 
 @cache
-def _delete(table: Table, column: str, returned: tuple[str, ...] = ()) -> Delete | ReturningDelete[Any]:
-    deleted = delete(table).where(among(table.c[column]))
-    if returned:
-        return deleted.returning(*[table.c[name] for name in returned])
-    return deleted
+def _delete(
+    table: Table, column: str, returned_columns: tuple[str, ...] = ()
+) -> Delete | ReturningDelete[Any]:
+    statement = delete(table).where(among(table.c[column]))
+    if returned_columns:
+        return statement.returning(*[table.c[name] for name in returned_columns])
+    return statement

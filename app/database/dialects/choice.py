@@ -1,4 +1,4 @@
-"""Choice of the dialect: the only door to what depends on the kind of database."""
+"""Choice of the dialect: the implementation for the database of a URL, session or engine."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Rows as columns: what the statements on many rows are made from."""
+"""Columns of rows: lists of values per column, which statements on many rows are made from."""
 
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
@@ -18,7 +18,7 @@ def columns_of(
     for name in names:
         values = list(map(itemgetter(name), rows))
         process = table.c[name].type.dialect_impl(dialect).bind_processor(dialect)
-        if process is not None and is_constant(values):  # such as the time of a claim
+        if process is not None and is_constant(values):  # An example is the time of a claim.
             values = [process(values[0])] * len(values)
         elif process is not None:
             values = list(map(process, values))

@@ -45,7 +45,7 @@ class MySql(Dialect):
 
     name = "mysql"
     read_only_options = {"connect_args": {"init_command": "SET SESSION TRANSACTION READ ONLY"}}
-    # not through the server's local time, which is ambiguous for an hour in autumn
+    # The server's local time is not used, because it is ambiguous for an hour in autumn.
     clock_statement = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000"
     version_statement = "SELECT VERSION()"
     connections_max_statement = "SELECT @@max_connections"
@@ -101,13 +101,14 @@ class MySql(Dialect):
 
     def update_rows(self, session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
         """Update some hundred rows with each statement."""
-        shown = f"UPDATE {table.name} SET {' = …, '.join(names[1:])} = … WHERE id IN (…)"  # nosec B608  # names from the model
-        for ids, *others in _parts(_literals(session, columns), CASE_ROWS):
+        log_text = f"UPDATE {table.name} SET {' = …, '.join(names[1:])} = … WHERE id IN (…)"  # nosec B608  # names from the model
+        for ids, *columns_to_set in _parts(_literals(session, columns), CASE_ROWS):
             sets = ", ".join(
-                f"{name} = {_by_id(ids, column)}" for name, column in zip(names[1:], others, strict=True)
+                f"{name} = {_by_id(ids, column)}"
+                for name, column in zip(names[1:], columns_to_set, strict=True)
             )
             statement = f"UPDATE {table.name} SET {sets} WHERE id IN ({', '.join(ids)})"  # nosec B608  # names from the model
-            direct.execute_literal(session, statement, shown)
+            direct.execute_literal(session, statement, log_text)
 
     def insert_ignoring(self, table: Table) -> Insert:
         """Return INSERT IGNORE."""
@@ -136,10 +137,17 @@ class MySql(Dialect):
         return _delete_ids(session, table, [row[0] for row in rows])
 
     def delete_returning(
-        self, session: Session, table: Table, column: str, values: Sequence[int], returned: Sequence[str]
+        self,
+        session: Session,
+        table: Table,
+        column: str,
+        values: Sequence[int],
+        returned_columns: Sequence[str],
     ) -> Sequence[Sequence[Any]]:
         """Read the rows and delete them by id, which is the last of the columns returned."""
-        rows = direct.read(session, _select_by(table, column, tuple(returned)), {WANTED: list(values)})
+        rows = direct.read(
+            session, _select_by(table, column, tuple(returned_columns)), {WANTED: list(values)}
+        )
         _delete_ids(session, table, [row[-1] for row in rows])
         return rows
 
@@ -159,22 +167,22 @@ class MySql(Dialect):
     def allow_zero_dates(self, connection: Connection) -> bool:
         """Leave out the modes that refuse them, which are set by default."""
         modes: str = connection.scalar(text("SELECT @@SESSION.sql_mode")) or ""
-        kept = ",".join(mode for mode in modes.split(",") if mode not in ZERO_DATE_MODES)
-        connection.execute(text("SET SESSION sql_mode = :kept"), {"kept": kept})
+        new_modes = ",".join(mode for mode in modes.split(",") if mode not in ZERO_DATE_MODES)
+        connection.execute(text("SET SESSION sql_mode = :kept"), {"kept": new_modes})
         return True
 
     def last_id(self, connection: Connection, table: str) -> int:
         """Return the id before the next one."""
         if self.is_mysql(connection):  # MySQL shows numbers of up to a day ago
             connection.execute(text("SET SESSION information_schema_stats_expiry = 0"))
-        following = connection.scalar(
+        next_id = connection.scalar(
             text(
                 "SELECT auto_increment FROM information_schema.tables"
                 " WHERE table_schema = database() AND table_name = :name"
             ),
             {"name": table},
         )
-        return (following or 1) - 1
+        return (next_id or 1) - 1
 
     def skip_ids(self, connection: Connection, table: str, last: int, row: Mapping[str, int]) -> None:
         """Insert a row that is deleted at once: ALTER TABLE would end the transaction."""
@@ -185,7 +193,7 @@ class MySql(Dialect):
     def continue_ids(self, connection: Connection, table: str, last: int) -> None:
         """Change the table, which ends the transaction, if its rows do not have that id."""
         highest = connection.execute(text(f"SELECT MAX(id) FROM {table}")).scalar() or 0  # nosec B608
-        if last > highest:  # it changes the table, which takes some milliseconds
+        if last > highest:  # The change of the table takes some milliseconds.
             connection.execute(text(f"ALTER TABLE {table} AUTO_INCREMENT = {last + 1:d}"))
 
     def product(self, version: str) -> str:
@@ -205,8 +213,8 @@ class MySql(Dialect):
 
     def scratch_grant(self, url: URL, prefix: str) -> str:
         """Return the GRANT for a pattern of names."""
-        escaped = prefix.replace("_", r"\_")
-        return f"GRANT ALL ON `{escaped}%`.* TO '{url.username}'@'%'"
+        pattern = prefix.replace("_", r"\_")
+        return f"GRANT ALL ON `{pattern}%`.* TO '{url.username}'@'%'"
 
     def exact_arguments(self) -> dict[str, Any]:
         """Return a command at the start of each connection that makes the server strict."""
@@ -226,9 +234,9 @@ def _insert_one_ignore(table: Table) -> Insert:
 
 
 @cache
-def _select_by(table: Table, column: str, returned: tuple[str, ...]) -> Select[Any]:
+def _select_by(table: Table, column: str, returned_columns: tuple[str, ...]) -> Select[Any]:
     """Return the rows to be deleted; the last column is the id."""
-    columns = [table.c[name] for name in returned]
+    columns = [table.c[name] for name in returned_columns]
     return select(*columns, table.c.id).where(among(table.c[column])).order_by(table.c.id)
 
 
@@ -285,12 +293,12 @@ def _parts(literals: Literals, rows_max: int) -> Iterator[Literals]:
 
 def _literals(session: Session, columns: Columns) -> list[list[str]]:
     escape = literals_of(session.connection().connection.driver_connection)
-    written: list[list[str]] = []
+    literals: list[list[str]] = []
     for column in columns:
         if is_constant(column):
-            written.append([escape(column[0])] * len(column))
+            literals.append([escape(column[0])] * len(column))
         elif set(map(type, column)) == {int}:
-            written.append(list(map(str, column)))
+            literals.append(list(map(str, column)))
         else:
-            written.append(list(map(escape, column)))
-    return written
+            literals.append(list(map(escape, column)))
+    return literals

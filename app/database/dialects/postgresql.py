@@ -24,8 +24,8 @@ from app.settings.config import Config
 VARCHAR_MAX = 1_000
 
 
-class _Given(NamedTuple):
-    """Rows in a statement: their columns, and the FROM they come from, with their ``place`` in the order."""
+class _RowSource(NamedTuple):
+    """Rows of a statement: expressions of their columns, and the FROM clause with ``place``, their order."""
 
     expressions: Sequence[str]
     source: str
@@ -38,7 +38,7 @@ class PostgreSql(Dialect):
 
     name = "postgresql"
     plain_arguments = connections.PLAIN_ARGUMENTS
-    # each BEGIN says so: a pooler takes no ``options``, and a client that demands a primary would not connect
+    # Each BEGIN requests it, as poolers accept no ``options`` and clients may demand a server for writing.
     read_only_options = {"execution_options": {"postgresql_readonly": True}}
     clock_statement = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
     version_statement = "SHOW server_version"
@@ -87,17 +87,17 @@ class PostgreSql(Dialect):
     ) -> list[int]:
         """Insert the rows; return their ids in order: defaults are computed after the ORDER BY."""
         statement, values = _insert(session, table, names, columns)
-        found = direct.execute(session, f"{statement} ORDER BY given.place RETURNING id", values)
-        return sorted(int(row[0]) for row in found)
+        rows = direct.execute(session, f"{statement} ORDER BY given.place RETURNING id", values)
+        return sorted(int(row[0]) for row in rows)
 
     def update_rows(self, session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
         """Update all rows with one statement."""
-        given = _given_rows(table, names, columns, session.get_bind().dialect)
-        pairs = zip(names[1:], given.expressions[1:], strict=True)
+        source = _given_rows(table, names, columns, session.get_bind().dialect)
+        pairs = zip(names[1:], source.expressions[1:], strict=True)
         sets = ", ".join(f"{name} = {expression}" for name, expression in pairs)
         matching = f"{table.name}.id = given.id"
-        statement = f"UPDATE {table.name} SET {sets} FROM {given.source} WHERE {matching}"  # nosec B608  # names from the model
-        direct.execute(session, statement, given.values)
+        statement = f"UPDATE {table.name} SET {sets} FROM {source.source} WHERE {matching}"  # nosec B608  # names from the model
+        direct.execute(session, statement, source.values)
 
     def insert_if_absent(self, table: Table) -> Insert:
         """Return INSERT … ON CONFLICT DO NOTHING, which counts its rows."""
@@ -149,20 +149,20 @@ class PostgreSql(Dialect):
 
 @cache
 def _insert_one(table: Table) -> Insert:
-    added: Insert = insert_of("postgresql", table).on_conflict_do_nothing()
-    return added.inline().execution_options(preserve_rowcount=True)
+    insert: Insert = insert_of("postgresql", table).on_conflict_do_nothing()
+    return insert.inline().execution_options(preserve_rowcount=True)
 
 
 def _insert(
     session: Session, table: Table, names: Sequence[str], columns: Columns
 ) -> tuple[str, Sequence[Any]]:
-    given = _given_rows(table, names, columns, session.get_bind().dialect)
-    named, selected = ", ".join(names), ", ".join(given.expressions)
-    statement = f"INSERT INTO {table.name} ({named}) SELECT {selected} FROM {given.source}"  # nosec B608  # names from the model
-    return statement, given.values
+    source = _given_rows(table, names, columns, session.get_bind().dialect)
+    column_names, expressions = ", ".join(names), ", ".join(source.expressions)
+    statement = f"INSERT INTO {table.name} ({column_names}) SELECT {expressions} FROM {source.source}"  # nosec B608  # names from the model
+    return statement, source.values
 
 
-def _given_rows(table: Table, names: Sequence[str], columns: Columns, dialect: SqlDialect) -> _Given:
+def _given_rows(table: Table, names: Sequence[str], columns: Columns, dialect: SqlDialect) -> _RowSource:
     """Return the rows; the first column is always an array."""
     expressions, arrays, marks = list[str](), list[str](), list[str]()
     single, lists = list[Any](), list[Any]()
@@ -177,7 +177,7 @@ def _given_rows(table: Table, names: Sequence[str], columns: Columns, dialect: S
             marks.append(f"{mark}[]")
             lists.append(list_of(column))
     source = f"unnest({', '.join(marks)}) WITH ORDINALITY AS given({', '.join(arrays)}, place)"
-    return _Given(expressions, source, (*single, *lists))
+    return _RowSource(expressions, source, (*single, *lists))
 
 
 def _type_name(column_type: TypeEngine[Any], dialect: SqlDialect) -> str:

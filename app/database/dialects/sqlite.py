@@ -60,19 +60,19 @@ class Sqlite(Dialect):
         self, session: Session, table: Table, names: Sequence[str], columns: Columns
     ) -> list[int]:
         """Insert rows with ids of our own, because SQLite cannot return those of many rows in order."""
-        # the transaction started as IMMEDIATE, so no other can take these ids
-        found = direct.execute(session, _LAST_ID, (table.name,))
-        last = found[0][0] if found else session.execute(select(func.max(table.c.id))).scalar() or 0
+        # The transaction started as IMMEDIATE, so that no other can use these ids.
+        rows = direct.execute(session, _LAST_ID, (table.name,))
+        last = rows[0][0] if rows else session.execute(select(func.max(table.c.id))).scalar() or 0
         ids = list(range(last + 1, last + 1 + len(columns[0])))
         self.insert_rows(session, table, ["id", *names], [ids, *columns])
         return ids
 
     def update_rows(self, session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
         """Execute an UPDATE for each row."""
-        ids, *others = columns
+        ids, *columns_to_set = columns
         sets = ", ".join(f"{name} = ?" for name in names[1:])
         statement = f"UPDATE {table.name} SET {sets} WHERE id = ?"  # nosec B608  # names from the model
-        direct.execute_many(session, statement, list(zip(*others, ids, strict=True)))
+        direct.execute_many(session, statement, list(zip(*columns_to_set, ids, strict=True)))
 
     def insert_if_absent(self, table: Table) -> Insert:
         """Return INSERT OR IGNORE."""
@@ -89,14 +89,14 @@ class Sqlite(Dialect):
 
     def last_id(self, connection: Connection, table: str) -> int:
         """Return what AUTOINCREMENT has noted."""
-        used = connection.scalar(text("SELECT seq FROM sqlite_sequence WHERE name = :name"), {"name": table})
-        return used or 0
+        last = connection.scalar(text("SELECT seq FROM sqlite_sequence WHERE name = :name"), {"name": table})
+        return last or 0
 
     def skip_ids(self, connection: Connection, table: str, last: int, row: Mapping[str, int]) -> None:
         """Change what AUTOINCREMENT has noted."""
         connection.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": table})
-        noted = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)")
-        connection.execute(noted, {"name": table, "last": last})
+        statement = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)")
+        connection.execute(statement, {"name": table, "last": last})
 
     def continue_ids(self, connection: Connection, table: str, last: int) -> None:
         """Change what AUTOINCREMENT has noted, which counts only if it is above the highest id."""

@@ -90,8 +90,8 @@ def insert_if_absent(session: Session, model: type[Base], row: Row) -> bool:
     """Insert a row unless it would violate a unique key; waits for another transaction that inserts it."""
     session.flush()
     connection = session.connection()
-    added = connection.execute(dialect_of(connection).insert_if_absent(table_of(model)), row)
-    return added.rowcount == 1
+    result = connection.execute(dialect_of(connection).insert_if_absent(table_of(model)), row)
+    return result.rowcount == 1
 
 
 def upsert(session: Session, model: type[Base], rows: Sequence[Row], *, key: Sequence[str]) -> None:
@@ -99,9 +99,9 @@ def upsert(session: Session, model: type[Base], rows: Sequence[Row], *, key: Seq
     if not rows:
         return
     names = [column for column in rows[0] if column not in key]
-    # concurrent writers of the same rows lock them in the same order
-    ordered = sorted(rows, key=itemgetter(*key))
-    session.execute(dialect_of(session).upsert(table_of(model), names, key), ordered)
+    # Concurrent writers of the same rows lock them in the same order.
+    rows_in_order = sorted(rows, key=itemgetter(*key))
+    session.execute(dialect_of(session).upsert(table_of(model), names, key), rows_in_order)
 
 
 def update_many(session: Session, model: type[Base], rows: Sequence[Row]) -> None:
@@ -110,6 +110,6 @@ def update_many(session: Session, model: type[Base], rows: Sequence[Row]) -> Non
         return
     table, bind = table_of(model), session.get_bind()
     names = ["id", *(name for name in rows[0] if name != "id")]
-    ordered = sorted(rows, key=itemgetter("id"))
-    columns = columns_of(table, names, ordered, bind.dialect)
+    rows_in_order = sorted(rows, key=itemgetter("id"))
+    columns = columns_of(table, names, rows_in_order, bind.dialect)
     dialect_of(bind).update_rows(session, table, names, columns)

@@ -16,9 +16,9 @@ def by_values(session: Session, model: type[Base], column: str, values: Sequence
 
 
 def returning(
-    session: Session, model: type[Base], column: str, values: Sequence[int], *, returned: Sequence[str]
+    session: Session, model: type[Base], column: str, values: Sequence[int], *, columns: Sequence[str]
 ) -> Sequence[Sequence[Any]]:
     """Delete the rows as ``by_values`` does, in as many statements; return columns of theirs."""
     if not values:
         return []
-    return dialect_of(session).delete_returning(session, table_of(model), column, values, returned)
+    return dialect_of(session).delete_returning(session, table_of(model), column, values, columns)

@@ -15,8 +15,8 @@ from sqlalchemy.sql.dml import ReturningDelete
 Statement = Select[Any] | Delete | ReturningDelete[Any] | Update
 
 
-class Written(NamedTuple):
-    """A statement for the driver."""
+class CompiledStatement(NamedTuple):
+    """Statement for the driver: text and parameter order."""
 
     sql: str
     #: names of all parameters, in the order of their marks
@@ -25,21 +25,21 @@ class Written(NamedTuple):
     is_named: bool
     #: values of parameters that are part of the statement, by name
     constants: Mapping[str, Any]
-    #: of parameters that the driver does not take as they are, by name
+    #: encoders of parameters that the driver does not accept as they are, by name
     encoders: Sequence[tuple[str, Callable[[Any], Any]]]
-    #: of columns that are neither texts nor numbers, by their index
+    #: conversions of columns that are neither texts nor numbers, by their index
     conversions: Sequence[tuple[int, Callable[[Any], Any]]]
 
-    def values(self, given: Mapping[str, Any]) -> Sequence[Any] | Mapping[str, Any]:
-        """Return the parameters for the driver: those given, which must be all others than the constants."""
-        values = {**self.constants, **given}
+    def values(self, parameters: Mapping[str, Any]) -> Sequence[Any] | Mapping[str, Any]:
+        """Return all parameters for the driver; ``parameters`` must have all except the constants."""
+        values = {**self.constants, **parameters}
         for name, encode in self.encoders:
             values[name] = encode(values[name])
         if self.is_named:
             return {name: values[name] for name in self.names}
         return tuple([values[name] for name in self.names])
 
-    def converted(self, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+    def to_python(self, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
         """Return rows of the driver with the values of Python."""
         for index, convert in self.conversions:
             rows = [(*row[:index], convert(row[index]), *row[index + 1 :]) for row in rows]
@@ -47,23 +47,23 @@ class Written(NamedTuple):
 
 
 @cache
-def written(statement: Statement, dialect: Dialect) -> Written:
-    """Return a statement made once, with ``bindparam`` for what changes; a SELECT may have a constant IN."""
+def compile_statement(statement: Statement, dialect: Dialect) -> CompiledStatement:
+    """Compile a statement with ``bindparam`` for its variable values; a SELECT may have a constant IN."""
     compiled = _compiled(statement, dialect)
-    given = {bind.key: None for bind in compiled.binds.values() if bind.required}
+    unset = {bind.key: None for bind in compiled.binds.values() if bind.required}
     if compiled.post_compile_params and isinstance(statement, Select):
-        compiled = _compiled(statement.params(given), dialect, render_postcompile=True)
+        compiled = _compiled(statement.params(unset), dialect, render_postcompile=True)
     names = (compiled.positiontup or []) if compiled.positional else [*compiled.params]
-    constants = {name: value for name, value in compiled.params.items() if name not in given}
+    constants = {name: value for name, value in compiled.params.items() if name not in unset}
     columns = () if isinstance(statement, Delete | Update) else tuple(statement.exported_columns)
-    found = [column.type.dialect_impl(dialect).result_processor(dialect, None) for column in columns]
-    return Written(
+    processors = [column.type.dialect_impl(dialect).result_processor(dialect, None) for column in columns]
+    return CompiledStatement(
         compiled.string,
         names,
         not compiled.positional,
         {name: value.value if isinstance(value, Enum) else value for name, value in constants.items()},
         [(name, encode) for name in {*names} if (encode := _encoder(compiled, name, dialect))],
-        [(index, convert) for index, convert in enumerate(found) if convert is not None],
+        [(index, convert) for index, convert in enumerate(processors) if convert is not None],
     )
 
 

@@ -6,19 +6,19 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.database.driver import Values, count_of, fetch_rows, rows_of, run
-from app.database.sql.compiled import Statement, written
+from app.database.sql.compiled import Statement, compile_statement
 
 
 def read(session: Session, statement: Statement, parameters: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
     """Return the rows of a statement made once; the list of ``among`` is the parameter WANTED."""
     session.flush()
-    text = written(statement, session.get_bind().dialect)
-    return text.converted(execute(session, text.sql, text.values(parameters)))
+    text = compile_statement(statement, session.get_bind().dialect)
+    return text.to_python(execute(session, text.sql, text.values(parameters)))
 
 
 def change(session: Session, statement: Statement, parameters: Mapping[str, Any]) -> int:
     """Execute an UPDATE or DELETE made once; return how many rows it changed."""
-    text = written(statement, session.get_bind().dialect)
+    text = compile_statement(statement, session.get_bind().dialect)
     return change_text(session, text.sql, text.values(parameters))
 
 
@@ -27,17 +27,17 @@ def execute(session: Session, sql: str, values: Values) -> Sequence[Sequence[Any
     return run(session.connection(), sql, values, rows_of)
 
 
-def execute_literal(session: Session, sql: str, shown: str) -> Sequence[Sequence[Any]]:
+def execute_literal(session: Session, sql: str, log_text: str) -> Sequence[Sequence[Any]]:
     """Execute a statement whose text has all values; return its rows.
 
-    ``shown``: for logs, errors and listeners, which cannot change the statement.
+    ``log_text``: for logs, errors and listeners, which cannot change the statement.
     """
 
-    def rows_of_text(cursor: Any, _shown: str, _none: Values) -> Sequence[Sequence[Any]]:
+    def rows_of_text(cursor: Any, _log_text: str, _none: Values) -> Sequence[Sequence[Any]]:
         cursor.execute(sql)
         return fetch_rows(cursor)
 
-    return run(session.connection(), shown, (), rows_of_text)
+    return run(session.connection(), log_text, (), rows_of_text)
 
 
 def change_text(session: Session, sql: str, values: Values) -> int:

@@ -36,8 +36,8 @@ class _List(UserDefinedType[Sequence[Any]]):
 
 
 def _on_mysql(values: Sequence[Any]) -> list[Any]:
-    given = list_of(values) or [None]  # an IN needs a value, and nothing equals this one
-    return given if isinstance(given, Numbers) else list(given)
+    items = list_of(values) or [None]  # An IN needs a value, and nothing equals this one.
+    return items if isinstance(items, Numbers) else list(items)
 
 
 _LIST = _List(list_of).with_variant(_List(json.dumps), "sqlite").with_variant(_List(_on_mysql), "mysql")
@@ -62,17 +62,17 @@ class among(FunctionElement[bool]):  # noqa: N801 a function, as SQLAlchemy's ow
 
 @compiles(among)
 def _in_list(element: among, compiler: SQLCompiler, **options: Any) -> str:
-    column, wanted = (compiler.process(clause, **options) for clause in element.clauses)
-    return f"{column} IN {wanted}"
+    column, values = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"{column} IN {values}"
 
 
 @compiles(among, "sqlite")
 def _from_json(element: among, compiler: SQLCompiler, **options: Any) -> str:
-    column, wanted = (compiler.process(clause, **options) for clause in element.clauses)
-    return f"{column} IN (SELECT value FROM json_each({wanted}))"  # nosec B608  # compiled clauses, no values
+    column, values = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"{column} IN (SELECT value FROM json_each({values}))"  # nosec B608  # compiled clauses, no values
 
 
 @compiles(among, "postgresql")
 def _in_array(element: among, compiler: SQLCompiler, **options: Any) -> str:
-    column, wanted = (compiler.process(clause, **options) for clause in element.clauses)
-    return f"{column} = ANY({wanted})"
+    column, values = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"{column} = ANY({values})"

@@ -14,7 +14,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 
-class _Unindexed(FunctionElement[Any]):
+class _UnindexedColumn(FunctionElement[Any]):
     """A column wrapped so that some databases use no index for it; the plain column on the others."""
 
     def __init__(self, column: InstrumentedAttribute[Any]) -> None:
@@ -22,37 +22,37 @@ class _Unindexed(FunctionElement[Any]):
         self.type = column.type
 
 
-class unindexed_on_sqlite(_Unindexed):  # noqa: N801 a function, as SQLAlchemy's own
+class unindexed_on_sqlite(_UnindexedColumn):  # noqa: N801 a function, as SQLAlchemy's own
     """SQLite uses no index for this column; the servers have statistics on its values and need no hint."""
 
     inherit_cache = True
 
 
-class unindexed_but_on_mysql(_Unindexed):  # noqa: N801 a function, as SQLAlchemy's own
+class unindexed_but_on_mysql(_UnindexedColumn):  # noqa: N801 a function, as SQLAlchemy's own
     """SQLite and PostgreSQL use no index for this column."""
 
     inherit_cache = True
 
 
-class unindexed_on_postgresql(_Unindexed):  # noqa: N801 a function, as SQLAlchemy's own
+class unindexed_on_postgresql(_UnindexedColumn):  # noqa: N801 a function, as SQLAlchemy's own
     """PostgreSQL uses no index for this column."""
 
     inherit_cache = True
 
 
-class unindexed_on_mysql(_Unindexed):  # noqa: N801 a function, as SQLAlchemy's own
+class unindexed_on_mysql(_UnindexedColumn):  # noqa: N801 a function, as SQLAlchemy's own
     """SQLite, MySQL and MariaDB use no index for this column."""
 
     inherit_cache = True
 
 
-@compiles(_Unindexed)
-def _unchanged(element: _Unindexed, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(_UnindexedColumn)
+def _unchanged(element: _UnindexedColumn, compiler: SQLCompiler, **options: Any) -> str:
     return compiler.process(element.clauses, **options)
 
 
-@compiles(_Unindexed, "sqlite")
-def _with_plus(element: _Unindexed, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(_UnindexedColumn, "sqlite")
+def _with_plus(element: _UnindexedColumn, compiler: SQLCompiler, **options: Any) -> str:
     return f"+{compiler.process(element.clauses, **options)}"
 
 
@@ -62,6 +62,6 @@ compiles(unindexed_on_postgresql, "sqlite")(_unchanged)
 @compiles(unindexed_on_postgresql, "postgresql")
 @compiles(unindexed_but_on_mysql, "postgresql")
 @compiles(unindexed_on_mysql, "mysql", "mariadb")
-def _coalesced(element: _Unindexed, compiler: SQLCompiler, **options: Any) -> str:
+def _coalesced(element: _UnindexedColumn, compiler: SQLCompiler, **options: Any) -> str:
     column = compiler.process(element.clauses, **options)
     return f"coalesce({column}, {column})"

@@ -1,4 +1,4 @@
-"""API tokens: their form, and what a token may do of what its owner may do."""
+"""API tokens: their form, and their permissions, which are part of their owner's."""
 
 import hashlib
 import re
@@ -73,14 +73,14 @@ def limited(
     """
     if owner.is_admin and grant.admin:
         return True, {}
-    granted = ALL_RIGHTS if grant.admin else grant.rights
-    had = dict.fromkeys(existing, ALL_RIGHTS) if owner.is_admin else owner.rights
-    allowed = {
-        group_id: rights & granted
-        for group_id, rights in had.items()
+    token_rights = ALL_RIGHTS if grant.admin else grant.rights
+    owner_rights = dict.fromkeys(existing, ALL_RIGHTS) if owner.is_admin else owner.rights
+    rights_by_group = {
+        group_id: rights & token_rights
+        for group_id, rights in owner_rights.items()
         if grant.group_ids is None or group_id in grant.group_ids
     }
-    return False, {group_id: rights for group_id, rights in allowed.items() if rights}
+    return False, {group_id: rights for group_id, rights in rights_by_group.items() if rights}
 
 
 def _ids(text: str) -> list[int]:

@@ -4,7 +4,7 @@ import threading
 
 from app.clock import MINUTE_MS, Millis
 
-#: calls a minute on average, and at once
+#: average number of calls per minute, and burst
 A_MINUTE, BURST = 20, 5
 
 
@@ -20,7 +20,7 @@ class CallRate:
         """Count a call; False if none is left. ``at_ms``: of a monotonic clock."""
         with self._lock:
             since_ms = at_ms if self._since_ms is None else self._since_ms
-            left = min(float(BURST), self._left + (at_ms - since_ms) * A_MINUTE / MINUTE_MS)
+            tokens = min(float(BURST), self._left + (at_ms - since_ms) * A_MINUTE / MINUTE_MS)
             self._since_ms = at_ms
-            self._left = left - 1 if left >= 1 else left
-            return left >= 1
+            self._left = tokens - 1 if tokens >= 1 else tokens
+            return tokens >= 1

@@ -11,16 +11,16 @@ def claim(claims: Mapping[str, Any], name: str) -> Any:
     """Return a claim, or the one a dotted path such as ``realm_access.roles`` leads to; None if missing."""
     if name in claims:
         return claims[name]
-    found: Any = claims
+    value: Any = claims
     for part in name.split("."):
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 def claim_values(claims: Mapping[str, Any], name: str) -> frozenset[str]:
     """Return the texts of a claim, which is a text or a list of texts."""
-    found = claim(claims, name)
-    values = found if isinstance(found, list) else [found]
+    claim_value = claim(claims, name)
+    values = claim_value if isinstance(claim_value, list) else [claim_value]
     return frozenset(value for value in values if isinstance(value, str) and value)
 
 

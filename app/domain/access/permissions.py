@@ -65,26 +65,28 @@ def unknown_actor(address: str, username: str = "") -> Actor:
 
 def parse_rights(text: str) -> frozenset[Right]:
     """Parse a text such as ``view,operate``; unknown words are left out, and any right includes ``view``."""
-    known = {right.value: right for right in Right}
-    rights = {known[word.strip()] for word in text.split(",") if word.strip() in known}
+    right_by_name = {right.value: right for right in Right}
+    rights = {right_by_name[word.strip()] for word in text.split(",") if word.strip() in right_by_name}
     return frozenset(rights | {Right.VIEW}) if rights else frozenset()
 
 
 def rights_text(rights: Iterable[Right]) -> str:
     """Return rights as they are stored, in a fixed order."""
-    included = set(rights)
-    if included:
-        included.add(Right.VIEW)
-    return ",".join(right.value for right in Right if right in included)
+    full_rights = set(rights)
+    if full_rights:
+        full_rights.add(Right.VIEW)
+    return ",".join(right.value for right in Right if right in full_rights)
 
 
-def rights_by_group(permitted: Iterable[int], stored: Mapping[int, str]) -> dict[int, frozenset[Right]]:
+def rights_by_group(
+    group_ids: Iterable[int], stored_rights: Mapping[int, str]
+) -> dict[int, frozenset[Right]]:
     """Combine the original's `permission` list with our own rows; a group without a row gives all rights."""
-    found = {
-        group_id: parse_rights(stored[group_id]) if group_id in stored else ALL_RIGHTS
-        for group_id in permitted
+    all_rights = {
+        group_id: parse_rights(stored_rights[group_id]) if group_id in stored_rights else ALL_RIGHTS
+        for group_id in group_ids
     }
-    return {group_id: rights for group_id, rights in found.items() if rights}
+    return {group_id: rights for group_id, rights in all_rights.items() if rights}
 
 
 def require_right(actor: Actor, group_id: int, right: Right, *, missing: Text) -> None:

@@ -1,4 +1,4 @@
-"""Settings of alarm channels: checks of what was entered, and the Apprise URL that it makes.
+"""Settings of alarm channels: validation of the values, and the Apprise URL built from them.
 
 Settings are the fields of a kind by name, all texts. A mail channel has addresses; a webhook is posted to its
 own URL; every other kind becomes one Apprise URL.
@@ -35,12 +35,12 @@ _CHATS: Mapping[ChannelKind, tuple[Mapping[str, str], re.Pattern[str]]] = {
 }
 
 
-def check_settings(kind: ChannelKind, entered: Settings) -> dict[str, str]:
+def check_settings(kind: ChannelKind, values: Settings) -> dict[str, str]:
     """Return the settings to store; raises InvalidInput with the errors of all fields."""
     errors, settings = InputErrors(), dict[str, str]()
-    for each in KINDS[kind].fields:
+    for field in KINDS[kind].fields:
         with errors:
-            settings[each.name] = _checked(kind, each, entered.get(each.name, "").strip())
+            settings[field.name] = _checked(kind, field, values.get(field.name, "").strip())
     errors.raise_all()
     return settings
 
@@ -55,8 +55,8 @@ def url_of(kind: ChannelKind, settings: Settings) -> str:
         return settings["url"]
     hosts, shape = _CHATS[kind]
     host, rest = _split(settings["url"])
-    found = shape.fullmatch(rest)
-    tokens = "/".join(found.groups()) if found else ""
+    match = shape.fullmatch(rest)
+    tokens = "/".join(match.groups()) if match else ""
     secret = f"{settings['secret']}@" if settings.get("secret") else ""
     return f"{hosts[host]}://{secret}{tokens}/?image=no"
 
@@ -147,9 +147,9 @@ def _checked_token(text: str) -> str:
 def _checked_topic(text: str) -> str:
     wrong = sorted(set(re.findall(r"[^A-Za-z0-9_-]", text)))
     if wrong or len(text) > 64:
-        named = " ".join(f'"{character}"' for character in wrong) or str(len(text))
+        culprit = " ".join(f'"{character}"' for character in wrong) or str(len(text))
         raise InvalidInput(
-            "topic", N_("%(wrong)s: at most 64 letters, digits, - and _ are allowed", wrong=named)
+            "topic", N_("%(wrong)s: at most 64 letters, digits, - and _ are allowed", wrong=culprit)
         )
     return text
 

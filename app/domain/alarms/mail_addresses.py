@@ -23,9 +23,9 @@ def mails_of(text: str | None) -> list[str]:
     return [address.strip() for address in (text or "").split(",") if address.strip()]
 
 
-def check_mails(text: str, *, kept: Collection[str] = ()) -> None:
-    """Raise InvalidInput, which names the invalid addresses of a list, unless they are among ``kept``."""
-    wrong = quoted_invalid(address for address in mails_of(text) if address not in kept)
+def check_mails(text: str, *, current: Collection[str] = ()) -> None:
+    """Raise InvalidInput, which names the invalid addresses of a list, unless they are among ``current``."""
+    wrong = quoted_invalid(address for address in mails_of(text) if address not in current)
     if wrong:
         raise InvalidInput(
             FIELD,
@@ -60,10 +60,14 @@ def find_address(text: str) -> str | None:
 
     None unless it is one. It may be of a form that is not accepted any more, such as ``root``.
     """
-    named = _NAMED.fullmatch(text.strip())
-    address = named[1].strip() if named else _COMMENT.sub("", text.strip())
-    unquoted = _QUOTED.sub("quoted", address)
-    return address if unquoted.isprintable() and unquoted and not _SEVERAL.search(unquoted) else None
+    match = _NAMED.fullmatch(text.strip())
+    address = match[1].strip() if match else _COMMENT.sub("", text.strip())
+    plain_address = _QUOTED.sub("quoted", address)
+    return (
+        address
+        if plain_address.isprintable() and plain_address and not _SEVERAL.search(plain_address)
+        else None
+    )
 
 
 def with_ascii_host(address: str) -> str:

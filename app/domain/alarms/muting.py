@@ -1,4 +1,4 @@
-"""Mutes: how long a job or an executor group is muted, and which of several mutes an alarm belongs to.
+"""Mutes of jobs and executor groups: their duration, and the choice between several mutes of an alarm.
 
 Alarms of a muted job are held. When the mute ends, one summary reports the jobs that are still failing.
 """

@@ -25,8 +25,8 @@ GROUPS, JOBS, CHANNELS = "groups", "jobs", "channels"
 #: own key of a job
 KEY = re.compile(r"[\w][\w.-]*")
 KEY_MAX = 120
-#: members of a job in a document: those of the API, but for what the key and the code say
-JOB_MEMBERS = tuple(each.name for each in PLAIN_MEMBERS if each.name not in {"group_id", "run_mode"})
+#: members of a job in a document: those of the API, except those that the key and the code replace
+JOB_MEMBERS = tuple(member.name for member in PLAIN_MEMBERS if member.name not in {"group_id", "run_mode"})
 ENABLED, ALARM_CHANNELS, CODE = "enabled", "alarm_channels", "code"
 AUTOMATIC, MANUAL = "automatic", "manual"
 
@@ -50,8 +50,8 @@ def place(section: str, key: str, member: str = "") -> str:
 
 def at_place(error: InvalidInput, section: str, key: str) -> InvalidInput:
     """Return an error of an object's members, with the others of the same input, under its full name."""
-    first, *others = (InvalidInput(place(section, key, each.field), each.message) for each in error.each)
-    first.others = tuple(others)
+    first, *further = (InvalidInput(place(section, key, item.field), item.message) for item in error.errors)
+    first.further_errors = tuple(further)
     return first
 
 
@@ -76,16 +76,16 @@ def read_document(
                 ),
             )
     errors.raise_all()
-    read_groups = _each(GROUPS, groups, _group, errors)
-    read_jobs = _each(JOBS, jobs, _job, errors)
-    read_channels = _each(CHANNELS, channels, _channel, errors)
+    read_groups = _read_all(GROUPS, groups, _group, errors)
+    read_jobs = _read_all(JOBS, jobs, _job, errors)
+    read_channels = _read_all(CHANNELS, channels, _channel, errors)
     errors.raise_all()
     return Document(read_groups, *_routes(read_jobs, read_channels))
 
 
 def find_circle(children: Mapping[str, Iterable[str]]) -> list[str]:
     """Return the keys of jobs that would trigger each other forever, in their order; empty if none do."""
-    done: set[str] = set()
+    visited: set[str] = set()
     for start in children:
         path: list[str] = []
         branches = [iter([start])]
@@ -93,25 +93,27 @@ def find_circle(children: Mapping[str, Iterable[str]]) -> list[str]:
             key = next(branches[-1], None)
             if key is None:
                 branches.pop()
-                done.update(path[-1:])
+                visited.update(path[-1:])
                 path[-1:] = []
             elif key in path:
                 return path[path.index(key) :]
-            elif key not in done and key in children:
+            elif key not in visited and key in children:
                 path.append(key)
                 branches.append(iter(children[key]))
     return []
 
 
-def _each(section: str, objects: Mapping[str, Members], read: Any, errors: InputErrors) -> dict[str, Members]:
-    found: dict[str, Members] = {}
+def _read_all(
+    section: str, objects: Mapping[str, Members], read_members: Any, errors: InputErrors
+) -> dict[str, Members]:
+    result: dict[str, Members] = {}
     for key, members in objects.items():
         with errors:
             try:
-                found[key] = read(key, members)
+                result[key] = read_members(key, members)
             except InvalidInput as exc:
                 raise at_place(exc, section, key) from exc
-    return found
+    return result
 
 
 def _group(_key: str, members: Members) -> Members:
@@ -122,7 +124,7 @@ def _group(_key: str, members: Members) -> Members:
 
 def _job(key: str, members: Members) -> Members:
     """Return the members of a job as they are stored; raises InvalidInput with all their errors."""
-    errors, read = InputErrors(), dict(members)
+    errors, result = InputErrors(), dict(members)
     with errors:
         _check_key(key)
     with errors:
@@ -130,20 +132,20 @@ def _job(key: str, members: Members) -> Members:
             raise InvalidInput("schedule", N_("Name the schedule_type too, such as CRON"))
     with errors:
         if CODE in members:
-            read[CODE] = _code(members[CODE])
+            result[CODE] = _code(members[CODE])
     with errors:
         if "tags" in members:
-            read["tags"] = list(check_tags(members["tags"]))
+            result["tags"] = list(check_tags(members["tags"]))
     for name in JOB_MEMBERS:
         if name in members and name not in {CHILDREN, "tags"}:
             with errors:
-                read[name] = _stored(name, members[name])
+                result[name] = _stored(name, members[name])
     if CHILDREN in members:
-        read[CHILDREN] = list(dict.fromkeys(full_key(child, app_of(key)) for child in members[CHILDREN]))
+        result[CHILDREN] = list(dict.fromkeys(full_key(child, app_of(key)) for child in members[CHILDREN]))
     if ALARM_CHANNELS in members:
-        read[ALARM_CHANNELS] = sorted(set(members[ALARM_CHANNELS]))
+        result[ALARM_CHANNELS] = sorted(set(members[ALARM_CHANNELS]))
     errors.raise_all()
-    return read
+    return result
 
 
 def full_key(key: str, app_name: str) -> str:
@@ -152,8 +154,8 @@ def full_key(key: str, app_name: str) -> str:
 
 
 def _check_key(key: str) -> None:
-    app_name, _, own = key.rpartition("/")
-    if not app_name or KEY.fullmatch(own) is None or len(own) > KEY_MAX:
+    app_name, _, job_key = key.rpartition("/")
+    if not app_name or KEY.fullmatch(job_key) is None or len(job_key) > KEY_MAX:
         raise InvalidInput(
             "",
             N_(
@@ -168,14 +170,14 @@ def _check_key(key: str) -> None:
 def _code(code: Members) -> Members:
     language = code.get("language", "")
     if language not in list(GlueType) or language == GlueType.BEAN:
-        options = ", ".join(each for each in GlueType if each != GlueType.BEAN)
+        options = ", ".join(kind for kind in GlueType if kind != GlueType.BEAN)
         raise InvalidInput(
             "code.language", N_("'%(text)s' is not one of %(options)s", text=language, options=options)
         )
-    read = dict(code)
-    if language == GlueType.GLUE_SHELL and "source" in read:
-        read["source"] = read["source"].replace("\r", "")
-    return read
+    result = dict(code)
+    if language == GlueType.GLUE_SHELL and "source" in result:
+        result["source"] = result["source"].replace("\r", "")
+    return result
 
 
 def _stored(name: str, value: Any) -> Any:
@@ -203,10 +205,10 @@ def _channel(_key: str, members: Members) -> Members:
     if members.get("for_all") and (members.get(GROUPS) or members.get(JOBS)):
         raise InvalidInput("for_all", N_("A channel for all jobs names neither groups nor jobs"))
     if kind is not None:
-        known = [each.name for each in KINDS[ChannelKind(kind)].fields]
-        unknown = next((name for name in members.get("settings", {}) if name not in known), None)
+        names = [field.name for field in KINDS[ChannelKind(kind)].fields]
+        unknown = next((name for name in members.get("settings", {}) if name not in names), None)
         if unknown is not None:
-            problem = N_("A channel of this kind has: %(fields)s", fields=", ".join(known))
+            problem = N_("A channel of this kind has: %(fields)s", fields=", ".join(names))
             raise InvalidInput(f"settings.{unknown}", problem)
     return {**members, **{name: sorted(set(members[name])) for name in (GROUPS, JOBS) if name in members}}
 
@@ -215,22 +217,24 @@ def _routes(
     jobs: Mapping[str, Members], channels: Mapping[str, Members]
 ) -> tuple[dict[str, Members], dict[str, Members]]:
     """Return jobs and channels that agree: a route may be written at the job or at the channel."""
-    at_jobs: dict[str, set[str]] = {name: set() for name in channels}
-    at_channels: dict[str, set[str]] = {}
+    jobs_by_channel: dict[str, set[str]] = {name: set() for name in channels}
+    channels_by_job: dict[str, set[str]] = {}
     for key, members in jobs.items():
         for name in members.get(ALARM_CHANNELS, ()):
-            at_jobs.setdefault(name, set()).add(key)
+            jobs_by_channel.setdefault(name, set()).add(key)
     for name, members in channels.items():
         for key in members.get(JOBS, ()):
-            at_channels.setdefault(key, set()).add(name)
+            channels_by_job.setdefault(key, set()).add(name)
     agreed_jobs = {
-        key: {**members, ALARM_CHANNELS: sorted({*members[ALARM_CHANNELS], *at_channels.get(key, ())})}
+        key: {**members, ALARM_CHANNELS: sorted({*members[ALARM_CHANNELS], *channels_by_job.get(key, ())})}
         if ALARM_CHANNELS in members
         else members
         for key, members in jobs.items()
     }
     agreed_channels = {
-        name: {**members, JOBS: sorted({*members[JOBS], *at_jobs[name]})} if JOBS in members else members
+        name: {**members, JOBS: sorted({*members[JOBS], *jobs_by_channel[name]})}
+        if JOBS in members
+        else members
         for name, members in channels.items()
     }
     return agreed_jobs, agreed_channels

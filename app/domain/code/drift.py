@@ -1,4 +1,4 @@
-"""Drift: fields owned by code whose present values differ from the applied ones."""
+"""Drift: fields owned by code whose current values differ from the applied ones."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Keys of jobs as code that are made from names, for objects that have none yet."""
+"""Generated keys of jobs as code: made from names, for objects that have none yet."""
 
 import re
 import unicodedata
@@ -10,16 +10,16 @@ from app.domain.code.document import KEY_MAX
 _MADE_MAX = 60
 
 
-def free_key(names: Collection[str], taken: Collection[str]) -> str:
-    """Return a key made from the first of the ``names`` that has letters or digits, unlike those ``taken``.
+def free_key(names: Collection[str], used_keys: Collection[str]) -> str:
+    """Return a key made from the first of the ``names`` with letters or digits, and not in ``used_keys``.
 
     ``"Close the books (EU)"`` becomes ``close-the-books-eu``, a second one ``close-the-books-eu-2``.
     """
-    made = next(filter(None, map(_slug, names)), "job")
-    key, number = made, 1
-    while key in taken:
+    base = next(filter(None, map(_slug, names)), "job")
+    key, number = base, 1
+    while key in used_keys:
         number += 1
-        key = f"{made}-{number}"
+        key = f"{base}-{number}"
     return key[:KEY_MAX]
 
 

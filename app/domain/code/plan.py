@@ -1,4 +1,4 @@
-"""Plan of jobs as code: what an apply would change, object by object and field by field."""
+"""Plan of jobs as code: changes of an apply, object by object and field by field."""
 
 import json
 from collections import Counter
@@ -49,8 +49,8 @@ class FieldChange:
 
     def as_json(self) -> dict[str, Any]:
         """Return the object that the API answers."""
-        shown = {"field": self.field, "old": self.old, "new": self.new, "was_edited": self.was_edited}
-        return shown | ({"diff": list(self.diff)} if self.diff else {})
+        answer = {"field": self.field, "old": self.old, "new": self.new, "was_edited": self.was_edited}
+        return answer | ({"diff": list(self.diff)} if self.diff else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class ObjectPlan:
     def as_json(self) -> dict[str, Any]:
         """Return the object that the API answers."""
         times = {
-            "before": [instant_text(each) for each in self.next_before or ()],
-            "after": [instant_text(each) for each in self.next_after or ()],
+            "before": [instant_text(instant) for instant in self.next_before or ()],
+            "after": [instant_text(instant) for instant in self.next_after or ()],
         }
         is_moved = self.next_before is not None or self.next_after is not None
         return {
@@ -85,9 +85,9 @@ class ObjectPlan:
             "key": self.key,
             "action": self.action.value,
             "id": self.object_id or None,
-            "fields": [each.as_json() for each in self.fields],
+            "fields": [change.as_json() for change in self.fields],
             "next_times": times if is_moved else None,
-            "withdrawn": [instant_text(each) for each in self.withdrawn],
+            "withdrawn": [instant_text(instant) for instant in self.withdrawn],
             "owned": list(self.owned),
             "released": list(self.released),
             "notes": list(self.notes),
@@ -111,35 +111,38 @@ class Plan:
     @property
     def digest(self) -> str:
         """Hash of what would be changed; the times of runs do not count."""
-        shown = [
-            [each.kind, each.key, each.action.value, each.object_id, each.owned, each.released]
-            + [[change.field, change.old, change.new, change.mark] for change in each.fields]
-            for each in self.objects
+        content = [
+            [item.kind, item.key, item.action.value, item.object_id, item.owned, item.released]
+            + [[change.field, change.old, change.new, change.mark] for change in item.fields]
+            for item in self.objects
         ]
-        return sha256(json.dumps(shown, sort_keys=True, default=str).encode()).hexdigest()
+        return sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
         """Return the object that the API answers."""
-        counts = Counter(each.action.value for each in self.objects)
+        counts = Counter(item.action.value for item in self.objects)
         return {
             "plan_hash": self.digest,
-            "summary": {**{each.value: counts[each.value] for each in Action}, "unchanged": self.unchanged},
-            "objects": [each.as_json() for each in self.objects],
+            "summary": {
+                **{action.value: counts[action.value] for action in Action},
+                "unchanged": self.unchanged,
+            },
+            "objects": [item.as_json() for item in self.objects],
             "unlisted": list(self.unlisted),
         }
 
 
 def changed_fields(
-    wanted: Mapping[str, Any], current: Mapping[str, Any], owned: Mapping[str, Any]
+    code_fields: Mapping[str, Any], current: Mapping[str, Any], applied_fields: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any, bool]]:
     """Yield the fields that differ: name, old and new value, whether they were edited since applied.
 
-    ``owned`` are the fields as they were applied last.
+    ``code_fields`` are those of the code now, ``applied_fields`` those applied last.
     """
-    differing = drifted(wanted, current)
-    edited = drifted(owned, current)
+    differing = drifted(code_fields, current)
+    edited_fields = drifted(applied_fields, current)
     for name, (new, old) in differing.items():
-        yield name, old, new, name in edited
+        yield name, old, new, name in edited_fields
 
 
 def change_of(
@@ -155,22 +158,22 @@ def change_of(
     ``applied`` are the fields that the code owns from now on, ``owned`` those it owned before.
     """
     kind, key, object_id = target
-    named = {each.field for each in fields}
-    taken = [name for name in applied if name not in owned or drifted({name: applied[name]}, owned)]
+    changed_names = {change.field for change in fields}
+    new_names = [name for name in applied if name not in owned or drifted({name: applied[name]}, owned)]
     plan = ObjectPlan(
         kind,
         key,
         Action.ADOPT if is_adopted else Action.UPDATE,
         object_id,
         tuple(fields),
-        owned=tuple(sorted(name for name in taken if not is_adopted and name not in named)),
+        owned=tuple(sorted(name for name in new_names if not is_adopted and name not in changed_names)),
         released=tuple(sorted(name for name in owned if name not in applied)),
     )
     return plan if fields or is_adopted or plan.owned or plan.released else None
 
 
 def code_shown(source: str | None) -> dict[str, Any] | None:
-    """Return what a plan and an owner remember of code: its length and hash."""
+    """Return length and hash of code, which stand for it in a plan."""
     if source is None:
         return None
     return {"lines": len(source.splitlines()), "sha256": sha256(source.encode()).hexdigest()}

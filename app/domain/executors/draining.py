@@ -1,4 +1,4 @@
-"""Drained addresses: which addresses of a group take new runs.
+"""Drained addresses: split of a group's addresses into those with and without new runs.
 
 A drained address gets no new run by any route. Its current runs continue, and kill, log and probes still
 reach it. Only a run with addresses entered by a user may be sent there.
@@ -48,16 +48,16 @@ def leave_out(addresses: Sequence[str], drained: Collection[str]) -> Candidates:
     return Candidates(tuple(address for address in addresses if address not in left_out), left_out)
 
 
-def trace_drained(drained: Sequence[str], *, entered: bool = False) -> tuple[str, ...]:
+def trace_drained(drained: Sequence[str], *, are_entered: bool = False) -> tuple[str, ...]:
     """Return the line of a trace about drained addresses, if there are any.
 
-    ``entered``: they were entered for this run, so that it may go there; otherwise they were left out.
+    ``are_entered``: they were entered for this run, so that it may go there; otherwise they were left out.
     """
     if not drained:
         return ()
     single, some, many = (
         (DRAINED_ENTERED_ONE, DRAINED_ENTERED, DRAINED_ENTERED_MORE)
-        if entered
+        if are_entered
         else (DRAINED_ONE, DRAINED, DRAINED_MORE)
     )
     more = len(drained) - SHOWN_MAX

@@ -1,4 +1,4 @@
-"""IP addresses that requests may go to or come from: those of configured networks.
+"""IP address checks: networks that requests may go to or come from.
 
 No request goes to a cloud's metadata service.
 """
@@ -33,7 +33,7 @@ def is_allowed(address: IPAddress, networks: tuple[Network, ...]) -> bool:
     """
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
-    if any(_is_never_called(each) for each in (address, *_embedded(address))):
+    if any(_is_never_called(candidate) for candidate in (address, *_embedded(address))):
         return False
     return any(address in network for network in networks if network.version == address.version)
 
@@ -75,5 +75,5 @@ def read_literal(host: str) -> IPAddress | None:
         pass
     try:
         return IPv4Address(socket.inet_aton(host.rstrip(".")))
-    except (OSError, ValueError):  # a name, or not ASCII
+    except (OSError, ValueError):  # It is a name, or not ASCII.
         return None

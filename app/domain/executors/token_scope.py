@@ -1,4 +1,4 @@
-"""Token scope: which executor groups an access token acts for."""
+"""Token scope: the executor groups that an access token acts for."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""History of a job: which of its audit entries made which of its versions."""
+"""History of a job: assignment of its versions to the audit entries that made them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -23,13 +23,13 @@ def versions_made(entries: Sequence[Mark], versions: Sequence[Mark]) -> dict[int
 
     A version and its entry have the same instant and user.
     """
-    left = list(enumerate(versions))
-    made: dict[int, int] = {}
+    versions_left = list(enumerate(versions))
+    version_by_entry: dict[int, int] = {}
     for index, entry in enumerate(entries):
         if entry.action not in MAKING or not entry.username:
             continue
-        found = next((pair for pair in left if pair[1][:2] == entry[:2]), None)
-        if found is not None:
-            left.remove(found)
-            made[index] = found[0]
-    return made
+        match = next((pair for pair in versions_left if pair[1][:2] == entry[:2]), None)
+        if match is not None:
+            versions_left.remove(match)
+            version_by_entry[index] = match[0]
+    return version_by_entry

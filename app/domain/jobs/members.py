@@ -156,33 +156,33 @@ MEMBERS = (
     JobMember("tags", "tags", "Tags, compared without case."),
 )
 #: name -> member
-MEMBER_OF = {each.name: each for each in MEMBERS}
+MEMBER_OF = {member.name: member for member in MEMBERS}
 #: the members without those of the code: what a version of a job has
-PLAIN_MEMBERS = tuple(each for each in MEMBERS if not each.is_code)
+PLAIN_MEMBERS = tuple(member for member in MEMBERS if not member.is_code)
 #: name of a field in errors -> name of the member
 MEMBER_OF_ERROR = {
-    name: each.name
-    for each in MEMBERS
-    if each.field is not None
-    for name in (each.attribute, each.field.wire_name, each.field.file_name)
+    name: member.name
+    for member in MEMBERS
+    if member.field is not None
+    for name in (member.attribute, member.field.wire_name, member.field.file_name)
     if name
 }
 
 
 #: name, attribute, and the member if its JSON value is not that of its attribute; an import reads 2,000 jobs
 _READ = tuple(
-    (each.name, each.attribute, each if each.is_converted else None)
-    for each in PLAIN_MEMBERS
-    if each.attribute != TAGS
+    (member.name, member.attribute, member if member.is_converted else None)
+    for member in PLAIN_MEMBERS
+    if member.attribute != TAGS
 )
 
 
 def read_members(job: object, tags: Iterable[str]) -> dict[str, Any]:
     """Return member -> JSON value of a job (row or draft), without its code."""
     values = dict[str, Any]()
-    for name, attribute, converted in _READ:
+    for name, attribute, member in _READ:
         value = getattr(job, attribute, None)
-        values[name] = converted.read(value) if converted is not None else "" if value is None else value
+        values[name] = member.read(value) if member is not None else "" if value is None else value
     values[TAGS] = list(tags)
     return values
 
@@ -199,13 +199,14 @@ def draft_values(members: Mapping[str, Any]) -> dict[str, Any]:
 
 def with_member_names(error: InvalidInput) -> InvalidInput:
     """Return an error of the services, with the others of the same input, under the names of the members."""
-    first, *others = (
-        (ForeignValue if isinstance(each, ForeignValue) else InvalidInput)(
-            MEMBER_OF_ERROR.get(each.field, each.field), with_field_name(each.message, MEMBER_OF_ERROR)
+    first, *further = (
+        (ForeignValue if isinstance(problem, ForeignValue) else InvalidInput)(
+            MEMBER_OF_ERROR.get(problem.field, problem.field),
+            with_field_name(problem.message, MEMBER_OF_ERROR),
         )
-        for each in error.each
+        for problem in error.errors
     )
-    first.others = tuple(others)
+    first.further_errors = tuple(further)
     return first
 
 

@@ -1,4 +1,4 @@
-"""Parameter fields: the JSON Schema of a typed handler as fields of a form, and their values as JSON text."""
+"""Parameter fields: form fields made from the JSON Schema of a typed handler, and their values as JSON."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -70,18 +70,18 @@ def fields_of(schema: Any) -> tuple[ParameterField, ...]:
         return ()
     required = schema.get("required")
     names = required if isinstance(required, list) else []
-    if any(not isinstance(each, dict) or len(name) > NAME_MAX for name, each in properties.items()):
+    if any(not isinstance(member, dict) or len(name) > NAME_MAX for name, member in properties.items()):
         return ()
     if any(text_of(name) != name or not name.strip() for name in properties):
         return ()
-    return tuple(_field(name, each, is_required=name in names) for name, each in properties.items())
+    return tuple(_field(name, member, is_required=name in names) for name, member in properties.items())
 
 
 def _field(name: str, schema: dict[str, Any], *, is_required: bool) -> ParameterField:
     kinds = schema.get("type")
-    named = [kind for kind in (kinds if isinstance(kinds, list) else [kinds]) if kind != "null"]
+    type_names = [kind for kind in (kinds if isinstance(kinds, list) else [kinds]) if kind != "null"]
     default, hint = schema.get("default"), schema.get("description")
-    kind = _kind_of(named[0] if len(named) == 1 else None, schema)
+    kind = _kind_of(type_names[0] if len(type_names) == 1 else None, schema)
     choices: tuple[Any, ...] = ()
     if isinstance(enum := schema.get("enum"), list):
         kind, choices = Kind.CHOICE, _choices_of(enum)
@@ -89,19 +89,19 @@ def _field(name: str, schema: dict[str, Any], *, is_required: bool) -> Parameter
             kind = Kind.TEXT if all(isinstance(choice, str) for choice in choices) else Kind.JSON
     elif kind is Kind.CHECK and not is_required and not isinstance(default, bool):
         kind, choices = Kind.CHOICE, (True, False)
-    shown = text_of(hint[:HINT_MAX]) if isinstance(hint, str) else ""
+    hint_text = text_of(hint[:HINT_MAX]) if isinstance(hint, str) else ""
     title = schema.get("title")
     label = text_of(title[:NAME_MAX]) if isinstance(title, str) and title != name else ""
-    return ParameterField(name, kind, is_required, default, choices, shown, label)
+    return ParameterField(name, kind, is_required, default, choices, hint_text, label)
 
 
 def _choices_of(enum: list[Any]) -> tuple[Any, ...]:
     """Return what can be chosen, each text once: an empty field is the default, and so is None."""
-    by_text: dict[str, Any] = {}
-    for each in enum:
-        if each is not None and (text := _one_line_end(text_of(each))).strip():
-            by_text.setdefault(text, each)
-    return tuple(by_text.values())
+    choice_by_text: dict[str, Any] = {}
+    for choice in enum:
+        if choice is not None and (text := _one_line_end(text_of(choice))).strip():
+            choice_by_text.setdefault(text, choice)
+    return tuple(choice_by_text.values())
 
 
 def _one_line_end(text: str) -> str:
@@ -109,28 +109,28 @@ def _one_line_end(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _kind_of(named: Any, schema: dict[str, Any]) -> Kind:
-    if named == "string":
+def _kind_of(type_name: Any, schema: dict[str, Any]) -> Kind:
+    if type_name == "string":
         return Kind.DATE if schema.get("format") == "date" else Kind.TEXT
     kinds = {"integer": Kind.INTEGER, "number": Kind.NUMBER, "boolean": Kind.CHECK}
-    return kinds.get(named, Kind.JSON) if isinstance(named, str) else Kind.JSON
+    return kinds.get(type_name, Kind.JSON) if isinstance(type_name, str) else Kind.JSON
 
 
 def values_of(fields: Sequence[ParameterField], text: str) -> dict[str, str] | None:
     """Return the texts of the fields for a parameter; None if only the text itself shows it."""
     if not text.strip():
-        return {each.name: each.default_text for each in fields if each.kind is Kind.CHECK}
+        return {field.name: field.default_text for field in fields if field.kind is Kind.CHECK}
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    by_name = {each.name: each for each in fields}
-    if not isinstance(value, dict) or not value.keys() <= by_name.keys():
+    field_by_name = {field.name: field for field in fields}
+    if not isinstance(value, dict) or not value.keys() <= field_by_name.keys():
         return None
-    if not all(_can_show(by_name[name], each) for name, each in value.items()):
+    if not all(_can_show(field_by_name[name], member) for name, member in value.items()):
         return None
-    checks = {each.name: each.default_text for each in fields if each.kind is Kind.CHECK}
-    return checks | {name: text_of(each) for name, each in value.items()}
+    checks = {field.name: field.default_text for field in fields if field.kind is Kind.CHECK}
+    return checks | {name: text_of(member) for name, member in value.items()}
 
 
 def _can_show(field: ParameterField, value: Any) -> bool:
@@ -139,10 +139,10 @@ def _can_show(field: ParameterField, value: Any) -> bool:
     if not text.strip() or (field.kind is not Kind.CHOICE and text != _one_line_end(text).replace("\n", "")):
         return False
     try:
-        sent = _value(field, text)
+        parsed_value = _value(field, text)
     except InvalidInput:
         return False
-    return type(sent) is type(value) and bool(sent == value)
+    return type(parsed_value) is type(value) and bool(parsed_value == value)
 
 
 def compose(fields: Sequence[ParameterField], texts: Mapping[str, str]) -> str:
@@ -151,13 +151,13 @@ def compose(fields: Sequence[ParameterField], texts: Mapping[str, str]) -> str:
     Empty fields are left out: the handler's defaults apply.
     """
     errors, values = InputErrors(), {}
-    for each in fields:
-        text = texts.get(each.name, "")
+    for field in fields:
+        text = texts.get(field.name, "")
         with errors:
-            if text.strip() or each.kind is Kind.CHECK:
-                values[each.name] = _value(each, text)
-            elif each.is_required:
-                raise InvalidInput(each.name, REQUIRED)
+            if text.strip() or field.kind is Kind.CHECK:
+                values[field.name] = _value(field, text)
+            elif field.is_required:
+                raise InvalidInput(field.name, REQUIRED)
     errors.raise_all()
     return text_of(json.dumps(values, ensure_ascii=False, separators=(",", ":"))) if values else ""
 
@@ -174,11 +174,11 @@ def _value(field: ParameterField, text: str) -> Any:
         except (ValueError, RecursionError):
             return text
     if field.kind is Kind.CHOICE:
-        sent = _one_line_end(text)
-        found = [choice for choice in field.choices if _one_line_end(text_of(choice)) == sent]
-        if not found:
+        line = _one_line_end(text)
+        matches = [choice for choice in field.choices if _one_line_end(text_of(choice)) == line]
+        if not matches:
             raise InvalidInput(field.name, N_('"%(value)s" is not one of the choices', value=text))
-        return found[0]
+        return matches[0]
     return _checked(field, text.strip())
 
 
@@ -188,7 +188,7 @@ def _checked(field: ParameterField, text: str) -> Any:
             return date.fromisoformat(text).isoformat()
         value = json.loads(text.removeprefix("+"))
         is_number = type(value) is int or (field.kind is Kind.NUMBER and isinstance(value, float))
-        if is_number and -inf < value < inf:  # isfinite() fails for large integers
+        if is_number and -inf < value < inf:  # isfinite() fails for large integers.
             return value
     except (ValueError, RecursionError):
         pass

@@ -17,30 +17,32 @@ WIDE_BLANK = "\u3000"
 _COMMAS = re.compile("[,，]")
 
 
-def split_tags(entered: str) -> list[str]:
+def split_tags(text: str) -> list[str]:
     """Return the tags of a line such as ``nightly, money``."""
-    return [tag.strip() for tag in _COMMAS.split(entered) if tag.strip()]
+    return [tag.strip() for tag in _COMMAS.split(text) if tag.strip()]
 
 
-def check_tags(entered: Iterable[str]) -> tuple[str, ...]:
+def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Return tags as they are stored: sorted, without duplicates.
 
     Raise InvalidInput for invalid or too many tags.
     """
-    found: dict[str, str] = {}
-    for tag in entered:
-        found.setdefault(folded(tag), check_tag(tag))
-    if len(found) > TAGS_MAX:
+    tag_by_key: dict[str, str] = {}
+    for tag in tags:
+        tag_by_key.setdefault(folded(tag), check_tag(tag))
+    if len(tag_by_key) > TAGS_MAX:
         raise InvalidInput(
             FIELD,
-            N_("A job has at most %(limit)s tags; these are %(count)s", limit=TAGS_MAX, count=len(found)),
+            N_(
+                "A job has at most %(limit)s tags; these are %(count)s", limit=TAGS_MAX, count=len(tag_by_key)
+            ),
         )
-    return tuple(found[key] for key in sorted(found))
+    return tuple(tag_by_key[key] for key in sorted(tag_by_key))
 
 
-def check_tag(entered: str) -> str:
+def check_tag(text: str) -> str:
     """Return a tag as it is stored; raise InvalidInput for an invalid one."""
-    tag = unicodedata.normalize("NFC", entered.replace(WIDE_BLANK, " ").strip())
+    tag = unicodedata.normalize("NFC", text.replace(WIDE_BLANK, " ").strip())
     if not 1 <= len(tag) <= TAG_MAX:
         raise InvalidInput(
             FIELD,

@@ -31,12 +31,12 @@ FILTERS: dict[ListName, tuple[str, ...]] = {
 }
 
 
-def kept_filters(name: ListName, given: Mapping[str, str]) -> dict[str, str]:
+def kept_filters(name: ListName, parameters: Mapping[str, str]) -> dict[str, str]:
     """Return the filters of a list that are set among the parameters of a URL."""
     return {
-        each: given[each].strip()
-        for each in FILTERS[name]
-        if 0 < len(given.get(each, "").strip()) <= VALUE_MAX
+        key: parameters[key].strip()
+        for key in FILTERS[name]
+        if 0 < len(parameters.get(key, "").strip()) <= VALUE_MAX
     }
 
 

@@ -35,6 +35,6 @@ def next_order(order: Order, column: str, *, falls: bool, default: Order) -> Ord
     ``falls``: the first click sorts descending. ``default`` is the default order of the list, which is never
     requested by name.
     """
-    orders = [each for each in (Order(column, falls), Order(column, not falls)) if each != default]
+    orders = [choice for choice in (Order(column, falls), Order(column, not falls)) if choice != default]
     position = orders.index(order) + 1 if order in orders else 0
     return orders[position] if position < len(orders) else UNSORTED

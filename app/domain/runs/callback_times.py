@@ -1,4 +1,4 @@
-"""Time in a callback: the trigger time of the run it reports, by which two runs with one log id differ.
+"""Times in callbacks: the trigger time of the reported run, which distinguishes two runs with one log id.
 
 A database that has lost its last commits gives their log ids again, and the results of the earlier runs may
 still come. Most clients repeat the `logDateTime` of `/run`, which is a whole second here; some send the time

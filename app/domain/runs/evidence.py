@@ -1,4 +1,4 @@
-"""Evidence about a run: what answers, timeouts and probes prove, and the resolver's decision.
+"""Evidence about a run from answers, timeouts and probes, and the decision of the resolver.
 
 Source: docs/reference/reliability.md, sections 3 and 4; docs/reference/clients.md, sections A4 and A5.
 """
@@ -28,13 +28,13 @@ from app.domain.runs.trace_templates import (
 )
 from executor_client.wire.protocol import FAIL, MSG_DISCARD_LATER, SUCCESS, Reply, is_repeated_trigger
 
-#: statuses of proxies that may have forwarded the request: of gateways, and 520 and 524 of Cloudflare
+#: statuses of gateways, and 520 and 524 of Cloudflare, after which the request may have been forwarded
 AMBIGUOUS_STATUS = ("HTTP status 502", "HTTP status 504", "HTTP status 520", "HTTP status 524")
-#: Envoy's words, with a status of 503, for a connection that ended without an answer; and its reasons for
-#: which nothing was forwarded
+#: Envoy's text in a 503 answer for a connection that ended without an answer
 WITHOUT_ANSWER = "reset before headers"
+#: its reasons in that text for which it has forwarded nothing
 NOT_FORWARDED = ("connection failure", "connection timeout", "overflow")
-#: the reason is that of the last attempt
+#: in its text if the reason is only that of the last of several attempts
 RETRIED = "retried"
 
 
@@ -57,14 +57,14 @@ class Verdict:
     text: str
 
 
-#: texts of a refusal that our own first send may have caused: a run of the job is in progress there
+#: texts of a refusal that the first send of the run may have caused itself: its job is busy there
 BUSY_TEXTS = (MSG_DISCARD_LATER.lower(), "busy")
 
 
-def judge_answer(reply: Reply, *, sent_here: bool) -> Verdict:
+def judge_answer(reply: Reply, *, may_have_been_sent_here: bool) -> Verdict:
     """Judge an answer to ``/run``.
 
-    ``sent_here``: an earlier send of this run may have reached this executor.
+    ``may_have_been_sent_here``: an earlier send of this run may have reached this executor.
     """
     text = reply.msg or ""
     if reply.code == SUCCESS:
@@ -73,19 +73,19 @@ def judge_answer(reply: Reply, *, sent_here: bool) -> Verdict:
         return Verdict(Fate.ACCEPTED, SUCCESS, fill(REPEATED, said=text))
     if _may_have_been_forwarded(text):
         return Verdict(Fate.UNKNOWN, reply.code, text)
-    if sent_here and any(busy in text.lower() for busy in BUSY_TEXTS):
+    if may_have_been_sent_here and any(busy in text.lower() for busy in BUSY_TEXTS):
         return Verdict(Fate.UNKNOWN, reply.code, fill(PERHAPS_OURS, said=text))
     return Verdict(Fate.REFUSED, reply.code, text)
 
 
 def _may_have_been_forwarded(text: str) -> bool:
-    """Whether a proxy, which says this instead of the executor, may have passed the request on."""
+    """Whether a proxy that answers with this text in place of the executor may have forwarded the request."""
     if text.startswith(AMBIGUOUS_STATUS):
         return True
-    said = text.lower() if text.startswith("HTTP status 503") else ""
-    if WITHOUT_ANSWER not in said:
+    reason_text = text.lower() if text.startswith("HTTP status 503") else ""
+    if WITHOUT_ANSWER not in reason_text:
         return False
-    return RETRIED in said or not any(reason in said for reason in NOT_FORWARDED)
+    return RETRIED in reason_text or not any(reason in reason_text for reason in NOT_FORWARDED)
 
 
 def is_unknown_path(reply: Reply, action: str) -> bool:
@@ -105,7 +105,7 @@ def judge_silence(*, delivered: bool, reason: str, remembered: bool = False) -> 
 
 
 class Sign(StrEnum):
-    """Evidence sign: what the probes of a check show together."""
+    """Evidence sign: combined finding of the probes of one check."""
 
     #: the job is busy there, or the run's log exists and the job is busy
     BUSY = "busy"
@@ -239,7 +239,7 @@ def _repeat(evidence: Evidence) -> Decision:
 def _judge_accepted(evidence: Evidence) -> Decision:
     if evidence.sign is Sign.BUSY:
         return Decision(ResolveAction.WAIT, "running", CHECK_MS)
-    if not evidence.reachable:  # a result could not be delivered, so its absence proves nothing
+    if not evidence.reachable:  # Its absence proves nothing, as no result could arrive.
         return Decision(
             ResolveAction.WAIT, "no console is running to take a result", CHECK_MS, evidence.probes
         )
@@ -257,10 +257,10 @@ def _judge_accepted(evidence: Evidence) -> Decision:
 
 def _give_up_accepted(evidence: Evidence) -> Decision:
     if evidence.delivery is Delivery.AT_LEAST_ONCE and evidence.attempt < ATTEMPTS_MAX:
-        gone = evidence.sign is Sign.SILENT and not evidence.registered
-        return Decision(ResolveAction.SEND_ELSEWHERE if gone else evidence.again, REPEAT_LOST)
-    lost = RESULT_LOST if evidence.sign is Sign.ENDED else fill(RUN_LOST, sign=evidence.sign)
-    return Decision(ResolveAction.UNRESOLVED, lost)
+        is_gone = evidence.sign is Sign.SILENT and not evidence.registered
+        return Decision(ResolveAction.SEND_ELSEWHERE if is_gone else evidence.again, REPEAT_LOST)
+    reason = RESULT_LOST if evidence.sign is Sign.ENDED else fill(RUN_LOST, sign=evidence.sign)
+    return Decision(ResolveAction.UNRESOLVED, reason)
 
 
 #: complete content sent for a log that does not exist, by Java, our own client and pyxxl
@@ -294,7 +294,7 @@ def judge_probes(*, alive: bool, idle: Reply | None, log: Reply | None) -> Sign:
         return Sign.NO_TRACE if _refuses_absent(log.msg or "") else Sign.INCONCLUSIVE
     content = log.content.get("logContent") if isinstance(log.content, dict) else log.content
     text = str(content or "").strip()
-    if text in ABSENT_LOGS:  # the whole text: a handler may write the same words into its log
+    if text in ABSENT_LOGS:  # A handler may write these words among others.
         return Sign.NO_TRACE
     return Sign.ENDED if text else Sign.INCONCLUSIVE
 

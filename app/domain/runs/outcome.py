@@ -46,7 +46,7 @@ def state_of(trigger_code: int, handle_code: int, killed: int = 0) -> str:
 
 def state_of_all(states: Collection[str], *, is_waiting: bool) -> str:
     """Return the state of a broadcast from those of its shards; ``is_waiting``: there are more to start."""
-    ended = ENDED & set(states)
+    ended_states = ENDED & set(states)
     if is_waiting or not ENDED.issuperset(states):
-        return "running" if ended or "running" in states else "waiting"
-    return next(state for state in _WORST if state in ended)
+        return "running" if ended_states or "running" in states else "waiting"
+    return next(state for state in _WORST if state in ended_states)

@@ -1,4 +1,4 @@
-"""Reason of a run: in one line, why it failed or waits, from the messages stored with it.
+"""Reason of a failed or waiting run, in one line, extracted from its stored messages.
 
 Sentences of ours stay English, as they are stored; the console translates them. Texts of executors are shown
 as they are. Messages of adopted rows and of a Java admin contain HTML.
@@ -77,12 +77,16 @@ def _reason_in_trace(trace: str) -> str:
     """Return the last outcome a dispatch trace names."""
     lines = [line.strip() for line in plain_text(trace).split("\n")]
     lines = [line for line in lines if line and not (line.startswith(">>>") and line.endswith("<<<"))]
-    ours = next((line for line in reversed(lines) if line.startswith(_RESULTS)), "")
-    if ours.startswith(_ACCEPTED):
+    outcome_line = next((line for line in reversed(lines) if line.startswith(_RESULTS)), "")
+    if outcome_line.startswith(_ACCEPTED):
         return ""
-    if ours:
-        found = find_template(ours, (ANSWERED_WITH, UNANSWERED_WITH, RESOLVED))
-        return found.values["reason"] if found is not None else ours.removeprefix(NOT_SENT)
+    if outcome_line:
+        template_match = find_template(outcome_line, (ANSWERED_WITH, UNANSWERED_WITH, RESOLVED))
+        return (
+            template_match.values["reason"]
+            if template_match is not None
+            else outcome_line.removeprefix(NOT_SENT)
+        )
     for line in reversed(lines):
         match = _JAVA_MESSAGE.fullmatch(line)
         if match is None or match[1].strip().lower() not in _ABSENT:

@@ -1,4 +1,4 @@
-"""Ids of requests, which the runs that a request triggers carry."""
+"""Request ids: ids of requests, which are stored in the fires that a request triggers."""
 
 import re
 import secrets
@@ -22,5 +22,5 @@ def is_request_id(text: str) -> bool:
 
 def request_of(fire_key: str) -> str:
     """Return the id of the request that triggered a fire, from its key; empty: none is known."""
-    found = _IN_KEY.fullmatch(fire_key) if "@" in fire_key else None
-    return found[1] if found is not None else ""
+    match = _IN_KEY.fullmatch(fire_key) if "@" in fire_key else None
+    return match[1] if match is not None else ""

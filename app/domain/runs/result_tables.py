@@ -35,19 +35,19 @@ def table_of(message: str | None) -> ResultTable | None:
     if rest.strip() and not rest.startswith("\n"):
         return None
     if isinstance(value, dict) and value:
-        rows = [(_cut(name), _cell(each)) for name, each in list(value.items())[:ROWS_MAX]]
+        rows = [(_cut(name), _cell(member)) for name, member in list(value.items())[:ROWS_MAX]]
         return ResultTable((), rows, max(len(value) - ROWS_MAX, 0), 0, rest.strip())
-    if isinstance(value, list) and value and all(isinstance(each, dict) and each for each in value):
+    if isinstance(value, list) and value and all(isinstance(item, dict) and item for item in value):
         return _of_list(value, rest.strip())
     return None
 
 
 def _of_list(value: list[dict[str, Any]], rest: str) -> ResultTable:
-    names = list(dict.fromkeys(name for each in value for name in each))
-    shown = names[:COLUMNS_MAX]
-    rows = [[_cell(each[name]) if name in each else "" for name in shown] for each in value[:ROWS_MAX]]
-    headings = [_cut(name) for name in shown]
-    return ResultTable(headings, rows, max(len(value) - ROWS_MAX, 0), len(names) - len(shown), rest)
+    names = list(dict.fromkeys(name for item in value for name in item))
+    columns = names[:COLUMNS_MAX]
+    rows = [[_cell(item[name]) if name in item else "" for name in columns] for item in value[:ROWS_MAX]]
+    headings = [_cut(name) for name in columns]
+    return ResultTable(headings, rows, max(len(value) - ROWS_MAX, 0), len(names) - len(columns), rest)
 
 
 def _cell(value: Any) -> str:
@@ -63,5 +63,5 @@ def _cell(value: Any) -> str:
 
 def _cut(text: str) -> str:
     """Return the beginning of a text; lone surrogates, which no page can hold, become "?"."""
-    shown = text if len(text) <= CELL_MAX else text[:CELL_MAX] + "…"
-    return shown.encode("utf-8", "replace").decode("utf-8")
+    beginning = text if len(text) <= CELL_MAX else text[:CELL_MAX] + "…"
+    return beginning.encode("utf-8", "replace").decode("utf-8")

@@ -58,17 +58,17 @@ class RouteState:
         self.counts: dict[int, dict[str, int]] = {}
         self.orders: dict[int, list[str]] = {}
 
-    def take_over(self, other: "RouteState", job_ids: Collection[int]) -> None:
+    def take_over(self, source: "RouteState", job_ids: Collection[int]) -> None:
         """Take over the state of some jobs from another one."""
-        with self.lock:  # values are shared: a pick replaces them
-            _copy(self.rounds, other.rounds, job_ids)
-            _copy(self.counts, other.counts, job_ids)
-            _copy(self.orders, other.orders, job_ids)
+        with self.lock:  # The values can be shared, because a pick replaces them.
+            _copy(self.rounds, source.rounds, job_ids)
+            _copy(self.counts, source.counts, job_ids)
+            _copy(self.orders, source.orders, job_ids)
 
     def needs_seed(self, strategy: RouteStrategy, job_id: int) -> bool:
         """Whether ``seed`` must be called for a job before its next pick."""
-        known = self.counts if strategy is RouteStrategy.LEAST_FREQUENTLY_USED else self.orders
-        return strategy in SEEDED and job_id not in known
+        state = self.counts if strategy is RouteStrategy.LEAST_FREQUENTLY_USED else self.orders
+        return strategy in SEEDED and job_id not in state
 
     def seed(self, job_id: int, recent: Sequence[str]) -> None:
         """Set the state of a job from the addresses of its last runs, newest first."""
@@ -102,26 +102,26 @@ def _round(job_id: int, addresses: Sequence[str], state: RouteState) -> str:
 
 def _least_frequently_used(job_id: int, addresses: Sequence[str], state: RouteState) -> str:
     with state.lock:
-        known = state.counts.get(job_id, {})
-        floor = min((known[address] for address in addresses if address in known), default=0)
-        # a new address is not flooded to catch up
-        counts = {address: known.get(address, floor) for address in addresses}
-        # on a tie, an address that was never used
-        chosen = min(addresses, key=lambda address: (counts[address], address in known))
-        counts[chosen] += 1
+        counts_before = state.counts.get(job_id, {})
+        floor = min((counts_before[address] for address in addresses if address in counts_before), default=0)
+        # A new address starts with the lowest count, so that it is not flooded to catch up.
+        counts = {address: counts_before.get(address, floor) for address in addresses}
+        # On a tie, an address that was never used comes first.
+        pick = min(addresses, key=lambda address: (counts[address], address in counts_before))
+        counts[pick] += 1
         _keep(state.counts, job_id, counts)
-        return chosen
+        return pick
 
 
 def _least_recently_used(job_id: int, addresses: Sequence[str], state: RouteState) -> str:
     with state.lock:
         present = set(addresses)
         order = [address for address in state.orders.get(job_id, []) if address in present]
-        used = set(order)
-        unused = [address for address in dict.fromkeys(addresses) if address not in used]
-        chosen, *later = unused + order
-        _keep(state.orders, job_id, [*later, chosen])
-        return chosen
+        used_addresses = set(order)
+        unused_addresses = [address for address in dict.fromkeys(addresses) if address not in used_addresses]
+        pick, *later = unused_addresses + order
+        _keep(state.orders, job_id, [*later, pick])
+        return pick
 
 
 def hash_point(text: str) -> int:

@@ -20,7 +20,7 @@ WHOLE = Shard(0, 1)
 
 def parse_shard(text: str | None) -> Shard | None:
     """Parse ``"i/n"``; return None for any other text. Source: XXL-JOB 2.4.1 XxlJobTrigger."""
-    if not text:  # most runs: no shard
+    if not text:  # Most runs have no shard.
         return None
     match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
     return Shard(int(match[1]), int(match[2])) if match else None

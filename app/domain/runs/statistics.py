@@ -8,7 +8,7 @@ from app.clock import Millis
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedRun:
     """A run that has ended; ``duration_ms`` None: it never started."""
 
     succeeded: bool
@@ -30,12 +30,12 @@ class Statistics:
         return (self.runs - self.failed) * 1000 // self.runs / 10 if self.runs else 0.0
 
 
-def statistics_of(ended: Sequence[Ended]) -> Statistics:
+def statistics_of(runs: Sequence[EndedRun]) -> Statistics:
     """Return the statistics of these runs."""
-    durations = sorted(run.duration_ms for run in ended if run.duration_ms is not None)
+    durations = sorted(run.duration_ms for run in runs if run.duration_ms is not None)
     return Statistics(
-        len(ended),
-        sum(not run.succeeded for run in ended),
+        len(runs),
+        sum(not run.succeeded for run in runs),
         percentile(durations, 50),
         percentile(durations, 95),
     )

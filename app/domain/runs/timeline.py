@@ -1,4 +1,4 @@
-"""Run timeline: which jobs it shows, and how many runs of each."""
+"""Run timeline: choice of its jobs, and the number of runs shown of each."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -15,8 +15,10 @@ class Activity(NamedTuple):
 
 def rank_jobs(activities: Iterable[Activity], *, limit: int) -> list[int]:
     """Return the ids of the jobs to show: most trouble first, then most runs."""
-    ranked = sorted(activities, key=lambda each: (-each.troubles, -each.runs, each.job_id))
-    return [each.job_id for each in ranked[:limit]]
+    jobs_in_order = sorted(
+        activities, key=lambda activity: (-activity.troubles, -activity.runs, activity.job_id)
+    )
+    return [activity.job_id for activity in jobs_in_order[:limit]]
 
 
 def fair_share(counts: Iterable[int], *, total: int) -> int:

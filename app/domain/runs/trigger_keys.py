@@ -50,11 +50,11 @@ def key_of(trigger: Trigger, *, planned: bool, request: str) -> str:
 
 def trigger_of(job_id: int, fire_key: str) -> Trigger | None:
     """Return the trigger a fire of this job came from; None: from none."""
-    found = _IN_KEY.fullmatch(fire_key) if fire_key.startswith((MANUAL, ONCE)) else None
-    return Trigger(job_id, int(found[1]), found[2]) if found is not None else None
+    match = _IN_KEY.fullmatch(fire_key) if fire_key.startswith((MANUAL, ONCE)) else None
+    return Trigger(job_id, int(match[1]), match[2]) if match is not None else None
 
 
 def parse_id(text: str) -> Trigger | None:
     """Return the trigger an id names, such as ``"7.1795420800000.9f86d081884c7d659a2feaa0c55ad015"``."""
-    found = _ID.fullmatch(text)
-    return Trigger(int(found[1]), int(found[2]), found[3]) if found is not None else None
+    match = _ID.fullmatch(text)
+    return Trigger(int(match[1]), int(match[2]), match[3]) if match is not None else None

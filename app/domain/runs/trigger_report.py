@@ -51,8 +51,8 @@ def parse_instant(text: str) -> Millis | None:
 def due_in_trace(trace: str | None) -> Millis | None:
     """Return when a run was due, which the first line of its trace names; None if it does not."""
     first = (trace or "").partition("\n")[0]
-    found = find_template(first, (TRIGGER_SEEN, TRIGGER))
-    return parse_instant(found.values["instant"]) if found is not None else None
+    match = find_template(first, (TRIGGER_SEEN, TRIGGER))
+    return parse_instant(match.values["instant"]) if match is not None else None
 
 
 def join_lines(*parts: str | Sequence[str] | None) -> str:

@@ -13,18 +13,19 @@ from app.domain.enums import MisfireStrategy, TriggerType
 
 #: a scan plans this far ahead; an instant older than this is a misfire
 PRE_READ_MS: Millis = 5_000
-#: most fires of a job per scan; the rest follow in the next one
+#: most fires of a job per scan; the next scan writes the rest
 MAX_FIRES_A_PASS = 20
-#: skipped instants are counted up to this number, those of crons of five fields, slow to search, up to that
+#: Skipped instants of a schedule are counted up to this number.
 MAX_COUNTED = 10_000
+#: The limit for crons of five fields, which are slower to search.
 MAX_COUNTED_UNIX = 3_000
-#: those of any cron when a restore has counted for long
-MAX_COUNTED_IN_HASTE = 501
+#: The limit for any cron once the count after a restore has taken too long.
+MAX_COUNTED_WHEN_LATE = 501
 
 
 def is_capped(count: int) -> bool:
     """Whether there may be more skipped instants than were counted."""
-    return count in (MAX_COUNTED_IN_HASTE, MAX_COUNTED_UNIX, MAX_COUNTED)
+    return count in (MAX_COUNTED_WHEN_LATE, MAX_COUNTED_UNIX, MAX_COUNTED)
 
 
 #: returns the next instant of the schedule after a time; None if there is none
@@ -41,7 +42,7 @@ class DueFire(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedRange:
     """Consecutive instants that will not be fired, both ends inclusive; ``count`` may stop at a limit."""
 
     from_ms: Millis
@@ -54,7 +55,7 @@ class Plan:
     """Plan for a job; ``next_ms`` None: the schedule has ended."""
 
     fires: tuple[PlannedFire, ...]
-    skipped: Skipped | None
+    skipped: SkippedRange | None
     next_ms: Millis | None
 
     @property
@@ -73,17 +74,17 @@ def plan(
     now_ms: Millis,
     next_after: NextAfter,
     period_ms: Millis = 0,
-    counted: int = MAX_COUNTED,
+    count_max: int = MAX_COUNTED,
 ) -> Plan:
     """Plan a job whose next time is ``due_ms``.
 
     ``period_ms`` is the period of a fixed rate, whose missed instants are computed and not enumerated;
-    otherwise 0. ``counted``: skipped instants are counted up to this number.
+    otherwise 0. ``count_max``: skipped instants are counted up to this number.
     """
     if due_ms >= now_ms - PRE_READ_MS:
         return _plan_due(due_ms, now_ms=now_ms, next_after=next_after)
-    # one of the missed instants may be fired, the others are skipped
-    missed = missed_until(now_ms, due_ms, next_after, period_ms=period_ms, counted=counted + 1)
+    # One of the missed instants may be fired. The others are skipped.
+    missed = missed_until(now_ms, due_ms, next_after, period_ms=period_ms, count_max=count_max + 1)
     following = next_after(missed.to_ms)
     ahead = (
         Plan((), None, None)
@@ -91,10 +92,10 @@ def plan(
         else _plan_due(following, now_ms=now_ms, next_after=next_after)
     )
     if misfire is not MisfireStrategy.FIRE_ONCE_NOW:
-        return Plan(ahead.fires, replace(missed, count=min(missed.count, counted)), ahead.next_ms)
+        return Plan(ahead.fires, replace(missed, count=min(missed.count, count_max)), ahead.next_ms)
     once = (missed.to_ms, TriggerType.MISFIRE)
-    others = _without_last(missed, next_after, period_ms, whole=missed.count <= counted)
-    return Plan((once, *ahead.fires), others, ahead.next_ms)
+    skipped = _without_last(missed, next_after, period_ms, whole=missed.count <= count_max)
+    return Plan((once, *ahead.fires), skipped, ahead.next_ms)
 
 
 def plan_delay(
@@ -113,38 +114,38 @@ def plan_delay(
         return Plan(((due_ms, TriggerType.CRON),), None, after_run_ms)
     if misfire is MisfireStrategy.FIRE_ONCE_NOW:
         return Plan(((due_ms, TriggerType.MISFIRE),), None, after_run_ms)
-    return Plan((), Skipped(due_ms, due_ms, 1), following_ms)
+    return Plan((), SkippedRange(due_ms, due_ms, 1), following_ms)
 
 
-def runs_of(instants: Iterable[Millis], next_after: NextAfter) -> list[Skipped]:
+def group_consecutive(instants: Iterable[Millis], next_after: NextAfter) -> list[SkippedRange]:
     """Group instants into runs of consecutive ones, between which the schedule has no other instant."""
-    runs: list[Skipped] = []
+    runs: list[SkippedRange] = []
     for instant in sorted(set(instants)):
         if runs and next_after(runs[-1].to_ms) == instant:
-            runs[-1] = Skipped(runs[-1].from_ms, instant, runs[-1].count + 1)
+            runs[-1] = SkippedRange(runs[-1].from_ms, instant, runs[-1].count + 1)
         else:
-            runs.append(Skipped(instant, instant, 1))
+            runs.append(SkippedRange(instant, instant, 1))
     return runs
 
 
 def missed_until(
-    now_ms: Millis, due_ms: Millis, next_after: NextAfter, *, period_ms: Millis, counted: int
-) -> Skipped:
-    """Return all instants from the due one up to now; for ``period_ms`` and ``counted`` see ``plan``."""
+    now_ms: Millis, due_ms: Millis, next_after: NextAfter, *, period_ms: Millis, count_max: int
+) -> SkippedRange:
+    """Return all instants from the due one up to now; for ``period_ms`` and ``count_max`` see ``plan``."""
     if period_ms > 0:
         periods = (now_ms - due_ms) // period_ms
         if periods and next_after(due_ms + (periods - 1) * period_ms) is None:
-            # the schedule ended before now
+            # The schedule ended before now.
             periods = bisect_left(
                 range(periods), True, key=lambda number: next_after(due_ms + number * period_ms) is None
             )
-        return Skipped(due_ms, due_ms + periods * period_ms, min(periods + 1, counted))
+        return SkippedRange(due_ms, due_ms + periods * period_ms, min(periods + 1, count_max))
     last, count = due_ms, 1
     while (instant := next_after(last)) is not None and instant <= now_ms:
-        if count == counted:
-            return Skipped(due_ms, _latest_until(now_ms, next_after), count)
+        if count == count_max:
+            return SkippedRange(due_ms, _latest_until(now_ms, next_after), count)
         last, count = instant, count + 1
-    return Skipped(due_ms, last, count)
+    return SkippedRange(due_ms, last, count)
 
 
 def _plan_due(due_ms: Millis, *, now_ms: Millis, next_after: NextAfter) -> Plan:
@@ -172,16 +173,16 @@ def _latest_until(now_ms: Millis, next_after: NextAfter) -> Millis:
 
 
 def _without_last(
-    missed: Skipped, next_after: NextAfter, period_ms: Millis, *, whole: bool
-) -> Skipped | None:
-    """Return the missed instants without the latest, which is fired; ``whole``: all of them were counted."""
+    missed: SkippedRange, next_after: NextAfter, period_ms: Millis, *, whole: bool
+) -> SkippedRange | None:
+    """Return the missed instants without the latest, which is fired; ``whole``: the count is exact."""
     if missed.from_ms == missed.to_ms:
         return None
     if period_ms > 0:
-        return Skipped(missed.from_ms, missed.to_ms - period_ms, missed.count - 1)
+        return SkippedRange(missed.from_ms, missed.to_ms - period_ms, missed.count - 1)
     if not whole:
-        return Skipped(missed.from_ms, _latest_until(missed.to_ms - 1, next_after), missed.count - 1)
+        return SkippedRange(missed.from_ms, _latest_until(missed.to_ms - 1, next_after), missed.count - 1)
     last = missed.from_ms
     while (instant := next_after(last)) is not None and instant < missed.to_ms:
         last = instant
-    return Skipped(missed.from_ms, last, missed.count - 1)
+    return SkippedRange(missed.from_ms, last, missed.count - 1)

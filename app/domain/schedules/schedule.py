@@ -1,4 +1,4 @@
-"""Schedules: compute when a job fires next, and check what a user entered."""
+"""Schedules: computation of the next times of a job, and validation of what a user entered."""
 
 import re
 from collections.abc import Callable
@@ -79,8 +79,8 @@ def check_schedule(schedule: Schedule) -> None:
     errors = InputErrors()
     with errors:
         zone(schedule.time_zone)
-    # whether the other values are valid does not depend on the zone
-    readable = replace(schedule, time_zone="UTC") if errors.found else schedule
+    # Whether the other values are valid does not depend on the zone.
+    readable = replace(schedule, time_zone="UTC") if errors.errors else schedule
     with errors:
         if schedule.type is ScheduleType.CRON and not schedule.conf.strip():
             raise InvalidInput("scheduleConf", _NO_CRON)

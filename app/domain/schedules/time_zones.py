@@ -1,4 +1,4 @@
-"""Time zones: whether two names mean the same one."""
+"""Comparison of time zones by their offsets."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError

@@ -1,4 +1,4 @@
-"""Fingerprints: short values that change with what is stored, so that a save can notice another change."""
+"""Fingerprints: short hashes of stored values, by which a save notices another change."""
 
 import json
 from hashlib import sha256
@@ -10,13 +10,13 @@ from app.errors import ChangedMeanwhile
 LENGTH = 32
 
 
-def fingerprint(stored: object) -> str:
+def fingerprint(value: object) -> str:
     """Return the fingerprint of what is stored, as JSON has it."""
-    return sha256(json.dumps(stored, sort_keys=True).encode()).hexdigest()[:LENGTH]
+    return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:LENGTH]
 
 
-def require_unchanged(loaded: str, stored: object) -> None:
-    """Raise ChangedMeanwhile unless ``loaded`` is the fingerprint of what is stored; empty: not compared."""
-    present = fingerprint(stored)
-    if loaded and loaded != present:
+def require_unchanged(expected: str, value: object) -> None:
+    """Raise ChangedMeanwhile unless ``expected`` is the fingerprint of the value; empty: not compared."""
+    present = fingerprint(value)
+    if expected and expected != present:
         raise ChangedMeanwhile(N_("This was changed after you had opened it."), present=present)

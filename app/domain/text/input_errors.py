@@ -1,4 +1,4 @@
-"""Input errors: collect the errors of all fields, so that a form shows them at once."""
+"""Input errors: collection of the errors of all fields, so that a form shows them at once."""
 
 from collections.abc import Iterable
 from types import TracebackType
@@ -7,13 +7,13 @@ from app.errors import InvalidInput, XxlJobError
 
 
 class InputErrors:
-    """Errors found so far; ``with errors:`` around each check adds its InvalidInput and continues after it.
+    """Collected errors; ``with errors:`` around each check adds its InvalidInput and continues after it.
 
-    Any other error ends the checks: it is raised itself, or in its place the errors found before it.
+    Any other error ends the checks: it is raised itself, or in its place the errors collected before it.
     """
 
-    def __init__(self, found: Iterable[InvalidInput] = ()) -> None:
-        self.found = list(found)
+    def __init__(self, errors: Iterable[InvalidInput] = ()) -> None:
+        self.errors = list(errors)
 
     def __enter__(self) -> None:
         pass
@@ -22,7 +22,7 @@ class InputErrors:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         if isinstance(error, InvalidInput):
-            self.found += error.each
+            self.errors += error.errors
             return True
         if isinstance(error, XxlJobError):
             self.raise_all()
@@ -30,8 +30,8 @@ class InputErrors:
 
     def raise_all(self) -> None:
         """Raise the first error with the others, if there are any."""
-        if not self.found:
+        if not self.errors:
             return
-        first, *others = self.found
-        first.others = tuple(others)
+        first, *further = self.errors
+        first.further_errors = tuple(further)
         raise first

@@ -4,10 +4,10 @@ from app.domain.text.texts import N_, Text
 from app.errors import InvalidInput
 
 
-def required_text(field: str, text: str, longest: int, missing: Text) -> str:
+def required_text(field: str, text: str, longest: int, message: Text) -> str:
     """Return the trimmed text; raises InvalidInput if it is empty or too long."""
     if not text.strip():
-        raise InvalidInput(field, missing)
+        raise InvalidInput(field, message)
     return limited_text(field, text.strip(), longest)
 
 

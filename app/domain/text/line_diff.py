@@ -1,4 +1,4 @@
-"""Line diff: compare two texts side by side."""
+"""Line diff: comparison of two texts side by side."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -73,5 +73,5 @@ def _numbered(lines: list[str], first: int, end: int) -> list[tuple[int, str]]:
 
 
 def _rows(kind: str, old: list[tuple[int, str]], new: list[tuple[int, str]]) -> Iterator[DiffRow]:
-    for left, right in zip_longest(old, new, fillvalue=(0, "")):
-        yield DiffRow(left[0], left[1], right[0], right[1], kind)
+    for old_line, new_line in zip_longest(old, new, fillvalue=(0, "")):
+        yield DiffRow(old_line[0], old_line[1], new_line[0], new_line[1], kind)

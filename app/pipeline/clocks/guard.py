@@ -26,7 +26,7 @@ JUMP_MS: Millis = 1_000
 SET_BACK_MS: Millis = 10_000
 #: a clock that was set ahead is trusted after being steady for this long
 HOLD_MS: Millis = 30_000
-#: a clock that was wrong is reported right after this long: one that hovers around the limit is reported once
+#: A clock that was wrong is reported right only after this long, so that one near the limit is reported once.
 STEADY_MS: Millis = 60_000
 
 
@@ -118,9 +118,9 @@ class ClockGuard:
         Does not read the database; may be called from any thread.
         """
         last = self._last
-        compared = self._compared_at is not None
+        was_compared = self._compared_at is not None
         return (
-            compared
+            was_compared
             and last is not None
             and self.trusted
             and (self.compares or not self.went_back)
@@ -168,16 +168,16 @@ class ClockGuard:
             self.skew_ms = self._hold.judge(self._now(), monotonic, jump_ms=jump_ms)
 
     def _compare(self, jump_ms: Millis) -> None:
-        before, started = self._now(), self._monotonic()
+        before_ms, started_ms = self._now(), self._monotonic()
         with read_scope() as session:
             database_ms = database_now_ms(session)
-        took_ms = self._monotonic() - started
+        took_ms = self._monotonic() - started_ms
         self.compares = database_ms is not None
         if database_ms is None:
-            self.skew_ms = self._hold.judge(before, started, jump_ms=jump_ms)
+            self.skew_ms = self._hold.judge(before_ms, started_ms, jump_ms=jump_ms)
             return
-        self.skew_ms = _skew(before - database_ms, took_ms)
-        self._follow(database_ms - started, took_ms)
+        self.skew_ms = _skew(before_ms - database_ms, took_ms)
+        self._follow(database_ms - started_ms, took_ms)
 
     def _follow(self, most_ms: Millis, took_ms: Millis) -> None:
         """Notice that the database's clock was set back; ``most_ms``: its lead on the monotonic one, at most.

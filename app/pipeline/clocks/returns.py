@@ -25,7 +25,7 @@ from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.node import SKEW_MAX_MS
 from app.models.skip import Skip
-from app.pipeline.scan import MISFIRE, PAGE, counted_of, period_of, schedule_of
+from app.pipeline.scan import MISFIRE, PAGE, count_max_of, period_of, schedule_of
 from app.store.base import locks
 from app.store.fires import clock_return
 from app.store.fires import scheduled as scheduled_fires
@@ -35,7 +35,7 @@ from app.store.jobs.scheduling import DueJob
 
 logger = logging.getLogger(__name__)
 
-#: the clock of another node may be ahead of this one's by what is tolerated of both; it reads so far ahead
+#: largest lead of another node's clock, as both may be off by SKEW_MAX_MS; that node reads so far ahead
 AHEAD_MAX_MS: Millis = 2 * SKEW_MAX_MS
 SOON_MS: Millis = PRE_READ_MS + AHEAD_MAX_MS
 #: checks and leases are at most this far ahead
@@ -64,11 +64,11 @@ class _Return:
     @property
     def changes(self) -> bool:
         """Whether there is anything to write."""
-        moved = (self.next_ms, self.row["last_fire_ms"]) != (
+        is_moved = (self.next_ms, self.row["last_fire_ms"]) != (
             self.job.trigger_next_time,
             self.job.last_fire_ms,
         )
-        return moved or bool(self.fire_ids or self.open_skips or self.cut_skips)
+        return is_moved or bool(self.fire_ids or self.open_skips or self.cut_skips)
 
     @property
     def row(self) -> bulk.Row:
@@ -77,53 +77,59 @@ class _Return:
         return {"id": self.job.id, "trigger_next_time": self.next_ms, "last_fire_ms": last_ms}
 
 
-def bring_back(*, zone: str, now_ms: Millis, seen: bool) -> None:
+def bring_back(*, zone: str, now_ms: Millis, has_seen_return: bool) -> None:
     """Bring next times, fires read ahead, checks and leases back from the future. Opens its own transactions.
 
-    ``zone`` is the zone of schedules without one of their own. ``seen``: this process has seen the clock go
-    back; otherwise, at a start, crons with only their next time in the future are left alone, as some depend
-    on where a search starts. If the clock was never ahead nothing changes.
+    ``zone`` is the zone of schedules without one of their own. ``has_seen_return``: this process has seen the
+    clock go back; otherwise, at a start, crons with only their next time in the future are left alone, as
+    some depend on where a search starts. If the clock was never ahead nothing changes.
     """
     with read_scope() as session:
-        returns = _recalculate_all(session, zone, now_ms, seen=seen)
+        returns = _recalculate_all(session, zone, now_ms, has_seen_return=has_seen_return)
     for first in range(0, len(returns), PAGE):
         page = returns[first : first + PAGE]
         transact(partial(_write, page=page))
-    opened = transact(
+    open_count = transact(
         lambda session: clock_return.bring_back_open(
             session, now_ms=now_ms, soon_ms=now_ms + AHEAD_MAX_MS, far_ms=now_ms + FAR_MS
         )
     )
-    if returns or opened:
-        logger.warning("clock set back, schedules recalculated jobs=%s open_fires=%s", len(returns), opened)
+    if returns or open_count:
+        logger.warning(
+            "clock set back, schedules recalculated jobs=%s open_fires=%s", len(returns), open_count
+        )
 
 
-def _recalculate_all(session: Session, zone: str, now_ms: Millis, *, seen: bool) -> list[_Return]:
+def _recalculate_all(session: Session, zone: str, now_ms: Millis, *, has_seen_return: bool) -> list[_Return]:
     futures: defaultdict[int, _Future] = defaultdict(_Future)
     for fire in scheduled_fires.find_unclaimed(session, Fire.due_time > now_ms):
         futures[fire.job_id].unclaimed.append(fire)
     for skip in clock_return.find_skips(session, after_ms=now_ms):
         futures[skip.job_id].skips.append(skip)
     soon_ms, returns = now_ms + SOON_MS, []
-    left = {
+    affected_ids = {
         job_id
         for job_id, future in futures.items()
         if future.skips or max(fire.due_time for fire in future.unclaimed) > soon_ms
     }
     beyond = jobs.find_beyond(session, after_ms=soon_ms)
-    if not seen:
+    if not has_seen_return:
         beyond = [
             job
             for job in beyond
-            if job.schedule_type != ScheduleType.CRON or job.last_fire_ms > soon_ms or job.id in left
+            if job.schedule_type != ScheduleType.CRON or job.last_fire_ms > soon_ms or job.id in affected_ids
         ]
-    started: dict[int, Millis] = {}
-    if seen or any(job.last_fire_ms > soon_ms for job in beyond):  # reads the runs of two hours
-        started = clock_return.find_started(session, after_ms=now_ms)
+    started_ms_by_job: dict[int, Millis] = {}
+    if has_seen_return or any(
+        job.last_fire_ms > soon_ms for job in beyond
+    ):  # It reads the runs of two hours.
+        started_ms_by_job = clock_return.find_started(session, after_ms=now_ms)
     for job in beyond:
         try:
-            result = _recalculate(job, zone, futures[job.id], max(now_ms, started.get(job.id, 0)), now_ms)
-        except (ValueError, InvalidInput):  # an invalid schedule: the scan stops the job when it is due
+            result = _recalculate(
+                job, zone, futures[job.id], max(now_ms, started_ms_by_job.get(job.id, 0)), now_ms
+            )
+        except (ValueError, InvalidInput):  # The scan stops a job with an invalid schedule when it is due.
             continue
         if result.changes:
             returns.append(result)
@@ -135,12 +141,14 @@ def _recalculate(job: DueJob, zone: str, future: _Future, started_ms: Millis, no
     schedule = schedule_of(job, zone)
     soon_ms = now_ms + SOON_MS
     is_on = job.trigger_status == TriggerStatus.RUNNING
-    # the scan has stopped a job with the last instants it read ahead; they stay
-    kept = [fire.due_time for fire in future.unclaimed if fire.due_time <= soon_ms or not is_on]
-    kept += [skip.to_ms for skip in future.skips if skip.reason != MISFIRE]
-    kept += [job.last_fire_ms] if job.last_fire_ms <= soon_ms else []
-    result = _Return(job, max([started_ms, *kept]))
-    reopened = [instant for skip in future.skips if (instant := _reopen(skip, schedule, result)) is not None]
+    # If the scan has stopped the job with the last instants of its schedule, these stay.
+    decided_instants = [fire.due_time for fire in future.unclaimed if fire.due_time <= soon_ms or not is_on]
+    decided_instants += [skip.to_ms for skip in future.skips if skip.reason != MISFIRE]
+    decided_instants += [job.last_fire_ms] if job.last_fire_ms <= soon_ms else []
+    result = _Return(job, max([started_ms, *decided_instants]))
+    reopened_instants = [
+        instant for skip in future.skips if (instant := _reopen(skip, schedule, result)) is not None
+    ]
     withdrawn = [fire for fire in future.unclaimed if fire.due_time > max(result.decided_ms, soon_ms)]
     result.fire_ids = [fire.id for fire in withdrawn]
     if not is_on:
@@ -151,8 +159,8 @@ def _recalculate(job: DueJob, zone: str, future: _Future, started_ms: Millis, no
     after_ms = next_after_ms(
         schedule, now_ms if schedule.type is ScheduleType.FIX_DELAY else result.decided_ms
     )
-    found = [job.trigger_next_time, *reopened, *(fire.due_time for fire in withdrawn)]
-    result.next_ms = min(found if after_ms is None else [*found, after_ms])
+    candidates = [job.trigger_next_time, *reopened_instants, *(fire.due_time for fire in withdrawn)]
+    result.next_ms = min(candidates if after_ms is None else [*candidates, after_ms])
     return result
 
 
@@ -164,18 +172,18 @@ def _reopen(skip: Skip, schedule: Schedule, result: _Return) -> Millis | None:
         result.open_skips.append(skip.id)
         return skip.from_ms
     next_after = partial(next_after_ms, schedule)
-    kept = missed_until(
+    rest = missed_until(
         result.decided_ms,
         skip.from_ms,
         next_after,
         period_ms=period_of(schedule),
-        counted=counted_of(schedule),
+        count_max=count_max_of(schedule),
     )
-    instant = next_after(kept.to_ms)
+    instant = next_after(rest.to_ms)
     if instant is None:
         result.decided_ms = skip.to_ms
         return None
-    result.cut_skips.append({"id": skip.id, "to_ms": kept.to_ms, "skipped": kept.count})
+    result.cut_skips.append({"id": skip.id, "to_ms": rest.to_ms, "skipped": rest.count})
     return instant
 
 
@@ -185,9 +193,9 @@ def _write(session: Session, page: Sequence[_Return]) -> None:
     current = jobs.lock_planned(session, [result.job.id for result in page])
     valid = [result for result in page if current.get(result.job.id) == result.job]
     fire_ids = [fire_id for result in valid for fire_id in result.fire_ids]
-    locked = {fire.id: fire for fire in scheduled_fires.lock_unclaimed(session, Fire.id.in_(fire_ids))}
-    valid = [result for result in valid if locked.keys() >= set(result.fire_ids)]
+    fire_by_id = {fire.id: fire for fire in scheduled_fires.lock_unclaimed(session, Fire.id.in_(fire_ids))}
+    valid = [result for result in valid if fire_by_id.keys() >= set(result.fire_ids)]
     bulk.update_many(session, Job, [result.row for result in valid])
     bulk.update_many(session, Skip, [row for result in valid for row in result.cut_skips])
     clock_return.delete_skips(session, [skip_id for result in valid for skip_id in result.open_skips])
-    scheduled_fires.remove(session, [locked[fire_id] for result in valid for fire_id in result.fire_ids])
+    scheduled_fires.remove(session, [fire_by_id[fire_id] for result in valid for fire_id in result.fire_ids])

@@ -1,4 +1,4 @@
-"""Zone rules: plans jobs anew whose next time was computed with earlier rules of a time zone.
+"""Changed time zone rules: jobs whose next time was computed with earlier rules are planned anew.
 
 An update of the time zone data moves the instants of schedules. A next time months ahead stays that of the
 earlier rules, so that the job would run then, and again at the right time.
@@ -41,7 +41,7 @@ def tick_zone_rules(now_ms: Millis, *, zone: str) -> Millis:
     after_ms = now_ms + SHIFT_MAX_MS
     with read_scope() as session:
         beyond = jobs.find_beyond(session, after_ms=after_ms)
-    is_instant, moved = cache(_is_instant), list[tuple[DueJob, Millis]]()
+    is_instant, corrections = cache(_is_instant), list[tuple[DueJob, Millis]]()
     for job in beyond:
         if job.trigger_status != TriggerStatus.RUNNING or job.trigger_next_time <= after_ms:
             continue
@@ -50,15 +50,16 @@ def tick_zone_rules(now_ms: Millis, *, zone: str) -> Millis:
             if schedule.type not in _LOCAL or is_instant(schedule, job.trigger_next_time):
                 continue
             next_ms = next_after_ms(schedule, max(now_ms, job.last_fire_ms))
-        except (ValueError, InvalidInput):  # an invalid schedule: the scan stops the job when it is due
+        except (ValueError, InvalidInput):  # The scan stops a job with an invalid schedule when it is due.
             continue
         if next_ms not in (None, job.trigger_next_time):
-            moved.append((job, next_ms))
-    written = sum(
-        transact(partial(_write, page=moved[first : first + PAGE])) for first in range(0, len(moved), PAGE)
+            corrections.append((job, next_ms))
+    count = sum(
+        transact(partial(_write, page=corrections[first : first + PAGE]))
+        for first in range(0, len(corrections), PAGE)
     )
-    if written:
-        logger.warning("time zone rules changed, next times corrected jobs=%s", written)
+    if count:
+        logger.warning("time zone rules changed, next times corrected jobs=%s", count)
     return PERIOD_MS
 
 

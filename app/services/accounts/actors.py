@@ -1,4 +1,4 @@
-"""Actors: users with the rights they have now, as logins and background tasks act."""
+"""Actors: users with their present rights, for logins and background tasks."""
 
 from sqlalchemy.orm import Session
 
@@ -9,8 +9,8 @@ from app.store.accounts import rights
 
 def actor_of(session: Session, user: User, *, address: str) -> Actor:
     """Return a user as an actor; an administrator needs no rights of groups."""
-    stored = {} if user.is_admin else rights.rights_of(session, user.id)
-    granted = {} if user.is_admin else rights_by_group(user.group_ids, stored)
+    user_rights = {} if user.is_admin else rights.rights_of(session, user.id)
+    group_rights = {} if user.is_admin else rights_by_group(user.group_ids, user_rights)
     return Actor(
-        user_id=user.id, username=user.username, is_admin=user.is_admin, rights=granted, address=address
+        user_id=user.id, username=user.username, is_admin=user.is_admin, rights=group_rights, address=address
     )

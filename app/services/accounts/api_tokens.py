@@ -1,4 +1,4 @@
-"""API tokens: created once shown, found by their hash, and limited to what their owner may do now.
+"""API tokens: shown once, stored as hashes, and limited to the present rights of their owner.
 
 A personal token acts as its user; a service token (user id 0) belongs to no user and is made by
 administrators. The database has only the SHA-256 of a token.
@@ -34,7 +34,7 @@ from app.errors import (
 )
 from app.models.api_token import ApiToken
 from app.models.user import User
-from app.runtime.logging import Quoted
+from app.runtime.logging import QuotedText
 from app.services.accounts import login, passwords
 from app.services.accounts.actors import actor_of
 from app.services.auditing import audit, refusals
@@ -45,7 +45,7 @@ from app.store.executors import listing as group_lists
 logger = logging.getLogger(__name__)
 
 NAME_MAX = 64
-#: tokens of a user, or service tokens, that are not revoked
+#: most tokens of a user, or service tokens, that are not revoked
 TOKENS_MAX = 100
 #: the last use is written at most this often
 LAST_USED_EVERY_MS: Millis = MINUTE_MS
@@ -75,7 +75,7 @@ class CreatedToken:
 
 @dataclass(frozen=True, slots=True)
 class ApiCaller:
-    """The holder of a valid token, as a request of the API acts."""
+    """Holder of a valid token, in whose name a request of the API acts."""
 
     token_id: int
     name: str
@@ -107,7 +107,7 @@ def authenticate(token: str, *, address: str, now_ms: Millis) -> ApiCaller:
         try:
             with session_scope() as session:
                 note_use(session, caller, now_ms=now_ms)
-        except DBAPIError as exc:  # what only reads goes on
+        except DBAPIError as exc:  # requests that only read go on
             if fault_of(exc) is None:
                 raise
     return caller
@@ -117,10 +117,10 @@ def find_bearer(session: Session, token: str, *, address: str, now_ms: Millis) -
     """Return the holder of a token with what it may do now; reads only. Raises Unauthorized."""
     if not rules.is_well_formed(token):
         raise Unauthorized("the API token is malformed: it is xxl_ and 43 characters")
-    found = api_tokens.find_by_hash(session, rules.token_hash(token))
-    if found is None:
+    row = api_tokens.find_by_hash(session, rules.token_hash(token))
+    if row is None:
         raise Unauthorized(UNKNOWN)
-    return _caller_of(session, found.token, found.owner, address=address, now_ms=now_ms)
+    return _caller_of(session, row.token, row.owner, address=address, now_ms=now_ms)
 
 
 def present_actor(session: Session, caller: ApiCaller, *, now_ms: Millis) -> Actor:
@@ -244,8 +244,8 @@ def _actor(session: Session, row: ApiToken, user: User | None, *, address: str) 
         else Actor(user_id=0, username=row.name, is_admin=True, address=address)
     )
     grant = rules.parse_grant(row.rights, row.group_ids)
-    existing = group_lists.all_ids(session) if owner.is_admin and not grant.admin else ()
-    is_admin, rights = rules.limited(owner, grant, existing=existing)
+    existing_ids = group_lists.all_ids(session) if owner.is_admin and not grant.admin else ()
+    is_admin, rights = rules.limited(owner, grant, existing=existing_ids)
     return replace(owner, is_admin=is_admin, rights=rights, via=source_text(TOKEN, row.name))
 
 
@@ -283,8 +283,12 @@ def _check_groups(session: Session, grant: Grant, *, actor: Actor) -> None:
         raise InvalidInput("groups", N_("A token of administrators cannot be limited to groups"))
     if not grant.group_ids:
         raise InvalidInput("groups", N_("Choose at least one executor group"))
-    known = group_lists.existing_ids(session, grant.group_ids)
-    foreign = {each for each in grant.group_ids if each not in known or not actor.may(each, Right.VIEW)}
+    visible = {
+        group_id
+        for group_id in group_lists.existing_ids(session, grant.group_ids)
+        if actor.may(group_id, Right.VIEW)
+    }
+    foreign = set(grant.group_ids) - visible
     if foreign:
         raise ForeignValue("groups", N_("There is no executor group with id %(id)s", id=min(foreign)))
 
@@ -318,7 +322,7 @@ def _refuse(error: Unauthorized, address: str, *, now_ms: Millis) -> None:
             retry_after_s=wait_s,
         )
 
-    logger.warning("API token refused address=%s reason=%s", address or "-", Quoted(str(error)))
+    logger.warning("API token refused address=%s reason=%s", address or "-", QuotedText(str(error)))
 
     def count(session: Session) -> None:
         login.count_source_failure(throttle.lock_counter(session, subject, now_ms=now_ms), now_ms=now_ms)

@@ -56,7 +56,7 @@ class Attempt:
     remember: bool
     address: str
     agent: str
-    #: by the endpoint of scripts, not by the page
+    #: the attempt came by the endpoint of scripts, not by the page
     scripted: bool = False
 
 
@@ -101,29 +101,30 @@ def log_in(attempt: Attempt, *, now_ms: Millis, keep_hash: bool = False) -> Logi
     username, password, address = as_text(attempt.username).strip(), attempt.password, attempt.address
     if not username or not password.strip():
         raise InvalidInput("userName", N_("Enter user name and password"))
-    stored = _begin(username, address, now_ms=now_ms)
-    if not passwords.verify(stored, password):
+    old_hash = _begin(username, address, now_ms=now_ms)
+    if not passwords.verify(old_hash, password):
         _record_refusal(username, address, now_ms=now_ms)
         raise InvalidInput("password", N_("Wrong user name or password"))
-    renewed = passwords.hash_password(password) if stored and _is_to_renew(stored, keep_hash) else None
+    is_to_renew = old_hash is not None and _is_to_renew(old_hash, keep_hash)
+    new_hash = passwords.hash_password(password) if is_to_renew else None
     is_common = weak_passwords.is_common(password, username)
 
     def finish(session: Session) -> Login | None:
         user = users.lock_by_name(session, username)
-        if user is None or user.disabled or user.password != stored:  # changed during the check
+        if user is None or user.disabled or user.password != old_hash:  # changed meanwhile
             raise InvalidInput("password", N_("Wrong user name or password"))
-        user.password = renewed or user.password
+        user.password = new_hash or user.password
         user.weak_password = weak_passwords.updated_mark(user.weak_password, is_common=is_common)
         _release_attempt(session, username, address, now_ms=now_ms)
         if attempt.scripted and user.weak_password == WeakPassword.REFUSED:
             return None
         return open_session(session, user, attempt, now_ms=now_ms)
 
-    made = transact(finish)
-    if made is None:  # a right password is no failure to count
+    new_login = transact(finish)
+    if new_login is None:  # The password was right, so no failure is counted.
         _record_refusal(username, address, now_ms=now_ms, reason="common-password")
         raise InvalidInput("password", weak_passwords.REFUSED_TO_SCRIPTS)
-    return made
+    return new_login
 
 
 def check_password(user_id: int, password: str, *, field: str, address: str, now_ms: Millis) -> str:
@@ -136,12 +137,12 @@ def check_password(user_id: int, password: str, *, field: str, address: str, now
     if user is None:
         raise InvalidInput(field, WRONG)
     username = user.username
-    stored = _begin(username, address, now_ms=now_ms)
-    if not passwords.verify(stored, password) or stored is None:
+    password_hash = _begin(username, address, now_ms=now_ms)
+    if not passwords.verify(password_hash, password) or password_hash is None:
         _record_refusal(username, address, now_ms=now_ms)
         raise InvalidInput(field, WRONG)
     transact(lambda session: _release_attempt(session, username, address, now_ms=now_ms))
-    return stored
+    return password_hash
 
 
 def open_session(
@@ -149,7 +150,7 @@ def open_session(
 ) -> Login:
     """Open a login for a user whose password was checked, here or (``sign_on``) by the OpenID provider."""
     token = secrets.token_hex(32)
-    # each login deletes some expired ones: scripts that log in for every call leave many
+    # Each login deletes some expired ones, because scripts that log in for every call leave many.
     sessions.delete_dead(
         session, now_ms=now_ms, seen_from_ms=now_ms - IDLE_MS, remembered_from_ms=now_ms - REMEMBERED_IDLE_MS
     )
@@ -211,11 +212,11 @@ def hash_token(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def _is_to_renew(stored: str, keep_hash: bool) -> bool:
+def _is_to_renew(password_hash: str, keep_hash: bool) -> bool:
     return (
-        passwords.is_outdated(stored)
-        and not passwords.must_change(stored)
-        and not (keep_hash and passwords.is_bare(stored))
+        passwords.is_outdated(password_hash)
+        and not passwords.must_change(password_hash)
+        and not (keep_hash and passwords.is_bare(password_hash))
     )
 
 

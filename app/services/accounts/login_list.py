@@ -1,4 +1,4 @@
-"""Logins of a user, as the user or an administrator sees and ends them."""
+"""List of a user's logins: shown to and ended by the user or an administrator."""
 
 from sqlalchemy.orm import Session
 
@@ -13,7 +13,7 @@ from app.store.accounts import sessions
 from app.store.accounts.sessions import LiveLogins
 from app.store.base.paging import Page
 
-#: logins shown of one user; scripts that log in for every call leave many
+#: most logins of one user that are listed: scripts that log in for every call leave many
 LISTED_MAX = 50
 
 
@@ -46,12 +46,12 @@ def end_login(session: Session, user_id: int, session_id: int, *, actor: Actor, 
 def end_logins(session: Session, user_id: int, *, keep_id: int, actor: Actor, now_ms: Millis) -> int:
     """End the logins of a user except ``keep_id`` (0: none); return how many were live."""
     _require_own(user_id, actor)
-    ended = sessions.count_live(session, _live_logins(user_id, now_ms), but_id=keep_id)
+    count = sessions.count_live(session, _live_logins(user_id, now_ms), but_id=keep_id)
     sessions.delete_of_user(session, user_id, but_id=keep_id)
     audit.record(
-        session, "login.end", actor=actor, now_ms=now_ms, target=("user", user_id), changes={"logins": ended}
+        session, "login.end", actor=actor, now_ms=now_ms, target=("user", user_id), changes={"logins": count}
     )
-    return ended
+    return count
 
 
 def _require_own(user_id: int, actor: Actor) -> None:

@@ -1,4 +1,4 @@
-"""Change of one's own password: with the old one, or without it right after the login if it is forced."""
+"""Change of the own password: with the old one, or without it right after the login if it is forced."""
 
 import secrets
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from app.store.accounts import sessions, users
 
 MISSING = N_("User id is invalid")
 UNCHANGED = N_("The new password is the same as the old one")
-#: how long a login stands for the old password
+#: how long after the login the old password is not required
 FRESH_MS: Millis = 15 * MINUTE_MS
 
 
@@ -48,27 +48,27 @@ def change_in_login(
     transactions.
     """
     actor, with_old = visitor.actor, needs_old_password(visitor, now_ms=now_ms)
-    _check_entered(old if with_old else None, new, repeated, username=actor.username)
-    checked, stored = (
-        _checked(old, new, actor=actor, now_ms=now_ms) if with_old else (None, _differing(new, actor=actor))
+    _check_form(old if with_old else None, new, repeated, username=actor.username)
+    old_hash, new_hash = (
+        _hash_both(old, new, actor=actor, now_ms=now_ms) if with_old else (None, _hash_new(new, actor=actor))
     )
     with session_scope() as session:
-        user = _locked(session, actor, checked)
+        user = _lock_user(session, actor, old_hash)
         if not with_old and not (passwords.must_change(user.password) or user.weak_password):
             raise Conflict(N_("The password has been changed already"))
-        _store(session, user, stored, actor=actor, now_ms=now_ms, but_id=visitor.session_id)
-        return _renewed(session, visitor, now_ms=now_ms)
+        _store(session, user, new_hash, actor=actor, now_ms=now_ms, but_id=visitor.session_id)
+        return _renew_token(session, visitor, now_ms=now_ms)
 
 
 def change_password(old: str, new: str, *, actor: Actor, now_ms: Millis) -> None:
     """Change the actor's password and end all of the actor's logins. Opens its own transactions."""
-    _check_entered(old, new, None, username=actor.username)
-    checked, stored = _checked(old, new, actor=actor, now_ms=now_ms)
+    _check_form(old, new, None, username=actor.username)
+    old_hash, new_hash = _hash_both(old, new, actor=actor, now_ms=now_ms)
     with session_scope() as session:
-        _store(session, _locked(session, actor, checked), stored, actor=actor, now_ms=now_ms)
+        _store(session, _lock_user(session, actor, old_hash), new_hash, actor=actor, now_ms=now_ms)
 
 
-def _check_entered(old: str | None, new: str, repeated: str | None, *, username: str) -> None:
+def _check_form(old: str | None, new: str, repeated: str | None, *, username: str) -> None:
     """Raise InvalidInput with all that is wrong with the entered texts; None: not required."""
     errors = InputErrors()
     with errors:
@@ -82,17 +82,17 @@ def _check_entered(old: str | None, new: str, repeated: str | None, *, username:
     errors.raise_all()
 
 
-def _checked(old: str, new: str, *, actor: Actor, now_ms: Millis) -> tuple[str, str]:
+def _hash_both(old: str, new: str, *, actor: Actor, now_ms: Millis) -> tuple[str, str]:
     """Check the old password, which counts as a login attempt; return its hash and that of the new one."""
-    checked = login.check_password(
+    old_hash = login.check_password(
         actor.user_id, old, field="oldPassword", address=actor.address, now_ms=now_ms
     )
     if new == old:
         raise InvalidInput("password", UNCHANGED)
-    return checked, passwords.hash_password(new)
+    return old_hash, passwords.hash_password(new)
 
 
-def _differing(new: str, *, actor: Actor) -> str:
+def _hash_new(new: str, *, actor: Actor) -> str:
     """Check that a password chosen without the old one differs from it, and return its hash."""
     with read_scope() as session:
         user = users.find_user(session, actor.user_id)
@@ -103,29 +103,29 @@ def _differing(new: str, *, actor: Actor) -> str:
     return passwords.hash_password(new)
 
 
-def _locked(session: Session, actor: Actor, checked: str | None) -> User:
+def _lock_user(session: Session, actor: Actor, old_hash: str | None) -> User:
     """Return the user, unless an administrator has changed it while the new password was hashed.
 
-    ``checked``: the hash that the old password matched; None: it was not required.
+    ``old_hash`` is the hash that the old password matched; None: it was not required.
     """
     user = users.lock_user(session, actor.user_id)
     if user is None:
         raise NotFound(MISSING)
-    if checked is not None and (user.password != checked or user.disabled or user.identity):
+    if old_hash is not None and (user.password != old_hash or user.disabled or user.identity):
         raise InvalidInput("oldPassword", login.WRONG)
     return user
 
 
 def _store(
-    session: Session, user: User, stored: str, *, actor: Actor, now_ms: Millis, but_id: int = 0
+    session: Session, user: User, new_hash: str, *, actor: Actor, now_ms: Millis, but_id: int = 0
 ) -> None:
-    user.password, user.weak_password = stored, WeakPassword.NO
+    user.password, user.weak_password = new_hash, WeakPassword.NO
     sessions.delete_of_user(session, user.id, but_id=but_id)
     audit.record(session, "user.password", actor=actor, now_ms=now_ms, target=("user", user.id))
 
 
-def _renewed(session: Session, visitor: Visitor, *, now_ms: Millis) -> NewCookie:
-    """Give a login a new token, so that one known from before the change is worth nothing."""
+def _renew_token(session: Session, visitor: Visitor, *, now_ms: Millis) -> NewCookie:
+    """Give a login a new token, so that a token from before the change is invalid."""
     token = secrets.token_hex(32)
     row = sessions.replace_token(session, visitor.session_id, login.hash_token(token))
     if row is None:

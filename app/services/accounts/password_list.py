@@ -15,8 +15,8 @@ class _Words(Set[str]):
     """Words kept as the text of a file with one a line: a tenth of the memory of a set."""
 
     def __init__(self, words: Iterable[str]) -> None:
-        known = sorted(set(words) - {""})
-        self._text, self._count = "\n".join(["", *known, ""]), len(known)
+        distinct_words = sorted(set(words) - {""})
+        self._text, self._count = "\n".join(["", *distinct_words, ""]), len(distinct_words)
 
     def __contains__(self, word: object) -> bool:
         return isinstance(word, str) and word != "" and "\n" not in word and f"\n{word}\n" in self._text

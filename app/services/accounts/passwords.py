@@ -33,41 +33,43 @@ def hash_password(password: str, *, must_change: bool = False) -> str:
     return (FIRST_PREFIX if must_change else "") + _argon2(password)
 
 
-def must_change(stored: str) -> bool:
+def must_change(hash_text: str) -> bool:
     """Whether the password must be changed at the next login."""
-    return stored.startswith(FIRST_PREFIX)
+    return hash_text.startswith(FIRST_PREFIX)
 
 
-def is_bare(stored: str) -> bool:
+def is_bare(hash_text: str) -> bool:
     """Whether this is an unsalted hash of an adopted database."""
-    return re.fullmatch(r"[0-9a-fA-F]{32}|[0-9a-fA-F]{64}", stored) is not None
+    return re.fullmatch(r"[0-9a-fA-F]{32}|[0-9a-fA-F]{64}", hash_text) is not None
 
 
-def wrap(stored: str) -> str:
+def wrap(hash_text: str) -> str:
     """Hash a bare hash with Argon2id; return anything else unchanged."""
-    if not is_bare(stored):
-        return stored
-    prefix = MD5_PREFIX if len(stored) == 32 else SHA256_PREFIX
-    return prefix + _argon2(stored.lower())
+    if not is_bare(hash_text):
+        return hash_text
+    prefix = MD5_PREFIX if len(hash_text) == 32 else SHA256_PREFIX
+    return prefix + _argon2(hash_text.lower())
 
 
-def verify(stored: str | None, password: str) -> bool:
+def verify(hash_text: str | None, password: str) -> bool:
     """Whether ``password`` matches; takes the same time for None (no such user) and UNUSABLE."""
-    if stored == UNUSABLE:
-        stored = None
-    if stored is None or is_bare(stored):
+    if hash_text == UNUSABLE:
+        hash_text = None
+    if hash_text is None or is_bare(hash_text):
         _matches(_dummy(), password)
-        return stored is not None and hmac.compare_digest(fast_hash(password, len(stored)), stored.lower())
-    text = stored.removeprefix(FIRST_PREFIX)
+        return hash_text is not None and hmac.compare_digest(
+            fast_hash(password, len(hash_text)), hash_text.lower()
+        )
+    text = hash_text.removeprefix(FIRST_PREFIX)
     for prefix, length in ((MD5_PREFIX, 32), (SHA256_PREFIX, 64)):
         if text.startswith(prefix):
             return _matches(text.removeprefix(prefix), fast_hash(password, length))
     return _matches(text, password)
 
 
-def is_outdated(stored: str) -> bool:
+def is_outdated(hash_text: str) -> bool:
     """Whether to hash the password again at its next use: wrapped, bare or with weaker parameters."""
-    text = stored.removeprefix(FIRST_PREFIX)
+    text = hash_text.removeprefix(FIRST_PREFIX)
     try:
         return _hasher.check_needs_rehash(text)
     except InvalidHashError:
@@ -85,10 +87,10 @@ def _argon2(text: str) -> str:
         return _hasher.hash(text)
 
 
-def _matches(stored: str, text: str) -> bool:
+def _matches(hash_text: str, text: str) -> bool:
     try:
         with _hashing:
-            return _hasher.verify(stored, text)
+            return _hasher.verify(hash_text, text)
     except (VerificationError, InvalidHashError):
         return False
 

@@ -35,32 +35,32 @@ def get_view(session: Session, view_id: int, *, actor: Actor) -> SavedView:
 
 
 def add_view(
-    session: Session, list_name: ListName, entered: str, given: Mapping[str, str], *, actor: Actor
+    session: Session, list_name: ListName, name: str, parameters: Mapping[str, str], *, actor: Actor
 ) -> int:
     """Save the filters among the query parameters under a name; return the id. Raises InvalidInput."""
-    filters = filters_text(kept_filters(list_name, given))
+    filters = filters_text(kept_filters(list_name, parameters))
     if not filters:
         raise InvalidInput("filters", N_("Set a filter in the list first"))
     if len(filters) > TEXT_MAX:
         raise InvalidInput("filters", N_("The filters are too long to save; shorten their texts"))
-    # locked, since two concurrent requests could both find room for one more
+    # The user is locked: two concurrent requests could both find room for one more view.
     users.lock_user(session, actor.user_id)
     if saved_views.count_views(session, actor.user_id, list_name=list_name) >= VIEWS_MAX:
         raise InvalidInput(
             "name", N_("You already have %(limit)s views of this list. Delete one first", limit=VIEWS_MAX)
         )
-    view = SavedView(user_id=actor.user_id, list_name=list_name.value, filters=filters, **_named(entered))
+    view = SavedView(user_id=actor.user_id, list_name=list_name.value, filters=filters, **_name_columns(name))
     _check_free(session, view)
     session.add(view)
     session.flush()
     return view.id
 
 
-def rename_view(session: Session, view_id: int, entered: str, *, actor: Actor) -> None:
+def rename_view(session: Session, view_id: int, name: str, *, actor: Actor) -> None:
     """Rename a view of the actor. Raises InvalidInput."""
     users.lock_user(session, actor.user_id)
     view = get_view(session, view_id, actor=actor)
-    for column, value in _named(entered).items():
+    for column, value in _name_columns(name).items():
         setattr(view, column, value)
     _check_free(session, view)
 
@@ -74,7 +74,7 @@ def remove_view(session: Session, view_id: int, *, actor: Actor) -> None:
 
 
 def start_page(session: Session, user_id: int) -> str:
-    """Return the start page a user chose; empty for none or a deleted view."""
+    """Return the start page of a user; empty for none or a deleted view."""
     target = saved_views.find_start(session, user_id)
     if target.startswith(VIEW_PREFIX) and start_view(session, user_id, target) is None:
         return ""
@@ -95,14 +95,14 @@ def choose_start(session: Session, target: str, *, actor: Actor) -> None:
     saved_views.replace_start(session, actor.user_id, target)
 
 
-def _named(entered: str) -> dict[str, str]:
-    name = required_text("name", " ".join(entered.split()), NAME_MAX, N_("Enter a name"))
+def _name_columns(text: str) -> dict[str, str]:
+    name = required_text("name", " ".join(text.split()), NAME_MAX, N_("Enter a name"))
     if not name.isprintable():
         raise InvalidInput("name", N_("The name must not contain invisible characters"))
     return {"name": name, "name_key": folded(name)}
 
 
 def _check_free(session: Session, view: SavedView) -> None:
-    others = saved_views.list_views(session, view.user_id, list_name=view.list_name)
-    if any(each.name_key == view.name_key and each.id != view.id for each in others):
+    views = saved_views.list_views(session, view.user_id, list_name=view.list_name)
+    if any(other_view.name_key == view.name_key and other_view.id != view.id for other_view in views):
         raise InvalidInput("name", TAKEN)

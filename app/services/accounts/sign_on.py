@@ -36,7 +36,7 @@ from app.store.accounts import rights, sessions, throttle
 from app.store.accounts import users as user_store
 from app.store.executors import listing as group_lists
 
-if TYPE_CHECKING:  # Authlib is imported only where a provider is configured
+if TYPE_CHECKING:  # Authlib is imported only where a provider is configured.
     from app.sign_on.provider import Provider
 
 #: longest user name of a provider, as the column has it
@@ -98,7 +98,7 @@ class SignOn:
             claims = self._claims(answer, now_ms=now_ms)
             try:
                 return transact(lambda session: self._enter(session, claims, answer, now_ms=now_ms))
-            except IntegrityError:  # added by another request at the same time
+            except IntegrityError:  # another request has added the user at the same time
                 return transact(lambda session: self._enter(session, claims, answer, now_ms=now_ms))
         except SignOnRefused as exc:
             _record_refusal(exc, answer.address, now_ms=now_ms)
@@ -128,32 +128,32 @@ class SignOn:
     ) -> login.Login:
         identity = identity_of(self._config, str(claims["sub"]))
         user = user_store.lock_by_identity(session, identity)
-        added = user is None
+        is_new = user is None
         if user is None:
             user = _new_user(session, self._username(claims), identity)
         if user.disabled:
             raise SignOnRefused(N_("This user is disabled"), reason="disabled", username=user.username)
         actor = Actor(user_id=user.id, username=user.username, is_admin=False, address=answer.address)
         before = (user.role, user.permission, rights.rights_of(session, user.id))
-        self._grant(session, user, claims, added=added)
+        self._grant(session, user, claims, is_new=is_new)
         after = (user.role, user.permission, rights.rights_of(session, user.id))
-        if added or before != after:
+        if is_new or before != after:
             changes: dict[str, Any] = {"username": user.username, "identity": identity}
             changes |= {"role": user.role, "permission": user.permission, "rights": after[2]}
-            action, target = "user.add" if added else "user.update", ("user", user.id)
+            action, target = "user.add" if is_new else "user.update", ("user", user.id)
             audit.record(session, action, actor=actor, now_ms=now_ms, target=target, changes=changes)
         if before[0] != after[0]:
             sessions.delete_of_user(session, user.id)
         attempt = login.Attempt(user.username, "", False, answer.address, answer.agent)
         return login.open_session(session, user, attempt, now_ms=now_ms, sign_on=True)
 
-    def _grant(self, session: Session, user: User, claims: Mapping[str, Any], *, added: bool) -> None:
+    def _grant(self, session: Session, user: User, claims: Mapping[str, Any], *, is_new: bool) -> None:
         """Set role and rights as the claims have them; what is not configured stays."""
         config, values = self._config, claim_values(claims, self._config.groups_claim)
         role = current = Role.ADMIN if user.is_admin else Role.NORMAL
         if config.admin_values:
             role = Role.ADMIN if values & set(config.admin_values) else Role.NORMAL
-        elif added and self._is_first_admin(session, str(claims["sub"]), user.username):
+        elif is_new and self._is_first_admin(session, str(claims["sub"]), user.username):
             role = Role.ADMIN
         if role is Role.NORMAL and config.rights:
             names = {group.id: group.app_name for group in group_lists.find_visible(session, None)}
@@ -173,25 +173,25 @@ class SignOn:
 
         A user's subject is no other user's name.
         """
-        named = self._config.first_admin
-        if not named or self._has_admin(session):
+        first_admin = self._config.first_admin
+        if not first_admin or self._has_admin(session):
             return False
-        if subject == named:
+        if subject == first_admin:
             return True
-        return username == named and not user_store.lock_by_identity(
-            session, f"{self._config.issuer} {named}"
+        return username == first_admin and not user_store.lock_by_identity(
+            session, f"{self._config.issuer} {first_admin}"
         )
 
     def _has_admin(self, session: Session) -> bool:
         admins = user_store.lock_enabled_admins(session)
-        return any((each.identity or "").startswith(f"{self._config.issuer} ") for each in admins)
+        return any((admin.identity or "").startswith(f"{self._config.issuer} ") for admin in admins)
 
     def _username(self, claims: Mapping[str, Any]) -> str:
         name = claim(claims, self._config.username_claim)
         if not isinstance(name, str) or not 1 <= len(name) <= NAME_MAX or not users.is_valid_name(name):
-            shown = printable(str(name), limit=NAME_MAX) if name else ""
-            text = N_("The identity provider's user name is missing or invalid: %(name)s", name=shown)
-            raise SignOnRefused(text, reason="user name", username=shown)
+            text_name = printable(str(name), limit=NAME_MAX) if name else ""
+            text = N_("The identity provider's user name is missing or invalid: %(name)s", name=text_name)
+            raise SignOnRefused(text, reason="user name", username=text_name)
         return name
 
 
@@ -219,11 +219,11 @@ def link(
     if not subject and not user.identity:
         raise Conflict(N_("The user %(name)s is not linked", name=username))
     identity = identity_of(config, subject) if subject else None
-    other = user_store.lock_by_identity(session, identity) if identity else None
-    if other is not None and other.id != user.id:
-        raise Conflict(N_("This identity belongs to the user %(name)s", name=other.username))
-    others = [each for each in admins if each.id != user.id and _has_password(each)]
-    if identity and user.is_admin and not others:
+    owner = user_store.lock_by_identity(session, identity) if identity else None
+    if owner is not None and owner.id != user.id:
+        raise Conflict(N_("This identity belongs to the user %(name)s", name=owner.username))
+    other_admins = [admin for admin in admins if admin.id != user.id and _has_password(admin)]
+    if identity and user.is_admin and not other_admins:
         raise Conflict(N_("This is the last administrator with a password; add another one first"))
     user.identity, user.password, user.weak_password = identity, passwords.UNUSABLE, WeakPassword.NO
     sessions.delete_of_user(session, user.id)

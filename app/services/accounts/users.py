@@ -54,7 +54,7 @@ class UserDraft:
     role: int = int(Role.NORMAL)
     #: groups visible to a normal user
     group_ids: tuple[int, ...] = ()
-    #: an existing user keeps role or groups, whatever the draft says
+    #: whether an existing user keeps role or groups, whatever the draft has
     keeps_role: bool = False
     keeps_groups: bool = False
     #: rights per group; a group without an entry keeps its rights, a new one gets NEW_RIGHTS
@@ -79,35 +79,35 @@ class UserFilter:
 
 
 def list_users(
-    session: Session, wanted: UserFilter, *, actor: Actor, start: int = 0, length: int = 10
+    session: Session, user_filter: UserFilter, *, actor: Actor, start: int = 0, length: int = 10
 ) -> Page[User]:
     """Return a page of users; administrators only."""
     require_admin(actor)
     return users.list_users(
         session,
-        username=wanted.username,
-        role=wanted.role,
+        username=user_filter.username,
+        role=user_filter.role,
         start=start,
         length=length,
-        order=wanted.order,
-        weak_only=wanted.weak_only,
+        order=user_filter.order,
+        weak_only=user_filter.weak_only,
     )
 
 
 def list_after(
-    session: Session, wanted: UserFilter, after: tuple[str, int], *, actor: Actor, limit: int
+    session: Session, user_filter: UserFilter, after: tuple[str, int], *, actor: Actor, limit: int
 ) -> list[User]:
     """Return the users behind ``after`` (name and id; ``("", 0)``: all) by name. Administrators only."""
     require_admin(actor)
-    return users.list_after(session, after, username=wanted.username, role=wanted.role, limit=limit)
+    return users.list_after(session, after, username=user_filter.username, role=user_filter.role, limit=limit)
 
 
-def granted_rights(session: Session, found: Sequence[User]) -> dict[int, dict[int, frozenset[Right]]]:
+def granted_rights(session: Session, rows: Sequence[User]) -> dict[int, dict[int, frozenset[Right]]]:
     """Return the rights of users: user id -> group id -> rights; an administrator needs none."""
-    stored = rights.rights_of_users(session, [user.id for user in found])
+    rights_by_user = rights.rights_of_users(session, [user.id for user in rows])
     return {
-        user.id: {} if user.is_admin else rights_by_group(user.group_ids, stored.get(user.id, {}))
-        for user in found
+        user.id: {} if user.is_admin else rights_by_group(user.group_ids, rights_by_user.get(user.id, {}))
+        for user in rows
     }
 
 
@@ -130,20 +130,20 @@ def stored_rights(session: Session, user_id: int, *, actor: Actor) -> dict[int, 
 def add_user(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Millis) -> int:
     """Store a new user; return the id. Administrators only."""
     require_admin(actor)
-    username, stored, errors = draft.username.strip(), "", InputErrors()
+    username, new_hash, errors = draft.username.strip(), "", InputErrors()
     with errors:
         _check_name(username)
     with errors:
         check_new_password(draft.password, username=username, common=common_passwords())
-    if not errors.found:
-        # hashed before the first statement, since it takes long
-        stored = passwords.hash_password(draft.password, must_change=draft.must_change)
+    if not errors.errors:
+        # The hash is computed before the first statement, because it takes long.
+        new_hash = passwords.hash_password(draft.password, must_change=draft.must_change)
     with errors:
         if users.is_name_taken(session, username):
             raise InvalidInput("username", TAKEN)
-    draft, changes = _granted(draft, {}), dict[str, object](username=username)
+    draft, changes = _with_all_rights(draft, {}), dict[str, object](username=username)
     user = User(
-        username=username, password=stored, disabled=int(bool(draft.disabled)), language="", time_zone=""
+        username=username, password=new_hash, disabled=int(bool(draft.disabled)), language="", time_zone=""
     )
     with errors:
         changes |= _apply_rights(session, user, draft)
@@ -159,32 +159,32 @@ def update_user(session: Session, user_id: int, draft: UserDraft, *, actor: Acto
     """Change another user; a new password, role or state ends the logins. Administrators only."""
     require_admin(actor)
     _refuse_own(user_id, actor)
-    stored = None
+    new_hash = None
     if draft.password.strip():
         check_new_password(draft.password, username=draft.username, common=common_passwords())
-        stored = passwords.hash_password(draft.password, must_change=draft.must_change)
+        new_hash = passwords.hash_password(draft.password, must_change=draft.must_change)
     demote = not draft.keeps_role and draft.role != Role.ADMIN
     user = _lock_other(session, user_id, demote=demote or bool(draft.disabled))
-    # of XXL-JOB any role but 1 is a normal user
+    # in XXL-JOB any role but 1 is a normal user
     role = int(user.is_admin) if draft.keeps_role else draft.role
     group_ids = tuple(user.group_ids) if draft.keeps_groups else draft.group_ids
     draft = replace(draft, role=role, group_ids=group_ids)
-    if stored is not None and user.identity:
+    if new_hash is not None and user.identity:
         raise InvalidInput("password", MANAGED)
     before = state_of(session, user)
     require_unchanged(draft.loaded, before)
-    draft = _granted(_without_removed_groups(session, user, draft), _current_rights(session, user))
+    draft = _with_all_rights(_without_removed_groups(session, user, draft), _current_rights(session, user))
     _apply_rights(session, user, draft)
     user.disabled = user.disabled if draft.disabled is None else int(draft.disabled)
     rights.replace_rights(session, user.id, _rows(draft))
-    if stored is not None:
-        user.password, user.weak_password = stored, WeakPassword.NO
+    if new_hash is not None:
+        user.password, user.weak_password = new_hash, WeakPassword.NO
         login.forget_failures(session, user.username)
     session.flush()
     changes = audit.difference(before, state_of(session, user))
-    if stored is not None or changes.keys() & {"role", "disabled"}:
+    if new_hash is not None or changes.keys() & {"role", "disabled"}:
         sessions.delete_of_user(session, user.id)
-    if stored is not None:
+    if new_hash is not None:
         changes["password"] = ["changed", "changed"]
     audit.record(
         session, "user.update", actor=actor, now_ms=now_ms, target=("user", user.id), changes=changes
@@ -221,13 +221,13 @@ def set_password(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Mi
     require_admin(actor)
     username = draft.username
     check_new_password(draft.password, username=username, common=common_passwords())
-    stored = passwords.hash_password(draft.password, must_change=draft.must_change)
+    new_hash = passwords.hash_password(draft.password, must_change=draft.must_change)
     user = users.lock_by_name(session, username)
     if user is None:
         raise NotFound(N_("There is no user %(name)s", name=username))
     if user.identity:
         raise Conflict(MANAGED)
-    user.password, user.disabled, user.weak_password = stored, 0, WeakPassword.NO
+    user.password, user.disabled, user.weak_password = new_hash, 0, WeakPassword.NO
     sessions.delete_of_user(session, user.id)
     login.forget_failures(session, username)
     audit.record(session, "user.password", actor=actor, now_ms=now_ms, target=("user", user.id))
@@ -258,7 +258,7 @@ def grant(session: Session, user: User, draft: UserDraft) -> None:
 
 
 def state_of(session: Session, user: User) -> dict[str, object]:
-    """Return what an administrator changes of a user, as it is audited."""
+    """Return the fields of a user that administrators change, as they are audited."""
     return {
         "role": user.role,
         "permission": user.permission or "",
@@ -290,7 +290,7 @@ def _apply_rights(session: Session, user: User, draft: UserDraft) -> dict[str, o
     unknown = set(group_ids) - group_lists.existing_ids(session, group_ids)
     if unknown:
         raise InvalidInput("permission", N_("There is no executor group with id %(id)s", id=min(unknown)))
-    # for XXL-JOB a group in the list is one with all rights
+    # For XXL-JOB a group in the list is one with all rights.
     permission = ",".join(str(group_id) for group_id in group_ids if draft.rights[group_id])
     if len(permission) > PERMISSION_MAX:
         raise InvalidInput(
@@ -306,24 +306,23 @@ def _apply_rights(session: Session, user: User, draft: UserDraft) -> dict[str, o
 
 def _without_removed_groups(session: Session, user: User, draft: UserDraft) -> UserDraft:
     """Return the draft without ids of deleted groups, which a Java admin leaves behind."""
-    kept = set(draft.group_ids) & set(user.group_ids)
-    removed = kept - group_lists.existing_ids(session, kept)
-    return replace(draft, group_ids=tuple(each for each in draft.group_ids if each not in removed))
+    old_ids = set(draft.group_ids) & set(user.group_ids)
+    removed_ids = old_ids - group_lists.existing_ids(session, old_ids)
+    return replace(draft, group_ids=tuple(own_id for own_id in draft.group_ids if own_id not in removed_ids))
 
 
-def _granted(draft: UserDraft, had: Mapping[int, frozenset[Right]]) -> UserDraft:
+def _with_all_rights(draft: UserDraft, current: Mapping[int, frozenset[Right]]) -> UserDraft:
     """Return the draft with rights for all its groups; by default the current rights, or NEW_RIGHTS."""
-    given = {group_id: had.get(group_id, NEW_RIGHTS) for group_id in draft.group_ids}
-    return replace(draft, rights={**given, **draft.rights})
+    defaults = {group_id: current.get(group_id, NEW_RIGHTS) for group_id in draft.group_ids}
+    return replace(draft, rights={**defaults, **draft.rights})
 
 
 def _current_rights(session: Session, user: User) -> dict[int, frozenset[Right]]:
     """Return the rights of a normal user by group; no stored row means all rights, an empty one none."""
-    stored = {} if user.is_admin else rights.rights_of(session, user.id)
+    texts = {} if user.is_admin else rights.rights_of(session, user.id)
     group_ids = [] if user.is_admin else user.group_ids
     return {
-        group_id: parse_rights(stored[group_id]) if group_id in stored else ALL_RIGHTS
-        for group_id in group_ids
+        group_id: parse_rights(texts[group_id]) if group_id in texts else ALL_RIGHTS for group_id in group_ids
     }
 
 
@@ -331,10 +330,10 @@ def _rows(draft: UserDraft) -> dict[int, str]:
     """Return the rights to store, of the groups with some but not all rights."""
     if draft.role != Role.NORMAL:
         return {}
-    chosen = {group_id: draft.rights[group_id] for group_id in draft.group_ids if group_id in draft.rights}
+    entries = {group_id: draft.rights[group_id] for group_id in draft.group_ids if group_id in draft.rights}
     return {
         group_id: rights_text(group_rights)
-        for group_id, group_rights in chosen.items()
+        for group_id, group_rights in entries.items()
         if group_rights and len(group_rights | {Right.VIEW}) < len(Right)
     }
 

@@ -53,17 +53,17 @@ def mark_adopted() -> int:
         ]
     if not bare:
         return 0
-    listed = common_passwords() | policy.PRODUCT_WORDS
-    common = {passwords.fast_hash(word, length) for word in listed for length in passwords.BARE_LENGTHS}
+    words = common_passwords() | policy.PRODUCT_WORDS
+    common = {passwords.fast_hash(word, length) for word in words for length in passwords.BARE_LENGTHS}
     weak = {
-        user_id: stored
-        for user_id, username, stored in bare
-        if stored.lower() in common or passwords.fast_hash(username, len(stored)) == stored.lower()
+        user_id: bare_hash
+        for user_id, username, bare_hash in bare
+        if bare_hash.lower() in common or passwords.fast_hash(username, len(bare_hash)) == bare_hash.lower()
     }
     with session_scope() as session:
-        for user_id, stored in weak.items():
+        for user_id, bare_hash in weak.items():
             user = users.lock_user(session, user_id)
-            if user is not None and user.password == stored:
+            if user is not None and user.password == bare_hash:
                 user.weak_password = WeakPassword.GRACE
     return len(weak)
 
@@ -95,13 +95,13 @@ def end_grace(session: Session, user_ids: Sequence[int], *, actor: Actor, now_ms
     Administrators only. Raises Conflict if none of them has a weak password that scripts may still use.
     """
     require_admin(actor)
-    ended = []
+    entries = []
     for user_id in sorted(user_ids):
         user = users.lock_user(session, user_id)
         if user is not None and user.weak_password == WeakPassword.GRACE:
             user.weak_password = WeakPassword.REFUSED
-            ended.append(audit.Entry("user.grace_end", ("user", user_id), {"username": user.username}))
-    if not ended:
+            entries.append(audit.Entry("user.grace_end", ("user", user_id), {"username": user.username}))
+    if not entries:
         raise Conflict(N_("No user has a common password that scripts may still use"))
-    audit.record_many(session, ended, actor=actor, now_ms=now_ms)
-    return len(ended)
+    audit.record_many(session, entries, actor=actor, now_ms=now_ms)
+    return len(entries)

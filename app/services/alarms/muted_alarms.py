@@ -18,7 +18,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.mute import Mute
 from app.store.alarms import alarms, mutes, recoveries
-from app.store.alarms.alarms import Held
+from app.store.alarms.alarms import HeldAlarms
 from app.store.executors import groups
 from app.store.fires import logs
 from app.store.jobs import scheduling as jobs
@@ -38,7 +38,7 @@ class EndedMute:
     group: Group | None
     #: jobs with held alarms, by id; deleted ones are missing
     jobs: dict[int, Job]
-    held: list[Held]
+    held: list[HeldAlarms]
     #: ids of the jobs without a success since, according to the log
     failing: frozenset[int]
     #: failing jobs whose failed run has been cleared from the log, perhaps together with a success
@@ -125,7 +125,7 @@ def finish(session: Session, ended: EndedMute, *, notified: bool, outcome: str, 
         alarms.release(
             session,
             mute_id,
-            notified=ended.last_failures if notified else [],
+            log_ids=ended.last_failures if notified else [],
             outcome=outcome,
             lease_until=lease_until,
         )
@@ -146,11 +146,6 @@ def put_off(
     if mute is not None:
         mute.next_ms, mute.outcome = next_ms, outcome
         mute.attempts -= 0 if counts else 1
-
-
-def count_notified(session: Session, ended: EndedMute, *, outcome: str, lease_until: Millis) -> None:
-    """Count the alarms of a partly delivered summary as sent, so that recoveries are reported."""
-    alarms.mark_sent(session, ended.mute.id, ended.last_failures, outcome=outcome, lease_until=lease_until)
 
 
 def _find_failing(session: Session, mute: Mute) -> EndedMute:
@@ -189,6 +184,6 @@ def _hand_over(session: Session, *, found: EndedMute, now_ms: Millis) -> EndedMu
     ended = replace(found, held=held, failing=found.failing - others.keys())
     if ended.failing:
         return ended
-    alarms.release(session, mute.id, notified=[], outcome="", lease_until=0)
+    alarms.release(session, mute.id, log_ids=[], outcome="", lease_until=0)
     mutes.delete_mute(session, mute.id)
     return None

@@ -2,35 +2,52 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 
 from sqlalchemy.orm import Session
 
 from app.domain.alarms.alarm_urls import split_urls
-from app.services.alarms.channels import Message
-from app.services.alarms.deliveries import Subject, delivered_of
+from app.domain.enums import AlarmState
+from app.services.alarms import muted_alarms
+from app.services.alarms.channels import OK, Message
+from app.services.alarms.deliveries import LEASE_MS, Delivery, Outcome, delivered_of
 from app.services.alarms.muted_alarms import EndedMute
-from app.services.alarms.targets import destinations_of, mail_name
+from app.services.alarms.targets import destinations_of, mail_name, targets_of
 from app.services.alarms.texts import compose_mute_end
 from app.settings.config import Config
-from app.store.alarms import channels
+from app.store.alarms import alarms, channels
 from app.store.alarms.channels import ScopedChannel
 
 
-def subject_of(session: Session, ended: EndedMute, config: Config) -> Subject:
-    """Return the summary of an ended mute, with the channels of its group and of its failing jobs."""
-    group_id = ended.group.id if ended.group else 0
+def delivery_of(session: Session, ended: EndedMute, config: Config) -> Delivery:
+    """Return the summary of an ended mute, for the channels of its group and of its failing jobs."""
+    group_id, mute = ended.group.id if ended.group else 0, ended.mute
     job_ids = [key for key in ended.failing if not group_id or ended.jobs[key].job_group == group_id]
     found = channels.find_for(session, group_ids=[group_id], job_ids=job_ids)
-    return Subject(
-        [],
-        None,
-        ended.group,
-        [],
-        delivered_of(ended.mute.outcome),
-        ended=ended,
-        channels=[each.channel for each in found],
-        own=_own_messages(ended, found, group_id, config),
+    urls = ended.group.alarm_urls if ended.group else None
+    return Delivery(
+        compose_mute_end(ended, config),
+        targets_of(config, ended.mails, urls, channels=[each.channel for each in found]),
+        mute.attempts,
+        ("group", mute.group_id) if mute.group_id else ("job", mute.job_id),
+        partial(_store, ended=ended),
+        delivered_of(mute.outcome),
+        _own_messages(ended, found, group_id, config),
     )
+
+
+def _store(session: Session, outcome: Outcome, *, ended: EndedMute) -> None:
+    """Store the outcome of a summary.
+
+    If at least one target accepted it, recoveries are sent: some mail addresses never work.
+    """
+    notified, text, lease_until = OK in outcome.results.values(), outcome.text(), outcome.now_ms + LEASE_MS
+    if outcome.state is not AlarmState.PENDING:
+        muted_alarms.finish(session, ended, notified=notified, outcome=text, lease_until=lease_until)
+        return
+    muted_alarms.put_off(session, ended, outcome=text, next_ms=outcome.next_ms, counts=outcome.counts)
+    if notified:
+        alarms.mark_sent(session, ended.mute.id, ended.last_failures, outcome=text, lease_until=lease_until)
 
 
 def _own_messages(

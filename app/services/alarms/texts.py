@@ -18,7 +18,7 @@ from app.pipeline.clocks.guard import HOLD_MS, ClockNews
 from app.services.alarms.channels import Message, MessageType
 from app.services.alarms.muted_alarms import EndedMute, when_text
 from app.settings.config import Config
-from app.store.alarms.alarms import Held
+from app.store.alarms.alarms import HeldAlarms
 
 #: characters quoted from the message of a run, and runs and jobs named in an alarm
 EXCERPT = 1_000
@@ -224,7 +224,7 @@ def _name(job: Job | None) -> str:
     return f"{job.job_desc} (job {job.id})" if job else "a deleted job"
 
 
-def _job_name(ended: EndedMute, held: Held) -> str:
+def _job_name(ended: EndedMute, held: HeldAlarms) -> str:
     """Return the name of a held job; of one that has left the muted group only the id."""
     job = ended.jobs[held.job_id]
     return (
@@ -234,7 +234,7 @@ def _job_name(ended: EndedMute, held: Held) -> str:
     )
 
 
-def _listed(heading: str, held: Sequence[Held], ended: EndedMute, config: Config) -> list[str]:
+def _listed(heading: str, held: Sequence[HeldAlarms], ended: EndedMute, config: Config) -> list[str]:
     """Return a heading and one line per job; nothing without jobs."""
     if not held:
         return []
@@ -248,11 +248,11 @@ def _listed(heading: str, held: Sequence[Held], ended: EndedMute, config: Config
     ]
 
 
-def _held(held: Held) -> str:
+def _held(held: HeldAlarms) -> str:
     return f"{_count([held])}, runs {held.first_log_id} to {held.last_log_id}"
 
 
-def _count(held: Sequence[Held]) -> str:
+def _count(held: Sequence[HeldAlarms]) -> str:
     count, unresolved = sum(each.count for each in held), sum(each.unresolved for each in held)
     return f"{count} alarm{'s' if count != 1 else ''}" + (f" ({unresolved} unresolved)" if unresolved else "")
 

@@ -37,18 +37,18 @@ class Entry:
 
 
 #: entries of a block of ``collecting``
-_collected: ContextVar[list[Entry] | None] = ContextVar("collected", default=None)
+_collection: ContextVar[list[Entry] | None] = ContextVar("collected", default=None)
 
 
 @contextmanager
 def collecting() -> Iterator[list[Entry]]:
     """Collect the entries of this block instead of writing them; the caller writes one for all of them."""
     entries: list[Entry] = []
-    outer = _collected.set(entries)
+    outer = _collection.set(entries)
     try:
         yield entries
     finally:
-        _collected.reset(outer)
+        _collection.reset(outer)
 
 
 def record(
@@ -69,7 +69,7 @@ def record(
 
 def record_many(session: Session, entries: Sequence[Entry], *, actor: Actor, now_ms: Millis) -> None:
     """Write entries in one statement, in order."""
-    collected = _collected.get()
+    collected = _collection.get()
     if collected is not None:
         collected += entries
         return
@@ -84,26 +84,26 @@ def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str,
 def changes_of(entry: AuditEntry) -> dict[str, Any]:
     """Return the fields of an entry; those of one that was cut are not readable and left out."""
     try:
-        read = json.loads(entry.changes or "{}")
+        changes = json.loads(entry.changes or "{}")
     except ValueError:
         return {}
-    return read if isinstance(read, dict) else {}
+    return changes if isinstance(changes, dict) else {}
 
 
 def list_entries(
-    session: Session, wanted: AuditFilter, *, actor: Actor, start: int, length: int
+    session: Session, audit_filter: AuditFilter, *, actor: Actor, start: int, length: int
 ) -> Page[AuditEntry]:
     """Return a page of the change history, newest first unless ordered otherwise. Administrators only."""
     require_admin(actor)
-    return store.list_entries(session, wanted, start=start, length=length)
+    return store.list_entries(session, audit_filter, start=start, length=length)
 
 
 def list_before(
-    session: Session, wanted: AuditFilter, *, actor: Actor, before_id: int | None, limit: int
+    session: Session, audit_filter: AuditFilter, *, actor: Actor, before_id: int | None, limit: int
 ) -> Slice[AuditEntry]:
     """Return the newest entries with an id below ``before_id`` (None: of all). Administrators only."""
     require_admin(actor)
-    return store.list_before(session, wanted, before_id=before_id, limit=limit)
+    return store.list_before(session, audit_filter, before_id=before_id, limit=limit)
 
 
 def _row(entry: Entry, actor: Actor, now_ms: Millis) -> dict[str, Any]:
@@ -121,14 +121,14 @@ def _row(entry: Entry, actor: Actor, now_ms: Millis) -> dict[str, Any]:
 
 
 def _as_text(changes: Mapping[str, Any]) -> str:
-    shown = {name: _shown(name, value) for name, value in changes.items()}
-    text = json.dumps(shown, ensure_ascii=False, default=str)
+    values = {name: _display_value(name, value) for name, value in changes.items()}
+    text = json.dumps(values, ensure_ascii=False, default=str)
     return text.encode("utf-8", "replace")[:TEXT_BYTES_MAX].decode("utf-8", "ignore")
 
 
-def _shown(name: str, value: Any) -> Any:
+def _display_value(name: str, value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return [_shown(name, item) for item in value]
+        return [_display_value(name, item) for item in value]
     if value is None or isinstance(value, bool | int | float):
         return value
     if name in SECRET_FIELDS:

@@ -23,24 +23,24 @@ _GROUP_RIGHTS = re.compile(r"(\d{1,10}): '([a-z,]*)'")
 
 def find_names(session: Session, entries: Sequence[AuditEntry], *, actor: Actor) -> Names:
     """Return the names of all objects that the entries mention, exist, and that the actor may see."""
-    wanted: dict[str, set[int]] = defaultdict(set)
+    ids: dict[str, set[int]] = defaultdict(set)
     for entry in entries:
         for kind, object_id in mentioned(entry):
-            wanted[kind].add(object_id)
-    found: dict[tuple[str, int], str] = {}
+            ids[kind].add(object_id)
+    names: dict[tuple[str, int], str] = {}
     visible = actor.group_ids(Right.VIEW)
-    if wanted["job"]:
-        found |= _of("job", choices.find_job_texts(session, wanted["job"], group_ids=visible))
-    if wanted["group"]:
-        titles = groups.find_groups(session, wanted["group"])
-        found |= _of("group", {key: each.title for key, each in titles.items() if actor.may(key, Right.VIEW)})
-    if wanted["log"]:
-        found |= _of("log", dict.fromkeys(store.find_runs(session, wanted["log"], group_ids=visible), ""))
+    if ids["job"]:
+        names |= _of("job", choices.find_job_texts(session, ids["job"], group_ids=visible))
+    if ids["group"]:
+        titles = groups.find_groups(session, ids["group"])
+        names |= _of("group", {key: row.title for key, row in titles.items() if actor.may(key, Right.VIEW)})
+    if ids["log"]:
+        names |= _of("log", dict.fromkeys(store.find_runs(session, ids["log"], group_ids=visible), ""))
     if actor.is_admin:
         for kind in ("user", "channel", "task"):
-            if wanted[kind]:
-                found |= _of(kind, store.find_names(session, kind, wanted[kind]))
-    return found
+            if ids[kind]:
+                names |= _of(kind, store.find_names(session, kind, ids[kind]))
+    return names
 
 
 def mentioned(entry: AuditEntry) -> Iterable[tuple[str, int]]:
@@ -50,17 +50,17 @@ def mentioned(entry: AuditEntry) -> Iterable[tuple[str, int]]:
     changes = changes_of(entry)
     for name, kind in (("job_group", "group"), ("job_id", "job")):
         value = changes.get(name)
-        for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, int) and each > 0:
-                yield kind, each
+        for object_id in value if isinstance(value, list) else [value]:
+            if isinstance(object_id, int) and object_id > 0:
+                yield kind, object_id
     for object_id in group_ids_of(changes.get("permission")):
         yield "group", object_id
     rights = changes.get("rights")
     for text in rights if isinstance(rights, list) else [rights]:
         for object_id in group_rights_of(text):
             yield "group", object_id
-    for each in changes.get("groups") or []:
-        for group_id in each if isinstance(each, list) else []:
+    for ids in changes.get("groups") or []:
+        for group_id in ids if isinstance(ids, list) else []:
             yield "group", group_id
 
 
@@ -74,8 +74,8 @@ def group_ids_of(permission: Any) -> list[int]:
 
 def group_rights_of(rights: Any) -> dict[int, str]:
     """Return the rights by group in a text such as ``{1: 'view,operate'}``."""
-    found = _GROUP_RIGHTS.findall(rights) if isinstance(rights, str) else []
-    return {int(group_id): words for group_id, words in found}
+    matches = _GROUP_RIGHTS.findall(rights) if isinstance(rights, str) else []
+    return {int(group_id): words for group_id, words in matches}
 
 
 def _of(kind: str, names: Mapping[int, str]) -> dict[tuple[str, int], str]:

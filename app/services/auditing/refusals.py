@@ -1,4 +1,4 @@
-"""Refusals: audit entries about refused requests, a bounded number however many requests there are.
+"""Refusals: a bounded number of audit entries about refused requests.
 
 The first refusal of an action, source address and user is written at once. Further ones are counted, and the
 count is written when the period ends; the period of a key that goes on doubles. Entries are written in
@@ -21,7 +21,7 @@ from app.database.engine import session_scope
 from app.database.faults import AWAY, reason_of
 from app.domain.access.permissions import Actor
 from app.errors import ForeignValue, InvalidInput, NotVisible, PermissionDenied, XxlJobError
-from app.runtime.logging import Quoted
+from app.runtime.logging import QuotedText
 from app.services.auditing import audit
 from executor_client.wire.lenient_json import as_text
 
@@ -32,7 +32,7 @@ FIRST_PERIOD_MS: Millis = MINUTE_MS
 LONGEST_PERIOD_MS: Millis = 60 * MINUTE_MS
 #: keys of one action at a time; the refusals of further ones are only counted
 KEYS_MAX = 50
-#: entries that wait for the database; further ones are lost
+#: most entries that wait for the database; further ones are lost
 WAITING_MAX = 1_000
 #: pause after a failed write
 RETRY_MS: Millis = 10 * SECOND_MS
@@ -94,7 +94,7 @@ class Recorder:
         return is_first
 
     def flush(self, *, last: bool = False) -> None:
-        """Write what is due; ``last``: all counts, because the process stops."""
+        """Write the entries that are due; ``last``: all counts, because the process stops."""
         with self._lock:
             self._end_periods(everything=last)
             paused = self._resume_ms is not None and self._monotonic() < self._resume_ms
@@ -105,7 +105,7 @@ class Recorder:
             _write(batch)
         except AWAY as exc:
             self._put_back(batch, exc)
-        except SQLAlchemyError as exc:  # not due to the database's state: they would fail again
+        except SQLAlchemyError as exc:  # not caused by the state of the database: they would fail again
             logger.exception(
                 "audit of refused requests dropped count=%s reason=%s", len(batch), type(exc).__name__
             )
@@ -116,7 +116,7 @@ class Recorder:
         self._thread.start()
 
     def stop(self) -> None:
-        """Write what is left, waiting a few seconds at most; end the thread."""
+        """Write the remaining entries, waiting a few seconds at most; end the thread."""
         self._stopping.set()
         self._wake.set()
         if self._thread is not None:
@@ -183,14 +183,14 @@ class Recorder:
 
 def _write(batch: Sequence[Refusal]) -> None:
     with session_scope() as session:
-        for each in batch:
+        for refusal in batch:
             audit.record(
                 session,
-                each.action,
-                actor=each.actor,
-                now_ms=each.at_ms,
-                target=each.target,
-                changes=each.detail,
+                refusal.action,
+                actor=refusal.actor,
+                now_ms=refusal.at_ms,
+                target=refusal.target,
+                changes=refusal.detail,
             )
 
 
@@ -210,9 +210,9 @@ def note(
 
     Call it outside of transactions. ``target`` is kind and id of the object.
     """
-    known = replace(actor, username=_clean(actor.username), address=_clean(actor.address))
-    shown = {name: _clean(value) for name, value in (detail or {}).items()}
-    return recorder.note(Refusal(action, known, now_ms, target, shown))
+    user = replace(actor, username=_clean(actor.username), address=_clean(actor.address))
+    clean_detail = {name: _clean(value) for name, value in (detail or {}).items()}
+    return recorder.note(Refusal(action, user, now_ms, target, clean_detail))
 
 
 def note_error(
@@ -229,9 +229,9 @@ def note_error(
     elif isinstance(error, PermissionDenied):
         note("refused.admin" if for_admins else "refused.right", actor, now_ms=now_ms, detail=detail)
     elif isinstance(error, InvalidInput):
-        for each in error.each:
-            if isinstance(each, ForeignValue):
-                wrong = {**detail, "field": each.field, "reason": str(each.message)}
+        for item in error.errors:
+            if isinstance(item, ForeignValue):
+                wrong = {**detail, "field": item.field, "reason": str(item.message)}
                 note("refused.value", actor, now_ms=now_ms, detail=wrong)
 
 
@@ -243,7 +243,7 @@ def log_login(username: str, address: str, reason: str) -> None:
     """
     source = re.sub(r"[^0-9A-Za-z.:%_-]", "?", address)[:NAME_MAX] or "-"
     logger.warning(
-        "login refused address=%s username=%s reason=%s", source, Quoted(username[:NAME_MAX]), reason
+        "login refused address=%s username=%s reason=%s", source, QuotedText(username[:NAME_MAX]), reason
     )
 
 

@@ -49,9 +49,9 @@ def working_folder(beside: Path) -> Iterator[Path]:
 
     Removes what killed processes have left there: the caller excludes others, by the upgrade lock.
     """
-    for left in beside.parent.glob(f".{beside.name}.*{PART}"):
-        shutil.rmtree(left, ignore_errors=True)
-        left.unlink(missing_ok=True)
+    for leftover in beside.parent.glob(f".{beside.name}.*{PART}"):
+        shutil.rmtree(leftover, ignore_errors=True)
+        leftover.unlink(missing_ok=True)
     try:
         name = tempfile.mkdtemp(prefix=f".{beside.name}.", suffix=PART, dir=beside.parent)
     except OSError as exc:
@@ -121,10 +121,10 @@ def check_archive(path: Path) -> Manifest:
 
 
 def _digest(content: IO[bytes] | None) -> str:
-    found = sha256()
+    digest = sha256()
     while content is not None and (part := content.read(SMALL_MAX)):
-        found.update(part)
-    return found.hexdigest()
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def extract(path: Path, name: str, target: Path) -> None:
@@ -144,7 +144,7 @@ def read_secrets(path: Path, manifest: Manifest) -> dict[str, str]:
     with _opened(path) as archive:
         names = [name for name in manifest.files if name.startswith(f"{SECRETS}/")]
         unknown = next((name for name in names if name.removeprefix(f"{SECRETS}/") not in SECRET_FILES), "")
-        if unknown:  # not written: a name could lead out of the home folder
+        if unknown:  # Other names are not written: they could lead out of the home folder.
             raise NotConfigured(f"{path} has an unexpected file: {unknown}")
         contents = {name: archive.extractfile(name) for name in names}
         return {
@@ -155,7 +155,7 @@ def read_secrets(path: Path, manifest: Manifest) -> dict[str, str]:
 
 
 def stored_manifest(path: Path) -> bytes:
-    """Return the manifest as it stands in a backup."""
+    """Return the manifest of a backup as it is stored there."""
     with _opened(path) as archive:
         return _stored_manifest(archive, path)
 
@@ -174,7 +174,7 @@ def _stored_manifest(archive: tarfile.TarFile, path: Path) -> bytes:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tarfile.TarFile]:
-    """Open a backup; whatever is wrong with it while it is read is a NotConfigured."""
+    """Open a backup; any fault while it is read raises NotConfigured."""
     try:
         with tarfile.open(path, "r:gz") as archive:
             yield archive

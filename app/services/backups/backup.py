@@ -93,16 +93,16 @@ def secret_sources(config: Config) -> dict[str, SecretFrom]:
     return sources
 
 
-def key_fingerprint(config: Config, stored: str = "") -> str:
+def key_fingerprint(config: Config, stored_key: str = "") -> str:
     """Return the fingerprint of the application key: configured, else stored; empty: there is none."""
-    key_sealer = find_sealer(config, stored)
+    key_sealer = find_sealer(config, stored_key)
     return key_sealer.key_fingerprint if key_sealer is not None else ""
 
 
-def find_sealer(config: Config, stored: str = "") -> Sealer | None:
+def find_sealer(config: Config, saved: str = "") -> Sealer | None:
     """Return the sealer of the application key: configured, else stored, else of the home; None: no key."""
     path = config.home / SECRET_KEY_FILE
-    key = config.secret_key or stored or (path.read_text(encoding="utf-8").strip() if path.is_file() else "")
+    key = config.secret_key or saved or (path.read_text(encoding="utf-8").strip() if path.is_file() else "")
     return Sealer(lambda: key) if key else None
 
 

@@ -106,9 +106,9 @@ def require_no_commands(dump: Path, *, for_psql: bool) -> None:
     """Raise NotConfigured, with the line, if a dump has anything but statements and data of tables."""
     grammar = _POSTGRESQL if for_psql else _MYSQL
     with dump.open("rb") as stream:
-        refused = next(_refused(stream, grammar), None)
-    if refused is not None:
-        number, line = refused
+        rejection = next(_refused(stream, grammar), None)
+    if rejection is not None:
+        number, line = rejection
         text = ascii(line[: SHOWN_MAX + 1].decode("utf-8", "replace").strip())
         raise NotConfigured(
             f"line {number} of {dump.name} is no statement of a dump, and could run a command: {text}"

@@ -1,4 +1,4 @@
-"""Copies of a database: made, counted and put back.
+"""Copies of a database: create, count and load them.
 
 SQLite by its online backup interface, the servers by their own dump programs. A dump is consistent: one
 transaction reads all tables.
@@ -45,8 +45,8 @@ def make_copy(url: URL, tables: list[str], namespace: str, target: Path, *, is_m
     command = programs.dump_command(url, tables, namespace, target.parent, is_mysql=is_mysql)
     programs.run(command, target=target)
     allow_older_servers(target)
-    counted = count_dumped(target, for_psql=dialect_of_url(url).dumps_for_psql)
-    return {name: counted[name] for name in tables}
+    counts = count_dumped(target, for_psql=dialect_of_url(url).dumps_for_psql)
+    return {name: counts[name] for name in tables}
 
 
 def allow_older_servers(dump: Path) -> None:
@@ -75,7 +75,7 @@ def copy_file(database: Path, target: Path) -> None:
     target.touch(mode=0o600)
     with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(target)) as copy:
         source.backup(copy, pages=-1)
-        copy.execute("PRAGMA journal_mode = DELETE")  # one file, nothing beside it
+        copy.execute("PRAGMA journal_mode = DELETE")  # so that the copy is one file
 
 
 def check_file(database: Path, also: Collection[str] = ()) -> dict[str, int]:
@@ -85,11 +85,11 @@ def check_file(database: Path, also: Collection[str] = ()) -> dict[str, int]:
     """
     try:
         with closing(sqlite3.connect(database)) as connection:
-            found = connection.execute("PRAGMA integrity_check").fetchone()[0]
+            verdict = connection.execute("PRAGMA integrity_check").fetchone()[0]
     except sqlite3.Error as exc:
         raise NotConfigured(f"the copy of the database cannot be read: {exc}") from exc
-    if found != "ok":
-        raise NotConfigured(f"the database is damaged: {str(found).splitlines()[0]}")
+    if verdict != "ok":
+        raise NotConfigured(f"the database is damaged: {str(verdict).splitlines()[0]}")
     return count_rows(URL.create("sqlite", database=str(database)), also)
 
 
@@ -125,9 +125,9 @@ def count_dumped(dump: Path, *, for_psql: bool) -> Counter[str]:
 
 
 def prepare_dump(dump: Path, *, for_psql: bool) -> None:
-    """Prepare a dump to be loaded; raises NotConfigured if the client could run commands that stand in it."""
+    """Prepare a dump for loading; raises NotConfigured if it has commands that the client could run."""
     if for_psql:
-        allow_older_servers(dump)  # backups of earlier versions have the setting
+        allow_older_servers(dump)  # Backups of earlier versions have the setting.
         client_commands.comment_out_restrictions(dump)
     client_commands.require_no_commands(dump, for_psql=for_psql)
 
@@ -168,12 +168,12 @@ def verify_copy(url: URL, namespace: str, copy: Path, rows: dict[str, int]) -> s
     return ""
 
 
-def require_same(expected: dict[str, int], found: dict[str, int]) -> None:
+def require_same(expected: dict[str, int], counts: dict[str, int]) -> None:
     """Raise NotConfigured, with the first table, unless a restored copy has the rows of the original."""
-    for name in sorted(expected.keys() | found.keys()):
-        if expected.get(name) != found.get(name):
+    for name in sorted(expected.keys() | counts.keys()):
+        if expected.get(name) != counts.get(name):
             raise NotConfigured(
-                f"the copy is not complete: table {name} has {found.get(name)} of {expected.get(name)} rows"
+                f"the copy is not complete: table {name} has {counts.get(name)} of {expected.get(name)} rows"
             )
 
 

@@ -1,4 +1,4 @@
-"""Lost commits: noticing a database that lacks runs which were sent, and settling it, by one node.
+"""Lost commits: detects a database that lacks runs which were sent; one node settles it.
 
 An asynchronous standby that was promoted lacks the last commits, and so does a SQLite file whose `-wal` was
 deleted. Ids of runs would be given again, and what has fired would fire again.
@@ -48,22 +48,22 @@ class CommitWatch:
     """Compares the database with the ids that were sent, once a scan; settles it if it stays behind."""
 
     def __init__(
-        self, config: Config, sent: SentLogIds, monotonic: Callable[[], Millis] = monotonic_ms
+        self, config: Config, sent_ids: SentLogIds, monotonic: Callable[[], Millis] = monotonic_ms
     ) -> None:
-        self._config, self._sent, self._monotonic = config, sent, monotonic
+        self._config, self._sent, self._monotonic = config, sent_ids, monotonic
         self._node = node_name(config)
         #: since when the database is behind, by the monotonic clock
         self._since: Millis | None = None
         #: suspicions whose loss is settled
         self._settled = 0
-        sent.is_ahead = False  # nothing is sent before the first check
+        sent_ids.is_ahead = False  # nothing is sent before the first check
 
     def check(self, clock: Clock = now_ms) -> bool:
         """Whether the database has all runs that were sent; may take a while if it is settled."""
         if not self._sent.identity:
             self._sent.open(self._config.home, self._node, transact(_make_identity))
         suspicions = self._sent.suspicions
-        if suspicions != self._settled:  # whatever the newest id is by now: the lost ones may be given again
+        if suspicions != self._settled:  # Whatever the newest id is by now, the lost ones may be given again.
             self._settle_proven(clock)
             self._settled = suspicions
             return False
@@ -86,31 +86,34 @@ class CommitWatch:
             self._since, self._sent.is_ahead = now, False
             logger.warning("commits lost newest_sent=%s", self._sent.highest)
         elif now - self._since >= CONFIRM_MS:
-            sent, actor = self._sent.highest, system_actor(self._node)
+            highest_id, actor = self._sent.highest, system_actor(self._node)
             settle_lost(
-                actor=actor, clock=clock, sent=sent, unless=lambda session: not is_behind(session, sent)
+                actor=actor,
+                clock=clock,
+                up_to_id=highest_id,
+                unless=lambda session: not is_behind(session, highest_id),
             )
 
     def _settle_proven(self, clock: Clock) -> None:
         """Settle a loss that given ids have shown; if another node has, end the runs with such ids."""
-        self._since, actor, own = None, system_actor(self._node), self._sent.own
+        self._since, actor, own_id = None, system_actor(self._node), self._sent.own
         logger.warning("commits lost newest_sent=%s", self._sent.highest)
-        settled = partial(_was_settled, own=own, now_ms=clock())
-        if settle_lost(actor=actor, clock=clock, sent=self._sent.highest, unless=settled) is None:
-            border = own + IDS_SKIPPED
+        is_settled = partial(_was_settled, log_id=own_id, now_ms=clock())
+        if settle_lost(actor=actor, clock=clock, up_to_id=self._sent.highest, unless=is_settled) is None:
+            border = own_id + IDS_SKIPPED
             transact(lambda session: end_runs(session, LOST_COMMITS, up_to=border, now_ms=clock()))
 
 
-def is_behind(session: Session, sent: int) -> bool:
+def is_behind(session: Session, highest_id: int) -> bool:
     """Whether the database would give the id of a run that was sent again."""
-    return whole_tables.last_log_id(session.connection()) < sent
+    return whole_tables.last_log_id(session.connection()) < highest_id
 
 
-def _was_settled(session: Session, *, own: int, now_ms: Millis) -> bool:
-    """Whether a node has settled the loss of a run with the id ``own``."""
+def _was_settled(session: Session, *, log_id: int, now_ms: Millis) -> bool:
+    """Whether a node has settled the loss of a run with the id ``log_id``."""
     # PostgreSQL leaves ids out even if the transaction fails, so that the entry must be there, too
     recent = audit_entries.find_recent(session, (ACTION,), since_ms=now_ms - NOTICED_MS, limit=1)
-    return bool(recent) and whole_tables.last_log_id(session.connection()) > own + IDS_SKIPPED
+    return bool(recent) and whole_tables.last_log_id(session.connection()) > log_id + IDS_SKIPPED
 
 
 def known_as_sent(session: Session, config: Config) -> int:
@@ -123,13 +126,13 @@ def settle_lost(
     *,
     actor: Actor,
     clock: Clock,
-    sent: int,
+    up_to_id: int,
     since_ms: Millis | None = None,
     unless: Callable[[Session], bool] = lambda _session: False,
 ) -> Recovery | None:
     """Settle a database that has lost its last commits, while the services run or not, and record it.
 
-    ``sent``: the highest id that is known to have been sent. ``since_ms``: commits may be lost since then.
+    ``up_to_id``: the highest id that was certainly sent. ``since_ms``: commits may be lost since then.
     ``unless``: under the schedule lock, whether there is nothing to settle, as when another node has done so;
     None if so.
     """
@@ -138,26 +141,26 @@ def settle_lost(
         locks.take_schedule_lock(session)
         if unless(session):
             return None
-        fires = settle_fires(session, LOST_COMMITS, clock=clock, sent=sent)
+        fires = settle_fires(session, LOST_COMMITS, clock=clock, highest_id=up_to_id)
         at_ms = clock()
         audit.record(session, ACTION, actor=actor, now_ms=at_ms, changes=asdict(fires))
         session.flush()
         since = at_ms if since_ms is None else since_ms
-        next_id = skip_ids(session, since_ms=since, now_ms=at_ms, beyond=sent)
+        next_id = skip_ids(session, since_ms=since, now_ms=at_ms, beyond=up_to_id)
         return Recovery(fires, next_id)
 
-    done = transact(settle)
-    if done is not None:
+    recovery = transact(settle)
+    if recovery is not None:
         logger.warning(
             "commits settled newest_sent=%s next_log_id=%s jobs_skipped=%s queued_skipped=%s"
             " runs_unresolved=%s",
-            sent,
-            done.next_log_id,
-            done.fires.jobs,
-            done.fires.queued,
-            done.fires.open_runs,
+            up_to_id,
+            recovery.next_log_id,
+            recovery.fires.jobs,
+            recovery.fires.queued,
+            recovery.fires.open_runs,
         )
-    return done
+    return recovery
 
 
 def _make_identity(session: Session) -> str:

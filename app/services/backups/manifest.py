@@ -9,11 +9,11 @@ from app.clock import Millis
 from app.errors import NotConfigured
 from app.settings.sealing import Sealer
 
-#: of the file; a newer one is refused
+#: format of the file; a newer one is refused
 FORMAT = 3
 #: first format whose manifests have an authentication code
 SIGNED_FORMAT = 3
-#: of the code
+#: purpose of the key of the authentication code
 PURPOSE = b"manifests of backups"
 
 
@@ -58,16 +58,16 @@ class Manifest:
         return (json.dumps(asdict(self), indent=1, sort_keys=True) + "\n").encode()
 
 
-def code_of(stored: bytes, sealer: Sealer) -> str:
-    """Return the authentication code of a stored manifest, whatever code stands in it."""
-    fields = {name: value for name, value in json.loads(stored).items() if name != "code"}
+def code_of(text: bytes, sealer: Sealer) -> str:
+    """Compute the authentication code of a stored manifest, whose own code is ignored."""
+    fields = {name: value for name, value in json.loads(text).items() if name != "code"}
     return sealer.code_of(json.dumps(fields, sort_keys=True).encode(), purpose=PURPOSE)
 
 
-def read_manifest(stored: bytes) -> Manifest:
+def read_manifest(text: bytes) -> Manifest:
     """Return a stored manifest; raises NotConfigured if it is not one of this program."""
     try:
-        fields: dict[str, Any] = json.loads(stored)
+        fields: dict[str, Any] = json.loads(text)
         if fields["format"] > FORMAT:
             raise NotConfigured("the backup was made by a newer program; restore it with that one")
         fields["secrets"] = {name: SecretFrom(source) for name, source in fields["secrets"].items()}

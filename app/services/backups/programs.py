@@ -58,7 +58,7 @@ NO_TIMEOUT = (
     "SELECT set_config('transaction_timeout', '0', false)"
     " WHERE current_setting('transaction_timeout', true) IS NOT NULL"
 )
-#: in the line of an error, which PostgreSQL may precede with warnings
+#: words in the line of an error, which PostgreSQL may precede with warnings
 ERROR = re.compile(r"\b(ERROR|FATAL|error)\b")
 #: options of the clients of MariaDB and MySQL, where they have them, by which they run no command of a dump
 SAFE_OPTIONS = {
@@ -97,9 +97,9 @@ def dump_command(
     """
     if dialect_of_url(url).dumps_for_psql:
         program = find_program(POSTGRESQL_DUMP)
-        named = [f'--table="{namespace}"."{name}"' for name in tables]
+        options = [f'--table="{namespace}"."{name}"' for name in tables]
         plain = ["--format=plain", "--no-owner", "--no-privileges", "--no-password"]
-        return Command([program, *plain, *named], _postgresql_environ(url))
+        return Command([program, *plain, *options], _postgresql_environ(url))
     program = _find_mysqldump() if is_mysql else find_program(MARIADB_DUMP)
     consistent = ["--single-transaction", "--quick", "--skip-lock-tables", "--skip-add-locks"]
     plain = ["--skip-triggers", "--hex-blob", "--no-tablespaces", "--default-character-set=utf8mb4"]
@@ -134,7 +134,7 @@ def run(command: Command, *, source: Path | None = None, target: Path | None = N
         (source or Path(os.devnull)).open("rb") as reading,
         (target or Path(os.devnull)).open("wb") as writing,
     ):
-        ended = subprocess.run(
+        process = subprocess.run(
             command.arguments,
             env={**os.environ, "LC_ALL": "C", **command.environ},
             stdin=reading,
@@ -142,9 +142,9 @@ def run(command: Command, *, source: Path | None = None, target: Path | None = N
             stderr=subprocess.PIPE,
             check=False,
         )
-    if ended.returncode != 0:
+    if process.returncode != 0:
         name = Path(command.arguments[0]).name
-        reason = _reason(ended.stderr.decode(errors="replace")) or f"exit code {ended.returncode}"
+        reason = _reason(process.stderr.decode(errors="replace")) or f"exit code {process.returncode}"
         raise NotConfigured(f"{name}: {reason.removeprefix(f'{name}: ').removeprefix('error: ')}")
 
 
@@ -193,11 +193,11 @@ def _option_file(url: URL, folder: Path) -> Path:
     options |= {MYSQL_OPTIONS[name]: value for name, value in query.items() if name in MYSQL_OPTIONS}
     if "socket" in options:
         options |= {"protocol": "socket", "host": None}
-    else:  # the programs take localhost for their default socket, whatever the port
+    else:  # The programs take localhost for their default socket, whatever the port is.
         options["protocol"] = "tcp"
-    given = {name: str(value) for name, value in options.items() if value is not None}
-    escaped = {name: re.sub(r'(["\\])', r"\\\1", value) for name, value in given.items()}
-    lines = ["[client]", *(f'{name}="{value}"' for name, value in escaped.items())]
+    values = {name: str(value) for name, value in options.items() if value is not None}
+    texts = {name: re.sub(r'(["\\])', r"\\\1", value) for name, value in values.items()}
+    lines = ["[client]", *(f'{name}="{value}"' for name, value in texts.items())]
     if query.get("ssl_disabled", "").lower() in ("true", "1"):
         lines.append("loose-skip-ssl")
     path = folder / "client.cnf"
@@ -208,9 +208,9 @@ def _option_file(url: URL, folder: Path) -> Path:
 
 def _postgresql_environ(url: URL) -> dict[str, str]:
     """Return what libpq reads from its environment: the arguments of the driver, also for several hosts."""
-    given = {name: str(value) for name, value in url.get_dialect()().create_connect_args(url)[1].items()}
-    given.setdefault("connect_timeout", "5")
-    named = {variable: given.get(name, "") for name, variable in POSTGRESQL_VARIABLES.items()}
-    named |= {f"PG{name.upper()}": value for name, value in given.items() if name.startswith("ssl")}
-    named["PGCLIENTENCODING"] = "UTF8"
-    return {name: value for name, value in named.items() if value}
+    arguments = {name: str(value) for name, value in url.get_dialect()().create_connect_args(url)[1].items()}
+    arguments.setdefault("connect_timeout", "5")
+    variables = {variable: arguments.get(name, "") for name, variable in POSTGRESQL_VARIABLES.items()}
+    variables |= {f"PG{name.upper()}": value for name, value in arguments.items() if name.startswith("ssl")}
+    variables["PGCLIENTENCODING"] = "UTF8"
+    return {name: value for name, value in variables.items() if value}

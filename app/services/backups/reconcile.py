@@ -1,4 +1,4 @@
-"""Settling a database that lacks what happened last, so that nothing that has fired fires again.
+"""Settling of a database that lacks the latest changes, so that no instant fires twice.
 
 That is one that was restored, or that has lost its last commits, as an asynchronous standby has that was
 promoted. So every instant up to now counts as fired or missed, and is recorded as skipped; a run without a
@@ -17,7 +17,7 @@ from app.database.rows import bulk
 from app.domain.enums import ScheduleType, TriggerCode
 from app.domain.runs.evidence import ResolveAction
 from app.domain.runs.trace_templates import LOST, RESOLVED, RESTORED, fill
-from app.domain.schedules.planning import MAX_COUNTED, MAX_COUNTED_IN_HASTE
+from app.domain.schedules.planning import MAX_COUNTED, MAX_COUNTED_WHEN_LATE
 from app.domain.text.texts import Text
 from app.errors import InvalidInput
 from app.models.base import zone_name
@@ -31,7 +31,7 @@ from app.store.copies import after_restore, whole_tables
 from app.store.fires import queue as fires
 from app.store.jobs.scheduling import DueJob, lock_planned
 
-#: ids of runs left out: so many, and so many for each second since the backup; two restores of one backup
+#: ids of runs that are skipped: in all, and for each second since the backup; two restores of one backup
 #: must not give the same ids either
 IDS_MIN = 1_000_000
 IDS_A_SECOND = 1_000
@@ -39,7 +39,7 @@ IDS_A_SECOND = 1_000
 PAGE = 500
 #: jobs of one statement: fewer, because counting the missed times of one may take 0.1 s
 JOBS_PAGE = 100
-#: after so long the missed times of further jobs are counted up to MAX_COUNTED_IN_HASTE only
+#: after so long the missed times of further jobs are counted up to MAX_COUNTED_WHEN_LATE only
 COUNTING_MAX_MS: Millis = 10_000
 
 
@@ -57,7 +57,7 @@ LOST_COMMITS = Cause("lost", LOST)
 
 @dataclass(frozen=True, slots=True)
 class Fires:
-    """What was done to jobs and runs."""
+    """Result of settling: what was done to jobs and runs."""
 
     #: jobs that continue with an instant after now
     jobs: int
@@ -68,8 +68,8 @@ class Fires:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """What was done to a restored database."""
+class Settlement:
+    """Result of settling a restored database."""
 
     fires: Fires
     tasks: int
@@ -77,16 +77,16 @@ class Settled:
     next_log_id: int
 
 
-def settle(*, made_ms: Millis, clock: Clock, monotonic: Callable[[], Millis] = monotonic_ms) -> Settled:
+def settle(*, made_ms: Millis, clock: Clock, monotonic: Callable[[], Millis] = monotonic_ms) -> Settlement:
     """Settle the restored database that is bound, which no other program uses, in one transaction."""
     with session_scope() as session:
         locks.take_schedule_lock(session)
-        settled = settle_fires(session, RESTORE, clock=clock, monotonic=monotonic)
+        fires_settled = settle_fires(session, RESTORE, clock=clock, monotonic=monotonic)
         tasks, logins = after_restore.cancel_tasks(session, now_ms=clock()), after_restore.end_logins(session)
         after_restore.forget_heartbeats(session)
         after_restore.mark_settled(session)
         next_id = skip_ids(session, since_ms=made_ms, now_ms=clock())
-    return Settled(settled, tasks, logins, next_id)
+    return Settlement(fires_settled, tasks, logins, next_id)
 
 
 def skip_ids(session: Session, *, since_ms: Millis, now_ms: Millis, beyond: int = 0) -> int:
@@ -96,10 +96,10 @@ def skip_ids(session: Session, *, since_ms: Millis, now_ms: Millis, beyond: int 
 
 
 def preview(session: Session, *, now_ms: Millis) -> Fires:
-    """Return what settling would do now."""
+    """Return the result that settling would have now."""
     planned = after_restore.find_planned(session, now_ms=now_ms)
-    queued, open_runs = after_restore.count_fires(session, now_ms=now_ms)
-    return Fires(len(planned), queued, open_runs)
+    count, open_runs = after_restore.count_fires(session, now_ms=now_ms)
+    return Fires(len(planned), count, open_runs)
 
 
 def settle_fires(
@@ -107,20 +107,20 @@ def settle_fires(
     cause: Cause,
     *,
     clock: Clock,
-    sent: int = 0,
+    highest_id: int = 0,
     monotonic: Callable[[], Millis] = monotonic_ms,
 ) -> Fires:
     """Skip all instants up to now, withdraw what is queued and end open runs; under the schedule lock.
 
-    Claims may go on, as they take other locks: runs beyond the ids given and ``sent`` by now are left alone.
+    Claims may go on, as they take other locks: runs beyond the ids given and ``highest_id`` are left alone.
     """
-    up_to = max(whole_tables.last_log_id(session.connection()), sent)
+    up_to = max(whole_tables.last_log_id(session.connection()), highest_id)
     planned = after_restore.find_planned(session, now_ms=clock())
     began_ms = monotonic()
     for first in range(0, len(planned), JOBS_PAGE):
         is_late = monotonic() - began_ms >= COUNTING_MAX_MS
-        counted = MAX_COUNTED_IN_HASTE if is_late else MAX_COUNTED
-        _replan(session, planned[first : first + JOBS_PAGE], cause, clock, counted)
+        count_max = MAX_COUNTED_WHEN_LATE if is_late else MAX_COUNTED
+        _replan(session, planned[first : first + JOBS_PAGE], cause, clock, count_max)
     now_ms = clock()
     queued = _skip_queued(session, cause, now_ms)
     return Fires(len(planned), queued, end_runs(session, cause, up_to=up_to, now_ms=now_ms))
@@ -129,22 +129,22 @@ def settle_fires(
 def end_runs(session: Session, cause: Cause, *, up_to: int, now_ms: Millis) -> int:
     """End the runs without a result, up to a log id, as unresolved; return how many were not ended before."""
     trace = fill(RESOLVED, outcome=ResolveAction.UNRESOLVED, reason=fill(cause.text))
-    ended = 0
+    count = 0
     while runs := after_restore.find_open_runs(session, up_to=up_to, limit=PAGE):
-        ended += len(_end(session, runs, trace, now_ms))
+        count += len(_end(session, runs, trace, now_ms))
         fires.delete_of_logs(session, runs)
-    return ended
+    return count
 
 
-def _replan(session: Session, job_ids: Sequence[int], cause: Cause, clock: Clock, counted: int) -> None:
+def _replan(session: Session, job_ids: Sequence[int], cause: Cause, clock: Clock, count_max: int) -> None:
     """Record the due instants of jobs as skipped and set their next times after now."""
-    stored = lock_planned(session, job_ids)
-    voided = void_instants(session, stored, reason=cause.reason, clock=clock, counted=counted)
-    out = fires.count_scheduled_out(session, list(stored))
+    jobs = lock_planned(session, job_ids)
+    void_result = void_instants(session, jobs, reason=cause.reason, clock=clock, count_max=count_max)
+    out = fires.count_open_scheduled(session, list(jobs))
     rows = []
-    for job_id, job in stored.items():
-        last_ms = voided.last_ms[job_id]
-        next_ms = _next_ms(job, last_ms, has_run=bool(out[job_id]), now_ms=voided.now_ms)
+    for job_id, job in jobs.items():
+        last_ms = void_result.last_ms[job_id]
+        next_ms = _next_ms(job, last_ms, has_run=bool(out[job_id]), now_ms=void_result.now_ms)
         running = {} if next_ms else {"trigger_status": 0}
         rows.append({"id": job_id, "trigger_next_time": next_ms, "last_fire_ms": last_ms} | running)
     bulk.update_many(session, Job, [row for row in rows if "trigger_status" not in row])
@@ -166,7 +166,7 @@ def _next_ms(job: DueJob, last_ms: Millis, *, has_run: bool, now_ms: Millis) -> 
 
 def _skip_queued(session: Session, cause: Cause, now_ms: Millis) -> int:
     """Withdraw what was queued for now and has no run: manual runs, retries, children; record each."""
-    queued = after_restore.take_queued(session, now_ms=now_ms)
+    rows_queued = after_restore.take_queued(session, now_ms=now_ms)
     rows = [
         {
             "job_id": row["job_id"],
@@ -176,7 +176,7 @@ def _skip_queued(session: Session, cause: Cause, now_ms: Millis) -> int:
             "reason": cause.reason,
             "recorded_ms": now_ms,
         }
-        for row in queued
+        for row in rows_queued
     ]
     bulk.insert_many(session, Skip, rows)
     return len(rows)

@@ -24,8 +24,8 @@ from app.errors import NotConfigured
 from app.services.backups import archive, dumps, programs
 from app.services.backups.backup import find_sealer, key_fingerprint
 from app.services.backups.manifest import SIGNED_FORMAT, Manifest, SecretFrom, code_of
-from app.services.backups.reconcile import Settled, settle
-from app.services.backups.restore_options import UNPROVEN, Options, Restored
+from app.services.backups.reconcile import Settlement, settle
+from app.services.backups.restore_options import UNPROVEN, Options, RestoreResult
 from app.services.installation.schema import RESTORING, Revisions, newest_revision
 from app.services.installation.upgrade import upgrade
 from app.settings.config import Config
@@ -57,11 +57,11 @@ class _Order:
     url: URL
     options: Options
     clock: Clock
-    #: see ``Restored``
+    #: see ``RestoreResult``
     is_own: bool = False
 
 
-def restore(config: Config, path: Path, options: Options, *, clock: Clock) -> Restored:
+def restore(config: Config, path: Path, options: Options, *, clock: Clock) -> RestoreResult:
     """Restore a backup; raises NotConfigured.
 
     Broken off anywhere, either the database is the earlier one, or no program starts on it until the restore
@@ -126,15 +126,15 @@ def _require_fitting(order: _Order) -> None:
         raise NotConfigured(
             "XXL_JOB_SECRET_KEY: the backup was made with this setting, and does not contain the key; set it"
         )
-    own = key_fingerprint(config, order.secrets.get(SECRET_KEY_FILE, ""))
-    if manifest.key_fingerprint not in ("", own):
+    own_fingerprint = key_fingerprint(config, order.secrets.get(SECRET_KEY_FILE, ""))
+    if manifest.key_fingerprint not in ("", own_fingerprint):
         raise NotConfigured("XXL_JOB_SECRET_KEY: the backup was made with another application key")
 
 
-def _restore_file(order: _Order, file: Path) -> Restored:
+def _restore_file(order: _Order, file: Path) -> RestoreResult:
     """Prepare the SQLite file beside its place, then put it there; the earlier one is whole until then."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    place = file.resolve()  # a link stays
+    place = file.resolve()  # a link is kept
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with folder_lock(file), archive.working_folder(place) as folder:
         if place.exists() and place.stat().st_size:
@@ -145,15 +145,15 @@ def _restore_file(order: _Order, file: Path) -> Restored:
         copy = folder / dialect_of_url(order.url).copy_name
         archive.extract(order.path, copy.name, copy)
         dumps.require_same(order.manifest.rows, dumps.check_file(copy, order.manifest.rows))
-        settled = _finish(order, URL.create("sqlite", database=str(copy)))
-        kept = _make_way(copy, place)
-        kept += _write_secrets(order, secrets)  # last: the earlier database needs the earlier ones
+        settlement = _finish(order, URL.create("sqlite", database=str(copy)))
+        old_files = _make_way(copy, place)
+        old_files += _write_secrets(order, secrets)  # last: the earlier database needs the earlier secrets
         copy.replace(place)
         give_to_owner_of_folder(place)
-    return Restored(order.manifest, settled, kept, order.is_own, [])
+    return RestoreResult(order.manifest, settlement, old_files, order.is_own, [])
 
 
-def _restore_tables(order: _Order) -> Restored:
+def _restore_tables(order: _Order) -> RestoreResult:
     """Replace the tables of a server's database; no program starts on it until they are complete."""
     check_database(order.config)
     with (
@@ -169,12 +169,12 @@ def _restore_tables(order: _Order) -> Restored:
         archive.extract(order.path, copy.name, copy)
         _prepare_dump(order, copy)
         _load(connection, order, copy)
-        kept = _write_secrets(order, secrets)  # the earlier tables need the earlier ones
+        old_files = _write_secrets(order, secrets)  # the earlier tables need the earlier secrets
         after_restore.mark_unsettled(connection)
         whole_tables.stamp(connection, order.manifest.schema)
         connection.commit()
         unknown = whole_tables.other_tables(connection, order.manifest.rows)
-    return Restored(order.manifest, _finish(order, order.url), kept, order.is_own, unknown)
+    return RestoreResult(order.manifest, _finish(order, order.url), old_files, order.is_own, unknown)
 
 
 def _require_free(connection: Connection, order: _Order) -> None:
@@ -190,7 +190,7 @@ def _require_permitted(order: _Order) -> None:
     """Raise NotConfigured unless the operator permits that the tables of the database are replaced."""
     if not order.options.replace_all:
         raise NotConfigured("the database has tables of this program; to replace them: --replace")
-    # the fields that show whose it is, and of which format, can be altered too
+    # The fields of origin and format can be altered, too.
     if not order.is_own and not order.options.accepts_unproven and find_sealer(order.config) is not None:
         raise NotConfigured(f"{order.path}: {UNPROVEN}; to restore it nevertheless: --accept-unproven")
 
@@ -221,7 +221,7 @@ def _require_namespace(connection: Connection, order: _Order) -> None:
 
 
 def _prepare_dump(order: _Order, copy: Path) -> None:
-    """Raise NotConfigured, while everything is there, if the client could run commands of the dump."""
+    """Raise NotConfigured, before anything is removed, if the client could run commands of the dump."""
     try:
         dumps.prepare_dump(copy, for_psql=dialect_of_url(order.url).dumps_for_psql)
     except NotConfigured as exc:
@@ -240,12 +240,12 @@ def _load(connection: Connection, order: _Order, copy: Path) -> None:
         except NotConfigured as exc:
             raise _not_replaced(str(exc)) from exc
     else:
-        programs.find_program(programs.MYSQL_CLIENT)  # while everything is there
+        programs.find_program(programs.MYSQL_CLIENT)  # before anything is removed
         dumps.require_same_product(copy, is_mysql=dialect_of(connection).is_mysql(connection))
         _drop(connection, names)
         dumps.load_copy(order.url, manifest.namespace, copy)
-    found = whole_tables.count_rows(connection, whole_tables.own_tables(connection, manifest.rows))
-    dumps.require_same(manifest.rows, found)
+    counts = whole_tables.count_rows(connection, whole_tables.own_tables(connection, manifest.rows))
+    dumps.require_same(manifest.rows, counts)
 
 
 def _drop(connection: Connection, names: list[str]) -> None:
@@ -271,7 +271,7 @@ def _not_replaced(reason: str) -> NotConfigured:
     return NotConfigured(f"the tables were not replaced: {reason}; the database is as before")
 
 
-def _finish(order: _Order, url: URL) -> Settled:
+def _finish(order: _Order, url: URL) -> Settlement:
     """Bring the tables to the schema of this program and settle their fires, with the key of the backup."""
     database_url = url.render_as_string(hide_password=False)
     key = order.config.secret_key or order.secrets.get(SECRET_KEY_FILE, "")
@@ -285,17 +285,17 @@ def _finish(order: _Order, url: URL) -> Settled:
 
 
 def _make_way(copy: Path, place: Path) -> list[Path]:
-    """Prepare the file to be put in its place, in one step; return what is there under its new names."""
+    """Free the place of the database; return the files that were there, under their new names."""
     _close_journal(copy)
-    kept = []
+    old_files = []
     if place.exists() and place.stat().st_size:
-        _close_journal(place)  # once more: nothing may have been started meanwhile
-        kept.append(_free_name(place))
-        os.link(place, kept[0])
+        _close_journal(place)  # once more, because a program may have been started meanwhile
+        old_files.append(_free_name(place))
+        os.link(place, old_files[0])
     else:  # journals of a file that was removed: SQLite would write their content into the new one
         journals = [place.with_name(place.name + end) for end in ("-wal", "-shm", "-journal")]
-        kept += [_set_aside(journal) for journal in journals if journal.exists()]
-    return kept
+        old_files += [_set_aside(journal) for journal in journals if journal.exists()]
+    return old_files
 
 
 def _close_journal(database: Path) -> None:
@@ -310,15 +310,15 @@ def _close_journal(database: Path) -> None:
 def _changed_secrets(order: _Order) -> dict[str, str]:
     """Return the secrets to write; raises NotConfigured if there are others that must not be replaced."""
     files = {name: order.config.home / name for name in order.secrets}
-    changed = {
+    secrets = {
         name: order.secrets[name]
         for name, path in files.items()
         if not path.is_file() or path.read_text(encoding="utf-8").strip() != order.secrets[name]
     }
-    others = [str(files[name]) for name in changed if files[name].is_file()]
-    if others and not order.options.replace_all:
-        raise NotConfigured(f"{', '.join(others)}: not that of the backup; to replace it: --replace")
-    return changed
+    paths = [str(files[name]) for name in secrets if files[name].is_file()]
+    if paths and not order.options.replace_all:
+        raise NotConfigured(f"{', '.join(paths)}: not that of the backup; to replace it: --replace")
+    return secrets
 
 
 def _write_secrets(order: _Order, secrets: dict[str, str]) -> list[Path]:
@@ -327,11 +327,11 @@ def _write_secrets(order: _Order, secrets: dict[str, str]) -> list[Path]:
     An initial password that is not in the backup is one of other users.
     """
     home = order.config.home
-    replaced = [*secrets, *({PASSWORD_FILE} - order.secrets.keys())]
-    kept = [_set_aside(home / name) for name in replaced if (home / name).is_file()]
+    names = [*secrets, *({PASSWORD_FILE} - order.secrets.keys())]
+    old_files = [_set_aside(home / name) for name in names if (home / name).is_file()]
     for name, secret in secrets.items():
         secret_file(home / name, secret)
-    return kept
+    return old_files
 
 
 def _set_aside(path: Path) -> Path:

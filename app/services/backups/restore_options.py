@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.services.backups.manifest import Manifest
-from app.services.backups.reconcile import Settled
+from app.services.backups.reconcile import Settlement
 
 UNPROVEN = "its origin cannot be proven: no code of this installation's application key"
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the operator permits, and how notes reach him."""
+    """What the operator permits, and the receiver of notes."""
 
     #: also over a database with tables, and over other secrets
     replace_all: bool = False
@@ -23,13 +23,13 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoreResult:
     """A finished restore."""
 
     manifest: Manifest
-    settled: Settled
+    settlement: Settlement
     #: files that were replaced, under their new names
-    kept: list[Path]
+    old_files: list[Path]
     #: whether this installation has made the backup, by its application key
     is_own: bool
     #: tables of a server with this program's prefix that it does not know: of others, or of a newer version

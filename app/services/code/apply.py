@@ -22,7 +22,7 @@ from app.services.alarms.targets import settings_of
 from app.services.auditing import audit
 from app.services.code.channel_plans import ChannelPlan
 from app.services.code.plan import CodeRequest, Plans, is_current, plan_document
-from app.services.code.stored import Stored, is_secret, whole_code
+from app.services.code.state import State, is_secret, whole_code
 from app.services.code.writing import Ids, write_plans
 from app.services.jobs.versions import changes_from
 from app.settings.sealing import sealer
@@ -46,13 +46,13 @@ class PreparedApply:
     plans: Plans
     plan: Plan
     #: JSON of the plan
-    recorded: str
+    plan_json: str
     #: what it takes to undo each change, with the ids of the plan
     undoable: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class ApplyResult:
     """Result of an apply; id 0: there was nothing to do, and nothing was recorded."""
 
     apply_id: int
@@ -70,51 +70,52 @@ def prepare_apply(
     plan = plans.summary
     if plan_hash and plan_hash != plan.digest:
         raise Conflict(N_("What would be changed is no longer what the plan showed: plan again"))
-    recorded = json.dumps(plan.as_json(), ensure_ascii=False)
-    return PreparedApply(request, plan_hash, plans, plan, recorded, list(_before(plans)))
+    plan_json = json.dumps(plan.as_json(), ensure_ascii=False)
+    return PreparedApply(request, plan_hash, plans, plan, plan_json, list(_before(plans)))
 
 
-def apply_document(session: Session, prepared: PreparedApply, *, source: str, clock: Clock) -> Applied:
+def apply_document(session: Session, preparation: PreparedApply, *, source: str, clock: Clock) -> ApplyResult:
     """Make everything as the document says.
 
     It is planned again if anything has changed meanwhile. Raises Conflict if that is not what was shown.
     """
-    if prepared.plan.is_empty:
-        return Applied(0, prepared.plan)
-    request, plan_hash = prepared.request, prepared.plan_hash
+    if preparation.plan.is_empty:
+        return ApplyResult(0, preparation.plan)
+    request, plan_hash = preparation.request, preparation.plan_hash
     locks.take_import_lock(session)  # a missing job has no row to lock: two applies could both add it
     locks.take_schedule_lock(session)
-    if not is_current(session, request, prepared.plans):
-        prepared = prepare_apply(session, request, plan_hash=plan_hash, now_ms=clock(), lock=True)
-    if prepared.plan.is_empty:
-        return Applied(0, prepared.plan)
-    return Applied(_write(session, prepared, source=source, clock=clock), prepared.plan)
+    if not is_current(session, request, preparation.plans):
+        preparation = prepare_apply(session, request, plan_hash=plan_hash, now_ms=clock(), lock=True)
+    if preparation.plan.is_empty:
+        return ApplyResult(0, preparation.plan)
+    return ApplyResult(_write(session, preparation, source=source, clock=clock), preparation.plan)
 
 
-def _write(session: Session, prepared: PreparedApply, *, source: str, clock: Clock) -> int:
+def _write(session: Session, preparation: PreparedApply, *, source: str, clock: Clock) -> int:
     """Write and record an apply; return its id."""
-    request, plans = prepared.request, prepared.plans
+    request, plans = preparation.request, preparation.plans
     with audit.collecting(), changes_from(source_text(APPLY, source)[:SOURCE_MAX]):
         ids = write_plans(session, plans, actor=request.actor, clock=clock)
-    now_ms, owned = clock(), list(_owned(plans, ids))
-    made = {(kind, key): own_id for kind, key, own_id, _fields in owned}
+    now_ms, rows = clock(), list(_managed_rows(plans, ids))
+    new_ids = {(kind, key): own_id for kind, key, own_id, _fields in rows}
+    changes = [_with_ids(change, new_ids, ids) for change in preparation.undoable]
     apply_id = managed.insert_apply(
         session,
         Apply(
             at_ms=now_ms,
             username=request.actor.username[:64],
             source=source[:SOURCE_MAX],
-            plan=prepared.recorded,
-            before=json.dumps([_with_ids(each, made, ids) for each in prepared.undoable], ensure_ascii=False),
+            plan=preparation.plan_json,
+            before=json.dumps(changes, ensure_ascii=False),
         ),
     )
     objects = [
         ManagedObject(kind, key, own_id, ids.final(kind, fields), source[:SOURCE_MAX], apply_id, now_ms)
-        for kind, key, own_id, fields in owned
+        for kind, key, own_id, fields in rows
     ]
-    managed.replace_managed(session, [(each.kind, each.key) for each in plans.deletions], objects)
-    changed = prepared.plan.objects
-    record(session, "code.apply", changed, apply_id, source, actor=request.actor, now_ms=now_ms)
+    managed.replace_managed(session, [(plan.kind, plan.key) for plan in plans.deletions], objects)
+    objects_changed = preparation.plan.objects
+    record(session, "code.apply", objects_changed, apply_id, source, actor=request.actor, now_ms=now_ms)
     return apply_id
 
 
@@ -130,56 +131,56 @@ def record(
 ) -> None:
     """Write the one audit entry of an apply or its undoing."""
     changes: dict[str, Any] = {"apply": apply_id, "source": source}
-    for each in Action:
-        named = [_named(plan) for plan in objects if plan.action is each]
-        if named:
-            more = [f"… {len(named) - NAMED_MAX} more"] if len(named) > NAMED_MAX else []
-            changes[each.value] = [*named[:NAMED_MAX], *more]
+    for action_kind in Action:
+        lines = [_audit_line(plan) for plan in objects if plan.action is action_kind]
+        if lines:
+            more = [f"… {len(lines) - NAMED_MAX} more"] if len(lines) > NAMED_MAX else []
+            changes[action_kind.value] = [*lines[:NAMED_MAX], *more]
     audit.record(session, action, actor=actor, now_ms=now_ms, changes=changes)
 
 
-def _named(plan: ObjectPlan) -> str:
-    fields = ", ".join(each.field for each in plan.fields)
-    shown = f"{plan.kind} {plan.key}"
-    return f"{shown}: {fields}" if fields and plan.action is not Action.CREATE else shown
+def _audit_line(plan: ObjectPlan) -> str:
+    fields = ", ".join(change.field for change in plan.fields)
+    title = f"{plan.kind} {plan.key}"
+    return f"{title}: {fields}" if fields and plan.action is not Action.CREATE else title
 
 
-def _owned(plans: Plans, ids: Ids) -> Iterator[tuple[str, str, int, Mapping[str, Any]]]:
-    for plan in plans.named:
-        if plan.shown is not None:
-            yield plan.shown.kind, plan.shown.key, ids.of(plan), plan.applied
+def _managed_rows(plans: Plans, ids: Ids) -> Iterator[tuple[str, str, int, Mapping[str, Any]]]:
+    for plan in plans.object_plans:
+        if plan.object_plan is not None:
+            yield plan.object_plan.kind, plan.object_plan.key, ids.of(plan), plan.members
 
 
 def _before(plans: Plans) -> Iterator[dict[str, Any]]:
     """Yield what it takes to undo each change, with the ids of the plan; to be read before it is written."""
-    for plan in plans.named:
-        if plan.shown is None:
+    for plan in plans.object_plans:
+        if plan.object_plan is None:
             continue
         before = dict(plan.before)
         if isinstance(plan, ChannelPlan) and plan.channel_id:
-            before = _with_sealed(plans.stored, plan.channel_id, before)
-        names = plan.applied if plan.shown.action is Action.CREATE else before
+            before = _with_sealed(plans.state, plan.channel_id, before)
+        names = plan.members if plan.object_plan.action is Action.CREATE else before
         # a list that is not applied is emptied by another member
-        after = {name: plan.applied.get(name, []) for name in names}
-        yield _undoable(plan.shown, before, after, plans.stored)
-    for deleted in (*plans.deletions, *_taken_over(plans)):
-        yield _undoable(deleted, _whole(plans.stored, deleted), {}, plans.stored)
+        after = {name: plan.members.get(name, []) for name in names}
+        yield _undoable(plan.object_plan, before, after, plans.state)
+    for deletion in (*plans.deletions, *_taken_over(plans)):
+        yield _undoable(deletion, _all_members(plans.state, deletion), {}, plans.state)
 
 
 def _taken_over(plans: Plans) -> Iterator[ObjectPlan]:
     """Yield the plans of former keys of objects that get another one: they are only forgotten."""
-    shown = plans.summary.objects
-    named = {(each.kind, each.key) for each in shown}
-    for each in shown:
-        former = plans.stored.keys.get((each.kind, each.object_id), each.key)
-        if (each.kind, former) not in named:
-            yield ObjectPlan(each.kind, former, Action.DELETE)
+    object_plans = plans.summary.objects
+    keys = {(object_plan.kind, object_plan.key) for object_plan in object_plans}
+    for object_plan in object_plans:
+        former = plans.state.keys.get((object_plan.kind, object_plan.object_id), object_plan.key)
+        if (object_plan.kind, former) not in keys:
+            yield ObjectPlan(object_plan.kind, former, Action.DELETE)
 
 
 def _undoable(
-    plan: ObjectPlan, before: Mapping[str, Any], after: Mapping[str, Any], stored: Stored
+    plan: ObjectPlan, before: Mapping[str, Any], after: Mapping[str, Any], state: State
 ) -> dict[str, Any]:
-    owner = stored.managed.get((plan.kind, plan.key))
+    owner = state.managed.get((plan.kind, plan.key))
     # "id" right before "before": so the store searches the applies of a job
     return {
         "kind": plan.kind,
@@ -189,30 +190,30 @@ def _undoable(
         "before": before,
         "after": after,
         "managed": asdict(owner) if owner is not None else None,
-        "name": stored.name_of(plan.kind, plan.object_id),
+        "name": state.name_of(plan.kind, plan.object_id),
     }
 
 
-def _with_ids(undoable: Mapping[str, Any], made: Mapping[tuple[str, str], int], ids: Ids) -> dict[str, Any]:
+def _with_ids(change: Mapping[str, Any], new_ids: Mapping[tuple[str, str], int], ids: Ids) -> dict[str, Any]:
     """Return what it takes to undo a change, with the ids of new objects."""
-    kind, key = undoable["kind"], undoable["key"]
-    own_id = undoable["id"] or made.get((kind, key), 0)
-    return {**undoable, "id": own_id, "after": ids.final(kind, undoable["after"])}
+    kind, key = change["kind"], change["key"]
+    own_id = change["id"] or new_ids.get((kind, key), 0)
+    return {**change, "id": own_id, "after": ids.final(kind, change["after"])}
 
 
-def _whole(stored: Stored, plan: ObjectPlan) -> dict[str, Any]:
+def _all_members(state: State, plan: ObjectPlan) -> dict[str, Any]:
     """Return all members of an object that is deleted; nothing of one that is gone already."""
-    values = stored.present(plan.kind, plan.object_id) or {}
+    values = state.present(plan.kind, plan.object_id) or {}
     if plan.kind == JOB and CODE in values:
-        values[CODE] = whole_code(stored.jobs[plan.object_id])
+        values[CODE] = whole_code(state.jobs[plan.object_id])
     if plan.kind == CHANNEL and values:
-        return _with_sealed(stored, plan.object_id, values)
+        return _with_sealed(state, plan.object_id, values)
     return values
 
 
-def _with_sealed(stored: Stored, channel_id: int, values: dict[str, Any]) -> dict[str, Any]:
+def _with_sealed(state: State, channel_id: int, values: dict[str, Any]) -> dict[str, Any]:
     """Return members of a channel with its secrets sealed in place of their fingerprints."""
-    channel = stored.channels[channel_id].channel
+    channel = state.channels[channel_id].channel
     settings = settings_of(channel)
     for name in values:
         setting = name.removeprefix("settings.")

@@ -1,4 +1,4 @@
-"""Drift: what differs from the code because it was changed elsewhere since it was applied."""
+"""Drift: owned values that were changed elsewhere since they were applied."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from app.domain.access.permissions import Actor
 from app.domain.code.drift import drifted
 from app.domain.code.plan import BLANKED, FieldChange
 from app.domain.jobs.members import CHILDREN
-from app.services.code.stored import Stored, find_known, is_secret, with_jobs
+from app.services.code.state import State, find_state, is_secret, with_jobs
 from app.store.jobs.managed import CHANNEL, GROUP, JOB, ManagedObject
 
 #: kind -> field that the key names
@@ -35,63 +35,63 @@ class DriftedObject:
 
 def find_drift(session: Session, *, actor: Actor) -> list[DriftedObject]:
     """Return the managed objects the actor may see that differ from their code or are gone."""
-    known = find_known(session, actor)
-    ids = {each.object_id for each in known.managed.values() if each.kind == JOB}
-    stored = with_jobs(session, known, ids)
-    return [found for each in stored.managed.values() for found in _drift(stored, each, actor)]
+    state = find_state(session, actor)
+    ids = {owner.object_id for owner in state.managed.values() if owner.kind == JOB}
+    state = with_jobs(session, state, ids)
+    return [drift for owner in state.managed.values() for drift in _drift(state, owner, actor)]
 
 
-def _drift(stored: Stored, owner: ManagedObject, actor: Actor) -> Iterator[DriftedObject]:
-    if not _is_visible(stored, owner, actor):
+def _drift(state: State, owner: ManagedObject, actor: Actor) -> Iterator[DriftedObject]:
+    if not _is_visible(state, owner, actor):
         return
-    present = stored.present(owner.kind, owner.object_id)
-    fields = () if present is None else tuple(_fields(stored, owner, present, actor))
+    present = state.present(owner.kind, owner.object_id)
+    fields = () if present is None else tuple(_fields(state, owner, present, actor))
     if present is None or fields:
         yield DriftedObject(
             owner.kind, owner.key, owner.object_id, present is None, owner.source, owner.applied_ms, fields
         )
 
 
-def _is_visible(stored: Stored, owner: ManagedObject, actor: Actor) -> bool:
+def _is_visible(state: State, owner: ManagedObject, actor: Actor) -> bool:
     if actor.is_admin:
         return True
     if owner.kind == JOB:
-        job = stored.jobs.get(owner.object_id)
-        return (owner.fields.get("group_id") if job is None else job.job_group) in stored.groups
-    return owner.kind == GROUP and owner.object_id in stored.groups
+        job = state.jobs.get(owner.object_id)
+        return (owner.fields.get("group_id") if job is None else job.job_group) in state.groups
+    return owner.kind == GROUP and owner.object_id in state.groups
 
 
 def _fields(
-    stored: Stored, owner: ManagedObject, present: Mapping[str, Any], actor: Actor
+    state: State, owner: ManagedObject, present: Mapping[str, Any], actor: Actor
 ) -> Iterator[FieldChange]:
-    if name_now := stored.renamed_to(owner.kind, owner.key):
+    if name_now := state.renamed_to(owner.kind, owner.key):
         yield FieldChange(_NAMES[owner.kind], owner.key, name_now, was_edited=True)
     for name, values in drifted(owner.fields, present).items():
-        in_code, now = (_shown(stored, owner, name, value, actor) for value in values)
+        in_code, now = (_display_value(state, owner, name, value, actor) for value in values)
         yield FieldChange("group" if name == "group_id" else name, in_code, now, was_edited=True)
 
 
-def _shown(stored: Stored, owner: ManagedObject, name: str, value: Any, actor: Actor) -> Any:
+def _display_value(state: State, owner: ManagedObject, name: str, value: Any, actor: Actor) -> Any:
     """Return a value with keys in place of ids, and without secrets."""
     setting = name.removeprefix("settings.")
     if setting != name:
-        kind = stored.channels[owner.object_id].channel.kind
+        kind = state.channels[owner.object_id].channel.kind
         return BLANKED if value and is_secret(kind, setting) else value
     if name == CHILDREN or (name == "jobs" and owner.kind == CHANNEL):
-        return [_job_name(stored, each, actor) for each in value or ()]
+        return [_job_name(state, job_id, actor) for job_id in value or ()]
     if name == "group_id":
-        return _app_name(stored, value)
+        return _app_name(state, value)
     if name == "groups" and owner.kind == CHANNEL:
-        return [_app_name(stored, each) for each in value or ()]
+        return [_app_name(state, group_id) for group_id in value or ()]
     return value
 
 
-def _job_name(stored: Stored, job_id: int, actor: Actor) -> str:
+def _job_name(state: State, job_id: int, actor: Actor) -> str:
     """Return the key of a job; its id if it has none, or one that the actor may not see."""
-    key = stored.keys.get((JOB, job_id))
-    is_shown = key is not None and _is_visible(stored, stored.managed[JOB, key], actor)
+    key = state.keys.get((JOB, job_id))
+    is_shown = key is not None and _is_visible(state, state.managed[JOB, key], actor)
     return key if key is not None and is_shown else f"#{job_id}"
 
 
-def _app_name(stored: Stored, group_id: int) -> str:
-    return stored.groups[group_id].app_name if group_id in stored.groups else f"#{group_id}"
+def _app_name(state: State, group_id: int) -> str:
+    return state.groups[group_id].app_name if group_id in state.groups else f"#{group_id}"

@@ -25,7 +25,7 @@ from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.job import Job
 from app.services.alarms.targets import settings_of
-from app.services.code.stored import Stored, find_known, group_values, is_secret, with_jobs, with_places
+from app.services.code.state import State, find_state, group_values, is_secret, with_jobs, with_places
 from app.services.jobs.jobs import JobFilter
 from app.services.jobs.transfer.plan import DEFAULTS
 from app.store.alarms.channels import ScopedChannel
@@ -37,14 +37,14 @@ from app.store.jobs.managed import CHANNEL, GROUP, JOB
 _ALWAYS = frozenset({"description", "owner"})
 #: members that a new job cannot leave empty, as a job of another program may
 _NEVER_EMPTY = frozenset(
-    each.name
-    for each in MEMBERS
-    if each.field is not None and (each.field.is_required or each.field.kind is Kind.CHOICE)
+    member.name
+    for member in MEMBERS
+    if member.field is not None and (member.field.is_required or member.field.kind is Kind.CHOICE)
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class Export:
     """Document as clients send it, with variables in place of secrets: place of a setting -> its variable."""
 
     document: Mapping[str, Any]
@@ -60,104 +60,104 @@ def export_document(
     app_names: Collection[str] = (),
     job_ids: Collection[int] = (),
     is_whole: bool = False,
-) -> Exported:
+) -> Export:
     """Return groups, jobs and channels that the actor may see.
 
     ``app_names`` limits it to these groups, ``job_ids`` to these jobs and their groups. Members with the
     values of a new job are left out unless ``is_whole``. Channels are for administrators. Raises NotFound for
     a group or job that the actor may not see.
     """
-    known = with_places(session, find_known(session, actor))
-    group_ids = _group_ids(session, known, app_names, job_ids)
+    state = with_places(session, find_state(session, actor))
+    group_ids = _group_ids(session, state, app_names, job_ids)
     page = job_lists.list_ids(session, JobFilter(), group_ids=group_ids, start=0, length=JOBS_MAX)
     if page.total > JOBS_MAX:
         problem = N_("A document has at most %(limit)s jobs; export some of the groups", limit=JOBS_MAX)
         raise InvalidInput("groups", problem)
-    stored = with_jobs(session, known, page.rows)
-    keys = _keys(stored)
+    state = with_jobs(session, state, page.rows)
+    keys = _keys(state)
     defaults = read_members(DEFAULTS, ()) if not is_whole else {}
-    chosen = [job for job in stored.jobs.values() if not job_ids or job.id in job_ids]
-    children = _Children(stored, {**_managed_keys(stored), **{job.id: keys[job.id] for job in chosen}})
+    exported_jobs = [job for job in state.jobs.values() if not job_ids or job.id in job_ids]
+    children = _Children(state, {**_managed_keys(state), **{job.id: keys[job.id] for job in exported_jobs}})
     jobs = {}
-    for job in chosen:
+    for job in exported_jobs:
         has_code = actor.may(job.job_group, Right.GLUE)
         jobs[keys[job.id]] = _job(children, job, keys[job.id], defaults, has_code=has_code)
     groups: dict[str, dict[str, Any]] = {}
     for group_id in sorted(group_ids):  # of several with one AppName the first
-        app_name = known.groups[group_id].app_name
-        groups.setdefault(app_name, _group(known, group_id, is_whole=is_whole))
+        app_name = state.groups[group_id].app_name
+        groups.setdefault(app_name, _group(state, group_id, is_whole=is_whole))
     document = {"format": FORMAT, "groups": dict(sorted(groups.items())), "jobs": dict(sorted(jobs.items()))}
-    exported = Exported(document, notes=children.notes)
+    export = Export(document, notes=children.notes)
     if actor.is_admin and not (app_names or job_ids):
         document["channels"] = {
-            each.channel.name: _channel(each, stored, keys, exported.variables)
-            for each in stored.channels.values()
+            channel.channel.name: _channel(channel, state, keys, export.variables)
+            for channel in state.channels.values()
         }
-    return exported
+    return export
 
 
 def _group_ids(
-    session: Session, known: Stored, app_names: Collection[str], job_ids: Collection[int]
+    session: Session, state: State, app_names: Collection[str], job_ids: Collection[int]
 ) -> list[int]:
     """Return the ids of the groups of these AppNames (none: of all), and only those of the jobs, if any."""
-    visible = {group.app_name for group in known.groups.values()}
-    for missing in sorted({*app_names} - visible):
-        raise NotFound(f"There is no executor group with the AppName {missing}")
-    found = [
-        group_id for group_id, group in known.groups.items() if not app_names or group.app_name in app_names
+    visible = {group.app_name for group in state.groups.values()}
+    for app_name in sorted({*app_names} - visible):
+        raise NotFound(f"There is no executor group with the AppName {app_name}")
+    group_ids = [
+        group_id for group_id, group in state.groups.items() if not app_names or group.app_name in app_names
     ]
     if not job_ids:
-        return found
+        return group_ids
     # PostgreSQL refuses to compare its column with a larger number
-    groups_of = job_lists.find_groups_of(session, [each for each in job_ids if each <= ID_MAX])
-    for missing_id in sorted(each for each in job_ids if groups_of.get(each) not in found):
+    groups_of = job_lists.find_groups_of(session, [job_id for job_id in job_ids if job_id <= ID_MAX])
+    for missing_id in sorted(job_id for job_id in job_ids if groups_of.get(job_id) not in group_ids):
         raise NotFound(f"There is no job with the id {missing_id}")
     return sorted(set(groups_of.values()))
 
 
-def _keys(stored: Stored) -> dict[int, str]:
+def _keys(state: State) -> dict[int, str]:
     """Return job id -> key: the managed one, else one that is made of description or handler.
 
     Of a job whose group was renamed, the managed one has the new AppName, unless that is another job's.
     """
     keys: dict[int, str] = {}
-    managed = {stored.keys[JOB, job_id]: group_id for job_id, group_id in stored.placed.items()}
-    owned = {key for key, group_id in managed.items() if stored.present_key(key, group_id) == key}
-    for job_id, job in stored.jobs.items():
-        key = stored.keys.get((JOB, job_id), "")
-        present = stored.present_key(key, job.job_group)
-        if key and (present == key or present not in owned):
+    group_ids = {state.keys[JOB, job_id]: group_id for job_id, group_id in state.group_id_by_job.items()}
+    present_keys = {key for key, group_id in group_ids.items() if state.present_key(key, group_id) == key}
+    for job_id, job in state.jobs.items():
+        key = state.keys.get((JOB, job_id), "")
+        present = state.present_key(key, job.job_group)
+        if key and (present == key or present not in present_keys):
             keys[job_id] = present
-            owned.add(present)
-    taken: dict[str, set[str]] = {}
+            present_keys.add(present)
+    names_by_group: dict[str, set[str]] = {}
     for key in keys.values():
-        app_name, _, own = key.rpartition("/")
-        taken.setdefault(app_name, set()).add(own)
-    for job_id, job in sorted(stored.jobs.items()):
+        app_name, _, name = key.rpartition("/")
+        names_by_group.setdefault(app_name, set()).add(name)
+    for job_id, job in sorted(state.jobs.items()):
         if job_id not in keys:
-            app_name = stored.groups[job.job_group].app_name
-            of_group = taken.setdefault(app_name, set())
-            own = free_key([job.job_desc, job.executor_handler or ""], of_group)
-            of_group.add(own)
-            keys[job_id] = f"{app_name}/{own}"
+            app_name = state.groups[job.job_group].app_name
+            names = names_by_group.setdefault(app_name, set())
+            name = free_key([job.job_desc, job.executor_handler or ""], names)
+            names.add(name)
+            keys[job_id] = f"{app_name}/{name}"
     return keys
 
 
-def _group(stored: Stored, group_id: int, *, is_whole: bool) -> dict[str, Any]:
-    values = group_values(stored.groups[group_id])
-    owner = stored.owner_of(GROUP, group_id)
-    named = {"title", *(owner.fields if owner is not None else ())}
+def _group(state: State, group_id: int, *, is_whole: bool) -> dict[str, Any]:
+    values = group_values(state.groups[group_id])
+    owner = state.owner_of(GROUP, group_id)
+    names = {"title", *(owner.fields if owner is not None else ())}
     if is_whole or values["address_type"] == MANUAL:
-        named |= {"address_type"}
-    return {name: value for name, value in values.items() if name in named or (name == "addresses" and value)}
+        names |= {"address_type"}
+    return {name: value for name, value in values.items() if name in names or (name == "addresses" and value)}
 
 
-def _managed_keys(stored: Stored) -> dict[int, str]:
+def _managed_keys(state: State) -> dict[int, str]:
     """Return job id -> key of the managed jobs in groups that the actor may see."""
     return {
-        job_id: stored.keys[JOB, job_id]
-        for job_id, (group_id, _children) in stored.links.items()
-        if group_id in stored.groups and (JOB, job_id) in stored.keys
+        job_id: state.keys[JOB, job_id]
+        for job_id, (group_id, _children) in state.links.items()
+        if group_id in state.groups and (JOB, job_id) in state.keys
     }
 
 
@@ -165,34 +165,34 @@ def _managed_keys(stored: Stored) -> dict[int, str]:
 class _Children:
     """Children of exported jobs by their keys."""
 
-    stored: Stored
+    state: State
     #: of the jobs that a document may name: those in it, and managed ones
     keys: Mapping[int, str]
     notes: list[str] = field(default_factory=list)
 
     def of(self, key: str, job_ids: Collection[int]) -> list[str] | None:
         """Return the keys of children; None, with a note, if one has none, so that it is not cut off."""
-        missing = ", ".join(f"#{each}" for each in job_ids if each not in self.keys)
-        if missing:
-            self.notes.append(f"{key}: children is left out, because this export lacks some: {missing}")
+        unknown_ids = ", ".join(f"#{job_id}" for job_id in job_ids if job_id not in self.keys)
+        if unknown_ids:
+            self.notes.append(f"{key}: children is left out, because this export lacks some: {unknown_ids}")
             return None
-        return [self.keys[each].removeprefix(f"{key.rpartition('/')[0]}/") for each in job_ids]
+        return [self.keys[job_id].removeprefix(f"{key.rpartition('/')[0]}/") for job_id in job_ids]
 
 
 def _job(
     children: _Children, job: Job, key: str, defaults: Mapping[str, Any], *, has_code: bool
 ) -> dict[str, Any]:
-    stored = children.stored
-    values = stored.job_values(job)
-    owner = stored.owner_of(JOB, job.id)
-    owned = owner.fields if owner is not None else {}
+    state = children.state
+    values = state.job_values(job)
+    owner = state.owner_of(JOB, job.id)
+    code_fields = owner.fields if owner is not None else {}
     members: dict[str, Any] = {}
     for name in JOB_MEMBERS:
         value = values[name] if name != CHILDREN else children.of(key, values[CHILDREN])
         if value is None and name == CHILDREN:
             continue
         is_unset = value == "" and (name in _NEVER_EMPTY or name == "schedule")
-        is_named = name in _ALWAYS or name in owned or not defaults or value != defaults[name]
+        is_named = name in _ALWAYS or name in code_fields or not defaults or value != defaults[name]
         if not is_named or is_unset:
             continue
         if _is_allowed(name, value):
@@ -200,12 +200,12 @@ def _job(
         else:
             problem = "a file may not have its present value"
             children.notes.append(f"{key}: {name} is left out, because {problem}")
-    is_unplanned = job.schedule_type == ScheduleType.NONE and "schedule" not in owned
+    is_unplanned = job.schedule_type == ScheduleType.NONE and "schedule" not in code_fields
     if is_unplanned or "schedule_type" not in members:
         members.pop("schedule", None)
-    if job.schedule_type != ScheduleType.NONE or ENABLED in owned:
+    if job.schedule_type != ScheduleType.NONE or ENABLED in code_fields:
         members[ENABLED] = values[ENABLED]
-    if ALARM_CHANNELS in owned:
+    if ALARM_CHANNELS in code_fields:
         members[ALARM_CHANNELS] = values[ALARM_CHANNELS]
     return members | _code(job, has_code=has_code)
 
@@ -226,30 +226,30 @@ def _code(job: Job, *, has_code: bool) -> dict[str, Any]:
 
 
 def _channel(
-    scoped: ScopedChannel, stored: Stored, keys: Mapping[int, str], variables: dict[str, str]
+    row: ScopedChannel, state: State, keys: Mapping[int, str], variables: dict[str, str]
 ) -> dict[str, Any]:
-    channel = scoped.channel
-    settings = dict(_settings(scoped, variables))
+    channel = row.channel
+    settings = dict(_settings(row, variables))
     if channel.for_all:
         return {"kind": channel.kind, "settings": settings, "for_all": True}
-    groups = sorted(stored.groups[each].app_name for each in scoped.group_ids if each in stored.groups)
-    jobs = sorted(keys[each] for each in scoped.job_ids if each in keys)
+    groups = sorted(state.groups[own_id].app_name for own_id in row.group_ids if own_id in state.groups)
+    jobs = sorted(keys[job_id] for job_id in row.job_ids if job_id in keys)
     routes = {"for_all": False, "groups": groups, "jobs": jobs}
-    owner = stored.owner_of(CHANNEL, channel.id)
-    routed = [_is_routed(stored, each) for each in scoped.job_ids if each in keys]
-    if owner is not None and not groups and routed and all(routed):
+    owner = state.owner_of(CHANNEL, channel.id)
+    are_routed = [_names_channels(state, job_id) for job_id in row.job_ids if job_id in keys]
+    if owner is not None and not groups and are_routed and all(are_routed):
         routes = {name: value for name, value in routes.items() if name in owner.fields}
     return {"kind": channel.kind, "settings": settings, **routes}
 
 
-def _is_routed(stored: Stored, job_id: int) -> bool:
+def _names_channels(state: State, job_id: int) -> bool:
     """Whether the file of a job names the channels that get its alarms."""
-    owner = stored.owner_of(JOB, job_id)
+    owner = state.owner_of(JOB, job_id)
     return owner is not None and ALARM_CHANNELS in owner.fields
 
 
-def _settings(scoped: ScopedChannel, variables: dict[str, str]) -> Iterator[tuple[str, str]]:
-    channel = scoped.channel
+def _settings(row: ScopedChannel, variables: dict[str, str]) -> Iterator[tuple[str, str]]:
+    channel = row.channel
     for name, value in settings_of(channel).items():
         if value and is_secret(channel.kind, name):
             variable = variable_name(channel.name, name)

@@ -1,4 +1,4 @@
-"""Plans of executor groups. Only administrators change them; anyone may refer to those he can see."""
+"""Plans of executor groups. Only administrators change them; anyone may refer to those they can see."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from app.domain.enums import AddressType
 from app.domain.text.texts import N_
 from app.errors import InvalidInput, PermissionDenied
 from app.models.group import Group
-from app.services.code.stored import Stored, group_values
+from app.services.code.state import State, group_values
 from app.services.executors.groups import GroupDraft, check_group
 from app.settings.config import Network
 from app.store.jobs.managed import GROUP
@@ -27,21 +27,21 @@ class GroupPlan:
     app_name: str
     #: negative: provisional id of a new group
     group_id: int
-    shown: ObjectPlan | None = None
+    object_plan: ObjectPlan | None = None
     #: None: no column changes
     draft: GroupDraft | None = None
-    applied: Members = field(default_factory=dict)
+    members: Members = field(default_factory=dict)
     before: Members = field(default_factory=dict)
 
 
 class GroupPlanner:
-    """Plans groups one by one, and knows the id of each AppName."""
+    """Plans groups one by one, and maps each AppName to an id."""
 
-    def __init__(self, stored: Stored, *, actor: Actor, networks: tuple[Network, ...]) -> None:
-        self.stored, self.actor, self.networks = stored, actor, networks
-        self._found: dict[str, list[Group]] = {}
-        for group in stored.groups.values():
-            self._found.setdefault(group.app_name, []).append(group)
+    def __init__(self, state: State, *, actor: Actor, networks: tuple[Network, ...]) -> None:
+        self.state, self.actor, self.networks = state, actor, networks
+        self._groups_by_app: dict[str, list[Group]] = {}
+        for group in state.groups.values():
+            self._groups_by_app.setdefault(group.app_name, []).append(group)
         #: AppName -> provisional id
         self.new: dict[str, int] = {}
 
@@ -49,8 +49,8 @@ class GroupPlanner:
         """Return the id of the group with an AppName; raises InvalidInput if there is none or more."""
         if app_name in self.new:
             return self.new[app_name]
-        found = self._found.get(app_name, [])
-        if not found:
+        groups = self._groups_by_app.get(app_name, [])
+        if not groups:
             raise InvalidInput(
                 "",
                 N_(
@@ -58,45 +58,45 @@ class GroupPlanner:
                     name=app_name,
                 ),
             )
-        if len(found) > 1:
-            ids = ", ".join(str(each.id) for each in found)
+        if len(groups) > 1:
+            ids = ", ".join(str(group.id) for group in groups)
             problem = N_("Several executor groups have the AppName %(name)s: %(ids)s", name=app_name, ids=ids)
             raise InvalidInput("", problem)
-        return found[0].id
+        return groups[0].id
 
     def plan(self, app_name: str, members: Members, *, group_id: int = 0) -> GroupPlan:
         """Return the plan of a group; raises InvalidInput or PermissionDenied.
 
-        ``group_id`` is that of the group if it is known; 0: the AppName tells.
+        ``group_id`` is 0 if the AppName alone identifies the group.
         """
-        if app_name not in self._found:
+        if app_name not in self._groups_by_app:
             return self._create(app_name, members)
-        group = self.stored.groups[group_id or self.id_of(app_name)]
+        group = self.state.groups[group_id or self.id_of(app_name)]
         current = group_values(group)
-        owner = self.stored.managed_object(GROUP, app_name)
-        owned = owner.fields if owner is not None and owner.object_id == group.id else {}
+        owner = self.state.managed_object(GROUP, app_name)
+        former = owner.fields if owner is not None and owner.object_id == group.id else {}
         # an automatic group loses the addresses that were entered
-        wanted = {**members, "addresses": []} if members.get("address_type") == AUTOMATIC else members
-        changes = {name: rest for name, *rest in changed_fields(wanted, current, owned)}
-        fields = [FieldChange(name, old, new, edited) for name, (old, new, edited) in changes.items()]
-        shown = change_of(
-            (GROUP, app_name, group.id), fields, members, owned, is_adopted=owner is None and bool(members)
+        target = {**members, "addresses": []} if members.get("address_type") == AUTOMATIC else members
+        changes = {name: values for name, *values in changed_fields(target, current, former)}
+        fields = [FieldChange(name, old, new, is_edit) for name, (old, new, is_edit) in changes.items()]
+        object_plan = change_of(
+            (GROUP, app_name, group.id), fields, members, former, is_adopted=owner is None and bool(members)
         )
-        if shown is None:
-            return GroupPlan(app_name, group.id, applied=members)
+        if object_plan is None:
+            return GroupPlan(app_name, group.id, members=members)
         self._require_admin(app_name)
         draft = self._draft(app_name, {**current, **members}) if fields else None
         before = {name: old for name, (old, _new, _edited) in changes.items()}
-        return GroupPlan(app_name, group.id, shown, draft, members, before)
+        return GroupPlan(app_name, group.id, object_plan, draft, members, before)
 
     def _create(self, app_name: str, members: Members) -> GroupPlan:
         self._require_admin(app_name)
         self.new[app_name] = -1 - len(self.new)
         fields = tuple(FieldChange(name, None, value) for name, value in members.items())
-        notes = self.stored.notes_on_new(GROUP, app_name)
-        shown = ObjectPlan(GROUP, app_name, Action.CREATE, fields=fields, notes=notes)
+        notes = self.state.notes_on_new(GROUP, app_name)
+        object_plan = ObjectPlan(GROUP, app_name, Action.CREATE, fields=fields, notes=notes)
         values = {"title": app_name, "address_type": AUTOMATIC, "addresses": [], **members}
-        return GroupPlan(app_name, self.new[app_name], shown, self._draft(app_name, values), members)
+        return GroupPlan(app_name, self.new[app_name], object_plan, self._draft(app_name, values), members)
 
     def _draft(self, app_name: str, values: Mapping[str, Any]) -> GroupDraft:
         is_manual = values["address_type"] == MANUAL
@@ -106,8 +106,8 @@ class GroupPlanner:
         try:
             check_group(draft)
         except InvalidInput as exc:
-            for each in exc.each:
-                each.field = _MEMBER_OF.get(each.field, each.field)
+            for error in exc.errors:
+                error.field = _MEMBER_OF.get(error.field, error.field)
             raise
         return draft
 

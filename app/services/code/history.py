@@ -1,4 +1,4 @@
-"""What applies changed of a job besides the fields of its versions: its switch, alarm channels and code."""
+"""History of applies: their changes of a job that versions lack, to its switch, alarm channels and code."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from app.domain.code.change_sources import APPLY, UNDO, source_text
 from app.domain.code.document import ALARM_CHANNELS, CODE, ENABLED
 from app.domain.code.plan import Action
 from app.models.managed import Apply
-from app.services.code.stored import code_value
+from app.services.code.state import code_value
 from app.store.accounts import audit
 from app.store.jobs import managed
 from app.store.jobs.managed import JOB
@@ -23,7 +23,7 @@ Changes = Mapping[str, tuple[Any, Any]]
 
 @dataclass(frozen=True, slots=True)
 class CodeChange:
-    """What an apply or its undoing changed of a job."""
+    """Changes of a job by an apply or its undo."""
 
     at_ms: Millis
     #: empty: not known
@@ -39,36 +39,37 @@ def list_code_changes(session: Session, job_id: int, *, limit: int) -> list[Code
     The caller has checked that the job may be seen.
     """
     applies = managed.list_applies_of_job(session, job_id, limit=limit)
-    found = [(each, changes) for each in applies if (changes := changes_of(each, job_id))]
-    undone = {each.undone_ms for each, _changes in found if each.undone_ms}
+    rows = [(apply, changes) for apply in applies if (changes := changes_of(apply, job_id))]
+    undone = {apply.undone_ms for apply, _changes in rows if apply.undone_ms}
     users = audit.find_users_at(session, "code.undo", undone)
-    listed = [
-        CodeChange(each.at_ms, each.username, source_text(APPLY, each.source), own) for each, own in found
+    code_changes = [
+        CodeChange(apply.at_ms, apply.username, source_text(APPLY, apply.source), changes)
+        for apply, changes in rows
     ]
-    for each, own in found:
-        if each.undone_ms:
-            back = {name: (new, old) for name, (old, new) in own.items()}
-            user = users.get(each.undone_ms, "")
-            listed.append(CodeChange(each.undone_ms, user, source_text(UNDO, each.id), back))
-    return listed
+    for apply, changes in rows:
+        if apply.undone_ms:
+            back = {name: (new, old) for name, (old, new) in changes.items()}
+            user = users.get(apply.undone_ms, "")
+            code_changes.append(CodeChange(apply.undone_ms, user, source_text(UNDO, apply.id), back))
+    return code_changes
 
 
 def changes_of(apply: Apply, job_id: int) -> Changes:
     """Return what an apply changed of a job besides its fields; of code its length and hash."""
-    for each in json.loads(apply.before):
-        if (each["kind"], each["id"]) == (JOB, job_id) and each["action"] != Action.DELETE:
-            before, after = _shown(each["before"]), _shown(each["after"])
+    for change in json.loads(apply.before):
+        if (change["kind"], change["id"]) == (JOB, job_id) and change["action"] != Action.DELETE:
+            before, after = _without_source(change["before"]), _without_source(change["after"])
             pairs = {name: (before.get(name), after.get(name)) for name in (ENABLED, ALARM_CHANNELS, CODE)}
             return {name: pair for name, pair in pairs.items() if name in after and any(pair)}
     return {}
 
 
-def _shown(members: Mapping[str, Any]) -> dict[str, Any]:
+def _without_source(members: Mapping[str, Any]) -> dict[str, Any]:
     """Return members with the code as length and hash; a code without a source is left out."""
-    found = dict(members)
-    code = found.pop(CODE, None)
+    values = dict(members)
+    code = values.pop(CODE, None)
     if code and "source" in code:
-        found[CODE] = code_value(code["language"], code["source"])
+        values[CODE] = code_value(code["language"], code["source"])
     elif code and "sha256" in code:
-        found[CODE] = code
-    return found
+        values[CODE] = code
+    return values

@@ -26,7 +26,7 @@ from app.domain.text.texts import N_
 from app.errors import InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job
-from app.services.code.stored import Stored, code_value, whole_code
+from app.services.code.state import State, code_value, whole_code
 from app.services.jobs import glue
 from app.services.jobs.replan import PLANNED_BY, first_instant
 from app.services.jobs.rules import JobDraft, check_draft, schedule_of
@@ -34,7 +34,7 @@ from app.services.jobs.transfer.findings import Finding, Kind
 from app.services.jobs.transfer.plan import DEFAULTS, Planned
 from app.store.jobs.managed import JOB
 
-#: what a job needs of the actor, in words
+#: missing right -> what a refusal says
 _NEEDED = {
     Right.VIEW: "see jobs of this executor group",
     Right.EDIT: "edit jobs of this executor group",
@@ -42,7 +42,7 @@ _NEEDED = {
     Right.GLUE: "write code for this executor group",
 }
 #: attributes of a draft without code and tags
-_ATTRIBUTES = tuple(each.attribute for each in PLAIN_MEMBERS if each.name != TAGS)
+_ATTRIBUTES = tuple(member.attribute for member in PLAIN_MEMBERS if member.name != TAGS)
 #: members of the API that are members of the code here
 _OF_CODE = {"source": "code.source", "source_remark": "code.remark", "run_mode": "code.language"}
 #: remark of a version of the code without a remark of its own
@@ -68,13 +68,13 @@ class JobPlan:
 
     wish: Wish
     #: None: unchanged
-    shown: ObjectPlan | None = None
+    object_plan: ObjectPlan | None = None
     #: None: no column changes
     planned: Planned | None = None
     #: the switch to set; None: it stays
     switch: bool | None = None
     #: fields that the code owns, with their values
-    applied: Members = field(default_factory=dict)
+    members: Members = field(default_factory=dict)
     #: the changed fields as they were, code with its source
     before: Members = field(default_factory=dict)
     #: the schedules before and after, while they are on
@@ -85,14 +85,14 @@ class JobPlan:
 class JobPlanner:
     """Plans jobs one by one; also the job lookup of the rules, for stored and new jobs and groups."""
 
-    def __init__(self, stored: Stored, wishes: Collection[Wish], *, actor: Actor, now_ms: Millis) -> None:
-        self.stored, self.actor, self.now_ms = stored, actor, now_ms
+    def __init__(self, state: State, wishes: Collection[Wish], *, actor: Actor, now_ms: Millis) -> None:
+        self.state, self.actor, self.now_ms = state, actor, now_ms
         #: jobs that a Java admin cannot read are refused
         self.readable_by_java = False
         #: values are put back as they were, also those that a new job may not have
         self.restores = False
         #: AppNames of the groups, new ones included
-        self.app_names = {group_id: group.app_name for group_id, group in stored.groups.items()}
+        self.app_names = {group_id: group.app_name for group_id, group in state.groups.items()}
         self._wishes = {wish.job_id: wish for wish in wishes}
 
     def has_group(self, group_id: int) -> bool:
@@ -101,8 +101,8 @@ class JobPlanner:
 
     def groups_of(self, job_ids: Collection[int]) -> Mapping[int, int]:
         """Return job id -> group id; jobs that neither exist nor are planned are left out."""
-        known = {job_id: self.stored.links[job_id][0] for job_id in job_ids if job_id in self.stored.links}
-        return known | {
+        group_ids = {job_id: self.state.links[job_id][0] for job_id in job_ids if job_id in self.state.links}
+        return group_ids | {
             job_id: self._wishes[job_id].members["group_id"] for job_id in job_ids if job_id in self._wishes
         }
 
@@ -113,33 +113,33 @@ class JobPlanner:
     def plan(self, wish: Wish) -> JobPlan:
         """Return the plan of a job; raises InvalidInput at its place, or PermissionDenied."""
         try:
-            own = self.stored.jobs.get(wish.job_id)
-            return self._create(wish) if own is None else self._change(wish, own)
+            job = self.state.jobs.get(wish.job_id)
+            return self._create(wish) if job is None else self._change(wish, job)
         except InvalidInput as exc:
-            named = with_member_names(exc)
-            for each in named.each:
-                each.field = _OF_CODE.get(each.field, each.field)
-            raise at_place(named, JOBS, wish.key) from exc
+            error = with_member_names(exc)
+            for item in error.errors:
+                item.field = _OF_CODE.get(item.field, item.field)
+            raise at_place(error, JOBS, wish.key) from exc
 
     def name_of(self, job_id: int) -> str:
         """Return the key of a job; its id if it has none, or one that the actor may not see."""
         if job_id in self._wishes:
             return self._wishes[job_id].key
-        group_id, _children = self.stored.links.get(job_id, (0, ()))
-        is_shown = self.actor.is_admin or group_id in self.stored.groups
-        return self.stored.keys.get((JOB, job_id), f"#{job_id}") if is_shown else f"#{job_id}"
+        group_id, _children = self.state.links.get(job_id, (0, ()))
+        is_shown = self.actor.is_admin or group_id in self.state.groups
+        return self.state.keys.get((JOB, job_id), f"#{job_id}") if is_shown else f"#{job_id}"
 
     def check_circles(self) -> None:
         """Raise InvalidInput if jobs would trigger each other forever because of this plan."""
-        links = {job_id: list(children) for job_id, (_group_id, children) in self.stored.links.items()}
-        stored = {job_id: set(children) for job_id, children in links.items()}
+        links = {job_id: list(children) for job_id, (_group_id, children) in self.state.links.items()}
+        old_links = {job_id: set(children) for job_id, children in links.items()}
         for job_id, wish in self._wishes.items():
             links[job_id] = wish.members.get(CHILDREN, links.get(job_id, []))
-        circle = find_circle({str(each): map(str, children) for each, children in links.items()})
-        ids = [int(each) for each in circle]
+        circle = find_circle({str(job_id): map(str, children) for job_id, children in links.items()})
+        ids = [int(job_id) for job_id in circle]
         steps = zip(ids, [*ids[1:], *ids[:1]], strict=True)
-        if any(child not in stored.get(job_id, ()) for job_id, child in steps):
-            names = " → ".join(self.name_of(each) for each in [*ids, ids[0]])
+        if any(child not in old_links.get(job_id, ()) for job_id, child in steps):
+            names = " → ".join(self.name_of(job_id) for job_id in [*ids, ids[0]])
             problem = N_("These jobs would trigger each other forever: %(jobs)s", jobs=names)
             raise InvalidInput(place(JOBS, self.name_of(ids[0]), CHILDREN), problem)
 
@@ -162,15 +162,15 @@ class JobPlanner:
             self._require(wish, members["group_id"], Right.GLUE)
         if members.get(ALARM_CHANNELS):
             self._require_routing(wish)
-        columns = check_draft(self, draft, actor=self.actor, kept=self._kept(members))
+        columns = check_draft(self, draft, actor=self.actor, exempt=self._kept_fields(members))
         switch = self._switch(wish, draft, members["group_id"]) if members.get(ENABLED) else None
-        applied = self._applied(wish, columns)
+        owned_fields = self._owned_fields(wish, columns)
         fields = [
-            self._field(name, None, value, edited=False)
-            for name, value in applied.items()
+            self._field(name, None, value, is_edit=False)
+            for name, value in owned_fields.items()
             if name != "group_id"
         ]
-        notes = ("it was deleted in the console",) if (JOB, wish.key) in self.stored.managed else ()
+        notes = ("it was deleted in the console",) if (JOB, wish.key) in self.state.managed else ()
         finding = Finding(0, self.app_names[members["group_id"]], wish.key, Kind.NEW)
         tags = ((), tuple(members[TAGS])) if members.get(TAGS) else None
         return JobPlan(
@@ -178,90 +178,90 @@ class JobPlanner:
             ObjectPlan(JOB, wish.key, Action.CREATE, fields=tuple(fields), notes=notes),
             Planned(finding, wish.job_id, columns, tags=tags),
             switch,
-            applied,
+            owned_fields,
             new_schedule=schedule_of(draft, zone_name()) if switch else None,
         )
 
-    def _change(self, wish: Wish, own: Job) -> JobPlan:
-        self._require(wish, own.job_group, Right.VIEW)
-        self._check_language(wish, own)
-        wanted = self._applied(wish, {})
-        current = self.stored.job_values(own)
-        owner = self.stored.managed_object(JOB, wish.key)
-        owned = owner.fields if owner is not None and owner.object_id == own.id else {}
-        changes = {name: rest for name, *rest in changed_fields(wanted, current, owned)}
-        has_ended = ENABLED in changes and self._has_ended(own, wish, changes)
+    def _change(self, wish: Wish, job: Job) -> JobPlan:
+        self._require(wish, job.job_group, Right.VIEW)
+        self._check_language(wish, job)
+        target = self._owned_fields(wish, {})
+        current = self.state.job_values(job)
+        owner = self.state.managed_object(JOB, wish.key)
+        former = owner.fields if owner is not None and owner.object_id == job.id else {}
+        changes = {name: values for name, *values in changed_fields(target, current, former)}
+        has_ended = ENABLED in changes and self._has_ended(job, wish, changes)
         if has_ended:
             del changes[ENABLED]
-        planned, columns = self._write(wish, own, changes)
-        applied = self._applied(wish, columns)
+        planned, columns = self._write(wish, job, changes)
+        owned_fields = self._owned_fields(wish, columns)
         switch = None
         if ENABLED in changes:
-            switch = self._switch(wish, self._draft(own, wish, changes), own.job_group)
-        fields = [self._field(name, old, new, edited=edited) for name, (old, new, edited) in changes.items()]
-        fields = [self._with_diff(each, own, wish) for each in fields]
-        shown = change_of((JOB, wish.key, own.id), fields, applied, owned, is_adopted=wish.adopts)
-        if shown is not None and not fields:
-            self._require(wish, own.job_group, Right.EDIT)
-        if shown is not None and has_ended:
-            shown = replace(shown, notes=(ENDED,))
+            switch = self._switch(wish, self._draft(job, wish, changes), job.job_group)
+        fields = [self._field(name, *values) for name, values in changes.items()]
+        fields = [self._with_diff(change, job, wish) for change in fields]
+        object_plan = change_of((JOB, wish.key, job.id), fields, owned_fields, former, is_adopted=wish.adopts)
+        if object_plan is not None and not fields:
+            self._require(wish, job.job_group, Right.EDIT)
+        if object_plan is not None and has_ended:
+            object_plan = replace(object_plan, notes=(ENDED,))
         return JobPlan(
             wish,
-            shown,
+            object_plan,
             planned,
             switch,
-            applied,
-            {name: whole_code(own) if name == CODE else old for name, (old, *_rest) in changes.items()},
-            *self._schedules(own, wish, changes, switch),
+            owned_fields,
+            {name: whole_code(job) if name == CODE else old for name, (old, *_rest) in changes.items()},
+            *self._schedules(job, wish, changes, switch),
         )
 
     def _write(
-        self, wish: Wish, own: Job, changes: Mapping[str, Any]
+        self, wish: Wish, job: Job, changes: Mapping[str, Any]
     ) -> tuple[Planned | None, Mapping[str, object]]:
         """Return what to write of a changed job, and its columns as they will be; checks rights and rules."""
         plain = [name for name in changes if name in MEMBER_OF]
         columns: dict[str, Any] = {}
         if plain:
-            self._require(wish, own.job_group, Right.EDIT)
-            draft, kept = self._draft(own, wish, changes), self._kept(plain)
-            columns = check_draft(self, draft, actor=self.actor, own=own, kept=kept)
+            self._require(wish, job.job_group, Right.EDIT)
+            draft, kept_fields = self._draft(job, wish, changes), self._kept_fields(plain)
+            columns = check_draft(self, draft, actor=self.actor, job=job, exempt=kept_fields)
         if ALARM_CHANNELS in changes:
             self._require_routing(wish)
         version = None
         if CODE in changes:
-            self._require(wish, own.job_group, Right.GLUE)
+            self._require(wish, job.job_group, Right.GLUE)
             code = wish.members[CODE]
             remark = code.get("remark") or REMARK
-            checked = REMARK if self.restores else remark
-            version = glue.version_row(own, code["source"], checked, actor=self.actor, now_ms=self.now_ms)
+            text = REMARK if self.restores else remark
+            version = glue.version_row(job, code["source"], text, actor=self.actor, now_ms=self.now_ms)
             version["glue_remark"] = remark
         if not columns and version is None:
             return None, columns
-        finding = Finding(0, self.app_names.get(own.job_group, ""), wish.key, Kind.CHANGED, own.id)
+        finding = Finding(0, self.app_names.get(job.job_group, ""), wish.key, Kind.CHANGED, job.id)
         tags = None
         if TAGS in changes:
-            tags = (self.stored.tags.get(own.id, ()), tuple(wish.members[TAGS]))
-        before = {name: getattr(own, name) for name in columns}
-        replan = self._replan(own, wish, columns)
-        return Planned(finding, own.id, columns, before, replan, version, tags), columns
+            tags = (self.state.tags.get(job.id, ()), tuple(wish.members[TAGS]))
+        before = {name: getattr(job, name) for name in columns}
+        replan = self._replan(job, wish, columns)
+        return Planned(finding, job.id, columns, before, replan, version, tags), columns
 
-    def _replan(self, own: Job, wish: Wish, columns: Mapping[str, Any]) -> tuple[Schedule, Millis] | None:
-        if not columns or all(getattr(own, name) == columns[name] for name in PLANNED_BY):
+    def _replan(self, job: Job, wish: Wish, columns: Mapping[str, Any]) -> tuple[Schedule, Millis] | None:
+        if not columns or all(getattr(job, name) == columns[name] for name in PLANNED_BY):
             return None
         schedule = schedule_of(JobDraft(**{name: columns[name] for name in PLANNED_BY}), zone_name())
-        stays_on = own.trigger_status and wish.members.get(ENABLED, True)
+        stays_on = job.trigger_status and wish.members.get(ENABLED, True)
         return schedule, first_instant(schedule, 0, now_ms=self.now_ms) if stays_on else 0
 
-    def _kept(self, names: Collection[str]) -> set[str]:
+    def _kept_fields(self, names: Collection[str]) -> set[str]:
         return {MEMBER_OF[name].attribute for name in names if self.restores and name in MEMBER_OF}
 
-    def _draft(self, own: Job, wish: Wish, changes: Mapping[str, Any]) -> JobDraft:
-        stored = ((name, getattr(own, name)) for name in _ATTRIBUTES)
-        values: dict[str, Any] = {name: "" if value is None else value for name, value in stored}
-        changed = {name: wish.members[name] for name in changes if name in MEMBER_OF}
+    def _draft(self, job: Job, wish: Wish, changes: Mapping[str, Any]) -> JobDraft:
+        present_values = ((name, getattr(job, name)) for name in _ATTRIBUTES)
+        values: dict[str, Any] = {name: "" if value is None else value for name, value in present_values}
+        new_members = {name: wish.members[name] for name in changes if name in MEMBER_OF}
         # children that are gone would be refused
-        changed.setdefault(CHILDREN, [each for each in own.child_ids if each in self.stored.links])
-        draft = JobDraft(**values | draft_values(changed))
+        new_members.setdefault(CHILDREN, [child for child in job.child_ids if child in self.state.links])
+        draft = JobDraft(**values | draft_values(new_members))
         return replace(draft, readable_by_java=self.readable_by_java)
 
     def _switch(self, wish: Wish, draft: JobDraft, group_id: int) -> bool:
@@ -274,57 +274,57 @@ class JobPlanner:
             first_instant(schedule_of(draft, zone_name()), 0, now_ms=self.now_ms)
         return is_on
 
-    def _has_ended(self, own: Job, wish: Wish, changes: Mapping[str, Any]) -> bool:
+    def _has_ended(self, job: Job, wish: Wish, changes: Mapping[str, Any]) -> bool:
         """Whether a job to be on has a schedule that stays and has ended, which switched it off."""
-        if not wish.members[ENABLED] or own.schedule_type == ScheduleType.NONE or _moves(changes):
+        if not wish.members[ENABLED] or job.schedule_type == ScheduleType.NONE or _moves(changes):
             return False
         with suppress(ValueError, InvalidInput):  # switching an invalid schedule on is refused
-            return next_after_ms(schedule_of(own, zone_name()), self.now_ms) is None
+            return next_after_ms(schedule_of(job, zone_name()), self.now_ms) is None
         return False
 
     def _schedules(
-        self, own: Job, wish: Wish, changes: Mapping[str, Any], switch: bool | None
+        self, job: Job, wish: Wish, changes: Mapping[str, Any], switch: bool | None
     ) -> tuple[Schedule | None, Schedule | None]:
         """Return the schedules that are on before and after, if anything about them changes."""
-        was_on = bool(own.trigger_status)
+        was_on = bool(job.trigger_status)
         if switch is None and not (_moves(changes) and was_on):
             return None, None
         is_on = was_on if switch is None else switch
-        draft = self._draft(own, wish, changes)
+        draft = self._draft(job, wish, changes)
         return (
-            schedule_of(own, zone_name()) if was_on else None,
+            schedule_of(job, zone_name()) if was_on else None,
             schedule_of(draft, zone_name()) if is_on else None,
         )
 
-    def _check_language(self, wish: Wish, own: Job) -> None:
-        language = wish.members.get(CODE, {}).get("language", own.glue_type)
-        if language != own.glue_type:
+    def _check_language(self, wish: Wish, job: Job) -> None:
+        language = wish.members.get(CODE, {}).get("language", job.glue_type)
+        if language != job.glue_type:
             raise InvalidInput(
                 "code.language",
-                N_("The run mode of a job cannot be changed: it is %(mode)s", mode=own.glue_type),
+                N_("The run mode of a job cannot be changed: it is %(mode)s", mode=job.glue_type),
             )
 
-    def _applied(self, wish: Wish, columns: Mapping[str, object]) -> dict[str, Any]:
+    def _owned_fields(self, wish: Wish, columns: Mapping[str, object]) -> dict[str, Any]:
         """Return the fields that the code owns, with the values that are stored."""
-        applied = dict(wish.members)
-        for name in applied:
+        owned_fields = dict(wish.members)
+        for name in owned_fields:
             if name != CHILDREN and name in MEMBER_OF and MEMBER_OF[name].attribute in columns:
-                applied[name] = MEMBER_OF[name].read(columns[MEMBER_OF[name].attribute])
-        if CODE in applied:
-            applied[CODE] = code_value(applied[CODE]["language"], applied[CODE].get("source"))
-        return applied
+                owned_fields[name] = MEMBER_OF[name].read(columns[MEMBER_OF[name].attribute])
+        if CODE in owned_fields:
+            owned_fields[CODE] = code_value(owned_fields[CODE]["language"], owned_fields[CODE].get("source"))
+        return owned_fields
 
-    def _field(self, name: str, old: Any, new: Any, *, edited: bool) -> FieldChange:
+    def _field(self, name: str, old: Any, new: Any, is_edit: bool) -> FieldChange:
         if name == CHILDREN:
-            old, new = ([self.name_of(each) for each in ids or ()] for ids in (old, new))
+            old, new = ([self.name_of(child_id) for child_id in ids or ()] for ids in (old, new))
         if name == "group_id":
             name, old, new = "group", self.app_names.get(old, ""), self.app_names.get(new, "")
-        return FieldChange(name, old, new, edited)
+        return FieldChange(name, old, new, is_edit)
 
-    def _with_diff(self, change: FieldChange, own: Job, wish: Wish) -> FieldChange:
-        if change.field != CODE or not self.actor.may(own.job_group, Right.GLUE):
+    def _with_diff(self, change: FieldChange, job: Job, wish: Wish) -> FieldChange:
+        if change.field != CODE or not self.actor.may(job.job_group, Right.GLUE):
             return change
-        return replace(change, diff=code_diff(own.glue_source or "", wish.members[CODE]["source"]))
+        return replace(change, diff=code_diff(job.glue_source or "", wish.members[CODE]["source"]))
 
     def _require(self, wish: Wish, group_id: int, right: Right) -> None:
         if not self.actor.may(group_id, right):

@@ -1,4 +1,4 @@
-"""Matching of a document with what is stored: which objects its keys mean, and which of them to adopt."""
+"""Matching of a document with stored objects: the object of each key, and the jobs to adopt."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
@@ -7,35 +7,35 @@ from sqlalchemy.orm import Session
 
 from app.domain.access.permissions import Actor
 from app.domain.code.document import Document, Members, app_of
-from app.services.code.stored import Stored, find_known, with_jobs, with_places
+from app.services.code.state import State, find_state, with_jobs, with_places
 from app.store.jobs import listing as job_lists
 from app.store.jobs.managed import JOB
 
 
 def find_for_document(
-    session: Session, document: Document, pruned: Collection[str], *, actor: Actor, lock: bool
-) -> tuple[Stored, dict[str, list[int]]]:
+    session: Session, document: Document, prune: Collection[str], *, actor: Actor, lock: bool
+) -> tuple[State, dict[str, list[int]]]:
     """Return the state that a document is compared with; and key of a job -> ids of jobs to adopt for it.
 
     ``lock`` keeps the jobs unchanged until the commit.
     """
-    known = with_places(session, find_known(session, actor))
-    known = replace(known, renamed=_renamed_keys(document, known))
-    candidates = _candidates(session, document, known) | _renamed(document, known)
-    named = {known.managed_key(key) for key in (*document.jobs, *pruned, *_named_jobs(document))}
-    ids = {each.object_id for (kind, key), each in known.managed.items() if kind == JOB and key in named}
-    ids.update(job_id for found in candidates.values() for job_id in found)
-    return with_jobs(session, known, ids, lock=lock), candidates
+    state = with_places(session, find_state(session, actor))
+    state = replace(state, renamed_keys=_renamed_keys(document, state))
+    candidates = _candidates(session, document, state) | _followers(document, state)
+    keys = {state.managed_key(key) for key in (*document.jobs, *prune, *_named_jobs(document))}
+    ids = {owner.object_id for (kind, key), owner in state.managed.items() if kind == JOB and key in keys}
+    ids.update(job_id for job_ids in candidates.values() for job_id in job_ids)
+    return with_jobs(session, state, ids, lock=lock), candidates
 
 
-def _renamed_keys(document: Document, known: Stored) -> dict[str, str]:
+def _renamed_keys(document: Document, state: State) -> dict[str, str]:
     """Return present key -> key of managed jobs whose group was renamed, where no other job has that one."""
     keys: dict[str, set[str]] = {}
-    for job_id, group_id in known.placed.items():
-        key = known.keys[JOB, job_id]
+    for job_id, group_id in state.group_id_by_job.items():
+        key = state.keys[JOB, job_id]
         keys.setdefault(key, set()).add(key)
-        keys.setdefault(known.present_key(key, group_id), set()).add(key)
-    alone = {present: key for present, (key, *others) in keys.items() if not others}
+        keys.setdefault(state.present_key(key, group_id), set()).add(key)
+    alone = {present: key for present, (key, *other_keys) in keys.items() if not other_keys}
     return {present: key for present, key in alone.items() if present != key and present not in document.jobs}
 
 
@@ -47,69 +47,69 @@ def _named_jobs(document: Document) -> Iterable[str]:
         yield from members.get("jobs", ())
 
 
-def _candidates(session: Session, document: Document, known: Stored) -> dict[str, list[int]]:
+def _candidates(session: Session, document: Document, state: State) -> dict[str, list[int]]:
     """Return key -> ids of the unmanaged jobs that its members describe.
 
     Those with its AppName, description and handler; for a key that is the name of the handler, as of jobs
     declared in code, else those with its AppName and handler.
     """
-    app_names = {group_id: group.app_name for group_id, group in known.groups.items()}
-    wanted = {key: each for key, each in document.jobs.items() if (JOB, key) not in known.managed}
-    descriptions = {each["description"] for each in wanted.values() if "description" in each}
-    handlers = {each["handler"] for key, each in wanted.items() if is_handler_key(key, each)}
+    app_names = {group_id: group.app_name for group_id, group in state.groups.items()}
+    unmanaged = {key: members for key, members in document.jobs.items() if (JOB, key) not in state.managed}
+    descriptions = {members["description"] for members in unmanaged.values() if "description" in members}
+    handlers = {members["handler"] for key, members in unmanaged.items() if is_handler_key(key, members)}
     if not descriptions and not handlers:
         return {}
-    apps = {app_of(key) for key in wanted}
+    apps = {app_of(key) for key in unmanaged}
     ours = {group_id for group_id, app_name in app_names.items() if app_name in apps}
     rows = job_lists.find_named(session, descriptions, handlers, group_ids=ours)
-    described: dict[tuple[str, str], list[tuple[int, str]]] = {}
-    handled: dict[tuple[str, str], list[int]] = {}
+    by_description: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    by_handler: dict[tuple[str, str], list[int]] = {}
     for job_id, group_id, description, handler in rows:
-        if (JOB, job_id) not in known.keys:
-            described.setdefault((app_names[group_id], description), []).append((job_id, handler))
-            handled.setdefault((app_names[group_id], handler), []).append(job_id)
+        if (JOB, job_id) not in state.keys:
+            by_description.setdefault((app_names[group_id], description), []).append((job_id, handler))
+            by_handler.setdefault((app_names[group_id], handler), []).append(job_id)
 
-    def found(key: str, members: Members) -> list[int]:
+    def find_candidates(key: str, members: Members) -> list[int]:
         app_name, wanted_handler = app_of(key), members.get("handler")
-        named = described.get((app_name, members.get("description", "")), ())
-        alike = [job_id for job_id, handler in named if wanted_handler in (None, handler)]
+        rows = by_description.get((app_name, members.get("description", "")), ())
+        alike = [job_id for job_id, handler in rows if wanted_handler in (None, handler)]
         if alike or not is_handler_key(key, members):
             return alike
-        others = handled.get((app_name, members["handler"]), [])
+        job_ids = by_handler.get((app_name, members["handler"]), [])
         # with a description of its own the job may be a further one of this handler
-        return others if len(others) == 1 or "description" not in members else []
+        return job_ids if len(job_ids) == 1 or "description" not in members else []
 
-    return {key: found(key, members) for key, members in wanted.items()}
+    return {key: find_candidates(key, members) for key, members in unmanaged.items()}
 
 
-def _renamed(document: Document, known: Stored) -> dict[str, list[int]]:
+def _followers(document: Document, state: State) -> dict[str, list[int]]:
     """Return key -> ids of managed jobs that had it with another AppName until their group got this one."""
-    found: dict[str, list[int]] = {}
-    for job_id in known.placed:
-        former = known.keys[JOB, job_id]
+    job_ids: dict[str, list[int]] = {}
+    for job_id in state.group_id_by_job:
+        former = state.keys[JOB, job_id]
         if former not in document.jobs:
-            for key, follower in _chain(document, known, former):
-                if follower not in found.setdefault(key, []):
-                    found[key].append(follower)
-    return found
+            for key, follower in _chain(document, state, former):
+                if follower not in job_ids.setdefault(key, []):
+                    job_ids[key].append(follower)
+    return job_ids
 
 
-def _chain(document: Document, known: Stored, former: str) -> list[tuple[str, int]]:
+def _chain(document: Document, state: State, former: str) -> list[tuple[str, int]]:
     """Return the keys that jobs get if the one with this ``former`` key gets its present one, with their ids.
 
     If another job has that key, its group has to have been renamed as well, so that it gets its own present
     one in turn. If the document lacks that one, either job may be meant.
     """
     chain: list[tuple[str, int]] = []
-    owner = known.managed.get((JOB, former))
-    while owner is not None and owner.object_id in known.placed:
-        key = known.present_key(owner.key, known.placed[owner.object_id])
+    owner = state.managed.get((JOB, former))
+    while owner is not None and owner.object_id in state.group_id_by_job:
+        key = state.present_key(owner.key, state.group_id_by_job[owner.object_id])
         if key in dict(chain):
             return []
         if key not in document.jobs:
             return [*chain, (owner.key, owner.object_id)] if chain else []
         chain.append((key, owner.object_id))
-        owner = known.managed.get((JOB, key))
+        owner = state.managed.get((JOB, key))
     return chain
 
 

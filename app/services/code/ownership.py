@@ -11,7 +11,7 @@ from app.domain.code.document import ALARM_CHANNELS, CODE, ENABLED
 from app.domain.code.drift import drifted
 from app.domain.jobs.members import CHILDREN, MEMBER_OF
 from app.models.job import Job
-from app.services.code.stored import Stored
+from app.services.code.state import State
 from app.store.alarms import channels
 from app.store.jobs import listing as job_lists
 from app.store.jobs import tags as job_tags
@@ -40,7 +40,7 @@ def ownership_of(session: Session, job: Job) -> Ownership | None:
     managed = find_managed(session, JOB, job.id)
     if managed is None:
         return None
-    drift = drifted(managed.fields, _stored(session, job, managed.fields).job_values(job))
+    drift = drifted(managed.fields, _read_state(session, job, managed.fields).job_values(job))
     return Ownership(
         managed.key,
         managed.source,
@@ -50,13 +50,13 @@ def ownership_of(session: Session, job: Job) -> Ownership | None:
     )
 
 
-def _stored(session: Session, job: Job, owned: Mapping[str, Any]) -> Stored:
-    """Return what the present values of the ``owned`` members depend on."""
-    children = job_lists.find_groups_of(session, job.child_ids) if CHILDREN in owned else {}
-    scoped = channels.find_for(session, group_ids=(), job_ids=[job.id]) if ALARM_CHANNELS in owned else []
-    return Stored(
+def _read_state(session: Session, job: Job, fields: Mapping[str, Any]) -> State:
+    """Return what the present values of the owned ``fields`` depend on."""
+    children = job_lists.find_groups_of(session, job.child_ids) if CHILDREN in fields else {}
+    rows = channels.find_for(session, group_ids=(), job_ids=[job.id]) if ALARM_CHANNELS in fields else []
+    return State(
         groups={},
         links={child_id: (group_id, ()) for child_id, group_id in children.items()},
         tags=job_tags.find_tags(session, [job.id]),
-        channels={each.channel.id: each for each in scoped},
+        channels={channel.channel.id: channel for channel in rows},
     )

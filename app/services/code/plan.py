@@ -42,7 +42,7 @@ from app.services.code.deletions import (
 from app.services.code.group_plans import GroupPlan, GroupPlanner
 from app.services.code.job_plans import JobPlan, JobPlanner, Wish
 from app.services.code.matching import find_for_document
-from app.services.code.stored import Stored, code_value
+from app.services.code.state import State, code_value
 from app.services.code.timing import deleted_times, with_times
 from app.settings.config import Network
 from app.store.jobs.managed import CHANNEL, JOB
@@ -50,7 +50,7 @@ from app.store.jobs.managed import CHANNEL, JOB
 
 @dataclass(frozen=True, slots=True)
 class CodeRequest:
-    """What is to be planned or applied."""
+    """Document to plan or apply, and who requests it."""
 
     document: Document
     actor: Actor
@@ -66,7 +66,7 @@ class CodeRequest:
 class Plans:
     """Plans of all objects, and what it takes to write them."""
 
-    stored: Stored
+    state: State
     groups: Sequence[GroupPlan] = ()
     jobs: Sequence[JobPlan] = ()
     channels: Sequence[ChannelPlan] = ()
@@ -74,17 +74,17 @@ class Plans:
     unlisted: tuple[str, ...] = field(default=())
 
     @property
-    def named(self) -> "list[GroupPlan | JobPlan | ChannelPlan]":
+    def object_plans(self) -> "list[GroupPlan | JobPlan | ChannelPlan]":
         """The plans of the objects in the document, in the order of writing."""
         every: list[GroupPlan | JobPlan | ChannelPlan] = [*self.groups, *self.jobs, *self.channels]
-        return [each for each in every if each.shown is not None or each.applied]
+        return [plan for plan in every if plan.object_plan is not None or plan.members]
 
     @property
     def summary(self) -> Plan:
         """The plan as it is shown."""
-        named = self.named
-        shown = [each.shown for each in named if each.shown is not None]
-        return Plan((*shown, *self.deletions), len(named) - len(shown), self.unlisted)
+        plans = self.object_plans
+        shown_plans = [plan.object_plan for plan in plans if plan.object_plan is not None]
+        return Plan((*shown_plans, *self.deletions), len(plans) - len(shown_plans), self.unlisted)
 
 
 def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, lock: bool = False) -> Plans:
@@ -93,13 +93,13 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
     ``lock`` keeps everything that it is based on unchanged until the commit.
     """
     document, errors = request.document, InputErrors()
-    stored, candidates = find_for_document(session, document, request.prune, actor=request.actor, lock=lock)
-    prune = pruned_keys(request.prune, stored)
-    check_references(document, prune, stored, errors)
-    groups = GroupPlanner(stored, actor=request.actor, networks=request.networks)
+    state, candidates = find_for_document(session, document, request.prune, actor=request.actor, lock=lock)
+    prune = pruned_keys(request.prune, state)
+    check_references(document, prune, state, errors)
+    groups = GroupPlanner(state, actor=request.actor, networks=request.networks)
     group_plans = _each(GROUPS, document.groups, groups.plan, errors)
-    wishes = _wishes(document, stored, candidates, groups.id_of, errors)
-    jobs = JobPlanner(stored, wishes, actor=request.actor, now_ms=now_ms)
+    wishes = _wishes(document, state, candidates, groups.id_of, errors)
+    jobs = JobPlanner(state, wishes, actor=request.actor, now_ms=now_ms)
     jobs.readable_by_java = request.readable_by_java
     jobs.app_names |= {group_id: app_name for app_name, group_id in groups.new.items()}
     job_plans = []
@@ -109,29 +109,29 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
     with errors:
         jobs.check_circles()
     planned = {wish.job_id: wish.key for wish in wishes}
-    deletions = plan_deletions(document, prune, stored, errors, actor=request.actor)
+    deletions = plan_deletions(document, prune, state, errors, actor=request.actor)
     deletions = keep_jobs(deletions, planned)
     channel_plans = _plan_channels(document, deletions, groups, jobs, wishes, errors)
     with errors:
-        check_groups(session, deletions, stored, planned, added=len(groups.new))
+        check_groups(session, deletions, state, planned, new_groups=len(groups.new))
     errors.raise_all()
     check_runs(session, deletions)
     return Plans(
-        stored,
+        state,
         group_plans,
         with_times(session, job_plans, now_ms=now_ms),
         channel_plans,
         deleted_times(session, deletions),
-        _unlisted(document, stored, prune, planned),
+        _unlisted(document, state, prune, planned),
     )
 
 
 def is_current(session: Session, request: CodeRequest, plans: Plans) -> bool:
     """Whether everything that plans are based on is as it was; it stays so until the commit."""
-    stored, _candidates = find_for_document(
+    state, _candidates = find_for_document(
         session, request.document, request.prune, actor=request.actor, lock=True
     )
-    return stored.is_same_as(plans.stored)  # the candidates are among its jobs
+    return state.is_same_as(plans.state)  # the candidates are among its jobs
 
 
 def _each(
@@ -149,7 +149,7 @@ def _each(
 
 def _wishes(
     document: Document,
-    stored: Stored,
+    state: State,
     candidates: Mapping[str, Sequence[int]],
     group_id_of: Callable[[str], int],
     errors: InputErrors,
@@ -157,45 +157,45 @@ def _wishes(
     """Return the jobs of the document with ids in place of keys; those with an error are left out."""
     channel_names = {
         folded(name): name
-        for name in [*document.channels, *(each.channel.name for each in stored.channels.values())]
+        for name in [*document.channels, *(channel.channel.name for channel in state.channels.values())]
     }
-    found: dict[str, tuple[int, bool]] = {}
-    provisional, taken = count(stored.first_provisional, -1), set[int]()
+    id_by_key: dict[str, tuple[int, bool]] = {}
+    provisional, in_use = count(state.first_provisional, -1), set[int]()
     for key, members in document.jobs.items():
         with errors:
-            job_id = _stored_id(key, members, stored, candidates, taken)
-            found[key] = (job_id or next(provisional), job_id in taken)
+            job_id = _job_id(key, members, state, candidates, in_use)
+            id_by_key[key] = (job_id or next(provisional), job_id in in_use)
     wishes = []
     for key, members in document.jobs.items():
         with errors:
             try:
-                own = dict(members) | {"group_id": group_id_of(app_of(key))}
+                members_by_id = dict(members) | {"group_id": group_id_of(app_of(key))}
             except InvalidInput as exc:
                 raise at_place(exc, JOBS, key) from exc
             if CHILDREN in members:
-                own[CHILDREN] = list[int]()
+                members_by_id[CHILDREN] = list[int]()
                 for child in members[CHILDREN]:
                     with errors:
-                        own[CHILDREN].append(_child_id(key, child, found, document, stored))
+                        members_by_id[CHILDREN].append(_child_id(key, child, id_by_key, document, state))
             if ALARM_CHANNELS in members:
-                own[ALARM_CHANNELS] = sorted(
+                members_by_id[ALARM_CHANNELS] = sorted(
                     {channel_names.get(folded(name), name) for name in members[ALARM_CHANNELS]}
                 )
-            if key in found:
-                wishes.append(Wish(key, found[key][0], own, adopts=found[key][1]))
+            if key in id_by_key:
+                wishes.append(Wish(key, id_by_key[key][0], members_by_id, adopts=id_by_key[key][1]))
     return wishes
 
 
-def _stored_id(
-    key: str, members: Members, stored: Stored, candidates: Mapping[str, Sequence[int]], taken: set[int]
+def _job_id(
+    key: str, members: Members, state: State, candidates: Mapping[str, Sequence[int]], in_use: set[int]
 ) -> int:
-    """Return the id of the job with a key, else of the one to adopt (which is added to ``taken``), else 0."""
-    managed = stored.managed_object(JOB, key)
-    if managed is not None and not candidates.get(key):
-        return managed.object_id
-    free = [job_id for job_id in candidates.get(key, ()) if job_id in stored.jobs and job_id not in taken]
+    """Return the id of the job with a key, else of the one to adopt (added to ``in_use``), else 0."""
+    owner = state.managed_object(JOB, key)
+    if owner is not None and not candidates.get(key):
+        return owner.object_id
+    free = [job_id for job_id in candidates.get(key, ()) if job_id in state.jobs and job_id not in in_use]
     if len(free) > 1:
-        alike = [job_id for job_id in free if not _differs(members, stored, job_id)]
+        alike = [job_id for job_id in free if not _differs(members, state, job_id)]
         has_description = "description" in members
         if not alike or (len(alike) > 1 and not has_description):
             problem = _several(", ".join(map(str, free)), has_description=has_description)
@@ -203,8 +203,8 @@ def _stored_id(
         free = alike
     if not free:
         return 0
-    if managed is None or managed.object_id != free[0]:
-        taken.add(free[0])
+    if owner is None or owner.object_id != free[0]:
+        in_use.add(free[0])
     return free[0]
 
 
@@ -221,25 +221,25 @@ def _several(ids: str, *, has_description: bool) -> Text:
     )
 
 
-def _differs(members: Members, stored: Stored, job_id: int) -> bool:
-    wanted = {name: value for name, value in members.items() if name != CHILDREN}
-    if CODE in wanted:
-        wanted[CODE] = code_value(wanted[CODE]["language"], wanted[CODE].get("source"))
-    return bool(drifted(wanted, stored.job_values(stored.jobs[job_id])))
+def _differs(members: Members, state: State, job_id: int) -> bool:
+    comparable = {name: value for name, value in members.items() if name != CHILDREN}
+    if CODE in comparable:
+        comparable[CODE] = code_value(comparable[CODE]["language"], comparable[CODE].get("source"))
+    return bool(drifted(comparable, state.job_values(state.jobs[job_id])))
 
 
 def _child_id(
-    key: str, child: str, found: Mapping[str, tuple[int, bool]], document: Document, stored: Stored
+    key: str, child: str, id_by_key: Mapping[str, tuple[int, bool]], document: Document, state: State
 ) -> int:
-    own_key = stored.managed_key(child)
-    if own_key in found:
-        return found[own_key][0]
-    managed = stored.managed_object(JOB, own_key)
-    if managed is not None and own_key not in document.jobs:
+    own_key = state.managed_key(child)
+    if own_key in id_by_key:
+        return id_by_key[own_key][0]
+    owner = state.managed_object(JOB, own_key)
+    if owner is not None and own_key not in document.jobs:
         # a job that the actor may not see looks as if it did not exist, unless the parent leads to it already
-        _group_id, linked = stored.links.get(found[key][0] if key in found else 0, (0, ()))
-        if stored.jobs[managed.object_id].job_group in stored.groups or managed.object_id in linked:
-            return managed.object_id
+        _group_id, child_ids = state.links.get(id_by_key[key][0] if key in id_by_key else 0, (0, ()))
+        if state.jobs[owner.object_id].job_group in state.groups or owner.object_id in child_ids:
+            return owner.object_id
     raise InvalidInput(
         place(JOBS, key, CHILDREN),
         N_(
@@ -256,20 +256,20 @@ def _plan_channels(
     wishes: Sequence[Wish],
     errors: InputErrors,
 ) -> list[ChannelPlan]:
-    stored, ids = jobs.stored, {wish.key: wish.job_id for wish in wishes}
+    state, ids = jobs.state, {wish.key: wish.job_id for wish in wishes}
 
     def job_id_of(key: str) -> int:
-        own_key = stored.managed_key(key)
-        managed = stored.managed_object(JOB, own_key)
-        if own_key not in ids and managed is None:
+        own_key = state.managed_key(key)
+        owner = state.managed_object(JOB, own_key)
+        if own_key not in ids and owner is None:
             raise InvalidInput("jobs", N_("There is no job with the key %(key)s", key=key))
-        return ids.get(own_key, managed.object_id if managed is not None else 0)
+        return ids.get(own_key, owner.object_id if owner is not None else 0)
 
     names = {"groups": lambda group_id: jobs.app_names.get(group_id, f"#{group_id}"), "jobs": jobs.name_of}
     channels = ChannelPlanner(
-        stored, actor=jobs.actor, group_id_of=groups.id_of, job_id_of=job_id_of, names=names
+        state, actor=jobs.actor, group_id_of=groups.id_of, job_id_of=job_id_of, names=names
     )
-    channels.deleted = deleted_channels(deletions, stored)
+    channels.deleted = deleted_channels(deletions, state)
     plans = _each(CHANNELS, document.channels, channels.plan, errors)
     with errors:
         plans = channels.route(plans, {wish.job_id: wish.members for wish in wishes})
@@ -280,25 +280,25 @@ def _plan_channels(
 
 
 def _unlisted(
-    document: Document, stored: Stored, pruned: Collection[str], planned: Collection[int]
+    document: Document, state: State, prune: Collection[str], job_ids: Collection[int]
 ) -> tuple[str, ...]:
     """Return what is managed, belongs to groups of the document, and is neither in it nor pruned.
 
-    ``planned`` are the ids of its jobs, some of which had other keys. A job belongs to the group of its key
+    ``job_ids`` are its jobs, some of which had other keys. A job belongs to the group of its key
     and to the one it is in.
     """
     apps = {*document.groups, *(app_of(key) for key in document.jobs)}
     jobs = []
-    for (kind, key), each in stored.managed.items():
-        if kind == JOB and each.object_id not in planned and key not in document.jobs and key not in pruned:
-            present = stored.present_key(key, stored.placed.get(each.object_id, 0))
+    for (kind, key), owner in state.managed.items():
+        if kind == JOB and owner.object_id not in job_ids and key not in document.jobs and key not in prune:
+            present = state.present_key(key, state.group_id_by_job.get(owner.object_id, 0))
             if not apps.isdisjoint((app_of(key), app_of(present))):
                 jobs.append(key)
     names = names_in(document)
-    named = [
+    channel_keys = [
         f"{CHANNEL}:{key}"
-        for kind, key in stored.managed
-        if kind == CHANNEL and document.channels and not is_kept(names, stored, kind, key)
+        for kind, key in state.managed
+        if kind == CHANNEL and document.channels and not is_kept(names, state, kind, key)
     ]
-    listed = {f"{CHANNEL}:{key}" for key in document.channels} | set(pruned)
-    return (*jobs, *(each for each in named if each not in listed))
+    listed_keys = {f"{CHANNEL}:{key}" for key in document.channels} | set(prune)
+    return (*jobs, *(key for key in channel_keys if key not in listed_keys))

@@ -1,4 +1,4 @@
-"""When jobs will run before and after an apply, and the planned instants that it withdraws."""
+"""Next instants of jobs before and after an apply, and the planned ones that it withdraws."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -19,40 +19,40 @@ from app.store.jobs import scheduling as jobs
 def with_times(session: Session, plans: Collection[JobPlan], *, now_ms: Millis) -> list[JobPlan]:
     """Return the plans with their next instants and what they withdraw; two statements for all."""
     ids = {plan.wish.job_id for plan in plans if plan.old_schedule is not None}
-    stored = jobs.find_planned(session, ids)
-    withdrawn = find_withdrawn(session, ids)
-    found = []
+    job_rows = jobs.find_planned(session, ids)
+    times_by_job = find_withdrawn(session, ids)
+    timed_plans = []
     for plan in plans:
-        if plan.shown is None or (plan.old_schedule is None and plan.new_schedule is None):
-            found.append(plan)
+        if plan.object_plan is None or (plan.old_schedule is None and plan.new_schedule is None):
+            timed_plans.append(plan)
             continue
         job_id = plan.wish.job_id
-        next_ms = stored[job_id].trigger_next_time if job_id in stored else 0
-        shown = replace(
-            plan.shown,
+        next_ms = job_rows[job_id].trigger_next_time if job_id in job_rows else 0
+        object_plan = replace(
+            plan.object_plan,
             next_before=_instants(plan.old_schedule, next_ms, now_ms),
             next_after=_instants(plan.new_schedule, 0, now_ms),
-            withdrawn=withdrawn.get(job_id, ()),
+            withdrawn=times_by_job.get(job_id, ()),
         )
-        found.append(replace(plan, shown=shown))
-    return found
+        timed_plans.append(replace(plan, object_plan=object_plan))
+    return timed_plans
 
 
 def deleted_times(session: Session, plans: Collection[ObjectPlan]) -> list[ObjectPlan]:
     """Return the plans of jobs to delete with the planned instants that they withdraw."""
-    withdrawn = find_withdrawn(session, {plan.object_id for plan in plans})
+    times = find_withdrawn(session, {plan.object_id for plan in plans})
     return [
-        replace(plan, withdrawn=withdrawn.get(plan.object_id, ())) if plan.action is Action.DELETE else plan
+        replace(plan, withdrawn=times.get(plan.object_id, ())) if plan.action is Action.DELETE else plan
         for plan in plans
     ]
 
 
 def find_withdrawn(session: Session, job_ids: Collection[int]) -> dict[int, tuple[Millis, ...]]:
     """Return job id -> due times of the fires of its schedule that are not claimed yet."""
-    found: dict[int, list[Millis]] = {}
+    due_times: dict[int, list[Millis]] = {}
     for fire in scheduled_fires.find_unclaimed(session, Fire.job_id.in_(list(job_ids))) if job_ids else []:
-        found.setdefault(fire.job_id, []).append(fire.due_time)
-    return {job_id: tuple(sorted(set(times))) for job_id, times in found.items()}
+        due_times.setdefault(fire.job_id, []).append(fire.due_time)
+    return {job_id: tuple(sorted(set(times))) for job_id, times in due_times.items()}
 
 
 def _instants(schedule: Schedule | None, next_ms: Millis, now_ms: Millis) -> tuple[Millis, ...]:

@@ -1,4 +1,4 @@
-"""Plans of an undoing: objects as they were before an apply, with new ids for those that are made again."""
+"""Plans of an undo: objects as they were before an apply, with new ids for those that are created again."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from app.services.code.deletions import deleted_channels
 from app.services.code.group_plans import GroupPlan, GroupPlanner
 from app.services.code.job_plans import JobPlanner, Wish
 from app.services.code.plan import Plans
-from app.services.code.stored import Stored
+from app.services.code.state import State
 from app.settings.config import Network
 from app.settings.sealing import sealer
 from app.store.jobs.managed import CHANNEL, GROUP, JOB
@@ -48,68 +48,69 @@ class Remade:
 
     def members(self, kind: str, members: Mapping[str, Any]) -> dict[str, Any]:
         """Return members of an object with these ids in place of former ones."""
-        found = dict(members)
-        if "group_id" in found:
-            found["group_id"] = self.groups.get(found["group_id"], found["group_id"])
+        new_members = dict(members)
+        if "group_id" in new_members:
+            new_members["group_id"] = self.groups.get(new_members["group_id"], new_members["group_id"])
         lists = {CHILDREN: self.jobs} if kind == JOB else {"groups": self.groups, "jobs": self.jobs}
         for name, remade in lists.items():
-            if name in found:
-                found[name] = [remade.get(each, each) for each in found[name]]
-        return found
+            if name in new_members:
+                new_members[name] = [remade.get(object_id, object_id) for object_id in new_members[name]]
+        return new_members
 
 
-def with_present_names(changes: Sequence[Undoable], stored: Stored) -> Sequence[Undoable]:
+def with_present_names(changes: Sequence[Undoable], state: State) -> Sequence[Undoable]:
     """Return the changes with the present names of the alarm channels that jobs had."""
 
-    def renamed(members: Mapping[str, Any]) -> Mapping[str, Any]:
+    def with_names(members: Mapping[str, Any]) -> Mapping[str, Any]:
         if ALARM_CHANNELS not in members:
             return members
-        names = {stored.present_name(CHANNEL, name) for name in members[ALARM_CHANNELS]}
+        names = {state.present_name(CHANNEL, name) for name in members[ALARM_CHANNELS]}
         return {**members, ALARM_CHANNELS: sorted(names)}
 
-    return [{**each, "before": renamed(each["before"]), "after": renamed(each["after"])} for each in changes]
+    pairs = [(change, with_names(change["before"]), with_names(change["after"])) for change in changes]
+    return [{**change, "before": before, "after": after} for change, before, after in pairs]
 
 
 def plan_undo(
-    changes: Sequence[Undoable], stored: Stored, request: UndoRequest, *, now_ms: Millis
+    changes: Sequence[Undoable], state: State, request: UndoRequest, *, now_ms: Millis
 ) -> tuple[Plans, Remade]:
     """Return the plans that put everything back; what is gone and not to be made again is left out."""
-    of: dict[str, list[Undoable]] = {
-        kind: [each for each in changes if each["kind"] == kind and _is_put_back(each, stored)]
+    by_kind: dict[str, list[Undoable]] = {
+        kind: [change for change in changes if change["kind"] == kind and _is_put_back(change, state)]
         for kind in (GROUP, JOB, CHANNEL)
     }
-    groups = GroupPlanner(stored, actor=request.actor, networks=request.networks)
-    group_plans = [_group_plan(groups, each) for each in of[GROUP]]
-    gone = [each for each in of[JOB] if each["action"] == Action.DELETE]
+    groups = GroupPlanner(state, actor=request.actor, networks=request.networks)
+    group_plans = [_group_plan(groups, change) for change in by_kind[GROUP]]
+    deleted_jobs = [change for change in by_kind[JOB] if change["action"] == Action.DELETE]
     remade = Remade(
-        {each["id"]: plan.group_id for each, plan in zip(of[GROUP], group_plans, strict=True)},
-        {each["id"]: stored.first_provisional - number for number, each in enumerate(gone)},
-        {folded(name_of(each, stored)) for each in of[CHANNEL] if each["action"] == Action.DELETE},
+        {change["id"]: plan.group_id for change, plan in zip(by_kind[GROUP], group_plans, strict=True)},
+        {change["id"]: state.first_provisional - number for number, change in enumerate(deleted_jobs)},
+        {folded(name_of(change, state)) for change in by_kind[CHANNEL] if change["action"] == Action.DELETE},
     )
-    wishes = [_wish(each, stored, remade) for each in of[JOB]]
-    wishes += _parents(stored, remade, {wish.job_id for wish in wishes})
-    jobs = JobPlanner(stored, wishes, actor=request.actor, now_ms=now_ms)
+    wishes = [_wish(change, state, remade) for change in by_kind[JOB]]
+    wishes += _parents(state, remade, {wish.job_id for wish in wishes})
+    jobs = JobPlanner(state, wishes, actor=request.actor, now_ms=now_ms)
     jobs.restores = True
     jobs.app_names |= {group_id: app_name for app_name, group_id in groups.new.items()}
     channels = ChannelPlanner(
-        stored,
+        state,
         actor=request.actor,
         group_id_of=int,
         job_id_of=int,
         names={"groups": lambda group_id: jobs.app_names.get(group_id, ""), "jobs": jobs.name_of},
     )
-    deletions = _deletions(changes, stored)
-    channels.deleted = deleted_channels(deletions, stored)
+    deletions = _deletions(changes, state)
+    channels.deleted = deleted_channels(deletions, state)
     channel_plans = [
-        channels.plan(name_of(each, stored), _channel(remade.members(CHANNEL, each["before"])))
-        for each in of[CHANNEL]
+        channels.plan(name_of(change, state), _channel(remade.members(CHANNEL, change["before"])))
+        for change in by_kind[CHANNEL]
     ]
     plans = Plans(
-        stored,
-        [replace(plan, shown=_unowned(plan.shown)) for plan in group_plans],
-        [replace(plan, shown=_unowned(plan.shown)) for plan in map(jobs.plan, wishes)],
+        state,
+        [replace(plan, object_plan=_without_ownership(plan.object_plan)) for plan in group_plans],
+        [replace(plan, object_plan=_without_ownership(plan.object_plan)) for plan in map(jobs.plan, wishes)],
         [
-            replace(plan, shown=_unowned(plan.shown))
+            replace(plan, object_plan=_without_ownership(plan.object_plan))
             for plan in channels.route(channel_plans, {wish.job_id: wish.members for wish in wishes})
         ],
         deletions,
@@ -118,77 +119,77 @@ def plan_undo(
 
 
 def _group_plan(groups: GroupPlanner, change: Undoable) -> GroupPlan:
-    name, is_gone = name_of(change, groups.stored), change["action"] == Action.DELETE
+    name, is_gone = name_of(change, groups.state), change["action"] == Action.DELETE
     return groups.plan(name, change["before"], group_id=0 if is_gone else change["id"])
 
 
-def _deletions(changes: Sequence[Undoable], stored: Stored) -> list[ObjectPlan]:
+def _deletions(changes: Sequence[Undoable], state: State) -> list[ObjectPlan]:
     """Return the plans that delete what was added and still exists."""
     return [
-        ObjectPlan(each["kind"], each["key"], Action.DELETE, each["id"])
-        for each in changes
-        if each["action"] == Action.CREATE and stored.present(each["kind"], each["id"]) is not None
+        ObjectPlan(change["kind"], change["key"], Action.DELETE, change["id"])
+        for change in changes
+        if change["action"] == Action.CREATE and state.present(change["kind"], change["id"]) is not None
     ]
 
 
-def _is_put_back(change: Undoable, stored: Stored) -> bool:
+def _is_put_back(change: Undoable, state: State) -> bool:
     """Whether an object is changed back or made again."""
     if change["action"] == Action.DELETE:
         return bool(change["before"])
-    return change["action"] != Action.CREATE and stored.present(change["kind"], change["id"]) is not None
+    return change["action"] != Action.CREATE and state.present(change["kind"], change["id"]) is not None
 
 
-def name_of(change: Undoable, stored: Stored) -> str:
+def name_of(change: Undoable, state: State) -> str:
     """Return the name of a group or channel, which may have been renamed: its last one if it was deleted.
 
     Without a name it is the key, as that of a job is.
     """
     is_gone = change["action"] == Action.DELETE  # its id may be that of another one now
-    name = change.get("name") if is_gone else stored.name_of(change["kind"], change["id"])
+    name = change.get("name") if is_gone else state.name_of(change["kind"], change["id"])
     return str(name or change["key"])
 
 
-def _wish(change: Undoable, stored: Stored, remade: Remade) -> Wish:
+def _wish(change: Undoable, state: State, remade: Remade) -> Wish:
     members = remade.members(JOB, change["before"])
     if CHILDREN in members:
-        members[CHILDREN] = _present(stored, members[CHILDREN])
+        members[CHILDREN] = _present(state, members[CHILDREN])
     if ALARM_CHANNELS in members:
         members[ALARM_CHANNELS] = [
             name
             for name in members[ALARM_CHANNELS]
-            if folded(name) in remade.channels or stored.id_named(CHANNEL, name)
+            if folded(name) in remade.channels or state.id_named(CHANNEL, name)
         ]
     if change["action"] != Action.DELETE:
-        job = stored.jobs[change["id"]]
+        job = state.jobs[change["id"]]
         members.setdefault("group_id", job.job_group)
         if not remade.jobs.keys().isdisjoint(job.child_ids):
-            members.setdefault(CHILDREN, _children(stored, job, remade))
+            members.setdefault(CHILDREN, _children(state, job, remade))
     members.pop("run_mode", None)
     job_id: int = change["id"]
     return Wish(change["key"], remade.jobs.get(job_id, job_id), members)
 
 
-def _parents(stored: Stored, remade: Remade, others: Collection[int]) -> list[Wish]:
+def _parents(state: State, remade: Remade, wish_ids: Collection[int]) -> list[Wish]:
     """Return the wishes of further jobs that had one as a child that is made again."""
     return [
         Wish(
-            stored.keys.get((JOB, job_id), f"#{job_id}"),
+            state.keys.get((JOB, job_id), f"#{job_id}"),
             job_id,
-            {"group_id": job.job_group, CHILDREN: _children(stored, job, remade)},
+            {"group_id": job.job_group, CHILDREN: _children(state, job, remade)},
         )
-        for job_id, job in stored.jobs.items()
-        if job_id not in others and not remade.jobs.keys().isdisjoint(job.child_ids)
+        for job_id, job in state.jobs.items()
+        if job_id not in wish_ids and not remade.jobs.keys().isdisjoint(job.child_ids)
     ]
 
 
-def _children(stored: Stored, job: Job, remade: Remade) -> list[int]:
+def _children(state: State, job: Job, remade: Remade) -> list[int]:
     """Return the children of a job that exist or are made again."""
-    return _present(stored, [remade.jobs.get(each, each) for each in job.child_ids])
+    return _present(state, [remade.jobs.get(child_id, child_id) for child_id in job.child_ids])
 
 
-def _present(stored: Stored, job_ids: Collection[int]) -> list[int]:
+def _present(state: State, job_ids: Collection[int]) -> list[int]:
     """Return the jobs that exist or are made again."""
-    return [each for each in job_ids if each < 0 or each in stored.links]
+    return [job_id for job_id in job_ids if job_id < 0 or job_id in state.links]
 
 
 def _channel(before: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,5 +203,5 @@ def _channel(before: Mapping[str, Any]) -> dict[str, Any]:
     return members | ({"settings": settings} if settings else {})
 
 
-def _unowned(shown: ObjectPlan | None) -> ObjectPlan | None:
-    return replace(shown, owned=(), released=()) if shown is not None else None
+def _without_ownership(object_plan: ObjectPlan | None) -> ObjectPlan | None:
+    return replace(object_plan, owned=(), released=()) if object_plan is not None else None

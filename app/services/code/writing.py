@@ -53,16 +53,16 @@ class Ids:
 
     def final(self, kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return members of an object with stored ids in place of provisional ones."""
-        found = dict(values)
-        if "group_id" in found:
-            found["group_id"] = self.group(found["group_id"])
-        if CHILDREN in found:
-            found[CHILDREN] = [self.job(each) for each in found[CHILDREN]]
+        stored_values = dict(values)
+        if "group_id" in stored_values:
+            stored_values["group_id"] = self.group(stored_values["group_id"])
+        if CHILDREN in stored_values:
+            stored_values[CHILDREN] = [self.job(child_id) for child_id in stored_values[CHILDREN]]
         if kind == CHANNEL:
-            for name, of in (("groups", self.group), ("jobs", self.job)):
-                if name in found:
-                    found[name] = sorted(of(each) for each in found[name])
-        return found
+            for name, id_of in (("groups", self.group), ("jobs", self.job)):
+                if name in stored_values:
+                    stored_values[name] = sorted(id_of(object_id) for object_id in stored_values[name])
+        return stored_values
 
 
 def write_plans(session: Session, plans: Plans, *, actor: Actor, clock: Clock) -> Ids:
@@ -100,16 +100,16 @@ def _write_group(session: Session, plan: GroupPlan, *, actor: Actor, clock: Cloc
 def _write_jobs(session: Session, plans: Sequence[JobPlan], ids: Ids, *, actor: Actor, clock: Clock) -> None:
     planned = [_with_group(plan.planned, ids) for plan in plans if plan.planned is not None]
     now_ms = clock()
-    for each in planned:
-        before = each.before.get("job_group")
-        if isinstance(before, int) and before != each.columns["job_group"]:
-            mutes.split_off(session, each.job_id, before, now_ms=now_ms)
+    for write in planned:
+        before = write.before.get("job_group")
+        if isinstance(before, int) and before != write.columns["job_group"]:
+            mutes.split_off(session, write.job_id, before, now_ms=now_ms)
     # first: a schedule that is on cannot be changed to one without a further instant, and one that the scan
     # has just stopped would be on again
     switch_off(session, [plan.wish.job_id for plan in plans if _stays_off(plan)], clock=clock)
     if planned:
-        found = write_plan(session, planned, actor=actor, clock=clock)
-        ids.jobs |= {each.job_id: finding.job_id for each, finding in zip(planned, found, strict=True)}
+        findings = write_plan(session, planned, actor=actor, clock=clock)
+        ids.jobs |= {write.job_id: finding.job_id for write, finding in zip(planned, findings, strict=True)}
     switch_on(session, [ids.job(plan.wish.job_id) for plan in plans if plan.switch], clock=clock)
 
 
@@ -130,8 +130,8 @@ def _write_channel(session: Session, plan: ChannelPlan, ids: Ids, *, actor: Acto
     assert plan.draft is not None
     draft = replace(
         plan.draft,
-        group_ids=[ids.group(each) for each in plan.draft.group_ids],
-        job_ids=[ids.job(each) for each in plan.draft.job_ids],
+        group_ids=[ids.group(group_id) for group_id in plan.draft.group_ids],
+        job_ids=[ids.job(job_id) for job_id in plan.draft.job_ids],
     )
     if plan.channel_id == 0:
         return channel_setup.add_channel(session, draft, actor=actor, now_ms=clock())
@@ -141,13 +141,13 @@ def _write_channel(session: Session, plan: ChannelPlan, ids: Ids, *, actor: Acto
 
 def _delete(session: Session, plans: Sequence[ObjectPlan], *, actor: Actor, clock: Clock) -> None:
     """Delete jobs, then channels, then groups, which must have no jobs left."""
-    deleted: dict[str, list[int]] = {JOB: [], CHANNEL: [], GROUP: []}
+    object_ids: dict[str, list[int]] = {JOB: [], CHANNEL: [], GROUP: []}
     for plan in plans:
         if plan.action is Action.DELETE and plan.object_id:
-            deleted[plan.kind].append(plan.object_id)
-    if deleted[JOB]:
-        jobs.remove_jobs(session, deleted[JOB], actor=actor, now_ms=clock())
-    for channel_id in deleted[CHANNEL]:
+            object_ids[plan.kind].append(plan.object_id)
+    if object_ids[JOB]:
+        jobs.remove_jobs(session, object_ids[JOB], actor=actor, now_ms=clock())
+    for channel_id in object_ids[CHANNEL]:
         channel_setup.remove_channel(session, channel_id, actor=actor, now_ms=clock())
-    for group_id in deleted[GROUP]:
+    for group_id in object_ids[GROUP]:
         groups.remove_group(session, group_id, actor=actor, now_ms=clock())

@@ -38,36 +38,36 @@ SETTLED_MS: Millis = 7 * DAY_MS
 LATE_MS: Millis = MINUTE_MS
 
 
-def check_server(session: Session, config: Config, shown: str) -> Findings:
-    """Check the connections of the database, and name it; ``shown`` is its URL without the password."""
+def check_server(session: Session, config: Config, safe_url: str) -> Findings:
+    """Check the connections of the database, and name it; ``safe_url`` is its URL without the password."""
     version = diagnosis.server_version(session)
     product = dialect_of(session).product(version)
     accepted = diagnosis.connections_max(session)
     nodes = max(len({node.name for node in _live(session)}), 1)
-    needed = nodes * (ENGINE_POOL + config.threads + OF_WORKERS + OF_SINGLE) + SPARE
-    if accepted is not None and accepted < needed:
+    total = nodes * (ENGINE_POOL + config.threads + OF_WORKERS + OF_SINGLE) + SPARE
+    if accepted is not None and accepted < total:
         yield warning(
             "database",
-            f"the server accepts {accepted} connections, {counted(nodes, 'node')} may open {needed}",
-            f"set max_connections of the server to {needed} or more, or lower XXL_JOB_THREADS",
+            f"the server accepts {accepted} connections, {counted(nodes, 'node')} may open {total}",
+            f"set max_connections of the server to {total} or more, or lower XXL_JOB_THREADS",
         )
-    yield fine("database", f"{product} {version} at {shown}")
+    yield fine("database", f"{product} {version} at {safe_url}")
 
 
 def check_clock(session: Session) -> Findings:
     """Compare this host's clock with the database's, and those of the nodes as they report them."""
     before = now_ms()
     theirs = clocks.database_now_ms(session)
-    skewed = [
+    names = [
         f"{node.name} ({node.kind}) by {node.skew_ms} ms"
         for node in _live(session)
         if abs(node.skew_ms) > SKEW_MAX_MS
     ]
-    if skewed:
+    if names:
         yield problem(
             "clock",
             f"clocks differ from the database's, so workers do not schedule, and consoles plan for wrong"
-            f" times: {named(skewed)}",
+            f" times: {named(names)}",
             "set their clocks; run chrony or timesyncd on all hosts",
         )
     if theirs is None:
@@ -87,22 +87,22 @@ def check_clock(session: Session) -> Findings:
 def check_nodes(session: Session, config: Config) -> Findings:
     """Check which nodes are alive, their versions and zones, and which ended out of order in the last day."""
     at_ms = now_ms()
-    seen = node_store.find_nodes(session, seen_after_ms=at_ms - DAY_MS)
+    recent = node_store.find_nodes(session, seen_after_ms=at_ms - DAY_MS)
     live = _live(session)
     yield from _check_services(session, {node.kind for node in live}, at_ms)
     alive = {(node.name, node.kind) for node in live}
-    dead = [f"{node.name} ({node.kind})" for node in seen if (node.name, node.kind) not in alive]
+    dead = [f"{node.name} ({node.kind})" for node in recent if (node.name, node.kind) not in alive]
     if dead:
         yield warning(
             "nodes",
             f"nodes that did not stop in order in the last day and are not alive: {named(dead)}",
             "start them again; one that is gone for good is forgotten after a day",
         )
-    other = [f"{node.name} ({node.kind}): {node.version}" for node in live if node.version != VERSION]
-    if other:
+    other_nodes = [f"{node.name} ({node.kind}): {node.version}" for node in live if node.version != VERSION]
+    if other_nodes:
         yield warning(
             "nodes",
-            f"nodes of another version than this program ({VERSION}): {named(other)}",
+            f"nodes of another version than this program ({VERSION}): {named(other_nodes)}",
             "end the upgrade: restart the services of these nodes",
         )
     abroad = [
@@ -117,8 +117,8 @@ def check_nodes(session: Session, config: Config) -> Findings:
             "set XXL_JOB_TIMEZONE to the same value on all nodes, and restart their services",
         )
     if live:
-        shown = [f"{node.name} ({node.kind})" for node in live]
-        yield fine("nodes", f"{len(live)} alive: {named(shown)}")
+        names = [f"{node.name} ({node.kind})" for node in live]
+        yield fine("nodes", f"{len(live)} alive: {named(names)}")
 
 
 def _check_services(session: Session, live: Collection[str], at_ms: Millis) -> Findings:
@@ -171,10 +171,10 @@ def check_runs(session: Session) -> Findings:
     )
     if unresolved:
         count = f"{UNRESOLVED_MAX} or more" if len(unresolved) == UNRESOLVED_MAX else str(len(unresolved))
-        shown = named([str(log.id) for log in unresolved])
+        ids = named([str(log.id) for log in unresolved])
         yield warning(
             "runs",
-            f"{count} unresolved (contact lost, outcome unknown), newest first: {shown}",
+            f"{count} unresolved (contact lost, outcome unknown), newest first: {ids}",
             "look at each in the console under Logs, and run its job again if needed",
         )
     waiting, oldest_ms = overview.oldest_waiting_ms(session, None, now_ms=at_ms)
@@ -194,20 +194,20 @@ def check_runs(session: Session) -> Findings:
 
 def check_commits(session: Session, config: Config) -> Findings:
     """Check that the database has the runs that were sent from here, and that none were lost lately."""
-    sent = lost_commits.known_as_sent(session, config)
+    highest_id = lost_commits.known_as_sent(session, config)
     since_ms = now_ms() - SETTLED_MS
-    settled = audit.find_recent(session, (lost_commits.ACTION,), since_ms=since_ms, limit=1)
-    if lost_commits.is_behind(session, sent):
+    entries = audit.find_recent(session, (lost_commits.ACTION,), since_ms=since_ms, limit=1)
+    if lost_commits.is_behind(session, highest_id):
         yield problem(
             "commits",
-            f"the database lacks its last commits: run {sent} was sent, and would be given again",
+            f"the database lacks its last commits: run {highest_id} was sent, and would be given again",
             "restore a database without this loss, or start the workers, which settle it; or run: xxl settle",
         )
-    elif settled:
+    elif entries:
         yield warning(
             "commits",
             "the database has lost commits in the last week and was settled"
-            f" {(now_ms() - settled[0].at_ms) // MINUTE_MS} minutes ago",
+            f" {(now_ms() - entries[0].at_ms) // MINUTE_MS} minutes ago",
             "run again what is missing; make standbys synchronous, see docs/operations.md",
         )
     else:
@@ -218,8 +218,8 @@ def check_passwords(session: Session) -> Findings:
     """Check for users with a default or a common password."""
     defaults = [
         name
-        for name, stored in diagnosis.find_admins(session, limit=ADMINS_MAX)
-        if any(passwords.verify(stored, each) for each in DEFAULT_PASSWORDS)
+        for name, password_hash in diagnosis.find_admins(session, limit=ADMINS_MAX)
+        if any(passwords.verify(password_hash, password) for password in DEFAULT_PASSWORDS)
     ]
     if defaults:
         yield problem(

@@ -25,15 +25,15 @@ DATABASE_ADVICE = "start the database, correct XXL_JOB_DATABASE_URL, or upgrade 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What was found; ``is_complete`` is False if the database could not be examined."""
+    """Findings of all checks; ``is_complete`` is False if the database could not be examined."""
 
     findings: tuple[Finding, ...]
     is_complete: bool
 
     @property
     def is_fine(self) -> bool:
-        """Whether nothing was found."""
-        return self.is_complete and all(each.level is Level.OK for each in self.findings)
+        """Whether every finding is fine."""
+        return self.is_complete and all(finding.level is Level.OK for finding in self.findings)
 
 
 def examine(config: Config, *, env_file: Path | None = None, probe: bool = False) -> Examination:
@@ -44,14 +44,14 @@ def examine(config: Config, *, env_file: Path | None = None, probe: bool = False
         *host.check_files(config, env_file),
         *host.check_disk(config),
     ]
-    shown = without_password(config.database_url)
+    safe_url = without_password(config.database_url)
     peers: list[Peer] = []
     try:
         engine = bind_for_reading(config)
         with engine.connect() as connection:
             dialect_of(connection).require_usable(connection)
         check_schema(engine)
-        for check in _checks(config, shown):
+        for check in _checks(config, safe_url):
             with read_scope() as session:
                 findings += check(session)
         findings += _key(config)
@@ -62,7 +62,7 @@ def examine(config: Config, *, env_file: Path | None = None, probe: bool = False
         findings.append(problem("database", str(exc), DATABASE_ADVICE))
         return Examination(tuple(findings), is_complete=False)
     except DBAPIError as exc:
-        findings.append(problem("database", f"{shown}: {reason_of(exc)}", DATABASE_ADVICE))
+        findings.append(problem("database", f"{safe_url}: {reason_of(exc)}", DATABASE_ADVICE))
         return Examination(tuple(findings), is_complete=False)
     finally:
         unbind_engine()
@@ -71,9 +71,9 @@ def examine(config: Config, *, env_file: Path | None = None, probe: bool = False
     return Examination(tuple(findings), is_complete=True)
 
 
-def _checks(config: Config, shown: str) -> tuple[Callable[[Session], Findings], ...]:
+def _checks(config: Config, safe_url: str) -> tuple[Callable[[Session], Findings], ...]:
     return (
-        partial(database.check_server, config=config, shown=shown),
+        partial(database.check_server, config=config, safe_url=safe_url),
         columns.check_widths,
         database.check_clock,
         partial(database.check_nodes, config=config),

@@ -1,6 +1,5 @@
 """Checks of executors, their jobs and alarms. Reads only; ``probe`` calls the executors."""
 
-import secrets
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,7 +13,7 @@ from app.domain.enums import AddressType, AlarmState
 from app.domain.executors.draining import is_drained
 from app.errors import ExecutorUnreachable
 from app.executors.addresses import refusal
-from app.executors.calls import Peer
+from app.executors.calls import Peer, refusal_of
 from app.executors.gateway import Gateway
 from app.services.doctor.findings import Findings, counted, fine, named, problem, warning
 from app.settings.config import Config
@@ -23,7 +22,6 @@ from app.store.executors import listing as group_lists
 from app.store.nodes import diagnosis
 from app.store.nodes.diagnosis import GroupRow
 from app.store.pickers import overview
-from executor_client.wire.protocol import SUCCESS
 
 #: alarms that wait longer than this are late
 ALARM_LATE_MS = 10 * MINUTE_MS
@@ -38,15 +36,15 @@ def check_executors(session: Session, config: Config) -> Findings:
     """Check the addresses of all groups: stale, refused, drained, without a group."""
     at_ms, groups = now_ms(), diagnosis.find_groups(session)
     alive = registry.find_live(session, now_ms=at_ms)
-    listed = [(group, address) for group in groups for address in group.addresses]
+    addresses = [(group, address) for group in groups for address in group.addresses]
     stale = [
         f"{group.app_name} {address}"
-        for group, address in listed
+        for group, address in addresses
         if group.address_type == AddressType.AUTOMATIC and address not in alive.get(group.app_name, [])
     ]
-    refused = [
+    unusable = [
         f"{group.app_name} {address} ({reason})"
-        for group, address in listed
+        for group, address in addresses
         if (reason := refusal(address, config.executor_networks))
     ]
     findings = []
@@ -58,11 +56,11 @@ def check_executors(session: Session, config: Config) -> Findings:
                 "start them; with console and workers running, they leave the list by themselves",
             )
         )
-    if refused:
+    if unusable:
         findings.append(
             problem(
                 "executors",
-                f"addresses that are never called: {named(refused)}",
+                f"addresses that are never called: {named(unusable)}",
                 "correct them in the console under Executors, or set XXL_JOB_EXECUTOR_NETWORKS",
             )
         )
@@ -77,7 +75,7 @@ def check_executors(session: Session, config: Config) -> Findings:
         )
     yield from findings
     if not findings:
-        yield fine("executors", f"{counted(len(groups), 'group')}; addresses: {len(listed)}")
+        yield fine("executors", f"{counted(len(groups), 'group')}; addresses: {len(addresses)}")
 
 
 def check_jobs(session: Session) -> Findings:
@@ -91,7 +89,7 @@ def check_jobs(session: Session) -> Findings:
             f"{counted(orphans, 'job')} on, of executor groups that no longer exist: each run fails",
             "move the jobs to another executor in the console, or switch them off",
         )
-    empty = [groups[each] for each in jobs if each in groups and not groups[each].addresses]
+    empty = [groups[group_id] for group_id in jobs if group_id in groups and not groups[group_id].addresses]
     last = last_seen.find_last(session, {group.app_name for group in empty}) if empty else {}
     for group in empty[:EMPTY_NAMED]:
         seen_ms = last.get(group.app_name)
@@ -108,23 +106,23 @@ def check_jobs(session: Session) -> Findings:
             f"{len(empty) - EMPTY_NAMED} more groups with jobs on without an executor",
             "start their executors, or switch the jobs off",
         )
-    drained = _all_drained(session, [groups[each] for each in jobs if each in groups])
-    if drained:
+    drained_groups = _all_drained(session, [groups[group_id] for group_id in jobs if group_id in groups])
+    if drained_groups:
         yield warning(
             "jobs",
-            f"all addresses are drained, so each run fails: {named(drained)}",
+            f"all addresses are drained, so each run fails: {named(drained_groups)}",
             "end the drain in the console under Executors",
         )
-    if not orphans and not empty and not drained:
+    if not orphans and not empty and not drained_groups:
         yield fine("jobs", f"{sum(jobs.values())} on, all with an executor")
 
 
 def _all_drained(session: Session, groups: list[GroupRow]) -> list[str]:
-    drained = drains.find_drained(session, [group.id for group in groups])
+    rows = drains.find_drained(session, [group.id for group in groups])
     return [
         group.app_name
         for group in groups
-        if group.addresses and all(is_drained(each, drained.get(group.id, ())) for each in group.addresses)
+        if group.addresses and all(is_drained(address, rows.get(group.id, ())) for address in group.addresses)
     ]
 
 
@@ -177,12 +175,12 @@ def check_alarms(session: Session, config: Config) -> Findings:
 def _unreached(session: Session, config: Config) -> tuple[int, int]:
     """Return how many jobs have no target for alarms, and how many mail addresses without a mail server."""
     usable = [
-        each for each in diagnosis.find_channels(session) if each.kind != ChannelKind.MAIL or config.mail.host
+        row for row in diagnosis.find_channels(session) if row.kind != ChannelKind.MAIL or config.mail.host
     ]
     urls = {group.id for group in diagnosis.find_groups(session) if split_urls(group.alarm_urls)}
-    groups = {each.group_id for each in usable if each.group_id} | urls
-    jobs = {each.job_id for each in usable if each.job_id}
-    everyone = bool(config.alarm_urls) or any(each.for_all for each in usable)
+    groups = {row.group_id for row in usable if row.group_id} | urls
+    jobs = {row.job_id for row in usable if row.job_id}
+    everyone = bool(config.alarm_urls) or any(row.for_all for row in usable)
     silent = unmailed = 0
     for job in diagnosis.find_enabled_jobs(session):
         mails = bool(mails_of(job.alarm_email))
@@ -202,16 +200,16 @@ def find_peers(session: Session, tokens: tuple[str, ...]) -> list[Peer]:
     ]
 
 
-def probe(found: list[Peer], config: Config) -> Findings:
+def probe(executors: list[Peer], config: Config) -> Findings:
     """Call executors, PROBED_MAX at most, with their token and with a wrong one."""
-    peers = found[:PROBED_MAX]
+    peers = executors[:PROBED_MAX]
     gateway = Gateway(config.executor_networks)
     with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="probe") as pool:
         failures = list(pool.map(lambda peer: _failure(gateway, peer), peers))
         answering = [peer for peer, failure in zip(peers, failures, strict=True) if not failure]
-        is_open = list(pool.map(lambda peer: _accepts_any_token(gateway, peer), answering))
+        is_open = list(pool.map(lambda peer: gateway.accepts_any_token(peer, timeout_s=PROBE_S), answering))
     failed = [f"{peer.address} ({failure})" for peer, failure in zip(peers, failures, strict=True) if failure]
-    unguarded = [peer.address for peer, each in zip(answering, is_open, strict=True) if each]
+    unguarded = [peer.address for peer, accepts_any in zip(answering, is_open, strict=True) if accepts_any]
     if failed:
         yield problem(
             "probe",
@@ -224,10 +222,10 @@ def probe(found: list[Peer], config: Config) -> Findings:
             f"executors that accept any access token: {named(unguarded)}",
             "set the access token there: anyone who reaches them can run code",
         )
-    if len(found) > len(peers):
+    if len(executors) > len(peers):
         yield warning(
             "probe",
-            f"{len(found) - len(peers)} of {counted(len(found), 'executor')} not probed",
+            f"{len(executors) - len(peers)} of {counted(len(executors), 'executor')} not probed",
             f"the doctor probes {PROBED_MAX}; test the others in the console under Executors",
         )
     if not failed and not unguarded:
@@ -237,12 +235,6 @@ def probe(found: list[Peer], config: Config) -> Findings:
 def _failure(gateway: Gateway, peer: Peer) -> str:
     """Return why an executor did not answer; empty if it did."""
     try:
-        reply = gateway.beat(peer, timeout_s=PROBE_S)
+        return refusal_of(gateway.beat(peer, timeout_s=PROBE_S))
     except ExecutorUnreachable as exc:
         return str(exc.reason)
-    return "" if reply.code == SUCCESS else reply.msg or f"code {reply.code}"
-
-
-def _accepts_any_token(gateway: Gateway, peer: Peer) -> bool:
-    wrong = Peer(address=peer.address, app_name=peer.app_name, token=f"wrong-{secrets.token_hex(16)}")
-    return not _failure(gateway, wrong)

@@ -1,4 +1,4 @@
-"""Findings of the doctor: what was checked, what was found, and what to do."""
+"""Findings of the doctor: result of each check, and advice."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

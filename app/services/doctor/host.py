@@ -83,9 +83,9 @@ def check_files(config: Config, env_file: Path | None) -> Findings:
     except OSError as exc:
         yield from (*_open_files(config, env_file), _unreadable(home, exc))
         return
-    found = [*_open_files(config, env_file), *_foreign_files(home)]
+    findings = [*_open_files(config, env_file), *_foreign_files(home)]
     if not config.secret_key and SECRET_KEY_FILE not in names:
-        found.append(
+        findings.append(
             problem(
                 "files",
                 f"there is no application key: {home / SECRET_KEY_FILE} is absent",
@@ -93,20 +93,20 @@ def check_files(config: Config, env_file: Path | None) -> Findings:
             )
         )
     if PASSWORD_FILE in names:
-        found.append(
+        findings.append(
             warning(
                 "files",
                 f"the first password of admin is still in {home / PASSWORD_FILE}",
                 "log in as admin and choose another password; the file is deleted then",
             )
         )
-    yield from found
-    if not found:
+    yield from findings
+    if not findings:
         yield fine("files", f"{home}: readable by its owner only")
 
 
 def _open_files(config: Config, env_file: Path | None) -> Findings:
-    """Yield what others than the owner can read or write."""
+    """Yield findings on files that others than the owner can read or write."""
     home = config.home
     private = [home / name for name in SECRET_FILES]
     database = sqlite_file(config.database_url)
@@ -161,18 +161,18 @@ def check_disk(config: Config) -> Findings:
     for folder in _folders(config):
         usage = shutil.disk_usage(folder)
         text = f"{folder}: {usage.free / GIB:.1f} GiB of {usage.total / GIB:.1f} GiB free"
-        needed = min(FREE_SHARE * usage.total, FREE_BYTES)
-        if usage.free >= needed:
+        required = min(FREE_SHARE * usage.total, FREE_BYTES)
+        if usage.free >= required:
             yield fine("disk", text)
             continue
         advice = "free some space; keep runs for fewer days (XXL_JOB_LOG_RETENTION_DAYS)"
-        yield problem("disk", text, advice) if usage.free < needed / 10 else warning("disk", text, advice)
+        yield problem("disk", text, advice) if usage.free < required / 10 else warning("disk", text, advice)
 
 
 def _folders(config: Config) -> Iterator[Path]:
     file = sqlite_file(config.database_url)
-    seen = set[int]()
+    devices = set[int]()
     for folder in (config.home, *([] if file is None else [file.parent])):
-        if mode_of(folder) and folder.stat().st_dev not in seen:
-            seen.add(folder.stat().st_dev)
+        if mode_of(folder) and folder.stat().st_dev not in devices:
+            devices.add(folder.stat().st_dev)
             yield folder

@@ -19,14 +19,14 @@ class Caller:
     """
 
     gateway: Gateway
-    #: the one to send, and perhaps the one before
+    #: the token to send, and during a changeover the former one
     tokens: tuple[str, ...]
     #: None: a permit is held already
     permits: Permits | None = None
 
     @contextmanager
     def permit(self, *, stream: bool = False) -> Iterator["Caller"]:
-        """Hold one permit during the block, for the calls by the caller it gives; raises TooManyCalls."""
+        """Hold one permit during the block; yield the caller that uses it. Raises TooManyCalls."""
         if self.permits is None:
             yield self
             return

@@ -41,19 +41,19 @@ def reveal_token(
 ) -> str:
     """Return the token that executors of a group (None: of one to be added) send; audited."""
     require_admin(actor)
-    own = group.tokens if group is not None else ()
-    target = ("group", group.id) if group is not None and own else ("", 0)
+    group_tokens = group.tokens if group is not None else ()
+    target = ("group", group.id) if group is not None and group_tokens else ("", 0)
     audit.record(session, "group.token_show", actor=actor, now_ms=now_ms, target=target)
-    return own[0] if own else global_token
+    return group_tokens[0] if group_tokens else global_token
 
 
 def find_refused(session: Session, app_name: str, *, actor: Actor, now_ms: Millis) -> Sequence[Attempt]:
     """Return the latest refused attempts to register as ``app_name``, one of a kind and source address."""
     require_admin(actor)
-    found: dict[tuple[str, str], Attempt] = {}
+    attempts: dict[tuple[str, str], Attempt] = {}
     for entry in store.find_recent(session, ACTIONS, since_ms=now_ms - SHOWN_MS, limit=READ_MAX):
         detail = audit.changes_of(entry)
         if detail.get("app_name") == app_name:
             attempt = Attempt(entry.address, entry.action, entry.at_ms, detail.get("reason") or "")
-            found.setdefault((entry.address, entry.action), attempt)
-    return list(found.values())[:SHOWN_MAX]
+            attempts.setdefault((entry.address, entry.action), attempt)
+    return list(attempts.values())[:SHOWN_MAX]

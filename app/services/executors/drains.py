@@ -23,9 +23,9 @@ def drain(session: Session, group_id: int, address: str, *, actor: Actor, now_ms
 
     Raises InvalidInput if the group has no such instance.
     """
-    group = _locked(session, group_id, actor)
-    found = find_instances(session, group, now_ms=now_ms)
-    by_address = {bare_address(instance.address): instance for instance in found.rows}
+    group = _lock_group(session, group_id, actor)
+    instances = find_instances(session, group, now_ms=now_ms)
+    by_address = {bare_address(instance.address): instance for instance in instances.rows}
     instance = by_address.get(bare_address(address))
     if instance is None:
         raise InvalidInput(
@@ -58,16 +58,16 @@ def list_newest(session: Session, *, actor: Actor, group_id: int, before_id: int
 
 def get_drain(session: Session, drain_id: int, *, actor: Actor) -> Drain:
     """Return a drained address of a group the actor may see; raises NotFound."""
-    found = drains.find_drain(session, drain_id)
-    if found is None:
+    row = drains.find_drain(session, drain_id)
+    if row is None:
         raise NotFound(NOT_DRAINED)
-    require_right(actor, found.group_id, Right.VIEW, missing=NOT_DRAINED)
-    return found
+    require_right(actor, row.group_id, Right.VIEW, missing=NOT_DRAINED)
+    return row
 
 
 def undrain(session: Session, group_id: int, address: str, *, actor: Actor, now_ms: Millis) -> None:
     """Send new runs to an instance again. Needs the right to operate the group."""
-    _locked(session, group_id, actor)
+    _lock_group(session, group_id, actor)
     if drains.delete_drain(session, group_id, address):
         audit.record(
             session,
@@ -79,8 +79,8 @@ def undrain(session: Session, group_id: int, address: str, *, actor: Actor, now_
         )
 
 
-def _locked(session: Session, group_id: int, actor: Actor) -> Group:
-    """Return the group, protected from deletion until the transaction ends: no orphaned row stays behind."""
+def _lock_group(session: Session, group_id: int, actor: Actor) -> Group:
+    """Return the group, locked against deletion until the commit, so that no orphaned row remains."""
     get_group(session, group_id, actor=actor, right=Right.OPERATE)
     group = group_lists.hold_group(session, group_id)
     if group is None:

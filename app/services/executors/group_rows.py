@@ -42,15 +42,15 @@ def group_rows(session: Session, groups: Sequence[Group]) -> list[GroupRow]:
     """Return the rows of these groups; the number of queries does not depend on theirs."""
     ids = {group.id for group in groups}
     last = last_seen.find_last(session, {group.app_name for group in groups})
-    drained, jobs = drains.find_drained(session, ids), job_lists.count_by_group(session, ids)
-    checked = last_checks(session, groups)
+    drain_rows, jobs = drains.find_drained(session, ids), job_lists.count_by_group(session, ids)
+    checks = last_checks(session, groups)
     return [
         GroupRow(
             group,
             last.get(group.app_name),
-            len(drained.get(group.id, ())),
+            len(drain_rows.get(group.id, ())),
             jobs.get(group.id, 0),
-            checked.get(group.id),
+            checks.get(group.id),
         )
         for group in groups
     ]
@@ -59,10 +59,10 @@ def group_rows(session: Session, groups: Sequence[Group]) -> list[GroupRow]:
 def last_checks(session: Session, groups: Sequence[Group]) -> dict[int, LastCheck]:
     """Return group id -> last check, of groups checked since they were changed."""
     changed_ms = {group.id: group.update_time or 0 for group in groups}
-    found = {}
+    checks = {}
     for entry in audit.find_newest(session, ACTION, "group", list(changed_ms)):
         detail = changes_of(entry)
-        # of former versions without it
+        # former versions wrote entries without it
         if entry.at_ms >= changed_ms[entry.object_id] and "answered" in detail:
-            found[entry.object_id] = LastCheck(entry.at_ms, detail["addresses"], detail["answered"])
-    return found
+            checks[entry.object_id] = LastCheck(entry.at_ms, detail["addresses"], detail["answered"])
+    return checks

@@ -1,4 +1,4 @@
-"""Access tokens of executor groups: checks, and replacement while the one before stays valid."""
+"""Access tokens of executor groups: checks, and replacement with a changeover."""
 
 from app.clock import Millis
 from app.domain.text.limits import limited_text
@@ -11,13 +11,13 @@ TOKEN_MAX = 255
 FIELD = "accessToken"
 
 
-def changed_columns(group: Group, entered: str, *, now_ms: Millis) -> dict[str, object]:
+def changed_columns(group: Group, text: str, *, now_ms: Millis) -> dict[str, object]:
     """Return the columns to set for an entered token; empty: the group uses the global token from now on.
 
     A replaced token stays valid until an administrator ends the changeover. During it only the former token
     can be entered, which takes the change back. Raises InvalidInput.
     """
-    token = _checked(entered.strip())
+    token = _valid_token(text.strip())
     if not token:
         return {"access_token": None, "former_token": None, "changeover_ms": 0}
     if token == group.access_token or not group.access_token:
@@ -28,7 +28,7 @@ def changed_columns(group: Group, entered: str, *, now_ms: Millis) -> dict[str, 
     return {"access_token": token, "former_token": group.access_token, "changeover_ms": since_ms}
 
 
-def _checked(token: str) -> str:
+def _valid_token(token: str) -> str:
     if not token:
         return ""
     if len(token) < MIN_TOKEN_LENGTH or token in REFUSED_TOKENS:

@@ -77,29 +77,29 @@ def get_group(session: Session, group_id: int, *, actor: Actor, right: Right = R
 
 
 def list_groups(
-    session: Session, wanted: GroupFilter, *, actor: Actor, start: int = 0, length: int = 10
+    session: Session, group_filter: GroupFilter, *, actor: Actor, start: int = 0, length: int = 10
 ) -> Page[Group]:
     """Return a page of the groups the actor may see."""
     return group_lists.list_groups(
         session,
-        app_name=wanted.app_name,
-        title=wanted.title,
+        app_name=group_filter.app_name,
+        title=group_filter.title,
         group_ids=actor.group_ids(Right.VIEW),
         start=start,
         length=length,
-        order=wanted.order,
+        order=group_filter.order,
     )
 
 
 def list_after(
-    session: Session, wanted: GroupFilter, *, actor: Actor, after: tuple[str, int] | None, limit: int
+    session: Session, group_filter: GroupFilter, *, actor: Actor, after: tuple[str, int] | None, limit: int
 ) -> list[Group]:
     """Return the first groups the actor may see by AppName and id, after these (None: from the start)."""
     return group_lists.list_after(
         session,
         actor.group_ids(Right.VIEW),
-        app_name=wanted.app_name,
-        title=wanted.title,
+        app_name=group_filter.app_name,
+        title=group_filter.title,
         after=after,
         limit=limit,
     )
@@ -166,7 +166,7 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
         raise Conflict(N_("At least one executor group must remain"))
     _remove_from_users(session, group_id)
     drains.delete_of_group(session, group_id)
-    # held alarms are sent first, then the mute is deleted
+    # Held alarms are sent first; then the mute is deleted.
     mutes.end_mute(session, job_id=0, group_id=group_id, now_ms=now_ms)
     reporting.delete_of_group(session, group_id)
     if not any(
@@ -188,7 +188,7 @@ def _remove_from_users(session: Session, group_id: int) -> None:
     for user_id in holders:
         user = users.lock_user(session, user_id)
         if user is not None:
-            user.permission = ",".join(str(kept) for kept in user.group_ids if kept != group_id)
+            user.permission = ",".join(str(own_id) for own_id in user.group_ids if own_id != group_id)
     rights.delete_of_group(session, group_id)
 
 
@@ -236,7 +236,7 @@ def _apply(session: Session, group: Group, draft: GroupDraft, *, now_ms: Millis)
             columns["alarm_urls"] = urls or None
     errors.raise_all()
     if columns["address_type"] == AddressType.AUTOMATIC:
-        columns["address_list"] = _registered(session, group, str(columns["app_name"]), now_ms)
+        columns["address_list"] = _registered_addresses(session, group, str(columns["app_name"]), now_ms)
     changes = audit.difference({name: getattr(group, name) for name in columns}, columns)
     for name, value in columns.items():
         setattr(group, name, value)
@@ -244,21 +244,21 @@ def _apply(session: Session, group: Group, draft: GroupDraft, *, now_ms: Millis)
     return dict(changes)
 
 
-def _app_name(entered: str) -> str:
-    name = required_text("appname", entered, APP_NAME_MAX, N_("Enter an AppName"))
+def _app_name(text: str) -> str:
+    name = required_text("appname", text, APP_NAME_MAX, N_("Enter an AppName"))
     if len(name) < APP_NAME_MIN:
         raise InvalidInput(
             "appname",
             N_("The AppName must have %(low)s to %(high)s characters", low=APP_NAME_MIN, high=APP_NAME_MAX),
         )
-    wrong = next((each for each in name if each.isspace() or not each.isprintable() or each in "<>"), None)
+    wrong = next((sign for sign in name if sign.isspace() or not sign.isprintable() or sign in "<>"), None)
     if wrong == " ":
         problem = N_('"%(name)s" contains a space; use lowercase letters, digits and - only', name=name)
         raise InvalidInput("appname", problem)
     if wrong is not None:
-        shown = wrong if wrong.isprintable() else f"U+{ord(wrong):04X}"
+        sign = wrong if wrong.isprintable() else f"U+{ord(wrong):04X}"
         problem = N_(
-            '"%(name)s" contains %(wrong)s; use lowercase letters, digits and - only', name=name, wrong=shown
+            '"%(name)s" contains %(wrong)s; use lowercase letters, digits and - only', name=name, wrong=sign
         )
         raise InvalidInput("appname", problem)
     return name
@@ -270,11 +270,11 @@ def _no_markup(field: str, text: str, refusal: Text) -> str:
     return text
 
 
-def read_addresses(entered: str, networks: tuple[Network, ...]) -> list[str]:
+def read_addresses(text: str, networks: tuple[Network, ...]) -> list[str]:
     """Split and check the addresses of a manual group; raises InvalidInput with all bad ones."""
-    if not entered.strip():
+    if not text.strip():
         raise InvalidInput("addressList", N_("Enter the addresses of a manual executor group"))
-    text = limited_text("addressList", entered.strip(), ADDRESS_LIST_MAX)
+    text = limited_text("addressList", text.strip(), ADDRESS_LIST_MAX)
     items = [item.strip() for item in text.rstrip(",").split(",")]
     if not all(items):
         raise InvalidInput("addressList", N_("The addresses must be separated by single commas"))
@@ -286,8 +286,8 @@ def read_addresses(entered: str, networks: tuple[Network, ...]) -> list[str]:
     return list(dict.fromkeys(items))
 
 
-def _registered(session: Session, group: Group, app_name: str, now_ms: Millis) -> str | None:
+def _registered_addresses(session: Session, group: Group, app_name: str, now_ms: Millis) -> str | None:
     """Return the address list of an automatic group, before the draft is applied to it."""
     is_same = group.address_type == AddressType.AUTOMATIC and group.app_name == app_name
-    listed = group.addresses if is_same else ()
-    return ",".join(sorted(listed_addresses(session, app_name, listed, now_ms=now_ms))) or None
+    addresses = group.addresses if is_same else ()
+    return ",".join(sorted(listed_addresses(session, app_name, addresses, now_ms=now_ms))) or None

@@ -51,9 +51,9 @@ class Instance:
     #: last heartbeat; None: unknown
     last_seen_ms: Millis | None
     #: registered now
-    registered: bool
+    is_registered: bool
     #: in the address list of the group
-    listed: bool
+    is_listed: bool
     #: client program as registered; empty: not reported
     client: str
     #: changes with every start of our own client; empty: not reported
@@ -65,7 +65,7 @@ class Instance:
     @property
     def is_known(self) -> bool:
         """Whether it is registered or listed; only such addresses are called."""
-        return self.listed or self.registered
+        return self.is_listed or self.is_registered
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Instances:
     """All instances of a group."""
 
     rows: Sequence[Instance]
-    #: runs that are due and not routed yet
+    #: number of runs that are due and not routed yet
     unplaced: int
     #: instances no longer registered or listed, seen in the last days, newest first
     gone: Sequence[LastSeen] = ()
@@ -94,7 +94,7 @@ class Instances:
     @property
     def open(self) -> list[Instance]:
         """Instances that new runs are sent to."""
-        return [instance for instance in self.rows if instance.listed and instance.drain is None]
+        return [instance for instance in self.rows if instance.is_listed and instance.drain is None]
 
     @property
     def drained(self) -> list[Instance]:
@@ -104,12 +104,12 @@ class Instances:
     @property
     def all_drained(self) -> bool:
         """Whether the group has listed instances and all of them are drained."""
-        return any(instance.listed for instance in self.rows) and not self.open
+        return any(instance.is_listed for instance in self.rows) and not self.open
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What the tables have on the groups, by application or group."""
+class _Rows:
+    """Rows loaded for the groups, keyed by application name or group id."""
 
     beats: Mapping[str, Sequence[Registration]]
     loads: Mapping[int, Mapping[str | None, Load]]
@@ -126,13 +126,13 @@ def find_instances(session: Session, group: Group, *, now_ms: Millis) -> Instanc
 def find_of_groups(session: Session, groups: Sequence[Group], *, now_ms: Millis) -> dict[int, Instances]:
     """Return group id -> its instances; the number of queries does not depend on that of the groups."""
     ids, app_names = {group.id for group in groups}, {group.app_name for group in groups}
-    found = _Found(
-        _grouped(overview.find_registrations(session, app_names), attrgetter("registry_key")),
+    rows = _Rows(
+        _group_by(overview.find_registrations(session, app_names), attrgetter("registry_key")),
         overview.count_by_address(session, ids, now_ms=now_ms),
-        _grouped(drains.find_of_groups(session, ids), attrgetter("group_id")),
-        _grouped(last_seen.find_of_apps(session, app_names), attrgetter("app_name")),
+        _group_by(drains.find_of_groups(session, ids), attrgetter("group_id")),
+        _group_by(last_seen.find_of_apps(session, app_names), attrgetter("app_name")),
     )
-    return {group.id: _instances_of(group, found, now_ms) for group in groups}
+    return {group.id: _instances_of(group, rows, now_ms) for group in groups}
 
 
 def count_online(session: Session, groups: Sequence[Group], *, now_ms: Millis) -> int:
@@ -141,43 +141,43 @@ def count_online(session: Session, groups: Sequence[Group], *, now_ms: Millis) -
     return len({bare_address(beat.registry_value) for beat in beats if _is_online(beat, now_ms)})
 
 
-def _grouped(rows: Sequence[R], key: Callable[[R], K]) -> dict[K, list[R]]:
+def _group_by(rows: Sequence[R], key: Callable[[R], K]) -> dict[K, list[R]]:
     grouped: dict[K, list[R]] = {}
     for row in rows:
         grouped.setdefault(key(row), []).append(row)
     return grouped
 
 
-def _instances_of(group: Group, found: _Found, now_ms: Millis) -> Instances:
-    beats = {beat.registry_value: beat for beat in found.beats.get(group.app_name, ())}
-    loads = found.loads.get(group.id, {})
-    drained = {drain.address: drain for drain in found.drained.get(group.id, ())}
+def _instances_of(group: Group, tables: _Rows, now_ms: Millis) -> Instances:
+    beats = {beat.registry_value: beat for beat in tables.beats.get(group.app_name, ())}
+    loads = tables.loads.get(group.id, {})
+    drain_of = {drain.address: drain for drain in tables.drained.get(group.id, ())}
     addresses = {*beats, *group.addresses, *(address for address in loads if address)}
-    known = {bare_address(address) for address in addresses}
-    addresses |= {address for address in drained if address not in known}
-    former = _by_address(found.former.get(group.app_name, ()))
+    bare_addresses = {bare_address(address) for address in addresses}
+    addresses |= {address for address in drain_of if address not in bare_addresses}
+    former = _by_address(tables.former.get(group.app_name, ()))
     rows = []
     for address in sorted(addresses):
-        beat, listed = beats.get(address), address in group.addresses
+        beat, is_listed = beats.get(address), address in group.addresses
         former_row = former.pop(bare_address(address), None)
-        reported = beat or former_row
+        report = beat or former_row
         rows.append(
             Instance(
                 address=address,
-                presence=_presence(group, beat, listed=listed, now_ms=now_ms),
+                presence=_presence(group, beat, is_listed=is_listed, now_ms=now_ms),
                 last_seen_ms=_last_seen(beat, former_row),
-                registered=beat is not None,
-                listed=listed,
-                client=reported.capabilities if reported is not None else "",
+                is_registered=beat is not None,
+                is_listed=is_listed,
+                client=report.capabilities if report is not None else "",
                 boot_id=beat.boot_id if beat is not None else "",
                 load=loads.get(address, NO_LOAD),
-                drain=drained.get(bare_address(address)),
+                drain=drain_of.get(bare_address(address)),
             )
         )
     return Instances(
         rows,
         loads.get(None, NO_LOAD).waiting,
-        [each for each in former.values() if each.last_seen_ms >= now_ms - LAST_SEEN_DAYS * DAY_MS],
+        [row for row in former.values() if row.last_seen_ms >= now_ms - LAST_SEEN_DAYS * DAY_MS],
     )
 
 
@@ -189,16 +189,16 @@ def _last_seen(beat: Registration | None, former_row: LastSeen | None) -> Millis
 
 def _by_address(newest_first: Sequence[LastSeen]) -> dict[str, LastSeen]:
     """Return bare address -> its latest row; spellings of the same address are merged."""
-    found: dict[str, LastSeen] = {}
-    for each in newest_first:
-        found.setdefault(bare_address(each.address), each)
-    return found
+    row_by_address: dict[str, LastSeen] = {}
+    for row in newest_first:
+        row_by_address.setdefault(bare_address(row.address), row)
+    return row_by_address
 
 
-def _presence(group: Group, beat: Registration | None, *, listed: bool, now_ms: Millis) -> Presence:
+def _presence(group: Group, beat: Registration | None, *, is_listed: bool, now_ms: Millis) -> Presence:
     if beat is not None and _is_online(beat, now_ms):
         return Presence.ONLINE
-    if not listed:
+    if not is_listed:
         return Presence.OFFLINE
     return Presence.ENTERED if beat is None and group.address_type == AddressType.MANUAL else Presence.SILENT
 

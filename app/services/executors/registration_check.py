@@ -13,11 +13,11 @@ from app.domain.access.call_rate import CallRate
 from app.domain.enums import AddressType
 from app.domain.text.texts import Text
 from app.errors import Conflict, ExecutorUnreachable
-from app.executors.calls import TOKEN_REFUSALS, Peer
+from app.executors.calls import Peer, refusal_of, refuses_token
 from app.executors.gateway import Gateway
 from app.settings.config import Network
 from app.store.executors import groups
-from executor_client.wire.protocol import SUCCESS, RegistryRequest
+from executor_client.wire.protocol import RegistryRequest
 from executor_client.wire.registration_check import RegistrationCheck
 
 logger = logging.getLogger(__name__)
@@ -41,21 +41,21 @@ class RegistrationChecks:
         self._calling = threading.Lock()
 
     def check(self, request: RegistryRequest, token: str) -> RegistrationCheck:
-        """Return what the console finds out about an acceptable registration with an accepted token.
+        """Return the result for an acceptable registration with an accepted token.
 
         The address is called only if runs would be sent to it, and with the token of the request, which the
         caller knows. Raises Conflict for too many calls.
         """
         with read_scope() as session:
-            found = groups.find_by_app_name(session, request.registry_key)
+            matches = groups.find_by_app_name(session, request.registry_key)
             address = request.registry_value.strip().rstrip("/")
             is_listed = any(
                 group.address_type == AddressType.AUTOMATIC
-                or address in [each.rstrip("/") for each in group.addresses]
-                for group in found
+                or address in [own_address.rstrip("/") for own_address in group.addresses]
+                for group in matches
             )
         if not is_listed:
-            return RegistrationCheck(bool(found))
+            return RegistrationCheck(bool(matches))
         if not self._calling.acquire(blocking=False):
             raise Conflict(TOO_MANY)
         try:
@@ -78,9 +78,9 @@ class RegistrationChecks:
             reply = self._gateway.beat(peer, timeout_s=TIMEOUT_S)
         except ExecutorUnreachable as exc:
             return _reason(exc)
-        if (reply.code, reply.msg) in TOKEN_REFUSALS:
+        if refuses_token(reply):
             return OTHER_TOKEN
-        return "" if reply.code == SUCCESS else NO_EXECUTOR
+        return NO_EXECUTOR if refusal_of(reply) else ""
 
 
 def _reason(error: ExecutorUnreachable) -> str:

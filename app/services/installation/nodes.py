@@ -56,7 +56,7 @@ def start(config: Config, kind: NodeKind, *, now_ms: Millis) -> None:
             now_ms=now_ms,
         )
     )
-    try:  # with a node that has started at the same time
+    try:  # compare with a node that has started at the same time
         _require_agreement(config, kind, key, tokens, now_ms=now_ms)
     except NotConfigured:
         end(config, kind)
@@ -67,10 +67,10 @@ def _require_agreement(
     config: Config, kind: NodeKind, key: str, tokens: list[str], *, now_ms: Millis
 ) -> None:
     """Compare with the other live nodes."""
-    own = (node_name(config), kind)
+    own_name = (node_name(config), kind)
     with read_scope() as session:
         for node in nodes.find_live(session, now_ms=now_ms):
-            if (node.name, node.kind) != own:
+            if (node.name, node.kind) != own_name:
                 _require_same_key(config, node, key)
                 _require_same_token(config, node, tokens)
                 _require_same_zone(config, node, now_ms=now_ms)
@@ -107,8 +107,8 @@ def require_same_zone(config: Config, *, now_ms: Millis) -> None:
         )
 
 
-def _require_same_key(config: Config, node: Node, own: str) -> None:
-    if node.key_fingerprint not in ("", own):
+def _require_same_key(config: Config, node: Node, fingerprint: str) -> None:
+    if node.key_fingerprint not in ("", fingerprint):
         raise NotConfigured(
             f"{sealed_tokens.place_of_key(config)}: the node {node.name} ({node.kind}) on the same database"
             " uses another application key; copy its file secret_key to the home folder of this node,"
@@ -116,10 +116,10 @@ def _require_same_key(config: Config, node: Node, own: str) -> None:
         )
 
 
-def _require_same_token(config: Config, node: Node, own: list[str]) -> None:
+def _require_same_token(config: Config, node: Node, fingerprints: list[str]) -> None:
     """Compare with a node of the same key; fingerprints of an older version are not comparable."""
     theirs = [text for text in node.token_fingerprint.split(",") if text]
-    if node.key_fingerprint and theirs and not set(theirs) & set(own):
+    if node.key_fingerprint and theirs and not set(theirs) & set(fingerprints):
         where = "XXL_JOB_ACCESS_TOKEN" if config.access_tokens else str(config.home / "access_token")
         raise NotConfigured(
             f"{where}: the node {node.name} ({node.kind}) on the same database uses another access token"

@@ -30,23 +30,23 @@ def check_schema(engine: Engine) -> None:
     revisions = Revisions()
     try:
         with engine.connect() as connection:
-            found = schema.find_revision(connection)
+            revision = schema.find_revision(connection)
             unsettled = after_restore.is_unsettled(connection)
     except DBAPIError as exc:
         reason = reason_of(exc) + _of_folder(engine)
         raise NotConfigured(f"XXL_JOB_DATABASE_URL: the schema cannot be read: {reason}") from exc
-    revisions.require_known(RESTORING if unsettled else found)
-    if found == revisions.newest:
+    revisions.require_known(RESTORING if unsettled else revision)
+    if revision == revisions.newest:
         return
-    needed = revisions.newest
-    if not found:
+    newest = revisions.newest
+    if not revision:
         raise NoDatabase(f"the database has no tables of this program yet; run: {upgrade_command()}")
     raise NotConfigured(
-        f"the database has the schema {found}, but {needed} is needed; run: {upgrade_command()}"
+        f"the database has the schema {revision}, but {newest} is needed; run: {upgrade_command()}"
     )
 
 
 def _of_folder(engine: Engine) -> str:
-    """Return what SQLite does not say of a file: its folder, where it writes two more, is read-only."""
+    """Return the error that SQLite does not report: the folder, where it creates files, is read-only."""
     file = sqlite_file(engine.url)
     return "" if file is None or os.access(file.parent, os.W_OK) else f"; {file.parent} is not writable"

@@ -1,4 +1,4 @@
-"""What a promotion that was broken off leaves in the SQLite database; and the lock of a running one."""
+"""Leftovers of an interrupted promotion in the SQLite database, and the lock of a running one."""
 
 import fcntl
 import logging
@@ -35,12 +35,12 @@ def only_one(home: Path) -> Iterator[None]:
     Raises Conflict, or NotConfigured if the lock file cannot be opened.
     """
     path = home / LOCK_FILE
-    try:  # root must not write to what a link in the folder of the services leads to
+    try:  # Root must not write to the target of a link in the folder of the services.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, SECRET_MODE)
     except OSError as exc:
         raise NotConfigured(f"{path}: cannot be opened: {exc.strerror}") from exc
     with os.fdopen(descriptor, "w") as stream:
-        give_to_owner_of_folder(path)  # the services clear what a broken-off promotion has left
+        give_to_owner_of_folder(path)  # The services clear what an interrupted promotion has left.
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:

@@ -1,4 +1,4 @@
-"""Schema versions: which the migrations of this program know.
+"""Schema revisions that the migrations of this program know.
 
 The files of the migrations are read, not executed: Alembic would cost every process 8 MB.
 """
@@ -44,22 +44,22 @@ class Revisions:
             self.replaced |= dict.fromkeys(replaced[-1:], revision)  # has the same schema
         (self.newest,) = self._known - previous
 
-    def require_known(self, found: str | None) -> None:
+    def require_known(self, revision: str | None) -> None:
         """Raise NotConfigured if an upgrade cannot start from this revision; None: from an empty database."""
-        if found == RESTORING:
+        if revision == RESTORING:
             raise NotConfigured(
                 "the database is incomplete, because a restore was broken off;"
                 " run the restore again, with --replace"
             )
-        if found is not None and found.startswith(FILLING_REVISION):
+        if revision is not None and revision.startswith(FILLING_REVISION):
             raise NotConfigured(
                 "xxl promote is filling the database, or was broken off: the old database goes on;"
                 " run xxl promote again (docs/promote.md)"
             )
-        if found == MOVED_REVISION:
+        if revision == MOVED_REVISION:
             raise NotConfigured("the database has moved to another one (docs/promote.md)")
-        if found is not None and found not in self._known and found not in self.replaced:
+        if revision is not None and revision not in self._known and revision not in self.replaced:
             raise NotConfigured(
-                f"the database has a newer schema ({found}) than this program knows ({self.newest});"
+                f"the database has a newer schema ({revision}) than this program knows ({self.newest});"
                 " start the newer program"
             )

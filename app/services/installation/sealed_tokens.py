@@ -24,17 +24,17 @@ def place_of_key(config: Config) -> str:
 def check(config: Config) -> None:
     """Raise NotConfigured if a stored token or alarm channel was sealed with another application key."""
     with read_scope() as session:
-        stored = [
+        secrets = [
             (f"the access token of the executor group {token.app_name}", token.stored)
             for token in groups.find_stored_tokens(session)
         ]
-        stored += [
-            (f"the alarm channel {name}", sealed)
-            for name, sealed in channels.find_stored_settings(session).items()
+        secrets += [
+            (f"the alarm channel {name}", secret)
+            for name, secret in channels.find_stored_settings(session).items()
         ]
-    for owner, sealed in stored:
+    for owner, secret in secrets:
         try:
-            sealer().unseal(sealed)
+            sealer().unseal(secret)
         except CannotUnseal as exc:
             raise NotConfigured(
                 f"{place_of_key(config)}: {owner}"
@@ -48,10 +48,10 @@ def seal_plain() -> int:
 
     After ``check``, so that no token is sealed with a key the others cannot be read with.
     """
-    sealed = transact(_seal_plain)
-    if sealed:
-        logger.warning("tokens of executor groups encrypted count=%s", sealed)
-    return sealed
+    count = transact(_seal_plain)
+    if count:
+        logger.warning("tokens of executor groups encrypted count=%s", count)
+    return count
 
 
 def _seal_plain(session: Session) -> int:

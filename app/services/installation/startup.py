@@ -41,7 +41,7 @@ def prepare(config: Config) -> None:
     nodes.start(config, NodeKind.CONSOLE, now_ms=now_ms())
     sealed_tokens.seal_plain()
     ensure_admin(config, now_ms=now_ms())
-    weak_passwords.mark_adopted()  # before the hashes are wrapped
+    weak_passwords.mark_adopted()  # Weak passwords are found before the hashes are wrapped.
     wrap_adopted_hashes(config)
     weak_passwords.warn()
     warn_of_addresses(config)
@@ -53,12 +53,12 @@ def ensure_admin(config: Config, *, now_ms: Millis) -> bool:
         if users.count_users(session):
             return False
     forced = not config.admin_password
-    stored = passwords.hash_password(first_password(config), must_change=forced)
+    password_hash = passwords.hash_password(first_password(config), must_change=forced)
     try:
         with session_scope() as session:
             if users.count_users(session):
                 return False
-            user = User(username=ADMIN, password=stored, role=Role.ADMIN, permission="")
+            user = User(username=ADMIN, password=password_hash, role=Role.ADMIN, permission="")
             session.add(user)
             session.flush()
             audit.record(
@@ -84,12 +84,12 @@ def wrap_adopted_hashes(config: Config) -> int:
         bare = {
             user.id: user.password for user in users.all_users(session) if passwords.is_bare(user.password)
         }
-    for user_id, stored in bare.items():
-        wrapped = passwords.wrap(stored)
+    for user_id, bare_hash in bare.items():
+        new_hash = passwords.wrap(bare_hash)
         with session_scope() as session:
             user = users.lock_user(session, user_id)
-            if user is not None and user.password == stored:
-                user.password = wrapped
+            if user is not None and user.password == bare_hash:
+                user.password = new_hash
     if bare:
         logger.warning("adopted password hashes wrapped count=%s", len(bare))
     return len(bare)
@@ -98,14 +98,14 @@ def wrap_adopted_hashes(config: Config) -> int:
 def warn_of_addresses(config: Config) -> None:
     """Log the addresses of adopted groups that are never called, with the reasons; XXL-JOB calls any."""
     with read_scope() as session:
-        listed = [
+        addresses = [
             (group.app_name, address)
             for group in group_lists.find_visible(session, None)
             for address in group.addresses
         ]
     unusable = [
         (app_name, address, reason)
-        for app_name, address in listed
+        for app_name, address in addresses
         if (reason := refusal(address, config.executor_networks))
     ]
     for app_name, address, reason in unusable[:ADDRESSES_NAMED]:

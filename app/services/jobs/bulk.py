@@ -26,9 +26,9 @@ from app.store.jobs import listing as job_lists
 
 logger = logging.getLogger(__name__)
 
-#: jobs one request may name: a whole page of the list
+#: most jobs that one request names: a whole page of the list
 JOBS_MAX = 100
-#: jobs that may match a filter all of whose jobs are changed
+#: most jobs that a filter may match if all of them are to be changed
 MATCHING_MAX = 2_000
 
 
@@ -86,10 +86,10 @@ def check_ids(job_ids: Sequence[int], limit: int = JOBS_MAX) -> list[int]:
 
 
 def find_matching(
-    session: Session, action: BulkAction, wanted: JobFilter, *, actor: Actor
+    session: Session, action: BulkAction, job_filter: JobFilter, *, actor: Actor
 ) -> tuple[list[int], int]:
     """Return the listed jobs the actor may change, and the number of others; too many: InvalidInput."""
-    page = jobs.list_jobs(session, wanted, actor=actor, start=0, length=MATCHING_MAX + 1)
+    page = jobs.list_jobs(session, job_filter, actor=actor, start=0, length=MATCHING_MAX + 1)
     if page.total > MATCHING_MAX:
         raise InvalidInput(
             "id", N_("At most %(limit)s jobs at a time; narrow the filters", limit=MATCHING_MAX)
@@ -100,12 +100,12 @@ def find_matching(
 
 def draft_task(params: BulkParams, *, form_key: str) -> TaskDraft:
     """Return the task of a bulk change."""
-    stored, total = stored_params(params), len(params.job_ids)
-    return TaskDraft(TaskKind.BULK, stored, total, form_key, action=params.action.value)
+    parameters, total = stored_params(params), len(params.job_ids)
+    return TaskDraft(TaskKind.BULK, parameters, total, form_key, action=params.action.value)
 
 
 def stored_params(params: BulkParams) -> dict[str, object]:
-    """Return the parameters of the task: what the user entered."""
+    """Return the parameters of the task, as the user entered them."""
     return {
         "action": params.action.value,
         "job_ids": list(params.job_ids),
@@ -115,9 +115,9 @@ def stored_params(params: BulkParams) -> dict[str, object]:
 
 
 def read_params(task: Task) -> BulkParams:
-    """Return what ``draft_task`` was given."""
-    stored = json.loads(task.parameters)
-    return BulkParams(**(stored | {"action": BulkAction(stored["action"])}))
+    """Return the parameters that ``draft_task`` has stored."""
+    parameters = json.loads(task.parameters)
+    return BulkParams(**(parameters | {"action": BulkAction(parameters["action"])}))
 
 
 def change_next(turn: Turn) -> None:
@@ -185,7 +185,7 @@ def _change(session: Session, params: BulkParams, job_id: int, *, actor: Actor, 
         case BulkAction.MOVE:
             jobs.move_job(session, job_id, params.group_id, actor=actor, now_ms=clock())
         case BulkAction.TAG | BulkAction.UNTAG:
-            wanted = params.action is BulkAction.TAG
-            jobs.change_tag(session, job_id, params.tag, wanted=wanted, actor=actor, now_ms=clock())
+            has_tag = params.action is BulkAction.TAG
+            jobs.change_tag(session, job_id, params.tag, has_tag=has_tag, actor=actor, now_ms=clock())
         case BulkAction.REMOVE:
             jobs.remove_job(session, job_id, actor=actor, now_ms=clock())

@@ -36,7 +36,7 @@ def hold_job(session: Session, job_id: int, *, gets_children: bool = False) -> N
 def change_job(
     session: Session,
     job_id: int,
-    given: Mapping[str, Any],
+    new_values: Mapping[str, Any],
     *,
     actor: Actor,
     clock: Clock,
@@ -48,17 +48,17 @@ def change_job(
 
     ``readable_by_java``: refuse a schedule that a Java admin on the same database cannot read.
     """
-    hold_job(session, job_id, gets_children=bool(given.get("children")))
-    members = {name: value for name, value in given.items() if name != ENABLED}
+    hold_job(session, job_id, gets_children=bool(new_values.get("children")))
+    members = {name: value for name, value in new_values.items() if name != ENABLED}
     job = jobs.get_job(session, job_id, actor=actor, right=Right.EDIT)
-    if given.get(ENABLED) is False:
+    if new_values.get(ENABLED) is False:
         jobs.stop_job(session, job_id, actor=actor, clock=clock)
     present = read_members(job, tags_of(session, job_id))
     _check_run_mode(job, members)
     if any(present[name] != value for name, value in members.items()):
         draft = draft_of(present | members, readable_by_java=readable_by_java)
         jobs.update_job(session, job_id, draft, actor=actor, clock=clock)
-    if given.get(ENABLED):
+    if new_values.get(ENABLED):
         jobs.start_job(session, job_id, actor=actor, clock=clock)
 
 

@@ -43,23 +43,23 @@ def offer_jobs(
 ) -> Offer:
     """Return jobs on which the actor has ``right``, of one group (0: any), without the job ``skip_id``."""
     allowed = actor.group_ids(right)
-    found = store.search_jobs(
+    rows = store.search_jobs(
         session, text, group_ids=allowed, group_id=group_id, skip_id=skip_id, limit=OFFERED_MAX + 1
     )
-    titles = groups.find_groups(session, {row[1] for row in found})
+    titles = groups.find_groups(session, {row[1] for row in rows})
     places = {group_id: group.title for group_id, group in titles.items()}
     return _offer(
         [
             Choice(str(job_id), f"{job_id} {description}", places.get(group, ""))
-            for job_id, group, description in found
+            for job_id, group, description in rows
         ]
     )
 
 
 def offer_groups(session: Session, text: str, *, actor: Actor, right: Right) -> Offer:
     """Return groups on which the actor has ``right``."""
-    found = store.search_groups(session, text, group_ids=actor.group_ids(right), limit=OFFERED_MAX + 1)
-    return _offer([Choice(str(group_id), title, app_name) for group_id, title, app_name in found])
+    rows = store.search_groups(session, text, group_ids=actor.group_ids(right), limit=OFFERED_MAX + 1)
+    return _offer([Choice(str(group_id), title, app_name) for group_id, title, app_name in rows])
 
 
 def offer_users(session: Session, text: str, *, actor: Actor) -> Offer:
@@ -76,13 +76,13 @@ def offer_handlers(session: Session, group_id: int, *, actor: Actor) -> list[str
     group = groups.find_groups(session, [group_id]).get(group_id)
     if group is None or not actor.may(group_id, Right.VIEW):
         return []
-    used = Counter(store.newest_handlers(session, group_id, limit=HANDLER_JOBS_MAX))
+    counts = Counter(store.newest_handlers(session, group_id, limit=HANDLER_JOBS_MAX))
     announced = {
         name
         for text in registry.find_handlers(session, group.app_name)
         for name in from_handlers_header(text)
     }
-    return [*(name for name, _count in used.most_common()), *sorted(announced - set(used))][:HANDLERS_MAX]
+    return [*(name for name, _count in counts.most_common()), *sorted(announced - set(counts))][:HANDLERS_MAX]
 
 
 def parameter_fields(session: Session, group_id: int, handler: str) -> tuple[ParameterField, ...]:
@@ -98,14 +98,12 @@ def parameter_fields(session: Session, group_id: int, handler: str) -> tuple[Par
 
 def jobs_to_select(session: Session, group_id: int, *, actor: Actor) -> list[Choice] | None:
     """Return all jobs of a group for a select; None if there are too many."""
-    found = store.search_jobs(
+    rows = store.search_jobs(
         session, "", group_ids=actor.group_ids(Right.VIEW), group_id=group_id, limit=SELECT_MAX + 1
     )
-    if len(found) > SELECT_MAX:
+    if len(rows) > SELECT_MAX:
         return None
-    return [
-        Choice(str(job_id), f"{job_id} {description}") for job_id, _group_id, description in sorted(found)
-    ]
+    return [Choice(str(job_id), f"{job_id} {description}") for job_id, _group_id, description in sorted(rows)]
 
 
 def name_jobs(session: Session, job_ids: Sequence[int], *, actor: Actor) -> list[Choice]:
@@ -114,5 +112,5 @@ def name_jobs(session: Session, job_ids: Sequence[int], *, actor: Actor) -> list
     return [Choice(str(job_id), f"{job_id} {texts.get(job_id, '')}".strip()) for job_id in job_ids]
 
 
-def _offer(found: Sequence[Choice]) -> Offer:
-    return Offer(found[:OFFERED_MAX], len(found) > OFFERED_MAX)
+def _offer(choices: Sequence[Choice]) -> Offer:
+    return Offer(choices[:OFFERED_MAX], len(choices) > OFFERED_MAX)

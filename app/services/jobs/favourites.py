@@ -7,8 +7,8 @@ from app.services.jobs import jobs
 from app.store.jobs import favourites
 
 
-def star_job(session: Session, job_id: int, *, wanted: bool, actor: Actor) -> None:
-    """Add a visible job to the actor's favourites (``wanted``), or remove it."""
+def star_job(session: Session, job_id: int, *, is_favourite: bool, actor: Actor) -> None:
+    """Add a visible job to the actor's favourites (``is_favourite``), or remove it."""
     jobs.get_job(session, job_id, actor=actor)
-    change = favourites.add_favourite if wanted else favourites.remove_favourite
+    change = favourites.add_favourite if is_favourite else favourites.remove_favourite
     change(session, actor.user_id, job_id)

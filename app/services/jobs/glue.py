@@ -87,12 +87,12 @@ def version_row(job: Job, source: str, remark: str | None, *, actor: Actor, now_
     """Return the row of a new version; raises PermissionDenied, Conflict for a BEAN job, or InvalidInput."""
     require_right(actor, job.job_group, Right.GLUE, missing=jobs.MISSING)
     _require_glue(job)
-    checked = check_version(job, source, remark)
+    columns = check_version(job, source, remark)
     stamp_ms = _next_stamp(job, now_ms)
     return {
         "job_id": job.id,
         "glue_type": job.glue_type,
-        **checked,
+        **columns,
         "add_time": stamp_ms,
         "update_time": stamp_ms,
         "author": actor.username[:64],
@@ -101,13 +101,13 @@ def version_row(job: Job, source: str, remark: str | None, *, actor: Actor, now_
 
 def check_version(job: Job, source: str, remark: str | None) -> dict[str, str]:
     """Return source and remark as they are stored; raises InvalidInput with all errors."""
-    errors, checked = InputErrors(), dict[str, str]()
+    errors, columns = InputErrors(), dict[str, str]()
     with errors:
-        checked["glue_remark"] = _remark(remark)
+        columns["glue_remark"] = _remark(remark)
     with errors:
-        checked["glue_source"] = clean_source(job.glue_type, source)
+        columns["glue_source"] = clean_source(job.glue_type, source)
     errors.raise_all()
-    return checked
+    return columns
 
 
 def save_versions(

@@ -73,29 +73,29 @@ def get_job(session: Session, job_id: int, *, actor: Actor, right: Right = Right
     return job
 
 
-def list_jobs(session: Session, wanted: JobFilter, *, actor: Actor, start: int, length: int) -> Page[Job]:
+def list_jobs(session: Session, job_filter: JobFilter, *, actor: Actor, start: int, length: int) -> Page[Job]:
     """Return a page of the jobs the actor may see, newest first unless the filter names an order."""
     return job_lists.list_jobs(
-        session, wanted, group_ids=actor.group_ids(Right.VIEW), start=start, length=length
+        session, job_filter, group_ids=actor.group_ids(Right.VIEW), start=start, length=length
     )
 
 
-def list_shown(
-    session: Session, wanted: JobFilter, *, actor: Actor, start: int, length: int
+def list_rows(
+    session: Session, job_filter: JobFilter, *, actor: Actor, start: int, length: int
 ) -> Page[ListedJob]:
-    """Return a page as ``list_jobs``, of what the list shows of the jobs."""
+    """Return a page as ``list_jobs``, with only the columns that the list shows."""
     group_ids = actor.group_ids(Right.VIEW)
-    page = job_lists.list_ids(session, wanted, group_ids=group_ids, start=start, length=length)
-    found = job_lists.find_listed(session, page.rows)
-    return Page([found[job_id] for job_id in page.rows if job_id in found], page.total)
+    page = job_lists.list_ids(session, job_filter, group_ids=group_ids, start=start, length=length)
+    row_by_id = job_lists.find_listed(session, page.rows)
+    return Page([row_by_id[job_id] for job_id in page.rows if job_id in row_by_id], page.total)
 
 
 def list_newest(
-    session: Session, wanted: JobFilter, *, actor: Actor, before_id: int, limit: int
+    session: Session, job_filter: JobFilter, *, actor: Actor, before_id: int, limit: int
 ) -> list[Job]:
     """Return the newest jobs the actor may see, with ids below ``before_id`` (0: all), without their code."""
     group_ids = actor.group_ids(Right.VIEW)
-    return job_lists.list_before(session, wanted, group_ids=group_ids, before_id=before_id, limit=limit)
+    return job_lists.list_before(session, job_filter, group_ids=group_ids, before_id=before_id, limit=limit)
 
 
 def list_jobs_of_group(session: Session, group_id: int, *, actor: Actor) -> list[Job]:
@@ -126,23 +126,23 @@ def add_job(session: Session, draft: JobDraft, *, actor: Actor, clock: Clock, st
 def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, clock: Clock) -> None:
     """Change a job; its run mode, source and switch stay. A new schedule takes effect at the commit."""
     if draft.child_jobid.strip():
-        # two concurrent saves could each see no cycle and together create one
+        # Without this lock two concurrent saves could each see no cycle, and together create one.
         locks.take_schedule_lock(session)
     job = _lock_job(session, job_id, actor, Right.EDIT)
-    columns = check_draft(StoredJobLookup(session), draft, actor=actor, own=job)
+    columns = check_draft(StoredJobLookup(session), draft, actor=actor, job=job)
     former = versions.read_present(session, [job.id])
     before = {name: getattr(job, name) for name in columns}
     changes = audit.difference(before, columns)
     replanned = any(name in changes for name in PLANNED_BY)
-    voided = void_job(session, job, reason="edited", clock=clock) if replanned else None
-    now_ms = voided.now_ms if voided is not None else clock()
+    void_result = void_job(session, job, reason="edited", clock=clock) if replanned else None
+    now_ms = void_result.now_ms if void_result is not None else clock()
     if "job_group" in changes:
         mutes.split_off(session, job.id, job.job_group, now_ms=now_ms)
     for name, value in columns.items():
         setattr(job, name, value)
     job.update_time = now_ms
-    if voided is not None and job.trigger_status == TriggerStatus.RUNNING:
-        set_next_time(session, job, voided)
+    if void_result is not None and job.trigger_status == TriggerStatus.RUNNING:
+        set_next_time(session, job, void_result)
     session.flush()
     changes |= job_tags.set_tags(session, job.id, draft.tags)
     versions.keep(session, former, actor=actor, now_ms=now_ms)
@@ -164,12 +164,12 @@ def move_job(session: Session, job_id: int, group_id: int, *, actor: Actor, now_
 
 
 def change_tag(
-    session: Session, job_id: int, tag: str, *, wanted: bool, actor: Actor, now_ms: Millis
+    session: Session, job_id: int, tag: str, *, has_tag: bool, actor: Actor, now_ms: Millis
 ) -> None:
-    """Add a tag to a job (``wanted``) or remove it; does nothing if that is already so."""
+    """Add a tag to a job (``has_tag``) or remove it; does nothing if that is already so."""
     job = _lock_job(session, job_id, actor, Right.EDIT)
     former = versions.read_present(session, [job.id])
-    changes = job_tags.set_tags(session, job.id, job_tags.with_tag(session, job.id, tag, wanted=wanted))
+    changes = job_tags.set_tags(session, job.id, job_tags.with_tag(session, job.id, tag, is_present=has_tag))
     if changes:
         job.update_time = now_ms
         versions.keep(session, former, actor=actor, now_ms=now_ms)
@@ -297,12 +297,12 @@ def _switch_on(session: Session, job: Job, now_ms: Millis) -> None:
 
 
 def _switch_off(session: Session, job: Job, actor: Actor, clock: Clock) -> None:
-    voided = void_job(session, job, reason="stopped", clock=clock)
-    if job.trigger_status == TriggerStatus.STOPPED and not voided.withdrawn:
+    void_result = void_job(session, job, reason="stopped", clock=clock)
+    if job.trigger_status == TriggerStatus.STOPPED and not void_result.withdrawn:
         return
     job.trigger_status, job.trigger_last_time, job.trigger_next_time = int(TriggerStatus.STOPPED), 0, 0
-    job.update_time = voided.now_ms
-    _record(session, "job.stop", job, actor, voided.now_ms, {"withdrawn": voided.withdrawn})
+    job.update_time = void_result.now_ms
+    _record(session, "job.stop", job, actor, void_result.now_ms, {"withdrawn": void_result.withdrawn})
 
 
 def check_param(session: Session, text: str, stored: Callable[[], str | None]) -> None:
@@ -313,9 +313,9 @@ def check_param(session: Session, text: str, stored: Callable[[], str | None]) -
         limited_text("executorParam", text, width.octets // CHARACTER_BYTES)
 
 
-def _check_addresses(session: Session, group_id: int, entered: str, now_ms: Millis) -> str | None:
+def _check_addresses(session: Session, group_id: int, text: str, now_ms: Millis) -> str | None:
     """Return the addresses to restrict a run to, all of the job's group; None for no restriction."""
-    addresses = split_addresses(limited_text("addressList", entered, ADDRESS_LIST_MAX))
+    addresses = split_addresses(limited_text("addressList", text, ADDRESS_LIST_MAX))
     if not addresses:
         return None
     of_groups = groups.find_groups(session, [group_id])

@@ -14,14 +14,14 @@ from sqlalchemy.orm import Session
 from app.clock import Clock, Millis
 from app.database.rows import bulk
 from app.domain.enums import ScheduleType, TriggerStatus
-from app.domain.schedules.planning import MAX_COUNTED, Skipped
+from app.domain.schedules.planning import MAX_COUNTED, SkippedRange
 from app.domain.schedules.schedule import Schedule, next_after_ms
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS
-from app.pipeline.scan import counted_of, first_ahead, last_decided, plan_job, schedule_of
+from app.pipeline.scan import count_max_of, first_ahead, last_decided, plan_job, schedule_of
 from app.pipeline.skips import skip_row, skip_rows
 from app.store.fires import queue as fires
 from app.store.fires import scheduled as scheduled_fires
@@ -44,7 +44,7 @@ def first_instant(schedule: Schedule, last_fire_ms: Millis, *, now_ms: Millis) -
 
 
 @dataclass(frozen=True, slots=True)
-class Voided:
+class VoidedInstants:
     """Result of ``void_instants``; ``last_ms`` is the new ``last_fire_ms`` of each job."""
 
     now_ms: Millis
@@ -56,35 +56,35 @@ class Voided:
 
 def void_instants(
     session: Session,
-    stored: Mapping[int, DueJob],
+    jobs: Mapping[int, DueJob],
     *,
     reason: str,
     clock: Clock,
-    counted: int = MAX_COUNTED,
-) -> Voided:
+    count_max: int = MAX_COUNTED,
+) -> VoidedInstants:
     """Withdraw the unclaimed fires of these jobs' schedules; record the instants that are due as skipped.
 
     The caller holds the jobs' locks. The clock is read when the fires are locked, too, so that instants that
-    fall due while waiting for the locks are recorded, not lost. ``stored`` are the jobs before the change.
-    The missed instants of a cron are counted up to ``counted``.
+    fall due while waiting for the locks are recorded, not lost. ``jobs`` are as before the change.
+    The missed instants of a cron are counted up to ``count_max``.
     """
-    withdrawn = withdraw_unsent(session, stored, clock=clock)
+    times_by_job = withdraw_unsent(session, jobs, clock=clock)
     now_ms = clock()
     rows: list[bulk.Row] = []
     last_ms: dict[int, Millis] = {}
-    reopened: set[int] = set()
-    for job_id, job in stored.items():
-        instants = withdrawn.get(job_id, ())
+    reopened_ids: set[int] = set()
+    for job_id, job in jobs.items():
+        instants = times_by_job.get(job_id, ())
         due = [instant for instant in instants if instant <= now_ms]
         rows += skip_rows(job, due, zone=zone_name(), reason=reason, now_ms=now_ms)
-        missed = unscanned(job, now_ms=now_ms, counted=counted)
-        rows += [skip_row(job_id, missed, reason=reason, now_ms=now_ms)] if missed else []
+        skip = unscanned(job, now_ms=now_ms, count_max=count_max)
+        rows += [skip_row(job_id, skip, reason=reason, now_ms=now_ms)] if skip else []
         open_ms = first_ahead(job, instants, zone_name())
-        last_ms[job_id] = max(_last_decided(job, instants, open_ms, now_ms), missed.to_ms if missed else 0)
+        last_ms[job_id] = max(_last_decided(job, instants, open_ms, now_ms), skip.to_ms if skip else 0)
         if open_ms is not None and job.trigger_status != TriggerStatus.RUNNING and len(due) < len(instants):
-            reopened.add(job_id)
-    insert_skips(session, rows, stored)
-    return Voided(now_ms, sum(map(len, withdrawn.values())), last_ms, reopened)
+            reopened_ids.add(job_id)
+    insert_skips(session, rows, jobs)
+    return VoidedInstants(now_ms, sum(map(len, times_by_job.values())), last_ms, reopened_ids)
 
 
 def withdraw_unsent(
@@ -95,12 +95,12 @@ def withdraw_unsent(
     Waits for the instants of runs that are claimed but not sent yet, CLAIM_AHEAD_MS at most: after the commit
     none may start.
     """
-    withdrawn = scheduled_fires.withdraw(session, job_ids)
+    times_by_job = scheduled_fires.withdraw(session, job_ids)
     now_ms = clock()
     due_ms = scheduled_fires.find_claimed_ahead(session, job_ids, after_ms=now_ms)
-    if due_ms is not None:  # one that is due later is sent sooner, by a node whose clock is ahead
+    if due_ms is not None:  # An instant that is due later can be sent sooner, by a node whose clock is ahead.
         Event().wait(min(due_ms - now_ms, CLAIM_AHEAD_MS) / 1000)
-    return withdrawn
+    return times_by_job
 
 
 def _last_decided(
@@ -108,23 +108,23 @@ def _last_decided(
 ) -> Millis:
     """Return the latest instant with a run or a skip; ``instants`` are withdrawn, ``open_ms`` the first."""
     if job.schedule_type == ScheduleType.FIX_DELAY and any(instant > now_ms for instant in instants):
-        return min(job.last_fire_ms, now_ms)  # it has one instant, which leads to no next time
+        return min(job.last_fire_ms, now_ms)  # Its one instant leads to no next time.
     return last_decided(job, open_ms, zone_name(), now_ms=now_ms)
 
 
-def unscanned(job: DueJob, *, now_ms: Millis, counted: int = MAX_COUNTED) -> Skipped | None:
+def unscanned(job: DueJob, *, now_ms: Millis, count_max: int = MAX_COUNTED) -> SkippedRange | None:
     """Return the due instants of an enabled job that no scan has planned; None if there are none."""
     if job.trigger_status != TriggerStatus.RUNNING or not 0 < job.trigger_next_time <= now_ms:
         return None
     due_ms = last_ms = job.trigger_next_time
     count = 1
-    with suppress(ValueError, InvalidInput):  # an invalid schedule has only its next time
-        decided = plan_job(job, zone_name(), now_ms=now_ms, counted=counted)
-        missed = [instant for instant, _ in decided.fires if instant <= now_ms]
-        count = len(missed) + (decided.skipped.count if decided.skipped else 0)
-        count = min(count, counted_of(schedule_of(job, zone_name()), counted))
-        last_ms = max([*missed, decided.skipped.to_ms if decided.skipped else due_ms])
-    return Skipped(due_ms, last_ms, count)
+    with suppress(ValueError, InvalidInput):  # an invalid schedule has no instant but its next time
+        plan = plan_job(job, zone_name(), now_ms=now_ms, count_max=count_max)
+        instants = [instant for instant, _ in plan.fires if instant <= now_ms]
+        count = len(instants) + (plan.skipped.count if plan.skipped else 0)
+        count = min(count, count_max_of(schedule_of(job, zone_name()), count_max))
+        last_ms = max([*instants, plan.skipped.to_ms if plan.skipped else due_ms])
+    return SkippedRange(due_ms, last_ms, count)
 
 
 def replan_jobs(session: Session, schedules: Mapping[int, tuple[Schedule, Millis]], *, clock: Clock) -> None:
@@ -135,21 +135,21 @@ def replan_jobs(session: Session, schedules: Mapping[int, tuple[Schedule, Millis
     was fired already, which keeps the locks short. A job whose last instants are withdrawn is on again.
     """
     rows = []
-    stored = lock_planned(session, schedules)
-    voided = void_instants(session, stored, reason="edited", clock=clock)
-    out = fires.count_scheduled_out(session, list(stored))
-    for job_id, job in stored.items():
+    jobs = lock_planned(session, schedules)
+    void_result = void_instants(session, jobs, reason="edited", clock=clock)
+    out = fires.count_open_scheduled(session, list(jobs))
+    for job_id, job in jobs.items():
         schedule, next_ms = schedules[job_id]
-        last_ms = voided.last_ms[job_id]
-        if job.trigger_status != TriggerStatus.RUNNING and job_id not in voided.reopened:
+        last_ms = void_result.last_ms[job_id]
+        if job.trigger_status != TriggerStatus.RUNNING and job_id not in void_result.reopened:
             continue
-        if last_ms > voided.now_ms or next_ms <= voided.now_ms:
+        if last_ms > void_result.now_ms or next_ms <= void_result.now_ms:
             try:
-                next_ms = first_instant(schedule, last_ms, now_ms=voided.now_ms)
+                next_ms = first_instant(schedule, last_ms, now_ms=void_result.now_ms)
             except InvalidInput:
                 if job.trigger_status == TriggerStatus.RUNNING:
                     raise
-                continue  # it stays off
+                continue  # the job stays off
         if schedule.type is ScheduleType.FIX_DELAY and out[job_id]:
             next_ms = AFTER_THE_CURRENT_RUN
         row = {"id": job_id, "trigger_next_time": next_ms, "last_fire_ms": last_ms}

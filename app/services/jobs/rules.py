@@ -78,8 +78,8 @@ class StoredJobLookup:
 
     def groups_of(self, job_ids: Collection[int]) -> Mapping[int, int]:
         """Return job id -> group id; ids out of the column's range count as missing."""
-        stored = [job_id for job_id in job_ids if 0 < job_id <= INT_MAX]
-        return job_lists.find_groups_of(self._session, stored)
+        valid_ids = [job_id for job_id in job_ids if 0 < job_id <= INT_MAX]
+        return job_lists.find_groups_of(self._session, valid_ids)
 
     def leads_to(self, child_id: int, job_id: int) -> bool:
         """Return whether ``job_id`` is ``child_id`` or one of its descendants."""
@@ -99,45 +99,45 @@ def check_draft(
     draft: JobDraft,
     *,
     actor: Actor,
-    own: Job | None = None,
-    kept: Collection[str] = (),
+    job: Job | None = None,
+    exempt: Collection[str] = (),
 ) -> dict[str, object]:
     """Return the columns of a job as they are stored; raises InvalidInput with all errors.
 
-    ``own`` is the job to change, None for a new one. Its run mode and source stay, and it must not become its
-    own descendant. ``kept`` are attributes whose values are put back, also those that a new job may not have.
+    ``job`` is the one to change, None for a new one. Its run mode and source stay, and it must not become its
+    own descendant. ``exempt`` are attributes whose values are restored unchecked.
     """
     errors = InputErrors(draft.unreadable)
     columns: dict[str, object] = {"job_group": draft.job_group}
-    if own is None:
+    if job is None:
         with errors:
             _check_group(lookup, draft.job_group, actor)
-    columns |= _plain_columns(draft, Kind.TEXT, errors, own, kept)
+    columns |= _plain_columns(draft, Kind.TEXT, errors, job, exempt)
     with errors:
-        if "alarm_email" not in kept:
-            check_mails(draft.alarm_email, kept=mails_of(own.alarm_email) if own is not None else ())
+        if "alarm_email" not in exempt:
+            check_mails(draft.alarm_email, current=mails_of(job.alarm_email) if job is not None else ())
     with errors:
         columns |= _schedule_columns(draft)
-    if own is None:
+    if job is None:
         columns |= _code_columns(draft, errors)
     with errors:
-        if "executor_handler" not in kept:
-            _check_handler(draft, own)
+        if "executor_handler" not in exempt:
+            _check_handler(draft, job)
     for kind in (Kind.CHOICE, Kind.NUMBER):
-        columns |= _plain_columns(draft, kind, errors, kept=kept)
+        columns |= _plain_columns(draft, kind, errors, exempt=exempt)
     with errors:
-        columns["child_jobid"] = child_ids_text(_check_children(lookup, draft.child_jobid, actor, own))
+        columns["child_jobid"] = child_ids_text(_check_children(lookup, draft.child_jobid, actor, job))
     with errors:
         check_tags(draft.tags or ())
-    if own is not None:
+    if job is not None:
         with errors:
-            check_move(lookup, own, draft.job_group, actor)
+            check_move(lookup, job, draft.job_group, actor)
     errors.raise_all()
     return columns
 
 
-def _check_handler(draft: JobDraft, own: Job | None) -> None:
-    glue_type = own.glue_type if own is not None else draft.glue_type
+def _check_handler(draft: JobDraft, job: Job | None) -> None:
+    glue_type = job.glue_type if job is not None else draft.glue_type
     if glue_type == GlueType.BEAN and not draft.executor_handler.strip():
         raise InvalidInput("executorHandler", N_("Enter the JobHandler"))
 
@@ -150,7 +150,7 @@ def check_move(lookup: JobLookup, job: Job, group_id: int, actor: Actor) -> None
     _check_group(lookup, group_id, actor)
     if group_id == job.job_group or job.glue_type == GlueType.BEAN:
         return
-    if not all(actor.may(each, Right.GLUE) for each in (job.job_group, group_id)):
+    if not all(actor.may(own_group_id, Right.GLUE) for own_group_id in (job.job_group, group_id)):
         raise PermissionDenied(N_("permission denied"))
 
 
@@ -168,21 +168,21 @@ def _plain_columns(
     draft: JobDraft,
     kind: Kind,
     errors: InputErrors,
-    own: Job | None = None,
-    kept: Collection[str] = (),
+    job: Job | None = None,
+    exempt: Collection[str] = (),
 ) -> dict[str, object]:
-    """Return the columns of the plain fields of one kind that are valid or kept."""
+    """Return the columns of the plain fields of one kind, valid or exempt."""
     checks: dict[Kind, Callable[[JobField, Any], object]] = {
         Kind.TEXT: _text,
         Kind.CHOICE: _choice,
         Kind.NUMBER: _number,
     }
     columns: dict[str, object] = {}
-    for each in plain_fields(kind):
-        value = getattr(draft, each.attribute)
+    for column in plain_fields(kind):
+        value = getattr(draft, column.attribute)
         with errors:
-            is_kept = each.attribute in kept or (own is not None and _is_long_already(each, value, own))
-            columns[each.attribute] = value if is_kept else checks[kind](each, value)
+            is_exempt = column.attribute in exempt or (job and _is_long_already(column, value, job))
+            columns[column.attribute] = value if is_exempt else checks[kind](column, value)
     return columns
 
 
@@ -274,29 +274,29 @@ def clean_source(glue_type: str, source: str) -> str:
     return limited_text("glueSource", source, SOURCE_MAX)
 
 
-def _check_children(lookup: JobLookup, text: str, actor: Actor, own: Job | None) -> list[int]:
+def _check_children(lookup: JobLookup, text: str, actor: Actor, job: Job | None) -> list[int]:
     """Return the child ids. The actor must be allowed to see and to run the new ones; the others stay."""
     ids = parse_child_ids(text)
     # an import uses negative ids for jobs that have none yet
     limited_text(CHILDREN, child_ids_text([abs(job_id) for job_id in ids]), CHILDREN_MAX)
-    found, errors = lookup.groups_of(ids), InputErrors()
+    groups, errors = lookup.groups_of(ids), InputErrors()
     for job_id in ids:
         with errors:
-            _check_child(lookup, job_id, found.get(job_id), actor, own)
+            _check_child(lookup, job_id, groups.get(job_id), actor, job)
     errors.raise_all()
     return ids
 
 
-def _check_child(lookup: JobLookup, job_id: int, group_id: int | None, actor: Actor, own: Job | None) -> None:
+def _check_child(lookup: JobLookup, job_id: int, group_id: int | None, actor: Actor, job: Job | None) -> None:
     if group_id is None:
         raise not_found(job_id)
-    if own is not None and job_id == own.id:
+    if job is not None and job_id == job.id:
         raise InvalidInput(CHILDREN, N_("A job cannot be its own child (%(id)s)", id=job_id))
-    if own is not None and job_id in own.child_ids:
+    if job is not None and job_id in job.child_ids:
         return
     if not actor.may(group_id, Right.VIEW):
         raise ForeignValue(CHILDREN, not_found(job_id).message)
-    if own is not None and lookup.leads_to(job_id, own.id):
+    if job is not None and lookup.leads_to(job_id, job.id):
         raise InvalidInput(
             CHILDREN,
             N_("Child job %(id)s leads back to this job; they would trigger each other forever", id=job_id),

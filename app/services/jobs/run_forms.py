@@ -1,4 +1,4 @@
-"""Run once by a form: sent again, the form queues nothing and leads to the run it has queued."""
+"""Run once by a form: a form that is sent twice queues one run, and leads to it again."""
 
 import json
 from hashlib import sha256
@@ -11,7 +11,7 @@ from app.domain.runs.trigger_keys import Trigger, parse_id
 from app.services.jobs.jobs import trigger_job
 from app.store.nodes import idempotency
 
-#: how long a form that was sent is known
+#: how long a form is remembered after it was sent
 KEPT_MS: Millis = DAY_MS
 
 
@@ -30,14 +30,14 @@ def trigger_by_form(
 
     ``form_key``: with the same user, job and entered values it makes the same run.
     """
-    entered = json.dumps([job_id, executor_param, address_list, repeats])
-    key_hash = sha256(f"form:{actor.user_id}:{form_key}:{entered}".encode()).hexdigest()
+    values = json.dumps([job_id, executor_param, address_list, repeats])
+    key_hash = sha256(f"form:{actor.user_id}:{form_key}:{values}".encode()).hexdigest()
     lasts = {"kept_ms": KEPT_MS, "open_ms": KEPT_MS}
     if not idempotency.insert_key(session, key_hash, "", now_ms=now_ms, **lasts):
         earlier = parse_id(idempotency.get_key(session, key_hash).location)
-        assert earlier is not None  # stored in the transaction of its key
+        assert earlier is not None  # The run is queued in the transaction that stores its key.
         return earlier, False
-    queued = trigger_job(
+    run = trigger_job(
         session,
         job_id,
         executor_param=executor_param,
@@ -46,5 +46,5 @@ def trigger_by_form(
         now_ms=now_ms,
         repeats=repeats,
     )
-    idempotency.update_answer(session, key_hash, status=303, location=queued.trigger.id, body="")
-    return queued.trigger, True
+    idempotency.update_answer(session, key_hash, status=303, location=run.trigger.id, body="")
+    return run.trigger, True

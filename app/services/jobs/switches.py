@@ -17,10 +17,10 @@ from app.store.jobs.scheduling import lock_planned
 
 def switch_on(session: Session, job_ids: Collection[int], *, clock: Clock) -> None:
     """Switch these schedules on, each from its first unfired instant after now; raises InvalidInput."""
-    stored = lock_planned(session, job_ids) if job_ids else {}
-    out = fires.count_scheduled_out(session, list(stored)) if stored else {}
+    jobs = lock_planned(session, job_ids) if job_ids else {}
+    out = fires.count_open_scheduled(session, list(jobs)) if jobs else {}
     now_ms, rows = clock(), list[bulk.Row]()
-    for job_id, job in stored.items():
+    for job_id, job in jobs.items():
         if job.trigger_status == TriggerStatus.RUNNING:
             continue
         next_ms = first_instant(schedule_of(job, zone_name()), job.last_fire_ms, now_ms=now_ms)
@@ -32,13 +32,11 @@ def switch_on(session: Session, job_ids: Collection[int], *, clock: Clock) -> No
 
 def switch_off(session: Session, job_ids: Collection[int], *, clock: Clock) -> None:
     """Switch these schedules off, withdraw their unsent fires, and record the due ones as skipped."""
-    stored = lock_planned(session, job_ids) if job_ids else {}
-    if not stored:
+    jobs = lock_planned(session, job_ids) if job_ids else {}
+    if not jobs:
         return
-    voided = void_instants(session, stored, reason="stopped", clock=clock)
-    rows = [
-        _row(job_id, TriggerStatus.STOPPED, 0, voided.last_ms[job_id], voided.now_ms) for job_id in stored
-    ]
+    result = void_instants(session, jobs, reason="stopped", clock=clock)
+    rows = [_row(job_id, TriggerStatus.STOPPED, 0, result.last_ms[job_id], result.now_ms) for job_id in jobs]
     bulk.update_many(session, Job, rows)
 
 

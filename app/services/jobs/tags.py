@@ -26,10 +26,10 @@ def set_tags(session: Session, job_id: int, tags: Sequence[str] | None) -> dict[
     return {FIELD: [list(before), list(after)]}
 
 
-def with_tag(session: Session, job_id: int, tag: str, *, wanted: bool) -> list[str]:
-    """Return the tags of a job with this tag added (``wanted``) or removed; raises InvalidInput."""
+def with_tag(session: Session, job_id: int, tag: str, *, is_present: bool) -> list[str]:
+    """Return the tags of a job with this tag added (``is_present``) or removed; raises InvalidInput."""
     tag, tags = check_tag(tag), tags_of(session, job_id)
-    others = [each for each in tags if folded(each) != folded(tag)]
-    if not wanted:
-        return others
-    return list(tags) if len(others) < len(tags) else [*tags, tag]
+    other_tags = [name for name in tags if folded(name) != folded(tag)]
+    if not is_present:
+        return other_tags
+    return list(tags) if len(other_tags) < len(tags) else [*tags, tag]

@@ -1,4 +1,4 @@
-"""Kept versions of a job: list them with what each changed, and restore one."""
+"""Version history of a job: versions with their changes, and restoring one."""
 
 import json
 from collections.abc import Mapping
@@ -57,18 +57,18 @@ def list_versions(
     job = jobs.get_job(session, job_id, actor=actor)
     rows = store.list_newest(session, job_id, limit=limit + 1, before=before)
     first = _first_visible(session, job, actor)
-    read = [(row, json.loads(row.fields)) for row in rows if row.number >= first]
-    earlier = [fields for _row, fields in read[1:]]
-    listed = [_kept(row, fields, prior) for (row, fields), prior in zip_longest(read, earlier)]
-    return listed[:limit], len(listed) > limit
+    pairs = [(row, json.loads(row.fields)) for row in rows if row.number >= first]
+    earlier = [fields for _row, fields in pairs[1:]]
+    history = [_kept_version(row, fields, prior) for (row, fields), prior in zip_longest(pairs, earlier)]
+    return history[:limit], len(history) > limit
 
 
 def get_version(session: Session, job_id: int, number: int, *, actor: Actor) -> KeptVersion:
     """Return a version; raises NotFound if there is none that the actor may see."""
-    found, _more = list_versions(session, job_id, actor=actor, limit=1, before=number + 1)
-    if not found or found[0].number != number:
+    history, _more = list_versions(session, job_id, actor=actor, limit=1, before=number + 1)
+    if not history or history[0].number != number:
         raise NotFound(MISSING)
-    return found[0]
+    return history[0]
 
 
 def present_fields(session: Session, job: Job) -> dict[str, Any]:
@@ -91,15 +91,15 @@ def restore_version(
     """
     job = jobs.get_job(session, job_id, actor=actor, right=Right.EDIT)
     version = get_version(session, job_id, number, actor=actor)
-    stored = {name: value for name, value in version.fields.items() if name in MEMBER_OF}
-    members = present_fields(session, job) | stored
+    old_members = {name: value for name, value in version.fields.items() if name in MEMBER_OF}
+    members = present_fields(session, job) | old_members
     draft = JobDraft(**draft_values(members), readable_by_java=readable_by_java)
     sources = (source_text(RESTORE, number), versions.source_of(actor))
     with versions.changes_from(", ".join(filter(None, sources))):
         jobs.update_job(session, job_id, draft, actor=actor, clock=clock)
 
 
-def _kept(row: JobVersion, fields: Mapping[str, Any], prior: Mapping[str, Any] | None) -> KeptVersion:
+def _kept_version(row: JobVersion, fields: Mapping[str, Any], prior: Mapping[str, Any] | None) -> KeptVersion:
     changes = difference(prior, fields) if prior is not None else None
     return KeptVersion(row.number, row.at_ms, row.username, row.source, fields, changes)
 

@@ -1,4 +1,4 @@
-"""Versions of jobs: every change of a job's fields is kept, in the transaction of the change.
+"""Versions of jobs: every change of a job's fields is stored, in the transaction of the change.
 
 Switches and runs are no versions. The code of a job has versions of its own (``glue``).
 """
@@ -69,20 +69,20 @@ def keep(session: Session, before: Mapping[int, Present | None], *, actor: Actor
     of a job without a version, and of one that another program has changed. A constant number of statements.
     """
     after = read_present(session, before)
-    changed = [job_id for job_id, now in after.items() if not _is_same(before[job_id], now)]
-    if not changed:
+    changed_ids = [job_id for job_id, now in after.items() if not _is_same(before[job_id], now)]
+    if not changed_ids:
         return
-    newest = store.find_newest(session, [job_id for job_id in changed if before[job_id] is not None])
+    newest = store.find_newest(session, [job_id for job_id in changed_ids if before[job_id] is not None])
     rows, full = list[bulk.Row](), list[int]()
-    for job_id in changed:
-        missing = _missing(job_id, before[job_id], newest.get(job_id), now_ms)
+    for job_id in changed_ids:
+        missing = _missing_version(job_id, before[job_id], newest.get(job_id), now_ms)
         number = (newest[job_id].number if job_id in newest else 0) + len(missing) + 1
-        made = _row(job_id, number, after[job_id].fields, now_ms)
-        made |= {
+        new_row = _row(job_id, number, after[job_id].fields, now_ms)
+        new_row |= {
             "username": actor.username[:_USERNAME_MAX],
             "source": source_of(actor)[:_SOURCE_MAX],
         }
-        rows += [*missing, made]
+        rows += [*missing, new_row]
         if number > VERSIONS_MAX:
             full.append(job_id)
     store.insert_versions(session, rows)
@@ -93,7 +93,7 @@ def _is_same(before: Present | None, now: Present) -> bool:
     return before is not None and before.fields == now.fields
 
 
-def _missing(
+def _missing_version(
     job_id: int, before: Present | None, newest: store.Newest | None, now_ms: Millis
 ) -> list[bulk.Row]:
     """Return the version of the state before a change, if the newest one does not have it."""
@@ -102,11 +102,11 @@ def _missing(
     changed_ms = min(before.changed_ms or now_ms, now_ms)
     if newest is None:
         return [_row(job_id, 1, before.fields, changed_ms)]
-    # a field that is newer than the version is not a change
+    # A field that is newer than the version is not a change.
     if all(before.fields.get(name) == value for name, value in json.loads(newest.fields).items()):
         return []
-    found = _row(job_id, newest.number + 1, before.fields, max(changed_ms, newest.at_ms))
-    return [found | {"source": OUTSIDE}]
+    row = _row(job_id, newest.number + 1, before.fields, max(changed_ms, newest.at_ms))
+    return [row | {"source": OUTSIDE}]
 
 
 def _row(job_id: int, number: int, fields: Mapping[str, Any], at_ms: Millis) -> bulk.Row:

@@ -1,4 +1,4 @@
-"""Bounded reads: what monitors ask of the database is answered within ANSWER_S, even if it hangs.
+"""Bounded reads: queries of monitors end within ANSWER_S, even if the database hangs.
 
 A driver waits XXL_JOB_DATABASE_ANSWER_S for a server that hangs; monitors give up sooner.
 """
@@ -33,23 +33,23 @@ class BoundedReader:
         Raises the error of ``work``, and OperationalError if it takes longer than ANSWER_S, or if an earlier
         one that did has not ended yet.
         """
-        found: Future[T] = Future()
+        future: Future[T] = Future()
         with self._lock:
             if self._latest is None or self._latest.done():
                 name = "bounded-read"
-                threading.Thread(target=_run, args=(work, found), name=name, daemon=True).start()
-                self._latest = found
+                threading.Thread(target=_run, args=(work, future), name=name, daemon=True).start()
+                self._latest = future
                 with suppress(TimeoutError):
-                    return found.result(ANSWER_S)
+                    return future.result(ANSWER_S)
         reason = TimeoutError(f"no answer within {ANSWER_S:g} s")
         raise OperationalError("", None, reason, connection_invalidated=True)
 
 
-def _run(work: Callable[[Session], T], found: Future[T]) -> None:
+def _run(work: Callable[[Session], T], future: Future[T]) -> None:
     try:
         with read_scope() as session:
             answer = work(session)
     except Exception as exc:  # raised by the caller, unless it has given up
-        found.set_exception(exc)
+        future.set_exception(exc)
     else:
-        found.set_result(answer)
+        future.set_result(answer)

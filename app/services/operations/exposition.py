@@ -46,17 +46,17 @@ class Exposition:
 
     def render(self, *, now_ms: Millis) -> bytes:
         """Return all metrics in Prometheus' text format."""
-        # here: the package costs 0.1 s of each start
+        # Imported here, because the package costs 0.1 s of each start.
         from prometheus_client.exposition import generate_latest
 
         state = list(self._state(now_ms))
-        found = metrics.read_snapshots(self._config.home, now_ms=now_ms)
-        snapshots = {CONSOLE: {"pid": "self", "metrics": metrics.snapshot()}, **found}
+        snapshots = metrics.read_snapshots(self._config.home, now_ms=now_ms)
+        snapshots = {CONSOLE: {"pid": "self", "metrics": metrics.snapshot()}, **snapshots}
         families = [*state, *self._counted(snapshots), *_of_processes(snapshots)]
-        return generate_latest(_Collected(families))
+        return generate_latest(_FamilyRegistry(families))
 
     def _state(self, now_ms: Millis) -> "Iterator[Metric]":
-        """Yield the state of the installation; without a database only that it is away."""
+        """Yield the state of the installation; without a database only its absence."""
         started = time.monotonic()
         try:
             families = self._reader.read(partial(self._read, now_ms=now_ms))
@@ -70,13 +70,13 @@ class Exposition:
         yield _gauge("xxl_job_state_read_seconds", "Reading the state for these metrics.", {(): took_s})
 
     def _read(self, session: Session, now_ms: Millis) -> "list[Metric]":
-        found = health.find_group_names(session, limit=GROUPS_MAX)
-        # a counter keeps its label, or it would fall when another group is deleted
-        self._names = dict(islice({**self._names, **found}.items(), GROUPS_MAX))
+        names = health.find_group_names(session, limit=GROUPS_MAX)
+        # A counter keeps its label; otherwise it would fall when another group is deleted.
+        self._names = dict(islice({**self._names, **names}.items(), GROUPS_MAX))
         return [
             *_nodes(session, now_ms),
             *_queues(session, now_ms),
-            *_groups(session, found, now_ms),
+            *_groups(session, names, now_ms),
         ]
 
     def _name(self, group: str) -> str:
@@ -101,19 +101,19 @@ class Exposition:
         totals: defaultdict[tuple[str, ...], float] = defaultdict(float)
         for process, values in of_processes.items():
             for labels, value in values:
-                named = [
+                names = [
                     self._name(text) if label == "group" else text
                     for label, text in zip(metric.labels, labels, strict=True)
                 ]
-                totals[(*named, process)] += value
+                totals[(*names, process)] += value
         family = CounterMetricFamily(metric.name, metric.text, labels=[*metric.labels, "process"])
         for key, value in totals.items():
             family.add_metric(key, value)
         return family
 
 
-class _Collected:
-    """Registry of families that were made for one request."""
+class _FamilyRegistry:
+    """Registry of the families of one request."""
 
     def __init__(self, families: "list[Metric]") -> None:
         self._families = families
@@ -161,20 +161,20 @@ def _groups(session: Session, names: Mapping[int, str], now_ms: Millis) -> "Iter
         online[names.get(group_id, OTHER),] += count
     text = "Instances of automatic executor groups with a recent heartbeat."
     yield _gauge("xxl_job_instances_online", text, online, "group")
-    missed = _named(names, health.count_missed(session, now_ms=now_ms))
+    missed = _by_name(names, health.count_missed(session, now_ms=now_ms))
     yield _gauge("xxl_job_fires_missed", "Instants missed in the last hour.", missed, "group")
-    unresolved = _named(names, health.count_unresolved(session))
+    unresolved = _by_name(names, health.count_unresolved(session))
     text = "Recent runs whose fate could not be found out."
     yield _gauge("xxl_job_runs_unresolved", text, unresolved, "group")
 
 
-def _named(names: Mapping[int, str], of_groups: Mapping[int, int]) -> dict[tuple[str, ...], float]:
+def _by_name(names: Mapping[int, str], values: Mapping[int, int]) -> dict[tuple[str, ...], float]:
     """Return values by name of the group; every known group has one."""
-    named: dict[tuple[str, ...], float] = {(name,): 0 for name in names.values()}
-    for group_id, value in of_groups.items():
+    value_by_label: dict[tuple[str, ...], float] = {(name,): 0 for name in names.values()}
+    for group_id, value in values.items():
         key = (names.get(group_id, OTHER),)
-        named[key] = named.get(key, 0) + value
-    return named
+        value_by_label[key] = value_by_label.get(key, 0) + value
+    return value_by_label
 
 
 def _gauge(name: str, text: str, values: Mapping[tuple[str, ...], float], *labels: str) -> "Metric":

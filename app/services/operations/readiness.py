@@ -1,4 +1,4 @@
-"""Readiness: whether jobs are being fired, as monitors and load balancers ask it.
+"""Readiness for monitors and load balancers: whether jobs are being fired.
 
 A console is ready if its database answers, has the schema of this program, a scheduler of any node has
 completed a scan within SCAN_MAX_MS, and no fire waits without a reason.
@@ -31,7 +31,7 @@ class Problem:
 
 
 class Readiness:
-    """Checks readiness; remembers since when database or schema have not been.
+    """Checks readiness; keeps since when database or schema are not ready.
 
     A schema that was right once stays so: during a rolling upgrade the nodes of the earlier version go on.
     """
@@ -52,27 +52,27 @@ class Readiness:
     def find_problem(self, *, now_ms: Millis) -> Problem | None:
         """Return the first problem, None if there is none; opens its own reading transaction."""
         try:
-            found = self._reader.read(partial(self._find_problem, now_ms=now_ms))
+            problem = self._reader.read(partial(self._find_problem, now_ms=now_ms))
         except SQLAlchemyError:
-            found = Problem("database", "the database does not answer", None)
-        if found is None or found.part in ("scheduler", "runs"):
+            problem = Problem("database", "the database does not answer", None)
+        if problem is None or problem.part in ("scheduler", "runs"):
             self._since.clear()
-            return found
-        since_ms = self._since.setdefault(found.part, now_ms)
-        return Problem(found.part, found.text, since_ms)
+            return problem
+        since_ms = self._since.setdefault(problem.part, now_ms)
+        return Problem(problem.part, problem.text, since_ms)
 
     def _find_problem(self, session: Session, now_ms: Millis) -> Problem | None:
-        found = None if self._had_schema else _find_wrong_schema(session)
-        self._had_schema = found is None
-        return found or find_silence(session, now_ms=now_ms) or find_unclaimed(session, now_ms=now_ms)
+        problem = None if self._had_schema else _find_wrong_schema(session)
+        self._had_schema = problem is None
+        return problem or find_silence(session, now_ms=now_ms) or find_unclaimed(session, now_ms=now_ms)
 
 
 def _find_wrong_schema(session: Session) -> Problem | None:
-    found, needed = schema.find_revision(session.connection()), newest_revision()
-    if found == needed:
+    revision, newest = schema.find_revision(session.connection()), newest_revision()
+    if revision == newest:
         return None
-    has = f"has the schema {found}" if found else "has no tables of this program"
-    return Problem("schema", f"the database {has}, but {needed} is needed", None)
+    has = f"has the schema {revision}" if revision else "has no tables of this program"
+    return Problem("schema", f"the database {has}, but {newest} is needed", None)
 
 
 def find_silence(session: Session, *, now_ms: Millis) -> Problem | None:
@@ -91,5 +91,5 @@ def find_unclaimed(session: Session, *, now_ms: Millis) -> Problem | None:
     count, oldest_ms = oldest_unexplained(session, now_ms=now_ms)
     if oldest_ms is None:
         return None
-    counted = f"{count}, the oldest for {(now_ms - oldest_ms) // SECOND_MS} s"
-    return Problem("runs", f"due and not sent, and nothing explains it: {counted}", oldest_ms)
+    text = f"{count}, the oldest for {(now_ms - oldest_ms) // SECOND_MS} s"
+    return Problem("runs", f"due and not sent, and nothing explains it: {text}", oldest_ms)

@@ -31,7 +31,7 @@ class Copier:
         self._database = database
         self._server = server
         self._counts = {table.name: source.count_rows(database, table)[0] for table in tables}
-        #: small ones first: what is refused is mostly in them
+        #: smallest tables first, because constraint errors usually show up there
         self.tables = sorted(tables, key=lambda table: self._counts[table.name])
         self._columns = self._find_columns()
         self._copied: dict[str, Key] = {}
@@ -42,31 +42,33 @@ class Copier:
     def _find_columns(self) -> dict[str, list[CopiedColumn]]:
         """Return the server's columns in the order of the source; raises Conflict where they differ."""
         with self._server.connect() as connection:
-            found = {
+            present = {
                 name: {column.name: column for column in target.find_columns(connection, name)}
                 for name in whole_tables.own_tables(connection)
                 if name not in source.NOT_COPIED
             }
-        own = {table.name: set(table.columns) for table in self.tables}
+        expected = {table.name: set(table.columns) for table in self.tables}
         differing = {
-            name for name in own.keys() | found.keys() if own.get(name) != found.get(name, {}).keys()
+            name
+            for name in expected.keys() | present.keys()
+            if expected.get(name) != present.get(name, {}).keys()
         }
         if differing:
             raise Conflict(f"these tables differ from those of this program: {', '.join(sorted(differing))}")
-        return {table.name: [found[table.name][name] for name in table.columns] for table in self.tables}
+        return {table.name: [present[table.name][name] for name in table.columns] for table in self.tables}
 
     def copy_all(self, progress: Progress) -> int:
         """Copy all rows there are; return how many. Rows may change meanwhile. Raises NotCopied."""
         return sum(self._copy(table, progress) for table in self.tables)
 
     def _copy(self, table: SourceTable, progress: Progress) -> int:
-        done, total = 0, self._counts[table.name]
+        count, total = 0, self._counts[table.name]
         while rows := self._copy_chunk(table):
-            done += len(rows)
+            count += len(rows)
             self._copied[table.name] = rows[-1][0]
-            progress(table.name, done, max(total, done))
+            progress(table.name, count, max(total, count))
         self._complete.add(table.name)
-        return done
+        return count
 
     def _copy_chunk(self, table: SourceTable) -> Rows:
         """Copy the next rows of a table and return them."""
@@ -139,11 +141,11 @@ class Copier:
                 raise NotCopied(f"{table.name}: {old[0]} rows here, {new[0]} there, or other ids")
 
     def continue_ids(self, connection: Connection) -> None:
-        """Have the server continue the ids of all tables where the source is."""
-        given: Mapping[str, int] = source.find_last_ids(self._database)
+        """Set the server's next ids of all tables to follow those of the source."""
+        ids_before: Mapping[str, int] = source.find_last_ids(self._database)
         numbered = [table for table in self.tables if table.key == "id"]
         last_ids = {
-            table: max(given.get(table.name, 0), source.find_highest_id(self._database, table))
+            table: max(ids_before.get(table.name, 0), source.find_highest_id(self._database, table))
             for table in numbered
         }
         target.continue_ids(connection, last_ids)

@@ -49,21 +49,21 @@ EXIT_FENCE = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Promoted:
+class PromotionResult:
     """What a promotion did; times in milliseconds."""
 
     target: str
     rows: int
     took_ms: int
-    #: claims were paused
+    #: how long claims were paused
     paused_ms: int
-    #: nothing was written
+    #: how long nothing was written
     fence_ms: int
 
 
 def promote(
     config: Config, url: str, progress: Progress, step: Callable[[str], None] = lambda _: None
-) -> Promoted:
+) -> PromotionResult:
     """Move the SQLite database of the settings to the server at ``url``.
 
     Until the last step the old one goes on. ``step`` is called with the name of each step. Raises Conflict
@@ -104,10 +104,10 @@ def has_moved(config: Config, url: str) -> bool:
     return True
 
 
-def _require_key_of_services(config: Config, connection: sqlite3.Connection, own: str) -> None:
+def _require_key_of_services(config: Config, connection: sqlite3.Connection, fingerprint: str) -> None:
     """Raise NotConfigured if the services could not read what is sealed with the key of these settings."""
     theirs = source.find_key_fingerprint(connection)
-    if theirs not in ("", own):
+    if theirs not in ("", fingerprint):
         raise NotConfigured(
             f"{place_of_key(config)}: the services of this database use another application key;"
             " run this with their settings (--env-file)"
@@ -130,7 +130,7 @@ class _Promotion:
             revision=source.find_revision(connection),
         )
 
-    def run(self, progress: Progress, step: Callable[[str], None]) -> Promoted:
+    def run(self, progress: Progress, step: Callable[[str], None]) -> PromotionResult:
         started_ms = monotonic_ms()
         step("prepare")
         server.prepare(self._engine, self._move.promotion_id)
@@ -146,7 +146,8 @@ class _Promotion:
             paused_ms, fence_ms = self._switch(copier, step)
         finally:
             source.stop_recording(self._connection)
-        return Promoted(without_password(self._url), rows, monotonic_ms() - started_ms, paused_ms, fence_ms)
+        total_ms = monotonic_ms() - started_ms
+        return PromotionResult(without_password(self._url), rows, total_ms, paused_ms, fence_ms)
 
     def _switch(self, copier: Copier, step: Callable[[str], None]) -> tuple[int, int]:
         """Pause claims, let sends end, then hold the write lock for the last changes and the mark."""
@@ -165,7 +166,7 @@ class _Promotion:
                 source.mark_moved(self._connection, self._move, now_ms=now_ms())
                 step("mark")
         except BaseException:
-            if find_move(self._database) is None:  # an interrupt may come just after the commit
+            if find_move(self._database) is None:  # An interrupt may come just after the commit.
                 source.pause_claims(self._connection, until_s=0)
                 raise
         fence_ms = monotonic_ms() - fenced_at
@@ -204,7 +205,7 @@ def _at_most(seconds: float, database: Path) -> Iterator[None]:
                 f" or has too many rows to be counted in that time; {database} goes on\n"
             )
             sys.stderr.flush()
-        finally:  # standard error may be closed
+        finally:  # Standard error may be closed.
             os._exit(EXIT_FENCE)
 
     timer = threading.Timer(seconds, give_up)

@@ -1,4 +1,4 @@
-"""The server's database of a promotion: checked, given its tables, closed to services until the move."""
+"""Target database of a promotion: checks, tables, and a lock against services until the move."""
 
 from dataclasses import replace
 
@@ -22,10 +22,10 @@ from app.store.nodes import clocks
 USED = ("xxl_job_info", "xxl_job_log", "xxl_job_user", "xxl_job_group", "xxl_job_fire", "xxl_job_audit")
 
 
-def read_url(entered: str) -> str:
+def read_url(text: str) -> str:
     """Return the URL of a server's database as the setting takes it. Raises NotConfigured."""
     try:
-        url: str = SETTINGS["XXL_JOB_DATABASE_URL"][1](entered.strip())
+        url: str = SETTINGS["XXL_JOB_DATABASE_URL"][1](text.strip())
     except ValueError as exc:
         raise NotConfigured(f"new database: {exc}") from exc
     if sqlite_file(url) is not None:
@@ -70,7 +70,7 @@ def _check_clock(connection: Connection) -> None:
 
 
 def _require_unused(connection: Connection) -> None:
-    own = whole_tables.own_tables(connection)
-    for name, rows in whole_tables.count_rows(connection, [name for name in USED if name in own]).items():
+    tables = whole_tables.own_tables(connection)
+    for name, rows in whole_tables.count_rows(connection, [name for name in USED if name in tables]).items():
         if rows:
             raise Conflict(f"the new database is in use: {name} has {rows} rows; create an empty database")

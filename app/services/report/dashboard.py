@@ -48,7 +48,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Failing:
+class FailingJob:
     """A job whose last run failed, and its number of recent failures."""
 
     job: JobName
@@ -61,7 +61,7 @@ class Failing:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class NodeState:
     """Node: a console or workers process and its last heartbeat."""
 
     node: Node
@@ -88,10 +88,10 @@ class Board:
     addresses: int
     #: whether a scheduler scans
     scheduling: bool
-    #: whether workers with a right clock are alive and do not scan; and the last scan, 0: none
+    #: whether workers with a right clock are alive but do not scan; and the last scan, 0: none
     is_stuck: bool
     scanned_ms: Millis
-    failing: list[Failing]
+    failing: list[FailingJob]
     failed: list[Run]
     unresolved: list[Run]
     #: waiting fires, and when the oldest was due
@@ -101,7 +101,7 @@ class Board:
     is_skewed: bool
     #: nodes with a wrong clock, and all live nodes; for administrators only
     skewed: list[Node]
-    nodes: list[Seen]
+    nodes: list[NodeState]
     #: all running and unresolved runs
     open_runs: list[overview.OpenRun]
     running: list[Run]
@@ -174,8 +174,8 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
     open_runs = overview.find_open_runs(session, group_ids)
     unresolved = overview.find_unresolved(session, open_runs, limit=SHOWN)
     running = overview.find_running(session, open_runs, now_ms=now_ms, limit=SHOWN)
-    listed: list[JobLog | recent_runs.Run] = [*failing, *failed[:SHOWN], *unresolved, *running]
-    names = _visible_names(session, {log.job_id for log in listed}, actor)
+    runs_listed: list[JobLog | recent_runs.Run] = [*failing, *failed[:SHOWN], *unresolved, *running]
+    names = _visible_names(session, {log.job_id for log in runs_listed}, actor)
     failing = [log for log in failing if log.job_id in names][:SHOWN]
     why = reasons.find_reasons(session, [*failing, *failed[:SHOWN]])
     muted = muted_alarms.find_mutes(session, [names[log.job_id] for log in failing], now_ms=now_ms)
@@ -194,7 +194,7 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
         is_stuck=is_stuck,
         scanned_ms=node_store.last_scan_ms(session, now_ms=now_ms) if is_stuck else 0,
         failing=[
-            Failing(names[log.job_id], log, counts[log.job_id], ends.get(log.job_id), why[log.id])
+            FailingJob(names[log.job_id], log, counts[log.job_id], ends.get(log.job_id), why[log.id])
             for log in failing
         ],
         failed=[Run(log, names.get(log.job_id), why[log.id]) for log in failed[:SHOWN]],
@@ -203,7 +203,7 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
         oldest_waiting_ms=oldest_ms,
         is_skewed=any(node.kind == NodeKind.WORKERS for node in skewed),
         skewed=skewed if actor.is_admin else [],
-        nodes=[_seen(node, now_ms) for node in nodes] if actor.is_admin else [],
+        nodes=[_node_state(node, now_ms) for node in nodes] if actor.is_admin else [],
         open_runs=open_runs,
         running=[Run(log, names.get(log.job_id)) for log in running],
         upcoming=overview.find_upcoming(session, group_ids, limit=SHOWN),
@@ -243,22 +243,22 @@ def _offline(session: Session, groups: list[Group]) -> list[Offline]:
     empty = [group for group in groups if not group.addresses]
     last = last_seen.find_last(session, {group.app_name for group in empty}) if empty else {}
     awaited = overview.find_groups_with_schedules(session, [group.id for group in empty]) if empty else set()
-    missed = [group for group in empty if group.id in awaited or group.app_name in last]
-    return [Offline(group, last.get(group.app_name)) for group in missed[:SHOWN]]
+    without_instances = [group for group in empty if group.id in awaited or group.app_name in last]
+    return [Offline(group, last.get(group.app_name)) for group in without_instances[:SHOWN]]
 
 
 def _all_drained(session: Session, groups: list[Group]) -> list[Group]:
     """Return the groups that have instances, all of them drained."""
-    drained = drains.find_drained(session, [group.id for group in groups])
+    rows = drains.find_drained(session, [group.id for group in groups])
     return [
         group
         for group in groups
-        if group.id in drained and group.addresses and not leave_out(group.addresses, drained[group.id]).open
+        if group.id in rows and group.addresses and not leave_out(group.addresses, rows[group.id]).open
     ]
 
 
-def _seen(node: Node, now_ms: Millis) -> Seen:
-    return Seen(node, alive=node.is_alive(now_ms), last_seen_ms=node.last_seen_ms(now_ms))
+def _node_state(node: Node, now_ms: Millis) -> NodeState:
+    return NodeState(node, alive=node.is_alive(now_ms), last_seen_ms=node.last_seen_ms(now_ms))
 
 
 def _is_skewed(node: Node, now_ms: Millis) -> bool:

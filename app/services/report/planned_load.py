@@ -16,7 +16,7 @@ from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN
 from app.store.jobs import scheduling as job_store
-from app.store.jobs.scheduling import JobName, Scheduled
+from app.store.jobs.scheduling import JobName, ScheduleGroup
 
 #: beyond this many schedules, the least used ones are not counted
 SCHEDULES_MAX = 5_000
@@ -29,7 +29,7 @@ CACHED = frozenset({ScheduleType.CRON, ScheduleType.AT})
 class Planned(NamedTuple):
     """A schedule and the starts of each of its jobs; a page has thousands."""
 
-    scheduled: Scheduled
+    scheduled: ScheduleGroup
     starts: HourlyStarts
 
 
@@ -54,7 +54,7 @@ class Starter:
     """A job, its schedule, and how many runs it starts."""
 
     job: JobName
-    scheduled: Scheduled
+    scheduled: ScheduleGroup
     starts: int
 
 
@@ -80,7 +80,7 @@ def find_starters(
         for scheduled, starts in load.planned
         if (count := starts.count_in(hours))
     )
-    most = list[tuple[int, Scheduled, int]]()
+    most = list[tuple[int, ScheduleGroup, int]]()
     for negative, first_id, scheduled in starting[:limit]:
         ids, room = [first_id], limit - len(most)
         if scheduled.jobs > 1 and room > 1:
@@ -94,7 +94,7 @@ def find_starters(
 
 
 def _read(
-    found: list[Scheduled], window: Window, *, now_ms: Millis, budget_ms: Millis
+    found: list[ScheduleGroup], window: Window, *, now_ms: Millis, budget_ms: Millis
 ) -> tuple[list[Planned], int]:
     """Read the schedules, the most used first.
 
@@ -113,7 +113,7 @@ def _read(
     return planned, unread
 
 
-def _estimate(job: Scheduled, config_zone: str, window: Window, now_ms: Millis) -> HourlyStarts:
+def _estimate(job: ScheduleGroup, config_zone: str, window: Window, now_ms: Millis) -> HourlyStarts:
     if job.schedule_type not in list(ScheduleType):
         return HourlyStarts()
     schedule = Schedule(

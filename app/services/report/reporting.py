@@ -147,12 +147,12 @@ def _delete_orphans() -> int:
     Return the largest number deleted of a kind.
     """
     most = 0
-    for belonging in orphans.BELONGINGS:
+    for relation in orphans.BELONGINGS:
         with read_scope() as session:
-            ids = orphans.find_orphans(session, belonging, limit=DELETE_ROWS)
+            ids = orphans.find_orphans(session, relation, limit=DELETE_ROWS)
         if ids:
-            deleted = transact(partial(orphans.delete_orphans, belonging=belonging, ids=ids))
-            logger.info("rows without owner deleted table=%s count=%s", belonging.rows.__tablename__, deleted)
+            count = transact(partial(orphans.delete_orphans, belonging=relation, ids=ids))
+            logger.info("rows without owner deleted table=%s count=%s", relation.rows.__tablename__, count)
         most = max(most, len(ids))
     return most
 
@@ -162,8 +162,8 @@ def _end_orphaned_mutes(now_ms: Millis) -> None:
 
     The notifier sends the muted alarms and deletes them.
     """
-    for belonging in orphans.MUTES:
+    for relation in orphans.MUTES:
         with read_scope() as session:
-            ids = orphans.find_orphans(session, belonging, limit=DELETE_ROWS)
+            ids = orphans.find_orphans(session, relation, limit=DELETE_ROWS)
         if ids:
             transact(partial(mutes.end_mutes, mute_ids=ids, now_ms=now_ms))

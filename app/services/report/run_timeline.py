@@ -27,7 +27,7 @@ INTENDED = frozenset({"stopped", "edited", "restored", "lost"})
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingFires:
     """Waiting fires of one job that have no run yet, or an earlier one: those are not among its runs."""
 
     count: int
@@ -41,7 +41,7 @@ class JobRuns:
     job: JobName
     runs: list[Run]
     skips: list[Skip]
-    waiting: Waiting | None
+    waiting: WaitingFires | None
     #: number of runs, including those not shown
     total: int
 
@@ -64,31 +64,31 @@ class RunTimeline:
 def run_timeline(
     session: Session, actor: Actor, open_runs: Sequence[OpenRun], *, within_ms: Millis, now_ms: Millis
 ) -> RunTimeline:
-    """Return what ran or should have run within the last ``within_ms``.
+    """Return the runs, skips and waiting fires of the last ``within_ms``.
 
     ``open_runs`` are those that the actor may view.
     """
     group_ids, since_ms = actor.group_ids(Right.VIEW), (now_ms - within_ms) // 1000 * 1000
     recent = recent_runs.count_by_job(session, group_ids, since_ms=since_ms, limit=LOOKED_AT)
     failed = recent_runs.count_failed(session, group_ids, since_ms=since_ms, limit=FAILED_LOOKED_AT)
-    missed = skips.find_recent(session, group_ids, since_ms=since_ms, limit=SKIPS_LOOKED_AT)
+    skip_rows = skips.find_recent(session, group_ids, since_ms=since_ms, limit=SKIPS_LOOKED_AT)
     long = recent_runs.find_still_running(session, open_runs, before_ms=since_ms, now_ms=now_ms)
     late = overview.find_waiting_jobs(
         session, group_ids, since_ms=since_ms, now_ms=now_ms, limit=WAITING_LOOKED_AT
     )
     counts = recent.counts + Counter(run.job_id for run in long)
-    troubles = _count_troubles(failed, missed, late)
+    troubles = _count_troubles(failed, skip_rows, late)
     active = [
         Activity(job_id, max(counts.get(job_id, 0), failed.get(job_id, 0)), troubles.get(job_id, 0))
         for job_id in {**counts, **troubles}
     ]
     jobs = _jobs(session, actor, rank_jobs(active, limit=2 * JOBS_MAX))
-    chosen = list(jobs)
-    totals = recent_runs.count_of_jobs(session, chosen, since_ms=since_ms)
+    job_ids = list(jobs)
+    totals = recent_runs.count_of_jobs(session, job_ids, since_ms=since_ms)
     share = fair_share(totals.values(), total=RUNS_MAX)
-    runs = _runs(session, actor, chosen, share=share, since_ms=since_ms, long=long)
+    runs = _runs(session, actor, job_ids, share=share, since_ms=since_ms, long=long)
     skipped = defaultdict(list)
-    for skip in missed:
+    for skip in skip_rows:
         skipped[skip.job_id].append(skip)
     return RunTimeline(
         from_ms=since_ms,
@@ -98,41 +98,41 @@ def run_timeline(
                 job,
                 runs[job.id],
                 skipped[job.id],
-                _waiting(late.get(job.id)),
+                _waiting_fires(late.get(job.id)),
                 len(runs[job.id]) + max(0, totals.get(job.id, 0) - share),
             )
             for job in jobs.values()
         ],
-        jobs_cut=len(chosen) == JOBS_MAX < len(active),
+        jobs_cut=len(job_ids) == JOBS_MAX < len(active),
         looked_cut=recent.is_cut,
         runs_cut=share if any(total > share for total in totals.values()) else None,
     )
 
 
 def _count_troubles(
-    failed: Counter[int], missed: Sequence[Skip], late: Mapping[int, LateFires]
+    failed: Counter[int], skip_rows: Sequence[Skip], late: Mapping[int, LateFires]
 ) -> Counter[int]:
     """Return the number of problems of each job: failed runs, unintended skips and waiting fires."""
     troubles = Counter(failed)
-    for skip in missed:
+    for skip in skip_rows:
         troubles[skip.job_id] += 0 if skip.reason in INTENDED else skip.skipped
     troubles.update({job_id: fires.total for job_id, fires in late.items()})
     return troubles
 
 
-def _waiting(fires: LateFires | None) -> Waiting | None:
+def _waiting_fires(fires: LateFires | None) -> WaitingFires | None:
     if fires is None or fires.oldest_ms is None:
         return None
-    return Waiting(fires.without_run, fires.oldest_ms)
+    return WaitingFires(fires.without_run, fires.oldest_ms)
 
 
 def _jobs(session: Session, actor: Actor, ranked: list[int]) -> dict[int, JobName]:
     """Return the first JOBS_MAX jobs in order, except deleted ones and those hidden from the actor."""
-    known = job_store.find_names(session, ranked)
+    names = job_store.find_names(session, ranked)
     visible = [
-        known[job_id]
+        names[job_id]
         for job_id in ranked
-        if job_id in known and actor.may(known[job_id].job_group, Right.VIEW)
+        if job_id in names and actor.may(names[job_id].job_group, Right.VIEW)
     ]
     return {job.id: job for job in visible[:JOBS_MAX]}
 

@@ -1,4 +1,4 @@
-"""Summary: the installation now in a few numbers, limited to the groups a user may view."""
+"""Summary: key figures of the installation, limited to the groups a user may view."""
 
 from dataclasses import dataclass
 

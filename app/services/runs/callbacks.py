@@ -12,7 +12,7 @@ from app.domain.enums import HandleCode
 from app.domain.executors.token_scope import TokenScope
 from app.pipeline import complete
 from app.pipeline.complete import Completion, OtherRun
-from app.runtime.logging import Quoted, request_id
+from app.runtime.logging import QuotedText, request_id
 from app.runtime.metrics import CALLBACK_DURATION, CALLBACKS
 from app.services.runs.kills import kills
 from app.store.executors import groups
@@ -29,8 +29,8 @@ CLOSE_TIMEOUT_S = 10.0
 LATE_LOGGED = 10
 
 
-class Stored(NamedTuple):
-    """Effect of a request: number of runs it ended, and the results that were not stored."""
+class StoreResult(NamedTuple):
+    """Result of storing a request: number of runs it ended, and the results that were not stored."""
 
     won: int
     #: log id, code, code of the row
@@ -38,7 +38,7 @@ class Stored(NamedTuple):
     #: log ids of runs of groups that the token does not act for
     foreign: list[int]
     #: runs that the database has lost: log id, which another run has now, and AppName
-    of_others: list[tuple[int, str]]
+    other_runs: list[tuple[int, str]]
 
 
 class Batch(NamedTuple):
@@ -65,34 +65,34 @@ class CallbackStore:
     def __init__(self) -> None:
         self._writer = BatchWriter("callbacks", _size)
 
-    def store(self, items: tuple[CallbackItem, ...], scope: TokenScope) -> Stored:
-        """Commit the results of runs within the scope; return what became of them.
+    def store(self, items: tuple[CallbackItem, ...], scope: TokenScope) -> StoreResult:
+        """Commit the results of runs within the scope; return their outcome.
 
         Many results take several transactions. After an error some may be stored: repeated, they are late.
         """
         kills.wait(Batch(items, scope).succeeded)
         if not items:
-            return Stored(0, [], [], [])
+            return StoreResult(0, [], [], [])
         started_ms = monotonic_ms()
         parts = [items[start : start + BATCH_MAX] for start in range(0, len(items), BATCH_MAX)]
-        stored = _together([self._writer.submit(Batch(part, scope), _store) for part in parts])
-        _note(stored, started_ms)
-        return stored
+        result = _merge([self._writer.submit(Batch(part, scope), _store) for part in parts])
+        _log_result(result, started_ms)
+        return result
 
-    def store_together(self, batches: Sequence[Batch]) -> list[Stored | None]:
+    def store_together(self, batches: Sequence[Batch]) -> list[StoreResult | None]:
         """Commit the results of several requests in this thread.
 
         None: nothing was stored, because a run is being killed or the database has failed.
         """
         started_ms = monotonic_ms()
-        wanted = [number for number, batch in enumerate(batches) if not kills.is_held(batch.succeeded)]
-        found = write_here([batches[number] for number in wanted], _store, _size)
-        answers: list[Stored | None] = [None] * len(batches)
-        for number, stored in zip(wanted, found, strict=True):
-            if isinstance(stored, Stored):
-                answers[number] = stored
+        numbers = [number for number, batch in enumerate(batches) if not kills.is_held(batch.succeeded)]
+        results = write_here([batches[number] for number in numbers], _store, _size)
+        answers: list[StoreResult | None] = [None] * len(batches)
+        for number, result in zip(numbers, results, strict=True):
+            if isinstance(result, StoreResult):
+                answers[number] = result
                 request_id.set(batches[number].request)
-                _note(stored, started_ms)
+                _log_result(result, started_ms)
         return answers
 
     def close(self) -> None:
@@ -100,45 +100,45 @@ class CallbackStore:
         self._writer.close(CLOSE_TIMEOUT_S)
 
 
-def _together(parts: Sequence[Stored]) -> Stored:
-    """Return what became of the results of one request, stored in parts."""
-    late = [each for part in parts for each in part.late]
+def _merge(parts: Sequence[StoreResult]) -> StoreResult:
+    """Return the outcome of one request, whose results were stored in parts."""
+    late = [item for part in parts for item in part.late]
     foreign = {log_id for part in parts for log_id in part.foreign}
-    of_others = [each for part in parts for each in part.of_others]
-    return Stored(sum(part.won for part in parts), late, sorted(foreign), of_others)
+    other_runs = [item for part in parts for item in part.other_runs]
+    return StoreResult(sum(part.won for part in parts), late, sorted(foreign), other_runs)
 
 
-def _note(stored: Stored, started_ms: Millis) -> None:
-    """Count and log what became of the results of one request."""
+def _log_result(result: StoreResult, started_ms: Millis) -> None:
+    """Count and log the outcome of one request."""
     CALLBACK_DURATION.observe((monotonic_ms() - started_ms) / 1000)
-    _count(stored)
-    for log_id, code, has_code in stored.late[:LATE_LOGGED]:
+    _count(result)
+    for log_id, code, has_code in result.late[:LATE_LOGGED]:
         logger.info("callback ignored log_id=%s code=%s has_code=%s", log_id, code, has_code)
-    for log_id, app_name in stored.of_others[:LATE_LOGGED]:
-        logger.warning("callback of another run ignored log_id=%s app_name=%s", log_id, Quoted(app_name))
-    if len(stored.late) > LATE_LOGGED:
-        logger.info("callbacks ignored count=%s", len(stored.late))
+    for log_id, app_name in result.other_runs[:LATE_LOGGED]:
+        logger.warning("callback of another run ignored log_id=%s app_name=%s", log_id, QuotedText(app_name))
+    if len(result.late) > LATE_LOGGED:
+        logger.info("callbacks ignored count=%s", len(result.late))
 
 
-def _count(stored: Stored) -> None:
+def _count(result: StoreResult) -> None:
     counts = {
-        "stored": stored.won,
-        "late": len(stored.late),
-        "foreign": len(stored.foreign),
-        "other_run": len(stored.of_others),
+        "stored": result.won,
+        "late": len(result.late),
+        "foreign": len(result.foreign),
+        "other_run": len(result.other_runs),
     }
     for outcome, count in counts.items():
         if count:
             CALLBACKS.add(outcome, count=count)
 
 
-def _store(session: Session, batches: Sequence[Batch]) -> list[Stored]:
+def _store(session: Session, batches: Sequence[Batch]) -> list[StoreResult]:
     """Store the results of several requests in one transaction."""
     at_ms = now_ms()
     foreign = _find_foreign(session, batches)
     reported = [
-        [item for item in batch.items if item.handle_code != HandleCode.NONE and item.log_id not in refused]
-        for batch, refused in zip(batches, foreign, strict=True)
+        [item for item in batch.items if item.handle_code != HandleCode.NONE and item.log_id not in log_ids]
+        for batch, log_ids in zip(batches, foreign, strict=True)
     ]
     results = [
         complete.callback_result(item.log_id, item.handle_code, item.handle_msg, item.log_date_time)
@@ -146,47 +146,47 @@ def _store(session: Session, batches: Sequence[Batch]) -> list[Stored]:
         for item in items
         if _is_log_id(item.log_id)
     ]
-    done = complete.complete(session, results, now_ms=at_ms)
-    of_others = _name_others(session, done.of_others)
-    usable = [[item for item in items if _run_of(item) not in of_others] for items in reported]
-    _write_reports(session, usable, done)
-    won = set(done.won)
+    completion = complete.complete(session, results, now_ms=at_ms)
+    other_runs = _name_others(session, completion.other_runs)
+    usable = [[item for item in items if _run_of(item) not in other_runs] for items in reported]
+    _write_reports(session, usable, completion)
+    won = set(completion.won)
     return [
-        Stored(
+        StoreResult(
             sum(item.log_id in won for item in items),
             [
-                (item.log_id, item.handle_code, done.late[item.log_id])
+                (item.log_id, item.handle_code, completion.late[item.log_id])
                 for item in items
-                if item.log_id in done.late
+                if item.log_id in completion.late
             ],
-            sorted(refused),
-            [(item.log_id, of_others[_run_of(item)]) for item in sent if _run_of(item) in of_others],
+            sorted(log_ids),
+            [(item.log_id, other_runs[_run_of(item)]) for item in items_sent if _run_of(item) in other_runs],
         )
-        for sent, items, refused in zip(reported, usable, foreign, strict=True)
+        for items_sent, items, log_ids in zip(reported, usable, foreign, strict=True)
     ]
 
 
-def _name_others(session: Session, others: Sequence[OtherRun]) -> dict[tuple[int, int], str]:
+def _name_others(session: Session, runs: Sequence[OtherRun]) -> dict[tuple[int, int], str]:
     """Return log id and `logDateTime` of the results of other runs -> AppName, empty without a group."""
-    if not others:
+    if not runs:
         return {}
-    of_groups = groups.find_to_run(session, {other.job_group for other in others})
-    names = {group_id: group.app_name for group_id, group in of_groups.items()}
-    return {(other.log_id, other.log_date_time): names.get(other.job_group, "") for other in others}
+    groups_by_id = groups.find_for_dispatch(session, {run.job_group for run in runs})
+    names = {group_id: group.app_name for group_id, group in groups_by_id.items()}
+    return {(run.log_id, run.log_date_time): names.get(run.job_group, "") for run in runs}
 
 
 def _run_of(item: CallbackItem) -> tuple[int, int]:
     return item.log_id, item.log_date_time
 
 
-def _write_reports(session: Session, usable: Sequence[Sequence[CallbackItem]], done: Completion) -> None:
+def _write_reports(session: Session, usable: Sequence[Sequence[CallbackItem]], result: Completion) -> None:
     """Write checkpoints and progress, of late results too: that of a killed run brings its checkpoint."""
-    stored = {*done.won, *done.late}
+    ended_ids = {*result.won, *result.late}
     reports = {item.log_id: item for items in usable for item in items if item.has_reports}
     rows = [
         {"id": item.log_id, "checkpoint": item.checkpoint, "progress": item.progress}
         for item in reports.values()
-        if item.log_id in stored
+        if item.log_id in ended_ids
     ]
     logs.write_reports(session, rows)
 

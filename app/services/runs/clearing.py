@@ -1,4 +1,4 @@
-"""Clearing run logs as a background task: rows are fixed at the submit, each piece deletes a batch."""
+"""Clearing run logs as a background task: bounds are frozen at the submit, each piece deletes a batch."""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -23,24 +23,26 @@ class ClearRequest:
     group_id: int
     job_id: int
     kind: int
-    #: None: the newest there is
+    #: None: up to the newest run
     up_to_id: int | None = None
 
 
-def fix_rows(session: Session, wanted: ClearRequest, *, actor: Actor, now_ms: Millis) -> tuple[Clearing, int]:
-    """Return the rows to delete as bounds that later runs do not change, and their number.
+def freeze_bounds(
+    session: Session, request: ClearRequest, *, actor: Actor, now_ms: Millis
+) -> tuple[Clearing, int]:
+    """Return bounds of the rows to delete, which later runs do not change, and the number of rows.
 
     Raises InvalidInput, or NotFound and PermissionDenied where the actor may not clear there.
     """
-    clearing = clearing_of(session, wanted.group_id, wanted.job_id, wanted.kind, actor=actor, now_ms=now_ms)
-    clearing = log_clearing.fixed(session, replace(clearing, up_to_id=wanted.up_to_id))
-    return clearing, log_clearing.count_to_clear(session, clearing)
+    bounds = clearing_of(session, request.group_id, request.job_id, request.kind, actor=actor, now_ms=now_ms)
+    bounds = log_clearing.fixed(session, replace(bounds, up_to_id=request.up_to_id))
+    return bounds, log_clearing.count_to_clear(session, bounds)
 
 
-def draft_task(clearing: Clearing, wanted: ClearRequest, total: int, *, form_key: str) -> TaskDraft:
+def draft_task(bounds: Clearing, request: ClearRequest, total: int, *, form_key: str) -> TaskDraft:
     """Return the task that deletes these rows."""
-    parameters = {"kind": wanted.kind, "kind_name": ClearType(wanted.kind).name, **asdict(clearing)}
-    return TaskDraft(TaskKind.CLEAR_LOGS, parameters, total, form_key, asdict(wanted))
+    parameters = {"kind": request.kind, "kind_name": ClearType(request.kind).name, **asdict(bounds)}
+    return TaskDraft(TaskKind.CLEAR_LOGS, parameters, total, form_key, asdict(request))
 
 
 def clear_next(turn: Turn) -> None:
@@ -54,5 +56,5 @@ def _clear_batch(session: Session, task: Task, actor: Actor, now_ms: Millis) -> 
     del bounds["kind_name"]
     clearing = Clearing(**bounds)
     allowed = clearing_of(session, clearing.group_id, clearing.job_id, kind, actor=actor, now_ms=now_ms)
-    deleted, finished = log_clearing.clear_batch(session, replace(clearing, group_id=allowed.group_id))
-    return Step(advance=deleted, finished=finished)
+    count, finished = log_clearing.clear_batch(session, replace(clearing, group_id=allowed.group_id))
+    return Step(advance=count, finished=finished)

@@ -14,7 +14,7 @@ from app.services.runs.interruptible_wait import pause
 from app.services.runs.log_lines import fetch_lines
 from app.services.runs.run_lookup import FoundRun, get_run
 
-#: a sign of life after this long without another event, in seconds
+#: seconds without another event after which a heartbeat is sent
 HEARTBEAT_S = 15.0
 #: pauses between two reads without a new line, in seconds: the first, the factor, the longest
 PAUSE_S, SLOWER, PAUSE_MAX_S = 0.2, 1.3, 1.0
@@ -34,7 +34,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """Nothing new."""
+    """Heartbeat: nothing new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +80,21 @@ def follow(
     next_line, pause_s, reason, failures, state = first_line, PAUSE_S, "", 0, "waiting"
     while True:
         try:
-            actor, found = _find(run_id, actor, present)
-            state = found.state
-            if found.is_broadcast:
-                yield End(state, found.has_ended, next_line, tuple(str(log.id) for log in found.rows))
+            actor, run = _find(run_id, actor, present)
+            state = run.state
+            if run.is_broadcast:
+                yield End(state, run.has_ended, next_line, tuple(str(log.id) for log in run.rows))
                 return
-            lines, is_over = _read(found, next_line, actor, caller)
+            lines, is_over = _read(run, next_line, actor, caller)
             reason, failures = "", 0
         except (ExecutorUnreachable, RetryLater) as exc:
             failures += isinstance(exc, ExecutorUnreachable)
-            lines, is_over = [], found.has_ended and failures >= FAILURES_MAX
+            lines, is_over = [], run.has_ended and failures >= FAILURES_MAX
             if str(exc) != reason:
                 reason = str(exc)
                 yield Trouble(reason)
                 spoken_s = time.monotonic()
-        except XxlJobError as exc:  # another request is answered with its status
+        except XxlJobError as exc:  # Another request would be answered with the status of this error.
             yield Trouble(str(exc))
             yield End(state, False, next_line)
             return
@@ -120,9 +120,9 @@ def _find(run_id: str, actor: Actor, present: Present | None) -> tuple[Actor, Fo
         return actor, get_run(session, run_id, actor=actor)
 
 
-def _read(found: FoundRun, first_line: int, actor: Actor, caller: Caller) -> tuple[list[str], bool]:
+def _read(run: FoundRun, first_line: int, actor: Actor, caller: Caller) -> tuple[list[str], bool]:
     """Return new lines, and whether there are none and the run had ended before they were read."""
-    if not found.rows:
-        return [], found.has_ended
-    read = fetch_lines(found.rows[0].id, first_line, actor=actor, caller=caller)
-    return read.lines, read.is_end and found.has_ended and not read.lines
+    if not run.rows:
+        return [], run.has_ended
+    lines = fetch_lines(run.rows[0].id, first_line, actor=actor, caller=caller)
+    return lines.lines, lines.is_end and run.has_ended and not lines.lines

@@ -1,4 +1,4 @@
-"""Pauses of requests that wait: a console that stops ends them, so that each is still answered."""
+"""Interruptible pauses of requests: a console that stops ends them, so that each is still answered."""
 
 import threading
 

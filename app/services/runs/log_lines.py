@@ -53,10 +53,10 @@ def fetch_lines(
     piece = logs.read_log(log_id, first, actor=actor, caller=caller, timeout_s=timeout_s)
     if piece.to_line_num < first:
         is_end = _has_ended(log) and not piece.is_running
-        found = Lines(first, first - 1, [], is_end, state, message=piece.log_content.strip())
+        lines = Lines(first, first - 1, [], is_end, state, message=piece.log_content.strip())
     else:
-        found = Lines(first, piece.to_line_num, split_lines(piece.log_content), False, state)
-    return replace(found, progress=piece.progress)
+        lines = Lines(first, piece.to_line_num, split_lines(piece.log_content), False, state)
+    return replace(lines, progress=piece.progress)
 
 
 def split_lines(content: str) -> list[str]:

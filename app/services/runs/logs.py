@@ -19,7 +19,7 @@ from app.domain.runs.evidence import ABSENT_LOGS
 from app.domain.runs.trace_templates import KILLED, KILLED_SAYING, fill
 from app.domain.text.texts import N_
 from app.errors import Conflict, ExecutorUnreachable, InvalidInput, NotFound
-from app.executors.calls import Peer
+from app.executors.calls import Peer, refusal_of
 from app.executors.gateway import LOG_TIMEOUT_S
 from app.models.base import zone_name
 from app.models.log import JobLog
@@ -37,7 +37,7 @@ from app.store.runs import clearing as log_clearing
 from app.store.runs import listing as log_lists
 from app.store.runs.clearing import Clearing
 from app.store.runs.listing import LogFilter, LogStatus
-from executor_client.wire.protocol import SUCCESS, LogRequest, LogResult
+from executor_client.wire.protocol import LogRequest, LogResult
 from executor_client.wire.run_reports import RUN_STATE, Progress
 
 __all__ = ["LogFilter", "LogStatus"]
@@ -83,29 +83,29 @@ class LogPiece:
     to_line_num: int
     log_content: str
     is_end: bool
-    #: of a running run of our executor, if its handler reports any
+    #: progress of a running run of our executor, if its handler reports any
     progress: Progress | None = None
     #: whether our executor is still running it, as one that was killed and cleans up
     is_running: bool = False
 
 
 def list_logs(
-    session: Session, wanted: LogFilter, *, actor: Actor, start: int, length: int, count_all: bool = False
+    session: Session, filter_: LogFilter, *, actor: Actor, start: int, length: int, count_all: bool = False
 ) -> Page[JobLog]:
     """Return a page of the runs the actor may see; counting stops at 10,000 unless ``count_all``."""
     count_to = None if count_all else log_lists.COUNT_MAX
     return log_lists.list_logs(
-        session, wanted, group_ids=actor.group_ids(Right.VIEW), start=start, length=length, count_to=count_to
+        session, filter_, group_ids=actor.group_ids(Right.VIEW), start=start, length=length, count_to=count_to
     )
 
 
-def list_page(session: Session, wanted: LogFilter, *, actor: Actor, start: int, length: int) -> Page[JobLog]:
+def list_page(session: Session, filter_: LogFilter, *, actor: Actor, start: int, length: int) -> Page[JobLog]:
     """Return the same for the console: without messages, and counting stops at 1,000 if it reads the rows."""
     group_ids = actor.group_ids(Right.VIEW)
-    count_to = log_lists.page_count_max(wanted, group_ids)
+    count_to = log_lists.page_count_max(filter_, group_ids)
     return log_lists.list_logs(
         session,
-        wanted,
+        filter_,
         group_ids=group_ids,
         start=start,
         length=length,
@@ -114,27 +114,27 @@ def list_page(session: Session, wanted: LogFilter, *, actor: Actor, start: int, 
     )
 
 
-def count_later(session: Session, wanted: LogFilter, *, actor: Actor, after_ms: Millis, limit: int) -> int:
+def count_later(session: Session, filter_: LogFilter, *, actor: Actor, after_ms: Millis, limit: int) -> int:
     """Return how many runs of the list were triggered in later seconds; counting stops at ``limit``."""
     return log_lists.count_later(
-        session, wanted, group_ids=actor.group_ids(Right.VIEW), after_ms=after_ms, limit=limit
+        session, filter_, group_ids=actor.group_ids(Right.VIEW), after_ms=after_ms, limit=limit
     )
 
 
-def list_ids(session: Session, wanted: LogFilter, *, actor: Actor, limit: int) -> list[int]:
+def list_ids(session: Session, filter_: LogFilter, *, actor: Actor, limit: int) -> list[int]:
     """Return the ids of the first runs of the list, to read them in batches unaffected by new runs."""
-    return log_lists.list_ids(session, wanted, group_ids=actor.group_ids(Right.VIEW), limit=limit)
+    return log_lists.list_ids(session, filter_, group_ids=actor.group_ids(Right.VIEW), limit=limit)
 
 
 def list_from(
-    session: Session, wanted: LogFilter, *, actor: Actor, limit: int
+    session: Session, filter_: LogFilter, *, actor: Actor, limit: int
 ) -> tuple[list[JobLog], tuple[Millis, int] | None]:
     """Return the next runs of the list, without messages, and where the page after them begins."""
-    return log_lists.list_from(session, wanted, group_ids=actor.group_ids(Right.VIEW), limit=limit)
+    return log_lists.list_from(session, filter_, group_ids=actor.group_ids(Right.VIEW), limit=limit)
 
 
-def list_listed(session: Session, log_ids: list[int], *, actor: Actor) -> list[JobLog]:
-    """Return those runs of such a batch that still exist, without their dispatch traces."""
+def list_existing(session: Session, log_ids: list[int], *, actor: Actor) -> list[JobLog]:
+    """Return the runs with these ids that still exist, without their dispatch traces."""
     return log_lists.find_listed(session, log_ids, group_ids=actor.group_ids(Right.VIEW))
 
 
@@ -163,25 +163,25 @@ def read_log(
         log_id=log.id, log_date_time=log.trigger_time or 0, from_line_num=max(from_line_num, 1)
     )
     with caller.permit():
-        found, progress, is_running = caller.gateway.read_run(
+        piece, progress, is_running = caller.gateway.read_run(
             peer, request, timeout_s=min(timeout_s, LOG_TIMEOUT_S), progress=reports
         )
-    last = _last_line(found)
-    nothing_new = found.from_line_num > last
-    is_end = True if nothing_new and log.handle_code > 0 and not is_running else found.is_end
-    return LogPiece(found.from_line_num, last, found.log_content, is_end, progress, is_running)
+    last = _last_line(piece)
+    nothing_new = piece.from_line_num > last
+    is_end = True if nothing_new and log.handle_code > 0 and not is_running else piece.is_end
+    return LogPiece(piece.from_line_num, last, piece.log_content, is_end, progress, is_running)
 
 
-def _last_line(found: LogResult) -> int:
+def _last_line(piece: LogResult) -> int:
     """Return the number of the last line of a piece; below its first one if it has none.
 
     Some clients name one that does not exist: pyxxl where there is no text, or no log; npm xxl-job counts the
     end of the last line as another one. Source: docs/reference/clients.md, section A6.
     """
-    text, last = found.log_content, found.to_line_num
+    text, last = piece.log_content, piece.to_line_num
     if text in ("", *ABSENT_LOGS):
-        return min(last, found.from_line_num - 1)
-    if text.endswith("\n") and last == found.from_line_num + text.count("\n"):
+        return min(last, piece.from_line_num - 1)
+    if text.endswith("\n") and last == piece.from_line_num + text.count("\n"):
         return last - 1
     return last
 
@@ -202,15 +202,15 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> st
         peer = _peer(session, log, caller, at_ms=now_ms)
     with caller.permit(), kills.hold(log.id):
         reply = caller.gateway.kill(peer, log.job_id)
-        if reply.code != SUCCESS:
-            raise ExecutorUnreachable(peer.address, reply.msg or f"code {reply.code}")
+        if refusal := refusal_of(reply):
+            raise ExecutorUnreachable(peer.address, refusal)
         message = reply.msg or ""
         with session_scope() as session:
             text = message.rstrip(": ")
             result_text = fill(KILLED_SAYING if text else KILLED, user=actor.username, said=text)
             killed = Result(log.id, Source.KILL, HandleCode.FAIL, result_text)
             if complete(session, [killed], now_ms=now_ms).late.get(log.id) == HandleCode.FAIL:
-                # pyxxl reports the failure of the killed run before it answers the kill
+                # pyxxl reports the failure of the killed run before it answers the kill.
                 store_logs.mark_killed(session, [log.id])
             audit.record(
                 session,
@@ -312,7 +312,7 @@ def _peer(session: Session, log: JobLog, caller: Caller, *, at_ms: Millis) -> Pe
     if group is None:
         raise ExecutorUnreachable(address, GROUP_GONE)
     may_be_ending = store_logs.is_unfinished(log.trigger_code, log.handle_code) and not withholds_token(group)
-    named = {group.id: [address]} if group.tokens and not may_be_ending else {}
-    if find_foreign(session, named, {group.id: group}, now_ms=at_ms):
+    addresses = {group.id: [address]} if group.tokens and not may_be_ending else {}
+    if find_foreign(session, addresses, {group.id: group}, now_ms=at_ms):
         raise ExecutorUnreachable(address, LEFT_GROUP)
     return Peer(address, group.app_name, *(group.tokens or caller.tokens))

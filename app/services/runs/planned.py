@@ -11,7 +11,7 @@ from app.domain.text.texts import N_
 from app.errors import Conflict, NotFound
 from app.services.auditing import audit
 from app.services.runs.logs import MISSING
-from app.services.runs.queued import NO_RUN
+from app.services.runs.trigger_runs import NO_RUN
 from app.store.base import locks
 from app.store.fires import planned as planned_fires
 from app.store.fires import queue as fires
@@ -77,7 +77,7 @@ def withdraw(session: Session, trigger: Trigger, *, actor: Actor, now_ms: Millis
     if group_id is None:
         raise NotFound(MISSING)
     require_right(actor, group_id, Right.OPERATE, missing=MISSING)
-    waiting = neighbours.find_waiting(session, trigger, moved=True)
+    waiting = neighbours.find_waiting(session, trigger, is_moved=True)
     locked = planned_fires.lock_unclaimed(session, [fire.id for fire in waiting])
     has_run = bool(neighbours.find_triggered(session, trigger))
     if not waiting and not has_run:

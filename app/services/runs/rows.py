@@ -36,12 +36,12 @@ class JobRow:
     runs: list[Run]
     #: why the newest run failed or waits, in English; empty: it succeeded, is running or there is none
     reason: str
-    #: runs sent without a result
+    #: number of runs that were sent and have no result
     out: int
-    #: fires that are due and not sent
+    #: number of fires that are due and not sent
     waiting: int
     tags: tuple[str, ...]
-    #: whether it is a favourite of the user
+    #: whether the job is a favourite of the user
     starred: bool
     #: end of the mute of the job or its group; None: not muted
     muted_until_ms: Millis | None
@@ -75,7 +75,7 @@ class LogRow:
     job: Job | None
     group: Group | None
     may_operate: bool
-    #: why it failed or waits, in English; empty: it succeeded or is running
+    #: why the run failed or waits, in English; empty: it succeeded or is running
     reason: str
 
 
@@ -90,7 +90,7 @@ def job_rows(
     )
     why = reasons.find_reasons(session, [newest[0] for newest in runs.values()])
     out, waiting = overview.count_fires(session, ids, now_ms=now_ms)
-    tags, starred = job_tags.find_tags(session, ids), favourites.find_favourites(session, actor.user_id, ids)
+    tags, stars = job_tags.find_tags(session, ids), favourites.find_favourites(session, actor.user_id, ids)
     mutes = find_mutes(session, jobs, now_ms=now_ms)
     return [
         JobRow(
@@ -101,7 +101,7 @@ def job_rows(
             out=out.get(job.id, 0),
             waiting=waiting.get(job.id, 0),
             tags=tags.get(job.id, ()),
-            starred=job.id in starred,
+            starred=job.id in stars,
             muted_until_ms=mutes[job.id].until_ms if job.id in mutes else None,
             may_operate=actor.may(job.job_group, Right.OPERATE),
             may_edit=actor.may(job.job_group, Right.EDIT),
@@ -138,5 +138,5 @@ def visible_jobs(session: Session, job_ids: Collection[int], actor: Actor) -> di
 
     A run stays in its group when its job is moved, so the actor may see a run and not its job.
     """
-    found = job_store.find_jobs(session, job_ids)
-    return {job_id: job for job_id, job in found.items() if actor.may(job.job_group, Right.VIEW)}
+    jobs = job_store.find_jobs(session, job_ids)
+    return {job_id: job for job_id, job in jobs.items() if actor.may(job.job_group, Right.VIEW)}

@@ -50,12 +50,12 @@ def find_killable(run_id: str, *, actor: Actor) -> list[JobLog]:
     Raises NotFound, PermissionDenied, and Conflict if nothing is running.
     """
     with read_scope() as session:
-        found = get_run(session, run_id, actor=actor, right=Right.OPERATE)
-        if not found.rows:
+        run = get_run(session, run_id, actor=actor, right=Right.OPERATE)
+        if not run.rows:
             raise Conflict(N_("The run waits for the scheduler: withdraw it instead"))
-        running = [log for log in found.rows if state_of(log.trigger_code, log.handle_code) == "running"]
-        # without a running one, the first one names the reason
-        return [logs.get_killable(session, log.id, actor=actor) for log in running or found.rows[:1]]
+        running = [log for log in run.rows if state_of(log.trigger_code, log.handle_code) == "running"]
+        # Without a running one, the first one names the reason.
+        return [logs.get_killable(session, log.id, actor=actor) for log in running or run.rows[:1]]
 
 
 def kill_run(run_id: str, *, actor: Actor, caller: Caller, now_ms: Millis) -> None:
@@ -77,17 +77,17 @@ def kill_runs(running: Sequence[JobLog], *, actor: Actor, caller: Caller, now_ms
     for log in running:
         by_address.setdefault(log.executor_address or "", []).append(log.id)
     until_s = time.monotonic() + KILL_S
-    with caller.permit() as held, ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="kill") as pool:
-        kill = partial(logs.kill_log, actor=actor, caller=held, now_ms=now_ms)
-        # each with a copy of the context, which has the id of the request for log lines
+    with caller.permit() as permit, ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="kill") as pool:
+        kill = partial(logs.kill_log, actor=actor, caller=permit, now_ms=now_ms)
+        # Each thread gets a copy of the context, which has the id of the request for log lines.
         work = [
             pool.submit(copy_context().run, _kill_there, address, log_ids, kill, until_s)
             for address, log_ids in by_address.items()
         ]
-    outcomes = [each.result() for each in work]
+    outcomes = [future.result() for future in work]
     killed = sum(outcome.killed for outcome in outcomes)
     if failures := [outcome.failure for outcome in outcomes if outcome.failure is not None]:
-        raise failures[0] if len(running) == 1 else _together(failures, killed, len(running))
+        raise failures[0] if len(running) == 1 else _merged(failures, killed, len(running))
     return killed
 
 
@@ -103,21 +103,21 @@ def _kill_there(
         try:
             kill(log_id)
             killed += 1
-        except (Conflict, NotFound):  # it has ended, perhaps with another run of its job, or was cleared
+        except (Conflict, NotFound):  # the run has ended, perhaps with another run of its job, or was cleared
             continue
         except ExecutorUnreachable as exc:
             return _Outcome(killed, exc)
     return _Outcome(killed)
 
 
-def _together(failures: Sequence[ExecutorUnreachable], killed: int, runs: int) -> ExecutorUnreachable:
+def _merged(failures: Sequence[ExecutorUnreachable], killed: int, runs: int) -> ExecutorUnreachable:
     """Return one error for several executors, with how many runs were killed."""
-    first, others = failures[0], [each.address for each in failures[1:]]
+    first, other_addresses = failures[0], [failure.address for failure in failures[1:]]
     reason = first.reason
-    if others:
-        named, more = ", ".join(others[:NAMED]), len(others) - NAMED
-        listed = N_("%(named)s and %(n)s more", named=named, n=more) if more > 0 else named
-        reason = N_("%(reason)s; also failed: %(others)s", reason=reason, others=listed)
+    if other_addresses:
+        names, more = ", ".join(other_addresses[:NAMED]), len(other_addresses) - NAMED
+        list_text = N_("%(named)s and %(n)s more", named=names, n=more) if more > 0 else names
+        reason = N_("%(reason)s; also failed: %(others)s", reason=reason, others=list_text)
     return ExecutorUnreachable(
         first.address,
         N_("%(reason)s; runs killed: %(killed)s of %(runs)s", reason=reason, killed=killed, runs=runs),
@@ -149,8 +149,8 @@ def param_to_repeat(session: Session, log: JobLog) -> str | None:
     param = log.executor_param or ""
     if not run_rows.is_cut(session, "executor_param", param):
         return param
-    own = job_lists.find_params(session, [log.job_id]).get(log.job_id) or ""
-    return own if own.startswith(param.removesuffix(ELLIPSIS)) else None
+    job_param = job_lists.find_params(session, [log.job_id]).get(log.job_id) or ""
+    return job_param if job_param.startswith(param.removesuffix(ELLIPSIS)) else None
 
 
 def address_to_repeat(log: JobLog) -> str:

@@ -16,7 +16,7 @@ from app.models.log import JobLog
 from app.services.jobs import jobs
 from app.services.runs import logs
 from app.services.runs.interruptible_wait import pause
-from app.services.runs.queued import NO_RUN, find_queued
+from app.services.runs.trigger_runs import NO_RUN, find_trigger_runs
 
 #: pauses between two looks at a run that is waited for, in seconds: the first, the factor, the longest
 PAUSE_S, SLOWER, PAUSE_MAX_S = 0.1, 1.3, 0.5
@@ -55,14 +55,14 @@ def get_run(session: Session, run_id: str, *, actor: Actor, right: Right = Right
     return _of_row(logs.get_log(session, int(run_id), actor=actor, right=right))
 
 
-def row_of(found: FoundRun) -> JobLog:
+def row_of(run: FoundRun) -> JobLog:
     """Return the row of a run; raises Conflict while it has none, and for a broadcast with several."""
-    if found.is_broadcast:
-        ids = ", ".join(str(log.id) for log in found.rows)
+    if run.is_broadcast:
+        ids = ", ".join(str(log.id) for log in run.rows)
         raise Conflict(N_("This run has several shards; use the id of one of them: %(ids)s", ids=ids))
-    if not found.rows:
+    if not run.rows:
         raise Conflict(N_("The run waits for the scheduler and has not started"))
-    return found.rows[0]
+    return run.rows[0]
 
 
 def wait_for_end(run_id: str, *, actor: Actor, timeout_s: float) -> FoundRun:
@@ -73,10 +73,10 @@ def wait_for_end(run_id: str, *, actor: Actor, timeout_s: float) -> FoundRun:
     until, pause_s = time.monotonic() + timeout_s, PAUSE_S
     while True:
         with read_scope() as session:
-            found = get_run(session, run_id, actor=actor)
+            run = get_run(session, run_id, actor=actor)
         left_s = until - time.monotonic()
-        if found.has_ended or left_s <= 0 or pause(min(pause_s, left_s)):
-            return found
+        if run.has_ended or left_s <= 0 or pause(min(pause_s, left_s)):
+            return run
         pause_s = min(pause_s * SLOWER, PAUSE_MAX_S)
 
 
@@ -86,15 +86,15 @@ def _of_row(log: JobLog) -> FoundRun:
 
 
 def _of_trigger(session: Session, trigger: Trigger, actor: Actor, right: Right) -> FoundRun:
-    queued = find_queued(session, trigger)
-    if len(queued.log_ids) == 1 and queued.due_ms is None:
-        return _of_row(logs.get_log(session, queued.log_ids[0], actor=actor, right=right))
-    if not queued.log_ids and queued.due_ms is None:
+    outcome = find_trigger_runs(session, trigger)
+    if len(outcome.log_ids) == 1 and outcome.due_ms is None:
+        return _of_row(logs.get_log(session, outcome.log_ids[0], actor=actor, right=right))
+    if not outcome.log_ids and outcome.due_ms is None:
         raise NotFound(NO_RUN)
     job = jobs.get_job(session, trigger.job_id, actor=actor, right=right)
-    rows = tuple(logs.get_log(session, log_id, actor=actor, right=right) for log_id in queued.log_ids)
+    rows = tuple(logs.get_log(session, log_id, actor=actor, right=right) for log_id in outcome.log_ids)
     states = [state_of(log.trigger_code, log.handle_code, log.killed) for log in rows]
-    state = state_of_all(states, is_waiting=queued.due_ms is not None)
+    state = state_of_all(states, is_waiting=outcome.due_ms is not None)
     return FoundRun(
-        trigger.id, job.id, job.job_group, state, rows, queued.due_ms, is_broadcast=bool(queued.log_ids)
+        trigger.id, job.id, job.job_group, state, rows, outcome.due_ms, is_broadcast=bool(outcome.log_ids)
     )

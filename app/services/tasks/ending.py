@@ -18,13 +18,13 @@ def record_end(session: Session, task: Task, *, now_ms: Millis) -> None:
     """
     if task.kind != TaskKind.CLEAR_LOGS or not task.done:
         return
-    stored = json.loads(task.parameters)
+    parameters = json.loads(task.parameters)
     changes = {
-        "job_group": stored["group_id"],
-        "job_id": stored["job_id"],
-        "kind": stored["kind_name"],
+        "job_group": parameters["group_id"],
+        "job_id": parameters["job_id"],
+        "kind": parameters["kind_name"],
         "rows": task.done,
     }
     user = Actor(user_id=task.user_id, username=task.username, is_admin=False, address=task.address)
-    target = ("job", stored["job_id"])
+    target = ("job", parameters["job_id"])
     audit.record(session, "log.clear", actor=user, now_ms=now_ms, target=target, changes=changes)

@@ -1,4 +1,4 @@
-"""Task runner: claims background tasks and does them piece by piece; a tick of the monitor.
+"""Task runner: claims background tasks and works on them piece by piece; a tick of the monitor.
 
 Each piece commits its work and its progress in one transaction, so a killed runner loses nothing and repeats
 nothing: the next owner goes on after the last commit. The tasks a node holds take turns of about a second, a
@@ -33,7 +33,7 @@ Piece = Callable[[Turn], None]
 
 #: tasks a node works on at the same time
 HELD_MAX = 4
-#: those of one user among them
+#: most of them that belong to one user
 HELD_OF_USER = 2
 #: longest turn of one task while others wait
 TURN_S = 1.0
@@ -67,7 +67,7 @@ class TaskRunner:
         self._failures: Counter[int] = Counter()
 
     def request_stop(self) -> None:
-        """Let the piece in progress be the last one."""
+        """Stop after the piece in progress."""
         self._stop.set()
 
     def close(self) -> None:
@@ -81,11 +81,11 @@ class TaskRunner:
         An error in the turn of one task is raised after the turns of the others.
         """
         descriptor = self._start()
-        errors, seen, is_idle = list[Exception](), list[int](), True
+        errors, task_ids, is_idle = list[Exception](), list[int](), True
         for task_id in list(self._held):
             self._try_turn(task_id, errors)
         for _place in range(HELD_MAX - len(self._held)):
-            claimed = self._claim(seen)
+            claimed = self._claim(task_ids)
             if claimed is None:
                 break
             is_idle = False
@@ -98,29 +98,29 @@ class TaskRunner:
         return 0
 
     def _start(self) -> int | None:
-        """Before the first claim: listen, and take back what this node held when it was killed."""
+        """Listen, and take back what this node held when it was killed; called before the first claim."""
         if not self._is_started:
             transact(lambda session: tasks.end_leases(session, self._node))
             self._is_started = True
             return self._socket.open()
         return self._socket.descriptor
 
-    def _claim(self, seen: list[int]) -> int | None:
+    def _claim(self, task_ids: list[int]) -> int | None:
         """Claim the oldest task of a kind known here whose user has a place left; None: there is none.
 
-        ``seen`` are those found in this tick.
+        ``task_ids`` are those found in this tick.
         """
         if not tasks.has_free(now_ms=self._clock()):
             return None
-        held = Counter(task.user_id for task in self._held.values())
-        full = [user_id for user_id, count in held.items() if count >= HELD_OF_USER]
+        counts = Counter(task.user_id for task in self._held.values())
+        busy_users = [user_id for user_id, count in counts.items() if count >= HELD_OF_USER]
         while not self._stop.is_set():
             find = partial(tasks.find_claimable, now_ms=self._clock(), kinds=list(self._pieces))
             with read_scope() as session:
-                task_id = find(session, but_of=full, but=seen)
+                task_id = find(session, but_of=busy_users, but=task_ids)
             if task_id is None:
                 return None
-            seen.append(task_id)
+            task_ids.append(task_id)
             claim = partial(tasks.claim_task, owner=self._node, now_ms=self._clock(), lease_ms=LEASE_MS)
             task = transact(partial(claim, task_id=task_id))
             if task is not None:

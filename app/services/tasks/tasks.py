@@ -1,4 +1,4 @@
-"""Background tasks as users see them: submitted, listed, watched, cancelled.
+"""Background tasks of users: submit, list, watch and cancel them.
 
 The caller of ``submit_task`` has checked the rights; they are checked again for each piece of the work.
 """
@@ -39,13 +39,13 @@ class TaskDraft:
 
     kind: TaskKind
     parameters: Mapping[str, object]
-    #: objects to do
+    #: number of objects to process
     total: int
-    #: of the form: with the same user, kind and entered values it makes the same task
+    #: key of the form: with the same user, kind and entered values it makes the same task
     form_key: str
-    #: what the user entered, where ``parameters`` are computed from it
-    entered: Mapping[str, object] | None = None
-    #: of a bulk change
+    #: values that the user entered, where ``parameters`` are computed from them
+    form_values: Mapping[str, object] | None = None
+    #: action of a bulk change
     action: str = ""
 
 
@@ -71,9 +71,9 @@ class Progress:
 
 def submit_task(session: Session, draft: TaskDraft, *, actor: Actor, now_ms: Millis) -> tuple[int, bool]:
     """Store a task for the monitors; return its id, and False where the same form was sent before."""
-    entered = draft.parameters if draft.entered is None else draft.entered
+    form_values = draft.parameters if draft.form_values is None else draft.form_values
     row = {
-        "idempotency_key": _key(draft.kind, draft.form_key, entered, actor),
+        "idempotency_key": _key(draft.kind, draft.form_key, form_values, actor),
         "kind": draft.kind.value,
         "action": draft.action,
         "parameters": _json(draft.parameters),
@@ -89,13 +89,13 @@ def submit_task(session: Session, draft: TaskDraft, *, actor: Actor, now_ms: Mil
 
 
 def find_submitted(
-    session: Session, kind: TaskKind, form_key: str, entered: Mapping[str, object], *, actor: Actor
+    session: Session, kind: TaskKind, form_key: str, form_values: Mapping[str, object], *, actor: Actor
 ) -> int | None:
     """Return the id of the task that the same form has made already.
 
     Looked up before any check, because the task may have changed what is checked.
     """
-    return tasks.find_submitted(session, _key(kind, form_key, entered, actor))
+    return tasks.find_submitted(session, _key(kind, form_key, form_values, actor))
 
 
 def get_task(session: Session, task_id: int, *, actor: Actor) -> Task:
@@ -109,7 +109,7 @@ def get_task(session: Session, task_id: int, *, actor: Actor) -> Task:
 
 
 def get_progress(session: Session, task_id: int, *, actor: Actor, now_ms: Millis) -> Progress:
-    """Return how far a task is, with its results where it has ended."""
+    """Return the progress of a task, with its results where it has ended."""
     task = get_task(session, task_id, actor=actor)
     has_ended = task.state in ENDED
     lines = [
@@ -170,12 +170,12 @@ def _cancel(session: Session, task_id: int, *, actor: Actor, now_ms: Millis) -> 
 
 def str_of(error: str | None) -> str:
     """Return the text of a stored reason, to be translated; empty: none."""
-    found = unpack(json.loads(error)) if error else ""
-    return found if isinstance(found, str) else ""
+    text = unpack(json.loads(error)) if error else ""
+    return text if isinstance(text, str) else ""
 
 
-def _key(kind: TaskKind, form_key: str, entered: Mapping[str, object], actor: Actor) -> str:
-    text = f"{actor.user_id}:{kind}:{form_key}:{_json(entered)}"
+def _key(kind: TaskKind, form_key: str, form_values: Mapping[str, object], actor: Actor) -> str:
+    text = f"{actor.user_id}:{kind}:{form_key}:{_json(form_values)}"
     return sha256(text.encode("utf-8", "replace")).hexdigest()
 
 

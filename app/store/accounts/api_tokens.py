@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_token`."""
+"""Statements on `xxl_job_token`: API tokens."""
 
 from dataclasses import dataclass, replace
 
@@ -13,7 +13,7 @@ from app.models.user import User
 from app.store.base.paging import Page, Slice, fetch_page
 from app.store.executors import listing as group_lists
 
-#: made once: every request of the API begins with it
+#: The statement is built once, because every request of the API begins with it.
 _BY_HASH = (
     select(ApiToken, User)
     .outerjoin(User, User.id == ApiToken.user_id)
@@ -22,17 +22,17 @@ _BY_HASH = (
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class OwnedToken:
     """A token with its owner; the owner of a service token, and of a deleted user's, is None."""
 
     token: ApiToken
     owner: User | None
 
 
-def find_by_hash(session: Session, token_hash: str) -> Owned | None:
+def find_by_hash(session: Session, token_hash: str) -> OwnedToken | None:
     """Return the token with this hash and its owner, or None."""
     row = session.execute(_BY_HASH, {"wanted": token_hash}).first()
-    return Owned(row[0], row[1]) if row is not None else None
+    return OwnedToken(row[0], row[1]) if row is not None else None
 
 
 def find_token(session: Session, token_id: int) -> ApiToken | None:
@@ -91,9 +91,9 @@ def delete_of_user(session: Session, user_id: int) -> None:
 
 def forget_missing_groups(session: Session) -> None:
     """Take deleted groups out of the tokens limited to them; a later group with such an id is not theirs."""
-    limited = list(session.scalars(select(ApiToken).where(ApiToken.group_ids.is_not(None))))
-    existing = group_lists.all_ids(session) if limited else set()
-    for token in limited:
+    tokens = list(session.scalars(select(ApiToken).where(ApiToken.group_ids.is_not(None))))
+    existing = group_lists.all_ids(session) if tokens else set()
+    for token in tokens:
         grant = parse_grant(token.rights, token.group_ids)
         if grant.group_ids is not None and not grant.group_ids <= existing:
             token.group_ids = stored_groups(replace(grant, group_ids=grant.group_ids & existing))
@@ -102,6 +102,8 @@ def forget_missing_groups(session: Session) -> None:
 
 def delete_ended(session: Session, *, before_ms: Millis, limit: int) -> int:
     """Delete up to ``limit`` tokens that were revoked or expired before an instant; return how many."""
-    ended = (ApiToken.revoked_ms.between(1, before_ms - 1)) | (ApiToken.expires_ms.between(1, before_ms - 1))
-    ids = list(session.scalars(select(ApiToken.id).where(ended).order_by(ApiToken.id).limit(limit)))
+    has_ended = (ApiToken.revoked_ms.between(1, before_ms - 1)) | (
+        ApiToken.expires_ms.between(1, before_ms - 1)
+    )
+    ids = list(session.scalars(select(ApiToken.id).where(has_ended).order_by(ApiToken.id).limit(limit)))
     return affected(session, delete(ApiToken).where(ApiToken.id.in_(ids))) if ids else 0

@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_audit`. Rows are only added; the clean-up deletes old ones."""
+"""Statements on `xxl_job_audit`: change history. Rows are only added; the clean-up deletes old ones."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -98,9 +98,10 @@ def find_names(session: Session, kind: str, ids: Collection[int]) -> dict[int, s
         "channel": (AlarmChannel.id, AlarmChannel.name),
         "task": (Task.id, literal("")),
     }
-    own_id, name = columns[kind]
+    id_column, name = columns[kind]
     return {
-        row[0]: row[1] for row in bulk.read_rows(session, select(own_id, name).where(own_id.in_(list(ids))))
+        row[0]: row[1]
+        for row in bulk.read_rows(session, select(id_column, name).where(id_column.in_(list(ids))))
     }
 
 
@@ -110,77 +111,77 @@ def find_runs(session: Session, log_ids: Collection[int], *, group_ids: GroupIds
     return {row[0] for row in bulk.read_rows(session, query)}
 
 
-def list_entries(session: Session, wanted: AuditFilter, *, start: int, length: int) -> Page[AuditEntry]:
+def list_entries(session: Session, criteria: AuditFilter, *, start: int, length: int) -> Page[AuditEntry]:
     """Return a page of entries, newest first unless the filter orders otherwise.
 
     ``capped``: there may be more, because counting or searching has stopped.
     """
-    first, last, is_cut = _window(session, wanted, None)
-    query = select_entries(wanted, first, last)
+    first, last, is_cut = _window(session, criteria, None)
+    query = select_entries(criteria, first, last)
     page = fetch_page(session, query, start=start, length=length, count_to=COUNT_MAX)
     return replace(page, capped=page.capped or is_cut)
 
 
 def list_before(
-    session: Session, wanted: AuditFilter, *, before_id: int | None, limit: int
+    session: Session, criteria: AuditFilter, *, before_id: int | None, limit: int
 ) -> Slice[AuditEntry]:
     """Return the newest entries with an id below ``before_id`` (None: of all), newest first."""
-    first, last, is_cut = _window(session, wanted, before_id)
-    query = select_entries(replace(wanted, order=UNSORTED), first, last)
+    first, last, is_cut = _window(session, criteria, before_id)
+    query = select_entries(replace(criteria, order=UNSORTED), first, last)
     return fetch_slice(session, query, limit=limit, searched_to=first if is_cut else None)
 
 
-def select_entries(wanted: AuditFilter, first: int, last: int) -> Select[tuple[AuditEntry]]:
+def select_entries(criteria: AuditFilter, first: int, last: int) -> Select[tuple[AuditEntry]]:
     """Select the entries of a filter among these ids, in its order."""
-    order = ordering(wanted.order, ORDERS, row_id=AuditEntry.id, default=[AuditEntry.id.desc()])
-    by_id = AuditEntry.id.between(first, last)
-    return select(AuditEntry).where(by_id, *_conditions(wanted)).order_by(*order)
+    order = ordering(criteria.order, ORDERS, row_id=AuditEntry.id, default=[AuditEntry.id.desc()])
+    is_in_range = AuditEntry.id.between(first, last)
+    return select(AuditEntry).where(is_in_range, *_conditions(criteria)).order_by(*order)
 
 
-def _conditions(wanted: AuditFilter) -> Iterator[ColumnElement[bool]]:
-    if wanted.username:
-        yield contains(AuditEntry.username, wanted.username)
-    if wanted.action:
-        storable = is_storable(wanted.action)
-        begins = AuditEntry.action.startswith(wanted.action, autoescape=True) if storable else false()
-        yield or_(begins, AuditEntry.action == "logout") if wanted.action == "login" else begins
-    if wanted.refusals:
+def _conditions(criteria: AuditFilter) -> Iterator[ColumnElement[bool]]:
+    if criteria.username:
+        yield contains(AuditEntry.username, criteria.username)
+    if criteria.action:
+        storable = is_storable(criteria.action)
+        begins = AuditEntry.action.startswith(criteria.action, autoescape=True) if storable else false()
+        yield or_(begins, AuditEntry.action == "logout") if criteria.action == "login" else begins
+    if criteria.refusals:
         is_request = AuditEntry.action.startswith(REFUSED, autoescape=True)
         yield or_(is_request, AuditEntry.action == REFUSED_LOGIN)
-    if wanted.object_type and wanted.object_id is not None:
-        yield AuditEntry.object_type == wanted.object_type
-        yield AuditEntry.object_id == wanted.object_id
-    elif wanted.object_type:
-        yield unindexed_on_mysql(AuditEntry.object_type) == wanted.object_type
-    if wanted.from_ms is not None:
-        yield unindexed_on_mysql(AuditEntry.at_ms) >= wanted.from_ms
-    if wanted.to_ms is not None:
-        yield unindexed_on_mysql(AuditEntry.at_ms) <= wanted.to_ms
+    if criteria.object_type and criteria.object_id is not None:
+        yield AuditEntry.object_type == criteria.object_type
+        yield AuditEntry.object_id == criteria.object_id
+    elif criteria.object_type:
+        yield unindexed_on_mysql(AuditEntry.object_type) == criteria.object_type
+    if criteria.from_ms is not None:
+        yield unindexed_on_mysql(AuditEntry.at_ms) >= criteria.from_ms
+    if criteria.to_ms is not None:
+        yield unindexed_on_mysql(AuditEntry.at_ms) <= criteria.to_ms
 
 
-def _window(session: Session, wanted: AuditFilter, before_id: int | None) -> tuple[int, int, bool]:
+def _window(session: Session, criteria: AuditFilter, before_id: int | None) -> tuple[int, int, bool]:
     """Return first and last id to search, below ``before_id``, and whether entries are left out.
 
     Ids follow the time, so that a range of ids stands for a range of time; with a condition that no index
     serves, at most ``SEARCHED_MAX`` entries at the beginning of the list are read.
     """
     first, last = (
-        session.scalar(_edge(wanted.from_ms, is_first=True)),
-        session.scalar(_edge(wanted.to_ms, is_first=False)),
+        session.scalar(_edge(criteria.from_ms, is_first=True)),
+        session.scalar(_edge(criteria.to_ms, is_first=False)),
     )
     if first is None or last is None:
         return 1, 0, False
-    if wanted.from_ms is not None:
+    if criteria.from_ms is not None:
         first -= NUMBERED_WITHIN
-    if wanted.to_ms is not None:
+    if criteria.to_ms is not None:
         last += NUMBERED_WITHIN
     if before_id is not None:
         last = min(last, before_id - 1)
-    by_object = bool(wanted.object_type) and wanted.object_id is not None
-    reads_rows = bool(wanted.username or wanted.action or wanted.refusals or wanted.object_type)
-    if by_object or not reads_rows or last - first < SEARCHED_MAX:
+    is_of_object = bool(criteria.object_type) and criteria.object_id is not None
+    reads_rows = bool(criteria.username or criteria.action or criteria.refusals or criteria.object_type)
+    if is_of_object or not reads_rows or last - first < SEARCHED_MAX:
         return first, last, False
-    is_ascending = wanted.order != UNSORTED and not wanted.order.descending
+    is_ascending = criteria.order != UNSORTED and not criteria.order.descending
     return (first, first + SEARCHED_MAX, True) if is_ascending else (last - SEARCHED_MAX, last, True)
 
 

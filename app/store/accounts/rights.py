@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_right`."""
+"""Statements on `xxl_job_right`: rights of users on executor groups."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -18,10 +18,10 @@ def rights_of(session: Session, user_id: int) -> dict[int, str]:
 
 def rights_of_users(session: Session, user_ids: Collection[int]) -> Mapping[int, dict[int, str]]:
     """Return the stored rights of some users: user id -> group id -> ``view,operate``."""
-    found: dict[int, dict[int, str]] = defaultdict(dict)
+    rights_by_user: dict[int, dict[int, str]] = defaultdict(dict)
     for row in session.scalars(select(RightRow).where(RightRow.user_id.in_(list(user_ids)))):
-        found[row.user_id][row.group_id] = row.rights
-    return found
+        rights_by_user[row.user_id][row.group_id] = row.rights
+    return rights_by_user
 
 
 def replace_rights(session: Session, user_id: int, rights: Mapping[int, str]) -> None:

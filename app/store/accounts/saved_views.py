@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_view` and `xxl_job_start_page`."""
+"""Statements on `xxl_job_view` and `xxl_job_start_page`: saved views and start pages."""
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session

@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_session`."""
+"""Statements on `xxl_job_session`: login sessions."""
 
 from dataclasses import dataclass
 
@@ -41,8 +41,8 @@ def find_with_user(session: Session, token_hashes: list[str]) -> list[tuple[Logi
 
 def live_of_user(session: Session, query: LiveLogins, *, length: int) -> Page[LoginSession]:
     """Return the valid logins of a user, last seen first, and how many there are."""
-    ordered = _live(query).order_by(LoginSession.last_seen_ms.desc(), LoginSession.id.desc())
-    return fetch_page(session, ordered, start=0, length=length)
+    logins = _live(query).order_by(LoginSession.last_seen_ms.desc(), LoginSession.id.desc())
+    return fetch_page(session, logins, start=0, length=length)
 
 
 def find_live(session: Session, query: LiveLogins, session_id: int) -> LoginSession | None:
@@ -118,8 +118,8 @@ def _live(query: LiveLogins) -> "Select[tuple[LoginSession]]":
 
 
 def _is_valid(now_ms: Millis, seen_from_ms: Millis, remembered_from_ms: Millis) -> ColumnElement[bool]:
-    used = or_(
+    is_in_use = or_(
         LoginSession.last_seen_ms >= seen_from_ms,
         and_(LoginSession.remember != 0, LoginSession.last_seen_ms >= remembered_from_ms),
     )
-    return and_(LoginSession.expires_ms > now_ms, used)
+    return and_(LoginSession.expires_ms > now_ms, is_in_use)

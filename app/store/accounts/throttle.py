@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_throttle`."""
+"""Statements on `xxl_job_throttle`: counters of failed attempts."""
 
 from sqlalchemy import delete
 from sqlalchemy.orm import Session

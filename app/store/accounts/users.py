@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_user`."""
+"""Statements on `xxl_job_user`: users of the console."""
 
 from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select
 from sqlalchemy.exc import IntegrityError
@@ -37,14 +37,14 @@ def find_by_name(session: Session, username: str) -> User | None:
     """
     if not is_storable(username):
         return None
-    folded = username.casefold()
-    found = [
+    folded_name = username.casefold()
+    users = [
         user
         for user in session.scalars(select(User).where(_has_name(username)))
-        if user.username.casefold() == folded
+        if user.username.casefold() == folded_name
     ]
-    named = [user for user in found if user.username == username] or found
-    return named[0] if len(named) == 1 else None
+    matches = [user for user in users if user.username == username] or users
+    return matches[0] if len(matches) == 1 else None
 
 
 def lock_by_name(session: Session, username: str) -> User | None:
@@ -62,8 +62,8 @@ def lock_by_identity(session: Session, identity: str) -> User | None:
 
 def is_name_taken(session: Session, username: str) -> bool:
     """Whether the name is in use, ignoring case, by the database's own comparison."""
-    named = select(func.count()).select_from(User).where(_has_name(username))
-    return is_storable(username) and bool(session.scalar(named))
+    query = select(func.count()).select_from(User).where(_has_name(username))
+    return is_storable(username) and bool(session.scalar(query))
 
 
 def _has_name(username: str) -> ColumnElement[bool]:

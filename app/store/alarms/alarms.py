@@ -39,7 +39,7 @@ _ACCEPTED = '%": "ok"%'
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldAlarms:
     """Alarms of one job that a mute holds back."""
 
     job_id: int
@@ -68,7 +68,7 @@ def take_due(session: Session, *, owner: str, now_ms: Millis, lease_ms: Millis, 
         and_(Alarm.state == AlarmState.PENDING, Alarm.next_ms <= now_ms),
         and_(Alarm.state == AlarmState.SENDING, Alarm.lease_until < now_ms),
     )
-    taken = list(
+    alarms = list(
         session.scalars(
             select(Alarm)
             .where(due)
@@ -77,10 +77,10 @@ def take_due(session: Session, *, owner: str, now_ms: Millis, lease_ms: Millis, 
             .with_for_update(skip_locked=True)
         )
     )
-    for alarm in taken:
+    for alarm in alarms:
         alarm.state, alarm.owner, alarm.lease_until = AlarmState.SENDING, owner, now_ms + lease_ms
         alarm.attempts += 1
-    return taken
+    return alarms
 
 
 _DUE = (
@@ -102,14 +102,14 @@ def find_last_attempts(
 
     Attempts count whatever their outcome; recoveries do not. ``apart_from`` are alarms to ignore.
     """
-    attempted = select(Alarm.job_id, func.max(Alarm.lease_until).label("lease_until")).where(
+    query = select(Alarm.job_id, func.max(Alarm.lease_until).label("lease_until")).where(
         Alarm.job_id.in_(job_ids),
         or_(Alarm.attempts > 0, Alarm.outcome.is_not(None)),
         Alarm.reason != AlarmReason.RECOVERED,
         Alarm.state.not_in(_NEVER_SENT),
         Alarm.id.not_in(apart_from),
     )
-    return {row.job_id: row.lease_until for row in session.execute(attempted.group_by(Alarm.job_id))}
+    return {row.job_id: row.lease_until for row in session.execute(query.group_by(Alarm.job_id))}
 
 
 def list_of_job(session: Session, job_id: int, *, group_ids: GroupIds, limit: int) -> list[Alarm]:
@@ -124,9 +124,9 @@ def put_off(session: Session, alarms: Sequence[Alarm], *, until_ms: Millis) -> N
     """Postpone claimed alarms, because others of the same job have just been sent or are being sent."""
     if not alarms:
         return
-    waiting = {"state": AlarmState.PENDING.value, "next_ms": until_ms, "attempts": Alarm.attempts - 1}
+    values = {"state": AlarmState.PENDING.value, "next_ms": until_ms, "attempts": Alarm.attempts - 1}
     session.flush()
-    affected(session, update(Alarm).where(*_claimed(alarms)).values(waiting))
+    affected(session, update(Alarm).where(*_claimed(alarms)).values(values))
 
 
 def _claimed(alarms: Sequence[Alarm]) -> tuple[ColumnElement[bool], ...]:
@@ -148,9 +148,11 @@ def finish(
 
     A recovery that was sent is closed.
     """
-    sent = case((Alarm.reason == AlarmReason.RECOVERED, AlarmState.CLOSED.value), else_=AlarmState.SENT.value)
+    sent_state = case(
+        (Alarm.reason == AlarmReason.RECOVERED, AlarmState.CLOSED.value), else_=AlarmState.SENT.value
+    )
     values = {
-        "state": sent if state is AlarmState.SENT else state.value,
+        "state": sent_state if state is AlarmState.SENT else state.value,
         "outcome": outcome,
         "next_ms": next_ms,
         "attempts": Alarm.attempts - (0 if counts else 1),
@@ -174,33 +176,33 @@ def hold(session: Session, alarms: Sequence[Alarm], *, mute_id: int, outcome: st
     ``outcome`` names the user who muted them.
     """
     session.flush()
-    held = {"state": AlarmState.MUTED.value, "outcome": outcome, "next_ms": 0, "mute_id": mute_id}
-    affected(session, update(Alarm).where(Alarm.id.in_([alarm.id for alarm in alarms])).values(held))
+    values = {"state": AlarmState.MUTED.value, "outcome": outcome, "next_ms": 0, "mute_id": mute_id}
+    affected(session, update(Alarm).where(Alarm.id.in_([alarm.id for alarm in alarms])).values(values))
     _mark_runs(session, alarms, AlarmState.MUTED)
 
 
-def find_held(session: Session, mute_id: int) -> list[Held]:
+def find_held(session: Session, mute_id: int) -> list[HeldAlarms]:
     """Return the alarms a mute holds back, by job."""
-    unresolved = func.sum(case((Alarm.reason == AlarmReason.UNRESOLVED, 1), else_=0))
-    columns = (Alarm.job_id, func.count(), unresolved, func.min(Alarm.log_id), func.max(Alarm.log_id))
+    unresolved_count = func.sum(case((Alarm.reason == AlarmReason.UNRESOLVED, 1), else_=0))
+    columns = (Alarm.job_id, func.count(), unresolved_count, func.min(Alarm.log_id), func.max(Alarm.log_id))
     rows = bulk.read_rows(
         session,
         select(*columns).where(Alarm.mute_id == mute_id).group_by(Alarm.job_id).order_by(Alarm.job_id),
     )
-    return [Held(row[0], row[1], int(row[2]), row[3], row[4]) for row in rows]
+    return [HeldAlarms(row[0], row[1], int(row[2]), row[3], row[4]) for row in rows]
 
 
 def holds(session: Session, mute_id: int, *, job_id: int | None = None) -> bool:
     """Whether a mute holds back alarms, of a job if one is given."""
-    held = select(Alarm.id).where(Alarm.mute_id == mute_id)
+    query = select(Alarm.id).where(Alarm.mute_id == mute_id)
     if job_id is not None:
-        held = held.where(Alarm.job_id == job_id)
-    return session.execute(held.limit(1)).first() is not None
+        query = query.where(Alarm.job_id == job_id)
+    return session.execute(query.limit(1)).first() is not None
 
 
-def hand_over(session: Session, mute_id: int, to_mutes: Mapping[int, int]) -> None:
-    """Transfer alarms held by an ending mute to other mutes: job id -> mute."""
-    for job_id, other_id in to_mutes.items():
+def hand_over(session: Session, mute_id: int, mute_by_job: Mapping[int, int]) -> None:
+    """Transfer alarms held by an ending mute to other mutes; ``mute_by_job``: job id -> mute id."""
+    for job_id, other_id in mute_by_job.items():
         affected(
             session,
             update(Alarm).where(Alarm.mute_id == mute_id, Alarm.job_id == job_id).values(mute_id=other_id),
@@ -208,13 +210,13 @@ def hand_over(session: Session, mute_id: int, to_mutes: Mapping[int, int]) -> No
 
 
 def release(
-    session: Session, mute_id: int, *, notified: Collection[int], outcome: str, lease_until: Millis
+    session: Session, mute_id: int, *, log_ids: Collection[int], outcome: str, lease_until: Millis
 ) -> None:
-    """Release the alarms of a mute and mark those of the runs ``notified`` as sent.
+    """Release the alarms of a mute and mark those of the runs ``log_ids`` as sent.
 
     A recovery is announced only for jobs with a sent alarm.
     """
-    mark_sent(session, mute_id, notified, outcome=outcome, lease_until=lease_until)
+    mark_sent(session, mute_id, log_ids, outcome=outcome, lease_until=lease_until)
     _release(session, Alarm.mute_id == mute_id)
 
 
@@ -226,16 +228,16 @@ def release_until(session: Session, mute_id: int, last_log_ids: Mapping[int, int
 
 def release_sent(session: Session, mute_id: int) -> None:
     """Release the alarms of a mute that a summary has reported to a target."""
-    sent = (Alarm.mute_id == mute_id, Alarm.state == AlarmState.SENT)
-    last = select(Alarm.job_id, func.max(Alarm.log_id)).where(*sent).group_by(Alarm.job_id)
+    conditions = (Alarm.mute_id == mute_id, Alarm.state == AlarmState.SENT)
+    last = select(Alarm.job_id, func.max(Alarm.log_id)).where(*conditions).group_by(Alarm.job_id)
     release_until(session, mute_id, {row[0]: row[1] for row in session.execute(last)})
 
 
-def _release(session: Session, *held: ColumnElement[bool]) -> None:
+def _release(session: Session, *conditions: ColumnElement[bool]) -> None:
     """Release alarms; those that a target had accepted before they were muted are partly sent."""
-    accepted = and_(Alarm.state == AlarmState.MUTED, Alarm.outcome.like(_ACCEPTED))
-    state = case((accepted, AlarmState.PARTLY.value), else_=Alarm.state)
-    affected(session, update(Alarm).where(*held).values(state=state, mute_id=None))
+    was_accepted = and_(Alarm.state == AlarmState.MUTED, Alarm.outcome.like(_ACCEPTED))
+    state = case((was_accepted, AlarmState.PARTLY.value), else_=Alarm.state)
+    affected(session, update(Alarm).where(*conditions).values(state=state, mute_id=None))
 
 
 def mark_sent(
@@ -243,8 +245,8 @@ def mark_sent(
 ) -> None:
     """Mark the alarms a mute holds for these runs as sent, so that recoveries of their jobs are announced."""
     if log_ids:
-        sent = {"state": AlarmState.SENT.value, "outcome": outcome, "lease_until": lease_until}
+        values = {"state": AlarmState.SENT.value, "outcome": outcome, "lease_until": lease_until}
         affected(
             session,
-            update(Alarm).where(Alarm.mute_id == mute_id, Alarm.log_id.in_(list(log_ids))).values(sent),
+            update(Alarm).where(Alarm.mute_id == mute_id, Alarm.log_id.in_(list(log_ids))).values(values),
         )

@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_channel` and `xxl_job_channel_scope`: alarm channels and what they are for."""
+"""Statements on `xxl_job_channel` and `xxl_job_channel_scope`: alarm channels and their scopes."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -44,13 +44,13 @@ def find_for(
 
     Of their groups and jobs only these are returned.
     """
-    wanted = or_(
-        ChannelScope.group_id.in_([each for each in group_ids if each]),
-        ChannelScope.job_id.in_([each for each in job_ids if each]),
+    is_scope = or_(
+        ChannelScope.group_id.in_([group_id for group_id in group_ids if group_id]),
+        ChannelScope.job_id.in_([job_id for job_id in job_ids if job_id]),
     )
     query = (
         select(AlarmChannel, ChannelScope)
-        .outerjoin(ChannelScope, and_(ChannelScope.channel_id == AlarmChannel.id, wanted))
+        .outerjoin(ChannelScope, and_(ChannelScope.channel_id == AlarmChannel.id, is_scope))
         .where(or_(AlarmChannel.for_all == 1, ChannelScope.id.is_not(None)))
         .order_by(AlarmChannel.id)
     )
@@ -75,22 +75,23 @@ def replace_scopes(
 ) -> None:
     """Set the groups and jobs of a channel."""
     session.execute(delete(ChannelScope).where(ChannelScope.channel_id == channel_id))
-    rows = [{"channel_id": channel_id, "group_id": each, "job_id": 0} for each in group_ids]
-    rows += [{"channel_id": channel_id, "group_id": 0, "job_id": each} for each in job_ids]
+    rows = [{"channel_id": channel_id, "group_id": scope_id, "job_id": 0} for scope_id in group_ids]
+    rows += [{"channel_id": channel_id, "group_id": 0, "job_id": scope_id} for scope_id in job_ids]
     bulk.insert_many(session, ChannelScope, rows)
 
 
 def delete_channel(session: Session, channel_id: int) -> None:
-    """Delete a channel and what it was for."""
+    """Delete a channel and its scopes."""
     session.execute(delete(ChannelScope).where(ChannelScope.channel_id == channel_id))
     session.execute(delete(AlarmChannel).where(AlarmChannel.id == channel_id))
 
 
 def forget(session: Session, *, group_ids: Sequence[int] = (), job_ids: Sequence[int] = ()) -> None:
     """Remove deleted groups and jobs from the channels that are for them."""
-    # by id: the table has no index on either, and a delete that reads all rows would lock them
-    for statement, given in ((_OF_GROUP, group_ids), (_OF_JOB, job_ids)):
-        rows = bulk.read_among(session, statement, given) if given else ()
+    # Rows are deleted by id: the table has no index on groups or jobs, and a delete that reads all rows would
+    # lock them.
+    for statement, ids in ((_OF_GROUP, group_ids), (_OF_JOB, job_ids)):
+        rows = bulk.read_among(session, statement, ids) if ids else ()
         deletion.by_values(session, ChannelScope, "id", [row[0] for row in rows])
 
 
@@ -101,11 +102,11 @@ def find_stored_settings(session: Session) -> dict[str, str]:
 
 
 def _scoped(rows: Iterable[Row[Any]]) -> list[ScopedChannel]:
-    found: dict[int, ScopedChannel] = {}
+    channels: dict[int, ScopedChannel] = {}
     for channel, scope in rows:
-        scoped = found.setdefault(channel.id, ScopedChannel(channel))
+        scoped_channel = channels.setdefault(channel.id, ScopedChannel(channel))
         if scope is not None and scope.group_id:
-            scoped.group_ids.add(scope.group_id)
+            scoped_channel.group_ids.add(scope.group_id)
         if scope is not None and scope.job_id:
-            scoped.job_ids.add(scope.job_id)
-    return list(found.values())
+            scoped_channel.job_ids.add(scope.job_id)
+    return list(channels.values())

@@ -1,4 +1,4 @@
-"""Clearing of alarms: which of them retention and clearings of the log may delete."""
+"""Deletion of alarms by retention and by clearings of the log."""
 
 from collections.abc import Sequence
 
@@ -36,17 +36,17 @@ def delete_old(session: Session, *, before_ms: Millis, limit: int) -> int:
 
 def delete_of_runs(session: Session, log_ids: Sequence[int]) -> None:
     """Delete the settled alarms of runs, except those held by a mute or kept for a recovery."""
-    held = and_(Alarm.mute_id.is_not(None), Alarm.mute_id.in_(select(Mute.id)))
-    over = select(Alarm.id, Alarm.job_id).where(Alarm.log_id.in_(log_ids), _SETTLED, not_(held))
-    found = session.execute(over).all()
-    if not found:
+    is_held = and_(Alarm.mute_id.is_not(None), Alarm.mute_id.in_(select(Mute.id)))
+    query = select(Alarm.id, Alarm.job_id).where(Alarm.log_id.in_(log_ids), _SETTLED, not_(is_held))
+    rows = session.execute(query).all()
+    if not rows:
         return
-    # once for each job: a condition on each alarm would read all later ones of its job
-    job_ids = {row.job_id for row in found}
+    # The last alarms are read once per job, because a condition on each alarm would read all later ones.
+    job_ids = {row.job_id for row in rows}
     existing = select(Job.id).where(Job.id.in_(job_ids))
     last = select(func.max(Alarm.id)).where(Alarm.job_id.in_(existing), announced()).group_by(Alarm.job_id)
-    kept = set(session.scalars(last))
-    _delete(session, [row.id for row in found if row.id not in kept])
+    last_ids = set(session.scalars(last))
+    _delete(session, [row.id for row in rows if row.id not in last_ids])
 
 
 def _may_recover() -> ColumnElement[bool]:
@@ -57,7 +57,7 @@ def _may_recover() -> ColumnElement[bool]:
 
 
 def _delete(session: Session, alarm_ids: Sequence[int]) -> int:
-    """Delete alarms by id: MySQL and MariaDB refuse a delete that reads its own table."""
+    """Delete alarms by id, because MySQL and MariaDB refuse a delete that reads its own table."""
     if not alarm_ids:
         return 0
     return affected(session, delete(Alarm).where(Alarm.id.in_(alarm_ids), _SETTLED))

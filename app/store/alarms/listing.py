@@ -1,4 +1,4 @@
-"""Lists of alarms, newest first."""
+"""Lists of alarms for pages and the API, newest first."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -30,34 +30,34 @@ class AlarmFilter:
 
 
 def list_before(
-    session: Session, wanted: AlarmFilter, group_ids: GroupIds, *, before_id: int | None, limit: int
+    session: Session, criteria: AlarmFilter, group_ids: GroupIds, *, before_id: int | None, limit: int
 ) -> Slice[Alarm]:
     """Return the newest alarms with an id below ``before_id`` (None: of all), newest first.
 
     Of runs of these groups (None: of any); an alarm whose run was cleared has no group.
     """
     newest = before_id - 1 if before_id is not None else session.scalar(select(func.max(Alarm.id))) or 0
-    first = max(newest - SEARCHED_MAX, 0) if wanted.job_id is None else 0
-    query = _select(wanted, group_ids).where(Alarm.id.between(first, newest)).order_by(Alarm.id.desc())
+    first = max(newest - SEARCHED_MAX, 0) if criteria.job_id is None else 0
+    query = _select(criteria, group_ids).where(Alarm.id.between(first, newest)).order_by(Alarm.id.desc())
     return fetch_slice(session, query, limit=limit, searched_to=first or None)
 
 
-def _select(wanted: AlarmFilter, group_ids: GroupIds) -> Select[tuple[Alarm]]:
-    query = select(Alarm).where(*_conditions(wanted))
-    if group_ids is None and wanted.group_id is None:
+def _select(criteria: AlarmFilter, group_ids: GroupIds) -> Select[tuple[Alarm]]:
+    query = select(Alarm).where(*_conditions(criteria))
+    if group_ids is None and criteria.group_id is None:
         return query
-    theirs = list(in_groups(JobLog.job_group, group_ids))
-    if wanted.group_id is not None:
-        theirs.append(JobLog.job_group == wanted.group_id)
-    return query.join(JobLog, JobLog.id == Alarm.log_id).where(*theirs)
+    conditions = list(in_groups(JobLog.job_group, group_ids))
+    if criteria.group_id is not None:
+        conditions.append(JobLog.job_group == criteria.group_id)
+    return query.join(JobLog, JobLog.id == Alarm.log_id).where(*conditions)
 
 
-def _conditions(wanted: AlarmFilter) -> Iterator[ColumnElement[bool]]:
-    if wanted.job_id is not None:
-        yield Alarm.job_id == wanted.job_id
-    if wanted.states:
-        yield Alarm.state.in_([state.value for state in wanted.states])
-    if wanted.from_ms is not None:
-        yield Alarm.created_ms >= wanted.from_ms
-    if wanted.to_ms is not None:
-        yield Alarm.created_ms <= wanted.to_ms
+def _conditions(criteria: AlarmFilter) -> Iterator[ColumnElement[bool]]:
+    if criteria.job_id is not None:
+        yield Alarm.job_id == criteria.job_id
+    if criteria.states:
+        yield Alarm.state.in_([state.value for state in criteria.states])
+    if criteria.from_ms is not None:
+        yield Alarm.created_ms >= criteria.from_ms
+    if criteria.to_ms is not None:
+        yield Alarm.created_ms <= criteria.to_ms

@@ -24,13 +24,15 @@ def find_covering(session: Session, job_groups: Iterable[tuple[int, int]]) -> di
     groups = dict(job_groups)
     if not groups:
         return {}
-    own = and_(Mute.group_id == 0, Mute.job_id.in_(list(groups)))
-    whole = and_(Mute.job_id == 0, Mute.group_id.in_(set(groups.values())))
-    found: dict[tuple[int, int], Mute] = {
-        (mute.job_id, mute.group_id): mute for mute in session.scalars(select(Mute).where(or_(own, whole)))
+    is_of_job = and_(Mute.group_id == 0, Mute.job_id.in_(list(groups)))
+    is_of_group = and_(Mute.job_id == 0, Mute.group_id.in_(set(groups.values())))
+    mute_by_scope: dict[tuple[int, int], Mute] = {
+        (mute.job_id, mute.group_id): mute
+        for mute in session.scalars(select(Mute).where(or_(is_of_job, is_of_group)))
     }
     covering = {
-        job_id: [found.get((job_id, 0)), found.get((0, group_id))] for job_id, group_id in groups.items()
+        job_id: [mute_by_scope.get((job_id, 0)), mute_by_scope.get((0, group_id))]
+        for job_id, group_id in groups.items()
     }
     return {
         job_id: [mute for mute in mutes if mute is not None]
@@ -45,7 +47,7 @@ def find_mute(session: Session, *, job_id: int = 0, group_id: int = 0) -> Mute |
 
 
 def find_holding(session: Session, mute_id: int, *, now_ms: Millis) -> Mute | None:
-    """Return a mute in force."""
+    """Return a mute if it is in force."""
     return session.scalar(select(Mute).where(Mute.id == mute_id, Mute.until_ms > now_ms))
 
 
@@ -112,28 +114,28 @@ def take_ended(session: Session, *, owner: str, now_ms: Millis, lease_ms: Millis
     A mute whose notifier has died is claimed again after its lease.
     """
     query = select(Mute).where(_is_due(now_ms)).order_by(Mute.until_ms, Mute.id).limit(limit)
-    taken = list(session.scalars(query.with_for_update(skip_locked=True)))
-    for mute in taken:
+    mutes = list(session.scalars(query.with_for_update(skip_locked=True)))
+    for mute in mutes:
         mute.owner, mute.next_ms, mute.attempts = owner, now_ms + lease_ms, mute.attempts + 1
     session.flush()
-    return taken
+    return mutes
 
 
-def lock_taken(session: Session, taken: Mute) -> Mute | None:
+def lock_taken(session: Session, mute: Mute) -> Mute | None:
     """Lock and return a claimed mute; None if it has been renewed, taken over or deleted in the meantime."""
     same = (
-        Mute.id == taken.id,
-        Mute.owner == taken.owner,
-        Mute.attempts == taken.attempts,
-        Mute.until_ms == taken.until_ms,
+        Mute.id == mute.id,
+        Mute.owner == mute.owner,
+        Mute.attempts == mute.attempts,
+        Mute.until_ms == mute.until_ms,
     )
     return session.scalar(select(Mute).where(*same).with_for_update())
 
 
-def lock_renewed(session: Session, taken: Mute) -> bool:
+def lock_renewed(session: Session, mute: Mute) -> bool:
     """Lock a claimed mute; return whether it has been renewed and not been claimed again since."""
     return (
-        session.scalar(select(Mute.id).where(Mute.id == taken.id, Mute.attempts == 0).with_for_update())
+        session.scalar(select(Mute.id).where(Mute.id == mute.id, Mute.attempts == 0).with_for_update())
         is not None
     )
 
@@ -154,28 +156,28 @@ def split_off(session: Session, job_id: int, group_id: int, *, now_ms: Millis) -
     A mute inserted for this ends at once, so its summary is sent unless a mute of the new group takes the
     alarms over. Concurrent callers can deadlock: call it in ``transact``.
     """
-    left = session.scalar(select(Mute).where(_is_of(0, group_id)).with_for_update())
-    if left is None or not alarms.holds(session, left.id, job_id=job_id):
+    group_mute = session.scalar(select(Mute).where(_is_of(0, group_id)).with_for_update())
+    if group_mute is None or not alarms.holds(session, group_mute.id, job_id=job_id):
         return
-    row = {"job_id": job_id, "group_id": 0, "since_ms": left.since_ms, "until_ms": now_ms}
-    own = _renew(session, row | {"username": left.username, "reason": left.reason})
-    alarms.hand_over(session, left.id, {job_id: own.id})
+    row = {"job_id": job_id, "group_id": 0, "since_ms": group_mute.since_ms, "until_ms": now_ms}
+    job_mute = _renew(session, row | {"username": group_mute.username, "reason": group_mute.reason})
+    alarms.hand_over(session, group_mute.id, {job_id: job_mute.id})
 
 
 def _renew(session: Session, row: dict[str, Any]) -> Mute:
     """Insert a mute unless there is one; lock it and reset the sending of its summary."""
     query = select(Mute).where(_is_of(row["job_id"], row["group_id"])).with_for_update()
     bulk.insert_ignore(session, Mute, [row])
-    found = session.scalar(query)
-    if found is None:  # PostgreSQL: another transaction held it at the insert and has deleted it since
+    mute = session.scalar(query)
+    if mute is None:  # PostgreSQL: another transaction held it at the insert and has deleted it since
         bulk.insert_ignore(session, Mute, [row])
-        found = session.scalars(query).one()
-    found.attempts, found.owner, found.next_ms, found.outcome = 0, "", 0, None
-    return found
+        mute = session.scalars(query).one()
+    mute.attempts, mute.owner, mute.next_ms, mute.outcome = 0, "", 0, None
+    return mute
 
 
-def _end(session: Session, which: ColumnElement[bool], now_ms: Millis) -> int:
-    return affected(session, update(Mute).where(which, Mute.until_ms > now_ms).values(until_ms=now_ms))
+def _end(session: Session, condition: ColumnElement[bool], now_ms: Millis) -> int:
+    return affected(session, update(Mute).where(condition, Mute.until_ms > now_ms).values(until_ms=now_ms))
 
 
 def _is_of(job_id: int, group_id: int) -> ColumnElement[bool]:

@@ -1,4 +1,4 @@
-"""Recoveries: which jobs with alarms have succeeded since, and the message about it."""
+"""Recoveries: jobs that have succeeded since their last alarm, and the alarm rows that announce it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -24,8 +24,8 @@ def find_failing(session: Session, *, after_id: int, limit: int) -> list[int]:
 
     Muted jobs are left out.
     """
-    muted = or_(Mute.job_id == Job.id, and_(Mute.job_id == 0, Mute.group_id == Job.job_group))
-    failing = select(Job.id).where(Job.id > after_id, ~exists().where(muted))
+    is_mute_of_job = or_(Mute.job_id == Job.id, and_(Mute.job_id == 0, Mute.group_id == Job.job_group))
+    failing = select(Job.id).where(Job.id > after_id, ~exists().where(is_mute_of_job))
     is_announced = exists().where(Alarm.job_id == Job.id, announced())
     return list(session.scalars(failing.where(is_announced).order_by(Job.id).limit(limit)))
 
@@ -39,20 +39,20 @@ def find_successes(
     the alarm do not count, nor do other shards: each shard with an alarm has to succeed. Reads the runs of
     each job newest first, because the index on the result would visit every successful run.
     """
-    which = announced() if mute_id is None else Alarm.mute_id == mute_id
-    failed = (Alarm.job_id, JobLog.executor_sharding_param.label("shard"))
+    condition = announced() if mute_id is None else Alarm.mute_id == mute_id
+    shard_key = (Alarm.job_id, JobLog.executor_sharding_param.label("shard"))
     last = (func.max(Alarm.log_id).label("log_id"), func.max(Alarm.created_ms).label("at_ms"))
-    alarms = select(*failed, *last).outerjoin(JobLog, JobLog.id == Alarm.log_id)
-    since = alarms.where(which, Alarm.job_id.in_(list(job_ids))).group_by(*failed).subquery()
+    alarms = select(*shard_key, *last).outerjoin(JobLog, JobLog.id == Alarm.log_id)
+    since = alarms.where(condition, Alarm.job_id.in_(list(job_ids))).group_by(*shard_key).subquery()
     newest = _newest_success(since.c.job_id, since.c.log_id).correlate(since).scalar_subquery()
-    found = list(session.execute(select(since, newest.label("newest_id"))))
-    runs = _find_runs(session, {row.newest_id for row in found if row.newest_id})
+    rows = list(session.execute(select(since, newest.label("newest_id"))))
+    runs = _find_runs(session, {row.newest_id for row in rows if row.newest_id})
     successes: dict[int, int | None] = {}
-    for row in found:
-        of_others = successes.get(row.job_id, 0)
-        if of_others is not None:
-            own = _success_after(session, row, runs)
-            successes[row.job_id] = max(own, of_others) if own is not None else None
+    for row in rows:
+        other_shards = successes.get(row.job_id, 0)
+        if other_shards is not None:
+            success_id = _success_after(session, row, runs)
+            successes[row.job_id] = max(success_id, other_shards) if success_id is not None else None
     return {job_id: log_id for job_id, log_id in successes.items() if log_id is not None}
 
 
@@ -67,15 +67,15 @@ def _find_runs(session: Session, log_ids: Collection[int]) -> dict[int, _Run]:
     if not log_ids:
         return {}
     columns = (JobLog.id, JobLog.handle_time, JobLog.executor_sharding_param)
-    found = session.execute(select(*columns).where(JobLog.id.in_(log_ids)))
-    return {row[0]: _Run(*row[1:]) for row in found}
+    rows = session.execute(select(*columns).where(JobLog.id.in_(log_ids)))
+    return {row[0]: _Run(*row[1:]) for row in rows}
 
 
 def _success_after(session: Session, alarm: Row[Any], runs: Mapping[int, _Run]) -> int | None:
     """Return the newest success after an alarm, which has the newest one of any time and shard."""
     if alarm.newest_id is None:
         return None
-    # clocks of nodes may differ by a second
+    # The clocks of nodes may differ by a second.
     from_ms = lower_bound(alarm.at_ms // SECOND_MS * SECOND_MS - SECOND_MS)
     newest = runs.get(alarm.newest_id, _Run(None, None))
     if alarm.shard in (None, newest.shard) and (newest.handle_ms or 0) >= from_ms:
@@ -109,11 +109,11 @@ def queue_recovery(session: Session, job_id: int, *, log_id: int, now_ms: Millis
     Only the first of several concurrent callers does. A run that has an alarm, because its result came late,
     has the recovery instead; while that alarm is being sent nothing is done.
     """
-    own = session.scalar(select(Alarm).where(Alarm.log_id == log_id).with_for_update())
-    if own is not None and own.state == AlarmState.SENDING:
+    alarm = session.scalar(select(Alarm).where(Alarm.log_id == log_id).with_for_update())
+    if alarm is not None and alarm.state == AlarmState.SENDING:
         return
-    sent = update(Alarm).where(Alarm.job_id == job_id, announced(), Alarm.log_id <= log_id)
-    if not affected(session, sent.values(state=AlarmState.CLOSED.value)):
+    update_sent = update(Alarm).where(Alarm.job_id == job_id, announced(), Alarm.log_id <= log_id)
+    if not affected(session, update_sent.values(state=AlarmState.CLOSED.value)):
         return
     row = {
         "reason": AlarmReason.RECOVERED.value,
@@ -124,8 +124,8 @@ def queue_recovery(session: Session, job_id: int, *, log_id: int, now_ms: Millis
         "outcome": None,
         "mute_id": None,
     }
-    if own is not None:
-        affected(session, update(Alarm).where(Alarm.id == own.id).values(row))
+    if alarm is not None:
+        affected(session, update(Alarm).where(Alarm.id == alarm.id).values(row))
     else:
         insert_alarms(session, [row | {"log_id": log_id, "job_id": job_id}])
 
@@ -135,11 +135,11 @@ def drop_outdated(session: Session, recoveries: Sequence[Alarm]) -> list[Alarm]:
     if not recoveries:
         return []
     session.flush()
-    failed = select(Alarm.job_id, func.max(Alarm.log_id).label("log_id")).where(
+    failures = select(Alarm.job_id, func.max(Alarm.log_id).label("log_id")).where(
         Alarm.job_id.in_({alarm.job_id for alarm in recoveries}), Alarm.reason != AlarmReason.RECOVERED
     )
-    last = {row.job_id: row.log_id for row in session.execute(failed.group_by(Alarm.job_id))}
-    outdated = {alarm.id for alarm in recoveries if last.get(alarm.job_id, 0) > alarm.log_id}
-    if outdated:
-        affected(session, delete(Alarm).where(Alarm.id.in_(outdated)))
-    return [alarm for alarm in recoveries if alarm.id not in outdated]
+    last = {row.job_id: row.log_id for row in session.execute(failures.group_by(Alarm.job_id))}
+    outdated_ids = {alarm.id for alarm in recoveries if last.get(alarm.job_id, 0) > alarm.log_id}
+    if outdated_ids:
+        affected(session, delete(Alarm).where(Alarm.id.in_(outdated_ids)))
+    return [alarm for alarm in recoveries if alarm.id not in outdated_ids]

@@ -12,7 +12,7 @@ from app.models.job import Job
 from app.models.lock import IMPORT_LOCK, SCHEDULE_LOCK, Lock
 
 _TOUCHED = update(Lock).where(Lock.lock_name == bindparam("named")).values(lock_name=Lock.lock_name)
-#: made once: every trigger begins with it
+#: The statement is built once, because every trigger begins with it.
 _LOCKED_GROUP = select(Job.job_group).where(Job.id == bindparam("given")).with_for_update()
 _LOCKED_GROUPS = select(Job.id, Job.job_group).where(among(Job.id)).order_by(Job.id).with_for_update()
 
@@ -35,11 +35,11 @@ def take_import_lock(session: Session) -> None:
 
 
 def _take(session: Session, name: str) -> None:
-    named = {"named": name}
-    if direct.change(session, _TOUCHED, named) == 0:
-        # of two concurrent callers the second waits for the row of the first, then for its commit
+    parameters = {"named": name}
+    if direct.change(session, _TOUCHED, parameters) == 0:
+        # Of two concurrent callers the second waits for the row of the first, then for its commit.
         bulk.insert_ignore(session, Lock, [{"lock_name": name}])
-        direct.change(session, _TOUCHED, named)
+        direct.change(session, _TOUCHED, parameters)
 
 
 def lock_group_of(session: Session, job_id: int) -> int | None:
@@ -57,5 +57,5 @@ def lock_groups_of(session: Session, job_ids: Collection[int]) -> dict[int, int]
 def lock_jobs(session: Session, job_ids: Iterable[int], *, skip_locked: bool = False) -> list[Job]:
     """Lock and return the jobs that exist, ids ascending; ``skip_locked``: without those locked by others."""
     rows = select(Job).where(Job.id.in_(sorted(job_ids))).order_by(Job.id)
-    locked = rows.with_for_update(skip_locked=skip_locked)
-    return list(session.scalars(locked.execution_options(populate_existing=True)))
+    statement = rows.with_for_update(skip_locked=skip_locked)
+    return list(session.scalars(statement.execution_options(populate_existing=True)))

@@ -1,4 +1,4 @@
-"""Sort orders of lists: rows without a value come last in both directions, and no two rows are equal."""
+"""Sort orders of lists: ORDER BY with empty values last and the row id as tie-breaker."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class SortKey:
 
     columns: tuple[Expression, ...]
     #: replaces ``columns`` in descending order
-    falling: tuple[Expression, ...] | None = None
+    descending: tuple[Expression, ...] | None = None
     #: precedes the columns, ascending in both directions: highest for rows without a value
     rank: ColumnElement[int] | None = None
 
@@ -36,10 +36,13 @@ def by_text(column: Expression) -> SortKey:
     return SortKey((text,), rank=case((text == "", 1), else_=0))
 
 
-def by_instant(*found: ScalarSelect[Any]) -> SortKey:
-    """Sort by the first instant that a subquery finds; without a rank, which would run them twice."""
+def by_instant(*subqueries: ScalarSelect[Any]) -> SortKey:
+    """Sort by the first non-null subquery result.
+
+    Has no rank, because a rank would run each subquery twice.
+    """
     latest, earliest = (literal(instant_ms, EpochMillis) for instant_ms in (LATEST_MS, EARLIEST_MS))
-    return SortKey((func.coalesce(*found, latest),), falling=(func.coalesce(*found, earliest),))
+    return SortKey((func.coalesce(*subqueries, latest),), descending=(func.coalesce(*subqueries, earliest),))
 
 
 def ordering(
@@ -52,6 +55,6 @@ def ordering(
     key = keys.get(order.column)
     if key is None:
         return default
-    columns = key.falling if order.descending and key.falling is not None else key.columns
-    ordered = [column.desc() if order.descending else column.asc() for column in (*columns, row_id)]
-    return ordered if key.rank is None else [key.rank.asc(), *ordered]
+    columns = key.descending if order.descending and key.descending is not None else key.columns
+    columns_in_order = [column.desc() if order.descending else column.asc() for column in (*columns, row_id)]
+    return columns_in_order if key.rank is None else [key.rank.asc(), *columns_in_order]

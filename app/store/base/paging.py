@@ -65,8 +65,8 @@ def is_storable(text: str) -> bool:
 
 def to_id(text: str) -> int:
     """Return the id in a text; 0, which is no id, if there is none."""
-    found = int(text) if text.isascii() and text.isdecimal() and len(text) <= len(str(ID_MAX)) else 0
-    return found if found <= ID_MAX else 0
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) <= len(str(ID_MAX)) else 0
+    return number if number <= ID_MAX else 0
 
 
 def fetch_slice(
@@ -86,17 +86,17 @@ def fetch_page(
     session: Session, query: "Select[tuple[T]]", *, start: int, length: int, count_to: int | None = None
 ) -> Page[T]:
     """Run an ordered query for one page; ``count_to`` limits what counting a long list costs."""
-    counted: Select[Any] = query.with_only_columns(1, maintain_column_froms=True).order_by(None)
+    matches: Select[Any] = query.with_only_columns(1, maintain_column_froms=True).order_by(None)
     if count_to is not None:
-        counted = counted.limit(count_to + 1)
-    total = session.scalar(select(func.count()).select_from(counted.subquery())) or 0
-    capped = count_to is not None and total > count_to
-    if capped and count_to is not None:
+        matches = matches.limit(count_to + 1)
+    total = session.scalar(select(func.count()).select_from(matches.subquery())) or 0
+    is_capped = count_to is not None and total > count_to
+    if is_capped and count_to is not None:
         total = count_to
     start, length = min(max(start, 0), OFFSET_MAX), min(max(length, 0), LENGTH_MAX)
     rows = (
         list(session.scalars(query.offset(start).limit(length)))
-        if length and (start < total or capped)
+        if length and (start < total or is_capped)
         else []
     )
-    return Page(rows, total, capped)
+    return Page(rows, total, is_capped)

@@ -1,4 +1,4 @@
-"""Widths of text columns as the database has them: those of adopted tables may differ from the models'."""
+"""Widths of text columns in the database; those of adopted tables may differ from the models'."""
 
 from collections.abc import Mapping
 from weakref import WeakKeyDictionary
@@ -14,15 +14,15 @@ from app.models.base import Base
 Widths = Mapping[str, Width]
 
 #: by table; a column that is widened later is seen at the next start
-_read: WeakKeyDictionary[Engine | Connection, dict[str, Widths]] = WeakKeyDictionary()
+_WIDTHS: WeakKeyDictionary[Engine | Connection, dict[str, Widths]] = WeakKeyDictionary()
 
 
 def width_of(session: Session, model: type[Base], column: str) -> Width:
     """Return the width of a column, which is read once by each process."""
-    of_tables, table = _read.setdefault(session.get_bind(), {}), model.__tablename__
-    if table not in of_tables:
-        of_tables[table] = find_widths(session, table)
-    return of_tables[table].get(column, UNLIMITED)
+    widths_by_table, table = _WIDTHS.setdefault(session.get_bind(), {}), model.__tablename__
+    if table not in widths_by_table:
+        widths_by_table[table] = find_widths(session, table)
+    return widths_by_table[table].get(column, UNLIMITED)
 
 
 def find_widths(session: Session, table: str) -> Widths:
@@ -53,9 +53,9 @@ def find_attributes(session: Session, table: str, column: str) -> str:
     )
     names = {"table": table, "column": column}
     charset, collation, nullable, comment = session.connection().execute(attributes, names).one()
-    required = "" if nullable == "YES" else " NOT NULL"
-    commented = f" COMMENT '{_escaped(comment)}'" if comment else ""
-    return f" CHARACTER SET {charset} COLLATE {collation}{required}{commented}"
+    not_null = "" if nullable == "YES" else " NOT NULL"
+    comment_text = f" COMMENT '{_escaped(comment)}'" if comment else ""
+    return f" CHARACTER SET {charset} COLLATE {collation}{not_null}{comment_text}"
 
 
 def _escaped(comment: str) -> str:

@@ -1,4 +1,4 @@
-"""Statements on a database that has just been restored."""
+"""Restored databases: fires to settle, sessions to end, and the mark that keeps programs from starting."""
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, inspect, not_, select, update
 from sqlalchemy.orm import Session
@@ -42,8 +42,8 @@ def find_planned(session: Session, *, now_ms: Millis) -> list[int]:
     due = select(Job.id).where(
         Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time.between(1, now_ms)
     )
-    unclaimed = {fire.job_id for fire in scheduled_fires.find_unclaimed(session)}
-    return sorted({*session.scalars(due), *unclaimed})
+    job_ids = {fire.job_id for fire in scheduled_fires.find_unclaimed(session)}
+    return sorted({*session.scalars(due), *job_ids})
 
 
 def find_open_runs(session: Session, *, up_to: int, limit: int) -> list[int]:
@@ -54,14 +54,14 @@ def find_open_runs(session: Session, *, up_to: int, limit: int) -> list[int]:
 
 def count_fires(session: Session, *, now_ms: Millis) -> tuple[int, int]:
     """Return how many fires ``take_queued`` would take, and how many runs have a fire."""
-    queued = select(func.count()).select_from(Fire).where(_is_queued(now_ms))
-    return session.scalar(queued) or 0, session.scalar(select(func.count(Fire.log_id.distinct()))) or 0
+    query = select(func.count()).select_from(Fire).where(_is_queued(now_ms))
+    return session.scalar(query) or 0, session.scalar(select(func.count(Fire.log_id.distinct()))) or 0
 
 
 def _is_queued(now_ms: Millis) -> ColumnElement[bool]:
     """Return the condition for fires that have no run and are not planned for later."""
-    planned = and_(Fire.fire_key.like(f"{ONCE}:%"), Fire.due_time > now_ms)
-    return and_(Fire.log_id.is_(None), not_(planned))
+    is_planned = and_(Fire.fire_key.like(f"{ONCE}:%"), Fire.due_time > now_ms)
+    return and_(Fire.log_id.is_(None), not_(is_planned))
 
 
 def take_queued(session: Session, *, now_ms: Millis) -> list[bulk.Row]:
@@ -70,9 +70,9 @@ def take_queued(session: Session, *, now_ms: Millis) -> list[bulk.Row]:
     Leaves those that are being claimed: they have a run.
     """
     rows = select(Fire.id, Fire.job_id, Fire.due_time).where(_is_queued(now_ms))
-    queued = bulk.read_rows(session, rows.order_by(Fire.id).with_for_update(skip_locked=True))
-    fires.delete_fires(session, [row.id for row in queued])
-    return [{"job_id": row.job_id, "due_time": row.due_time} for row in queued]
+    queued_rows = bulk.read_rows(session, rows.order_by(Fire.id).with_for_update(skip_locked=True))
+    fires.delete_fires(session, [row.id for row in queued_rows])
+    return [{"job_id": row.job_id, "due_time": row.due_time} for row in queued_rows]
 
 
 def end_logins(session: Session) -> int:

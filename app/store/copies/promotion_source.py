@@ -113,8 +113,10 @@ def find_tables(connection: sqlite3.Connection) -> list[SourceTable]:
 
 def _find_table(connection: sqlite3.Connection, name: str) -> SourceTable:
     columns = connection.execute("SELECT name, pk, hidden FROM pragma_table_xinfo(?)", (name,)).fetchall()
-    stored = [column for column in columns if not column[2]]
-    return SourceTable(name, tuple(column[0] for column in sorted(stored, key=lambda column: not column[1])))
+    table_columns = [column for column in columns if not column[2]]
+    return SourceTable(
+        name, tuple(column[0] for column in sorted(table_columns, key=lambda column: not column[1]))
+    )
 
 
 def read_chunk(connection: sqlite3.Connection, table: SourceTable, after: Key | None, limit: int) -> Rows:
@@ -126,13 +128,13 @@ def read_chunk(connection: sqlite3.Connection, table: SourceTable, after: Key | 
 
 def read_rows(connection: sqlite3.Connection, table: SourceTable, keys: Sequence[Key]) -> Rows:
     """Return the rows with these keys that exist."""
-    found: Rows = []
+    rows: Rows = []
     for start in range(0, len(keys), KEYS):
         some = tuple(keys[start : start + KEYS])
         marks = ", ".join("?" * len(some))
         statement = f'SELECT {table.selected} FROM "{table.name}" WHERE "{table.key}" IN ({marks})'  # nosec B608
-        found += _read(connection, statement, some)
-    return found
+        rows += _read(connection, statement, some)
+    return rows
 
 
 def _read(connection: sqlite3.Connection, statement: str, parameters: tuple[Key, ...]) -> Rows:
@@ -152,14 +154,14 @@ def _read(connection: sqlite3.Connection, statement: str, parameters: tuple[Key,
 def count_rows(connection: sqlite3.Connection, table: SourceTable) -> tuple[int, int]:
     """Return the number of rows and, if the key is a number, the sum of the keys."""
     keys = "COALESCE(SUM(id), 0)" if table.key == "id" else "0"
-    counted: tuple[int, int] = connection.execute(f'SELECT COUNT(*), {keys} FROM "{table.name}"').fetchone()  # nosec B608
-    return counted
+    counts: tuple[int, int] = connection.execute(f'SELECT COUNT(*), {keys} FROM "{table.name}"').fetchone()  # nosec B608
+    return counts
 
 
 def find_key_fingerprint(connection: sqlite3.Connection) -> str:
     """Return the fingerprint of the application key of the last node that was alive; empty: unknown."""
-    known = "SELECT key_fingerprint FROM xxl_job_node WHERE key_fingerprint <> ''"
-    row = connection.execute(f"{known} ORDER BY heartbeat_ms DESC LIMIT 1").fetchone()  # nosec B608
+    query = "SELECT key_fingerprint FROM xxl_job_node WHERE key_fingerprint <> ''"
+    row = connection.execute(f"{query} ORDER BY heartbeat_ms DESC LIMIT 1").fetchone()  # nosec B608
     return row[0] if row else ""
 
 
@@ -189,10 +191,10 @@ def start_recording(connection: sqlite3.Connection, tables: Sequence[SourceTable
             insert = f"INSERT INTO {CHANGE_TABLE} (name, key) SELECT '{table.name}'"
             old, new = f'{insert}, OLD."{table.key}"', f'{insert}, NEW."{table.key}"'
             both = f'{new}; {old} WHERE OLD."{table.key}" IS NOT NEW."{table.key}"'
-            for event, recorded in (("INSERT", new), ("UPDATE", both), ("DELETE", old)):
+            for event, statement in (("INSERT", new), ("UPDATE", both), ("DELETE", old)):
                 connection.execute(
                     f"CREATE TRIGGER {TRIGGER_PREFIX}{table.name}_{event} AFTER {event} ON {table.name}"
-                    f" BEGIN {recorded}; END"
+                    f" BEGIN {statement}; END"
                 )
 
 
@@ -213,8 +215,8 @@ def _drop_recording(connection: sqlite3.Connection) -> None:
 
 def is_recording(connection: sqlite3.Connection) -> bool:
     """Whether there is a record of changes, which may be left by a promotion that was broken off."""
-    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (CHANGE_TABLE,))
-    return found.fetchone() is not None
+    rows = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (CHANGE_TABLE,))
+    return rows.fetchone() is not None
 
 
 def find_changes(connection: sqlite3.Connection, after: int) -> tuple[int, dict[str, list[Key]]]:

@@ -1,4 +1,4 @@
-"""Server side of a promotion: what its columns hold, writing rows and reading them back."""
+"""Server side of a promotion: limits of its columns, inserts, and comparison of what it has stored."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -37,10 +37,10 @@ def empty_tables(connection: Connection, names: Sequence[str]) -> None:
 
 def find_columns(connection: Connection, name: str) -> list[CopiedColumn]:
     """Return the columns of a table that are not computed by the server."""
-    found, takes_nul = inspect(connection).get_columns(name), dialect_of(connection).stores_nul
+    columns, takes_nul = inspect(connection).get_columns(name), dialect_of(connection).stores_nul
     return [
         _column(column["name"], column["type"], nullable=column["nullable"], takes_nul=takes_nul)
-        for column in found
+        for column in columns
         if not column.get("computed")
     ]
 
@@ -49,7 +49,9 @@ def _column(name: str, kind: TypeEngine[Any], *, nullable: bool, takes_nul: bool
     if isinstance(kind, DateTime):
         return CopiedColumn(name, ColumnKind.TIME, nullable)
     if isinstance(kind, String):
-        utf8_bytes = next((most for each, most in _TEXT_BYTES.items() if type(kind) is each), None)
+        utf8_bytes = next(
+            (most for column_type, most in _TEXT_BYTES.items() if type(kind) is column_type), None
+        )
         return CopiedColumn(
             name,
             ColumnKind.TEXT,
@@ -59,10 +61,10 @@ def _column(name: str, kind: TypeEngine[Any], *, nullable: bool, takes_nul: bool
             takes_nul=takes_nul,
         )
     bits = {SmallInteger: 16, BigInteger: 64}
-    found = next((each for base, each in bits.items() if isinstance(kind, base)), 32)
+    bit_count = next((count for base, count in bits.items() if isinstance(kind, base)), 32)
     if not isinstance(kind, Integer):
         raise NotCopied(f"column {name}: the type {kind} is not known")
-    return CopiedColumn(name, ColumnKind.INTEGER, nullable, bits=found)
+    return CopiedColumn(name, ColumnKind.INTEGER, nullable, bits=bit_count)
 
 
 def delete_rows(connection: Connection, table: SourceTable, keys: Sequence[Key]) -> None:
@@ -83,21 +85,21 @@ def insert_rows(connection: Connection, table: SourceTable, rows: Rows) -> None:
     marks = ", ".join(["%s"] * len(table.columns))
     statement = f"INSERT INTO {table.name} ({names}) VALUES ({marks})"  # nosec B608
     connection.exec_driver_sql(statement, rows)
-    returned: dict[Key, tuple[Any, ...]] = {}
+    row_by_key: dict[Key, tuple[Any, ...]] = {}
     key = _quoted(connection, table.key)
-    for some, listed in _slices([row[0] for row in rows]):
-        selected = f"SELECT {names} FROM {table.name} WHERE {key} IN ({listed})"  # nosec B608
-        returned |= {row[0]: tuple(row) for row in connection.exec_driver_sql(selected, some)}
+    for keys, placeholders in _slices([row[0] for row in rows]):
+        query = f"SELECT {names} FROM {table.name} WHERE {key} IN ({placeholders})"  # nosec B608
+        row_by_key |= {row[0]: tuple(row) for row in connection.exec_driver_sql(query, keys)}
     for row in rows:
-        if returned.get(row[0]) != tuple(row):
-            raise NotCopied(f"{table.name}, {table.key} {row[0]}: {_difference(table, row, returned)}")
+        if row_by_key.get(row[0]) != tuple(row):
+            raise NotCopied(f"{table.name}, {table.key} {row[0]}: {_difference(table, row, row_by_key)}")
 
 
-def _difference(table: SourceTable, row: tuple[Any, ...], returned: dict[Key, tuple[Any, ...]]) -> str:
-    stored = returned.get(row[0])
-    if stored is None:
+def _difference(table: SourceTable, row: tuple[Any, ...], row_by_key: dict[Key, tuple[Any, ...]]) -> str:
+    stored_row = row_by_key.get(row[0])
+    if stored_row is None:
         return "is not there after it was written"
-    different = [name for name, old, new in zip(table.columns, row, stored, strict=True) if old != new]
+    different = [name for name, old, new in zip(table.columns, row, stored_row, strict=True) if old != new]
     return f"{', '.join(different)} differs after it was written"
 
 

@@ -1,4 +1,4 @@
-"""Upgrade lock: of several processes that change the schema of a database, one works at a time.
+"""Upgrade lock: lets one process at a time change the schema of a database.
 
 An advisory lock of the server, held by the connection that does the work; on SQLite a lock on the folder of
 the database, which leaves no file behind. Either ends with its holder, also after ``kill -9``. A server
@@ -50,7 +50,7 @@ def upgrade_lock(connection: Connection, *, wait_s: float = WAIT_S) -> Iterator[
     try:
         yield
     finally:
-        with suppress(DBAPIError):  # a connection that was lost has given the lock back
+        with suppress(DBAPIError):  # A lost connection has given the lock back.
             if not connection.invalidated:
                 connection.rollback()
                 _call(connection, lock.free, lock.key)
@@ -118,6 +118,6 @@ def _await(take: Callable[[], bool], wait_s: float) -> None:
 
 
 def _call(connection: Connection, function: str, key: int | str) -> object:
-    found = connection.scalar(text(f"SELECT {function}"), {"key": key})  # nosec B608
+    value = connection.scalar(text(f"SELECT {function}"), {"key": key})  # nosec B608
     connection.commit()
-    return found
+    return value

@@ -1,4 +1,4 @@
-"""Whole tables: which there are, their rows, removing them all; for backup, restore and promotion.
+"""Whole tables of the program: names, row counts and removal; for backup, restore and promotion.
 
 Works on connections, because the schema may be older than that of the models, or empty.
 """
@@ -45,8 +45,8 @@ def own_tables(connection: Connection, also: Collection[str] = ()) -> list[str]:
 
 def other_tables(connection: Connection, also: Collection[str]) -> list[str]:
     """Return the names of the other tables with this program's prefix, in order; for ``also`` see above."""
-    named = {name for name in inspect(connection).get_table_names() if name.startswith(PREFIX)}
-    return sorted(named - OWN.union(also))
+    names = {name for name in inspect(connection).get_table_names() if name.startswith(PREFIX)}
+    return sorted(names - OWN.union(also))
 
 
 def namespace_of(connection: Connection) -> str:
@@ -64,8 +64,8 @@ def live_nodes(connection: Connection, *, now_ms: Millis) -> list[str]:
     """Return the nodes with a heartbeat within NODE_DEAD_MS, as ``name (kind)``."""
     if not inspect(connection).has_table("xxl_job_node"):
         return []
-    found = text("SELECT name, kind FROM xxl_job_node WHERE heartbeat_ms >= :since ORDER BY name, kind")
-    rows = connection.execute(found, {"since": now_ms - NODE_DEAD_MS})
+    query = text("SELECT name, kind FROM xxl_job_node WHERE heartbeat_ms >= :since ORDER BY name, kind")
+    rows = connection.execute(query, {"since": now_ms - NODE_DEAD_MS})
     return [f"{name} ({kind})" for name, kind in rows]
 
 

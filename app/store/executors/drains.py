@@ -17,7 +17,7 @@ from app.store.base.paging import is_storable
 
 #: drained addresses of all groups that are read at once
 READ_MAX = 500
-#: has no parameters: the table is small, and naming groups would cost a claim five times as much
+#: The statement has no parameters: the table is small, and a list of groups would cost five times as much.
 _ALL = select(Drain.group_id, Drain.address).limit(READ_MAX + 1)
 
 
@@ -31,11 +31,11 @@ def find_drained(session: Session, group_ids: Collection[int]) -> dict[int, froz
         rows = bulk.read_rows(
             session, select(Drain.group_id, Drain.address).where(Drain.group_id.in_(group_ids))
         )
-    found: dict[int, set[str]] = {}
+    addresses_by_group: dict[int, set[str]] = {}
     for group_id, address in rows:
         if group_id in group_ids:
-            found.setdefault(group_id, set()).add(address)
-    return {group_id: frozenset(addresses) for group_id, addresses in found.items()}
+            addresses_by_group.setdefault(group_id, set()).add(address)
+    return {group_id: frozenset(addresses) for group_id, addresses in addresses_by_group.items()}
 
 
 def find_of_groups(session: Session, group_ids: Collection[int]) -> list[Drain]:
@@ -60,8 +60,8 @@ def find_drain(session: Session, drain_id: int) -> Drain | None:
 
 def get_by_address(session: Session, group_id: int, address: str) -> Drain:
     """Return an address that is drained."""
-    own = select(Drain).where(Drain.group_id == group_id, Drain.address == bare_address(address))
-    return session.scalars(own).one()
+    query = select(Drain).where(Drain.group_id == group_id, Drain.address == bare_address(address))
+    return session.scalars(query).one()
 
 
 def takes_no_more(session: Session, fire_id: int, address: str) -> bool:
@@ -69,14 +69,14 @@ def takes_no_more(session: Session, fire_id: int, address: str) -> bool:
 
     The executor group is that of the log row: the job may have been moved to another since the claim.
     """
-    routed = or_(Fire.address_list.is_(None), Fire.address_list == "")
-    drained = (
+    is_routed = or_(Fire.address_list.is_(None), Fire.address_list == "")
+    is_drained = (
         select(Drain.id)
         .join(JobLog, JobLog.job_group == Drain.group_id)
         .join(Fire, Fire.log_id == JobLog.id)
-        .where(Fire.id == fire_id, routed, Drain.address == bare_address(address))
+        .where(Fire.id == fire_id, is_routed, Drain.address == bare_address(address))
     )
-    return session.execute(drained.limit(1)).first() is not None
+    return session.execute(is_drained.limit(1)).first() is not None
 
 
 def insert_drain(session: Session, group_id: int, address: str, *, username: str, now_ms: Millis) -> None:
@@ -94,8 +94,8 @@ def delete_drain(session: Session, group_id: int, address: str) -> bool:
     """Delete a drained address; False if there is none."""
     if not is_storable(address):
         return False
-    own = delete(Drain).where(Drain.group_id == group_id, Drain.address == bare_address(address))
-    return affected(session, own) > 0
+    statement = delete(Drain).where(Drain.group_id == group_id, Drain.address == bare_address(address))
+    return affected(session, statement) > 0
 
 
 def delete_of_group(session: Session, group_id: int) -> None:

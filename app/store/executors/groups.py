@@ -1,4 +1,4 @@
-"""Executor groups and their address lists."""
+"""Statements of the pipeline on executor groups and their address lists."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -17,16 +17,18 @@ _BY_IDS = select(Group).where(among(Group.id))
 
 
 def find_groups(session: Session, group_ids: Collection[int]) -> dict[int, Group]:
-    """Return those of the groups that exist, by id; without a statement those that the session has read."""
-    read = (session.identity_map.get(session.identity_key(Group, group_id)) for group_id in group_ids)
-    found = {group.id: group for group in read if isinstance(group, Group)}
-    if missing := [group_id for group_id in group_ids if group_id not in found]:
-        found |= {group.id: group for group in session.scalars(_BY_IDS, {WANTED: missing})}
-    return found
+    """Return the existing groups by id, reading only those that are not in the session."""
+    session_groups = (
+        session.identity_map.get(session.identity_key(Group, group_id)) for group_id in group_ids
+    )
+    groups = {group.id: group for group in session_groups if isinstance(group, Group)}
+    if missing_ids := [group_id for group_id in group_ids if group_id not in groups]:
+        groups |= {group.id: group for group in session.scalars(_BY_IDS, {WANTED: missing_ids})}
+    return groups
 
 
-class GroupToRun(NamedTuple):
-    """A group as its runs need it."""
+class RoutingGroup(NamedTuple):
+    """Columns of a group that dispatch needs."""
 
     app_name: str
     address_type: int
@@ -35,16 +37,16 @@ class GroupToRun(NamedTuple):
     tokens: tuple[str, ...] = ()
 
 
-_TO_RUN = select(
+_FOR_DISPATCH = select(
     Group.id, Group.app_name, Group.address_type, Group.address_list, Group.access_token, Group.former_token
 ).where(among(Group.id))
 
 
-def find_to_run(session: Session, group_ids: Collection[int]) -> dict[int, GroupToRun]:
-    """Return those of the groups that exist as their runs need them, by id."""
-    rows = bulk.read_among(session, _TO_RUN, list(group_ids))
+def find_for_dispatch(session: Session, group_ids: Collection[int]) -> dict[int, RoutingGroup]:
+    """Return the columns of the existing groups that dispatch needs, by id."""
+    rows = bulk.read_among(session, _FOR_DISPATCH, list(group_ids))
     return {
-        group_id: GroupToRun(
+        group_id: RoutingGroup(
             app_name, address_type, split_addresses(address_list), tokens_in_order(access_token, former_token)
         )
         for group_id, app_name, address_type, address_list, access_token, former_token in rows
@@ -52,7 +54,7 @@ def find_to_run(session: Session, group_ids: Collection[int]) -> dict[int, Group
 
 
 def find_by_app_name(session: Session, app_name: str) -> list[Group]:
-    """Return the groups with an app name, compared exactly; not even MySQL ignores its case here."""
+    """Return the groups with an app name, compared exactly, also on MySQL, whose comparison ignores case."""
     rows = session.scalars(select(Group).where(Group.app_name == app_name).order_by(Group.id))
     return [group for group in rows if group.app_name.strip() == app_name]
 
@@ -75,7 +77,7 @@ def set_addresses(session: Session, group_id: int, address_list: str | None, *, 
 
 
 class StoredToken(NamedTuple):
-    """A token of a group as it is stored: sealed, or plain as older versions and other programs write it."""
+    """Stored token: sealed, or plain if written by an older version or another program."""
 
     group_id: int
     app_name: str
@@ -85,19 +87,19 @@ class StoredToken(NamedTuple):
 
 def find_stored_tokens(session: Session) -> list[StoredToken]:
     """Return all tokens of groups as stored."""
-    found = []
+    tokens = []
     for column in (Group.access_token, Group.former_token):
-        stored = type_coerce(column, Text)
-        rows = session.execute(select(Group.id, Group.app_name, stored).where(column.is_not(None)))
-        found += [StoredToken(row[0], row[1], column.key, row[2]) for row in rows if row[2]]
-    return found
+        sealed_text = type_coerce(column, Text)
+        rows = session.execute(select(Group.id, Group.app_name, sealed_text).where(column.is_not(None)))
+        tokens += [StoredToken(row[0], row[1], column.key, row[2]) for row in rows if row[2]]
+    return tokens
 
 
-def replace_stored_token(session: Session, token: StoredToken, stored: str) -> bool:
+def replace_stored_token(session: Session, token: StoredToken, new_text: str) -> bool:
     """Replace the stored form of a token unless it has been changed since it was read."""
     column = type_coerce(getattr(Group, token.column), Text)
-    unchanged = update(Group).where(Group.id == token.group_id, column == token.stored)
-    return affected(session, unchanged.values({token.column: type_coerce(stored, Text)})) == 1
+    statement = update(Group).where(Group.id == token.group_id, column == token.stored)
+    return affected(session, statement.values({token.column: type_coerce(new_text, Text)})) == 1
 
 
 def find_with_token(session: Session) -> list[Group]:

@@ -65,21 +65,21 @@ def find_last(session: Session, app_names: Collection[str]) -> dict[str, Millis]
     Applications without any record are left out.
     """
     beat = func.max(Registration.update_time)
-    registered = select(Registration.registry_key, beat).where(
+    query = select(Registration.registry_key, beat).where(
         Registration.registry_group == RegistryGroup.EXECUTOR, Registration.registry_key.in_(list(app_names))
     )
-    found = {
+    last_by_app = {
         row[0]: row[1]
-        for row in session.execute(registered.group_by(Registration.registry_key))
+        for row in session.execute(query.group_by(Registration.registry_key))
         if row[1] is not None
     }
-    missing = [app_name for app_name in app_names if app_name not in found]
-    if missing:
+    other_apps = [app_name for app_name in app_names if app_name not in last_by_app]
+    if other_apps:
         former = select(LastSeen.app_name, func.max(LastSeen.last_seen_ms)).where(
-            LastSeen.app_name.in_(missing)
+            LastSeen.app_name.in_(other_apps)
         )
-        found |= {row[0]: row[1] for row in session.execute(former.group_by(LastSeen.app_name))}
-    return found
+        last_by_app |= {row[0]: row[1] for row in session.execute(former.group_by(LastSeen.app_name))}
+    return last_by_app
 
 
 def find_ids(session: Session) -> dict[tuple[str, str], int]:

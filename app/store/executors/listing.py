@@ -1,4 +1,4 @@
-"""Executor groups as the console lists and changes them; the pipeline's statements are in ``groups``."""
+"""Statements of the console on executor groups; those of the pipeline are in ``groups``."""
 
 from collections.abc import Collection
 
@@ -39,7 +39,7 @@ ORDERS: dict[str, SortKey] = {
     "title": by_text(Group.title),
     "registration": SortKey((Group.address_type,)),
     "addresses": SortKey((case((func.coalesce(Group.address_list, "") == "", 0), else_=_ADDRESSES + 1),)),
-    # as the list shows it: groups with a heartbeat after those with a last-seen time only
+    # The order is that of the column: groups with a heartbeat follow those with a last-seen time only.
     "heartbeat": SortKey(
         (case((_BEATS, 1), else_=0), _LAST_HEARTBEAT, case((_BEATS, 0), else_=_LAST_SEEN)),
         rank=case((_BEATS, 0), (_LAST_SEEN.is_not(None), 0), else_=1),
@@ -54,7 +54,7 @@ def find_group(session: Session, group_id: int) -> Group | None:
 
 def hold_group(session: Session, group_id: int) -> Group | None:
     """Return a group, protected from deletion until the end of the transaction."""
-    if not 0 < group_id <= ID_MAX:  # out of the column's range
+    if not 0 < group_id <= ID_MAX:  # The column holds no such id.
         return None
     return session.get(Group, group_id, with_for_update={"read": True}, populate_existing=True)
 

@@ -24,26 +24,26 @@ def touch(
     app_name: str,
     address: str,
     *,
-    announced: bulk.Row,
+    announced_row: bulk.Row,
     now_ms: Millis,
 ) -> bool:
     """Record a heartbeat of a registered address and what it announces; False if it is not registered."""
-    known = update(Registration).where(
+    statement = update(Registration).where(
         Registration.registry_group == group,
         Registration.registry_key == app_name,
         Registration.registry_value == address,
     )
-    return affected(session, known.values(update_time=now_ms, **announced)) > 0
+    return affected(session, statement.values(update_time=now_ms, **announced_row)) > 0
 
 
 def find_boot(session: Session, group: str, app_name: str, address: str) -> str:
     """Return the last boot id of an address; empty if it sent none or is not registered."""
-    own = select(Registration.boot_id).where(
+    query = select(Registration.boot_id).where(
         Registration.registry_group == group,
         Registration.registry_key == app_name,
         Registration.registry_value == address,
     )
-    return session.scalar(own) or ""
+    return session.scalar(query) or ""
 
 
 def insert_registration(
@@ -52,7 +52,7 @@ def insert_registration(
     app_name: str,
     address: str,
     *,
-    announced: bulk.Row,
+    announced_row: bulk.Row,
     now_ms: Millis,
 ) -> None:
     """Insert an address unless another node has just inserted it."""
@@ -60,7 +60,7 @@ def insert_registration(
         "registry_group": group,
         "registry_key": app_name,
         "registry_value": address,
-        **announced,
+        **announced_row,
         "update_time": now_ms,
     }
     bulk.insert_ignore(session, Registration, [row])
@@ -68,51 +68,51 @@ def insert_registration(
 
 def find_handlers(session: Session, app_name: str) -> list[str]:
     """Return the handlers announced by the registered executors of an application, as in the header."""
-    own = select(Registration.handlers).where(
+    query = select(Registration.handlers).where(
         Registration.registry_group == RegistryGroup.EXECUTOR, Registration.registry_key == app_name
     )
-    return [text for text in session.scalars(own.distinct()) if text]
+    return [text for text in session.scalars(query.distinct()) if text]
 
 
 def find_schemas_digest(session: Session, group: str, app_name: str, address: str) -> str:
     """Return the digest of the schemas stored for an address; empty without any."""
-    own = select(func.substr(Registration.schemas, 1, SCHEMAS_DIGEST)).where(
+    query = select(func.substr(Registration.schemas, 1, SCHEMAS_DIGEST)).where(
         Registration.registry_group == group,
         Registration.registry_key == app_name,
         Registration.registry_value == address,
     )
-    return session.scalar(own) or ""
+    return session.scalar(query) or ""
 
 
 def find_schemas(session: Session, app_name: str) -> str | None:
     """Return the schemas that the executors of an application announced last, as JSON; None without any."""
-    own = select(Registration.schemas).where(
+    query = select(Registration.schemas).where(
         Registration.registry_group == RegistryGroup.EXECUTOR,
         Registration.registry_key == app_name,
         Registration.schemas.is_not(None),
     )
-    text = session.scalar(own.order_by(Registration.update_time.desc(), Registration.id).limit(1))
+    text = session.scalar(query.order_by(Registration.update_time.desc(), Registration.id).limit(1))
     return text[SCHEMAS_DIGEST:] if text else None
 
 
 def find_registration(session: Session, group: str, app_name: str, address: str) -> Registration | None:
     """Return the registration of an address, or None."""
-    own = select(Registration).where(
+    query = select(Registration).where(
         Registration.registry_group == group,
         Registration.registry_key == app_name,
         Registration.registry_value == address,
     )
-    return session.scalar(own)
+    return session.scalar(query)
 
 
 def delete_registration(session: Session, group: str, app_name: str, address: str) -> bool:
     """Delete an address; False if it was not registered."""
-    own = delete(Registration).where(
+    statement = delete(Registration).where(
         Registration.registry_group == group,
         Registration.registry_key == app_name,
         Registration.registry_value == address,
     )
-    return affected(session, own) > 0
+    return affected(session, statement) > 0
 
 
 def count_registrations(session: Session, app_name: str | None = None) -> int:
@@ -129,8 +129,8 @@ def alive_since(now_ms: Millis, *, within_ms: Millis = DEAD_AFTER_MS) -> Millis:
     Columns hold local time: if clocks have been set back within that period, later heartbeats look older by
     as much.
     """
-    passed = local_datetime(now_ms) - local_datetime(now_ms - within_ms)
-    set_back_ms = within_ms - int(passed.total_seconds()) * 1000
+    local_period = local_datetime(now_ms) - local_datetime(now_ms - within_ms)
+    set_back_ms = within_ms - int(local_period.total_seconds()) * 1000
     return now_ms - within_ms - max(set_back_ms, 0)
 
 
@@ -165,16 +165,16 @@ def find_live(
     None: all applications. ``longer_ms``: those that were alive so long ago, too.
     """
     since = alive_since(now_ms, within_ms=DEAD_AFTER_MS + longer_ms)
-    live = select(Registration.registry_key, Registration.registry_value).where(
+    query = select(Registration.registry_key, Registration.registry_value).where(
         Registration.registry_group == RegistryGroup.EXECUTOR, Registration.update_time >= since
     )
     if app_names is not None:
-        live = live.where(Registration.registry_key.in_(app_names))
-    found: dict[str, set[str]] = {}
-    for row in session.execute(live):
+        query = query.where(Registration.registry_key.in_(app_names))
+    addresses_by_app: dict[str, set[str]] = {}
+    for row in session.execute(query):
         if has_scheme(row.registry_value):
-            found.setdefault(row.registry_key, set()).add(row.registry_value)
-    return {app_name: sorted(addresses) for app_name, addresses in found.items()}
+            addresses_by_app.setdefault(row.registry_key, set()).add(row.registry_value)
+    return {app_name: sorted(addresses) for app_name, addresses in addresses_by_app.items()}
 
 
 def find_boots(session: Session, addresses: Collection[str]) -> dict[tuple[str, str], tuple[str, str]]:
@@ -189,12 +189,12 @@ def find_boots(session: Session, addresses: Collection[str]) -> dict[tuple[str, 
         Registration.boot_id,
         Registration.capabilities,
     ).where(Registration.registry_value.in_(spellings(addresses)), Registration.boot_id != "")
-    of_bare: dict[str, list[str]] = {}
+    addresses_by_bare: dict[str, list[str]] = {}
     for address in addresses:
-        of_bare.setdefault(without_slash(address), []).append(address)
+        addresses_by_bare.setdefault(without_slash(address), []).append(address)
     boots: dict[tuple[str, str], tuple[str, str]] = {}
     for row in session.execute(rows):
-        for address in of_bare.get(without_slash(row.registry_value), ()):
+        for address in addresses_by_bare.get(without_slash(row.registry_value), ()):
             if address == row.registry_value or (address, row.registry_key) not in boots:
                 boots[address, row.registry_key] = row.boot_id, row.capabilities
     return boots
@@ -203,4 +203,4 @@ def find_boots(session: Session, addresses: Collection[str]) -> dict[tuple[str, 
 def find_announcing(session: Session, addresses: Collection[str], word: str) -> set[tuple[str, str]]:
     """Return (address, appname) of those of the addresses whose executors announce a capability."""
     boots = find_boots(session, addresses)
-    return {found for found, (_, capabilities) in boots.items() if word in capabilities.split(",")}
+    return {key for key, (_, capabilities) in boots.items() if word in capabilities.split(",")}

@@ -1,4 +1,4 @@
-"""Clock return: find what a clock that was ahead has left in the future, and bring it back."""
+"""Clock return: rows that a clock that was ahead has left in the future, and their return to now."""
 
 from collections.abc import Collection
 
@@ -46,17 +46,21 @@ def bring_back_open(session: Session, *, now_ms: Millis, soon_ms: Millis, far_ms
     Checks and leases are changed if later than ``far_ms``, acceptances and immediate runs if later than
     ``soon_ms``, as other nodes may write them with a clock that is slightly ahead.
     """
-    unknown, accepted = Fire.state == FireState.UNKNOWN, Fire.state == FireState.ACCEPTED
-    claimed = Fire.state.in_([FireState.SENDING, FireState.ROUTING])
-    immediate = Fire.trigger_type.in_([TriggerType.MANUAL, TriggerType.PARENT, TriggerType.API])
-    at_once = and_(immediate, Fire.fire_key.not_like(f"{ONCE}:%"))  # planned runs keep their instant
+    is_unknown, is_accepted = Fire.state == FireState.UNKNOWN, Fire.state == FireState.ACCEPTED
+    is_claimed = Fire.state.in_([FireState.SENDING, FireState.ROUTING])
+    is_immediate = Fire.trigger_type.in_([TriggerType.MANUAL, TriggerType.PARENT, TriggerType.API])
+    # Planned runs keep their instant.
+    is_due_at_once = and_(is_immediate, Fire.fire_key.not_like(f"{ONCE}:%"))
     changes = (
-        (and_(or_(unknown, accepted), Fire.deadline_ms > far_ms), {"deadline_ms": now_ms}),
-        (and_(accepted, Fire.accepted_ms > soon_ms), {"accepted_ms": now_ms}),
+        (and_(or_(is_unknown, is_accepted), Fire.deadline_ms > far_ms), {"deadline_ms": now_ms}),
+        (and_(is_accepted, Fire.accepted_ms > soon_ms), {"accepted_ms": now_ms}),
         (
-            or_(and_(unknown, Fire.lease_until > soon_ms), and_(claimed, Fire.lease_until > far_ms)),
+            or_(and_(is_unknown, Fire.lease_until > soon_ms), and_(is_claimed, Fire.lease_until > far_ms)),
             {"lease_until": now_ms},
         ),
-        (and_(Fire.state == FireState.PENDING, at_once, Fire.due_time > soon_ms), {"due_time": now_ms}),
+        (
+            and_(Fire.state == FireState.PENDING, is_due_at_once, Fire.due_time > soon_ms),
+            {"due_time": now_ms},
+        ),
     )
     return sum(affected(session, update(Fire).where(late).values(values)) for late, values in changes)

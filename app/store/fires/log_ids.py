@@ -1,4 +1,4 @@
-"""Log ids: the newest one, and the identity of the database that gives them."""
+"""Log ids: the highest one, and the identity of the database that generates them."""
 
 import secrets
 

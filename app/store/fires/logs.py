@@ -1,4 +1,4 @@
-"""Runs as the pipeline needs them; the console's statements on `xxl_job_log` are in ``runs.listing``."""
+"""Statements of the pipeline on `xxl_job_log`; those of the console are in ``runs.listing``."""
 
 from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
@@ -58,8 +58,8 @@ def find_recent_addresses(session: Session, job_id: int, *, limit: int) -> list[
     rows = select(JobLog.executor_address).where(
         JobLog.job_id == job_id, JobLog.executor_address.is_not(None)
     )
-    found = session.scalars(rows.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit))
-    return [address for address in found if address]
+    addresses = session.scalars(rows.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit))
+    return [address for address in addresses if address]
 
 
 _COMPLETED_BY = (
@@ -145,8 +145,8 @@ def find_checkpoints(session: Session, log_ids: Collection[int]) -> dict[int, st
 def write_reports(session: Session, rows: Sequence[bulk.Row]) -> None:
     """Write what executors report beside results; the caller holds the locks of the log rows."""
     for name in ("checkpoint", "progress"):
-        reported = [{"id": row["id"], name: row[name]} for row in rows if row[name] is not None]
-        bulk.update_many(session, JobLog, sorted(reported, key=itemgetter("id")))
+        columns = [{"id": row["id"], name: row[name]} for row in rows if row[name] is not None]
+        bulk.update_many(session, JobLog, sorted(columns, key=itemgetter("id")))
 
 
 def find_group_ids(session: Session, log_ids: Collection[int]) -> dict[int, int]:
@@ -162,7 +162,7 @@ def find_trigger_times(session: Session, log_ids: Collection[int]) -> dict[int, 
 
 
 class Origin(NamedTuple):
-    """The first of the runs, each a retry of the one before."""
+    """First run of a chain of retries."""
 
     trigger_type: str
     #: retries it had left, which are all
@@ -183,16 +183,18 @@ def find_origins(session: Session, log_ids: Collection[int]) -> dict[int, Origin
     earlier = {log_id: log_id for log_id in log_ids}
     while earlier:
         rows = bulk.read_among(session, _ORIGINS, sorted(set(earlier.values())))
-        found: dict[int, tuple[str | None, int, int]] = {
+        row_by_id: dict[int, tuple[str | None, int, int]] = {
             row[0]: (row[1], row[2], row[3] or 0) for row in rows
         }
-        runs = {log_id: (run_id, *found[run_id]) for log_id, run_id in earlier.items() if run_id in found}
+        runs = {
+            log_id: (run_id, *row_by_id[run_id]) for log_id, run_id in earlier.items() if run_id in row_by_id
+        }
         origins |= {
             log_id: Origin(kind, retries)
             for log_id, (_, kind, retries, _) in runs.items()
             if kind and kind != TriggerType.RETRY
         }
-        # ids grow, so that the search ends
+        # Ids of earlier runs are lower, so that the search ends.
         earlier = {
             log_id: source_id
             for log_id, (run_id, kind, _, source_id) in runs.items()
@@ -223,7 +225,7 @@ def find_unfinished(session: Session, log_ids: Collection[int]) -> dict[int, Unf
     """
     if not log_ids:
         return {}
-    rows = select(
+    query = select(
         JobLog.id,
         JobLog.trigger_time,
         JobLog.executor_address,
@@ -234,10 +236,10 @@ def find_unfinished(session: Session, log_ids: Collection[int]) -> dict[int, Unf
         JobLog.trigger_code,
         JobLog.handle_code,
     )
-    found = session.execute(rows.where(JobLog.id.in_(log_ids)))
+    rows = session.execute(query.where(JobLog.id.in_(log_ids)))
     return {
         row.id: UnfinishedRun(row.trigger_time or 0, *row[2:7])
-        for row in found
+        for row in rows
         if is_unfinished(row.trigger_code, row.handle_code)
     }
 

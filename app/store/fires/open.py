@@ -83,7 +83,7 @@ def take_open(session: Session, *, now_ms: Millis, next_check_ms: Millis, limit:
     UNKNOWN ones leave a quarter to the others. Postpones their check, so that no other resolver takes the
     same fires.
     """
-    taken: list[OpenFire] = []
+    due_fires: list[OpenFire] = []
     for state, most in ((FireState.UNKNOWN, limit - limit // 4), (FireState.ACCEPTED, limit)):
         due = select(*_CHECKED_BY).where(
             Fire.state == state,
@@ -91,14 +91,16 @@ def take_open(session: Session, *, now_ms: Millis, next_check_ms: Millis, limit:
             Fire.log_id.is_not(None),
             Fire.address.is_not(None),
         )
-        first = due.order_by(Fire.deadline_ms, Fire.id).limit(most - len(taken))
-        taken += [OpenFire(*row) for row in session.execute(first.with_for_update(skip_locked=True))]
-    if taken:
+        first = due.order_by(Fire.deadline_ms, Fire.id).limit(most - len(due_fires))
+        due_fires += [OpenFire(*row) for row in session.execute(first.with_for_update(skip_locked=True))]
+    if due_fires:
         affected(
             session,
-            update(Fire).where(Fire.id.in_([fire.id for fire in taken])).values(deadline_ms=next_check_ms),
+            update(Fire)
+            .where(Fire.id.in_([fire.id for fire in due_fires]))
+            .values(deadline_ms=next_check_ms),
         )
-    return taken
+    return due_fires
 
 
 def check_soon(session: Session, addresses: Collection[str], *, now_ms: Millis, boot_id: str = "") -> int:
@@ -107,17 +109,17 @@ def check_soon(session: Session, addresses: Collection[str], *, now_ms: Millis, 
     Return how many: at most SOON_MAX, the oldest first. Skips runs accepted since the restart (``boot_id``),
     runs checked before, and rows locked by others, so the caller may hold other locks.
     """
-    unchecked = [
+    conditions = [
         Fire.state == FireState.ACCEPTED,
         Fire.address.in_(spellings(addresses)),
         Fire.deadline_ms > now_ms,
         Fire.probe_count == 0,
     ]
     if boot_id:
-        unchecked.append(Fire.boot_id != boot_id)
-    # read first: MySQL and MariaDB would lock all that they sort
-    oldest = list(session.scalars(select(Fire.id).where(*unchecked).order_by(Fire.id).limit(SOON_MAX)))
-    rows = by_id(select(Fire.id)).where(Fire.id.in_(oldest), *unchecked).order_by(Fire.id)
+        conditions.append(Fire.boot_id != boot_id)
+    # The ids are read first, because MySQL and MariaDB would lock all rows that they sort.
+    oldest = list(session.scalars(select(Fire.id).where(*conditions).order_by(Fire.id).limit(SOON_MAX)))
+    rows = by_id(select(Fire.id)).where(Fire.id.in_(oldest), *conditions).order_by(Fire.id)
     ids = list(session.scalars(rows.with_for_update(skip_locked=True))) if oldest else []
     return affected(session, update(Fire).where(Fire.id.in_(ids)).values(deadline_ms=now_ms)) if ids else 0
 
@@ -138,7 +140,7 @@ def expire_leases(session: Session, *, now_ms: Millis, dead_owners: Collection[s
 
     SENDING becomes UNKNOWN; ROUTING, of which no byte was sent, becomes PENDING again.
     """
-    expired = (
+    is_expired = (
         or_(Fire.lease_until < now_ms, Fire.owner.in_(dead_owners))
         if dead_owners
         else Fire.lease_until < now_ms
@@ -159,7 +161,7 @@ def expire_leases(session: Session, *, now_ms: Millis, dead_owners: Collection[s
             {"state": FireState.PENDING.value, "owner": "", "lease_until": 0, "attempt": Fire.attempt - 1},
         ),
     ):
-        rows = select(Fire.id).where(Fire.state == state, expired).order_by(Fire.id).limit(limit)
+        rows = select(Fire.id).where(Fire.state == state, is_expired).order_by(Fire.id).limit(limit)
         ids = list(session.scalars(rows.with_for_update(skip_locked=True)))
         if ids:
             count += affected(session, update(Fire).where(Fire.id.in_(ids)).values(values))

@@ -1,4 +1,4 @@
-"""Fires of triggered runs that no claim has taken: planned for an instant to come, listed, withdrawn."""
+"""Unclaimed fires of triggered runs: planned for a later instant, listed, withdrawn."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -63,14 +63,14 @@ def list_unclaimed(
         conditions.append(or_(Fire.due_time < due_ms, and_(Fire.due_time == due_ms, Fire.id < fire_id)))
     columns = (Fire.id, Fire.job_id, Job.job_group, Fire.fire_key, Fire.due_time)
     query = select(*columns).join(Job, Job.id == Fire.job_id).where(*conditions)
-    ordered = query.order_by(Fire.due_time.desc(), Fire.id.desc())
-    return [UnclaimedFire._make(row) for row in session.execute(ordered.limit(limit))]
+    newest_first = query.order_by(Fire.due_time.desc(), Fire.id.desc())
+    return [UnclaimedFire._make(row) for row in session.execute(newest_first.limit(limit))]
 
 
 def lock_unclaimed(session: Session, fire_ids: Collection[int]) -> list[int]:
     """Lock those of the fires that no claim has taken; return their ids."""
-    unclaimed = (Fire.state == FireState.PENDING, Fire.log_id.is_(None))
-    query = fires.by_id(select(Fire.id)).where(Fire.id.in_(sorted(fire_ids)), *unclaimed).order_by(Fire.id)
+    conditions = (Fire.state == FireState.PENDING, Fire.log_id.is_(None))
+    query = fires.by_id(select(Fire.id)).where(Fire.id.in_(sorted(fire_ids)), *conditions).order_by(Fire.id)
     return [row.id for row in bulk.read_rows(session, query.with_for_update())] if fire_ids else []
 
 

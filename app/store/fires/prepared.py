@@ -1,4 +1,4 @@
-"""Prepared fires: of schedules, not due yet, and already routed and logged; see ``pipeline.prepare``.
+"""Prepared fires: routed and logged before they are due; see ``pipeline.prepare``.
 
 They are PENDING and were never claimed, but have a log row.
 """
@@ -23,7 +23,7 @@ from app.store.fires.queue import PendingFire, by_id
 _IS_PREPARED = and_(
     unindexed_on_sqlite(Fire.state) == FireState.PENDING, Fire.epoch == 0, Fire.log_id.is_not(None)
 )
-#: subqueries, read by key for each fire: PostgreSQL would begin a join with all runs that are open
+#: Subqueries are read by key for each fire, whereas PostgreSQL would begin a join with all open runs.
 _EDITED = select(Job.update_time).where(Job.id == Fire.job_id).scalar_subquery()
 _UNSENT = select(case((logs.is_unsent(), 1), else_=0)).where(JobLog.id == Fire.log_id).scalar_subquery()
 _LOCKED = (
@@ -32,7 +32,7 @@ _LOCKED = (
     .order_by(Fire.id)
     .with_for_update(skip_locked=True)
 )
-#: each run has an instant of its own, before which it is not sent
+#: Each run has an instant of its own, before which it is not sent.
 _CLAIMED = (
     update(Fire)
     .where(among(Fire.id))
@@ -61,8 +61,8 @@ def claim(
 ) -> None:
     """Mark locked fires as claimed now and sent at their instants, or now if those have passed."""
     if fire_ids:
-        given = {WANTED: list(fire_ids), "by": owner, "until_ms": lease_until, "now_ms": now_ms}
-        direct.change(session, _CLAIMED, given)
+        parameters = {WANTED: list(fire_ids), "by": owner, "until_ms": lease_until, "now_ms": now_ms}
+        direct.change(session, _CLAIMED, parameters)
 
 
 def undo(session: Session, pending: Sequence[PendingFire]) -> list[PendingFire]:
@@ -74,11 +74,15 @@ def undo(session: Session, pending: Sequence[PendingFire]) -> list[PendingFire]:
     log_ids = {fire.id: fire.log_id for fire in pending if fire.log_id and fire.is_prepared}
     if not log_ids:
         return list(pending)
-    ended = logs.find_ended(session, list(log_ids.values()))
-    undone = {fire_id: log_id for fire_id, log_id in log_ids.items() if log_id not in ended}
-    bulk.update_many(session, Fire, [{"id": fire_id, "log_id": None, "address": None} for fire_id in undone])
-    logs.delete_logs(session, list(undone.values()))
-    return [fire._replace(log_id=None, address=None) if fire.id in undone else fire for fire in pending]
+    ended_ids = logs.find_ended(session, list(log_ids.values()))
+    log_id_by_fire = {fire_id: log_id for fire_id, log_id in log_ids.items() if log_id not in ended_ids}
+    bulk.update_many(
+        session, Fire, [{"id": fire_id, "log_id": None, "address": None} for fire_id in log_id_by_fire]
+    )
+    logs.delete_logs(session, list(log_id_by_fire.values()))
+    return [
+        fire._replace(log_id=None, address=None) if fire.id in log_id_by_fire else fire for fire in pending
+    ]
 
 
 def is_ahead() -> ColumnElement[bool]:
@@ -88,5 +92,5 @@ def is_ahead() -> ColumnElement[bool]:
 
 def find_logs(session: Session, log_ids: Collection[int]) -> set[int]:
     """Return those of the log rows whose fires are prepared: their runs are still to come."""
-    found = session.scalars(select(Fire.log_id).where(Fire.log_id.in_(log_ids), _IS_PREPARED))
-    return {log_id for log_id in found if log_id}
+    rows = session.scalars(select(Fire.log_id).where(Fire.log_id.in_(log_ids), _IS_PREPARED))
+    return {log_id for log_id in rows if log_id}

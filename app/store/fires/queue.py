@@ -24,7 +24,7 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 SCHEDULED = (TriggerType.CRON, TriggerType.MISFIRE)
 #: trigger types of runs that do not move a fixed delay, nor do their retries
 OUTSIDE = (TriggerType.MANUAL, TriggerType.PARENT, TriggerType.API)
-#: key prefixes of children and retries; the log id of the run they follow comes next
+#: key prefixes of children and retries, before the log id of the run that they follow
 SUCCESSORS = ("child", "retry")
 #: ids with up to this many digits fit the column
 ID_DIGITS = 18
@@ -51,8 +51,8 @@ def insert_fires(session: Session, fires: Sequence[NewFire]) -> list[DueFire]:
 
     The caller holds a lock that prevents others from inserting the same keys.
     """
-    known = _known_keys(session, [fire.key for fire in fires])
-    fresh = list({fire.key: fire for fire in fires if fire.key not in known}.values())
+    known_keys = _known_keys(session, [fire.key for fire in fires])
+    fresh = list({fire.key: fire for fire in fires if fire.key not in known_keys}.values())
     ids = bulk.insert_with_ids(session, Fire, [_row(fire) for fire in fresh])
     return [DueFire(fire_id, fire.job_id, fire.due_time) for fire_id, fire in zip(ids, fresh, strict=True)]
 
@@ -169,8 +169,8 @@ def find_unseen(*, owner: str, after_id: int, now_ms: Millis, orphan_ms: Millis,
     These are due fires without an owner, those of this node from before a restart, and those of other nodes
     that are late by ``orphan_ms``: the owner is a hint, not a right.
     """
-    given = {"after_id": after_id, "owner": owner, "now_ms": now_ms, "late_ms": now_ms - orphan_ms}
-    return [DueFire._make(row) for row in single_statement.read(_UNSEEN, given | {"most": limit})]
+    parameters = {"after_id": after_id, "owner": owner, "now_ms": now_ms, "late_ms": now_ms - orphan_ms}
+    return [DueFire._make(row) for row in single_statement.read(_UNSEEN, parameters | {"most": limit})]
 
 
 _CLAIMED_BY = (
@@ -320,7 +320,7 @@ def end_of_logs(session: Session, log_ids: Collection[int]) -> dict[int, EndedFi
 
     The caller holds the locks of the log rows.
     """
-    rows = deletion.returning(session, Fire, "log_id", list(log_ids), returned=EndedFire._fields)
+    rows = deletion.returning(session, Fire, "log_id", list(log_ids), columns=EndedFire._fields)
     return {row[0]: EndedFire._make(row[: len(EndedFire._fields)]) for row in rows}
 
 
@@ -329,15 +329,15 @@ _OUT = select(Fire.job_id, Fire.trigger_type, Fire.fire_key).where(
 )
 
 
-def count_scheduled_out(session: Session, job_ids: Collection[int]) -> dict[int, int]:
-    """Return the number of fires that each job still has of its schedule, retries of such runs included."""
+def count_open_scheduled(session: Session, job_ids: Collection[int]) -> dict[int, int]:
+    """Return job id -> number of its open fires of the schedule, with retries of such runs."""
     counts: dict[int, int] = dict.fromkeys(job_ids, 0)
-    found = bulk.read_among(session, _OUT, list(job_ids)) if job_ids else []
-    retried = [source_of(key) or 0 for _, kind, key in found if kind == TriggerType.RETRY]
-    origins = logs.find_origins(session, retried)
-    for job_id, _, key in found:
+    rows = bulk.read_among(session, _OUT, list(job_ids)) if job_ids else []
+    retried_ids = [source_of(key) or 0 for _, kind, key in rows if kind == TriggerType.RETRY]
+    origins = logs.find_origins(session, retried_ids)
+    for job_id, _, key in rows:
         origin = origins.get(source_of(key) or 0)
-        # a retry whose first run was deleted may be one of the schedule
+        # A retry whose first run was deleted may belong to the schedule.
         if origin is None or origin.trigger_type not in OUTSIDE:
             counts[job_id] += 1
     return counts

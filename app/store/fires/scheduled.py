@@ -54,22 +54,22 @@ def lock_unclaimed(session: Session, *conditions: ColumnElement[bool]) -> list[S
     another index locks entries before rows, a claim rows before entries. A faster claim may have replaced a
     broadcast by its shards, so the ids are read again until all are locked.
     """
-    locked: dict[int, ScheduledFire] = {}
+    fire_by_id: dict[int, ScheduledFire] = {}
     while True:
-        found = select(Fire.id).where(_UNCLAIMED, *conditions)
-        fresh = [row.id for row in bulk.read_rows(session, found) if row.id not in locked]
+        query = select(Fire.id).where(_UNCLAIMED, *conditions)
+        fresh = [row.id for row in bulk.read_rows(session, query) if row.id not in fire_by_id]
         newly_locked = bulk.read_among(session, _LOCKED, sorted(fresh)) if fresh else []
-        locked |= {row[0]: ScheduledFire._make(row) for row in newly_locked}
+        fire_by_id |= {row[0]: ScheduledFire._make(row) for row in newly_locked}
         if len(newly_locked) == len(fresh):
-            return _whole(list(locked.values()))
+            return _whole(list(fire_by_id.values()))
 
 
 def withdraw(session: Session, job_ids: Collection[int]) -> dict[int, list[Millis]]:
     """Delete the unclaimed fires of these jobs' schedules; return job id -> the due times of its fires."""
-    removed = lock_unclaimed(session, Fire.job_id.in_(job_ids)) if job_ids else []
-    remove(session, removed)
+    withdrawn_fires = lock_unclaimed(session, Fire.job_id.in_(job_ids)) if job_ids else []
+    remove(session, withdrawn_fires)
     times: defaultdict[int, list[Millis]] = defaultdict(list)
-    for fire in removed:
+    for fire in withdrawn_fires:
         times[fire.job_id].append(fire.due_time)
     return dict(times)
 
@@ -85,16 +85,16 @@ def find_claimed_ahead(session: Session, job_ids: Collection[int], *, after_ms: 
     return session.scalar(latest)
 
 
-def remove(session: Session, removed: Collection[ScheduledFire]) -> int:
+def remove(session: Session, locked_fires: Collection[ScheduledFire]) -> int:
     """Delete locked fires, and the log rows of prepared ones; return how many fires there were."""
-    logs.delete_logs(session, [fire.log_id for fire in removed if fire.log_id])
-    return fires.delete_fires(session, [fire.id for fire in removed])
+    logs.delete_logs(session, [fire.log_id for fire in locked_fires if fire.log_id])
+    return fires.delete_fires(session, [fire.id for fire in locked_fires])
 
 
-def _whole(found: Sequence[ScheduledFire]) -> list[ScheduledFire]:
+def _whole(unclaimed_fires: Sequence[ScheduledFire]) -> list[ScheduledFire]:
     """Leave out shards of broadcasts of which a shard has been claimed: all of them run."""
-    shards = Counter((fire.job_id, fire.due_time) for fire in found if fire.sharding_param)
-    return [fire for fire in found if _total(fire) in (None, shards[fire.job_id, fire.due_time])]
+    shards = Counter((fire.job_id, fire.due_time) for fire in unclaimed_fires if fire.sharding_param)
+    return [fire for fire in unclaimed_fires if _total(fire) in (None, shards[fire.job_id, fire.due_time])]
 
 
 def _total(fire: ScheduledFire) -> int | None:

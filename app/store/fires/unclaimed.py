@@ -1,4 +1,4 @@
-"""Fires that are due and not claimed, and the runs being sent that may be the reason. Reads only."""
+"""Due fires without a claim, and the runs being sent that may hold them up. Reads only."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from app.models.fire import Fire
 from app.models.job import Job
 
 
-class Unclaimed(NamedTuple):
+class UnclaimedFire(NamedTuple):
     """A fire that is due and not claimed."""
 
     job_group: int
@@ -26,11 +26,11 @@ class Sending(NamedTuple):
     address: str | None
 
 
-def find_unclaimed(session: Session, *, due_before_ms: Millis, limit: int) -> list[Unclaimed]:
+def find_unclaimed(session: Session, *, due_before_ms: Millis, limit: int) -> list[UnclaimedFire]:
     """Return the fires that were due before an instant and that no scheduler has claimed."""
     rows = select(Job.job_group, Fire.due_time).join(Job, Job.id == Fire.job_id)
     rows = rows.where(Fire.state == FireState.PENDING, Fire.due_time < due_before_ms)
-    return [Unclaimed(*row) for row in session.execute(rows.limit(limit))]
+    return [UnclaimedFire(*row) for row in session.execute(rows.limit(limit))]
 
 
 def find_sending(session: Session, *, limit: int) -> Collection[Sending]:

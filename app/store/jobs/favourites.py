@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_favourite`."""
+"""Statements on `xxl_job_favourite`: favourite jobs of users."""
 
 from collections.abc import Collection
 

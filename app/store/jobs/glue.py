@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_logglue`."""
+"""Statements on `xxl_job_logglue`: versions of GLUE sources."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -45,20 +45,20 @@ def find_unsaved(session: Session, job_ids: Collection[int]) -> Sequence[Row[Any
 
 def find_with_more(session: Session, job_ids: Collection[int], *, versions: int) -> list[int]:
     """Return those of the jobs that have more than ``versions`` versions."""
-    counted = (
+    query = (
         select(GlueVersion.job_id).where(GlueVersion.job_id.in_(list(job_ids))).group_by(GlueVersion.job_id)
     )
-    return list(session.scalars(counted.having(func.count() > versions).order_by(GlueVersion.job_id)))
+    return list(session.scalars(query.having(func.count() > versions).order_by(GlueVersion.job_id)))
 
 
 def delete_older(session: Session, job_id: int, *, keep: int) -> int:
     """Delete all but the newest ``keep`` versions of a job; return how many."""
     newest = select(GlueVersion.id).where(GlueVersion.job_id == job_id)
-    kept = list(
+    newest_ids = list(
         session.scalars(newest.order_by(GlueVersion.update_time.desc(), GlueVersion.id.desc()).limit(keep))
     )
-    if len(kept) < keep:
+    if len(newest_ids) < keep:
         return 0
     return affected(
-        session, delete(GlueVersion).where(GlueVersion.job_id == job_id, GlueVersion.id.not_in(kept))
+        session, delete(GlueVersion).where(GlueVersion.job_id == job_id, GlueVersion.id.not_in(newest_ids))
     )

@@ -1,4 +1,4 @@
-"""When jobs last ran, for the list of jobs in that order."""
+"""Last runs of jobs: the sort order of the list of jobs by its column for them."""
 
 from collections.abc import Collection
 from typing import Any
@@ -25,19 +25,19 @@ def last_run(session: Session, group_ids: Collection[int] | None) -> list[Scalar
     hundred, before it returns the newest.
     """
     runs = select(JobLog.trigger_time).where(JobLog.trigger_time.is_not(None))
-    of_job = runs.where(JobLog.job_id == Job.id, *in_groups(JobLog.job_group, group_ids))
-    lookups = [of_job]
+    job_runs = runs.where(JobLog.job_id == Job.id, *in_groups(JobLog.job_group, group_ids))
+    lookups = [job_runs]
     if dialect_of(session).reads_index_pages:
         newest_ms = session.scalar(runs.order_by(JobLog.trigger_time.desc()).limit(1)) or 0
-        lookups.insert(0, of_job.where(JobLog.trigger_time > newest_ms - DAY_MS))
+        lookups.insert(0, job_runs.where(JobLog.trigger_time > newest_ms - DAY_MS))
     return [
-        found.order_by(JobLog.trigger_time.desc()).limit(1).correlate(Job).scalar_subquery()
-        for found in lookups
+        lookup.order_by(JobLog.trigger_time.desc()).limit(1).correlate(Job).scalar_subquery()
+        for lookup in lookups
     ]
 
 
 def ran_last(
-    session: Session, jobs_wanted: Select[tuple[int]], group_ids: Collection[int] | None, count: int
+    session: Session, jobs: Select[tuple[int]], group_ids: Collection[int] | None, count: int
 ) -> list[int]:
     """Return the first of these jobs in the order of their last runs in these groups, the last first.
 
@@ -45,15 +45,15 @@ def ran_last(
     """
     columns = (JobLog.job_id, JobLog.trigger_time, JobLog.job_group)
     newest = select(*columns).where(JobLog.trigger_time.is_not(None)).order_by(JobLog.trigger_time.desc())
-    found: list[int] = []
+    job_ids: list[int] = []
     for limit in NEWEST_RUNS:
         rows, last = bulk.read_rows(session, newest.limit(limit)), dict[int, Millis]()
         for job_id, triggered_ms, group_id in rows:
-            # more runs of the earliest instant may exist
+            # More runs of the earliest instant may exist.
             if triggered_ms > rows[-1][1] and (group_ids is None or group_id in group_ids):
                 last.setdefault(job_id, triggered_ms)
-        wanted = session.scalars(jobs_wanted.where(Job.id.in_(list(last))))
-        found = sorted(wanted, key=lambda job_id: (last[job_id], job_id), reverse=True)
-        if len(found) >= count:
+        visible_ids = session.scalars(jobs.where(Job.id.in_(list(last))))
+        job_ids = sorted(visible_ids, key=lambda job_id: (last[job_id], job_id), reverse=True)
+        if len(job_ids) >= count:
             break
-    return found
+    return job_ids

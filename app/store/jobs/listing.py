@@ -1,4 +1,4 @@
-"""Jobs as the console and the API list them, and delete them; the pipeline's are in ``scheduling``."""
+"""Statements of the console and the API on jobs; those of the pipeline are in ``scheduling``."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -49,14 +49,14 @@ ORDERS: dict[str, SortKey] = {
     "mode": SortKey((Job.glue_type, func.lower(func.coalesce(Job.executor_handler, "")))),
     "owner": by_text(Job.author),
     "status": SortKey((Job.trigger_status,)),
-    # as the list shows it: an instant, "after the current run", or nothing
+    # The order is that of the column: an instant, "after the current run", or nothing.
     "next": SortKey(
         (case((_IS_PLANNED, Job.trigger_next_time), else_=0),),
         rank=case((not_(_IS_PLANNED), 2), (Job.trigger_next_time == AFTER_THE_CURRENT_RUN, 1), else_=0),
     ),
 }
 LAST_RUN = "last"
-#: what else a job has; its own rows are deleted by its id
+#: tables whose rows are deleted by the id of their job
 _OF_JOB = (GlueVersion, JobVersion, Skip, Alarm, JobTag, Favourite)
 _MUTES = select(Mute.id).where(among(Mute.job_id)).order_by(Mute.id)
 _GROUPS_OF = select(Job.id, Job.job_group).where(among(Job.id))
@@ -66,7 +66,7 @@ Links = tuple[int, list[int]]
 
 
 class ListedJob(NamedTuple):
-    """What the list shows of a job; loading a Job takes three times as long."""
+    """Columns of a job in the list; loading a Job takes three times as long."""
 
     id: int
     job_group: int
@@ -113,31 +113,31 @@ def find_params(session: Session, job_ids: Collection[int]) -> dict[int, str | N
 
 
 def list_jobs(
-    session: Session, wanted: JobFilter, *, group_ids: Collection[int] | None, start: int, length: int
+    session: Session, criteria: JobFilter, *, group_ids: Collection[int] | None, start: int, length: int
 ) -> Page[Job]:
     """Return a page of the jobs of these groups (None: all), newest first unless the filter has an order."""
-    page = list_ids(session, wanted, group_ids=group_ids, start=start, length=length)
-    found = jobs.find_jobs(session, page.rows)
-    return Page([found[job_id] for job_id in page.rows if job_id in found], page.total)
+    page = list_ids(session, criteria, group_ids=group_ids, start=start, length=length)
+    job_by_id = jobs.find_jobs(session, page.rows)
+    return Page([job_by_id[job_id] for job_id in page.rows if job_id in job_by_id], page.total)
 
 
 def list_ids(
-    session: Session, wanted: JobFilter, *, group_ids: Collection[int] | None, start: int, length: int
+    session: Session, criteria: JobFilter, *, group_ids: Collection[int] | None, start: int, length: int
 ) -> Page[int]:
     """Return a page of the ids of these jobs; sorting whole rows would read GLUE sources."""
-    conditions, newest_first = _conditions(wanted, group_ids), [Job.id.desc()]
-    if wanted.order == UNSORTED:
+    conditions, newest_first = _conditions(criteria, group_ids), [Job.id.desc()]
+    if criteria.order == UNSORTED:
         query = select(Job.id).where(*conditions).order_by(*newest_first)
         return fetch_page(session, query, start=start, length=length)
     ids = select(Job.id).outerjoin(Group, Group.id == Job.job_group).where(*conditions)
-    if wanted.order == Order(LAST_RUN, descending=True):
+    if criteria.order == Order(LAST_RUN, descending=True):
         ran = last_runs.ran_last(session, ids, group_ids, start + length)[start : start + length]
         if len(ran) == length:
             return Page(ran, fetch_page(session, ids, start=start, length=0).total)
     keys = ORDERS
-    if wanted.order.column == LAST_RUN:
+    if criteria.order.column == LAST_RUN:
         keys = ORDERS | {LAST_RUN: by_instant(*last_runs.last_run(session, group_ids))}
-    order = ordering(wanted.order, keys, row_id=Job.id, default=newest_first)
+    order = ordering(criteria.order, keys, row_id=Job.id, default=newest_first)
     return fetch_page(session, ids.order_by(*order), start=start, length=length)
 
 
@@ -148,10 +148,12 @@ def find_listed(session: Session, job_ids: Collection[int]) -> dict[int, ListedJ
 
 
 def list_before(
-    session: Session, wanted: JobFilter, *, group_ids: Collection[int] | None, before_id: int, limit: int
+    session: Session, criteria: JobFilter, *, group_ids: Collection[int] | None, before_id: int, limit: int
 ) -> list[Job]:
     """Return the newest of these jobs with ids below ``before_id`` (0: of all), without their sources."""
-    query = select(Job).options(defer(Job.glue_source, raiseload=True)).where(*_conditions(wanted, group_ids))
+    query = (
+        select(Job).options(defer(Job.glue_source, raiseload=True)).where(*_conditions(criteria, group_ids))
+    )
     if before_id:
         query = query.where(Job.id < before_id)
     return list(session.scalars(query.order_by(Job.id.desc()).limit(limit)))
@@ -181,17 +183,17 @@ def find_named(
 
     Surrounding blanks are ignored; whether case matters depends on the database.
     """
-    named = or_(
+    is_named = or_(
         *(
             func.trim(column).in_([text for text in texts if is_storable(text)])
             for column, texts in ((Job.job_desc, descriptions), (Job.executor_handler, handlers))
             if texts
         )
     )
-    of_groups = select(Job.id, Job.job_group, Job.job_desc, Job.executor_handler).where(
+    query = select(Job.id, Job.job_group, Job.job_desc, Job.executor_handler).where(
         Job.job_group.in_(list(group_ids))
     )
-    rows = bulk.read_rows(session, of_groups.where(named).order_by(Job.id))
+    rows = bulk.read_rows(session, query.where(is_named).order_by(Job.id))
     return [(row[0], row[1], row[2].strip(), (row[3] or "").strip()) for row in rows]
 
 
@@ -208,7 +210,7 @@ def find_descendants(session: Session, job_ids: Collection[int]) -> dict[int, Li
     One statement reads one generation. After DESCENDANT_STATEMENTS generations, or for one with more than
     DESCENDANT_IDS jobs, all jobs are read at once instead.
     """
-    found: dict[int, Links] = {}
+    descendants: dict[int, Links] = {}
     visited: set[int] = set()
     all_links: dict[int, Links] | None = None
     generation, number = set(job_ids), 0
@@ -221,19 +223,21 @@ def find_descendants(session: Session, job_ids: Collection[int]) -> dict[int, Li
             links = _read_links(session, generation)
         else:
             links = {job_id: all_links[job_id] for job_id in generation if job_id in all_links}
-        found |= links
+        descendants |= links
         children = {child for _group_id, ids in links.values() for child in ids if child <= ID_MAX}
         generation = children - visited
-    return found
+    return descendants
 
 
 def find_parents(session: Session, job_ids: Collection[int]) -> set[int]:
     """Return the jobs that name one of these as a child, which need not exist; reads all parents."""
-    named = set(job_ids)
+    child_ids = set(job_ids)
     rows = (
-        bulk.read_rows(session, select(Job.id, Job.child_jobid).where(Job.child_jobid != "")) if named else ()
+        bulk.read_rows(session, select(Job.id, Job.child_jobid).where(Job.child_jobid != ""))
+        if child_ids
+        else ()
     )
-    return {row[0] for row in rows if not named.isdisjoint(child_ids_of(row[1]))}
+    return {row[0] for row in rows if not child_ids.isdisjoint(child_ids_of(row[1]))}
 
 
 def _read_links(session: Session, job_ids: Collection[int] | None) -> dict[int, Links]:
@@ -274,8 +278,8 @@ def find_groups_of(session: Session, job_ids: Collection[int]) -> dict[int, int]
 
 def delete_logs_batch(session: Session, job_ids: Sequence[int]) -> int:
     """Delete up to DELETE_BATCH log rows of these jobs with their fires and alarms; return how many."""
-    given = {WANTED: list(job_ids), "most": DELETE_BATCH}
-    ids = [row[0] for row in direct.read(session, _RUNS, given)]
+    parameters = {WANTED: list(job_ids), "most": DELETE_BATCH}
+    ids = [row[0] for row in direct.read(session, _RUNS, parameters)]
     if ids:
         log_clearing.delete_runs(session, ids)
     return len(ids)
@@ -284,50 +288,51 @@ def delete_logs_batch(session: Session, job_ids: Sequence[int]) -> int:
 def delete_jobs(session: Session, job_ids: Sequence[int]) -> None:
     """Delete jobs with fires, runs, versions, skips, alarms, mutes, tags, favourites and channel scopes."""
     deletion.by_values(session, Job, "id", job_ids)
-    # before the alarms and by id, in the order of the monitor that ends mutes: another order would deadlock
+    # Mutes are deleted before the alarms and by id, in the order of the monitor that ends mutes: in another
+    # order both could deadlock.
     mute_ids = [row[0] for row in bulk.read_among(session, _MUTES, job_ids)]
     deletion.by_values(session, Mute, "id", mute_ids)
     while delete_logs_batch(session, job_ids) == DELETE_BATCH:
         pass
     fires.delete_of_jobs(session, job_ids)
-    while delete_logs_batch(session, job_ids) == DELETE_BATCH:  # of fires claimed or prepared meanwhile
+    while delete_logs_batch(session, job_ids) == DELETE_BATCH:  # Fires may have been claimed meanwhile.
         pass
     channels.forget(session, job_ids=job_ids)
     for model in _OF_JOB:
         deletion.by_values(session, model, "job_id", job_ids)
 
 
-def _reads_rows(wanted: JobFilter) -> bool:
+def _reads_rows(criteria: JobFilter) -> bool:
     """Whether sorting needs columns of the job that no index on its group has.
 
     MariaDB takes half as long to read all jobs in order as to look up half of them in that index.
     """
-    return wanted.order.column not in {"", "id", "executor", LAST_RUN}
+    return criteria.order.column not in {"", "id", "executor", LAST_RUN}
 
 
-def _conditions(wanted: JobFilter, group_ids: Collection[int] | None) -> list[ColumnElement[bool]]:
+def _conditions(criteria: JobFilter, group_ids: Collection[int] | None) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
     if group_ids is not None:
-        group = unindexed_on_mysql(Job.job_group) if _reads_rows(wanted) else Job.job_group
+        group = unindexed_on_mysql(Job.job_group) if _reads_rows(criteria) else Job.job_group
         conditions.append(group.in_(list(group_ids)))
-    if wanted.group_id > 0:
-        conditions.append(Job.job_group == wanted.group_id)
-    if wanted.status >= 0:
-        conditions.append(is_small(Job.trigger_status, wanted.status))
+    if criteria.group_id > 0:
+        conditions.append(Job.job_group == criteria.group_id)
+    if criteria.status >= 0:
+        conditions.append(is_small(Job.trigger_status, criteria.status))
     for column, text in (
-        (Job.job_desc, wanted.description),
-        (Job.executor_handler, wanted.handler),
-        (Job.author, wanted.author),
+        (Job.job_desc, criteria.description),
+        (Job.executor_handler, criteria.handler),
+        (Job.author, criteria.author),
     ):
         if text:
             conditions.append(contains(column, text))
-    if wanted.app_name:
-        named = Group.app_name == wanted.app_name if is_storable(wanted.app_name) else false()
-        conditions.append(Job.job_group.in_(select(Group.id).where(named)))
-    if wanted.schedule_type:
-        conditions.append(Job.schedule_type == wanted.schedule_type)
-    if wanted.tag:
-        conditions.append(job_tags.has_tag(wanted.tag))
-    if wanted.starred_by:
-        conditions.append(favourites.is_favourite_of(wanted.starred_by))
+    if criteria.app_name:
+        is_app = Group.app_name == criteria.app_name if is_storable(criteria.app_name) else false()
+        conditions.append(Job.job_group.in_(select(Group.id).where(is_app)))
+    if criteria.schedule_type:
+        conditions.append(Job.schedule_type == criteria.schedule_type)
+    if criteria.tag:
+        conditions.append(job_tags.has_tag(criteria.tag))
+    if criteria.starred_by:
+        conditions.append(favourites.is_favourite_of(criteria.starred_by))
     return conditions

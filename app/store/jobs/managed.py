@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_managed` and `xxl_job_apply`: what is managed as code, and how it came to be."""
+"""Statements on `xxl_job_managed` and `xxl_job_apply`: objects managed as code, and applies."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -46,9 +46,9 @@ def list_managed(session: Session) -> list[ManagedObject]:
 
 
 def find_of_objects(session: Session, kind: str, object_ids: Collection[int]) -> dict[int, ManagedObject]:
-    """Return object id -> the managed one of this kind; objects that no code manages are left out."""
+    """Return object id -> managed object of this kind; objects that no code manages are left out."""
     query = select(*_COLUMNS).where(Managed.kind == kind, Managed.object_id.in_(list(object_ids)))
-    return {each.object_id: each for each in _read(session, query)}
+    return {managed.object_id: managed for managed in _read(session, query)}
 
 
 def find_managed(session: Session, kind: str, object_id: int) -> ManagedObject | None:
@@ -57,18 +57,18 @@ def find_managed(session: Session, kind: str, object_id: int) -> ManagedObject |
 
 
 def replace_managed(
-    session: Session, removed: Sequence[tuple[str, str]], added: Sequence[ManagedObject]
+    session: Session, removed_keys: Sequence[tuple[str, str]], new_objects: Sequence[ManagedObject]
 ) -> None:
-    """Forget the objects of these kinds and keys, and store the ``added`` ones in place of those they equal.
+    """Delete the managed objects of these kinds and keys, and store new ones in place of any with equal keys.
 
     The caller holds the import lock.
     """
-    keys = {*removed, *((each.kind, each.key) for each in added)}
-    objects = {(each.kind, each.object_id) for each in added}
-    stored = bulk.read_rows(session, select(Managed.id, Managed.kind, Managed.managed_key, Managed.object_id))
-    ids = [row[0] for row in stored if (row[1], row[2]) in keys or (row[1], row[3]) in objects]
+    keys = {*removed_keys, *((managed.kind, managed.key) for managed in new_objects)}
+    objects = {(managed.kind, managed.object_id) for managed in new_objects}
+    rows = bulk.read_rows(session, select(Managed.id, Managed.kind, Managed.managed_key, Managed.object_id))
+    ids = [row[0] for row in rows if (row[1], row[2]) in keys or (row[1], row[3]) in objects]
     deletion.by_values(session, Managed, "id", ids)
-    bulk.insert_many(session, Managed, [_row(each) for each in added])
+    bulk.insert_many(session, Managed, [_row(managed) for managed in new_objects])
 
 
 def insert_apply(session: Session, apply: Apply) -> int:
@@ -90,25 +90,26 @@ def lock_undone(session: Session, apply_id: int) -> Millis:
 
 def list_applies(session: Session, *, before_id: int | None, limit: int) -> list[Apply]:
     """Return the newest applies with an id below ``before_id`` (None: of all)."""
-    shown = (Apply.at_ms, Apply.username, Apply.source, Apply.plan, Apply.undone_ms)
-    query = select(Apply).options(load_only(*shown, raiseload=True)).order_by(Apply.id.desc()).limit(limit)
+    columns = (Apply.at_ms, Apply.username, Apply.source, Apply.plan, Apply.undone_ms)
+    query = select(Apply).options(load_only(*columns, raiseload=True)).order_by(Apply.id.desc()).limit(limit)
     return list(session.scalars(query if before_id is None else query.where(Apply.id < before_id)))
 
 
 def list_applies_of_job(session: Session, job_id: int, *, limit: int) -> list[Apply]:
     """Return those of the newest applies that changed a job, the newest first; their plans are not read."""
-    searched = select(func.max(Apply.id) - SEARCHED_MAX).scalar_subquery()
-    # as ``before`` has it; of the few applies that another kind of object with this id is in, all are read
-    named = Apply.before.contains(f'"id": {job_id}, "before": ')
-    shown = (Apply.at_ms, Apply.username, Apply.source, Apply.before, Apply.undone_ms)
-    query = select(Apply).options(load_only(*shown, raiseload=True)).where(Apply.id > searched, named)
+    first_id = select(func.max(Apply.id) - SEARCHED_MAX).scalar_subquery()
+    # The text is that of the JSON in ``before``. The few applies of another kind of object with this id are
+    # read as well.
+    is_in_apply = Apply.before.contains(f'"id": {job_id}, "before": ')
+    columns = (Apply.at_ms, Apply.username, Apply.source, Apply.before, Apply.undone_ms)
+    query = select(Apply).options(load_only(*columns, raiseload=True)).where(Apply.id > first_id, is_in_apply)
     return list(session.scalars(query.order_by(Apply.id.desc()).limit(limit)))
 
 
 def set_undone(session: Session, apply_id: int, *, now_ms: Millis) -> bool:
     """Record that an apply was undone; False if it was already."""
-    own = update(Apply).where(Apply.id == apply_id, Apply.undone_ms == 0)
-    return affected(session, own.values(undone_ms=now_ms)) == 1
+    statement = update(Apply).where(Apply.id == apply_id, Apply.undone_ms == 0)
+    return affected(session, statement.values(undone_ms=now_ms)) == 1
 
 
 def _read(session: Session, query: Select[Any]) -> list[ManagedObject]:

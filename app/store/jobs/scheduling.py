@@ -1,4 +1,4 @@
-"""Jobs as the scan and the dispatch need them; the console's statements are in ``listing``."""
+"""Statements of the scan and the dispatch on jobs; those of the console are in ``listing``."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from app.domain.enums import ScheduleType, TriggerStatus
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 
-#: columns a plan depends on: it is void if any has changed since
+#: columns a plan depends on; it is void if one of them has changed since
 _PLANNED_BY = (
     Job.id,
     Job.trigger_status,
@@ -210,10 +210,10 @@ def find_deliveries(session: Session, job_ids: Collection[int]) -> dict[int, str
 
 def find_after_current_run(session: Session) -> list[int]:
     """Return the enabled fixed-delay jobs that wait for the result of a run."""
-    waiting = select(Job.id).where(
+    query = select(Job.id).where(
         Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time == AFTER_THE_CURRENT_RUN
     )
-    return list(session.scalars(waiting.order_by(Job.id)))
+    return list(session.scalars(query.order_by(Job.id)))
 
 
 #: fixed periods are counted from the next time
@@ -230,7 +230,7 @@ _STARTED_BY = (
 )
 
 
-class Scheduled(NamedTuple):
+class ScheduleGroup(NamedTuple):
     """A schedule with the number of enabled jobs that have it."""
 
     schedule_type: str
@@ -245,7 +245,7 @@ class Scheduled(NamedTuple):
     first_id: int
 
 
-def find_scheduled(session: Session, group_ids: Collection[int] | None, *, limit: int) -> list[Scheduled]:
+def find_scheduled(session: Session, group_ids: Collection[int] | None, *, limit: int) -> list[ScheduleGroup]:
     """Return the schedules of the enabled jobs of these groups (None: all), the most used first."""
     query = (
         select(*_STARTED_BY, func.count(), func.min(Job.id))
@@ -253,14 +253,14 @@ def find_scheduled(session: Session, group_ids: Collection[int] | None, *, limit
         .group_by(*_STARTED_BY)
     )
     rows = bulk.read_rows(session, query.order_by(func.count().desc(), func.min(Job.id)).limit(limit))
-    return list(map(Scheduled._make, rows))
+    return list(map(ScheduleGroup._make, rows))
 
 
 def find_of_schedule(
-    session: Session, group_ids: Collection[int] | None, scheduled: Scheduled, *, limit: int
+    session: Session, group_ids: Collection[int] | None, schedule: ScheduleGroup, *, limit: int
 ) -> list[int]:
     """Return the lowest ids of the jobs with a schedule."""
-    same = [column == value for column, value in zip(_STARTED_BY, scheduled, strict=False)]
+    same = [column == value for column, value in zip(_STARTED_BY, schedule, strict=False)]
     return list(
         session.scalars(select(Job.id).where(*_is_scheduled(group_ids), *same).order_by(Job.id).limit(limit))
     )
@@ -272,5 +272,5 @@ def count_scheduled(session: Session, group_ids: Collection[int] | None) -> int:
 
 
 def _is_scheduled(group_ids: Collection[int] | None) -> list[ColumnElement[bool]]:
-    enabled = [Job.trigger_status == TriggerStatus.RUNNING, Job.schedule_type != ScheduleType.NONE]
-    return enabled if group_ids is None else [*enabled, Job.job_group.in_(list(group_ids))]
+    conditions = [Job.trigger_status == TriggerStatus.RUNNING, Job.schedule_type != ScheduleType.NONE]
+    return conditions if group_ids is None else [*conditions, Job.job_group.in_(list(group_ids))]

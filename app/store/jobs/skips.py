@@ -39,17 +39,17 @@ class SkipFilter:
     after_id: int | None = None
 
 
-def list_from(session: Session, wanted: SkipFilter, *, group_ids: GroupIds, limit: int) -> list[Skip]:
+def list_from(session: Session, criteria: SkipFilter, *, group_ids: GroupIds, limit: int) -> list[Skip]:
     """Return the next skips of jobs of these groups (None: of all), the last recorded first."""
     query = select(Skip)
-    if wanted.job_id is not None:
-        query = query.where(Skip.job_id == wanted.job_id)
-    if wanted.from_ms is not None:
-        query = query.where(Skip.to_ms >= wanted.from_ms)
-    if wanted.to_ms is not None:
-        query = query.where(Skip.from_ms <= wanted.to_ms)
-    if wanted.after_id is not None:
-        query = query.where(Skip.id < wanted.after_id)
+    if criteria.job_id is not None:
+        query = query.where(Skip.job_id == criteria.job_id)
+    if criteria.from_ms is not None:
+        query = query.where(Skip.to_ms >= criteria.from_ms)
+    if criteria.to_ms is not None:
+        query = query.where(Skip.from_ms <= criteria.to_ms)
+    if criteria.after_id is not None:
+        query = query.where(Skip.id < criteria.after_id)
     if group_ids is not None:
         query = query.join(Job, Job.id == Skip.job_id).where(*in_groups(Job.job_group, group_ids))
     return list(session.scalars(query.order_by(Skip.id.desc()).limit(limit)))
@@ -67,9 +67,9 @@ def find_recent(session: Session, group_ids: GroupIds, *, since_ms: Millis, limi
     return list(session.scalars(query.order_by(Skip.from_ms, Skip.id)))
 
 
-def insert_skips(session: Session, rows: Sequence[bulk.Row], of_jobs: Mapping[int, DueJob]) -> None:
+def insert_skips(session: Session, rows: Sequence[bulk.Row], job_by_id: Mapping[int, DueJob]) -> None:
     """Insert skips of these jobs, and count them."""
     bulk.insert_many(session, Skip, rows)
     for row in rows:
-        group = of_jobs[row["job_id"]].job_group
+        group = job_by_id[row["job_id"]].job_group
         count_at_commit(session, partial(FIRES_SKIPPED.add, str(group), row["reason"], count=row["skipped"]))

@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_tag`."""
+"""Statements on `xxl_job_tag`: tags of jobs."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -18,11 +18,11 @@ _OF_JOBS = select(JobTag.job_id, JobTag.tag, JobTag.tag_key).where(among(JobTag.
 
 def find_tags(session: Session, job_ids: Collection[int]) -> dict[int, tuple[str, ...]]:
     """Return job id -> tags by name, for the jobs that have any; one query."""
-    found: dict[int, list[str]] = {}
+    names: dict[int, list[str]] = {}
     rows = bulk.read_among(session, _OF_JOBS, list(job_ids))
     for job_id, tag, _key in sorted(rows, key=lambda row: (row[0], row[2])):
-        found.setdefault(job_id, []).append(tag)
-    return {job_id: tuple(tags) for job_id, tags in found.items()}
+        names.setdefault(job_id, []).append(tag)
+    return {job_id: tuple(tags) for job_id, tags in names.items()}
 
 
 def replace_tags(session: Session, tags: Mapping[int, Sequence[str]]) -> None:
@@ -32,8 +32,8 @@ def replace_tags(session: Session, tags: Mapping[int, Sequence[str]]) -> None:
     affected(session, delete(JobTag).where(JobTag.job_id.in_(list(tags))))
     rows = [
         {"job_id": job_id, "tag": tag, "tag_key": folded(tag)}
-        for job_id, of_job in tags.items()
-        for tag in of_job
+        for job_id, names in tags.items()
+        for tag in names
     ]
     bulk.insert_many(session, JobTag, rows)
 

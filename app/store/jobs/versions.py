@@ -13,7 +13,7 @@ from app.domain.jobs.tags import FIELD as TAGS
 from app.models.job import Job
 from app.models.managed import JobVersion
 
-_FIELDS = tuple(getattr(Job, each.attribute) for each in PLAIN_MEMBERS if each.attribute != TAGS)
+_FIELDS = tuple(getattr(Job, member.attribute) for member in PLAIN_MEMBERS if member.attribute != TAGS)
 
 
 class Newest(NamedTuple):
@@ -76,8 +76,8 @@ def list_elsewhere(session: Session, job_id: int, group_id: int) -> list[tuple[i
 
     Usually none: so the many versions of a job that was never moved are not read.
     """
-    here = JobVersion.fields.contains(f'"group_id": {group_id},', autoescape=True)
-    query = select(JobVersion.number, JobVersion.fields).where(JobVersion.job_id == job_id, ~here)
+    is_in_group = JobVersion.fields.contains(f'"group_id": {group_id},', autoescape=True)
+    query = select(JobVersion.number, JobVersion.fields).where(JobVersion.job_id == job_id, ~is_in_group)
     rows = bulk.read_rows(session, query.order_by(JobVersion.number.desc()))
     return [(row[0], row[1]) for row in rows]
 

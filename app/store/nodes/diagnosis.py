@@ -1,4 +1,4 @@
-"""Reads of the doctor that nothing else needs; no column of them is sealed."""
+"""Statements of the doctor that nothing else needs; none reads a sealed column."""
 
 from typing import NamedTuple
 

@@ -67,9 +67,12 @@ def find_queues(session: Session, *, now_ms: Millis) -> Queues:
 def count_alarms(session: Session, *, now_ms: Millis) -> tuple[int, int]:
     """Return how many alarms wait to be delivered, and how many failed recently."""
     open_alarms = Alarm.state.in_([AlarmState.PENDING, AlarmState.SENDING])
-    waiting = _count(session, Alarm.id, open_alarms, Alarm.reason != AlarmReason.RECOVERED)
-    failed = (Alarm.state.in_([AlarmState.FAILED, AlarmState.PARTLY]), Alarm.next_ms >= now_ms - RECENT_MS)
-    return waiting, _count(session, Alarm.id, *failed)
+    waiting_count = _count(session, Alarm.id, open_alarms, Alarm.reason != AlarmReason.RECOVERED)
+    has_failed = (
+        Alarm.state.in_([AlarmState.FAILED, AlarmState.PARTLY]),
+        Alarm.next_ms >= now_ms - RECENT_MS,
+    )
+    return waiting_count, _count(session, Alarm.id, *has_failed)
 
 
 def count_jobs(session: Session) -> dict[int, int]:
@@ -103,21 +106,19 @@ def count_instances(session: Session, *, now_ms: Millis) -> dict[int, int]:
 def count_unresolved(session: Session) -> dict[int, int]:
     """Return group id -> unresolved runs, among the newest WITHOUT_RESULT_MAX runs without a result."""
     newest = newest_without_result(JobLog.job_group, JobLog.trigger_code)
-    unresolved = select(newest.c.job_group, func.count()).where(
-        newest.c.trigger_code == TriggerCode.UNRESOLVED
-    )
-    return {row[0]: row[1] for row in session.execute(unresolved.group_by(newest.c.job_group))}
+    query = select(newest.c.job_group, func.count()).where(newest.c.trigger_code == TriggerCode.UNRESOLVED)
+    return {row[0]: row[1] for row in session.execute(query.group_by(newest.c.job_group))}
 
 
 def count_missed(session: Session, *, now_ms: Millis) -> dict[int, int]:
     """Return group id -> instants recently missed, among the newest SKIPS_MAX skips."""
     newest = select(Skip).order_by(Skip.id.desc()).limit(SKIPS_MAX).subquery()
-    missed = (
+    query = (
         select(Job.job_group, func.sum(newest.c.skipped))
         .join(newest, newest.c.job_id == Job.id)
         .where(newest.c.reason.in_(MISSED), newest.c.recorded_ms >= now_ms - RECENT_MS)
     )
-    return {row[0]: int(row[1]) for row in session.execute(missed.group_by(Job.job_group))}
+    return {row[0]: int(row[1]) for row in session.execute(query.group_by(Job.job_group))}
 
 
 def _count(session: Session, column: "InstrumentedAttribute[int]", *conditions: ColumnElement[bool]) -> int:

@@ -1,4 +1,4 @@
-"""Answers of requests with an idempotency key."""
+"""Statements on `xxl_job_idempotency`: answers of requests with an idempotency key."""
 
 from sqlalchemy import and_, bindparam, delete, or_, select, update
 from sqlalchemy.orm import Session
@@ -9,7 +9,7 @@ from app.database.rows import bulk
 from app.models.api_token import IdempotentRequest
 
 Row = IdempotentRequest
-#: made once: requests with a key are frequent
+#: The statement is built once, because requests with a key are frequent.
 _UPDATE_ANSWER = (
     update(bulk.table_of(Row))
     .where(Row.key_hash == bindparam("of_key"))

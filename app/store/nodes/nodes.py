@@ -110,7 +110,7 @@ def find_dead(session: Session, kind: NodeKind, *, now_ms: Millis) -> list[str]:
 def delete_silent(session: Session, *, before_ms: Millis) -> int:
     """Delete nodes without start and heartbeat since an instant that own no fire; return how many."""
     owns = select(Fire.id).where(Fire.owner == Node.name).exists()
-    # by the database's clock: a node's own may be years behind
+    # The clock of the database counts, because a node's own may be years behind.
     last_seen_ms = Node.heartbeat_ms - Node.skew_ms
     silent = delete(Node).where(last_seen_ms < before_ms, Node.started_ms < before_ms, ~owns)
     return affected(session, silent)
@@ -121,8 +121,9 @@ def find_nodes(session: Session, *, seen_after_ms: Millis) -> list[Node]:
 
     Those that stopped in order are left out.
     """
-    # by the database's clock, as a node's own may be years behind, or by its own: ours may be wrong as well
+    # A node counts by the clock of the database, as its own may be years behind, or by its own, as the
+    # database's may be wrong as well.
     last_seen_ms = Node.heartbeat_ms - Node.skew_ms
     is_recent = or_(last_seen_ms >= seen_after_ms, Node.heartbeat_ms >= seen_after_ms)
-    found = select(Node).where(is_recent, Node.heartbeat_ms > 0)
-    return list(session.scalars(found.order_by(Node.kind, Node.name)))
+    query = select(Node).where(is_recent, Node.heartbeat_ms > 0)
+    return list(session.scalars(query.order_by(Node.kind, Node.name)))

@@ -1,4 +1,4 @@
-"""`xxl_job_task`, `xxl_job_task_line`: background tasks, their leases and results."""
+"""Statements on `xxl_job_task` and `xxl_job_task_line`: background tasks, leases and results."""
 
 from collections.abc import Collection, Sequence
 
@@ -31,14 +31,14 @@ def insert_task(session: Session, row: bulk.Row) -> tuple[Task, bool]:
     One that has failed or was cancelled gives its key to the new task.
     """
     same = select(Task).where(Task.idempotency_key == row["idempotency_key"])
-    found = session.scalar(same)
-    if found is not None and found.state not in UNDONE:
-        return found, False
-    if found is not None:
-        freed = update(Task).where(Task.id == found.id).values(idempotency_key=f"undone:{found.id}")
-        affected(session, freed)
-        session.expire(found)
-    bulk.insert_ignore(session, Task, [row])  # another request may be storing the same one
+    earlier = session.scalar(same)
+    if earlier is not None and earlier.state not in UNDONE:
+        return earlier, False
+    if earlier is not None:
+        statement = update(Task).where(Task.id == earlier.id).values(idempotency_key=f"undone:{earlier.id}")
+        affected(session, statement)
+        session.expire(earlier)
+    bulk.insert_ignore(session, Task, [row])  # Another request may be storing the same task.
     return session.scalars(same).one(), True
 
 
@@ -78,8 +78,8 @@ def find_claimable(
 
     Leaves out the tasks of the users ``but_of`` and the tasks ``but``.
     """
-    wanted = (Task.kind.in_(kinds), Task.user_id.not_in(but_of), Task.id.not_in(but))
-    return session.scalar(select(Task.id).where(_is_free(now_ms), *wanted).order_by(Task.id).limit(1))
+    conditions = (Task.kind.in_(kinds), Task.user_id.not_in(but_of), Task.id.not_in(but))
+    return session.scalar(select(Task.id).where(_is_free(now_ms), *conditions).order_by(Task.id).limit(1))
 
 
 def claim_task(
@@ -103,27 +103,27 @@ def claim_task(
     return _reread(session, task_id)
 
 
-def renew_lease(session: Session, held: Task, *, now_ms: Millis, lease_ms: Millis) -> Task | None:
+def renew_lease(session: Session, task: Task, *, now_ms: Millis, lease_ms: Millis) -> Task | None:
     """Lock a claimed task for a piece of its work and renew its lease; None where its owner has lost it.
 
     Lost means cancelled, taken over, or moved on by a commit whose answer did not arrive. There is no
     take-over and no cancel before the end of the transaction.
     """
     same = (
-        Task.id == held.id,
+        Task.id == task.id,
         Task.state == TaskState.RUNNING,
-        Task.owner == held.owner,
-        Task.epoch == held.epoch,
-        Task.done == held.done,
+        Task.owner == task.owner,
+        Task.epoch == task.epoch,
+        Task.done == task.done,
     )
     values = {"lease_until": now_ms + lease_ms, "updated_ms": now_ms}
-    return _reread(session, held.id) if affected(session, update(Task).where(*same).values(values)) else None
+    return _reread(session, task.id) if affected(session, update(Task).where(*same).values(values)) else None
 
 
 def end_leases(session: Session, owner: str) -> int:
     """End the leases of a node that has just started: it holds none. Returns how many there were."""
-    own = and_(Task.state == TaskState.RUNNING, Task.owner == owner, Task.lease_until > 0)
-    ids = _lock_free(session, list(session.scalars(select(Task.id).where(own))), own)
+    is_leased = and_(Task.state == TaskState.RUNNING, Task.owner == owner, Task.lease_until > 0)
+    ids = _lock_free(session, list(session.scalars(select(Task.id).where(is_leased))), is_leased)
     return affected(session, update(Task).where(Task.id.in_(ids)).values(lease_until=0)) if ids else 0
 
 
@@ -133,8 +133,8 @@ def cancel_task(session: Session, task_id: int, *, now_ms: Millis) -> Task | Non
     Raises the database's error at once where a piece is in progress; SQLite waits for it first.
     """
     going = Task.state.in_((TaskState.PENDING, TaskState.RUNNING))
-    found = _by_id([task_id], going).with_for_update(nowait=True)
-    if session.scalar(found) is None:
+    query = _by_id([task_id], going).with_for_update(nowait=True)
+    if session.scalar(query) is None:
         return None
     values = {"state": TaskState.CANCELLED.value, "finished_ms": now_ms, "lease_until": 0}
     affected(session, update(Task).where(Task.id == task_id).values(values))
@@ -170,19 +170,19 @@ def delete_ended(session: Session, *, before_ms: Millis, limit: int) -> int:
 
 
 def _is_free(now_ms: Millis | BindParameter[int]) -> ColumnElement[bool]:
-    expired = and_(Task.state == TaskState.RUNNING, Task.lease_until < now_ms)
-    return or_(Task.state == TaskState.PENDING, expired)
+    is_expired = and_(Task.state == TaskState.RUNNING, Task.lease_until < now_ms)
+    return or_(Task.state == TaskState.PENDING, is_expired)
 
 
-def _lock_free(session: Session, task_ids: list[int], wanted: ColumnElement[bool]) -> list[int]:
-    """Lock and return the tasks that are as wanted, except those locked by others."""
-    return list(session.scalars(_by_id(task_ids, wanted).with_for_update(skip_locked=True)))
+def _lock_free(session: Session, task_ids: list[int], condition: ColumnElement[bool]) -> list[int]:
+    """Lock and return the tasks that meet the condition, except those locked by others."""
+    return list(session.scalars(_by_id(task_ids, condition).with_for_update(skip_locked=True)))
 
 
-def _by_id(task_ids: list[int], wanted: ColumnElement[bool]) -> "Select[tuple[int]]":
+def _by_id(task_ids: list[int], condition: ColumnElement[bool]) -> "Select[tuple[int]]":
     """Return a read by id; MySQL and MariaDB could otherwise lock rows of other tasks in an index."""
     rows = select(Task.id).with_hint(Task, "FORCE INDEX (PRIMARY)", "mysql")
-    return rows.where(Task.id.in_(task_ids), wanted).order_by(Task.id)
+    return rows.where(Task.id.in_(task_ids), condition).order_by(Task.id)
 
 
 def _reread(session: Session, task_id: int) -> Task | None:

@@ -77,10 +77,10 @@ def search_users(session: Session, text: str, *, limit: int) -> list[str]:
 
 
 def _matches(
-    text: str, own_id: InstrumentedAttribute[int], *columns: InstrumentedAttribute[str | None]
+    text: str, id_column: InstrumentedAttribute[int], *columns: InstrumentedAttribute[str | None]
 ) -> ColumnElement[bool]:
-    return or_(own_id == to_id(text), *(contains(column, text) for column in columns))
+    return or_(id_column == to_id(text), *(contains(column, text) for column in columns))
 
 
-def _exact_first(text: str, own_id: InstrumentedAttribute[int]) -> ColumnElement[int]:
-    return case((own_id == to_id(text), 0), else_=1)
+def _exact_first(text: str, id_column: InstrumentedAttribute[int]) -> ColumnElement[int]:
+    return case((id_column == to_id(text), 0), else_=1)

@@ -37,7 +37,7 @@ K = TypeVar("K", int, str)
 
 #: a fire this late is shown as waiting
 WAITING_AFTER_MS: Millis = 1_000
-#: newest runs without a result, as refused ones are, that are searched for open ones, in 0.1 to 0.3 s
+#: newest runs without a result, refused ones among them, that are searched for open ones in 0.1 to 0.3 s
 WITHOUT_RESULT_MAX = 100_000
 #: newest running and unresolved runs that are read
 OPEN_MAX = 2_000
@@ -172,15 +172,15 @@ def count_by_address(
     The address None has runs that are due and not routed yet. An executor runs one run of a job at a time;
     further runs of the job wait there.
     """
-    sent = case((Fire.state.not_in([FireState.PENDING, FireState.ROUTING]), Fire.job_id))
-    counts = select(Job.job_group, Fire.address, func.count(), func.count(sent.distinct()))
+    sent_job = case((Fire.state.not_in([FireState.PENDING, FireState.ROUTING]), Fire.job_id))
+    counts = select(Job.job_group, Fire.address, func.count(), func.count(sent_job.distinct()))
     due = counts.join(Job, Job.id == Fire.job_id).where(
         Job.job_group.in_(list(group_ids)), Fire.due_time <= now_ms
     )
-    found: dict[int, dict[str | None, Load]] = {}
+    loads_by_group: dict[int, dict[str | None, Load]] = {}
     for group_id, address, count, running in session.execute(due.group_by(Job.job_group, Fire.address)):
-        found.setdefault(group_id, {})[address] = Load(running=running, waiting=count - running)
-    return found
+        loads_by_group.setdefault(group_id, {})[address] = Load(running=running, waiting=count - running)
+    return loads_by_group
 
 
 def find_waiting(
@@ -202,7 +202,8 @@ def find_waiting_jobs(
     session: Session, group_ids: GroupIds, *, since_ms: Millis, now_ms: Millis, limit: int
 ) -> dict[int, LateFires]:
     """Return job id -> its waiting fires, oldest first; runs are recent from ``since_ms`` on."""
-    due_without = case((JobLog.id.is_(None), Fire.due_time))  # one prepared or given back has a run
+    # A fire that is prepared or was given back has a run.
+    due_without = case((JobLog.id.is_(None), Fire.due_time))
     query = (
         select(Fire.job_id, func.count(), func.count(due_without), func.min(due_without))
         .outerjoin(JobLog, and_(JobLog.id == Fire.log_id, JobLog.trigger_time >= since_ms))
@@ -225,11 +226,11 @@ def find_registrations(session: Session, app_names: Collection[str]) -> list[Reg
 
 def find_groupless(session: Session, *, seen_after_ms: Millis, limit: int) -> dict[str, int]:
     """Return appname -> number of registered executors, for applications without a group."""
-    known = select(Group.app_name)
+    app_names = select(Group.app_name)
     query = select(Registration.registry_key, func.count()).where(
         Registration.registry_group == RegistryGroup.EXECUTOR,
         Registration.update_time >= seen_after_ms,
-        Registration.registry_key.not_in(known),
+        Registration.registry_key.not_in(app_names),
     )
     return _counts(
         session, query.group_by(Registration.registry_key).order_by(Registration.registry_key).limit(limit)
@@ -239,10 +240,10 @@ def find_groupless(session: Session, *, seen_after_ms: Millis, limit: int) -> di
 def count_jobs(session: Session, group_ids: GroupIds) -> tuple[int, int]:
     """Return the number of jobs, and of those whose schedule is on."""
     on = func.sum(case((Job.trigger_status == TriggerStatus.RUNNING, 1), else_=0))
-    count, enabled = session.execute(
+    count, enabled_count = session.execute(
         select(func.count(Job.id), on).where(*in_groups(Job.job_group, group_ids))
     ).one()
-    return count, int(enabled or 0)
+    return count, int(enabled_count or 0)
 
 
 def find_groups_with_schedules(session: Session, group_ids: Collection[int]) -> set[int]:
@@ -277,8 +278,8 @@ def find_open_runs(session: Session, group_ids: GroupIds) -> list[OpenRun]:
 
     Reads the newest OPEN_MAX among the newest WITHOUT_RESULT_MAX runs without a result.
     """
-    opened = [OpenRun._make(row) for row in bulk.read_rows(session, _OPEN)]
-    return [run for run in opened if group_ids is None or run.job_group in group_ids]
+    open_runs = [OpenRun._make(row) for row in bulk.read_rows(session, _OPEN)]
+    return [run for run in open_runs if group_ids is None or run.job_group in group_ids]
 
 
 def newest_without_result(*columns: "InstrumentedAttribute[Any]") -> Subquery:
@@ -312,16 +313,16 @@ def find_running(
 
 def find_unresolved(session: Session, open_runs: Sequence[OpenRun], *, limit: int) -> list[JobLog]:
     """Return those of the open runs that are unresolved, the newest of them, without their messages."""
-    unresolved = [run for run in open_runs if run.trigger_code == TriggerCode.UNRESOLVED]
-    return _find_in_order(session, unresolved[:limit])
+    unresolved_runs = [run for run in open_runs if run.trigger_code == TriggerCode.UNRESOLVED]
+    return _find_in_order(session, unresolved_runs[:limit])
 
 
 def _find_in_order(session: Session, runs: Sequence[OpenRun]) -> list[JobLog]:
     if not runs:
         return []
-    found = session.scalars(_without_messages().where(JobLog.id.in_([run.id for run in runs])))
-    of_ids = {log.id: log for log in found}
-    return [of_ids[run.id] for run in runs if run.id in of_ids]
+    rows = session.scalars(_without_messages().where(JobLog.id.in_([run.id for run in runs])))
+    log_by_id = {log.id: log for log in rows}
+    return [log_by_id[run.id] for run in runs if run.id in log_by_id]
 
 
 def oldest_waiting_ms(session: Session, group_ids: GroupIds, *, now_ms: Millis) -> tuple[int, Millis | None]:

@@ -1,4 +1,4 @@
-"""Clearing of the log: which rows, how many, and their deletion in batches."""
+"""Clearing of the log: selection, count and batched deletion of rows."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -49,8 +49,8 @@ def clear_batch(session: Session, clearing: Clearing) -> tuple[int, bool]:
             .limit(DELETE_BATCH)
         )
     )
-    deleted = delete_runs(session, ids, of_clearing=True) if ids else 0
-    return deleted, len(ids) < DELETE_BATCH
+    count = delete_runs(session, ids, is_clearing=True) if ids else 0
+    return count, len(ids) < DELETE_BATCH
 
 
 def fixed(session: Session, clearing: Clearing) -> Clearing:
@@ -70,13 +70,14 @@ def fixed(session: Session, clearing: Clearing) -> Clearing:
         .where(*scope)
         .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
     )
-    kept = session.execute(newest.offset(clearing.keep - 1).limit(1)).first()
-    if kept is None:
+    oldest = session.execute(newest.offset(clearing.keep - 1).limit(1)).first()
+    if oldest is None:
         return replace(clearing, keep=None, up_to_id=0)
-    first_ms = lower_bound(kept.trigger_time)
-    if first_ms != kept.trigger_time:  # local time occurs twice, and does not show which rows are the newest
+    first_ms = lower_bound(oldest.trigger_time)
+    if first_ms != oldest.trigger_time:
+        # The local time occurs twice and does not show which rows are the newest.
         return replace(clearing, keep=None, before_ms=first_ms, kept_id=0)
-    return replace(clearing, keep=None, before_ms=kept.trigger_time, kept_id=kept.id)
+    return replace(clearing, keep=None, before_ms=oldest.trigger_time, kept_id=oldest.id)
 
 
 def count_to_clear(session: Session, clearing: Clearing) -> int:
@@ -102,27 +103,27 @@ def _to_clear(clearing: Clearing) -> list[ColumnElement[bool]]:
     return scope
 
 
-def delete_runs(session: Session, log_ids: Sequence[int], *, of_clearing: bool = False) -> int:
+def delete_runs(session: Session, log_ids: Sequence[int], *, is_clearing: bool = False) -> int:
     """Delete log rows with their alarms and fires; return how many rows.
 
-    ``of_clearing``: rows of prepared fires stay, and alarms from which another message may follow. Locks them
+    ``is_clearing``: rows of prepared fires stay, and alarms from which another message may follow. Locks them
     in the order of others: the notifier alarms before runs, results runs by id before fires.
     """
-    _delete_alarms(session, log_ids, of_clearing=of_clearing)
+    _delete_alarms(session, log_ids, is_clearing=is_clearing)
     logs.lock_traced(session, log_ids)
-    # prepared since the rows were selected: without alarms
-    ahead = prepared_fires.find_logs(session, log_ids) if of_clearing else set()
-    gone = [log_id for log_id in log_ids if log_id not in ahead]
-    if not gone:
+    # Fires may have been prepared since the rows were selected; they have no alarms.
+    ahead = prepared_fires.find_logs(session, log_ids) if is_clearing else set()
+    rows_to_delete = [log_id for log_id in log_ids if log_id not in ahead]
+    if not rows_to_delete:
         return 0
-    deleted = affected(session, delete(JobLog).where(JobLog.id.in_(gone)))
-    _delete_alarms(session, log_ids, of_clearing=of_clearing)  # of runs that have ended meanwhile
-    fires.delete_of_logs(session, gone)
-    return deleted
+    count = affected(session, delete(JobLog).where(JobLog.id.in_(rows_to_delete)))
+    _delete_alarms(session, log_ids, is_clearing=is_clearing)  # Runs may have ended meanwhile.
+    fires.delete_of_logs(session, rows_to_delete)
+    return count
 
 
-def _delete_alarms(session: Session, log_ids: Sequence[int], *, of_clearing: bool) -> None:
-    if of_clearing:
+def _delete_alarms(session: Session, log_ids: Sequence[int], *, is_clearing: bool) -> None:
+    if is_clearing:
         alarm_clearing.delete_of_runs(session, log_ids)
     else:
         affected(session, delete(Alarm).where(Alarm.log_id.in_(log_ids)))

@@ -1,4 +1,4 @@
-"""Runs per day, of all groups or of some, as last counted by the report."""
+"""Daily counts of runs, of all groups or of some, as the report counted them last."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

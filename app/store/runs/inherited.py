@@ -1,4 +1,4 @@
-"""Inherited runs: sent by a Java admin, so without a fire here, and still without a result."""
+"""Inherited runs: runs of a Java admin, which have no fire here and no result yet."""
 
 from collections.abc import Sequence
 
@@ -17,8 +17,8 @@ def find_open(session: Session, *, limit: int) -> list[int]:
 
     Reads every run without a result, of which a failed sending leaves one.
     """
-    found = select(JobLog.id).where(*_open()).order_by(_registered(), JobLog.id)
-    return list(session.scalars(found.limit(limit)))
+    query = select(JobLog.id).where(*_open()).order_by(_registered(), JobLog.id)
+    return list(session.scalars(query.limit(limit)))
 
 
 def find_waiting(session: Session, log_ids: Sequence[int], *, before_ms: Millis) -> dict[int, bool]:
@@ -27,8 +27,8 @@ def find_waiting(session: Session, log_ids: Sequence[int], *, before_ms: Millis)
     Lost: triggered before then, or at a time that is unknown, and the address is not registered.
     """
     old = or_(JobLog.trigger_time.is_(None), JobLog.trigger_time <= before_ms)
-    found = select(JobLog.id, and_(old, ~_registered())).where(among(JobLog.id), *_open())
-    return {log_id: bool(is_lost) for log_id, is_lost in session.execute(found, {WANTED: log_ids})}
+    query = select(JobLog.id, and_(old, ~_registered())).where(among(JobLog.id), *_open())
+    return {log_id: bool(is_lost) for log_id, is_lost in session.execute(query, {WANTED: log_ids})}
 
 
 def _registered() -> ColumnElement[bool]:

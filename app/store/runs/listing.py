@@ -1,4 +1,4 @@
-"""Runs as the console lists them; the pipeline's statements on `xxl_job_log` are in ``fires.logs``."""
+"""Statements of the console on runs; those of the pipeline are in ``fires.logs``."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from app.store.fires import logs
 
 #: counting stops here: an exact count of a long log costs more than the page itself
 COUNT_MAX = 10_000
-#: the same where rows must be read to be counted: only failures have an index with group or job and result
+#: limit where counting reads rows, as only failures have an index with group or job and result
 COUNT_READ_MAX = 1_000
 #: ids in one statement
 ROWS_AT_ONCE = 1_000
@@ -82,10 +82,12 @@ def find_used_params(session: Session, job_id: int, *, group_id: int, limit: int
         JobLog.job_id == job_id, unindexed_on_sqlite(JobLog.job_group) == group_id
     )
     recent = newest.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(RECENT_RUNS_MAX).subquery()
-    by_hand = select(recent.c.executor_param, func.max(recent.c.id).label("log_id"))
-    by_hand = by_hand.where(recent.c.trigger_type == TriggerType.MANUAL, recent.c.executor_param != "")
-    grouped = by_hand.group_by(recent.c.executor_param).order_by(func.max(recent.c.id).desc()).limit(limit)
-    return [(row.executor_param, row.log_id) for row in session.execute(grouped)]
+    manual_runs = select(recent.c.executor_param, func.max(recent.c.id).label("log_id"))
+    manual_runs = manual_runs.where(
+        recent.c.trigger_type == TriggerType.MANUAL, recent.c.executor_param != ""
+    )
+    query = manual_runs.group_by(recent.c.executor_param).order_by(func.max(recent.c.id).desc()).limit(limit)
+    return [(row.executor_param, row.log_id) for row in session.execute(query)]
 
 
 def find_successors(
@@ -104,7 +106,7 @@ def find_successors(
 
 def list_logs(
     session: Session,
-    wanted: LogFilter,
+    criteria: LogFilter,
     *,
     group_ids: Collection[int] | None,
     start: int,
@@ -116,61 +118,61 @@ def list_logs(
     query = select(JobLog)
     if not with_messages:
         query = query.options(defer(JobLog.trigger_msg), defer(JobLog.handle_msg))
-    if wanted.status in _KINDS:
-        ids = _page_of_kind(session, wanted, group_ids, start=start, length=length)
+    if criteria.status in _KINDS:
+        ids = _page_of_kind(session, criteria, group_ids, start=start, length=length)
     else:
-        found = _ordered_ids(wanted, group_ids)
-        ids = fetch_page(session, found, start=start, length=length, count_to=count_to)
+        id_query = _ordered_ids(criteria, group_ids)
+        ids = fetch_page(session, id_query, start=start, length=length, count_to=count_to)
     rows: list[JobLog] = []
-    for first in range(0, len(ids.rows), ROWS_AT_ONCE):  # scripts request long pages
+    for first in range(0, len(ids.rows), ROWS_AT_ONCE):  # Scripts request long pages.
         rows += session.scalars(query.where(JobLog.id.in_(ids.rows[first : first + ROWS_AT_ONCE])))
     return Page(_in_order(ids.rows, rows), ids.total, ids.capped)
 
 
 def _page_of_kind(
-    session: Session, wanted: LogFilter, group_ids: Collection[int] | None, *, start: int, length: int
+    session: Session, criteria: LogFilter, group_ids: Collection[int] | None, *, start: int, length: int
 ) -> Page[int]:
     """Return a page of the failures of one kind; read once, because counting them reads as many rows."""
-    ids = list(session.scalars(_ordered_ids(wanted, group_ids)))
+    ids = list(session.scalars(_ordered_ids(criteria, group_ids)))
     start, length = max(start, 0), max(length, 0)
-    # there may be more of this kind beyond those that are searched
-    capped = session.scalar(_matching_ids(wanted, group_ids).offset(KIND_MAX).limit(1)) is not None
-    return Page(ids[start : start + length], len(ids), capped)
+    # There may be more of this kind beyond the runs that are searched.
+    is_capped = session.scalar(_matching_ids(criteria, group_ids).offset(KIND_MAX).limit(1)) is not None
+    return Page(ids[start : start + length], len(ids), is_capped)
 
 
 def list_ids(
-    session: Session, wanted: LogFilter, *, group_ids: Collection[int] | None, limit: int
+    session: Session, criteria: LogFilter, *, group_ids: Collection[int] | None, limit: int
 ) -> list[int]:
     """Return the ids of the first runs of the same list, in the same order."""
-    return list(session.scalars(_ordered_ids(wanted, group_ids).limit(limit)))
+    return list(session.scalars(_ordered_ids(criteria, group_ids).limit(limit)))
 
 
 def list_from(
-    session: Session, wanted: LogFilter, *, group_ids: Collection[int] | None, limit: int
+    session: Session, criteria: LogFilter, *, group_ids: Collection[int] | None, limit: int
 ) -> tuple[list[JobLog], tuple[Millis, int] | None]:
     """Return the next runs of the list, without messages, and where the page after them begins (None: ended).
 
     A page of failures of one kind may be short or empty and still have one after it, because each searches
     KIND_MAX failures.
     """
-    ids = list_ids(session, wanted, group_ids=group_ids, limit=limit + 1)
+    ids = list_ids(session, criteria, group_ids=group_ids, limit=limit + 1)
     query = select(JobLog).options(defer(JobLog.trigger_msg), defer(JobLog.handle_msg))
-    found = _in_order(ids, session.scalars(query.where(JobLog.id.in_(ids)))) if ids else []
-    last = found[limit - 1] if len(ids) > limit else None
-    if last is None and wanted.status in _KINDS:
-        searched = _matching_ids(wanted, group_ids).offset(KIND_MAX - 1).limit(1)
-        last = session.scalar(query.where(JobLog.id == searched.scalar_subquery()))
+    page_logs = _in_order(ids, session.scalars(query.where(JobLog.id.in_(ids)))) if ids else []
+    last = page_logs[limit - 1] if len(ids) > limit else None
+    if last is None and criteria.status in _KINDS:
+        last_id = _matching_ids(criteria, group_ids).offset(KIND_MAX - 1).limit(1)
+        last = session.scalar(query.where(JobLog.id == last_id.scalar_subquery()))
     after = (last.trigger_time or 0, last.id) if last is not None else None
-    return found[:limit], after
+    return page_logs[:limit], after
 
 
 def count_later(
-    session: Session, wanted: LogFilter, *, group_ids: Collection[int] | None, after_ms: Millis, limit: int
+    session: Session, criteria: LogFilter, *, group_ids: Collection[int] | None, after_ms: Millis, limit: int
 ) -> int:
     """Return how many runs of the same list were triggered in later seconds; counting stops at ``limit``."""
-    later = replace(wanted, from_ms=None, to_ms=None, later_than_ms=after_ms)
-    found = _ordered_ids(later, group_ids).limit(limit).subquery()
-    return session.scalar(select(func.count()).select_from(found)) or 0
+    later = replace(criteria, from_ms=None, to_ms=None, later_than_ms=after_ms)
+    matches = _ordered_ids(later, group_ids).limit(limit).subquery()
+    return session.scalar(select(func.count()).select_from(matches)) or 0
 
 
 def find_listed(
@@ -183,57 +185,57 @@ def find_listed(
     return _in_order(log_ids, session.scalars(query))
 
 
-def page_count_max(wanted: LogFilter, group_ids: Collection[int] | None) -> int:
+def page_count_max(criteria: LogFilter, group_ids: Collection[int] | None) -> int:
     """Return where a page stops counting its runs: earlier if that reads rows and not only an index."""
-    reads_rows = wanted.status != LogStatus.ALL and (
-        group_ids is not None or wanted.group_id > 0 or wanted.job_id > 0
+    reads_rows = criteria.status != LogStatus.ALL and (
+        group_ids is not None or criteria.group_id > 0 or criteria.job_id > 0
     )
     return COUNT_READ_MAX if reads_rows else COUNT_MAX
 
 
 def _in_order(log_ids: Collection[int], rows: Iterable[JobLog]) -> list[JobLog]:
     """Return the rows in the order of the ids; missing rows are left out."""
-    found = {log.id: log for log in rows}
-    return [found[log_id] for log_id in log_ids if log_id in found]
+    log_by_id = {log.id: log for log in rows}
+    return [log_by_id[log_id] for log_id in log_ids if log_id in log_by_id]
 
 
-def _ordered_ids(wanted: LogFilter, group_ids: Collection[int] | None) -> Select[tuple[int]]:
+def _ordered_ids(criteria: LogFilter, group_ids: Collection[int] | None) -> Select[tuple[int]]:
     """Return the query of a list, for ids only: an index may contain them, so an offset reads no rows.
 
     Failures of one kind are searched for among the KIND_MAX newest (or oldest) failures that match.
     """
-    found = _matching_ids(wanted, group_ids)
-    if wanted.status not in _KINDS:
-        return found
-    searched = found.limit(KIND_MAX).subquery()
-    kind = select(JobLog.id).join(searched, searched.c.id == JobLog.id).where(*_KINDS[wanted.status])
-    return kind.order_by(*_order(wanted, JobLog.trigger_time))
+    query = _matching_ids(criteria, group_ids)
+    if criteria.status not in _KINDS:
+        return query
+    recent = query.limit(KIND_MAX).subquery()
+    kind = select(JobLog.id).join(recent, recent.c.id == JobLog.id).where(*_KINDS[criteria.status])
+    return kind.order_by(*_order(criteria, JobLog.trigger_time))
 
 
-def _matching_ids(wanted: LogFilter, group_ids: Collection[int] | None) -> Select[tuple[int]]:
-    group, job, time = _filter_columns(wanted.status)
-    conditions = _has_status(wanted.status)
-    if wanted.job_id > 0:
-        conditions.append(job == wanted.job_id)
-    elif wanted.group_id > 0:
-        conditions.append(group == wanted.group_id)
+def _matching_ids(criteria: LogFilter, group_ids: Collection[int] | None) -> Select[tuple[int]]:
+    group, job, time = _filter_columns(criteria.status)
+    conditions = _has_status(criteria.status)
+    if criteria.job_id > 0:
+        conditions.append(job == criteria.job_id)
+    elif criteria.group_id > 0:
+        conditions.append(group == criteria.group_id)
     if group_ids is not None:
         conditions.append(group.in_(list(group_ids)))
-    if wanted.from_ms is not None:
-        conditions.append(time >= lower_bound(wanted.from_ms))
-    if wanted.to_ms is not None:
-        conditions.append(time <= upper_bound(wanted.to_ms))
-    if wanted.later_than_ms is not None:
-        conditions.append(time > wanted.later_than_ms)
-    if wanted.after is not None:
-        after_ms, after_id = wanted.after
+    if criteria.from_ms is not None:
+        conditions.append(time >= lower_bound(criteria.from_ms))
+    if criteria.to_ms is not None:
+        conditions.append(time <= upper_bound(criteria.to_ms))
+    if criteria.later_than_ms is not None:
+        conditions.append(time > criteria.later_than_ms)
+    if criteria.after is not None:
+        after_ms, after_id = criteria.after
         conditions += [time <= after_ms, or_(time < after_ms, JobLog.id < after_id)]
-    return select(JobLog.id).where(*conditions).order_by(*_order(wanted, time))
+    return select(JobLog.id).where(*conditions).order_by(*_order(criteria, time))
 
 
-def _order(wanted: LogFilter, time: Expression) -> list[Expression]:
+def _order(criteria: LogFilter, time: Expression) -> list[Expression]:
     columns: list[Expression] = [time, JobLog.id]
-    return columns if wanted.order == OLDEST_FIRST else [column.desc() for column in columns]
+    return columns if criteria.order == OLDEST_FIRST else [column.desc() for column in columns]
 
 
 def _filter_columns(status: int) -> tuple[Expression, Expression, Expression]:
@@ -254,7 +256,7 @@ def _filter_columns(status: int) -> tuple[Expression, Expression, Expression]:
 
 
 _OPEN: dict[int, TriggerCode] = {LogStatus.RUNNING: TriggerCode.ACCEPTED, LogStatus.WAITING: TriggerCode.NONE}
-#: searched among few rows: not through the index on the result
+#: Few rows are searched, not through the index on the result.
 _RESULT = unindexed_on_mysql(JobLog.handle_code)
 _HANDLER_FAILED = _RESULT.not_in((HandleCode.NONE, HandleCode.SUCCESS, HandleCode.TIMEOUT))
 #: kind of failure -> its condition, as app.domain.runs.outcome has it

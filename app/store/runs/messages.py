@@ -1,4 +1,4 @@
-"""Messages of runs as lists read them: only the parts that a reason is found in.
+"""Messages of runs for lists: only the parts that contain a reason.
 
 A message has up to 65,535 bytes, and a list a hundred rows.
 """

@@ -1,4 +1,4 @@
-"""Runs around a run: its neighbours in the history of its job, and what a trigger by hand led to. Reads only.
+"""Neighbours of a run in the history of its job, and the runs of a manual trigger. Reads only.
 
 Every statement reads a bounded part of an index, however long the log is.
 """
@@ -45,10 +45,10 @@ def find_previous_success(session: Session, log: JobLog) -> Neighbour | None:
     """Return the last run of the same job that succeeded before this one, of the last SUCCESS_SEARCHED."""
     columns = (JobLog.id, JobLog.job_group, JobLog.trigger_time, JobLog.handle_code)
     before = select(*columns).where(*_before(log))
-    ordered = before.order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
-    recent = ordered.limit(SUCCESS_SEARCHED).subquery()
-    succeeded = select(recent.c.id, recent.c.job_group).where(recent.c.handle_code == HandleCode.SUCCESS)
-    return _first(session, succeeded.order_by(recent.c.trigger_time.desc(), recent.c.id.desc()))
+    newest_first = before.order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+    recent = newest_first.limit(SUCCESS_SEARCHED).subquery()
+    successes = select(recent.c.id, recent.c.job_group).where(recent.c.handle_code == HandleCode.SUCCESS)
+    return _first(session, successes.order_by(recent.c.trigger_time.desc(), recent.c.id.desc()))
 
 
 class WaitingFire(NamedTuple):
@@ -58,16 +58,16 @@ class WaitingFire(NamedTuple):
     due_ms: Millis
 
 
-def find_waiting(session: Session, trigger: Trigger, *, moved: bool = False) -> list[WaitingFire]:
+def find_waiting(session: Session, trigger: Trigger, *, is_moved: bool = False) -> list[WaitingFire]:
     """Return the fires of a trigger that wait for their first claim, several of a broadcast.
 
-    ``moved``: the time of the fire may differ from the trigger's, because a clock that was ahead has been set
-    back; this reads all waiting fires of the job.
+    ``is_moved``: the time of the fire may differ from the trigger's, because a clock that was ahead has been
+    set back; this reads all waiting fires of the job.
     """
-    waiting = select(Fire.id, Fire.fire_key, Fire.due_time).where(
+    pending = select(Fire.id, Fire.fire_key, Fire.due_time).where(
         Fire.state == FireState.PENDING, Fire.log_id.is_(None), Fire.job_id == trigger.job_id
     )
-    query = waiting if moved else waiting.where(Fire.due_time == trigger.due_ms)
+    query = pending if is_moved else pending.where(Fire.due_time == trigger.due_ms)
     return [
         WaitingFire(row.id, row.due_time)
         for row in session.execute(query)
@@ -97,6 +97,6 @@ def _before(log: JobLog) -> tuple[ColumnElement[bool], ...]:
     return JobLog.job_id == log.job_id, JobLog.trigger_time <= log.trigger_time, earlier
 
 
-def _first(session: Session, ordered: Select[tuple[int, int]]) -> Neighbour | None:
-    row = session.execute(ordered.limit(1)).first()
+def _first(session: Session, query: Select[tuple[int, int]]) -> Neighbour | None:
+    row = session.execute(query.limit(1)).first()
     return Neighbour._make(row) if row is not None else None

@@ -39,7 +39,7 @@ from app.models.log import JobLog
 from app.store.fires.logs import is_failed
 from app.store.pickers.overview import GroupIds, OpenRun, in_groups, is_running
 
-#: numbers of branches of a statement, each built once; unused branches select a job that does not exist
+#: numbers of branches in a statement, each built once; unused branches select a job that does not exist
 SIZES = (1, 10, 30, 100)
 NO_ID = -1
 
@@ -82,7 +82,7 @@ _RUN = (
 _READ: dict[str, tuple[Any, ...]] = {"job_id": _RUN, "job_group": (JobLog.job_id, JobLog.job_group)}
 #: the same as one text for MySQL, because PyMySQL reads a column as slowly as another driver a row
 _TEXT = {
-    owner: func.concat_ws(",", *(func.coalesce(type_coerce(each, String), "") for each in columns))
+    owner: func.concat_ws(",", *(func.coalesce(type_coerce(value, String), "") for value in columns))
     for owner, columns in _READ.items()
 }
 
@@ -104,15 +104,15 @@ def find_newest_of_jobs(
     They were triggered from ``since_ms`` to before ``before_ms``. Of the newest ``limit`` of a job, those in
     other groups than these (None: in any) are left out.
     """
-    found: dict[int, list[Run]] = {}
+    runs_by_job: dict[int, list[Run]] = {}
     for row in _newest_of_each(
         session, "job_id", job_ids, limit=limit, since_ms=since_ms, before_ms=before_ms
     ):
         if group_ids is None or row[2] in group_ids:
-            found.setdefault(row[1], []).append(Run._make(row))
-    for runs in found.values():
+            runs_by_job.setdefault(row[1], []).append(Run._make(row))
+    for runs in runs_by_job.values():
         runs.sort(key=lambda run: (run.trigger_time, run.id), reverse=True)
-    return found
+    return runs_by_job
 
 
 def count_by_job(session: Session, group_ids: GroupIds, *, since_ms: Millis, limit: int) -> RunCounts:
@@ -124,16 +124,18 @@ def count_by_job(session: Session, group_ids: GroupIds, *, since_ms: Millis, lim
     rows = _newest_of_each(
         session, "job_group", group_ids, limit=share, since_ms=since_ms, before_ms=LATEST_MS
     )
-    read = Counter(row[1] for row in rows)
-    return RunCounts(Counter(row[0] for row in rows), any(count >= share for count in read.values()))
+    count_by_group = Counter(row[1] for row in rows)
+    return RunCounts(
+        Counter(row[0] for row in rows), any(count >= share for count in count_by_group.values())
+    )
 
 
 def find_failed(session: Session, group_ids: GroupIds, *, since_ms: Millis, limit: int) -> list[Run]:
     """Return the newest runs of these groups since then that failed or are unresolved."""
-    failed = select(*_RUN).where(
+    query = select(*_RUN).where(
         is_failed(), JobLog.trigger_time >= since_ms, *in_groups(JobLog.job_group, group_ids)
     )
-    rows = bulk.read_rows(session, failed.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit))
+    rows = bulk.read_rows(session, query.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit))
     return [Run._make(row) for row in rows]
 
 
@@ -190,12 +192,12 @@ def _newest_of_each(
     dialect = dialect_of(session)
     if dialect.joins_lists:
         return bulk.read_rows(session, _lateral(owner), {**bounds, "ids": list(ids)})
-    made = _texts if dialect.reads_texts_faster else _union
+    build = _texts if dialect.reads_texts_faster else _union
     rest, rows = list(ids), list[Sequence[Any]]()
     while rest:
         size = next((size for size in SIZES if size >= len(rest)), SIZES[-1])
         branches = {f"id_{number}": rest[number] if number < len(rest) else NO_ID for number in range(size)}
-        rows += direct.read(session, made(owner, size), {**bounds, **branches})
+        rows += direct.read(session, build(owner, size), {**bounds, **branches})
         rest = rest[size:]
     return [_READERS[owner](row[0]) for row in rows] if dialect.reads_texts_faster else rows
 
@@ -203,8 +205,8 @@ def _newest_of_each(
 @lru_cache
 def _union(owner: str, size: int) -> Select[Any]:
     """Build the statement with ``size`` branches; cached, because building it costs more than running it."""
-    each = (_newest_of(owner, one, _READ[owner]).subquery() for one in _ids(size))
-    return select(union_all(*map(select, each)).subquery())
+    branches = (_newest_of(owner, one, _READ[owner]).subquery() for one in _ids(size))
+    return select(union_all(*map(select, branches)).subquery())
 
 
 @lru_cache
@@ -219,17 +221,19 @@ def _ids(size: int) -> list[BindParameter[int]]:
 
 
 def _run_of_text(text: str) -> tuple[Any, ...]:
-    log_id, job_id, group_id, triggered, sent, ended, result, took, killed = text.split(",")
+    log_id, job_id, group_id, trigger_time, sent_ms, handle_time, result, duration_ms, is_killed = text.split(
+        ","
+    )
     return (
         int(log_id),
         int(job_id),
         int(group_id),
-        millis_of(triggered),
-        int(sent),
-        millis_of(ended) if ended else None,
+        millis_of(trigger_time),
+        int(sent_ms),
+        millis_of(handle_time) if handle_time else None,
         int(result),
-        int(took) if took else None,
-        int(killed),
+        int(duration_ms) if duration_ms else None,
+        int(is_killed),
     )
 
 
@@ -246,17 +250,17 @@ _READERS: dict[str, Callable[[str], tuple[Any, ...]]] = {"job_id": _run_of_text,
 def _lateral(owner: str) -> Select[Any]:
     """Build the statement for PostgreSQL, which has a branch for each element of the array ``ids``."""
     ids = bindparam("ids", type_=ARRAY(Integer))
-    asked = func.unnest(ids).table_valued(column("id", Integer)).render_derived(name="asked")
+    ids_table = func.unnest(ids).table_valued(column("id", Integer)).render_derived(name="asked")
     key, since, before = getattr(JobLog, owner), *_bounds()
-    # compared as pairs, so that only the index on both columns fits: by its statistics PostgreSQL takes that
-    # on the time for a group that has run nothing lately, and reads all that the others have run
+    # They are compared as pairs, so that only the index on both columns fits. By its statistics PostgreSQL
+    # would use the one on the time for a group without recent runs, and read all runs of the others.
     runs = select(*_READ[owner]).where(
-        tuple_(key, JobLog.trigger_time) >= tuple_(asked.c.id, since),
-        tuple_(key, JobLog.trigger_time) < tuple_(asked.c.id, before),
+        tuple_(key, JobLog.trigger_time) >= tuple_(ids_table.c.id, since),
+        tuple_(key, JobLog.trigger_time) < tuple_(ids_table.c.id, before),
     )
     newest_first = runs.order_by(key.desc(), JobLog.trigger_time.desc(), JobLog.id.desc())
     newest = newest_first.limit(_MOST).lateral("newest")
-    return select(newest).select_from(asked.join(newest, true()))
+    return select(newest).select_from(ids_table.join(newest, true()))
 
 
 def _newest_of(owner: str, one: ColumnElement[int], columns: Sequence[Any]) -> Select[Any]:

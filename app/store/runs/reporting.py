@@ -33,16 +33,18 @@ def count_runs(session: Session, *, from_ms: Millis, until_ms: Millis) -> dict[i
     Source: XXL-JOB 2.4.1 log report.
     """
     running = and_(JobLog.trigger_code.in_([0, 200]), JobLog.handle_code == 0)
-    counted = select(
+    query = select(
         JobLog.job_group,
         func.count().label("total"),
         func.sum(case((running, 1), else_=0)).label("running"),
         func.sum(case((JobLog.handle_code == 200, 1), else_=0)).label("succeeded"),
     ).where(JobLog.trigger_time >= from_ms, JobLog.trigger_time < until_ms)
     counts = {}
-    for row in session.execute(counted.group_by(JobLog.job_group)):
-        running_count, succeeded = int(row.running or 0), int(row.succeeded or 0)
-        counts[row.job_group] = Counts(running_count, succeeded, row.total - running_count - succeeded)
+    for row in session.execute(query.group_by(JobLog.job_group)):
+        running_count, success_count = int(row.running or 0), int(row.succeeded or 0)
+        counts[row.job_group] = Counts(
+            running_count, success_count, row.total - running_count - success_count
+        )
     return counts
 
 
@@ -68,19 +70,19 @@ def save_groups(session: Session, day_ms: Millis, counts: Mapping[int, Counts]) 
     Stored groups without runs are set to zero; a deleted group gets no new row.
     """
     existing = {WHOLE_DAY, *session.scalars(select(Group.id))}
-    stored = {
+    row_by_group = {
         row.job_group: row for row in session.scalars(select(GroupDay).where(GroupDay.trigger_day == day_ms))
     }
-    changed, added = list[bulk.Row](), list[bulk.Row]()
-    for group_id in sorted({WHOLE_DAY, *(existing & counts.keys()), *stored}):
-        count, row = counts.get(group_id, Counts(0, 0, 0)), stored.get(group_id)
+    updates, inserts = list[bulk.Row](), list[bulk.Row]()
+    for group_id in sorted({WHOLE_DAY, *(existing & counts.keys()), *row_by_group}):
+        count, row = counts.get(group_id, Counts(0, 0, 0)), row_by_group.get(group_id)
         values = {"running_count": count.running, "suc_count": count.succeeded, "fail_count": count.failed}
         if row is None:
-            added.append({"trigger_day": day_ms, "job_group": group_id, **values})
+            inserts.append({"trigger_day": day_ms, "job_group": group_id, **values})
         elif (row.running_count, row.suc_count, row.fail_count) != count:
-            changed.append({"id": row.id, **values})
-    bulk.update_many(session, GroupDay, changed)
-    bulk.insert_many(session, GroupDay, added)
+            updates.append({"id": row.id, **values})
+    bulk.update_many(session, GroupDay, updates)
+    bulk.insert_many(session, GroupDay, inserts)
 
 
 def find_uncounted_days(
@@ -89,12 +91,12 @@ def find_uncounted_days(
     """Return the days with runs that have not been counted by group, newest first."""
     has_runs = DayReport.running_count + DayReport.suc_count + DayReport.fail_count > 0
     days = select(DayReport.trigger_day).where(has_runs, DayReport.trigger_day.between(from_ms, to_ms))
-    counted = select(GroupDay.trigger_day).where(
+    query = select(GroupDay.trigger_day).where(
         GroupDay.job_group == WHOLE_DAY, GroupDay.trigger_day.between(from_ms, to_ms)
     )
-    known = set(session.scalars(counted))
+    counted_days = set(session.scalars(query))
     newest_first = session.scalars(days.order_by(DayReport.trigger_day.desc()))
-    return [day for day in newest_first if day is not None and day not in known][:limit]
+    return [day for day in newest_first if day is not None and day not in counted_days][:limit]
 
 
 def delete_of_group(session: Session, group_id: int) -> None:
@@ -112,7 +114,7 @@ def delete_logs_before(session: Session, *, before_ms: Millis, limit: int) -> in
     )
     ids = list(session.scalars(oldest))
     if ids:
-        logs.lock_traced(session, ids)  # as results do, before their fires
+        logs.lock_traced(session, ids)  # Results lock them before their fires, too.
         fires.delete_of_logs(session, ids)
         affected(session, delete(JobLog).where(JobLog.id.in_(ids)))
     return len(ids)

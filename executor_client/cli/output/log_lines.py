@@ -1,4 +1,4 @@
-"""Logs of runs: their lines for people, objects with line and text for programs."""
+"""Output of run logs: lines for people, objects with line and text for programs."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from executor_client.wire.clock import monotonic_s
 
 
 def show_log(invocation: Invocation, run_id: str, *, from_line: int, follow: bool) -> None:
-    """Print the log that there is, or as it grows until the run has ended."""
+    """Print the current log; with ``follow``, also what is added until the run has ended."""
     client = invocation.client
     lines = grown_lines(client, run_id, from_line=from_line) if follow else _lines(client, run_id, from_line)
     if invocation.is_for_people:
@@ -25,7 +25,7 @@ def show_log(invocation: Invocation, run_id: str, *, from_line: int, follow: boo
 
 
 def line_text(line: Item) -> str:
-    """Return a line as people read it: of a broadcast with its shard before it."""
+    """Return a line for people; lines of a broadcast begin with their shard."""
     return prefix(line) + str(line["text"])
 
 
@@ -34,7 +34,7 @@ def grown_lines(
 ) -> Iterator[Item]:
     """Yield the lines of a log as it grows, until the run has ended or ``timeout_s`` have passed.
 
-    Those of a broadcast are the lines of all its shards. Why there are none meanwhile goes to standard error.
+    A broadcast has the lines of all its shards. Reasons for missing lines go to standard error.
     """
     started_s, problem, is_broadcast = monotonic_s(), "", False
     for event in client.follow_log(run_id, from_line=from_line, timeout_s=timeout_s):
@@ -50,7 +50,7 @@ def grown_lines(
 
 
 def _lines(client: ApiClient, run_id: str, from_line: int) -> Iterator[Item]:
-    """Yield the lines that there are; why there is none goes to standard error."""
+    """Yield the current lines; the reason for an empty log goes to standard error."""
     try:
         yield from _read(client, run_id, from_line)
     except Conflict:

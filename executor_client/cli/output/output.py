@@ -17,7 +17,7 @@ from executor_client.config.terminal import printable
 
 #: an instant of the API
 _INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}T[\d:.]+Z")
-#: rows of a table that decide on the widths of its columns
+#: number of rows that decide on the column widths
 MEASURED_ROWS = 200
 
 
@@ -37,12 +37,12 @@ def show_keys(items: Iterable[Item], member: str) -> None:
         click.echo(item[member])
 
 
-def show_done(invocation: Invocation, line: str, changed: Any) -> None:
-    """Print what a command did: one line for people, or what it changed as a document."""
+def show_done(invocation: Invocation, line: str, document: Any) -> None:
+    """Print the result of a command: one line for people, or the changed object as a document."""
     if invocation.is_for_people:
         click.echo(line)
     else:
-        show_document(invocation, changed)
+        show_document(invocation, document)
 
 
 def show_item(invocation: Invocation, item: Item) -> None:
@@ -50,19 +50,19 @@ def show_item(invocation: Invocation, item: Item) -> None:
     if not invocation.is_for_people:
         show_document(invocation, item)
         return
-    shown = _flat(item)
-    width = max(map(len, shown), default=0)
-    for label, value in shown.items():
+    members = _flat(item)
+    width = max(map(len, members), default=0)
+    for label, value in members.items():
         text = plain(value).replace("\n", f"\n{'':{width}}  ")
         click.echo(click.style(label, bold=True) + f"{'':{width - len(label)}}  {text}".rstrip())
 
 
 def _flat(item: Item) -> Item:
-    """Return an object whose inner objects are members of it: ``last_run.id``."""
+    """Return an object with the members of its inner objects as its own: ``last_run.id``."""
     flat = {}
     for name, value in item.items():
         if isinstance(value, dict):
-            flat.update({f"{name}.{inner}": each for inner, each in value.items()})
+            flat.update({f"{name}.{inner}": inner_value for inner, inner_value in value.items()})
         else:
             flat[name] = value
     return flat
@@ -87,12 +87,12 @@ def plain(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, list) and not any(isinstance(each, dict) for each in value):
+    if isinstance(value, list) and not any(isinstance(item, dict) for item in value):
         return ", ".join(map(plain, value))
     if isinstance(value, list):
         return "\n".join(map(plain, value))
     if isinstance(value, dict):
-        return "  ".join(f"{name}: {plain(each)}" for name, each in value.items())
+        return "  ".join(f"{name}: {plain(member)}" for name, member in value.items())
     if _INSTANT.fullmatch(str(value)):
         return local_time(value)
     return printable(str(value), "\n\t")
@@ -117,12 +117,12 @@ def _yaml_sequence(items: Iterable[Item]) -> None:
 
 
 def _table(items: Iterable[Item], columns: Sequence[Column]) -> None:
-    rest = iter(items)
-    first = list(islice(rest, MEASURED_ROWS))
+    rows = iter(items)
+    first = list(islice(rows, MEASURED_ROWS))
     if not first:
         note("none")
         return
-    chosen = widths(columns, first)
-    click.echo(header(columns, chosen))
-    for item in chain(first, rest):
-        click.echo(line(columns, chosen, item))
+    column_widths = widths(columns, first)
+    click.echo(header(columns, column_widths))
+    for item in chain(first, rows):
+        click.echo(line(columns, column_widths, item))

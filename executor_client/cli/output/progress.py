@@ -1,4 +1,4 @@
-"""Progress of a run: one line on standard error that is written again and again, on a terminal only."""
+"""Progress line of a run, rewritten in place on standard error; only on a terminal."""
 
 import sys
 from types import TracebackType
@@ -12,7 +12,7 @@ CLEAR_LINE = "\r\x1b[2K"
 
 
 class Progress:
-    """Line with a state and how long it has been waited for; removed at the end."""
+    """Line with a state and the time waited so far; removed at the end."""
 
     def __init__(self) -> None:
         self._is_shown = is_terminal(sys.stderr)

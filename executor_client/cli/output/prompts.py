@@ -1,4 +1,4 @@
-"""Prompts for what the command line does not say."""
+"""Prompts for values that are missing on the command line."""
 
 import sys
 from typing import Any

@@ -1,4 +1,4 @@
-"""How runs are shown to people."""
+"""Columns of ``xxl runs`` tables."""
 
 from executor_client.api.session import Item
 from executor_client.cli.output.output import plain
@@ -7,9 +7,9 @@ from executor_client.cli.output.times import duration_text, local_time
 
 
 def _start(run: Item) -> str:
-    """Return when a run started, or when it is due."""
-    due = "" if run["started_at"] else local_time(run.get("due_at"))
-    return f"due {due}" if due else local_time(run["started_at"])
+    """Return the start of a run, or its due time."""
+    due_text = "" if run["started_at"] else local_time(run.get("due_at"))
+    return f"due {due_text}" if due_text else local_time(run["started_at"])
 
 
 COLOURS = {
@@ -37,12 +37,14 @@ COLUMNS = (
 def run_line(run: Item) -> str:
     """Return one line on a run that has ended: ``run 7: failed after 2.1 s: disk full``.
 
-    Of a broadcast it names the shards, whose ids lead to their logs.
+    The line of a broadcast names its shards, whose ids lead to their logs.
     """
     took = duration_text(run.get("duration_ms"))
     reason = plain(run.get("reason"))
     after = f" after {took}" if took else ""
-    shards = ", ".join(f"{each['id']} {each['state'].replace('_', ' ')}" for each in run.get("shards") or ())
+    shards = ", ".join(
+        f"{shard['id']} {shard['state'].replace('_', ' ')}" for shard in run.get("shards") or ()
+    )
     of_shards = f" (shards: {shards})" if shards else ""
     state = run["state"].replace("_", " ")
     return f"run {run['id']}: {state}{after}{of_shards}" + (f": {reason}" if reason else "")

@@ -31,10 +31,10 @@ class Column:
 
 
 def width_of(text: str) -> int:
-    """Return the columns of a terminal that a text takes: two for a wide character."""
+    """Return the width of a text in terminal columns: two for a wide character."""
     return sum(
-        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1
-        for each in text
+        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
     )
 
 
@@ -42,47 +42,49 @@ def cut_to(text: str, width: int) -> str:
     """Return a text that takes at most ``width`` columns, cut with an ellipsis."""
     if width_of(text) <= width:
         return text
-    kept, used = "", 0
-    for each in text:
-        used += width_of(each)
-        if used > width - 1:
+    prefix, prefix_width = "", 0
+    for character in text:
+        prefix_width += width_of(character)
+        if prefix_width > width - 1:
             break
-        kept += each
-    return kept + CUT
+        prefix += character
+    return prefix + CUT
 
 
 def widths(columns: Sequence[Column], items: Sequence[Item]) -> list[int]:
-    """Return the widths of columns for these rows; on a terminal the widest of those to cut gives way."""
-    found = [
+    """Return the column widths for these rows; on a narrow terminal the widest ``cut`` columns shrink."""
+    column_widths = [
         max(width_of(column.title), *(width_of(_cell(column, item)) for item in items)) for column in columns
     ]
     if not is_terminal(sys.stdout):
-        return found
-    left = shutil.get_terminal_size().columns - len(GAP) * (len(columns) - 1)
-    while sum(found) > left:
+        return column_widths
+    available = shutil.get_terminal_size().columns - len(GAP) * (len(columns) - 1)
+    while sum(column_widths) > available:
         cuttable = [
-            number for number, column in enumerate(columns) if column.cut and found[number] > NARROWEST
+            number
+            for number, column in enumerate(columns)
+            if column.cut and column_widths[number] > NARROWEST
         ]
         if not cuttable:
             break
-        found[max(cuttable, key=found.__getitem__)] -= 1
-    return found
+        column_widths[max(cuttable, key=column_widths.__getitem__)] -= 1
+    return column_widths
 
 
-def header(columns: Sequence[Column], chosen: Sequence[int]) -> str:
+def header(columns: Sequence[Column], column_widths: Sequence[int]) -> str:
     """Return the line of the titles."""
-    cells = [_padded(column.title, width, column) for column, width in zip(columns, chosen, strict=True)]
+    cells = [_pad(column.title, width, column) for column, width in zip(columns, column_widths, strict=True)]
     return click.style(GAP.join(cells).rstrip(), bold=True)
 
 
-def line(columns: Sequence[Column], chosen: Sequence[int], item: Item) -> str:
+def line(columns: Sequence[Column], column_widths: Sequence[int], item: Item) -> str:
     """Return the line of an item."""
     cells = []
-    for column, width in zip(columns, chosen, strict=True):
+    for column, width in zip(columns, column_widths, strict=True):
         text = _cell(column, item)
         if is_terminal(sys.stdout):
             text = cut_to(text, width)
-        cells.append(_padded(text, width, column, column.colours.get(text, "")))
+        cells.append(_pad(text, width, column, column.colours.get(text, "")))
     return GAP.join(cells).rstrip()
 
 
@@ -91,7 +93,7 @@ def _cell(column: Column, item: Any) -> str:
     return printable(column.value(item))
 
 
-def _padded(text: str, width: int, column: Column, colour: str = "") -> str:
+def _pad(text: str, width: int, column: Column, colour: str = "") -> str:
     spaces = " " * (width - width_of(text))
     text = click.style(text, fg=colour) if colour else text
     return spaces + text if column.is_number else text + spaces

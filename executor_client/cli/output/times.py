@@ -1,4 +1,4 @@
-"""Instants and durations, as people write and read them."""
+"""Instants and durations: parsing of options, and formatting for people."""
 
 import re
 from datetime import datetime
@@ -37,7 +37,7 @@ class Instant(click.ParamType):  # type: ignore[type-arg]
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the instant as the API reads it."""
+        """Return the instant in the API's format."""
         text = str(value).strip()
         try:
             moment = datetime.fromisoformat(readable(text))
@@ -49,7 +49,7 @@ class Instant(click.ParamType):  # type: ignore[type-arg]
 
 
 def readable(text: str) -> str:
-    """Return an instant of RFC 3339 as Python 3.10 reads it: no ``Z``, six digits of a second, ``+01:00``."""
+    """Rewrite an RFC 3339 instant for Python 3.10: no ``Z``, six digits of a second, ``+01:00``."""
     text = re.sub("[zZ]$", "+00:00", text)
     text = _FRACTION.sub(lambda digits: f".{digits[1][:6]:0<6}", text)
     return _OFFSET.sub(r"\1\2:\3", text)

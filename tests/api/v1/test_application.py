@@ -69,7 +69,7 @@ def add_thing(call: Call, body: ThingIn) -> Made:
     """Add a thing."""
     if body.title == "wrong":
         error = InvalidInput("wireTitle", N_("%(field)s is wrong", field="wireTitle"))
-        error.others = (InvalidInput("size", "too"),)
+        error.further_errors = (InvalidInput("size", "too"),)
         raise error
     if body.title == "broken":
         raise RuntimeError("secret")

@@ -102,7 +102,7 @@ def test_a_log_is_streamed_and_its_place_given_back(
     api: Api, monkeypatch: pytest.MonkeyPatch, accept: str, kind: str, form: str
 ) -> None:
     monkeypatch.setattr(following, "PAUSE_S", 0.0)
-    held = waits._held.copy()
+    held = waits._slots.copy()
     with FakeExecutor() as executor:
         job, log = make_job(addresses=executor.address), {"executor_address": executor.address}
         run = make_run(job, log={**log, "handle_code": 200})
@@ -121,4 +121,4 @@ def test_a_log_is_streamed_and_its_place_given_back(
     assert lines[2:] == [{"line": 2, "text": "two"}, {"end": True, "state": "succeeded", "next_line": 3}]
     assert answer.text.startswith(form % json.dumps(line, ensure_ascii=False))
     assert answer.content_type == f"{kind}; charset=utf-8"
-    assert waits._held == held
+    assert waits._slots == held

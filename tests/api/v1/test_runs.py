@@ -166,7 +166,7 @@ def test_waiting_ends_with_the_run(api: Api) -> None:
 
 def test_above_half_of_the_threads_nothing_waits(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     run = make_run(make_job())
-    monkeypatch.setattr(waits, "_held", Counter({4711: 10_000}))
+    monkeypatch.setattr(waits, "_slots", Counter({4711: 10_000}))
     answer = api.get(f"/runs/{run.id}?wait=60")
     assert (answer.get_json()["state"], answer.headers["Retry-After"]) == ("running", "1")
     assert "Retry-After" not in api.get(f"/runs/{run.id}").headers

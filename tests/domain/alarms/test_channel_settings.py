@@ -134,7 +134,7 @@ def test_every_wrong_field_is_refused_in_words(
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
         check_settings(ChannelKind(kind), entered)
-    found = {error.field: str(error.message) for error in refused.value.each}
+    found = {error.field: str(error.message) for error in refused.value.errors}
     assert found.keys() == errors.keys()
     for field, part in errors.items():
         assert part in found[field]

@@ -49,9 +49,9 @@ def test_an_invalid_address_is_refused(address: str) -> None:
 
 def test_an_error_names_the_invalid_addresses_but_no_kept_one() -> None:
     check_mails("")
-    check_mails("old value, ops@example.com", kept=["old value"])
+    check_mails("old value, ops@example.com", current=["old value"])
     with pytest.raises(InvalidInput) as raised:
-        check_mails("one, ops@example.com,two ", kept=["old value"])
+        check_mails("one, ops@example.com,two ", current=["old value"])
     assert raised.value.field == "alarmEmail"
     assert raised.value.message.startswith('"one", "two": not a mail address')
 

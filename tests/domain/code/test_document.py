@@ -62,7 +62,7 @@ def test_values_have_their_stored_form(members: Members, stored: Members) -> Non
 def test_errors_name_their_places_all_at_once(sections: Mapping[str, Any], fields: list[str]) -> None:
     with pytest.raises(InvalidInput) as raised:
         read_document(*(sections.get(name, {}) for name in ("groups", "jobs", "channels")))
-    assert [each.field for each in raised.value.each] == fields
+    assert [each.field for each in raised.value.errors] == fields
 
 
 def test_a_route_may_be_written_at_the_job_or_at_the_channel() -> None:

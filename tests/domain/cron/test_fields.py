@@ -12,7 +12,7 @@ from app.domain.schedules.cron.fields import (
     MONTH,
     SECOND,
     YEAR,
-    Allowed,
+    AllowedValues,
     Field,
     InvalidCronExpression,
     parse_field,
@@ -51,17 +51,17 @@ def test_a_field_allows_these_values(field: Field, text: str, values: set[int]) 
 @truth_table(
     "field, text, allowed",
     [
-        (DAY_OF_MONTH, "?", Allowed(no_value=True)),
-        (DAY_OF_MONTH, "98", Allowed(no_value=True)),
-        (DAY_OF_MONTH, "L", Allowed(last=True)),
-        (DAY_OF_MONTH, "L-3W", Allowed(last=True, last_offset=3, workday=True)),
-        (DAY_OF_MONTH, "15W", Allowed((range(15, 16),), workday=True)),
-        (DAY_OF_WEEK, "6L", Allowed((range(6, 7),), last=True)),
-        (DAY_OF_WEEK, "FRI#3", Allowed((range(6, 7),), nth=3)),
-        (YEAR, "1970-99999999", Allowed((range(1970, 100_000_000),))),
+        (DAY_OF_MONTH, "?", AllowedValues(no_value=True)),
+        (DAY_OF_MONTH, "98", AllowedValues(no_value=True)),
+        (DAY_OF_MONTH, "L", AllowedValues(last=True)),
+        (DAY_OF_MONTH, "L-3W", AllowedValues(last=True, last_offset=3, workday=True)),
+        (DAY_OF_MONTH, "15W", AllowedValues((range(15, 16),), workday=True)),
+        (DAY_OF_WEEK, "6L", AllowedValues((range(6, 7),), last=True)),
+        (DAY_OF_WEEK, "FRI#3", AllowedValues((range(6, 7),), nth=3)),
+        (YEAR, "1970-99999999", AllowedValues((range(1970, 100_000_000),))),
     ],
 )
-def test_a_field_keeps_its_option(field: Field, text: str, allowed: Allowed) -> None:
+def test_a_field_keeps_its_option(field: Field, text: str, allowed: AllowedValues) -> None:
     assert parse_field(field, text) == allowed
 
 

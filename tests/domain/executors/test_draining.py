@@ -61,7 +61,7 @@ def test_drained_addresses_are_left_out_and_the_order_stays(
 def test_the_trace_names_what_was_left_out(
     addresses: list[str], entered: bool, lines: tuple[str, ...]
 ) -> None:
-    assert trace_drained(addresses, entered=entered) == lines
+    assert trace_drained(addresses, are_entered=entered) == lines
 
 
 def test_the_trace_names_no_more_than_fits() -> None:

@@ -58,10 +58,13 @@ def test_an_error_names_the_member_of_its_field(field) -> None:
 
 def test_all_errors_of_an_input_are_renamed() -> None:
     error = InvalidInput("jobDesc", N_("%(field)s is too long", field="jobDesc"))
-    error.others = (ForeignValue("childJobId", "was not found"), InvalidInput("notAfter", "too early"))
+    error.further_errors = (
+        ForeignValue("childJobId", "was not found"),
+        InvalidInput("notAfter", "too early"),
+    )
     renamed = with_member_names(error)
     assert renamed.message == "description is too long"
-    assert [(each.field, type(each)) for each in renamed.each] == [
+    assert [(each.field, type(each)) for each in renamed.errors] == [
         ("description", InvalidInput),
         ("children", ForeignValue),
         ("not_after", InvalidInput),

@@ -81,7 +81,7 @@ def test_fields_become_json_text_without_those_left_empty() -> None:
 def test_each_error_names_its_field() -> None:
     with pytest.raises(InvalidInput) as refused:
         compose(FIELDS, {"limit": "1.5", "rate": "NaN", "state": "lost", "day": " "})
-    messages = {each.field: each.message for each in refused.value.each}
+    messages = {each.field: each.message for each in refused.value.errors}
     assert messages == {
         "day": REQUIRED,
         "limit": '"1.5" is not a whole number',

@@ -70,34 +70,40 @@ def judged(**envelope: Any) -> bytes:
     ],
 )
 def test_the_answers_of_all_clients(client: str, status: int, body: bytes, fate: Fate) -> None:
-    verdict = judge_answer(Reply.parse(status, body), sent_here=False)
+    verdict = judge_answer(Reply.parse(status, body), may_have_been_sent_here=False)
     assert verdict.fate is fate, client
     assert (verdict.code == 200) is (fate is ACCEPTED), client
 
 
 def test_a_refusal_keeps_the_text_of_the_executor() -> None:
     verdict = judge_answer(
-        Reply.parse(200, judged(code=500, msg="job handler [x] not found.")), sent_here=False
+        Reply.parse(200, judged(code=500, msg="job handler [x] not found.")), may_have_been_sent_here=False
     )
     assert verdict.text == "job handler [x] not found."
-    array = judge_answer(Reply.parse(200, b'[{"handleMsg":"nobody is there"}]'), sent_here=False)
+    array = judge_answer(
+        Reply.parse(200, b'[{"handleMsg":"nobody is there"}]'), may_have_been_sent_here=False
+    )
     assert "nobody is there" in array.text
 
 
 @truth_table("sent_here, fate", [(False, REFUSED), (True, UNKNOWN)])
 def test_a_discard_of_a_second_send_there_may_be_caused_by_the_first(sent_here: bool, fate: Fate) -> None:
-    verdict = judge_answer(Reply(500, DISCARDED), sent_here=sent_here)
+    verdict = judge_answer(Reply(500, DISCARDED), may_have_been_sent_here=sent_here)
     assert verdict.fate is fate
     assert verdict.text.startswith(DISCARDED)
 
 
 def test_a_second_send_that_is_refused_for_another_reason_is_refused() -> None:
-    assert judge_answer(Reply(500, "job handler [x] not found."), sent_here=True).fate is REFUSED
+    assert (
+        judge_answer(Reply(500, "job handler [x] not found."), may_have_been_sent_here=True).fate is REFUSED
+    )
 
 
 def test_only_the_failure_text_of_a_repeat_proves_acceptance() -> None:
-    assert judge_answer(Reply(501, "repeate trigger job, logId:7"), sent_here=True).fate is REFUSED
-    assert judge_answer(Reply(500, "no repeate trigger job"), sent_here=True).fate is REFUSED
+    assert (
+        judge_answer(Reply(501, "repeate trigger job, logId:7"), may_have_been_sent_here=True).fate is REFUSED
+    )
+    assert judge_answer(Reply(500, "no repeate trigger job"), may_have_been_sent_here=True).fate is REFUSED
 
 
 @truth_table("delivered, fate", [(False, REFUSED), (True, UNKNOWN)])

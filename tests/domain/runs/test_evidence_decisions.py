@@ -319,7 +319,7 @@ def test_an_executor_that_does_not_answer_is_silent() -> None:
     ],
 )
 def test_a_busy_executor_may_be_busy_with_our_first_send(sent_here: bool, text: str, fate: Fate) -> None:
-    assert judge_answer(Reply(500, text), sent_here=sent_here).fate is fate
+    assert judge_answer(Reply(500, text), may_have_been_sent_here=sent_here).fate is fate
 
 
 @truth_table(

@@ -1,6 +1,6 @@
 """Statistics of the last runs."""
 
-from app.domain.runs.statistics import Ended, percentile, statistics_of
+from app.domain.runs.statistics import EndedRun, percentile, statistics_of
 from tests.support.truth_table import truth_table
 
 
@@ -21,12 +21,12 @@ def test_a_percentile_is_a_measured_value(values: list[int], percent: int, expec
 
 
 def test_runs_that_never_started_count_as_failures_without_a_duration() -> None:
-    figures = statistics_of([Ended(True, 3_000), Ended(False, 1_000), Ended(False, None)])
+    figures = statistics_of([EndedRun(True, 3_000), EndedRun(False, 1_000), EndedRun(False, None)])
     assert (figures.runs, figures.failed, figures.median_ms, figures.p95_ms) == (3, 2, 1_000, 3_000)
     assert figures.success_percent == 33.3
 
 
 def test_only_a_series_without_failures_is_a_hundred_percent() -> None:
-    runs = [Ended(True, 1)] * 2_999 + [Ended(False, 1)]
+    runs = [EndedRun(True, 1)] * 2_999 + [EndedRun(False, 1)]
     assert statistics_of(runs).success_percent == 99.9
     assert statistics_of([]).success_percent == 0.0

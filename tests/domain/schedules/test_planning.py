@@ -17,7 +17,7 @@ from app.domain.schedules.planning import (
     MAX_FIRES_A_PASS,
     PRE_READ_MS,
     Plan,
-    Skipped,
+    SkippedRange,
     plan,
     plan_delay,
 )
@@ -60,13 +60,18 @@ def crons(*instants: Millis) -> tuple[tuple[Millis, TriggerType], ...]:
         pytest.param(0, crons(T0), None, T0 + 60_000, id="on time"),
         pytest.param(1, crons(T0 - 1), None, T0 + 59_999, id="a moment late"),
         pytest.param(PRE_READ_MS, crons(T0 - 5000), None, T0 + 55_000, id="just not missed"),
-        pytest.param(PRE_READ_MS + 1, (), Skipped(T0 - 5001, T0 - 5001, 1), T0 + 54_999, id="just missed"),
+        pytest.param(
+            PRE_READ_MS + 1, (), SkippedRange(T0 - 5001, T0 - 5001, 1), T0 + 54_999, id="just missed"
+        ),
         pytest.param(-PRE_READ_MS, crons(T0 + 5000), None, T0 + 65_000, id="as far ahead as the scan looks"),
         pytest.param(-PRE_READ_MS - 1, (), None, T0 + 5001, id="not due yet"),
     ],
 )
 def test_the_boundary_between_late_and_missed(
-    late_ms: Millis, fires: tuple[tuple[Millis, TriggerType], ...], skipped: Skipped | None, next_ms: Millis
+    late_ms: Millis,
+    fires: tuple[tuple[Millis, TriggerType], ...],
+    skipped: SkippedRange | None,
+    next_ms: Millis,
 ) -> None:
     assert rate(T0 - late_ms, 60) == Plan(fires, skipped, next_ms)
 
@@ -90,14 +95,14 @@ def test_twenty_fires_per_scan_and_the_rest_in_the_next() -> None:
 
 def test_missed_instants_are_skipped_and_the_schedule_continues() -> None:
     decided = rate(T0 - 60_000, 10)
-    assert decided.skipped == Skipped(T0 - 60_000, T0, 7)
+    assert decided.skipped == SkippedRange(T0 - 60_000, T0, 7)
     assert decided.fires == ()
     assert decided.next_ms == T0 + 10_000
 
 
 def test_instants_shortly_after_a_gap_are_fired_in_the_same_scan() -> None:
     decided = rate(T0 - 61_000, 4)
-    assert decided.skipped == Skipped(T0 - 61_000, T0 - 1000, 16)
+    assert decided.skipped == SkippedRange(T0 - 61_000, T0 - 1000, 16)
     assert decided.fires == crons(T0 + 3000)
     assert decided.next_ms == T0 + 7000
 
@@ -105,7 +110,7 @@ def test_instants_shortly_after_a_gap_are_fired_in_the_same_scan() -> None:
 def test_fire_once_fires_the_latest_missed_instant_and_skips_the_others() -> None:
     decided = rate(T0 - 61_000, 4, ONCE)
     assert decided.fires == ((T0 - 1000, TriggerType.MISFIRE), *crons(T0 + 3000))
-    assert decided.skipped == Skipped(T0 - 61_000, T0 - 5000, 15)
+    assert decided.skipped == SkippedRange(T0 - 61_000, T0 - 5000, 15)
     assert decided.next_ms == T0 + 7000
 
 
@@ -137,7 +142,7 @@ def test_a_gap_of_more_instants_than_are_counted(
         if conf
         else plan(due_ms, misfire, now_ms=T0, next_after=every(1), period_ms=1000)
     )
-    assert decided.skipped == Skipped(due_ms, to_ms, count)
+    assert decided.skipped == SkippedRange(due_ms, to_ms, count)
     assert [kind for _, kind in decided.fires].count(TriggerType.MISFIRE) == (misfire is ONCE)
     assert decided.fires[-1] == (T0 + 5000, TriggerType.CRON)
 
@@ -202,7 +207,7 @@ def test_a_long_outage_costs_a_bounded_number_of_searches(
 
     due_ms = next_after(T0 - late_days * DAY_MS)
     assert due_ms is not None
-    decided = plan(due_ms, misfire, now_ms=T0, next_after=search, counted=MAX_COUNTED_UNIX)
+    decided = plan(due_ms, misfire, now_ms=T0, next_after=search, count_max=MAX_COUNTED_UNIX)
     assert decided.skipped is not None
     assert decided.skipped.count == MAX_COUNTED_UNIX
     assert len(searched) <= MAX_COUNTED_UNIX + 250
@@ -217,10 +222,10 @@ def test_a_calendar_that_ended_long_ago_ends_its_job() -> None:
     due_ms = T0 - 20_000_000
     next_after = calendar("* * * * * ?", until_ms=T0 - 5_000_000)
     decided = plan(due_ms, NOTHING, now_ms=T0, next_after=next_after)
-    assert decided == Plan((), Skipped(due_ms, T0 - 5_000_000, MAX_COUNTED), None)
+    assert decided == Plan((), SkippedRange(due_ms, T0 - 5_000_000, MAX_COUNTED), None)
     fire_once = plan(due_ms, ONCE, now_ms=T0, next_after=next_after)
     assert fire_once == Plan(
-        ((T0 - 5_000_000, TriggerType.MISFIRE),), Skipped(due_ms, T0 - 5_001_000, MAX_COUNTED), None
+        ((T0 - 5_000_000, TriggerType.MISFIRE),), SkippedRange(due_ms, T0 - 5_001_000, MAX_COUNTED), None
     )
 
 
@@ -234,12 +239,12 @@ def test_the_end_of_a_fixed_rate_inside_a_gap() -> None:
     decided = plan(
         T0 - 60_000, NOTHING, now_ms=T0, next_after=every(10, until_ms=T0 - 35_000), period_ms=10_000
     )
-    assert decided == Plan((), Skipped(T0 - 60_000, T0 - 40_000, 3), None)
+    assert decided == Plan((), SkippedRange(T0 - 60_000, T0 - 40_000, 3), None)
     fire_once = plan(
         T0 - 60_000, ONCE, now_ms=T0, next_after=every(10, until_ms=T0 - 35_000), period_ms=10_000
     )
     assert fire_once == Plan(
-        ((T0 - 40_000, TriggerType.MISFIRE),), Skipped(T0 - 60_000, T0 - 50_000, 2), None
+        ((T0 - 40_000, TriggerType.MISFIRE),), SkippedRange(T0 - 60_000, T0 - 50_000, 2), None
     )
 
 
@@ -249,7 +254,7 @@ def test_the_end_of_a_fixed_rate_inside_a_gap() -> None:
         (0, NOTHING, crons(T0), None, 99),
         (-5000, NOTHING, crons(T0 + 5000), None, 99),
         (5000, NOTHING, crons(T0 - 5000), None, 99),
-        (5001, NOTHING, (), Skipped(T0 - 5001, T0 - 5001, 1), T0 + 30_000),
+        (5001, NOTHING, (), SkippedRange(T0 - 5001, T0 - 5001, 1), T0 + 30_000),
         (5001, ONCE, ((T0 - 5001, TriggerType.MISFIRE),), None, 99),
     ],
 )
@@ -257,7 +262,7 @@ def test_a_fixed_delay_has_one_fire_and_waits_for_its_result(
     late_ms: Millis,
     misfire: MisfireStrategy,
     fires: tuple[tuple[Millis, TriggerType], ...],
-    skipped: Skipped | None,
+    skipped: SkippedRange | None,
     next_ms: Millis,
 ) -> None:
     decided = plan_delay(T0 - late_ms, misfire, now_ms=T0, following_ms=T0 + 30_000, after_run_ms=99)

@@ -267,7 +267,7 @@ def test_an_invalid_schedule_is_refused_with_its_field(
 def test_an_unknown_zone_does_not_hide_what_else_is_wrong(type_: ScheduleType, conf: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         check_schedule(schedule(type_, conf, "Mars/Olympus", not_before_ms=5, not_after_ms=4))
-    assert [each.field for each in caught.value.each] == ["timeZone", "scheduleConf", "notAfter"]
+    assert [each.field for each in caught.value.errors] == ["timeZone", "scheduleConf", "notAfter"]
 
 
 @truth_table("type_", [ScheduleType.CRON, ScheduleType.AT])
@@ -275,7 +275,7 @@ def test_an_unknown_zone_is_named_once(type_: ScheduleType) -> None:
     conf = "0 0 2 * * ?" if type_ is ScheduleType.CRON else "2030-01-01 00:00:00"
     with pytest.raises(InvalidInput) as caught:
         check_schedule(schedule(type_, conf, "Mars/Olympus"))
-    assert [each.field for each in caught.value.each] == ["timeZone"]
+    assert [each.field for each in caught.value.errors] == ["timeZone"]
 
 
 def test_a_window_must_not_end_before_it_starts() -> None:

@@ -18,7 +18,7 @@ def test_all_errors_are_raised_in_the_order_of_the_checks() -> None:
         pass
     with pytest.raises(InvalidInput) as raised:
         errors.raise_all()
-    assert [(each.field, each.message) for each in raised.value.each] == [
+    assert [(each.field, each.message) for each in raised.value.errors] == [
         ("retries", "no number"),
         ("children", "7 is missing"),
         ("children", "8 is missing"),

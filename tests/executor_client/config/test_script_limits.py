@@ -81,7 +81,7 @@ def test_the_limits_are_set_before_the_script_starts(start: MakeExecutor, result
 def test_by_default_only_core_dumps_and_very_large_files_are_limited() -> None:
     assert ExecutorConfig().script_limits == ScriptLimits(0, 0, 10_240, 0, 0)
     command = Command(("/bin/sh", "x.sh"), Path("/"), {})
-    settings = ScriptLimits().limited(command).argv[4:]
+    settings = ScriptLimits().apply_to(command).argv[4:]
     assert settings == ("RLIMIT_CORE=0:0", "RLIMIT_FSIZE=10737418240:10737418240", "--", *command.argv)
 
 
@@ -118,7 +118,7 @@ def test_an_ended_pipe_ends_a_script_as_in_a_terminal(glue: Caller, result: Resu
     ],
 )
 def test_only_messages_of_the_system_show_the_limit_of_files(output: str, expected: bool) -> None:
-    reached = ScriptLimits().reached(1, output)
+    reached = ScriptLimits().find_reached(1, output)
     assert reached.startswith("file size limit of 10240 MiB") == expected
     assert bool(reached) == expected
 
@@ -139,6 +139,6 @@ def test_only_messages_of_the_system_show_the_limit_of_files(output: str, expect
 )
 def test_the_output_shows_which_limit_was_reached(code: int, output: str, expected: str) -> None:
     limits = ScriptLimits(memory_mb=64, processes=9, file_mb=0)
-    reached = limits.reached(code, output)
+    reached = limits.find_reached(code, output)
     assert reached.startswith(expected)
     assert bool(reached) == bool(expected)

@@ -10,7 +10,7 @@ import pytest
 from executor_client import HandlerRegistry, context
 from executor_client.execution.ending_threads import EndingThreads
 from executor_client.execution.job_thread import JobThread, Owner
-from executor_client.execution.services import Parts
+from executor_client.execution.services import Services
 from executor_client.handlers.registry import Handler
 from tests.eventually import eventually
 from tests.executor_client.conftest import FAST, T0, Caller, MakeExecutor
@@ -379,7 +379,7 @@ def test_a_thread_that_has_ended_is_no_ending_thread() -> None:
     """As one that is killed between its abandonment and its replacement."""
     ending = EndingThreads()
     owner = Owner(lambda thread: True, lambda thread: None, ending.remove)
-    thread = JobThread(7, Handler("ok", lambda: None), cast(Parts, None), owner)
+    thread = JobThread(7, Handler("ok", lambda: None), cast(Services, None), owner)
     ending.add(thread)
     assert ending.last_of(7) is thread
     thread._end()

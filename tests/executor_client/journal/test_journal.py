@@ -52,13 +52,13 @@ def test_a_run_goes_through_its_states(journal: Journal) -> None:
     assert journal.start(run_id)
     assert not journal.start(run_id), "it starts only once"
     journal.record_processes(run_id, "7:8")
-    assert journal.unacknowledged(10) == []
+    assert journal.find_unacknowledged(10) == []
     journal.finish(run_id, 200, "ok", now_ms=T0 + 1).result(5)
     journal.finish(run_id, 500, "late", now_ms=T0 + 2).result(5)
-    assert journal.unacknowledged(10) == [(run_id, CallbackItem(5, T0, 200, "ok"))]
+    assert journal.find_unacknowledged(10) == [(run_id, CallbackItem(5, T0, 200, "ok"))]
     assert journal.open_runs() == []
     journal.acknowledge([run_id], now_ms=T0).result(5)
-    assert journal.unacknowledged(10) == []
+    assert journal.find_unacknowledged(10) == []
     assert journal.is_known(REQUEST, now_ms=T0)
 
 
@@ -138,7 +138,7 @@ def test_the_journal_survives_its_process(path: Path) -> None:
         (1, False, ""),
         (2, True, "1:2"),
     ]
-    assert [item.log_id for _, item in second.unacknowledged(10)] == [3]
+    assert [item.log_id for _, item in second.find_unacknowledged(10)] == [3]
     second.close()
 
 
@@ -185,7 +185,7 @@ def test_only_old_acknowledged_runs_are_pruned(journal: Journal) -> None:
     assert journal.prune(before_ms=T0 + 1_500) == 1_500
     assert not journal.is_known(REQUEST._replace(log_id=1_500), now_ms=T0)
     assert journal.is_known(REQUEST._replace(log_id=1_501), now_ms=T0)
-    assert len(journal.unacknowledged(1_000)) == 50
+    assert len(journal.find_unacknowledged(1_000)) == 50
     assert len(journal.open_runs()) == 50
 
 
@@ -220,7 +220,9 @@ def test_results_that_wait_together_keep_their_own_outcome(journal: Journal) -> 
     release.set()
     stored[-1].result(5)
     assert len(set(stored)) == 1
-    kept = [(item.handle_code, item.handle_msg, item.checkpoint) for _, item in journal.unacknowledged(9)]
+    kept = [
+        (item.handle_code, item.handle_msg, item.checkpoint) for _, item in journal.find_unacknowledged(9)
+    ]
     assert kept == [(502, "timed out", "7"), (500, "bad", "7"), (200, "3 rows", None), (200, None, None)]
 
 

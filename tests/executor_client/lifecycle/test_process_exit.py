@@ -24,7 +24,7 @@ ENDS_DURING_A_RUN = f"""{BEGIN}
 @job("h")
 def handle():
     started.set()
-    while executor._started:
+    while executor._is_started:
         threading.Event().wait(0.01)
     with ThreadPoolExecutor() as pool:
         return ",".join(pool.map(str.upper, "ab"))

@@ -247,7 +247,7 @@ def test_start_up_leaves_crons_alone_that_no_wrong_clock_has_touched(
     database: str, seen: bool, next_ms: Millis
 ) -> None:
     make_due_job(T0 + HOUR, "CRON", "0 * * * * ?")
-    bring_back(zone="UTC", now_ms=T0, seen=seen)
+    bring_back(zone="UTC", now_ms=T0, has_seen_return=seen)
     assert only_row(Job).trigger_next_time == T0 + next_ms
 
 
@@ -259,14 +259,14 @@ def test_an_instant_that_was_only_prepared_counts_as_not_started(database: str) 
             job_id=job.id, from_ms=T0, to_ms=T0 + HOUR - 60_000, skipped=60, reason="misfire", recorded_ms=T0
         )
     )
-    bring_back(zone="UTC", now_ms=T0, seen=True)
+    bring_back(zone="UTC", now_ms=T0, has_seen_return=True)
     assert all_rows(Fire) == all_rows(JobLog) == []
     assert only_row(Job).trigger_next_time <= T0 + 60_000
 
 
 def test_a_stopped_job_is_not_delayed_by_instants_still_to_come(database: str) -> None:
     make_due_job(0, conf="5", trigger_status=0, last_fire_ms=T0 + 24 * HOUR)
-    bring_back(zone="UTC", now_ms=T0, seen=False)
+    bring_back(zone="UTC", now_ms=T0, has_seen_return=False)
     assert (only_row(Job).trigger_next_time, only_row(Job).last_fire_ms) == (0, T0)
 
 
@@ -276,7 +276,7 @@ def test_a_skip_of_more_instants_than_are_counted_is_cut_too(database: str) -> N
     job = make_due_job(T0 + HOUR + 1_000, "CRON", "* * * * * ?", last_fire_ms=T0 + HOUR)
     columns = {"skipped": SKIPPED_MAX, "reason": "misfire", "recorded_ms": T0}
     save(Skip(job_id=job.id, from_ms=from_ms, to_ms=T0 + HOUR, **columns))
-    bring_back(zone="UTC", now_ms=T0, seen=True)
+    bring_back(zone="UTC", now_ms=T0, has_seen_return=True)
     skip = only_row(Skip)
     assert (skip.from_ms, skip.to_ms, skip.skipped) == (from_ms, T0, SKIPPED_MAX)
     assert only_row(Job).trigger_next_time == T0 + 1_000
@@ -315,7 +315,7 @@ def test_what_a_node_with_a_clock_slightly_ahead_has_written_is_kept(
         make_fire(job, due_time=ahead_ms)
     make_run(rate, accepted_ms=T0 + 2 * SKEW_MAX_MS, due_time=T0)
     before = {job.id: (job.trigger_next_time, job.last_fire_ms) for job in all_rows(Job)}
-    bring_back(zone="UTC", now_ms=T0, seen=False)
+    bring_back(zone="UTC", now_ms=T0, has_seen_return=False)
     assert [fire.due_time for fire in all_rows(Fire)] == [ahead_ms, ahead_ms, T0]
     assert caplog.text == ""
     assert {job.id: (job.trigger_next_time, job.last_fire_ms) for job in all_rows(Job)} == before
@@ -326,7 +326,7 @@ def test_the_last_instant_of_a_schedule_stays(database: str) -> None:
     at_ms = T0 + HOUR
     ended = make_due_job(0, "AT", "2024-05-01 04:04:05", trigger_status=0, last_fire_ms=at_ms)
     make_fire(ended, due_time=at_ms)
-    bring_back(zone="UTC", now_ms=T0, seen=True)
+    bring_back(zone="UTC", now_ms=T0, has_seen_return=True)
     assert only_row(Fire).due_time == at_ms
     assert (only_row(Job).trigger_status, only_row(Job).last_fire_ms) == (0, at_ms)
 
@@ -336,7 +336,7 @@ def test_an_instant_that_was_claimed_meanwhile_is_not_planned_again(database: st
     job = make_due_job(at_ms + 60_000, conf="60", last_fire_ms=at_ms)
     make_fire(job, due_time=at_ms)
     with read_scope() as session:
-        page = clock_return._recalculate_all(session, "UTC", T0, seen=True)
+        page = clock_return._recalculate_all(session, "UTC", T0, has_seen_return=True)
     assert [result.next_ms for result in page] == [T0 + 60_000]
     with session_scope() as session:
         session.get_one(Fire, only_row(Fire).id).state = FireState.SENDING

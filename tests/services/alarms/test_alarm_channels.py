@@ -319,7 +319,7 @@ def test_all_errors_of_a_channel_are_refused_at_once() -> None:
     add("Ops", "mail", {"addresses": "a@b.example"})
     with pytest.raises(InvalidInput) as refused:
         add("ops", "slack", {"url": "x"}, group_ids=[999])
-    assert {error.field for error in refused.value.each} == {"name", "url", "groups"}
+    assert {error.field for error in refused.value.errors} == {"name", "url", "groups"}
     with pytest.raises(InvalidInput, match="Choose at least one executor or job"):
         add("other", "mail", {"addresses": "a@b.example"}, group_ids=[])
     phone = add("phone", "ntfy", {"server": "https://ntfy.sh", "topic": "t", "token": "tk_1"})

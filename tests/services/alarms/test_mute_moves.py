@@ -142,7 +142,7 @@ def test_deleting_a_job_while_its_mute_ends_does_not_deadlock(
             assert mute_store.lock_taken(session, held_by) is not None
             deleted = other.submit(transact_once, lambda deleting: job_lists.delete_jobs(deleting, [job.id]))
             assert deletes_the_mute.wait(10)
-            alarms.release(session, held_by.id, notified=[1], outcome="{}", lease_until=0)
+            alarms.release(session, held_by.id, log_ids=[1], outcome="{}", lease_until=0)
             mute_store.delete_mute(session, held_by.id)
         deleted.result(10)
     assert all_rows(Mute) == all_rows(Alarm) == []

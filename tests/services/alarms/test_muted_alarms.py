@@ -17,13 +17,13 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.mute import Mute
 from app.services.alarms import muted_alarms, mutes
-from app.services.alarms.deliveries import ATTEMPTS_MAX, GROUP_MS, RETRY_MS
+from app.services.alarms.deliveries import ATTEMPTS_MAX, GROUP_MS, LEASE_MS, RETRY_MS
 from app.services.alarms.muted_alarms import EndedMute
 from app.services.alarms.mutes import MuteDraft
-from app.services.alarms.notifier import LEASE_MS, PERIOD_MS
+from app.services.alarms.notifier import PERIOD_MS
 from app.services.alarms.texts import compose_mute_end
 from app.settings.config import Config, MailConfig
-from app.store.alarms.alarms import Held
+from app.store.alarms.alarms import HeldAlarms
 from tests.console.conftest import ACTOR
 from tests.eventually import eventually
 from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
@@ -293,7 +293,7 @@ def test_no_mute_ends_while_a_node_holds_alarms_back_under_it(database: str, hoo
 
 
 def test_the_summary_names_a_limited_number_of_jobs(config: Config) -> None:
-    held_alarms = [Held(number, 2, 1, number, number + 100) for number in range(1, 51)]
+    held_alarms = [HeldAlarms(number, 2, 1, number, number + 100) for number in range(1, 51)]
     of_jobs = {
         part.job_id: Job(id=part.job_id, job_desc=f"job-{part.job_id}", job_group=7) for part in held_alarms
     }
@@ -325,7 +325,7 @@ def test_a_mail_address_gets_only_its_own_jobs(config: Config) -> None:
         number: Job(id=number, job_desc=f"job-{number}", job_group=8 if number == 4 else 7, alarm_email=text)
         for number, text in mails.items()
     }
-    held_alarms = [Held(number, 1, 0, number, number) for number in mails]
+    held_alarms = [HeldAlarms(number, 1, 0, number, number) for number in mails]
     muted = Mute(job_id=0, group_id=7, username="ann", reason="", since_ms=T0, until_ms=T0 + HOUR)
     shop = Group(id=7, title="Shop", app_name="shop")
     ended = EndedMute(muted, shop, of_jobs, held_alarms, frozenset({1, 2, 4, 5}))

@@ -23,8 +23,15 @@ from app.runtime.logging import QUIET, SILENT
 from app.runtime.metrics import ALARMS_ENDED
 from app.services.alarms import targets
 from app.services.alarms.channels import OK, Message
-from app.services.alarms.deliveries import ATTEMPTS_MAX, DELIVERY_MS, GROUP_MS, NOT_TRIED_MS, RETRY_MS
-from app.services.alarms.notifier import LEASE_MS, AlarmNotifier
+from app.services.alarms.deliveries import (
+    ATTEMPTS_MAX,
+    DELIVERY_MS,
+    GROUP_MS,
+    LEASE_MS,
+    NOT_TRIED_MS,
+    RETRY_MS,
+)
+from app.services.alarms.notifier import AlarmNotifier
 from app.services.alarms.targets import displayed
 from app.services.alarms.texts import compose_clock
 from app.settings.config import Config, MailConfig
@@ -618,7 +625,7 @@ def test_a_notice_is_retried_for_the_targets_that_failed(
     with FakeExecutor() as broken, notifying(config, alarm_urls=(url_of(hook), url_of(broken))) as notifier:
         broken.respond("*", Answer(status=500), Answer())
         send_notice(notifier, WRONG, config, T0, {hook: 1, broken: 1})
-        eventually(lambda: notifier.tick(T0) and "node notice not delivered" in caplog.text)
+        eventually(lambda: notifier.tick(T0) and "alarm not delivered object=node object_id=0" in caplog.text)
         notifier.tick(T0 + RETRY_MS - 1)
         eventually(lambda: notifier.tick(T0 + RETRY_MS) and len(broken.requests) == 2)
         await_results(notifier, T0 + RETRY_MS)

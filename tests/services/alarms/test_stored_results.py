@@ -11,9 +11,10 @@ from app.clock import Millis
 from app.database.engine import transact
 from app.models.audit import AuditEntry
 from app.models.mute import Mute
+from app.services.alarms import deliveries
 from app.services.alarms import notifier as alarm_service
-from app.services.alarms.deliveries import ATTEMPTS_MAX
-from app.services.alarms.notifier import LEASE_MS, AlarmNotifier
+from app.services.alarms.deliveries import ATTEMPTS_MAX, LEASE_MS
+from app.services.alarms.notifier import AlarmNotifier
 from app.services.alarms.texts import compose_clock
 from app.settings.config import Config
 from tests.eventually import eventually
@@ -56,9 +57,10 @@ class Outage:
 
 @pytest.fixture
 def outage(monkeypatch: pytest.MonkeyPatch) -> Outage:
-    made = Outage()
-    monkeypatch.setattr(alarm_service, "transact", made.transact)
-    return made
+    outage = Outage()
+    for module in (alarm_service, deliveries):
+        monkeypatch.setattr(module, "transact", outage.transact)
+    return outage
 
 
 def audited() -> list[str]:
@@ -142,12 +144,12 @@ def test_a_result_whose_text_is_refused_holds_back_no_other_alarm(
     is_dropped: bool,
 ) -> None:
     def refuse(work: Callable[..., Any]) -> Any:
-        results = work.keywords["results"] if isinstance(work, partial) else {}
+        results = work.keywords["outcome"].results if isinstance(work, partial) else {}
         if any(text != "ok" and (is_dropped or text != "failed") for text in results.values()):
             raise DataError("UPDATE", None, ValueError("incorrect string value"))
         return transact(work)
 
-    monkeypatch.setattr(alarm_service, "transact", refuse)
+    monkeypatch.setattr(deliveries, "transact", refuse)
     with FakeExecutor() as broken, notifying(config) as notifier:
         broken.respond("*", Answer(status=500))
         fail_run(job_with_channels(broken))
@@ -156,4 +158,4 @@ def test_a_result_whose_text_is_refused_holds_back_no_other_alarm(
         for _ in range(2):
             notifier.tick(T0)
     count = 2 if is_dropped else 1
-    assert caplog.text.count("result not stored job_id=") == count
+    assert caplog.text.count("result not stored object=job object_id=") == count

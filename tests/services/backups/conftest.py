@@ -9,7 +9,7 @@ from app.clock import Millis
 from app.database.engine import bind_engine, unbind_engine
 from app.services.backups.backup import Backup, back_up
 from app.services.backups.restore import restore as restore_backup
-from app.services.backups.restore_options import Options, Restored
+from app.services.backups.restore_options import Options, RestoreResult
 from app.settings.config import Config
 from app.settings.home import access_tokens, secret_key
 from app.store.copies import whole_tables
@@ -38,7 +38,9 @@ def make_backup(config: Config, path: Path) -> Backup:
     return back_up(config, path, now_ms=MADE)
 
 
-def restore(config: Config, path: Path, options: Options = REPLACE, *, at_ms: Millis = LATER) -> Restored:
+def restore(
+    config: Config, path: Path, options: Options = REPLACE, *, at_ms: Millis = LATER
+) -> RestoreResult:
     """Restore, by default an hour after the backup, and leave the engine bound to the result."""
     unbind_engine()
     try:

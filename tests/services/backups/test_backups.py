@@ -83,7 +83,7 @@ def test_nothing_fires_again_after_a_restore(installation: Config, tmp_path: Pat
     save(LoginSession(token_hash="x", user_id=1, created_ms=MADE, last_seen_ms=MADE, expires_ms=2 * MADE))
     made = make_backup(installation, tmp_path / "one.backup")
 
-    settled = restore(installation, made.path).settled
+    settled = restore(installation, made.path).settlement
     assert (settled.fires.queued, settled.fires.open_runs, settled.logins) == (1, 1, 1)
     assert settled.next_log_id > run.id + IDS_MIN
     scan(node="one", zone="UTC", now_ms=LATER)
@@ -103,11 +103,11 @@ def test_nothing_fires_again_after_a_restore(installation: Config, tmp_path: Pat
 def test_each_restore_of_a_young_backup_gives_other_ids(installation: Config, tmp_path: Path) -> None:
     made = make_backup(installation, tmp_path / "one.backup")
     first, second = (
-        restore(installation, made.path, at_ms=MADE + seconds * SECOND_MS).settled.next_log_id
+        restore(installation, made.path, at_ms=MADE + seconds * SECOND_MS).settlement.next_log_id
         for seconds in (5, 6)
     )
     assert second == first + IDS_A_SECOND
-    set_back = restore(installation, made.path, at_ms=MADE - SECOND_MS).settled.next_log_id
+    set_back = restore(installation, made.path, at_ms=MADE - SECOND_MS).settlement.next_log_id
     assert set_back > IDS_MIN
 
 
@@ -345,7 +345,7 @@ def test_replaced_files_are_kept(installation: Config, tmp_path: Path) -> None:
     with pytest.raises(NotConfigured, match="access_token: not that of the backup"):
         restore_backup(elsewhere, made.path, Options(), clock=lambda: LATER)
     for _ in range(2):
-        kept = restore_backup(elsewhere, made.path, REPLACE, clock=lambda: LATER).kept
+        kept = restore_backup(elsewhere, made.path, REPLACE, clock=lambda: LATER).old_files
     assert [path.name for path in kept] == ["xxl_job.db.replaced-1"]
     assert token.with_name("access_token.replaced-1").read_text() == "another token of 16"
     place = tmp_path / "new" / "xxl_job.db"
@@ -359,7 +359,7 @@ def test_a_link_to_the_database_stays(installation: Config, tmp_path: Path) -> N
     link.symlink_to(place)
     elsewhere = replace(installation, database_url=f"sqlite:///{link}")
     for _ in range(2):
-        kept = restore_backup(elsewhere, made.path, REPLACE, clock=lambda: LATER).kept
+        kept = restore_backup(elsewhere, made.path, REPLACE, clock=lambda: LATER).old_files
     assert (link.readlink(), kept) == (place, [tmp_path / "on_another_disk.db.replaced-1"])
 
 
@@ -370,7 +370,7 @@ def test_the_initial_password_of_another_installation_is_set_aside(
     made = make_backup(installation, tmp_path / "one.backup")
     first = installation.home / PASSWORD_FILE
     first.write_text("first-one\n")
-    assert first.with_name("admin_password.replaced-1") in restore(installation, made.path).kept
+    assert first.with_name("admin_password.replaced-1") in restore(installation, made.path).old_files
     assert not first.exists()
     first.write_text("first-one\n")
     restore(installation, make_backup(installation, tmp_path / "two.backup").path)
@@ -411,7 +411,7 @@ def test_the_journal_of_a_file_that_was_removed_is_not_taken_for_that_of_the_new
     place.unlink()
     journal.write_bytes(left)
     restored = restore(installation, made.path)
-    assert [path.name for path in restored.kept] == [f"{journal.name}.replaced-1"]
+    assert [path.name for path in restored.old_files] == [f"{journal.name}.replaced-1"]
     with closing(sqlite3.connect(place)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         named = "SELECT 1 FROM sqlite_master WHERE name = 'of_the_damaged_file'"

@@ -216,7 +216,7 @@ def test_what_is_claimed_while_a_loss_is_settled_is_left_alone() -> None:
 
     with session_scope() as claim:
         fires.lock_pending(claim, [in_claim.id])
-        done = settle_lost(actor=system_actor("test"), clock=claim_meanwhile, sent=0)
+        done = settle_lost(actor=system_actor("test"), clock=claim_meanwhile, up_to_id=0)
     assert done is not None
     assert (done.fires.open_runs, done.fires.queued) == (1, 1)
     assert [fire.id for fire in all_rows(Fire) if fire.log_id in (None, new[0].id)] == [
@@ -254,7 +254,7 @@ def test_a_home_that_cannot_be_written_costs_only_the_memory_of_the_next_start(t
 @pytest.mark.usefixtures("database")
 def test_settling_by_hand_leaves_out_the_ids_of_the_time() -> None:
     run = make_run(make_job())
-    done = settle_lost(actor=system_actor("test"), clock=lambda: T0, sent=0, since_ms=T0 - MINUTE)
+    done = settle_lost(actor=system_actor("test"), clock=lambda: T0, up_to_id=0, since_ms=T0 - MINUTE)
     assert done is not None
     assert (done.fires.open_runs, only_row(JobLog).trigger_code) == (1, 504)
     assert next_id() == done.next_log_id == run.id + IDS_MIN + 60 * IDS_A_SECOND + 1

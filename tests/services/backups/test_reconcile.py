@@ -3,7 +3,7 @@
 import pytest
 
 from app.clock import MINUTE_MS, Millis
-from app.domain.schedules.planning import MAX_COUNTED_IN_HASTE
+from app.domain.schedules.planning import MAX_COUNTED_WHEN_LATE
 from app.models.job import Job
 from app.models.skip import Skip
 from app.services.backups import reconcile as settle_module
@@ -27,7 +27,7 @@ def test_missed_times_are_not_counted_on_for_long(monkeypatch: pytest.MonkeyPatc
     skipped = {skip.job_id: (skip.from_ms, skip.to_ms, skip.skipped) for skip in all_rows(Skip)}
     assert skipped == {
         jobs[0].id: (DUE, NOW, 601),
-        jobs[1].id: (DUE, NOW, MAX_COUNTED_IN_HASTE),
+        jobs[1].id: (DUE, NOW, MAX_COUNTED_WHEN_LATE),
         jobs[2].id: (DUE, NOW, 601),
     }
     assert [job.trigger_next_time for job in all_rows(Job)] == [NOW + MINUTE_MS] * 3

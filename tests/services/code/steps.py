@@ -9,7 +9,7 @@ from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import Actor
 from app.domain.code.document import read_document
 from app.domain.code.plan import Plan
-from app.services.code.apply import Applied, PreparedApply, apply_document, prepare_apply
+from app.services.code.apply import ApplyResult, PreparedApply, apply_document, prepare_apply
 from app.services.code.plan import CodeRequest, plan_document
 from tests.factories import T0
 
@@ -46,7 +46,7 @@ def apply(
     now_ms: Millis = T0,
     plan_hash: str | None = None,
     source: str = "infra@1a2b3c",
-) -> Applied:
+) -> ApplyResult:
     prepared = prepare(document, actor=actor, prune=prune, now_ms=now_ms, plan_hash=plan_hash)
     return write(prepared, now_ms=now_ms, source=source)
 
@@ -64,7 +64,7 @@ def prepare(
         return prepare_apply(session, asked, plan_hash=plan_hash, now_ms=now_ms)
 
 
-def write(prepared: PreparedApply, *, now_ms: Millis = T0, source: str = "infra@1a2b3c") -> Applied:
+def write(prepared: PreparedApply, *, now_ms: Millis = T0, source: str = "infra@1a2b3c") -> ApplyResult:
     with session_scope() as session:
         return apply_document(session, prepared, source=source, clock=lambda: now_ms)
 

@@ -11,7 +11,7 @@ from app.models.channel import AlarmChannel, ChannelScope
 from app.models.group import Group
 from app.models.job import Job
 from app.models.managed import Managed
-from app.services.code.export import Exported, export_document
+from app.services.code.export import Export, export_document
 from tests.factories import FIRST, all_rows, make_group, make_job, only_row, save
 from tests.plan import every_database
 from tests.services.code.steps import ADMIN, apply, plan
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("database")
 SLACK = "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXX"
 
 
-def export(*, actor: Actor = ADMIN, **options: Any) -> Exported:
+def export(*, actor: Actor = ADMIN, **options: Any) -> Export:
     with read_scope() as session:
         return export_document(session, actor=actor, **options)
 
@@ -58,7 +58,7 @@ def adopted() -> Group:
     return group
 
 
-def filled(exported: Exported) -> Any:
+def filled(exported: Export) -> Any:
     """Return the document with the secrets that a client would put in."""
     document: dict[str, Any] = {**exported.document}
     document["channels"]["Ops"]["settings"]["url"] = SLACK

@@ -25,7 +25,7 @@ SEND = CLOSE | {"description": "Send"}
 def refusals(document: dict[str, Any], prune: list[str]) -> list[tuple[str, str]]:
     with pytest.raises(InvalidInput) as refused:
         plan(document, prune=prune)
-    return [(each.field, str(each.message)) for each in refused.value.each]
+    return [(each.field, str(each.message)) for each in refused.value.errors]
 
 
 @pytest.mark.parametrize(

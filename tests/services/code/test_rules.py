@@ -16,7 +16,7 @@ OPS: dict[str, Any] = {"kind": "mail", "settings": {"addresses": "ops@example.co
 def refusals(document: dict[str, Any]) -> list[tuple[str, str]]:
     with pytest.raises(InvalidInput) as refused:
         plan(document)
-    return [(each.field, str(each.message)) for each in refused.value.each]
+    return [(each.field, str(each.message)) for each in refused.value.errors]
 
 
 @pytest.mark.parametrize(

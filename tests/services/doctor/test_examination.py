@@ -273,7 +273,7 @@ def test_lost_commits_are_a_problem_until_they_are_settled_and_then_a_warning(in
     sent.note(log.id + 1_000)
     (lost,) = found_by(installed, "commits")
     assert f"run {log.id + 1_000} was sent" in lost
-    settle_lost(actor=system_actor("test"), clock=now_ms, sent=sent.highest)
+    settle_lost(actor=system_actor("test"), clock=now_ms, up_to_id=sent.highest)
     (settled,) = found_by(installed, "commits")
     assert settled == "the database has lost commits in the last week and was settled 0 minutes ago"
 

@@ -10,7 +10,7 @@ from app.domain.access.permissions import Actor, Right, system_actor
 from app.models.job import Job
 from app.models.skip import Skip
 from app.services.report import run_timeline as service
-from app.services.report.run_timeline import RunTimeline, Waiting, run_timeline
+from app.services.report.run_timeline import RunTimeline, WaitingFires, run_timeline
 from app.store.pickers.overview import find_open_runs
 from tests.factories import T0, make_fire, make_group, make_job, make_log, save
 
@@ -71,7 +71,7 @@ def test_waiting_fires_are_a_problem_of_their_job(database: str) -> None:
     make_fire(busy, due_time=T0 - HOUR_MS, state="SENDING")
     rows = timeline().rows
     assert [(row.job.id, row.waiting) for row in rows] == [
-        (late.id, Waiting(2, T0 - 90 * SECOND_MS)),
+        (late.id, WaitingFires(2, T0 - 90 * SECOND_MS)),
         (busy.id, None),
     ]
     of_user = Actor(
@@ -91,7 +91,7 @@ def test_a_waiting_fire_whose_run_is_shown_is_not_shown_again(database: str) -> 
     make_fire(later, due_time=T0 - 5 * MINUTE_MS, log_id=only)
     found = timeline()
     assert list(shown(found).items()) == [(late.id, ids[1:]), (later.id, [only]), (busy.id, [of_busy])]
-    assert [row.waiting for row in found.rows] == [Waiting(1, T0 - 3 * HOUR_MS), None, None]
+    assert [row.waiting for row in found.rows] == [WaitingFires(1, T0 - 3 * HOUR_MS), None, None]
 
 
 def test_intended_skips_are_shown_and_are_no_problem(database: str) -> None:

@@ -76,7 +76,7 @@ def test_changes_of_the_schedule_and_a_stop_of_the_workers_leave_it(config: Conf
     transact(lambda session: jobs.start_job(session, job.id, actor=ADMIN, clock=lambda: T0))
     Scheduler(replace(config, access_tokens=("a-token-of-some-length",), time_zone="UTC")).tick_scan(T0)
     hand_back(node="one", zone="UTC", now_ms=T0)
-    bring_back(zone="UTC", now_ms=T0, seen=True)
+    bring_back(zone="UTC", now_ms=T0, has_seen_return=True)
     assert [fire.due_time for fire in all_rows(Fire, trigger_type="MANUAL")] == [T0 + HOUR]
 
 

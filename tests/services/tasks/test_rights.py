@@ -61,8 +61,8 @@ def test_clearing_stops_where_the_right_is_lost(
     actor = add_user("norman", role=Role.NORMAL, permission=str(job.job_group))
     wanted = ClearRequest(job.job_group, 0, ClearType.ALL)
     with read_scope() as session:
-        rows, total = clearing.fix_rows(session, wanted, actor=granted(actor, job), now_ms=T0)
-    task_id = submit(clearing.draft_task(rows, wanted, total, form_key="k"), actor)
+        bounds, total = clearing.freeze_bounds(session, wanted, actor=granted(actor, job), now_ms=T0)
+    task_id = submit(clearing.draft_task(bounds, wanted, total, form_key="k"), actor)
     one_piece_each(monkeypatch)
     runner = make_runner()
     runner.tick(T0)

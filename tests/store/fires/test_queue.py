@@ -137,7 +137,7 @@ def test_runs_of_the_schedule_and_retries_are_counted_separately(database: str) 
     for kind in TriggerType:
         make_fire(first_job, trigger_type=kind.value)
     with read_scope() as session:
-        assert fires.count_scheduled_out(session, [first_job.id, second_job.id]) == {
+        assert fires.count_open_scheduled(session, [first_job.id, second_job.id]) == {
             first_job.id: 3,
             second_job.id: 0,
         }
@@ -147,7 +147,7 @@ def test_the_runs_of_any_number_of_jobs_are_counted(database: str) -> None:
     fire = make_fire(make_job())
     most = 2**16  # PostgreSQL takes fewer parameters than this
     with read_scope() as session:
-        counts = fires.count_scheduled_out(session, range(fire.job_id, fire.job_id + most))
+        counts = fires.count_open_scheduled(session, range(fire.job_id, fire.job_id + most))
     assert (counts[fire.job_id], sum(counts.values()), len(counts)) == (1, 1, most)
 
 

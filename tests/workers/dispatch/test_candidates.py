@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from app.domain.enums import RouteStrategy
-from app.pipeline.claimed_run import Claimed
-from app.pipeline.send import Probed
+from app.pipeline.claimed_run import ClaimedRun
+from app.pipeline.send import ProbeAnswer
 from executor_client.wire.protocol import RunRequest
 from workers.dispatch import candidates
 from workers.dispatch.candidates import CandidateSearch
@@ -23,13 +23,13 @@ class Answers:
         self.asked: list[str] = []
         self._answers: dict[str, asyncio.Future[bool | None]] = {}
 
-    async def probe(self, _claimed: Claimed, address: str) -> Probed | None:
+    async def probe(self, _claimed: ClaimedRun, address: str) -> ProbeAnswer | None:
         self.asked.append(address)
         answer = self._answers[address] = asyncio.get_running_loop().create_future()
         yes = await answer
         if yes is None:
             return None
-        return Probed(yes, f"Probe beat {address}: {'yes' if yes else 'no'}", unreachable=not yes)
+        return ProbeAnswer(yes, f"Probe beat {address}: {'yes' if yes else 'no'}", unreachable=not yes)
 
     async def give(self, *answers: tuple[str, bool | None]) -> None:
         """Give answers at once, and let the search continue; None: the probe could not be sent."""
@@ -45,7 +45,9 @@ async def settle() -> None:
 
 def search(answers: Any) -> CandidateSearch:
     peers: dict[str, Any] = {A: None, B: None, C: None}
-    return CandidateSearch(answers, Claimed(1, 1, 7, 1, 1, 0, RouteStrategy.FAILOVER, None, peers, RUN, ()))
+    return CandidateSearch(
+        answers, ClaimedRun(1, 1, 7, 1, 1, 0, RouteStrategy.FAILOVER, None, peers, RUN, ())
+    )
 
 
 def next_candidate(searching: CandidateSearch, *, stopping: bool = False) -> "asyncio.Task[str | None]":

@@ -24,7 +24,7 @@ from app.models.log import JobLog
 from app.pipeline.claim import ClaimBatch, claim
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS, Claimer
 from app.pipeline.record import record
-from app.pipeline.send import Sender, Sent
+from app.pipeline.send import Sender, SendOutcome
 from app.runtime.logging import request_id
 from app.runtime.metrics import FIRES_LATE, FIRES_SENT
 from app.settings.config import Config
@@ -38,7 +38,7 @@ from workers.dispatch import dispatcher as dispatcher_module
 from workers.dispatch import lanes, poll
 from workers.dispatch.claim_pace import ClaimPace
 from workers.dispatch.dispatcher import Dispatcher
-from workers.dispatch.early_claims import HeldSends
+from workers.dispatch.early_claims import EarlySends
 from workers.dispatch.send_limiter import Lane
 from workers.dispatch.send_task import SendTask
 
@@ -400,7 +400,7 @@ def test_outcomes_are_written_in_groups(
     """A fire that falls due meanwhile waits for one group, not for the outcomes of a whole herd."""
     sizes: list[int] = []
 
-    def counted(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis) -> None:
+    def counted(session: Session, sents: Sequence[SendOutcome], *, node: str, now_ms: Millis) -> None:
         sizes.append(len(sents))
         record(session, sents, node=node, now_ms=now_ms)
 
@@ -607,15 +607,15 @@ def test_a_host_that_was_suspended_before_the_send_gives_its_runs_back(
 ) -> None:
     """Meanwhile other nodes have found that their lease has expired."""
     caplog.set_level(logging.WARNING)
-    suspended_s, real, start = [1_000.0], time.clock_gettime, HeldSends.start
+    suspended_s, real, start = [1_000.0], time.clock_gettime, EarlySends.start
     monkeypatch.setattr(time, "clock_gettime", lambda clock: real(clock) + suspended_s[-1])
 
-    def start_later(held: HeldSends, sends: Sequence[SendTask], start_before: float) -> None:
+    def start_later(held: EarlySends, sends: Sequence[SendTask], start_before: float) -> None:
         if len(suspended_s) == 1:
             suspended_s.append(4_600.0)
         start(held, sends, start_before)
 
-    monkeypatch.setattr(HeldSends, "start", start_later)
+    monkeypatch.setattr(EarlySends, "start", start_later)
     with dispatching(config) as dispatcher:
         dispatcher.offer(as_due(fires_of(make_job(addresses=executor.address))))
         await_states({"ACCEPTED": 1})

@@ -11,7 +11,7 @@ from app.clock import Millis
 from app.domain.schedules.planning import DueFire
 from app.pipeline.sent_log_ids import SentLogIds
 from tests.factories import FIRST, T0
-from workers.dispatch.early_claims import HeldSends
+from workers.dispatch.early_claims import EarlySends
 from workers.dispatch.lanes import Lanes
 from workers.dispatch.send_limiter import Lane
 
@@ -25,7 +25,7 @@ class Loop:
         self.waits: list[tuple[Millis, Callable[[], None]]] = []
         self.lanes = Lanes(fast_max=200, slow_max=100, address_max=32)
         self.sent = SentLogIds()
-        self.held = HeldSends(
+        self.held = EarlySends(
             self.lanes,
             self.sent,
             lambda wait_ms, work: self.waits.append((wait_ms, work)),

@@ -21,7 +21,7 @@ def test_the_time_for_many_fires_follows_what_some_took(monkeypatch: pytest.Monk
 
     clock = {"s": 0.0}
     monkeypatch.setattr(preparation, "now_ms", lambda: T0)
-    claimer = cast("Any", SimpleNamespace(sent=SentLogIds()))
+    claimer = cast("Any", SimpleNamespace(sent_log_ids=SentLogIds()))
     waiting = Preparation(claimer, cast("Any", Writer()), lambda: True, lambda: clock["s"])
     assert waiting.preparing_ms(1_000) == 1_000 * FIRST_EACH_MS * MARGIN
     for _ in range(50):
@@ -39,7 +39,7 @@ def test_what_was_prepared_with_ids_that_were_sent_before_is_dropped(monkeypatch
     monkeypatch.setattr(preparation, "now_ms", lambda: T0)
     sent = SentLogIds()
     waiting = Preparation(
-        cast("Any", SimpleNamespace(sent=sent)), cast("Any", Writer()), lambda: True, lambda: 0.0
+        cast("Any", SimpleNamespace(sent_log_ids=sent)), cast("Any", Writer()), lambda: True, lambda: 0.0
     )
     for last_sent, prepared in ((6, {1, 2}), (7, set())):
         assert sent.admit([last_sent], [last_sent])

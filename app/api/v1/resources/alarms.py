@@ -33,7 +33,7 @@ _NAMES = {state: name for name, state in STATES.items()}
 def list_alarms(call: Call) -> Listed[AlarmOut]:
     """List the alarms, newest first."""
     query: AlarmQuery = call.query
-    wanted = AlarmFilter(
+    alarm_filter = AlarmFilter(
         job_id=query.job_id,
         group_id=query.group_id,
         states=() if query.state is None else [STATES[query.state]],
@@ -41,11 +41,11 @@ def list_alarms(call: Call) -> Listed[AlarmOut]:
         to_ms=query.to_ms,
     )
     before_id = read_id_cursor(query.cursor, BIG_ID)
-    found = alarm_list.list_before(
-        call.session, wanted, actor=call.actor, before_id=before_id, limit=query.limit
+    page = alarm_list.list_before(
+        call.session, alarm_filter, actor=call.actor, before_id=before_id, limit=query.limit
     )
-    cursor = None if found.before_id is None else write_cursor(found.before_id)
-    return Listed[AlarmOut](items=[_answer(alarm) for alarm in found.rows], next_cursor=cursor)
+    cursor = None if page.before_id is None else write_cursor(page.before_id)
+    return Listed[AlarmOut](items=[_answer(alarm) for alarm in page.rows], next_cursor=cursor)
 
 
 def _answer(alarm: Alarm) -> AlarmOut:

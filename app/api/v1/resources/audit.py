@@ -18,7 +18,7 @@ def list_entries(call: Call) -> Listed[AuditOut]:
     query: AuditQuery = call.query
     if query.object_id is not None and not query.object_type:
         raise InvalidInput("object_type", "is needed with object_id")
-    wanted = AuditFilter(
+    audit_filter = AuditFilter(
         username=query.username,
         action=query.action,
         refusals=query.refusals,
@@ -28,9 +28,11 @@ def list_entries(call: Call) -> Listed[AuditOut]:
         to_ms=query.to_ms,
     )
     before_id = read_id_cursor(query.cursor, BIG_ID)
-    found = audit.list_before(call.session, wanted, actor=call.actor, before_id=before_id, limit=query.limit)
-    cursor = None if found.before_id is None else write_cursor(found.before_id)
-    return Listed[AuditOut](items=[_answer(entry) for entry in found.rows], next_cursor=cursor)
+    page = audit.list_before(
+        call.session, audit_filter, actor=call.actor, before_id=before_id, limit=query.limit
+    )
+    cursor = None if page.before_id is None else write_cursor(page.before_id)
+    return Listed[AuditOut](items=[_answer(entry) for entry in page.rows], next_cursor=cursor)
 
 
 def _answer(entry: AuditEntry) -> AuditOut:

@@ -37,10 +37,10 @@ resource = Resource(
 def list_channels(call: Call) -> Listed[ChannelOut]:
     """List the alarm channels, oldest first."""
     after_id, limit = read_id_cursor(call.query.cursor) or 0, call.query.limit
-    found = channel_setup.list_channels(call.session, actor=call.actor)
-    rest = sorted((each for each in found if each.channel.id > after_id), key=lambda each: each.channel.id)
-    shown, next_cursor = cut(rest, limit, lambda each: (each.channel.id,))
-    return Listed[ChannelOut](items=[_answer(each) for each in shown], next_cursor=next_cursor)
+    rows = channel_setup.list_channels(call.session, actor=call.actor)
+    later_rows = sorted((row for row in rows if row.channel.id > after_id), key=lambda row: row.channel.id)
+    page, next_cursor = cut(later_rows, limit, lambda row: (row.channel.id,))
+    return Listed[ChannelOut](items=[_answer(row) for row in page], next_cursor=next_cursor)
 
 
 @resource.get("/channels/<int:channel_id>", answer=ChannelOut, right=ADMIN, etag=True)
@@ -56,7 +56,7 @@ def add_channel(call: Call, body: ChannelIn) -> Made:
     draft = ChannelDraft(
         body.name,
         kind,
-        _given(kind, body.settings),
+        _settings_in(kind, body.settings),
         *_scopes(body, None),
     )
     channel_id = channel_setup.add_channel(call.session, draft, actor=call.actor, now_ms=call.now_ms)
@@ -74,19 +74,21 @@ def add_channel(call: Call, body: ChannelIn) -> Made:
 def change_channel(call: Call, channel_id: int, body: ChannelPatch) -> ChannelOut:
     """Change an alarm channel."""
     channels.lock_channels(call.session)
-    found = channel_setup.get_channel(call.session, channel_id, actor=call.actor)
-    if found.channel.kind not in KINDS:
+    current = channel_setup.get_channel(call.session, channel_id, actor=call.actor)
+    if current.channel.kind not in KINDS:
         raise NotFound(channel_setup.MISSING)
-    kind, given = ChannelKind(found.channel.kind), body.model_fields_set
-    entered = _given(kind, body.settings)
-    stored = settings_of(found.channel)
-    shown = {each.name: stored.get(each.name, "") for each in KINDS[kind].fields if not each.is_secret}
+    kind, fields_set = ChannelKind(current.channel.kind), body.model_fields_set
+    changes = _settings_in(kind, body.settings)
+    settings = settings_of(current.channel)
+    visible_settings = {
+        field.name: settings.get(field.name, "") for field in KINDS[kind].fields if not field.is_secret
+    }
     draft = ChannelDraft(
-        body.name if "name" in given else found.channel.name,
+        body.name if "name" in fields_set else current.channel.name,
         kind,
-        shown | entered,
-        *_scopes(body, found),
-        dropped={name for name, value in entered.items() if not value.strip()},
+        visible_settings | changes,
+        *_scopes(body, current),
+        dropped={name for name, value in changes.items() if not value.strip()},
     )
     channel_setup.update_channel(call.session, channel_id, draft, actor=call.actor, now_ms=call.now_ms)
     return get_channel(call, channel_id)
@@ -109,58 +111,62 @@ def send_test(call: Call, channel_id: int) -> ChannelTestOut:
             results = test_alarms.send_test(test, actor=call.actor, config=call.config, now_ms=call.now_ms)
     return ChannelTestOut(
         targets=[displayed(name) for name in test.targets],
-        results=[TargetOut(target=displayed(each.target), problem=each.problem or None) for each in results],
+        results=[
+            TargetOut(target=displayed(result.target), problem=result.problem or None) for result in results
+        ],
         unmailed=list(test.unmailed),
     )
 
 
 def _scopes(
-    body: ChannelIn | ChannelPatch, found: ScopedChannel | None
+    body: ChannelIn | ChannelPatch, current: ScopedChannel | None
 ) -> tuple[bool, Sequence[int], Sequence[int]]:
-    """Return whether a channel is for all jobs, its groups and its jobs: as given, otherwise as they are.
+    """Return whether a channel is for all jobs, its groups and its jobs, from the body or else unchanged.
 
     Groups or jobs without ``for_all`` limit a channel for all jobs to them.
     """
-    given, is_limited = body.model_fields_set, bool(body.group_ids or body.job_ids)
-    was_for_all = found is None or bool(found.channel.for_all)
-    for_all = body.for_all if "for_all" in given else was_for_all and not is_limited
-    if for_all or found is None:
+    fields_set, is_limited = body.model_fields_set, bool(body.group_ids or body.job_ids)
+    was_for_all = current is None or bool(current.channel.for_all)
+    for_all = body.for_all if "for_all" in fields_set else was_for_all and not is_limited
+    if for_all or current is None:
         return for_all, body.group_ids, body.job_ids
-    group_ids = body.group_ids if "group_ids" in given else sorted(found.group_ids)
-    return False, group_ids, body.job_ids if "job_ids" in given else sorted(found.job_ids)
+    group_ids = body.group_ids if "group_ids" in fields_set else sorted(current.group_ids)
+    return False, group_ids, body.job_ids if "job_ids" in fields_set else sorted(current.job_ids)
 
 
-def _given(kind: ChannelKind, settings: ChannelSettings) -> dict[str, str]:
-    """Return the settings that are given: null as an empty text, and no blanked secrets.
+def _settings_in(kind: ChannelKind, settings: ChannelSettings) -> dict[str, str]:
+    """Return the settings in a body: null as an empty text, and no blanked secrets.
 
     Raises InvalidInput for settings of other kinds.
     """
-    known, errors = {each.name for each in KINDS[kind].fields}, InputErrors()
-    given = {name: getattr(settings, name) or "" for name in _SETTINGS if name in settings.model_fields_set}
-    for name, value in given.items():
+    names, errors = {field.name for field in KINDS[kind].fields}, InputErrors()
+    values = {name: getattr(settings, name) or "" for name in _SETTINGS if name in settings.model_fields_set}
+    for name, value in values.items():
         with errors:
-            if value and name not in known:
+            if value and name not in names:
                 raise InvalidInput(name, f"a channel of the kind {kind.value} has no {name}")
     errors.raise_all()
-    return {name: value for name, value in given.items() if name in known and value != BLANKED}
+    return {name: value for name, value in values.items() if name in names and value != BLANKED}
 
 
-def _answer(found: ScopedChannel) -> ChannelOut:
-    channel = found.channel
+def _answer(scoped_channel: ScopedChannel) -> ChannelOut:
+    channel = scoped_channel.channel
     return ChannelOut(
         id=channel.id,
         name=channel.name,
         kind=channel.kind,
-        settings=_shown(channel),
+        settings=_settings_out(channel),
         for_all=bool(channel.for_all),
-        group_ids=sorted(found.group_ids),
-        job_ids=sorted(found.job_ids),
+        group_ids=sorted(scoped_channel.group_ids),
+        job_ids=sorted(scoped_channel.job_ids),
         updated_at=channel.updated_ms,
     )
 
 
-def _shown(channel: AlarmChannel) -> ChannelSettings:
-    stored = settings_of(channel)
+def _settings_out(channel: AlarmChannel) -> ChannelSettings:
+    settings = settings_of(channel)
     fields = KINDS[ChannelKind(channel.kind)].fields if channel.kind in KINDS else ()
-    kept = [each for each in fields if stored.get(each.name)]
-    return ChannelSettings(**{each.name: BLANKED if each.is_secret else stored[each.name] for each in kept})
+    fields_set = [field for field in fields if settings.get(field.name)]
+    return ChannelSettings(
+        **{field.name: BLANKED if field.is_secret else settings[field.name] for field in fields_set}
+    )

@@ -32,15 +32,15 @@ def list_groups(call: Call) -> Listed[GroupOut]:
     """List executor groups by AppName."""
     query: GroupQuery = call.query
     position = read_cursor(query.cursor, str, ID)
-    found = groups.list_after(
+    rows = groups.list_after(
         call.session,
         GroupFilter(query.app_name, query.q),
         actor=call.actor,
         after=None if position is None else (str(position[0]), int(position[1])),
         limit=query.limit + 1,
     )
-    shown, next_cursor = cut(found, query.limit, lambda group: (group.app_name, group.id))
-    return Listed[GroupOut](items=_groups_out(call, shown), next_cursor=next_cursor)
+    page, next_cursor = cut(rows, query.limit, lambda group: (group.app_name, group.id))
+    return Listed[GroupOut](items=_groups_out(call, page), next_cursor=next_cursor)
 
 
 @resource.post("/groups", body=GroupIn, answer=GroupOut, status=201, right=ADMIN, etag=True)
@@ -80,10 +80,10 @@ def change_group(call: Call, group_id: int, body: GroupPatch) -> GroupOut:
         "address_type": _type_name(group),
         "addresses": group.addresses,
     }
-    given = body.model_dump(exclude_unset=True)
-    if given.get("address_type") == "auto":  # a group as it was read: other instances may have registered
-        given.pop("addresses", None)
-    draft = _draft(call, present | given, present=group.addresses)
+    changes = body.model_dump(exclude_unset=True)
+    if changes.get("address_type") == "auto":  # the body may be an older answer: other instances may register
+        changes.pop("addresses", None)
+    draft = _draft(call, present | changes, present=group.addresses)
     groups.update_group(call.session, group_id, draft, actor=call.actor, now_ms=call.now_ms)
     call.reread()
     return get_group(call, group_id)
@@ -106,7 +106,7 @@ def end_token_changeover(call: Call, group_id: int) -> GroupOut:
 def _draft(call: Call, members: dict[str, Any], *, present: Sequence[str] = ()) -> GroupDraft:
     """Return the draft of a group; without a token in ``members`` a group keeps its own.
 
-    Raises InvalidInput for addresses of an automatic group, unless they are those that it has at present.
+    Raises InvalidInput for addresses of an automatic group, unless they are its current ones.
     """
     if members["address_type"] == "auto" and members["addresses"] not in ([], present):
         raise InvalidInput("addresses", "only a group with address_type manual has addresses of its own")
@@ -122,10 +122,10 @@ def _draft(call: Call, members: dict[str, Any], *, present: Sequence[str] = ()) 
     )
 
 
-def _groups_out(call: Call, shown: Sequence[Group]) -> list[GroupOut]:
-    instances = find_of_groups(call.session, shown, now_ms=call.now_ms)
-    jobs = job_lists.count_by_group(call.session, [group.id for group in shown])
-    return [_group_out(group, instances[group.id], jobs.get(group.id, 0)) for group in shown]
+def _groups_out(call: Call, rows: Sequence[Group]) -> list[GroupOut]:
+    instances = find_of_groups(call.session, rows, now_ms=call.now_ms)
+    jobs = job_lists.count_by_group(call.session, [group.id for group in rows])
+    return [_group_out(group, instances[group.id], jobs.get(group.id, 0)) for group in rows]
 
 
 def _group_out(group: Group, instances: Instances, jobs: int) -> GroupOut:
@@ -138,10 +138,10 @@ def _group_out(group: Group, instances: Instances, jobs: int) -> GroupOut:
         jobs=jobs,
         instances=InstanceCounts(
             listed=len(group.addresses),
-            online=sum(each.presence is Presence.ONLINE for each in instances.rows),
+            online=sum(instance.presence is Presence.ONLINE for instance in instances.rows),
             drained=len(instances.drained),
         ),
-        last_heartbeat_at=max((each.last_seen_ms or 0 for each in instances.rows), default=0) or None,
+        last_heartbeat_at=max((instance.last_seen_ms or 0 for instance in instances.rows), default=0) or None,
         has_own_token=bool(group.access_token),
         token_changeover_since=group.changeover_ms or None,
         updated_at=group.update_time,

@@ -18,8 +18,8 @@ def list_instances(call: Call) -> Listed[InstanceOut]:
     """List the instances of all executor groups by AppName and address."""
     query: OfGroupQuery = call.query
     visible = groups.visible_groups(call.session, call.actor)
-    wanted = [group for group in visible if query.group_id in (None, group.id)]
-    return _part(call, wanted)
+    requested_groups = [group for group in visible if query.group_id in (None, group.id)]
+    return _part(call, requested_groups)
 
 
 @resource.get("/groups/<int:group_id>/instances", answer=Listed[InstanceOut], query=ListQuery)
@@ -28,14 +28,14 @@ def list_instances_of_group(call: Call, group_id: int) -> Listed[InstanceOut]:
     return _part(call, [groups.get_group(call.session, group_id, actor=call.actor)])
 
 
-def _part(call: Call, wanted: Sequence[Group]) -> Listed[InstanceOut]:
+def _part(call: Call, group_rows: Sequence[Group]) -> Listed[InstanceOut]:
     after, limit = read_cursor(call.query.cursor, str, ID, str), call.query.limit
-    found = find_of_groups(call.session, wanted, now_ms=call.now_ms)
-    rows = [(group, each) for group in wanted for each in found[group.id].rows]
+    instances_by_group = find_of_groups(call.session, group_rows, now_ms=call.now_ms)
+    rows = [(group, instance) for group in group_rows for instance in instances_by_group[group.id].rows]
     rows.sort(key=lambda row: _position(*row))
-    rest = [row for row in rows if after is None or _position(*row) > after]
-    shown, next_cursor = cut(rest, limit, lambda row: _position(*row))
-    return Listed[InstanceOut](items=[_instance_out(*row) for row in shown], next_cursor=next_cursor)
+    later_rows = [row for row in rows if after is None or _position(*row) > after]
+    page, next_cursor = cut(later_rows, limit, lambda row: _position(*row))
+    return Listed[InstanceOut](items=[_instance_out(*row) for row in page], next_cursor=next_cursor)
 
 
 def _position(group: Group, instance: Instance) -> tuple[str, int, str]:
@@ -48,8 +48,8 @@ def _instance_out(group: Group, instance: Instance) -> InstanceOut:
         app_name=group.app_name,
         address=instance.address,
         state=instance.presence.value,
-        is_registered=instance.registered,
-        is_listed=instance.listed,
+        is_registered=instance.is_registered,
+        is_listed=instance.is_listed,
         is_drained=instance.drain is not None,
         last_heartbeat_at=instance.last_seen_ms,
         boot_id=instance.boot_id or None,

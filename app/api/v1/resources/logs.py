@@ -21,9 +21,9 @@ from app.services.runs.log_lines import fetch_lines
 from app.services.runs.run_lookup import get_run, row_of
 
 NDJSON, EVENTS = "application/x-ndjson", "text/event-stream"
-#: characters of a piece behind which there may be another one: executors fill theirs with 254 KiB or more
+#: characters of a piece from which another one may follow: executors fill theirs with 254 KiB or more
 PIECE_MIN = 32 * 1024
-#: when to repeat a request for a stream while there are too many, in seconds
+#: Retry-After of a stream that is refused because there are too many, in seconds
 RETRY_AFTER_S = 5
 
 resource = Resource("logs", "Logs of runs.")
@@ -41,25 +41,25 @@ def read_log(call: Call, run_id: str) -> LogLines | Response:
     """Return lines of the log of a run, which its executor keeps, or follow them."""
     query: LogQuery = call.query
     with read_scope() as session:
-        found = get_run(session, run_id, actor=call.actor)
+        run = get_run(session, run_id, actor=call.actor)
         if query.follow:
-            return _stream(call, found.id, query.from_line)
-        row = row_of(found) if found.rows else None
+            return _stream(call, run.id, query.from_line)
+        row = row_of(run) if run.rows else None
     first = query.from_line
     if row is None:
         return LogLines(from_line=first, next_line=first, lines=[], end=False, state="waiting", message="")
-    read = fetch_lines(row.id, first, actor=call.actor, caller=call.executors)
-    lines, is_end = read.lines[: query.limit], read.is_end
-    if lines and len(lines) == len(read.lines) and found.has_ended and sum(map(len, lines)) < PIECE_MIN:
-        is_end = _is_last(call, row.id, read.last + 1)
+    piece = fetch_lines(row.id, first, actor=call.actor, caller=call.executors)
+    lines, is_end = piece.lines[: query.limit], piece.is_end
+    if lines and len(lines) == len(piece.lines) and run.has_ended and sum(map(len, lines)) < PIECE_MIN:
+        is_end = _is_last(call, row.id, piece.last + 1)
     return LogLines.model_validate(
         {
             "from_line": first,
             "next_line": first + len(lines),
             "lines": lines,
             "end": is_end,
-            "state": found.state,
-            "message": read.message,
+            "state": run.state,
+            "message": piece.message,
         }
     )
 
@@ -88,13 +88,13 @@ def _stream(call: Call, run_id: str, first_line: int) -> Response:
         return present_actor(session, call.caller, now_ms=now_ms())
 
     events = follow(run_id, first_line, actor=call.actor, caller=call.executors, present=present)
-    answer = Response(_written(events, as_events=kind == EVENTS), content_type=f"{kind}; charset=utf-8")
+    answer = Response(_encode(events, as_events=kind == EVENTS), content_type=f"{kind}; charset=utf-8")
     answer.headers["X-Accel-Buffering"] = "no"  # nginx would keep lines back
     answer.call_on_close(partial(waits.give, token_id))
     return answer
 
 
-def _written(events: Iterator[Event], *, as_events: bool) -> Iterator[str]:
+def _encode(events: Iterator[Event], *, as_events: bool) -> Iterator[str]:
     for event in events:
         text = json.dumps(_members(event), ensure_ascii=False)
         yield f"data: {text}\n\n" if as_events else f"{text}\n"
@@ -108,7 +108,7 @@ def _members(event: Event) -> dict[str, object]:
             return {"error": event.reason}
         case End():
             end = {"end": event.has_ended, "state": event.state, "next_line": event.next_line}
-            # there is nothing to continue: a program that does not know shards stops here
+            # Nothing can be continued, so a program that does not know shards stops here.
             return {**end, "end": True, "shards": list(event.shards)} if event.shards else end
         case _:
             return {"heartbeat": True}

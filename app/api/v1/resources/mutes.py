@@ -18,16 +18,16 @@ def list_mutes(call: Call) -> Listed[MuteOut]:
     limit = call.query.limit
     until_ms, mute_id = read_cursor(call.query.cursor, INSTANT, ID) or (0, 0)
     after = (int(until_ms), int(mute_id))
-    found = mutes.list_muted(call.session, call.actor, now_ms=call.now_ms, limit=limit + 1, after=after)
-    shown, next_cursor = cut(found, limit, lambda each: (each.mute.until_ms, each.mute.id))
-    return Listed[MuteOut](items=[_answer(each) for each in shown], next_cursor=next_cursor)
+    rows = mutes.list_muted(call.session, call.actor, now_ms=call.now_ms, limit=limit + 1, after=after)
+    page, next_cursor = cut(rows, limit, lambda row: (row.mute.until_ms, row.mute.id))
+    return Listed[MuteOut](items=[_answer(row) for row in page], next_cursor=next_cursor)
 
 
 @resource.get("/mutes/<int:mute_id>", answer=MuteOut, etag=True)
 def get_mute(call: Call, mute_id: int) -> MuteOut:
     """Return a mute in effect."""
-    found = mutes.get_mute(call.session, mute_id, actor=call.actor, right=Right.VIEW, now_ms=call.now_ms)
-    return _answer(found)
+    row = mutes.get_mute(call.session, mute_id, actor=call.actor, right=Right.VIEW, now_ms=call.now_ms)
+    return _answer(row)
 
 
 @resource.post("/mutes", body=MuteIn, answer=MuteOut, status=201, right=Right.OPERATE)
@@ -57,13 +57,13 @@ def delete_mute(call: Call, mute_id: int) -> None:
         mutes.unmute_group(session, mute.group_id, actor=actor, now_ms=call.now_ms)
 
 
-def _answer(muted: Muted) -> MuteOut:
-    mute = muted.mute
+def _answer(row: Muted) -> MuteOut:
+    mute = row.mute
     return MuteOut(
         id=mute.id,
         job_id=mute.job_id or None,
         group_id=mute.group_id or None,
-        name=muted.name,
+        name=row.name,
         since=mute.since_ms,
         until=None if mute.until_ms >= UNTIL_UNDONE_MS else mute.until_ms,
         username=mute.username,

@@ -13,7 +13,7 @@ resource = Resource("nodes", "Consoles and workers of the installation.")
 @resource.get("/nodes", answer=Listed[NodeOut], right=ADMIN)
 def list_nodes(call: Call) -> Listed[NodeOut]:
     """List the nodes seen within a day; those that were stopped in order are left out."""
-    found = node_store.find_nodes(call.session, seen_after_ms=call.now_ms - DAY_MS)
+    rows = node_store.find_nodes(call.session, seen_after_ms=call.now_ms - DAY_MS)
     return Listed[NodeOut](
         next_cursor=None,
         items=[
@@ -27,6 +27,6 @@ def list_nodes(call: Call) -> Listed[NodeOut]:
                 clock_lead_ms=node.skew_ms,
                 scanned_at=node.scanned_ms or None,
             )
-            for node in found
+            for node in rows
         ],
     )

@@ -1,4 +1,4 @@
-"""API: what the API token of the request may do."""
+"""API: rights of the API token of the request."""
 
 from app.api.v1.endpoint import ANY_TOKEN, Call, Resource
 from app.api.v1.schemas.own_token import GroupRights, OwnToken
@@ -12,7 +12,7 @@ resource = Resource("me", "The API token of the request.")
 def own_token(call: Call) -> OwnToken:
     """Return what this API token may do."""
     actor, caller = call.actor, call.caller
-    named = groups.find_groups(call.session, actor.rights)
+    group_by_id = groups.find_groups(call.session, actor.rights)
     return OwnToken(
         name=caller.name,
         username=actor.username,
@@ -22,10 +22,10 @@ def own_token(call: Call) -> OwnToken:
         groups=[
             GroupRights(
                 group_id=group_id,
-                app_name=named[group_id].app_name,
+                app_name=group_by_id[group_id].app_name,
                 rights=[right.value for right in Right if right in rights],
             )
             for group_id, rights in sorted(actor.rights.items())
-            if group_id in named
+            if group_id in group_by_id
         ],
     )

@@ -12,7 +12,7 @@ from app.services.report import dashboard
 from app.services.report.summary import summarize
 from app.store.runs.day_counts import DayCount
 
-#: days of a report without a beginning, and most days of one
+#: default and largest number of days of a report
 DAYS, DAYS_MAX = 30, 366
 resource = Resource("report", "Numbers of runs by day, and of now.")
 
@@ -25,11 +25,11 @@ def get_report(call: Call) -> ReportOut:
     chart = dashboard.chart(
         call.session, call.actor, from_ms=_start_ms(first, zone), to_ms=_start_ms(last, zone)
     )
-    counted = {day.day: day for day in chart.days}
-    shown = [each.isoformat() for each in _days(first, last) if each.isoformat() > chart.uncounted]
+    count_by_day = {day.day: day for day in chart.days}
+    days = [day.isoformat() for day in _days(first, last) if day.isoformat() > chart.uncounted]
     return ReportOut(
         time_zone=call.config.time_zone,
-        days=[_day(counted.get(day, DayCount(day, 0, 0, 0))) for day in shown],
+        days=[_day(count_by_day.get(day, DayCount(day, 0, 0, 0))) for day in days],
         uncounted_until=date.fromisoformat(chart.uncounted) if chart.uncounted else None,
     )
 
@@ -37,19 +37,19 @@ def get_report(call: Call) -> ReportOut:
 @resource.get("/report/summary", answer=SummaryOut)
 def get_summary(call: Call) -> SummaryOut:
     """Return numbers of now."""
-    found = summarize(call.session, call.actor, config=call.config, now_ms=call.now_ms)
+    summary = summarize(call.session, call.actor, config=call.config, now_ms=call.now_ms)
     return SummaryOut(
         at=call.now_ms,
-        groups=found.groups,
-        jobs=found.jobs,
-        enabled_jobs=found.enabled,
-        online_instances=found.online,
-        waiting=found.waiting,
-        oldest_waiting_at=found.oldest_waiting_ms,
-        running=found.running,
-        succeeded_today=found.today.success,
-        failed_today=found.today.failed,
-        scheduling=found.scheduling,
+        groups=summary.groups,
+        jobs=summary.jobs,
+        enabled_jobs=summary.enabled,
+        online_instances=summary.online,
+        waiting=summary.waiting,
+        oldest_waiting_at=summary.oldest_waiting_ms,
+        running=summary.running,
+        succeeded_today=summary.today.success,
+        failed_today=summary.today.failed,
+        scheduling=summary.scheduling,
     )
 
 

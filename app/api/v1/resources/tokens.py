@@ -23,11 +23,11 @@ resource = Resource(
 def list_tokens(call: Call) -> Listed[TokenOut]:
     """List the service tokens, newest first."""
     query: ListQuery = call.query
-    found = api_tokens.list_service(
+    page = api_tokens.list_service(
         call.session, actor=call.actor, before_id=read_id_cursor(query.cursor), limit=query.limit
     )
-    cursor = None if found.before_id is None else write_cursor(found.before_id)
-    return Listed[TokenOut](items=[TokenOut(**_members(row)) for row in found.rows], next_cursor=cursor)
+    cursor = None if page.before_id is None else write_cursor(page.before_id)
+    return Listed[TokenOut](items=[TokenOut(**_members(row)) for row in page.rows], next_cursor=cursor)
 
 
 @resource.get("/tokens/<int:token_id>", answer=TokenOut, right=ADMIN)
@@ -45,9 +45,9 @@ def add_token(call: Call, body: TokenIn) -> Made:
         group_ids=None if body.group_ids is None else frozenset(body.group_ids),
     )
     draft = TokenDraft(body.name, grant, body.expires_at or 0, service=True)
-    made = api_tokens.create_token(call.session, draft, actor=call.actor, now_ms=call.now_ms)
-    answer = CreatedTokenOut(**_members(_service_token(call, made.id)), token=made.token)
-    return Made(answer, f"/tokens/{made.id}")
+    new_token = api_tokens.create_token(call.session, draft, actor=call.actor, now_ms=call.now_ms)
+    answer = CreatedTokenOut(**_members(_service_token(call, new_token.id)), token=new_token.token)
+    return Made(answer, f"/tokens/{new_token.id}")
 
 
 @resource.delete("/tokens/<int:token_id>", right=ADMIN)

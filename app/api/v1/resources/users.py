@@ -32,15 +32,15 @@ def list_users(call: Call) -> Listed[UserOut]:
     query: UserQuery = call.query
     name, user_id = read_cursor(query.cursor, str, ID) or ("", 0)
     role = -1 if query.role is None else int(ROLES[query.role])
-    found = users.list_after(
+    rows = users.list_after(
         call.session,
         UserFilter(username=query.username, role=role),
         (str(name), int(user_id)),
         actor=call.actor,
         limit=query.limit + 1,
     )
-    shown, next_cursor = cut(found, query.limit, lambda user: (user.username, user.id))
-    return Listed[UserOut](items=_answers(call.session, shown), next_cursor=next_cursor)
+    page, next_cursor = cut(rows, query.limit, lambda user: (user.username, user.id))
+    return Listed[UserOut](items=_answers(call.session, page), next_cursor=next_cursor)
 
 
 @resource.get("/users/<int:user_id>", answer=UserOut, right=ADMIN, etag=True)
@@ -52,15 +52,15 @@ def get_user(call: Call, user_id: int) -> UserOut:
 @resource.post("/users", body=UserIn, answer=UserOut, status=201, right=ADMIN)
 def add_user(call: Call, body: UserIn) -> Made:
     """Add a user."""
-    granted = _granted(body.rights)
+    rights = _rights_by_group(body.rights)
     draft = UserDraft(
         username=body.username,
         password=body.password,
         role=ROLES[body.role],
         disabled=body.disabled,
         must_change=body.must_change_password,
-        group_ids=tuple(granted),
-        rights=granted,
+        group_ids=tuple(rights),
+        rights=rights,
     )
     user_id = users.add_user(call.session, draft, actor=call.actor, now_ms=call.now_ms)
     return Made(get_user(call, user_id), f"/users/{user_id}")
@@ -76,19 +76,19 @@ def add_user(call: Call, body: UserIn) -> Made:
 )
 def change_user(call: Call, user_id: int, body: UserPatch) -> UserOut:
     """Change a user other than that of the API token."""
-    user, given = users.get_user(call.session, user_id, actor=call.actor), body.model_fields_set
+    user, fields_set = users.get_user(call.session, user_id, actor=call.actor), body.model_fields_set
     _check_password(body)
-    granted = _granted(body.rights)
+    rights = _rights_by_group(body.rights)
     draft = UserDraft(
         username=user.username,
         password=body.password,
         role=ROLES[body.role],
-        keeps_role="role" not in given,
-        disabled=body.disabled if "disabled" in given else None,
+        keeps_role="role" not in fields_set,
+        disabled=body.disabled if "disabled" in fields_set else None,
         must_change=body.must_change_password,
-        group_ids=tuple(granted),
-        keeps_groups="rights" not in given,
-        rights=granted,
+        group_ids=tuple(rights),
+        keeps_groups="rights" not in fields_set,
+        rights=rights,
     )
     users.update_user(call.session, user_id, draft, actor=call.actor, now_ms=call.now_ms)
     return get_user(call, user_id)
@@ -102,22 +102,24 @@ def delete_user(call: Call, user_id: int) -> None:
 
 def _check_password(body: UserPatch) -> None:
     """Raise InvalidInput for what would change no password, although it is given."""
-    given = body.model_fields_set
-    if "password" in given and not body.password.strip():
+    fields_set = body.model_fields_set
+    if "password" in fields_set and not body.password.strip():
         raise InvalidInput("password", "is blank; leave it out to keep the present one")
-    if "must_change_password" in given and "password" not in given:
+    if "must_change_password" in fields_set and "password" not in fields_set:
         raise InvalidInput("must_change_password", "needs a new password beside it")
 
 
-def _granted(rights: list[UserRights]) -> dict[int, frozenset[Right]]:
-    granted = {each.group_id: frozenset(map(Right, each.rights)) for each in rights}
-    if len(granted) < len(rights):
+def _rights_by_group(rights: list[UserRights]) -> dict[int, frozenset[Right]]:
+    rights_by_group = {
+        group_rights.group_id: frozenset(map(Right, group_rights.rights)) for group_rights in rights
+    }
+    if len(rights_by_group) < len(rights):
         raise InvalidInput("rights", "an executor group is named more than once")
-    return granted
+    return rights_by_group
 
 
-def _answers(session: Session, found: Sequence[User]) -> list[UserOut]:
-    granted = users.granted_rights(session, found)
+def _answers(session: Session, rows: Sequence[User]) -> list[UserOut]:
+    rights_by_user = users.granted_rights(session, rows)
     return [
         UserOut(
             id=user.id,
@@ -126,10 +128,10 @@ def _answers(session: Session, found: Sequence[User]) -> list[UserOut]:
             disabled=bool(user.disabled),
             rights=[
                 UserRights(group_id=group_id, rights=[RIGHTS[right] for right in Right if right in rights])
-                for group_id, rights in sorted(granted[user.id].items())
+                for group_id, rights in sorted(rights_by_user[user.id].items())
             ],
             by_provider=bool(user.identity),
             weak_password=user.weak_password != WeakPassword.NO,
         )
-        for user in found
+        for user in rows
     ]

@@ -1,4 +1,4 @@
-"""Schemas of the API: common types. A body refuses members it does not know; JSON types are not converted."""
+"""Schemas of the API: common types. Bodies refuse unknown members; JSON types are not converted."""
 
 import re
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
@@ -16,14 +16,14 @@ from pydantic import (
 from app.domain.schedules.instants import read_instant, write_instant
 
 T = TypeVar("T")
-#: ids of all objects but runs
+#: largest id of all objects except runs
 ID_MAX = 2**31 - 1
-#: longest list, and the usual one
+#: largest and default number of items of a list
 LIMIT_MAX, LIMIT = 200, 50
 #: longest cursor accepted
 CURSOR_MAX = 500
 
-#: offset whose ``+`` a query parameter has lost: it stands for a blank there, unless it is encoded
+#: offset whose ``+`` became a blank, because a query parameter did not encode it
 _BARE_OFFSET = re.compile(r" (?=\d\d:\d\d\Z)")
 _INSTANT = {"type": "string", "format": "date-time", "examples": ["2030-01-31T08:00:00.000Z"]}
 
@@ -52,7 +52,7 @@ class Schema(BaseModel):
     """Body or answer: unknown members are refused, types are exact."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-    #: members that change by themselves, such as the last run: an ETag leaves them out
+    #: members that change by themselves, such as the last run, and are no part of the ETag
     VOLATILE: ClassVar[frozenset[str]] = frozenset()
 
 

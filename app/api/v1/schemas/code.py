@@ -14,7 +14,7 @@ from app.services.code.apply import SOURCE_MAX as SOURCE_NAME_MAX
 
 #: longest list of keys in a document
 KEYS_MAX = 1_000
-LANGUAGES: list[Any] = [each.value for each in GlueType if each != GlueType.BEAN]
+LANGUAGES: list[Any] = [glue_type.value for glue_type in GlueType if glue_type != GlueType.BEAN]
 
 
 class JobCode(Partial):
@@ -36,7 +36,9 @@ def _type_of(member: JobMember) -> Any:
         return int
     if job_field.kind is Kind.INSTANT:
         return str | None
-    return Literal[tuple(each.value for each in job_field.choices)] if job_field.kind is Kind.CHOICE else str
+    return (
+        Literal[tuple(choice.value for choice in job_field.choices)] if job_field.kind is Kind.CHOICE else str
+    )
 
 
 def _field_of(member: JobMember) -> Any:

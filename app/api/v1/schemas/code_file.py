@@ -1,4 +1,4 @@
-"""JSON Schema of the files of jobs as code, for editors: the document in parts, with variables."""
+"""JSON Schema of jobs-as-code files, for editors: parts of the document, with variables."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _VARIABLE = {"type": "string", "pattern": r"\$\{"}
 def file_schema() -> dict[str, Any]:
     """Return the schema of one file of a folder."""
     schema = CodeDocument.model_json_schema()
-    definitions = {name: _with_variables(each) for name, each in schema["$defs"].items()}
+    definitions = {name: _with_variables(definition) for name, definition in schema["$defs"].items()}
     definitions["JobCode"]["properties"]["file"] = {
         "type": "string",
         "description": "File with the code, beside this one; in place of `source`.",
@@ -33,7 +33,7 @@ def file_schema() -> dict[str, Any]:
 
 def _with_variables(definition: dict[str, Any]) -> dict[str, Any]:
     """Return a definition whose numbers, switches and choices may be variables, too."""
-    properties = {name: _variable(each) for name, each in definition["properties"].items()}
+    properties = {name: _variable(member) for name, member in definition["properties"].items()}
     return {**definition, "properties": properties}
 
 
@@ -41,5 +41,5 @@ def _variable(member: dict[str, Any]) -> dict[str, Any]:
     member = {name: value for name, value in member.items() if name != "title"}
     if member.get("type") not in {"integer", "boolean"} and "enum" not in member:
         return member
-    described = {name: member.pop(name) for name in ("description",) if name in member}
-    return {**described, "anyOf": [member, _VARIABLE]}
+    description = {name: member.pop(name) for name in ("description",) if name in member}
+    return {**description, "anyOf": [member, _VARIABLE]}

@@ -67,8 +67,8 @@ class Identified(Schema):
     id: int = Field(description="Id of the job.", examples=[7])
 
 
-def _given(member: JobMember) -> Any:
-    """Return the type of a member that a client gives."""
+def _input_type(member: JobMember) -> Any:
+    """Return the type of a member in a request."""
     job_field = member.field
     if member.name == "group_id":
         return Id
@@ -87,7 +87,7 @@ def _given(member: JobMember) -> Any:
     return Annotated[str, Field(min_length=1 if job_field.is_required else None, max_length=longest)]
 
 
-def _shown(member: JobMember) -> Any:
+def _output_type(member: JobMember) -> Any:
     """Return the type of a member in an answer; rows of a Java admin may have any choice and length."""
     if member.name == CHILDREN:
         return list[int]
@@ -97,7 +97,7 @@ def _shown(member: JobMember) -> Any:
     return types.get(member.field.kind, str)
 
 
-def _described(member: JobMember, **options: Any) -> Any:
+def _schema_field(member: JobMember, **options: Any) -> Any:
     examples = [EXAMPLES[member.name]] if member.name in EXAMPLES else None
     return Field(description=member.description, examples=examples, **options)
 
@@ -114,16 +114,19 @@ else:
     NewMembers = _members(
         Schema,
         {
-            each.name: (_given(each), _described(each, default=... if each.is_required else each.default))
-            for each in MEMBERS
+            member.name: (
+                _input_type(member),
+                _schema_field(member, default=... if member.is_required else member.default),
+            )
+            for member in MEMBERS
         },
     )
     ChangedMembers = _members(
         Partial,
-        {each.name: (_given(each), _described(each, default=None)) for each in PLAIN_MEMBERS},
+        {member.name: (_input_type(member), _schema_field(member, default=None)) for member in PLAIN_MEMBERS},
     )
     ShownMembers = _members(
-        Identified, {each.name: (_shown(each), _described(each)) for each in PLAIN_MEMBERS}
+        Identified, {member.name: (_output_type(member), _schema_field(member)) for member in PLAIN_MEMBERS}
     )
 
 

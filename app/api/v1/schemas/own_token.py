@@ -1,4 +1,4 @@
-"""Schemas: what a caller may do."""
+"""Schemas: rights of a caller."""
 
 from pydantic import Field
 

@@ -31,7 +31,7 @@ from app.models.job import Job
 from app.settings.config import Config
 
 #: fields whose inputs hold the stored text
-TEXTS = (*(each.attribute for each in PLAIN_FIELDS if each.kind is not Kind.NUMBER), "child_jobid")
+TEXTS = (*(field.attribute for field in PLAIN_FIELDS if field.kind is not Kind.NUMBER), "child_jobid")
 NUMBERS = plain_fields(Kind.NUMBER)
 #: inputs of the window
 BOUNDS = ("not_before", "not_after")
@@ -80,13 +80,13 @@ def form_of(
     config_zone: str,
     tags: Sequence[str] = (),
     *,
-    entered: MultiDict[str, str] | None = None,
+    form_data: MultiDict[str, str] | None = None,
     loaded: str = "",
 ) -> JobForm:
     """Return the form of a job, with what was entered instead of its values."""
     local = _zone_of(job, config_zone)
     texts = {bound: write_local(getattr(job, f"{bound}_ms"), local) for bound in BOUNDS}
-    form = JobForm(entered, data={**_values_of(job, tags), **texts, "loaded": loaded})
+    form = JobForm(form_data, data={**_values_of(job, tags), **texts, "loaded": loaded})
     form.bounds = {
         (bound, text, local.key): getattr(job, f"{bound}_ms") for bound, text in texts.items() if text
     }
@@ -97,7 +97,7 @@ def form_of(
 def _values_of(job: Job, tags: Sequence[str]) -> dict[str, object]:
     """Return the form values of a job, apart from its window."""
     values: dict[str, object] = {name: getattr(job, name) or "" for name in TEXTS}
-    values |= {each.attribute: str(getattr(job, each.attribute)) for each in NUMBERS}
+    values |= {number.attribute: str(getattr(job, number.attribute)) for number in NUMBERS}
     conf = job.schedule_conf or ""
     fields = {
         ScheduleType.CRON: "cron",
@@ -131,29 +131,29 @@ def new_values(group_id: int, author: str, handler: str = "") -> dict[str, objec
         "executor_handler": handler,
         "schedule_type": (ScheduleType.NONE if handler else ScheduleType.CRON).value,
         "glue_type": GlueType.BEAN.value,
-        **{each.attribute: str(each.default) for each in PLAIN_FIELDS if each.default != ""},
+        **{field.attribute: str(field.default) for field in PLAIN_FIELDS if field.default != ""},
     }
 
 
-def quick_form(given: Mapping[str, str], author: str) -> JobForm:
+def quick_form(inputs: Mapping[str, str], author: str) -> JobForm:
     """Return the form of a new job without a schedule, from the inputs of the short form."""
     values = {name: str(value) for name, value in new_values(0, author).items()} | {
         "schedule_type": ScheduleType.NONE.value
     }
-    choices = [each for each in plain_fields(Kind.CHOICE) if not each.default]
-    values |= {each.attribute: str(next(iter(each.choices))) for each in choices}
-    return JobForm(MultiDict(values | {name: given.get(name, "") for name in QUICK}))
+    choices = [field for field in plain_fields(Kind.CHOICE) if not field.default]
+    values |= {field.attribute: str(next(iter(field.choices))) for field in choices}
+    return JobForm(MultiDict(values | {name: inputs.get(name, "") for name in QUICK}))
 
 
 def draft_of(form: JobForm, config: Config) -> JobDraft:
     """Return the draft in the form, with the errors of malformed numbers and times."""
     errors = InputErrors()
-    entered: dict[str, Any] = {name: form[name].data or "" for name in TEXTS}
-    for each in NUMBERS:
-        entered[each.attribute] = each.low
+    values: dict[str, Any] = {name: form[name].data or "" for name in TEXTS}
+    for field in NUMBERS:
+        values[field.attribute] = field.low
         with errors:
-            high = min(each.high, 10**DIGITS_MAX - 1)
-            entered[each.attribute] = whole(form[each.attribute], low=each.low, high=high)
+            high = min(field.high, 10**DIGITS_MAX - 1)
+            values[field.attribute] = whole(form[field.attribute], low=field.low, high=high)
     schedule = schedule_of(form, config.time_zone, errors)
     return JobDraft(
         job_group=form.job_group.data or 0,
@@ -165,8 +165,8 @@ def draft_of(form: JobForm, config: Config) -> JobDraft:
         not_after_ms=schedule.not_after_ms,
         tags=tuple(split_tags(form.tags.data)) if form.tags.data is not None else None,
         readable_by_java=config.shared_with_java,
-        unreadable=tuple(errors.found),
-        **entered,
+        unreadable=tuple(errors.errors),
+        **values,
     )
 
 
@@ -180,9 +180,9 @@ def schedule_of(form: JobForm, config_zone: str, errors: InputErrors) -> Schedul
         for bound in BOUNDS:
             with errors:
                 bounds[bound] = _bound(form, bound, local)
-    known = form.schedule_type.data in set(ScheduleType)
+    is_known = form.schedule_type.data in set(ScheduleType)
     return Schedule(
-        type=ScheduleType(form.schedule_type.data) if known else ScheduleType.NONE,
+        type=ScheduleType(form.schedule_type.data) if is_known else ScheduleType.NONE,
         conf=(field.data or "").strip() if field is not None else "",
         time_zone=name,
         not_before_ms=bounds["not_before"],

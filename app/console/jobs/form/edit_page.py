@@ -1,4 +1,4 @@
-"""Page with the job form: what it shows, and what its buttons do."""
+"""Page with the job form: its contents, and the actions of its buttons."""
 
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,7 @@ from app.console.ui.forms import stale
 from app.console.ui.forms.base_form import keep_line_ends
 from app.console.ui.forms.stale import LastChange
 from app.console.ui.notices import Subject, done
-from app.console.web import refused
+from app.console.web import refusals
 from app.console.web.current import current_actor, settings, translate
 from app.console.web.languages import language_of_request
 from app.database.engine import read_scope, transact
@@ -37,7 +37,7 @@ from app.services.jobs import changes, choices, jobs, version_history
 from app.store.base.paging import to_id
 from app.store.executors import listing as group_lists
 
-#: buttons beside Save: what they do in the same transaction
+#: actions of the buttons beside Save, in the same transaction
 START, RUN = "start", "run"
 ONLY_EDITED = N_("You have no right to operate jobs of this executor group: choose Save alone")
 
@@ -49,24 +49,24 @@ def is_saving() -> bool:
 
 def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
     """Store the new or changed job and do what the button says; None with the errors in the form."""
-    then = request.form.get("then", "")
+    action = request.form.get("then", "")
     keep_line_ends(form["executor_param"])
     errors = InputErrors()
     with errors:
         _read_parameters(form, job)
     try:
         draft = draft_of(form, settings())
-        draft = replace(draft, unreadable=(*draft.unreadable, *errors.found))
-        if then and _may_only_edit(draft.job_group):
+        draft = replace(draft, unreadable=(*draft.unreadable, *errors.errors))
+        if action and _may_only_edit(draft.job_group):
             draft = replace(draft, unreadable=(*draft.unreadable, InvalidInput("jobGroup", ONLY_EDITED)))
         job_id = job.id if job is not None else 0
-        work = partial(_store, draft=draft, job_id=job_id, loaded=stale.loaded(), then=then)
+        work = partial(_store, draft=draft, job_id=job_id, loaded=stale.loaded(), action=action)
         job_id, trigger = transact(work)
     except InvalidInput as exc:
         form.refuse(exc)
         return None
     except DeniedValue as exc:
-        refused.note_error(exc)
+        refusals.note_error(exc)
         form.refuse(InvalidInput(exc.field, exc.reason))
         return None
     except ChangedMeanwhile as exc:
@@ -75,18 +75,18 @@ def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
     page = url_for("jobs.show", job_id=job_id)
     if trigger is not None:
         return after_run(trigger, back=page)
-    notice = "added_started" if then == START else "saved" if job is not None else "added"
+    notice = "added_started" if action == START else "saved" if job is not None else "added"
     return done(notice, page, of=Subject("job", job_id, draft.job_desc))
 
 
 def _read_parameters(form: JobForm, job: Job | None) -> None:
-    """Make the job's parameter of the fields, if they were sent; raises InvalidInput."""
+    """Compose the job's parameter from the fields, if they were sent; raises InvalidInput."""
     offer_parameters(form)
     if job is not None and form.parameters is not None and form.parameters.is_unchanged:
-        return  # of the same text, even if the handler would refuse it
-    composed = sent_parameter(form.parameters)
-    if composed is not None:
-        form["executor_param"].data = composed
+        return  # The fields are those of the same text, even if the handler would refuse it.
+    text = sent_parameter(form.parameters)
+    if text is not None:
+        form["executor_param"].data = text
 
 
 def offer_parameters(form: JobForm) -> None:
@@ -98,7 +98,7 @@ def offer_parameters(form: JobForm) -> None:
 
 
 def _store(
-    session: Session, *, draft: JobDraft, job_id: int, loaded: str, then: str
+    session: Session, *, draft: JobDraft, job_id: int, loaded: str, action: str
 ) -> tuple[int, Trigger | None]:
     """Store the job; return its id, and the trigger that runs it or None."""
     actor = current_actor()
@@ -110,21 +110,21 @@ def _store(
         jobs.update_job(session, job_id, draft, actor=actor, clock=now_ms)
     else:
         draft = glue_templates.with_template(draft, actor)
-        job_id = jobs.add_job(session, draft, actor=actor, clock=now_ms, start=then == START)
-    if then != RUN:
+        job_id = jobs.add_job(session, draft, actor=actor, clock=now_ms, start=action == START)
+    if action != RUN:
         return job_id, None
-    queued = jobs.trigger_job(
+    run = jobs.trigger_job(
         session, job_id, executor_param=None, address_list="", actor=actor, now_ms=now_ms()
     )
-    return job_id, queued.trigger
+    return job_id, run.trigger
 
 
 def _last_change(job_id: int, present: str) -> LastChange | None:
-    """Return who made the job what it is now; None if no version has it."""
+    """Return author and time of the job's present values; None if no version has them."""
     with read_scope() as session:
-        found, _more = version_history.list_versions(session, job_id, actor=current_actor(), limit=1)
-    kept = [each for each in found if fingerprint(each.fields) == present]
-    return LastChange(kept[0].username, kept[0].at_ms) if kept else None
+        history, _more = version_history.list_versions(session, job_id, actor=current_actor(), limit=1)
+    matches = [version for version in history if fingerprint(version.fields) == present]
+    return LastChange(matches[0].username, matches[0].at_ms) if matches else None
 
 
 def _may_only_edit(group_id: int) -> bool:
@@ -147,7 +147,7 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
     offer(form, groups, settings().time_zone)
     if owner is not None:
         form.mark_managed(MEMBER_OF[name].attribute for name in owner.members if name in MEMBER_OF)
-    chosen = (f"{group.title} ({group.app_name})" for group in groups if group.id == form.job_group.data)
+    titles = (f"{group.title} ({group.app_name})" for group in groups if group.id == form.job_group.data)
     page = render_template(
         "jobs/edit.html",
         form=form,
@@ -160,7 +160,7 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         preview=preview_of_form(form),
         children=children,
         handlers=handlers,
-        group_text=next(chosen, ""),
+        group_text=next(titles, ""),
         job_fields=FIELD_OF,
         sections=SECTIONS,
         titles=form_sections.TITLES,
@@ -175,9 +175,10 @@ def preview_of_form(form: JobForm) -> Preview:
     """Return the preview of the schedule in the form."""
     zone_name, errors = settings().time_zone, InputErrors()
     schedule = schedule_of(form, zone_name, errors)
-    if errors.found:
+    if errors.errors:
         return Preview(
-            form.time_zone.data or zone_name, error=" ".join(translate(each.message) for each in errors.found)
+            form.time_zone.data or zone_name,
+            error=" ".join(translate(item.message) for item in errors.errors),
         )
     return preview(schedule, language_of_request(), now_ms=now_ms())
 

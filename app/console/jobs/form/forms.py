@@ -12,7 +12,7 @@ from app.console.ui.forms.base_form import ConsoleForm
 from app.console.web.language import lazy_gettext as _l
 from app.domain.jobs.fields import FIELD_OF, JOB_FIELDS, PLAIN_FIELDS, JobField, Kind
 
-#: what every job needs, in the order of the page
+#: fields that every job needs, in the order of the page
 MAIN = (
     *("job_group", "job_desc", "glue_type", "executor_handler", "executor_param"),
     *("schedule_type", "cron", "rate_s", "delay_s", "at"),
@@ -82,9 +82,9 @@ class JobForm(ConsoleForm):
             select = self._fields.get(field.attribute)
             if field.kind is Kind.CHOICE and isinstance(select, SelectField):
                 select.choices = labels.choices(labels.LABELS_OF[field.choices])
-        run_modes, chosen = labels.choices(labels.GLUE_TYPES), self.glue_type.data
-        if chosen and chosen not in dict(run_modes):  # of XXL-JOB 3.2: GLUE_PYTHON2
-            self.glue_type.choices = [*run_modes, (chosen, chosen)]
+        run_modes, run_mode = labels.choices(labels.GLUE_TYPES), self.glue_type.data
+        if run_mode and run_mode not in dict(run_modes):  # XXL-JOB 3.2 has GLUE_PYTHON2
+            self.glue_type.choices = [*run_modes, (run_mode, run_mode)]
 
     def mark_managed(self, attributes: Iterable[str]) -> None:
         """Mark the inputs of attributes that code owns; those without an input are ignored."""

@@ -29,24 +29,24 @@ class ParameterForm:
     def __init__(self, handler: str, fields: Sequence[ParameterField], text: str) -> None:
         self.handler = handler
         self._fields = fields
-        names = "\n".join(f"{each.kind} {each.name}" for each in fields)
+        names = "\n".join(f"{parameter.kind} {parameter.name}" for parameter in fields)
         #: of these fields: those of another version of the handler have another one
         self.version = sha256(names.encode()).hexdigest()[:16]
         self.is_sent = request.form.get(TYPED) == self.version
         values = values_of(fields, text)
         #: whether the fields are shown at first, and not the text
         self.starts_with_fields = values is not None
-        inputs = {f"parameter{number}": _input(each) for number, each in enumerate(fields)}
+        inputs = {f"parameter{number}": _input(parameter) for number, parameter in enumerate(fields)}
         texts = values_of(fields, "") if values is None else values
-        shown = [_data(each, (texts or {}).get(each.name, "")) for each in fields]
-        data = {f"parameter{number}": value for number, value in enumerate(shown)}
-        made = type("Parameters", (ConsoleForm,), inputs)
-        self.form: ConsoleForm = made(request.form if self.is_sent else None, data=data)
-        for each, field in zip(fields, self.form, strict=True):
-            field.flags.needed = each.is_required
+        start_texts = [_data(parameter, (texts or {}).get(parameter.name, "")) for parameter in fields]
+        data = {f"parameter{number}": value for number, value in enumerate(start_texts)}
+        form_class = type("Parameters", (ConsoleForm,), inputs)
+        self.form: ConsoleForm = form_class(request.form if self.is_sent else None, data=data)
+        for parameter, field in zip(fields, self.form, strict=True):
+            field.flags.needed = parameter.is_required
         #: the fields were sent as they are filled in
         self.is_unchanged = self.is_sent and [field.data or "" for field in self.form] == [
-            value or "" for value in shown
+            value or "" for value in start_texts
         ]
         if self.is_sent:
             self.starts_with_fields = True
@@ -54,15 +54,15 @@ class ParameterForm:
     def compose(self) -> str:
         """Return the parameter that was sent as fields; raises InvalidInput, shown at the fields."""
         texts = {}
-        for field, shown in zip(self._fields, self.form, strict=True):
-            checked = "true" if shown.data else ""
-            texts[field.name] = checked if field.kind is Kind.CHECK else (shown.data or "")
+        for field, input_field in zip(self._fields, self.form, strict=True):
+            check_text = "true" if input_field.data else ""
+            texts[field.name] = check_text if field.kind is Kind.CHECK else (input_field.data or "")
         try:
             return compose(self._fields, texts)
         except InvalidInput as exc:
             names = {field.name: f"parameter{number}" for number, field in enumerate(self._fields)}
-            for each in exc.each:
-                each.field = names[each.field]
+            for error in exc.errors:
+                error.field = names[error.field]
             self.form.refuse(exc)
             raise
 

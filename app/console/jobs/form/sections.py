@@ -1,4 +1,4 @@
-"""Folded sections of the job form, and what the summary of each says while it is closed."""
+"""Folded sections of the job form, and the summary of each while it is closed."""
 
 from collections.abc import Callable
 
@@ -34,7 +34,7 @@ _TEXTS: dict[str, Callable[[str], str]] = {
 
 
 def notes(form: JobForm) -> dict[str, str]:
-    """Return section -> what differs from the default, such as ``Round robin · 2 retries``."""
+    """Return section -> summary of what differs from the default, such as ``Round robin · 2 retries``."""
     return {name: note(form, name) for name in SECTIONS}
 
 
@@ -63,13 +63,13 @@ def mail_note(addresses: str) -> str:
 
 def _difference(form: JobForm, name: str) -> str:
     """Return a field's value in words; empty if it is the default."""
-    field, known = form[name], FIELD_OF.get(name)
+    field, job_field = form[name], FIELD_OF.get(name)
     text = (field.data or "").strip()
-    if isinstance(field, SelectField) and known is not None and known.choices is not None:
-        default = known.default or next(iter(known.choices), "")
+    if isinstance(field, SelectField) and job_field is not None and job_field.choices is not None:
+        default = job_field.default or next(iter(job_field.choices), "")
         labels = {value: label for value, label, *_rest in field.iter_choices()}
         return "" if text in ("", default) else str(labels.get(text, text))
     if name in _NUMBERS:
-        is_default = known is not None and text in ("", str(known.default))
+        is_default = job_field is not None and text in ("", str(job_field.default))
         return "" if is_default or not text.isdecimal() else _NUMBERS[name](text[:10])
     return _TEXTS[name](text) if text and name in _TEXTS else text

@@ -31,13 +31,13 @@ POLICY = {
 @blueprint.route("/jobcode", methods=["GET", "POST"])
 def edit() -> ResponseReturnValue:
     """Show the source of a job, or one of its versions, and save it as a new version."""
-    job_id, shown = whole_number("jobId", 0), whole_number("version", 0)
+    job_id, version_id = whole_number("jobId", 0), whole_number("version", 0)
     actor = current_actor()
     with read_scope() as session:
         job = glue.get_glue_job(session, job_id, actor=actor, right=Right.GLUE)
         versions = glue.list_versions(session, job_id, actor=actor)
-    version = next((version for version in versions if version.id == shown), None)
-    if shown and version is None:
+    version = next((version for version in versions if version.id == version_id), None)
+    if version_id and version is None:
         raise NotFound(glue.MISSING_VERSION)
     is_current = version is None or (version is versions[0] and version.glue_source == job.glue_source)
     form = GlueForm(
@@ -59,7 +59,7 @@ def edit() -> ResponseReturnValue:
         job=job,
         form=form,
         versions=versions,
-        shown=shown,
+        shown=version_id,
         is_older=not is_current,
         may_operate=may_operate,
         form_key=tasks.new_form_key(),

@@ -35,19 +35,19 @@ def diff() -> ResponseReturnValue:
     """
     job, versions = _job_with_versions()
     current = job.glue_source or ""
-    others = [version.id for version in versions if (version.glue_source or "") != current]
-    old_id, new_id = whole_number("old", others[0] if others else 0), whole_number("new", 0)
+    other_ids = [version.id for version in versions if (version.glue_source or "") != current]
+    old_id, new_id = whole_number("old", other_ids[0] if other_ids else 0), whole_number("new", 0)
     sources = _source(job, versions, old_id), _source(job, versions, new_id)
-    shown = {"rows": diff_rows(*sources), "old": old_id, "new": new_id, "limit": LINES_MAX}
+    values = {"rows": diff_rows(*sources), "old": old_id, "new": new_id, "limit": LINES_MAX}
     titles = [_title(versions, old_id), _title(versions, new_id)]
     return render_template(
         "jobs/glue_diff.html",
         job=job,
         versions=versions,
         titles=titles,
-        is_only=not others,
+        is_only=not other_ids,
         is_same=sources[0] == sources[1],
-        **shown,
+        **values,
     )
 
 
@@ -93,10 +93,10 @@ def _job_with_versions() -> tuple[Job, list[GlueVersion]]:
 
 def _version(versions: list[GlueVersion], version_id: int) -> GlueVersion:
     """Return a version of this job; raises NotFound for versions of other jobs."""
-    found = next((version for version in versions if version.id == version_id), None)
-    if found is None:
+    version = next((version for version in versions if version.id == version_id), None)
+    if version is None:
         raise NotFound(glue.MISSING_VERSION)
-    return found
+    return version
 
 
 def _title(versions: list[GlueVersion], version_id: int) -> str:

@@ -27,7 +27,7 @@ SHOWN = 25
 
 @dataclass(frozen=True, slots=True)
 class HistoryRow:
-    """What was done to the job, in words."""
+    """One change of the job, in words."""
 
     at_ms: Millis
     by: str
@@ -41,36 +41,36 @@ class HistoryRow:
 
 
 def history_rows(session: Session, job: Job, *, actor: Actor) -> list[HistoryRow]:
-    """Return what was done to the job last: entries with their versions, other versions, applies."""
+    """Return the last changes of the job: entries with their versions, other versions, applies."""
     newest = audit.list_of_object(session, "job", job.id, limit=SHOWN)
     entries = _visible(newest, actor)
     versions = version_page(session, job, actor=actor, before=0, limit=SHOWN).rows
-    rows = _merged(job, entry_rows(session, entries, actor=actor), versions)
+    rows = _merge(job, entry_rows(session, entries, actor=actor), versions)
     since_ms = entries[-1].at_ms if len(entries) < len(newest) else 0
     changes = list_code_changes(session, job.id, limit=SHOWN)
-    rows += [_of_code(job, each) for each in changes if each.at_ms >= since_ms]
+    rows += [_of_code(job, change) for change in changes if change.at_ms >= since_ms]
     return sorted(rows, key=lambda row: -row.at_ms)[:SHOWN]
 
 
-def _merged(job: Job, entries: Sequence[EntryRow], versions: Sequence[VersionRow]) -> list[HistoryRow]:
-    made = versions_made(
+def _merge(job: Job, entries: Sequence[EntryRow], versions: Sequence[VersionRow]) -> list[HistoryRow]:
+    made_by = versions_made(
         [Mark(row.entry.at_ms, row.entry.username, row.entry.action) for row in entries],
         [Mark(version.at_ms, version.by) for version in versions],
     )
-    matched = set(made.values())
+    indexes = set(made_by.values())
     of_entries = [
-        _of_entry(row, versions[made[index]] if index in made else None) for index, row in enumerate(entries)
+        _of_entry(row, versions[made_by[i]] if i in made_by else None) for i, row in enumerate(entries)
     ]
-    others = [version for index, version in enumerate(versions) if index not in matched]
-    return [*of_entries, *(_of_version(job, version) for version in others)]
+    rest = [version for i, version in enumerate(versions) if i not in indexes]
+    return [*of_entries, *(_of_version(job, version) for version in rest)]
 
 
 def _of_entry(row: EntryRow, version: VersionRow | None) -> HistoryRow:
-    found = HistoryRow(row.entry.at_ms, row.by, row.via, row.sentence, row.changes)
+    change = HistoryRow(row.entry.at_ms, row.by, row.via, row.sentence, row.changes)
     if version is None:
-        return found
+        return change
     via = row.via if row.entry.via else version.source
-    return replace(found, via=via, version=version.number, is_current=version.is_current)
+    return replace(change, via=via, version=version.number, is_current=version.is_current)
 
 
 def _of_version(job: Job, version: VersionRow) -> HistoryRow:

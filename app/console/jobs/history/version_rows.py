@@ -48,19 +48,19 @@ class VersionPage:
 
 def version_page(session: Session, job: Job, *, actor: Actor, before: int, limit: int = SHOWN) -> VersionPage:
     """Return the newest versions of a job, below number ``before`` unless that is 0."""
-    kept, has_older = version_history.list_versions(
+    history, has_older = version_history.list_versions(
         session, job.id, actor=actor, limit=limit, before=before or None
     )
     is_first = not before
-    present = version_history.present_fields(session, job) if is_first and kept else {}
-    is_current = bool(present) and not version_history.difference(present, kept[0].fields)
-    ids = {each for version in kept for each in group_ids(version.changes or {})}
+    present = version_history.present_fields(session, job) if is_first and history else {}
+    is_current = bool(present) and not version_history.difference(present, history[0].fields)
+    ids = {group_id for version in history for group_id in group_ids(version.changes or {})}
     titles = group_titles(session, ids, actor=actor)
     rows = [
-        _row(version, words(version.changes or {}, titles), is_current and version is kept[0])
-        for version in kept
+        _row(version, words(version.changes or {}, titles), is_current and version is history[0])
+        for version in history
     ]
-    older = kept[-1].number if has_older else 0
+    older = history[-1].number if has_older else 0
     return VersionPage(rows, older, not is_first, bool(present) and not is_current)
 
 

@@ -47,9 +47,9 @@ def source_text(source: str) -> str:
 
 def group_titles(session: Session, fields: Iterable[Any], *, actor: Actor) -> dict[int, str]:
     """Return group id -> title, of those of the ids that the actor may see."""
-    ids = {each for each in fields if isinstance(each, int)}
-    found = groups.find_groups(session, ids) if ids else {}
-    return {group_id: group.title for group_id, group in found.items() if actor.may(group_id, Right.VIEW)}
+    ids = {field for field in fields if isinstance(field, int)}
+    rows = groups.find_groups(session, ids) if ids else {}
+    return {group_id: group.title for group_id, group in rows.items() if actor.may(group_id, Right.VIEW)}
 
 
 def group_ids(changes: Changes) -> Iterable[Any]:
@@ -76,16 +76,16 @@ def label(name: str) -> str:
     return field_label(member.attribute) if member is not None else str(_FURTHER.get(name, name))
 
 
-def value(name: str, stored: Any, titles: Mapping[int, str]) -> str:
+def value(name: str, raw: Any, titles: Mapping[int, str]) -> str:
     """Return the JSON value of a member as the pages show it; an instant is markup."""
     if name == _GROUP:
-        return titles.get(stored) or str(stored or "–")
-    if name == "code" and isinstance(stored, dict):
-        lines, sha256 = int(stored.get("lines") or 0), str(stored.get("sha256"))
+        return titles.get(raw) or str(raw or "–")
+    if name == "code" and isinstance(raw, dict):
+        lines, sha256 = int(raw.get("lines") or 0), str(raw.get("sha256"))
         return ngettext(
             "%(num)d line, SHA-256 %(hash)s", "%(num)d lines, SHA-256 %(hash)s", lines, hash=sha256[:8]
         )
     member = MEMBER_OF.get(name)
-    if member is None or isinstance(stored, list):
-        return value_text(name, stored)
-    return value_text(member.attribute, member.write(stored))
+    if member is None or isinstance(raw, list):
+        return value_text(name, raw)
+    return value_text(member.attribute, member.write(raw))

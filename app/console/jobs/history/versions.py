@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import now_ms
 from app.console.jobs.history import version_words
 from app.console.ui.notices import Subject, done
-from app.console.web import refused
+from app.console.web import refusals
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings, translate
 from app.database.engine import read_scope, transact
@@ -37,10 +37,10 @@ def restore(job_id: int, number: int) -> ResponseReturnValue:
     try:
         description = transact(partial(_restore, job_id=job_id, number=number))
     except InvalidInput as exc:
-        refused.note_error(exc)
-        return _page(job_id, number, [translate(each.message) for each in exc.each]), 400
+        refusals.note_error(exc)
+        return _page(job_id, number, [translate(error.message) for error in exc.errors]), 400
     except DeniedValue as exc:
-        refused.note_error(exc)
+        refusals.note_error(exc)
         return _page(job_id, number, [translate(exc.reason)]), 400
     page = url_for("jobs.show", job_id=job_id, tab="versions")
     return done("restored", page, of=Subject("job", job_id, description))

@@ -30,7 +30,7 @@ POLICY = {
     "bulk": Access.VIEW,
 }
 
-#: jobs the question names
+#: most jobs that the question names
 NAMED = 5
 
 
@@ -39,20 +39,20 @@ def bulk(act: str) -> ResponseReturnValue:
     """Change the ticked jobs, or all that match the filters (``?matching=1``)."""
     action = BulkAction(act)
     if request.method == "POST":
-        entered = job_bulk.stored_params(_params(action, list(dict.fromkeys(_requested_ids()))))
-        submitted = tasks.lead_to_submitted(TaskKind.BULK, entered, back=way_back("jobs.index"))
-        if submitted is not None:
-            return submitted
-    found, left_out = _requested_jobs(action)
+        parameters = job_bulk.stored_params(_params(action, list(dict.fromkeys(_requested_ids()))))
+        redirection = tasks.redirect_to_existing_task(TaskKind.BULK, parameters, back=way_back("jobs.index"))
+        if redirection is not None:
+            return redirection
+    targets, left_out = _requested_jobs(action)
     if request.method == "POST":
         try:
-            return _submit(action, found)
+            return _submit(action, targets)
         except InvalidInput as exc:
-            return _question(action, found, left_out, translate(exc.message)), 400
+            return _question(action, targets, left_out, translate(exc.message)), 400
     if action == BulkAction.RUN and tasks.FORM_KEY not in request.args:
-        # the key is in the address, so that a browser that goes back shows the same form
+        # The key is in the URL, so that a browser that goes back shows the same form.
         return redirect(address_with(**{tasks.FORM_KEY: tasks.new_form_key()}), 303)
-    return _question(action, found, left_out)
+    return _question(action, targets, left_out)
 
 
 def _requested_jobs(action: BulkAction) -> tuple[list[Job], int]:
@@ -66,8 +66,8 @@ def _requested_jobs(action: BulkAction) -> tuple[list[Job], int]:
 
 
 def _requested_ids() -> list[int]:
-    listed = request.form.get("ids", "")
-    return [to_id(text) for text in listed.split(",")] if listed else ticked_ids(job_bulk.JOBS_MAX)
+    id_list = request.form.get("ids", "")
+    return [to_id(text) for text in id_list.split(",")] if id_list else ticked_ids(job_bulk.JOBS_MAX)
 
 
 def _params(action: BulkAction, ids: list[int]) -> BulkParams:
@@ -78,43 +78,43 @@ def _jobs(action: BulkAction, ids: list[int]) -> list[Job]:
     """Return the jobs; raises NotFound for one the user may not see, PermissionDenied without the right."""
     actor = current_actor()
     with read_scope() as session:
-        found = job_store.find_jobs(session, job_bulk.check_ids(ids, MATCHING_MAX))
+        targets = job_store.find_jobs(session, job_bulk.check_ids(ids, MATCHING_MAX))
     for job_id in ids:
-        if job_id not in found:
+        if job_id not in targets:
             raise NotFound(jobs.MISSING)
-        require_right(actor, found[job_id].job_group, REQUIRED_RIGHTS[action], missing=jobs.MISSING)
-    return [found[job_id] for job_id in ids]
+        require_right(actor, targets[job_id].job_group, REQUIRED_RIGHTS[action], missing=jobs.MISSING)
+    return [targets[job_id] for job_id in ids]
 
 
-def _submit(action: BulkAction, found: list[Job]) -> ResponseReturnValue:
+def _submit(action: BulkAction, targets: list[Job]) -> ResponseReturnValue:
     """Submit the task; raises InvalidInput."""
-    params = _params(action, [job.id for job in found])
-    if action == BulkAction.REMOVE and len(found) > 1:
-        require_phrase(deletion_phrase(len(found)))
+    params = _params(action, [job.id for job in targets])
+    if action == BulkAction.REMOVE and len(targets) > 1:
+        require_phrase(deletion_phrase(len(targets)))
     if action in {BulkAction.TAG, BulkAction.UNTAG}:
         check_tag(params.tag)
     draft = job_bulk.draft_task(params, form_key=tasks.requested_form_key())
     return tasks.submit(draft, back=way_back("jobs.index"))
 
 
-def _question(action: BulkAction, found: list[Job], left_out: int, error: str = "") -> str:
+def _question(action: BulkAction, targets: list[Job], left_out: int, error: str = "") -> str:
     with read_scope() as session:
-        out = sum(overview.count_out(session, [job.id for job in found]).values())
+        out = sum(overview.count_out(session, [job.id for job in targets]).values())
         editable = current_actor().group_ids(Right.EDIT)
         groups = group_lists.find_visible(session, editable) if action == BulkAction.MOVE else []
-    consequences = _consequences(action, found, out)
+    consequences = _consequences(action, targets, out)
     if left_out:
         consequences.append(_("Skipped, because you may not change them: %(n)s.", n=left_out))
     return render_template(
         "jobs/bulk.html",
         action=action,
-        heading=_heading(action, len(found)),
+        heading=_heading(action, len(targets)),
         form_key=tasks.requested_form_key(),
-        ids=",".join(str(job.id) for job in found),
-        named=found[:NAMED],
-        rest=max(0, len(found) - NAMED),
+        ids=",".join(str(job.id) for job in targets),
+        named=targets[:NAMED],
+        rest=max(0, len(targets) - NAMED),
         consequences=consequences,
-        phrase=deletion_phrase(len(found)) if action == BulkAction.REMOVE and len(found) > 1 else "",
+        phrase=deletion_phrase(len(targets)) if action == BulkAction.REMOVE and len(targets) > 1 else "",
         tag=request.form.get("tag", ""),
         tag_max=TAG_MAX,
         error=error,
@@ -150,11 +150,11 @@ def _heading(action: BulkAction, count: int) -> str:
             return ngettext("Delete %(num)d job?", "Delete %(num)d jobs?", count)
 
 
-def _consequences(action: BulkAction, found: list[Job], out: int) -> list[str]:
+def _consequences(action: BulkAction, targets: list[Job], out: int) -> list[str]:
     """Return the consequences of the action, one sentence each."""
     match action:
         case BulkAction.START:
-            idle = sum(job.schedule_type == "NONE" for job in found)
+            idle = sum(job.schedule_type == "NONE" for job in targets)
             return [_("Jobs without a schedule, which cannot be switched on: %(n)s.", n=idle)] if idle else []
         case BulkAction.STOP:
             return [

@@ -25,7 +25,7 @@ def star() -> ResponseReturnValue:
     is_adding = "add" in request.form
     job_id = to_id(request.form.get("add" if is_adding else "remove", ""))
     with session_scope() as session:
-        favourites.star_job(session, job_id, wanted=is_adding, actor=current_actor())
+        favourites.star_job(session, job_id, is_favourite=is_adding, actor=current_actor())
     if request.accept_mimetypes.best == "application/json":
         return Response(status=204)
     return done("starred" if is_adding else "unstarred", way_back("jobs.index"))

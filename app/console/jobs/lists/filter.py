@@ -1,4 +1,4 @@
-"""Filters of the job list, read from its address."""
+"""Job list filters from the query string."""
 
 from flask import request
 
@@ -9,19 +9,19 @@ from app.domain.lists.filters import ListName, kept_filters
 from app.services.jobs.jobs import JobFilter
 
 
-def requested_query() -> dict[str, str]:
-    """Return the parameters of the active filters, for other addresses of the same jobs."""
+def filter_parameters() -> dict[str, str]:
+    """Return the query parameters of the active filters, for other URLs of the same jobs."""
     return kept_filters(ListName.JOBS, request.args)
 
 
-def tag_base() -> str:
-    """Return the address of the list with its other filters, ending in ``tag=``."""
+def tag_url_prefix() -> str:
+    """Return the URL of the list with all other filters, ending in ``tag=``."""
     address = address_with(tag=None, page=None)
     return address + ("&" if "?" in address else "?") + "tag="
 
 
 def requested_filter() -> JobFilter:
-    """Return the filter in the address."""
+    """Return the filter in the query string."""
     return JobFilter(
         group_id=max(0, whole_number("jobGroup", 0)),
         status=whole_number("triggerStatus", -1),

@@ -1,4 +1,4 @@
-"""Cells of the job list, written here because a page has hundreds and a macro takes several times as long.
+"""Cells of the job list, rendered in Python because a page has hundreds and a macro is several times slower.
 
 ``cell_finder`` and ``last_finder`` find the arguments of the macros ``cells`` and ``last_run`` of
 templates/jobs/_rows.html.
@@ -32,17 +32,17 @@ SCHEDULES_KEPT = 4_096
 
 def cut(text: str, href: str = "") -> Markup:
     """Return text for one line, as a link if there is an address; a longer one has itself as its title."""
-    shown = escape(text)
-    title = f' title="{shown}"' if len(text) > SHORT else ""
+    html = escape(text)
+    title = f' title="{html}"' if len(text) > SHORT else ""
     if href:
-        return Markup(f'<a class="cut" href="{escape(href)}"{title}>{shown}</a>')  # nosec B704  # escaped above
-    return Markup(f'<span class="cut"{title}>{shown}</span>')  # nosec B704  # escaped above
+        return Markup(f'<a class="cut" href="{escape(href)}"{title}>{html}</a>')  # nosec B704  # escaped above
+    return Markup(f'<span class="cut"{title}>{html}</span>')  # nosec B704  # escaped above
 
 
-def cell_finder(tag_base: str) -> Callable[[JobRow, Markup], tuple[object, ...]]:
+def cell_finder(tag_url_prefix: str) -> Callable[[JobRow, Markup], tuple[object, ...]]:
     """Return a function that finds the cells of a row from it and its cell of the last run.
 
-    A tag is a link to ``tag_base`` with its name.
+    A tag is a link to ``tag_url_prefix`` with its name.
     """
     schedule_of, job_base = schedule_writer(), url_for("jobs.show", job_id=0)[:-1]
 
@@ -53,7 +53,7 @@ def cell_finder(tag_base: str) -> Callable[[JobRow, Markup], tuple[object, ...]]
             cut(job.job_desc, f"{job_base}{job.id}"),
             cut(row.group.title if row.group else str(job.job_group)),
             str(row.addresses),
-            Markup("".join(f" {chip(tag, tag_base)}" for tag in row.tags)),  # nosec B704  # escaped below
+            Markup("".join(f" {chip(tag, tag_url_prefix)}" for tag in row.tags)),  # nosec B704  # escaped below
             schedule_of(job),
             cut((handler or "–") if is_bean else str(GLUE_TYPES.get(job.glue_type, job.glue_type))),
             "BEAN" if is_bean else cut(handler),
@@ -104,11 +104,11 @@ def schedule_writer() -> Callable[[Job | ListedJob], Markup]:
 def _schedule(kind: str, conf: str, time_zone: str, language: str) -> Markup:
     if kind == ScheduleType.NONE:
         return Markup('<span class="muted">{}</span>').format(_("none"))
-    shown = conf if kind in {ScheduleType.CRON, ScheduleType.AT} else f"{kind} {conf}"
+    expression = conf if kind in {ScheduleType.CRON, ScheduleType.AT} else f"{kind} {conf}"
     meaning = " · ".join(text for text in (time_zone, _words(kind, conf, language)) if text)
     return Markup(
         '<div class="cut mono" title="{}">{}</div><div class="muted second cut" title="{}">{}</div>'
-    ).format(shown, shown, meaning, meaning)
+    ).format(expression, expression, meaning, meaning)
 
 
 def _words(kind: str, conf: str, language: str) -> str:

@@ -37,8 +37,8 @@ def strip_drawer() -> Callable[[Sequence[Run]], Markup]:
 
     def bar(run: Run, word: str, took_ms: Millis | None, shape: str) -> str:
         label = words[word] if took_ms is None else words[word] + took(took_ms)
-        when = absolute_in(run.trigger_time or 0, zone)
-        return f'<a href="{base}{run.id}"><title>{label} · {when}</title>{shape}</a>'
+        time_text = absolute_in(run.trigger_time or 0, zone)
+        return f'<a href="{base}{run.id}"><title>{label} · {time_text}</title>{shape}</a>'
 
     def draw(newest_first: Sequence[Run]) -> Markup:
         runs = [(run, outcome(run)) for run in reversed(newest_first)]

@@ -1,4 +1,4 @@
-"""Entries of the change history as words with links, for its own page and for the page of a job."""
+"""Entries of the change history in words with links, for its own page and for the page of a job."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -89,19 +89,19 @@ def _row(entry: AuditEntry, names: Names) -> EntryRow:
     changes = [
         _change(entry.action, name, value, names) for name, value in fields.items() if name not in hidden
     ]
-    return EntryRow(entry, text % {"object": noun}, [each for each in changes if each is not None])
+    return EntryRow(entry, text % {"object": noun}, [change for change in changes if change is not None])
 
 
 def object_phrase(kind: str, object_id: int, fields: Mapping[str, Any], names: Names) -> Markup:
     """Return an object with its name, linked if it exists; empty without an object."""
     if not kind or (not object_id and kind != "node"):
         return Markup()
-    known = (kind, object_id) in names
+    exists = (kind, object_id) in names
     name = names.get((kind, object_id)) or _former_name(kind, fields)
-    shown = {"id": object_id, "name": name or ("" if kind == "job" else object_id or "")}
-    text = (str(NAMED[kind]) % shown if kind in NAMED else f"{kind} {object_id}").strip()
+    values = {"id": object_id, "name": name or ("" if kind == "job" else object_id or "")}
+    text = (str(NAMED[kind]) % values if kind in NAMED else f"{kind} {object_id}").strip()
     phrase = escape(text)
-    if known:
+    if exists:
         phrase = Markup('<a href="{}">{}</a>').format(_href(kind, object_id, name), text)
     job_id = fields.get("job_id")
     if kind == "log" and isinstance(job_id, int) and job_id:
@@ -125,7 +125,7 @@ def _href(kind: str, object_id: int, name: str) -> str:
 
 
 def _change(action: str, name: str, value: Any, names: Names) -> Change | None:
-    """Return a field in words; None for one that says nothing."""
+    """Return a field in words; None for one without information."""
     label = field_label(name)
     if action == "alarm.failed" and isinstance(value, str):
         return Change(label, None, _(value))
@@ -149,5 +149,5 @@ def _value(name: str, value: Any, names: Names) -> str:
         return object_phrase("job", value, {}, names) or "–"
     if name in {"permission", "groups"} and value:
         ids = value if isinstance(value, list) else group_ids_of(value)
-        return listed(names.get(("group", each)) or str(each) for each in ids)
+        return listed(names.get(("group", group_id)) or str(group_id) for group_id in ids)
     return value_text(name, value)

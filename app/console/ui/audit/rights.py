@@ -19,11 +19,11 @@ def with_rights_in_words(fields: Mapping[str, Any], names: Names) -> dict[str, A
     """
     rights, groups = fields.get(FIELD), fields.get("permission")
     if isinstance(rights, list):
-        # groups that have not changed are not in the entry
-        known = {each for text in rights for each in group_rights_of(text)}
+        # The entry lacks groups whose rights have not changed.
+        all_ids = {group_id for text in rights for group_id in group_rights_of(text)}
         sides = groups if isinstance(groups, list) and len(groups) == len(rights) else [None] * len(rights)
         words: Any = [
-            _words(text, known if side is None else group_ids_of(side), names)
+            _words(text, all_ids if side is None else group_ids_of(side), names)
             for text, side in zip(rights, sides, strict=True)
         ]
     else:
@@ -49,4 +49,4 @@ def _list(rights: str) -> str:
     if rights == ADMIN:
         return _("Administration")
     words = {right.value: str(label) for right, label in RIGHTS.items()}
-    return listed(words.get(each, each) for each in rights.split(",") if each) or _("none")
+    return listed(words.get(right, right) for right in rights.split(",") if right) or _("none")

@@ -242,7 +242,7 @@ _LABELS: Mapping[str, Mapping[Any, str]] = {
         "service_token": _l("Service token"),
         **tasks.TITLES,
         **{kind.name: labels.CLEAN_KINDS[kind] for kind in ClearType},
-        **{kind: _l(each.title) for kind, each in KINDS.items()},
+        **{kind: _l(channel_kind.title) for kind, channel_kind in KINDS.items()},
     },
 }
 
@@ -252,8 +252,8 @@ def sentence_of(action: str, fields: frozenset[str], *, has_object: bool) -> str
     if not has_object and action in WITHOUT_OBJECT:
         return str(WITHOUT_OBJECT[action])
     if action == "job.update" and fields:
-        for known, text in OF_FIELDS:
-            if fields <= known:
+        for expected, text in OF_FIELDS:
+            if fields <= expected:
                 return str(text)
     sentence = SENTENCES.get(part_of(action), {}).get(action)
     return str(sentence) if sentence is not None else action.replace("%", "%%")
@@ -294,9 +294,9 @@ def value_text(name: str, value: Any) -> str:
         texts = map(str, value)
         return listed(map(labels.target_title, texts) if name == "targets" else texts)
     if isinstance(value, dict):
-        return listed(f"{key}{_(': ')}{each}" for key, each in value.items())
-    known = _LABELS.get(name, {})
-    return str(known.get(value, value))
+        return listed(f"{key}{_(': ')}{item}" for key, item in value.items())
+    options = _LABELS.get(name, {})
+    return str(options.get(value, value))
 
 
 def _instant_text(value: Any) -> str:

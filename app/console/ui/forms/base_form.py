@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from wtforms import Form, PasswordField
 from wtforms.fields.core import Field
 
-from app.console.web import refused
+from app.console.web import refusals
 from app.console.web.current import translate
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
@@ -19,7 +19,7 @@ SERVICE_FIELDS = {
     "retry_count": "executor_fail_retry_count",
 }
 
-#: at what a page does not send back
+#: error at a secret, which a page does not send back
 AGAIN = N_("Enter it again")
 
 
@@ -30,14 +30,14 @@ class ConsoleForm(Form):
     ALIASES: Mapping[str, str] = {}
     #: names of the fields in the order of the page; empty: as declared
     ORDER: tuple[str, ...] = ()
-    #: where to see what is stored, for a form that was filled before it was changed; see ``stale``
+    #: link to the stored values, for a stale form; see ``stale``
     stored_href = ""
 
     def refuse(self, error: InvalidInput) -> None:
         """Show each error at its field, or above the form, and focus the first field that has one."""
-        refused.note_error(error)
-        for each in error.each:
-            field, text = self.field_at(each.field), translate(each.message)
+        refusals.note_error(error)
+        for item in error.errors:
+            field, text = self.field_at(item.field), translate(item.message)
             if field is None or field.type == "HiddenField":
                 self.form_errors.append(text)
             elif text not in field.errors:
@@ -69,14 +69,14 @@ def keep_line_ends(field: Field) -> None:
     field.data = _with_line_ends(field.data or "", field.object_data or "")
 
 
-def _with_line_ends(sent: str, stored: str) -> str:
+def _with_line_ends(new_text: str, old_text: str) -> str:
     """Return a text that was sent with the line ends of the stored one; without any, as it was sent."""
-    text = sent.replace("\r\n", "\n")
-    if text == stored.replace("\r\n", "\n"):
-        return stored
-    if "\n" not in stored:
-        return sent
-    return text.replace("\n", "\r\n") if "\r\n" in stored else text
+    text = new_text.replace("\r\n", "\n")
+    if text == old_text.replace("\r\n", "\n"):
+        return old_text
+    if "\n" not in old_text:
+        return new_text
+    return text.replace("\n", "\r\n") if "\r\n" in old_text else text
 
 
 def whole(field: Field, *, low: int, high: int) -> int:

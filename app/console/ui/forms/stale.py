@@ -1,4 +1,4 @@
-"""Stale forms: a save notices that others have changed what its form was filled from.
+"""Stale forms: a save detects that others have changed the values which its form was filled from.
 
 The form sends back the fingerprint of that; one without it, as scripts send it, is saved in any case.
 """

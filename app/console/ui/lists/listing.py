@@ -46,9 +46,9 @@ class Paging:
     def numbers(self) -> list[int | None]:
         """Page numbers to show; None is a gap."""
         near = range(self.page - NEIGHBOURS, self.page + NEIGHBOURS + 1)
-        shown = sorted({1, self.pages, *(number for number in near if 1 <= number <= self.pages)})
+        pages = sorted({1, self.pages, *(number for number in near if 1 <= number <= self.pages)})
         numbers: list[int | None] = []
-        for before, number in zip([0, *shown], shown, strict=False):
+        for before, number in zip([0, *pages], pages, strict=False):
             if number - before > 1:
                 numbers.append(None)
             numbers.append(number)

@@ -106,10 +106,10 @@ def requested_days(texts: tuple[str, str], zone: ZoneInfo, *, now_ms: Millis) ->
 
 def _read_day(text: str) -> date | None:
     try:
-        read = date.fromisoformat(text.strip())
+        day = date.fromisoformat(text.strip())
     except ValueError:
         return None
-    return read if FIRST_YEAR <= read.year < LAST_YEAR else None
+    return day if FIRST_YEAR <= day.year < LAST_YEAR else None
 
 
 def day_names(span: TimeRange, zone: ZoneInfo) -> list[str]:

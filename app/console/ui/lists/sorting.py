@@ -18,7 +18,7 @@ class Choice:
 
     value: str
     text: str
-    chosen: bool
+    is_chosen: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class Sorting:
             if order.descending
             else _("%(column)s, ascending", column=title)
         )
-        requested = UNSORTED if order == self.table.default else order
-        return Choice(requested.text, text, requested == self.order)
+        order_text = UNSORTED if order == self.table.default else order
+        return Choice(order_text.text, text, order_text == self.order)
 
 
 def requested_order(table: ColumnTable) -> Order:

@@ -1,4 +1,4 @@
-"""Day rules of a cron expression: find the next allowed day of a month.
+"""Day rules of a cron expression: search for the next allowed day of a month.
 
 Days of the week are numbered as in the expression: 1 = Sunday … 7 = Saturday.
 """
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import ClassVar, Final, Protocol
 
-from app.domain.schedules.cron.fields import DAY_OF_MONTH, DAY_OF_WEEK, Allowed, Field
+from app.domain.schedules.cron.fields import DAY_OF_MONTH, DAY_OF_WEEK, AllowedValues, Field
 
 SUNDAY: Final = 1
 SATURDAY: Final = 7
@@ -33,7 +33,7 @@ def lowest_bit(mask: int) -> int:
     return (mask & -mask).bit_length() - 1
 
 
-def mask_of(field: Field, allowed: Allowed) -> int:
+def mask_of(field: Field, allowed: AllowedValues) -> int:
     """Return a mask whose bit n is set if the value n is allowed."""
     mask = 0
     for span in allowed.spans:
@@ -172,7 +172,7 @@ class AnyOf:
         return min((day for day in days if day is not None), default=None)
 
 
-def day_rule(month_days: Allowed, week_days: Allowed) -> DayRule:
+def day_rule(month_days: AllowedValues, week_days: AllowedValues) -> DayRule:
     """Return the rule of the day field that is not "?". Of a week, L and # apply to the smallest day."""
     if week_days.no_value:
         if month_days.listed:
@@ -186,7 +186,7 @@ def day_rule(month_days: Allowed, week_days: Allowed) -> DayRule:
     return DaysOfWeek(mask | mask << DAYS_A_WEEK)
 
 
-def _month_rule(allowed: Allowed) -> DayRule:
+def _month_rule(allowed: AllowedValues) -> DayRule:
     """Return the rule of a day of month without a list, or with a plain one."""
     if allowed.last:
         return (LastWorkday if allowed.workday else LastDay)(allowed.last_offset)

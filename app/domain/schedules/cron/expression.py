@@ -117,7 +117,7 @@ class CronExpression:
         if time is None:
             time, day = self.first_time, day + 1
             if day > days_in_month(year, month):
-                # a new search from the 1st, as in the reference: matters for "31W"
+                # A new search starts at the 1st, as in the reference, which matters for "31W".
                 (year, month), day = _month_after(year, month), 1
         date = self._find_date(year, month, day)
         if date is None:
@@ -140,8 +140,8 @@ class CronExpression:
         """Return the first allowed date from this one on."""
         last_year = min(max(LAST_SEARCH_YEAR, year + SEARCH_YEARS), MAXYEAR)
         while year <= last_year:
-            found = self.days.day_in(year, month, day)
-            if found is None:
+            allowed_day = self.days.day_in(year, month, day)
+            if allowed_day is None:
                 year, month = _month_after(year, month)
                 if day > 1 and self.days.entry_day > days_in_month(year, month):
                     year, month = _month_after(year, month)
@@ -150,12 +150,12 @@ class CronExpression:
                 year, month = (
                     (year, month + 1 + lowest_bit(rest)) if rest else (year + 1, lowest_bit(self.months))
                 )
-            elif (allowed := self._find_year(year)) == year:
-                return year, month, found
-            elif allowed is None:
+            elif (allowed_year := self._find_year(year)) == year:
+                return year, month, allowed_day
+            elif allowed_year is None:
                 return None
             else:
-                year, month = allowed, 1
+                year, month = allowed_year, 1
             day = 1
         return None
 

@@ -73,7 +73,7 @@ MAX_NTH: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class AllowedValues:
     """Values that a field, or an item of its list, allows."""
 
     #: value spans; one that wraps continues past the highest value of the field
@@ -89,7 +89,7 @@ class Allowed:
     #: the 3 of "6#3"; 0 without
     nth: int = 0
     #: items of a list of days of the month with L or W, each with a rule of its own
-    listed: tuple["Allowed", ...] = ()
+    listed: tuple["AllowedValues", ...] = ()
 
 
 _LAST = re.compile(r"L(?:-([0-9]*))?(W?)")
@@ -100,7 +100,7 @@ _INTEGER = re.compile(r"[+-]?\d+")
 
 
 @lru_cache(maxsize=4096)
-def parse_field(field: Field, text: str) -> Allowed:
+def parse_field(field: Field, text: str) -> AllowedValues:
     """Parse a field such as "0/15" or "MON-FRI", in upper case; raise InvalidCronExpression."""
     if "," in text and "L" in text and field is DAY_OF_WEEK:
         raise field.refusal(text, N_("L must stand alone, not in a list"))
@@ -108,8 +108,8 @@ def parse_field(field: Field, text: str) -> Allowed:
         raise field.refusal(text, N_("only one # is possible"))
     items = [_parse_item(field, item) for item in text.split(",") if item]
     if field is DAY_OF_MONTH and len(items) > 1 and any(item.last or item.workday for item in items):
-        return Allowed(no_value=any(item.no_value for item in items), listed=tuple(items))
-    allowed = Allowed(
+        return AllowedValues(no_value=any(item.no_value for item in items), listed=tuple(items))
+    allowed = AllowedValues(
         spans=tuple(span for item in items for span in item.spans),
         no_value=any(item.no_value for item in items),
         last=any(item.last for item in items),
@@ -124,7 +124,7 @@ def parse_field(field: Field, text: str) -> Allowed:
     return allowed
 
 
-def _parse_item(field: Field, item: str) -> Allowed:
+def _parse_item(field: Field, item: str) -> AllowedValues:
     if last := _LAST.fullmatch(item):
         return _parse_last(field, item, last)
     if item[0] in "*/":
@@ -138,51 +138,51 @@ def _parse_item(field: Field, item: str) -> Allowed:
     raise field.refusal(item, N_("use %(low)s-%(high)s or *", low=field.low, high=field.high))
 
 
-def _parse_last(field: Field, item: str, match: re.Match[str]) -> Allowed:
+def _parse_last(field: Field, item: str, match: re.Match[str]) -> AllowedValues:
     """Read "L", "L-3", "LW", "L-3W".
 
     In the day of week it means Saturday; in other fields it allows nothing.
     """
     if field is DAY_OF_WEEK:
-        return Allowed((range(field.high, field.high + 1),))
+        return AllowedValues((range(field.high, field.high + 1),))
     if field is not DAY_OF_MONTH:
-        return Allowed()
+        return AllowedValues()
     offset = int(match[1] or 0)
     if offset > MAX_LAST_OFFSET:
         raise field.refusal(item, N_("at most %(limit)s days before the last one", limit=MAX_LAST_OFFSET))
-    return Allowed(last=True, last_offset=offset, workday=bool(match[2]))
+    return AllowedValues(last=True, last_offset=offset, workday=bool(match[2]))
 
 
-def _parse_every(field: Field, item: str) -> Allowed:
+def _parse_every(field: Field, item: str) -> AllowedValues:
     """Read "*", "*/5" and "/5"; a step below 1 counts as 1."""
     step = item.removeprefix("*")
     if not step.startswith("/"):
-        return Allowed((_span(field, item, EVERY),))
+        return AllowedValues((_span(field, item, EVERY),))
     if not _INTEGER.fullmatch(step[1:]):
         raise field.refusal(item, N_("a whole number must follow the /"))
-    return Allowed((_span(field, item, EVERY, step=_checked_step(field, item, step[1:])),))
+    return AllowedValues((_span(field, item, EVERY, step=_checked_step(field, item, step[1:])),))
 
 
-def _parse_no_value(field: Field, item: str) -> Allowed:
+def _parse_no_value(field: Field, item: str) -> AllowedValues:
     if field not in (DAY_OF_MONTH, DAY_OF_WEEK):
         raise field.refusal(item, N_("? is only for the day of month or the day of week"))
     if len(item) > 2:
         raise field.refusal(item, N_("nothing may follow the ?"))
-    return Allowed(no_value=True)
+    return AllowedValues(no_value=True)
 
 
-def _parse_name(field: Field, item: str) -> Allowed:
+def _parse_name(field: Field, item: str) -> AllowedValues:
     """Read "MON", "MON-FRI", "FRIL", "FRI#3"."""
     start, rest = _named(field, item, item[:3]), item[3:]
     if rest.startswith("-"):
-        return Allowed((_span(field, item, start, _named(field, item, rest[1:4]), step=1),))
+        return AllowedValues((_span(field, item, start, _named(field, item, rest[1:4]), step=1),))
     single = (range(start, start + 1),)
     if field is DAY_OF_WEEK and rest.startswith("#"):
-        return Allowed(single, nth=_nth(field, item, rest))
-    return Allowed(single, last=field is DAY_OF_WEEK and rest.startswith("L"))
+        return AllowedValues(single, nth=_nth(field, item, rest))
+    return AllowedValues(single, last=field is DAY_OF_WEEK and rest.startswith("L"))
 
 
-def _parse_number(field: Field, item: str) -> Allowed:
+def _parse_number(field: Field, item: str) -> AllowedValues:
     """Read "5", "5/15", "5-20", "5-20/3", "15W", "6L", "6#3"."""
     digits = _LEADING_NUMBER.match(item)
     assert digits
@@ -201,26 +201,26 @@ def _parse_number(field: Field, item: str) -> Allowed:
     return _allowed(field, item, start)
 
 
-def _parse_option(field: Field, item: str, value: int, rest: str) -> Allowed:
+def _parse_option(field: Field, item: str, value: int, rest: str) -> AllowedValues:
     """Read the option after the number in "15W", "6L" and "6#3"."""
     option, its_field = rest[0], DAY_OF_MONTH if rest[0] == "W" else DAY_OF_WEEK
     if field is not its_field:
         raise field.refusal(
             item, N_("%(option)s is only for the %(field)s", option=option, field=its_field.name)
         )
-    # day 0 is accepted with # and means Saturday
+    # Day 0 is accepted with # and means Saturday.
     if not (value or option == "#") or value > field.high:
         raise field.refusal(
             item, N_("%(option)s goes with %(low)s-%(high)s", option=option, low=field.low, high=field.high)
         )
     nth = _nth(field, item, rest) if option == "#" else 0
-    return Allowed((range(value, value + 1),), last=option == "L", workday=option == "W", nth=nth)
+    return AllowedValues((range(value, value + 1),), last=option == "L", workday=option == "W", nth=nth)
 
 
-def _allowed(field: Field, item: str, start: int, stop: int | None = None, *, step: int = 0) -> Allowed:
+def _allowed(field: Field, item: str, start: int, stop: int | None = None, *, step: int = 0) -> AllowedValues:
     if start == NO_VALUE and field in (DAY_OF_MONTH, DAY_OF_WEEK):
-        return Allowed(no_value=not step)
-    return Allowed((_span(field, item, start, stop, step=step),))
+        return AllowedValues(no_value=not step)
+    return AllowedValues((_span(field, item, start, stop, step=step),))
 
 
 def _span(field: Field, item: str, start: int, stop: int | None = None, *, step: int = 0) -> range:

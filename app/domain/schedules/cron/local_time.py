@@ -21,11 +21,11 @@ def find_second(wall: datetime, tz: tzinfo, *, fold: int) -> int | None:
 
 def first_second_after_gap(wall: datetime, tz: tzinfo) -> int:
     """Return the first instant after the gap that contains this naive local time."""
-    # with the offset from after the gap the time lies before it, with the offset from before the gap after it
+    # With the offset after the gap the instant lies before the gap, with the one before the gap after it.
     before, after = _seconds(wall, tz, 1), _seconds(wall, tz, 0)
-    missing = (wall - _EPOCH) // _SECOND
+    local_second = (wall - _EPOCH) // _SECOND
     return before + bisect_left(
-        range(before, after), True, key=lambda second: second + _offset(second, tz) > missing
+        range(before, after), True, key=lambda second: second + _offset(second, tz) > local_second
     )
 
 

@@ -51,7 +51,7 @@ def next_after_ms(fields: list[str], after_ms: Millis, tz: tzinfo) -> Millis | N
     """Return the first fire strictly after an instant; None if there is none within croniter's 50 years."""
     if after_ms >= _LAST_START_MS:
         return None
-    search = copy(_read(" ".join(fields)))  # a search moves its start
+    search = copy(_read(" ".join(fields)))  # A search moves the start of its object.
     search.set_current(datetime.fromtimestamp(after_ms // SECOND_MS, tz))
     try:
         fire = search.get_next(datetime)
@@ -92,14 +92,14 @@ def _plain(item: str, field: Field) -> str:
 
     To croniter "9-9" is the whole cycle, and the steps of a range that wraps ("20-8/3") are shifted.
     """
-    found = _RANGE.fullmatch(item)
-    step = int(found[3] or 1) if found else 0
-    if not found or not step:
+    match = _RANGE.fullmatch(item)
+    step = int(match[3] or 1) if match else 0
+    if not match or not step:
         return item
-    if found[1] == found[2]:
-        return found[1]
-    first = "0" if field is _WEEKDAYS and found[1] == "7" else found[1]
-    low, high = _number(first, field), _number(found[2], field)
+    if match[1] == match[2]:
+        return match[1]
+    first = "0" if field is _WEEKDAYS and match[1] == "7" else match[1]
+    low, high = _number(first, field), _number(match[2], field)
     if low is not None and low == high:
         return str(low)
     if low is None or high is None or low < high or step == 1:

@@ -181,7 +181,7 @@ def _plan(state: _State, entry: Entry) -> Planned:
         name, problem = _describe(state, entry, exc)
         options = tuple(OPTIONS[name]) if name in OPTIONS else ()
         finding = Finding(entry.number, entry.app_name, entry.key[1], Kind.ERROR, field=name, problem=problem)
-        others = exc.others if isinstance(exc, InvalidInput) else ()
+        others = exc.further_errors if isinstance(exc, InvalidInput) else ()
         more = tuple((each.field, each.message) for each in others)
         return Planned(replace(finding, options=options, more=more))
 
@@ -241,7 +241,7 @@ def _change(state: _State, entry: Entry, own: Job) -> Planned:
     replan = None
     if draft != before:
         require_right(state.actor, own.job_group, Right.EDIT, missing=jobs.MISSING)
-        columns |= check_draft(state, draft, actor=state.actor, own=own)
+        columns |= check_draft(state, draft, actor=state.actor, job=own)
         replan = _replan(own, draft, columns, state.now_ms)
         changes += differences(before, replace(draft, **columns), state.new)
         state.keep(own.id, columns)

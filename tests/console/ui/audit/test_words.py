@@ -14,7 +14,7 @@ from app.database.engine import read_scope, session_scope
 from app.domain.enums import RouteStrategy
 from app.models.audit import AuditEntry
 from app.models.job import Job
-from app.services.alarms import notifier
+from app.services.alarms import deliveries, notifier
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import text_of
 from tests.factories import T0, make_log, save
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.databases("sqlite")
 
 APP = Path(__file__).resolve().parents[4] / "app"
 #: functions whose first or second argument is the code of an action
-RECORDING = {"record", "_record", "Entry", "note", "_note", "_audit"}
+RECORDING = {"record", "_record", "Entry", "note", "_audit"}
 CODE = re.compile(r"[a-z]+(\.[a-z_]+)?")
 
 
 def test_every_recorded_action_has_a_sentence() -> None:
     used = {code for path in APP.rglob("*.py") for code in codes_in(ast.parse(path.read_text("utf-8")))}
-    used |= {notifier.DELIVERY_FAILED, notifier.NODE_NOTICE}
+    used |= {deliveries.DELIVERY_FAILED, notifier.NODE_NOTICE}
     assert {"job.add", "job.ended", "login", "refused.admin", "user.update", "group.drain"} <= used
     assert sorted(used - {code for part in SENTENCES.values() for code in part}) == []
 

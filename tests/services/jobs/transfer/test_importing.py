@@ -130,7 +130,7 @@ def test_tags_changed_in_between_are_seen_too(monkeypatch: pytest.MonkeyPatch) -
 
     def tag() -> None:
         with session_scope() as session:
-            jobs.change_tag(session, made.job_id, "hurried", wanted=True, actor=ADMIN, now_ms=NOW)
+            jobs.change_tag(session, made.job_id, "hurried", has_tag=True, actor=ADMIN, now_ms=NOW)
 
     changes_once(monkeypatch, tag)
     (finding,) = imported(one(1, tags=["new"]))

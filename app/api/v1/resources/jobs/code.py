@@ -61,10 +61,10 @@ def _prepare_apply(call: Call, body: CodeApplyIn) -> tuple[PreparedApply, CodePl
 @resource.post("/code/apply", body=CodeApplyIn, answer=CodeApplied, right=Right.EDIT, prepare=_prepare_apply)
 def apply_code(call: Call, body: CodeApplyIn, prepared: tuple[PreparedApply, CodePlan]) -> CodeApplied:
     """Make everything as a document says, in one transaction with one entry in the audit."""
-    planned, shown = prepared
-    applied = apply_document(call.session, planned, source=body.source, clock=now_ms)
-    plan = shown if applied.plan is planned.plan else _plan(applied.plan)
-    return CodeApplied(apply_id=applied.apply_id or None, plan=plan)
+    prepared_apply, plan_answer = prepared
+    result = apply_document(call.session, prepared_apply, source=body.source, clock=now_ms)
+    plan = plan_answer if result.plan is prepared_apply.plan else _plan(result.plan)
+    return CodeApplied(apply_id=result.apply_id or None, plan=plan)
 
 
 @resource.get("/code/drift", answer=CodeDrift)
@@ -73,15 +73,15 @@ def get_drift(call: Call) -> CodeDrift:
     return CodeDrift(
         items=[
             DriftedObject(
-                kind=each.kind,  # type: ignore[arg-type]
-                key=each.key,
-                id=each.object_id,
-                is_gone=each.is_gone,
-                source=each.source,
-                applied_at=each.applied_ms,
-                fields=[PlannedField.model_validate(field.as_json()) for field in each.fields],
+                kind=item.kind,  # type: ignore[arg-type]
+                key=item.key,
+                id=item.object_id,
+                is_gone=item.is_gone,
+                source=item.source,
+                applied_at=item.applied_ms,
+                fields=[PlannedField.model_validate(field.as_json()) for field in item.fields],
             )
-            for each in drift.find_drift(call.session, actor=call.actor)
+            for item in drift.find_drift(call.session, actor=call.actor)
         ]
     )
 
@@ -90,31 +90,31 @@ def get_drift(call: Call) -> CodeDrift:
 def export_code(call: Call) -> CodeExport:
     """Return groups, jobs and channels as a document that makes the same ones elsewhere."""
     names = [name.strip() for name in call.query.groups.split(",") if name.strip()]
-    job_ids = [int(each) for each in call.query.jobs.split(",") if each]
-    exported = export_document(
+    job_ids = [int(word) for word in call.query.jobs.split(",") if word]
+    export = export_document(
         call.session, actor=call.actor, app_names=names, job_ids=job_ids, is_whole=call.query.whole
     )
-    return CodeExport(document=dict(exported.document), variables=exported.variables, notes=exported.notes)
+    return CodeExport(document=dict(export.document), variables=export.variables, notes=export.notes)
 
 
 @resource.get("/code/applies", answer=Listed[CodeApplyListed], query=ListQuery, right=ADMIN)
 def list_applies(call: Call) -> Listed[CodeApplyListed]:
     """List the applies, the newest first."""
     limit = call.query.limit
-    found = managed.list_applies(
+    rows = managed.list_applies(
         call.session, before_id=read_id_cursor(call.query.cursor, BIG_ID), limit=limit + 1
     )
-    shown, next_cursor = cut(found, limit, lambda each: (each.id,))
+    page, next_cursor = cut(rows, limit, lambda row: (row.id,))
     items = [
         CodeApplyListed(
-            id=each.id,
-            at=each.at_ms,
-            username=each.username,
-            source=each.source,
-            summary=json.loads(each.plan)["summary"],
-            undone_at=each.undone_ms or None,
+            id=row.id,
+            at=row.at_ms,
+            username=row.username,
+            source=row.source,
+            summary=json.loads(row.plan)["summary"],
+            undone_at=row.undone_ms or None,
         )
-        for each in shown
+        for row in page
     ]
     return Listed[CodeApplyListed](items=items, next_cursor=next_cursor)
 
@@ -137,9 +137,9 @@ def undo_code(
     call: Call, apply_id: int, body: CodeUndoIn, prepared: tuple[PreparedUndo, CodePlan]
 ) -> CodePlan:
     """Put back what an apply changed, unless it was changed again since."""
-    planned, shown = prepared
-    plan = undo_apply(call.session, planned, clock=now_ms)
-    return shown if plan is planned.plan else _plan(plan)
+    prepared_undo, plan_answer = prepared
+    plan = undo_apply(call.session, prepared_undo, clock=now_ms)
+    return plan_answer if plan is prepared_undo.plan else _plan(plan)
 
 
 @resource.get("/code/schema.json", right=PUBLIC, content_type="application/schema+json")
@@ -169,7 +169,7 @@ def _request(call: Call, body: CodePlanIn) -> CodeRequest:
 def _sections(document: CodeDocument) -> dict[str, dict[str, Any]]:
     """Return the objects of a document, each with the members that are named."""
     return {
-        name: {key: each.model_dump(exclude_unset=True) for key, each in getattr(document, name).items()}
+        name: {key: item.model_dump(exclude_unset=True) for key, item in getattr(document, name).items()}
         for name in ("groups", "jobs", "channels")
     }
 

@@ -54,10 +54,10 @@ def list_code_versions(call: Call, job_id: int) -> Listed[CodeVersion]:
     """List the versions of a job's code, the newest first."""
     _glue_job(call, job_id)
     limit, before_id = call.query.limit, read_id_cursor(call.query.cursor)
-    found = list_remarks(call.session, job_id, limit=limit + 1, before_id=before_id)
-    shown, next_cursor = cut(found, limit, lambda version: (version.id,))
+    rows = list_remarks(call.session, job_id, limit=limit + 1, before_id=before_id)
+    page, next_cursor = cut(rows, limit, lambda version: (version.id,))
     return Listed[CodeVersion](
-        items=[CodeVersion(**_columns(version)) for version in shown], next_cursor=next_cursor
+        items=[CodeVersion(**_columns(version)) for version in page], next_cursor=next_cursor
     )
 
 
@@ -74,7 +74,7 @@ def get_code_version(call: Call, job_id: int, version_id: int) -> CodeVersionSou
 def _glue_job(call: Call, job_id: int) -> Job:
     try:
         return glue.get_glue_job(call.session, job_id, actor=call.actor, right=Right.GLUE)
-    except Conflict as exc:  # to a reader it is not there
+    except Conflict as exc:  # a job without code has no code resource
         raise NotFound(str(exc)) from exc
 
 

@@ -30,7 +30,7 @@ ANY_STATUS = -1
 def list_jobs(call: Call) -> Listed[JobOut]:
     """List jobs, the newest first."""
     query: JobQuery = call.query
-    wanted = JobFilter(
+    job_filter = JobFilter(
         group_id=query.group_id or 0,
         status=ANY_STATUS if query.enabled is None else int(query.enabled),
         description=query.q,
@@ -41,12 +41,12 @@ def list_jobs(call: Call) -> Listed[JobOut]:
         schedule_type=query.schedule_type or "",
     )
     before_id = read_id_cursor(query.cursor) or 0
-    found = jobs.list_newest(
-        call.session, wanted, actor=call.actor, before_id=before_id, limit=query.limit + 1
+    rows = jobs.list_newest(
+        call.session, job_filter, actor=call.actor, before_id=before_id, limit=query.limit + 1
     )
-    shown, next_cursor = cut(found, query.limit, lambda job: (job.id,))
-    details = details_of(call.session, shown, actor=call.actor)
-    return Listed[JobOut](items=[_job_out(each) for each in details], next_cursor=next_cursor)
+    page, next_cursor = cut(rows, query.limit, lambda job: (job.id,))
+    details = details_of(call.session, page, actor=call.actor)
+    return Listed[JobOut](items=[_job_out(job_details) for job_details in details], next_cursor=next_cursor)
 
 
 @resource.post("/jobs", body=JobIn, answer=JobOut, status=201, right=Right.EDIT, etag=True)
@@ -58,7 +58,7 @@ def add_job(call: Call, body: JobIn) -> Made:
     members = body.model_dump(mode="json", exclude={changes.ENABLED})
     draft = changes.draft_of(members, readable_by_java=call.config.shared_with_java)
     job_id = jobs.add_job(call.session, draft, actor=call.actor, clock=now_ms, start=body.enabled)
-    return Made(_changed(call, job_id), f"/jobs/{job_id}")
+    return Made(_reread_job_out(call, job_id), f"/jobs/{job_id}")
 
 
 @resource.get("/jobs/<int:job_id>", answer=JobOut, etag=True)
@@ -67,7 +67,7 @@ def get_job(call: Call, job_id: int) -> JobOut:
 
     Its ETag names the version of its members; next times and last run are not part of it.
     """
-    return _shown(call, job_id)
+    return _job_out_of(call, job_id)
 
 
 @resource.patch(
@@ -87,7 +87,7 @@ def change_job(call: Call, job_id: int, body: JobPatch) -> JobOut:
         clock=now_ms,
         readable_by_java=call.config.shared_with_java,
     )
-    return _changed(call, job_id)
+    return _reread_job_out(call, job_id)
 
 
 @resource.delete("/jobs/<int:job_id>", right=Right.EDIT, transaction=False)
@@ -99,7 +99,7 @@ def remove_job(call: Call, job_id: int) -> None:
             remove(session)
             session.rollback()
         return
-    # a long log goes in many transactions
+    # A long log is deleted in many transactions.
     jobs.clear_before_removal(job_id, actor=call.actor, clock=now_ms)
     transact(remove)
 
@@ -108,14 +108,14 @@ def remove_job(call: Call, job_id: int) -> None:
 def start_job(call: Call, job_id: int) -> JobOut:
     """Switch the schedule of a job on; one that is on stays as it is."""
     jobs.start_job(call.session, job_id, actor=call.actor, clock=now_ms)
-    return _changed(call, job_id)
+    return _reread_job_out(call, job_id)
 
 
 @resource.post("/jobs/<int:job_id>/stop", answer=JobOut, right=Right.OPERATE)
 def stop_job(call: Call, job_id: int) -> JobOut:
     """Switch the schedule of a job off and withdraw its planned runs; one that is off stays as it is."""
     jobs.stop_job(call.session, job_id, actor=call.actor, clock=now_ms)
-    return _changed(call, job_id)
+    return _reread_job_out(call, job_id)
 
 
 @resource.get("/jobs/<int:job_id>/next-times", answer=NextTimes, query=NextTimesQuery)
@@ -125,23 +125,23 @@ def next_times(call: Call, job_id: int) -> NextTimes:
     return times_out(upcoming(job, call.query.count, now_ms=call.now_ms), job.time_zone or zone_name())
 
 
-def _changed(call: Call, job_id: int) -> JobOut:
+def _reread_job_out(call: Call, job_id: int) -> JobOut:
     call.reread()
-    return _shown(call, job_id)
+    return _job_out_of(call, job_id)
 
 
-def _shown(call: Call, job_id: int) -> JobOut:
+def _job_out_of(call: Call, job_id: int) -> JobOut:
     job = jobs.get_job(call.session, job_id, actor=call.actor)
     return _job_out(details_of(call.session, [job], actor=call.actor)[0])
 
 
 def _job_out(details: JobDetails) -> JobOut:
-    job, planned = details.job, planned_ms(details.job)
+    job, next_ms = details.job, planned_ms(details.job)
     return JobOut(
         id=job.id,
         **read_members(job, details.tags),
         enabled=job.trigger_status == TriggerStatus.RUNNING,
-        next_times=[] if planned is None else [planned],
+        next_times=[] if next_ms is None else [next_ms],
         last_run=_last_run(details.last_run) if details.last_run is not None else None,
         managed=_managed(details.managed) if details.managed is not None else None,
         created_at=job.add_time,

@@ -1,4 +1,4 @@
-"""API: schedules that are tried before a job has them."""
+"""API: previews of schedules without a job."""
 
 from collections.abc import Iterable
 from datetime import datetime

@@ -15,10 +15,10 @@ resource = Resource("skips", "Scheduled times that were not fired, with the reas
 def list_skips(call: Call) -> Listed[SkipOut]:
     """List the skips, the last recorded first."""
     query: SkipQuery = call.query
-    wanted = SkipFilter(query.job_id, query.from_ms, query.to_ms, read_id_cursor(query.cursor, BIG_ID))
+    skip_filter = SkipFilter(query.job_id, query.from_ms, query.to_ms, read_id_cursor(query.cursor, BIG_ID))
     group_ids = call.actor.group_ids(Right.VIEW)
-    found = skips.list_from(call.session, wanted, group_ids=group_ids, limit=query.limit + 1)
-    shown, next_cursor = cut(found, query.limit, lambda skip: (skip.id,))
+    rows = skips.list_from(call.session, skip_filter, group_ids=group_ids, limit=query.limit + 1)
+    page, next_cursor = cut(rows, query.limit, lambda skip: (skip.id,))
     items = [
         SkipOut(
             id=skip.id,
@@ -29,6 +29,6 @@ def list_skips(call: Call) -> Listed[SkipOut]:
             reason=skip.reason,
             recorded_at=skip.recorded_ms,
         )
-        for skip in shown
+        for skip in page
     ]
     return Listed[SkipOut](items=items, next_cursor=next_cursor)

@@ -22,7 +22,7 @@ resource = Resource(
 @resource.get("/jobs/<int:job_id>/versions", answer=Listed[VersionListed], query=ListQuery)
 def list_versions(call: Call, job_id: int) -> Listed[VersionListed]:
     """List the versions of a job, the newest first."""
-    found, has_older = version_history.list_versions(
+    versions, has_older = version_history.list_versions(
         call.session,
         job_id,
         actor=call.actor,
@@ -30,8 +30,8 @@ def list_versions(call: Call, job_id: int) -> Listed[VersionListed]:
         before=read_id_cursor(call.query.cursor),
     )
     return Listed[VersionListed](
-        items=[VersionListed(**_members(each)) for each in found],
-        next_cursor=write_cursor(found[-1].number) if has_older else None,
+        items=[VersionListed(**_members(version)) for version in versions],
+        next_cursor=write_cursor(versions[-1].number) if has_older else None,
     )
 
 

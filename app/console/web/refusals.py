@@ -1,4 +1,4 @@
-"""Refused requests of the console: what the audit has about each."""
+"""Refused requests of the console: details of their audit entries."""
 
 from flask import request
 
@@ -40,5 +40,5 @@ def _detail() -> dict[str, str]:
 def _objects() -> dict[str, str]:
     """Return the ids in the parameters; a form only if it has been read, since a refused one is not."""
     form = request.form if "form" in vars(request) else {}
-    named = {name: request.args.get(name) or form.get(name) or "" for name in OBJECT_PARAMETERS}
-    return {name: text for name, text in named.items() if text.isdecimal() and len(text) < 20}
+    values = {name: request.args.get(name) or form.get(name) or "" for name in OBJECT_PARAMETERS}
+    return {name: text for name, text in values.items() if text.isdecimal() and len(text) < 20}

@@ -1,7 +1,7 @@
-"""Batched callbacks: results that arrive at the same time in requests of their own share a transaction.
+"""Callback batches: callbacks that arrive at the same time are stored in one transaction.
 
-Most executors send each result by itself. Only plain requests are answered here: whatever may be refused, or
-may have to wait, goes through the executor API, one request a thread.
+Most executors send each result in its own request. Only plain requests are answered here: those that may be
+refused, or may have to wait, go through the executor API, one request per thread.
 """
 
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ from typing import NamedTuple
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.api.actions import answer_to
-from app.api.refused import note_not_stored
+from app.api.refusal_audit import note_not_stored
 from app.api.tokens import TokenBook
 from app.domain.runs.request_ids import HEADER, new_request_id
 from app.runtime.logging import request_id
-from app.services.runs.callbacks import Batch, CallbackStore, Stored
+from app.services.runs.callbacks import Batch, CallbackStore, StoreResult
 from app.settings.config import Config
 from executor_client.httpd.batching import BatchAnswer, BatchedEndpoints, BatchRequest
 from executor_client.wire.callbacks import CallbackBatch, parse_callbacks
@@ -27,9 +27,9 @@ TOKEN_KEY = TOKEN_HEADER.upper().replace("-", "_")
 #: the same header, as sent by 2.1 executors
 OLD_TOKEN_KEY = "XXL_RPC_ACCESS_TOKEN"
 CAPABILITIES_KEY = CAPABILITIES_HEADER.upper().replace("-", "_")
-#: of every answer of the executor API
+#: headers of every answer of the executor API
 JSON_TYPE, NO_SNIFFING = ("Content-Type", "application/json"), ("X-Content-Type-Options", "nosniff")
-#: context path of XXL-JOB up to 3.4.0, which addresses of executors may have whatever ours is
+#: context path of XXL-JOB up to 3.4.0, which executors may be configured with whatever ours is
 _USUAL_CONTEXT = "/xxl-job-admin"
 _PATH = "/api/callback"
 _SUCCESS = Reply(SUCCESS)
@@ -41,11 +41,11 @@ def contexts(config: Config) -> tuple[str, ...]:
     return "", config.context_path, _USUAL_CONTEXT
 
 
-class _Plain(NamedTuple):
-    """Results of a request that may be stored."""
+class _PlainRequest(NamedTuple):
+    """Request with results that can be stored in the batch."""
 
-    place: int
-    sent: CallbackBatch
+    position: int
+    content: CallbackBatch
     batch: Batch
 
 
@@ -61,40 +61,40 @@ class BatchedCallbacks:
         return BatchedEndpoints("callbacks", lambda path: path in self._paths, self.answer)
 
     def answer(self, requests: Sequence[BatchRequest]) -> list[BatchAnswer | None]:
-        """Store the results of requests in one transaction; None: the request goes the ordinary way."""
+        """Store the results of requests in one transaction; None: the executor API handles the request."""
         answers: list[BatchAnswer | None] = [None] * len(requests)
         try:
-            read = [self._read(place, request) for place, request in enumerate(requests)]
-        except SQLAlchemyError:  # of the tokens: answered and logged there
+            requests_read = [self._read(index, request) for index, request in enumerate(requests)]
+        except SQLAlchemyError:  # tokens not readable, which the executor API answers and logs
             return answers
-        plain = [found for found in read if found is not None]
-        stored = self._callbacks.store_together([found.batch for found in plain])
-        for found, result in zip(plain, stored, strict=True):
+        plain_requests = [item for item in requests_read if item is not None]
+        results = self._callbacks.store_together([item.batch for item in plain_requests])
+        for item, result in zip(plain_requests, results, strict=True):
             if result is not None:
-                answers[found.place] = _answer(requests[found.place], found, result)
+                answers[item.position] = _answer(requests[item.position], item, result)
         request_id.set("")
         return answers
 
-    def _read(self, place: int, request: BatchRequest) -> _Plain | None:
-        """Return the results of a request whose token is known and whose elements can all be read."""
+    def _read(self, index: int, request: BatchRequest) -> _PlainRequest | None:
+        """Return a request with a valid token whose elements can all be read, else None."""
         token = request.headers.get(TOKEN_KEY) or request.headers.get(OLD_TOKEN_KEY) or ""
         scope = self._tokens.find_scope(token)
         if scope is None:
             return None
         try:
-            sent = parse_callbacks(request.body)
+            content = parse_callbacks(request.body)
         except ValueError:
             return None
-        if sent.rejected or not sent.items:
+        if content.rejected or not content.items:
             return None
-        return _Plain(place, sent, Batch(sent.items, scope, new_request_id()))
+        return _PlainRequest(index, content, Batch(content.items, scope, new_request_id()))
 
 
-def _answer(request: BatchRequest, found: _Plain, stored: Stored) -> BatchAnswer:
-    answer = answer_to(found.sent, stored)
-    request_id.set(found.batch.request)
+def _answer(request: BatchRequest, item: _PlainRequest, result: StoreResult) -> BatchAnswer:
+    answer = answer_to(item.content, result)
+    request_id.set(item.batch.request)
     note_not_stored({"REMOTE_ADDR": request.peer, "PATH_INFO": request.path}, answer)
     reply = answer.reply
     body = _SUCCESS_BODY if reply == _SUCCESS else dump_json(reply.to_wire())
-    said = ((CONSOLE_HEADER, RUN_STATE),) if request.headers.get(CAPABILITIES_KEY) else ()
-    return BatchAnswer(200, (JSON_TYPE, NO_SNIFFING, *said, (HEADER, found.batch.request)), body)
+    console_header = ((CONSOLE_HEADER, RUN_STATE),) if request.headers.get(CAPABILITIES_KEY) else ()
+    return BatchAnswer(200, (JSON_TYPE, NO_SNIFFING, *console_header, (HEADER, item.batch.request)), body)

@@ -1,4 +1,4 @@
-"""Refused requests of executors: what the audit has about each."""
+"""Audit of refused executor requests."""
 
 import logging
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ from executor_client.wire.protocol import (
 
 logger = logging.getLogger(__name__)
 
-#: message -> action: a missing token, and a wrong one
+#: refusal message -> audit action, for a missing and a wrong token
 TOKEN_ACTIONS = {MSG_NO_TOKEN: "refused.no_token", MSG_BAD_TOKEN: "refused.token"}
-#: set in the WSGI environment of a registration whose body was read
+#: key in the WSGI environment: app name of a registration whose body was read
 APP_NAME = "xxl_job.app_name"
 _APP_NAME_KEY = "HTTP_" + APPNAME_HEADER.upper().replace("-", "_")
 #: longest body, in bytes, that is searched for the app name of a registration without a valid token
@@ -35,11 +35,11 @@ def note_refusal(action: str, reply: Reply, environ: dict[str, Any]) -> None:
     if reply.code != FAIL:
         return
     app_name = _claimed_name(environ) if action == "registry" else ""
-    claimed = {"app_name": app_name[:APP_NAME_MAX]} if app_name else {}
+    claim = {"app_name": app_name[:APP_NAME_MAX]} if app_name else {}
     if reply.msg in TOKEN_ACTIONS:
-        note(TOKEN_ACTIONS[reply.msg], environ, **claimed)
+        note(TOKEN_ACTIONS[reply.msg], environ, **claim)
     elif action == "registry":
-        note("refused.registration", environ, reason=reply.msg, **claimed)
+        note("refused.registration", environ, reason=reply.msg, **claim)
 
 
 def _claimed_name(environ: dict[str, Any]) -> str:
@@ -57,10 +57,10 @@ def _claimed_name(environ: dict[str, Any]) -> str:
 
 def note_foreign_runs(environ: dict[str, Any], log_ids: Sequence[int]) -> None:
     """Record that a request reported runs of groups its token does not act for; they were not stored."""
-    named = ", ".join(str(log_id) for log_id in log_ids[:REFUSED_NAMED])
-    note("refused.token", environ, runs=len(log_ids), log_ids=named)
+    log_id_text = ", ".join(str(log_id) for log_id in log_ids[:REFUSED_NAMED])
+    note("refused.token", environ, runs=len(log_ids), log_ids=log_id_text)
     logger.warning(
-        "callbacks refused, the runs belong to other groups count=%s log_ids=%s", len(log_ids), named
+        "callbacks refused, the runs belong to other groups count=%s log_ids=%s", len(log_ids), log_id_text
     )
 
 
@@ -68,10 +68,10 @@ def note_not_stored(environ: dict[str, Any], answer: CallbackAnswer) -> None:
     """Record the runs that a request reported and that were not stored."""
     if answer.foreign:
         note_foreign_runs(environ, answer.foreign)
-    for app_name in {name: None for _, name in answer.of_others}:
-        log_ids = [log_id for log_id, name in answer.of_others if name == app_name]
-        named = ", ".join(str(log_id) for log_id in log_ids[:REFUSED_NAMED])
-        note("refused.other_run", environ, app_name=app_name, runs=len(log_ids), log_ids=named)
+    for app_name in {name: None for _, name in answer.other_runs}:
+        log_ids = [log_id for log_id, name in answer.other_runs if name == app_name]
+        log_id_text = ", ".join(str(log_id) for log_id in log_ids[:REFUSED_NAMED])
+        note("refused.other_run", environ, app_name=app_name, runs=len(log_ids), log_ids=log_id_text)
 
 
 def note(action: str, environ: dict[str, Any], **detail: Any) -> None:

@@ -1,4 +1,4 @@
-"""Running: calls a handler with everything around it, in job threads, child processes and tests alike."""
+"""Handler calls: hooks, output capture, tracebacks and forks, in job threads, child processes and tests."""
 
 import os
 import traceback
@@ -8,13 +8,13 @@ from typing import Any
 
 from executor_client.capture.capture import renew
 from executor_client.handlers.registry import Handler
-from executor_client.runs.context import JobContext, entered
+from executor_client.runs.context import JobContext, as_current_run
 from executor_client.runs.run import Work
 from executor_client.wire.errors import Interruption, RunFailed
 
 
 def call_handler(context: JobContext, work: Work, hooks: Handler | None = None) -> BaseException | None:
-    """Run the work of a run in this thread; return the exception it raised, whose traceback is in the log.
+    """Call the handler of a run in this thread; return its exception, whose traceback is in the log.
 
     ``hooks`` is the handler whose init and destroy are called too. Never raises. A process that the handler
     has forked ends here, with the exit code that a program would have.
@@ -24,7 +24,7 @@ def call_handler(context: JobContext, work: Work, hooks: Handler | None = None) 
     context._begin_output()
     error: BaseException | None = None
     try:
-        with entered(context):
+        with as_current_run(context):
             _call(context, work, hooks)
     except BaseException as exc:
         error = exc

@@ -1,4 +1,4 @@
-"""Clearing run logs: choose the rows, see their number, confirm; then a task deletes them."""
+"""Clearing run logs: choose rows, show the count, confirm, submit a task."""
 
 from dataclasses import asdict
 
@@ -32,7 +32,7 @@ POLICY = {
 
 @blueprint.route("/joblog/clean", methods=["GET", "POST"])
 def clean() -> ResponseReturnValue:
-    """Choose, count, confirm."""
+    """Show the form, the count, or submit the task."""
     form = CleanForm(
         request.form, job_group=str(whole_number("jobGroup", 0)), job_id=str(whole_number("jobId", 0))
     )
@@ -48,35 +48,35 @@ def clean() -> ResponseReturnValue:
 def _count_or_submit(form: CleanForm) -> ResponseReturnValue:
     """Show the number of rows; submit the task once it is confirmed.
 
-    Only ``up_to_id`` comes back from the form, so that runs after the count stay. All else is computed again:
-    a forged form can only delete fewer rows, and the audit entry is true.
+    Only ``up_to_id`` comes back from the form, so that runs created after the count are kept. All else is
+    computed again: a forged form can only delete fewer rows, and the audit entry is true.
     """
     is_confirmed = "up_to_id" in request.form
-    wanted = ClearRequest(
+    clear_request = ClearRequest(
         _number(form.job_group.data),
         _number(form.job_id.data),
         _number(form.kind.data),
         up_to_id=_number(request.form["up_to_id"]) if is_confirmed else None,
     )
-    back = url_for("logs.index", jobGroup=wanted.group_id or None, jobId=wanted.job_id or None)
+    back = url_for("logs.index", jobGroup=clear_request.group_id or None, jobId=clear_request.job_id or None)
     if is_confirmed:
-        submitted = tasks.lead_to_submitted(TaskKind.CLEAR_LOGS, asdict(wanted), back=back)
-        if submitted is not None:
-            return submitted
+        redirection = tasks.redirect_to_existing_task(TaskKind.CLEAR_LOGS, asdict(clear_request), back=back)
+        if redirection is not None:
+            return redirection
     with read_scope() as session:
-        rows, total = clearing.fix_rows(session, wanted, actor=current_actor(), now_ms=now_ms())
-    phrase = deletion_phrase(total) if wanted.kind == ClearType.ALL else ""
+        bounds, total = clearing.freeze_bounds(session, clear_request, actor=current_actor(), now_ms=now_ms())
+    phrase = deletion_phrase(total) if clear_request.kind == ClearType.ALL else ""
     if is_confirmed and total:
         try:
             if phrase:
                 require_phrase(phrase)
         except InvalidInput as exc:
             return _confirm(
-                form, up_to_id=rows.up_to_id, total=total, phrase=phrase, error=translate(exc.message)
+                form, up_to_id=bounds.up_to_id, total=total, phrase=phrase, error=translate(exc.message)
             ), 400
-        draft = clearing.draft_task(rows, wanted, total, form_key=tasks.requested_form_key())
+        draft = clearing.draft_task(bounds, clear_request, total, form_key=tasks.requested_form_key())
         return tasks.submit(draft, back=back)
-    return _confirm(form, up_to_id=rows.up_to_id, total=total, phrase=phrase)
+    return _confirm(form, up_to_id=bounds.up_to_id, total=total, phrase=phrase)
 
 
 def _confirm(form: CleanForm, **values: object) -> str:

@@ -1,4 +1,4 @@
-"""What a plan is compared with: groups, jobs and channels as they are stored, read by a few statements."""
+"""Stored state that a plan is compared with: groups, jobs and channels, read by a few statements."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,7 @@ from app.store.jobs.managed import CHANNEL, GROUP, JOB, ManagedObject, list_mana
 
 
 @dataclass(frozen=True)
-class Stored:
+class State:
     """Stored state that a plan is based on."""
 
     #: those the actor may see
@@ -42,9 +42,9 @@ class Stored:
     #: by kind and key
     managed: Mapping[tuple[str, str], ManagedObject] = field(default_factory=dict)
     #: group ids of the managed jobs that exist, where it matters which groups they are in now
-    placed: Mapping[int, int] = field(default_factory=dict)
+    group_id_by_job: Mapping[int, int] = field(default_factory=dict)
     #: present key -> key of managed jobs whose group was renamed, for references to what a document lacks
-    renamed: Mapping[str, str] = field(default_factory=dict)
+    renamed_keys: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def jobs(self) -> dict[int, Job]:
@@ -54,7 +54,7 @@ class Stored:
     @cached_property
     def keys(self) -> dict[tuple[str, int], str]:
         """Kind and id of an object -> its key, of those that are managed."""
-        return {(each.kind, each.object_id): each.key for each in self.managed.values()}
+        return {(owner.kind, owner.object_id): owner.key for owner in self.managed.values()}
 
     @property
     def first_provisional(self) -> int:
@@ -67,11 +67,11 @@ class Stored:
     @cached_property
     def routes(self) -> dict[int, list[str]]:
         """Job id -> names of the channels that name the job."""
-        found: dict[int, list[str]] = {}
-        for scoped in self.channels.values():
-            for job_id in scoped.job_ids:
-                found.setdefault(job_id, []).append(scoped.channel.name)
-        return {job_id: sorted(names) for job_id, names in found.items()}
+        names_by_job: dict[int, list[str]] = {}
+        for channel in self.channels.values():
+            for job_id in channel.job_ids:
+                names_by_job.setdefault(job_id, []).append(channel.channel.name)
+        return {job_id: sorted(names) for job_id, names in names_by_job.items()}
 
     def job_values(self, job: Job) -> dict[str, Any]:
         """Return member -> present value of a job, its code as length and hash."""
@@ -92,18 +92,18 @@ class Stored:
         if kind == GROUP:
             group = self.groups.get(object_id)
             return group_values(group) if group is not None else None
-        scoped = self.channels.get(object_id)
-        return channel_values(scoped) if scoped is not None else None
+        channel = self.channels.get(object_id)
+        return channel_values(channel) if channel is not None else None
 
-    def is_same_as(self, other: "Stored") -> bool:
+    def is_same_as(self, other: "State") -> bool:
         """Whether what is planned from the one holds for the other."""
-        return self._compared() == other._compared()
+        return self._compared_values() == other._compared_values()
 
-    def _compared(self) -> tuple[object, ...]:
-        # by values: each transaction has its own objects, and registrations change addresses all the time
+    def _compared_values(self) -> tuple[object, ...]:
+        # Values are compared: each transaction has its own objects, and registrations change addresses.
         groups = {group_id: (group.app_name, group_values(group)) for group_id, group in self.groups.items()}
-        scoped = {own_id: (each.channel.name, channel_values(each)) for own_id, each in self.channels.items()}
-        return groups, self.definitions, self.links, self.tags, scoped, self.managed
+        channels = {key: (item.channel.name, channel_values(item)) for key, item in self.channels.items()}
+        return groups, self.definitions, self.links, self.tags, channels, self.managed
 
     def managed_object(self, kind: str, key: str) -> ManagedObject | None:
         """Return a managed object; None if it is not managed or gone."""
@@ -112,8 +112,8 @@ class Stored:
             GROUP: self.groups,
             CHANNEL: self.channels,
         }
-        found = self.managed.get((kind, key))
-        return found if found is not None and found.object_id in existing[kind] else None
+        owner = self.managed.get((kind, key))
+        return owner if owner is not None and owner.object_id in existing[kind] else None
 
     def owner_of(self, kind: str, object_id: int) -> ManagedObject | None:
         """Return what an object is managed as, also if it was renamed since; None if it is not managed."""
@@ -121,10 +121,10 @@ class Stored:
 
     def name_of(self, kind: str, object_id: int) -> str:
         """Return the AppName of a group or the name of a channel; nothing if it is gone, and for jobs."""
-        group, scoped = self.groups.get(object_id), self.channels.get(object_id)
+        group, channel = self.groups.get(object_id), self.channels.get(object_id)
         if kind == GROUP and group is not None:
             return group.app_name
-        return scoped.channel.name if kind == CHANNEL and scoped is not None else ""
+        return channel.channel.name if kind == CHANNEL and channel is not None else ""
 
     def present_name(self, kind: str, key: str) -> str:
         """Return the present name of a managed group or channel; the key of any other, and if it is gone."""
@@ -139,8 +139,8 @@ class Stored:
     def id_named(self, kind: str, name: str) -> int:
         """Return the id of a group with this AppName or channel with this name; 0: none, and for jobs."""
         ids: Collection[int] = {GROUP: self.groups, CHANNEL: self.channels}.get(kind, {})
-        wanted = comparable(kind, name)
-        return next((each for each in ids if comparable(kind, self.name_of(kind, each)) == wanted), 0)
+        target = comparable(kind, name)
+        return next((own_id for own_id in ids if comparable(kind, self.name_of(kind, own_id)) == target), 0)
 
     def present_key(self, key: str, group_id: int) -> str:
         """Return the key of a managed job with the AppName of its group, if the actor may see that."""
@@ -149,7 +149,7 @@ class Stored:
 
     def managed_key(self, key: str) -> str:
         """Return the key of the managed job that a document names by its present key; any other as it is."""
-        return self.renamed.get(key, key)
+        return self.renamed_keys.get(key, key)
 
     def notes_on_new(self, kind: str, key: str) -> tuple[str, ...]:
         """Return the notes of a plan that makes a group or channel beside one that was renamed."""
@@ -186,16 +186,16 @@ def group_values(group: Group) -> dict[str, Any]:
     }
 
 
-def channel_values(scoped: ScopedChannel) -> dict[str, Any]:
+def channel_values(row: ScopedChannel) -> dict[str, Any]:
     """Return member -> present value of a channel; of secrets their fingerprints, scopes as ids."""
-    kind = scoped.channel.kind
-    settings = settings_of(scoped.channel)
+    kind = row.channel.kind
+    settings = settings_of(row.channel)
     return {
         "kind": kind,
         **{f"settings.{name}": setting_value(kind, name, value) for name, value in settings.items()},
-        "for_all": bool(scoped.channel.for_all),
-        "groups": sorted(scoped.group_ids),
-        "jobs": sorted(scoped.job_ids),
+        "for_all": bool(row.channel.for_all),
+        "groups": sorted(row.group_ids),
+        "jobs": sorted(row.job_ids),
     }
 
 
@@ -208,7 +208,7 @@ def is_secret(kind: str, name: str) -> bool:
     """Whether a setting is a secret; those of an unknown kind are."""
     if kind not in list(ChannelKind):
         return True
-    return any(each.name == name and each.is_secret for each in KINDS[ChannelKind(kind)].fields)
+    return any(setting.name == name and setting.is_secret for setting in KINDS[ChannelKind(kind)].fields)
 
 
 def own_settings(channel: AlarmChannel) -> dict[str, str]:
@@ -216,28 +216,28 @@ def own_settings(channel: AlarmChannel) -> dict[str, str]:
     return {name: value for name, value in settings_of(channel).items() if not is_secret(channel.kind, name)}
 
 
-def find_known(session: Session, actor: Actor) -> Stored:
+def find_state(session: Session, actor: Actor) -> State:
     """Return the groups that the actor may see, all channels and all managed objects."""
     groups = group_lists.find_visible(session, actor.group_ids(Right.VIEW))
-    return Stored(
+    return State(
         {group.id: group for group in groups},
-        channels={each.channel.id: each for each in channels.list_channels(session)},
-        managed={(each.kind, each.key): each for each in list_managed(session)},
+        channels={channel.channel.id: channel for channel in channels.list_channels(session)},
+        managed={(owner.kind, owner.key): owner for owner in list_managed(session)},
     )
 
 
-def with_places(session: Session, known: Stored) -> Stored:
+def with_places(session: Session, state: State) -> State:
     """Return the state with the groups of the managed jobs."""
-    job_ids = [each.object_id for each in known.managed.values() if each.kind == JOB]
-    return replace(known, placed=job_lists.find_groups_of(session, job_ids)) if job_ids else known
+    job_ids = [owner.object_id for owner in state.managed.values() if owner.kind == JOB]
+    return replace(state, group_id_by_job=job_lists.find_groups_of(session, job_ids)) if job_ids else state
 
 
-def with_jobs(session: Session, known: Stored, job_ids: Collection[int], *, lock: bool = False) -> Stored:
+def with_jobs(session: Session, state: State, job_ids: Collection[int], *, lock: bool = False) -> State:
     """Return the state with those of the jobs that exist; ``lock`` keeps them and the groups unchanged."""
     rows = job_lists.read_definitions(session, job_ids, lock=lock)
     definitions = {row["id"]: row for row in rows}
     if lock:
-        group_lists.hold_groups(session, known.groups)
+        group_lists.hold_groups(session, state.groups)
     links = job_lists.find_descendants(session, list(definitions))
     tags = job_tags.find_tags(session, list(definitions))
-    return replace(known, definitions=definitions, links=links, tags=tags)
+    return replace(state, definitions=definitions, links=links, tags=tags)

@@ -1,4 +1,4 @@
-"""Queued runs: from a trigger to the runs it became."""
+"""Runs of a trigger: those it became, and what still waits for a scheduler."""
 
 from dataclasses import dataclass
 
@@ -13,8 +13,8 @@ NO_RUN = N_("There is no such run; it may have been withdrawn or deleted")
 
 
 @dataclass(frozen=True, slots=True)
-class Queued:
-    """What a trigger led to; neither runs nor a due time: its runs were deleted, or it was withdrawn."""
+class TriggerRuns:
+    """Runs of a trigger; neither runs nor a due time: its runs were deleted, or it was withdrawn."""
 
     #: ascending; several of a broadcast
     log_ids: tuple[int, ...]
@@ -27,10 +27,10 @@ class Queued:
         return not self.log_ids and self.due_ms is not None
 
 
-def find_queued(session: Session, trigger: Trigger) -> Queued:
-    """Return what a trigger led to: a fire first, then the runs with its number, written with its claim."""
+def find_trigger_runs(session: Session, trigger: Trigger) -> TriggerRuns:
+    """Return the runs of a trigger: a fire first, then the runs with its number, which the claim writes."""
     waiting = neighbours.find_waiting(session, trigger)
     log_ids = neighbours.find_triggered(session, trigger)
     if not waiting and not log_ids:
-        waiting = neighbours.find_waiting(session, trigger, moved=True)
-    return Queued(tuple(log_ids), waiting[0].due_ms if waiting else None)
+        waiting = neighbours.find_waiting(session, trigger, is_moved=True)
+    return TriggerRuns(tuple(log_ids), waiting[0].due_ms if waiting else None)

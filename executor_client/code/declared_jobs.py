@@ -1,4 +1,4 @@
-"""Jobs that are declared beside their handlers, as a document of jobs as code."""
+"""Job declarations of handlers, as a jobs-as-code document."""
 
 import inspect
 from collections.abc import Collection, Mapping
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from executor_client.api.errors import FieldError
-from executor_client.code.source_locations import CodeError, Place
+from executor_client.code.source_locations import CodeError, SourceLocation
 from executor_client.handlers.declarations import MEMBERS, SCHEDULES, Declaration
 from executor_client.handlers.registry import Handler
 
@@ -20,15 +20,15 @@ class DeclaredJobs:
         self.app_name = app_name
         #: key -> handler
         self.handlers: Mapping[str, Handler] = {
-            f"{app_name}/{each.name}": each for each in handlers if each.declaration is not None
+            f"{app_name}/{handler.name}": handler for handler in handlers if handler.declaration is not None
         }
 
     def document(self, *, with_group: bool) -> dict[str, Any]:
-        """Return the document; ``with_group``: the group is made by it, with the values of a new one."""
+        """Return the document; ``with_group``: it also creates the group, with default values."""
         jobs = {
-            key: {"handler": each.name, **each.declaration.members}
-            for key, each in self.handlers.items()
-            if each.declaration is not None
+            key: {"handler": handler.name, **handler.declaration.members}
+            for key, handler in self.handlers.items()
+            if handler.declaration is not None
         }
         return {
             "format": FORMAT,
@@ -38,7 +38,7 @@ class DeclaredJobs:
         }
 
     def error(self, error: FieldError) -> CodeError:
-        """Return an error of the API at the handler, under the name of the argument."""
+        """Return an error of the API as one at the handler that names the argument of ``@job``."""
         name = error.field.removeprefix("document.").removeprefix("jobs.")
         keys = [key for key in self.handlers if name == key or name.startswith(f"{key}.")]
         if not keys:
@@ -46,23 +46,23 @@ class DeclaredJobs:
         key = max(keys, key=len)
         handler = self.handlers[key]
         member = name.removeprefix(key).removeprefix(".")
-        shown = f"{_argument(member, handler.declaration)}: " if member else ""
-        return CodeError(place_of(handler), f"{handler.name}: {shown}{error.reason}")
+        prefix = f"{_argument(member, handler.declaration)}: " if member else ""
+        return CodeError(location_of(handler), f"{handler.name}: {prefix}{error.reason}")
 
 
-def place_of(handler: Handler) -> Place | None:
-    """Return where the function of a handler is written; None if that is not known."""
+def location_of(handler: Handler) -> SourceLocation | None:
+    """Return the source location of a handler's function; None for a function without code."""
     function = inspect.unwrap(handler.function)
     code = getattr(function, "__code__", None)
     if code is None:
         return None
     path = Path(code.co_filename)
-    shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-    return Place(str(shown), code.co_firstlineno, 1)
+    display_path = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    return SourceLocation(str(display_path), code.co_firstlineno, 1)
 
 
 def _argument(member: str, declaration: Declaration | None) -> str:
-    """Return the argument of ``@job`` that a member of the API comes from."""
+    """Return the argument of ``@job`` that sets a member of the API."""
     if member in ("schedule", "schedule_type"):
         return next((name for name in SCHEDULES if getattr(declaration, name, None) is not None), member)
     head, dot, rest = member.partition(".")
