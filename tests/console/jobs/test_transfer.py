@@ -353,7 +353,7 @@ def test_a_former_file_is_still_imported(admin: Console) -> None:
         add_group(app_name)
     text = GOLDEN.read_text(encoding="utf-8")
     assert "3 new" in text_of(apply(admin, text))
-    assert set(stored()) == {"nightly report", "Nightly report", "日报"}
+    assert set(stored()) == {"nightly report", "nightly: report", "日报"}
     assert "3 unchanged" in text_of(plan(admin, text))
     wrong = text.replace('"childJobId": "8,9"', '"childJobId": "99"')
     assert "Child job 99 is not in the file" in text_of(plan(admin, wrong))

@@ -170,7 +170,7 @@ def test_a_former_file_is_imported_and_then_changes_nothing() -> None:
         make_group(app_name=app_name)
     former = json.loads(GOLDEN.read_text(encoding="utf-8"))
     assert [line.outcome for line in imported(former)] == ["new"] * 3
-    report, script, daily = (only_job_of(name) for name in ("nightly report", "Nightly report", "日报"))
+    report, script, daily = (only_job_of(name) for name in ("nightly report", "nightly: report", "日报"))
     assert (report.child_ids, report.not_before_ms) == ([script.id, daily.id], 1_900_000_000_123)
     assert (script.glue_type, script.glue_remark, daily.schedule_conf) == ("GLUE_SHELL", "first one", "30")
     assert planned(former) == []
