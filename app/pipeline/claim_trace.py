@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from app.clock import Millis
-from app.domain.enums import RouteStrategy
+from app.domain.enums import RouteStrategy, TriggerType
 from app.domain.executors.draining import is_drained, trace_all_drained, trace_drained
 from app.domain.runs.request_ids import request_of
 from app.domain.runs.sharding import Shard
@@ -50,7 +50,7 @@ def trace_claim(routed: RoutedFire, *, node: str, zone: str, now_ms: Millis) -> 
         return (write(SENT_AGAIN, n=fire.attempt + 1), claimed, *drained)
     request = request_of(fire.fire_key)
     return (
-        trace_trigger(fire.trigger_type, fire.due_time, zone, seen_by=fire.owner),
+        trace_trigger(TriggerType(fire.trigger_type), fire.due_time, zone, seen_by=fire.owner),
         *([write(REQUEST, request=request)] if request else ()),
         _claimed_line(now_ms, now_ms - fire.due_time, zone, node),
         _addresses_line(routed.addresses, entered=bool(fire.address_list) or routed.candidates.is_manual),
