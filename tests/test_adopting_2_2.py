@@ -15,7 +15,7 @@ from app.pipeline.scan import scan
 from app.settings.config import Config
 from tests.databases import migrate, run_script
 from tests.factories import T0, all_rows, make_job, only_row
-from tests.test_migrations import execute, lacks, migrate_to
+from tests.support.migrations import execute, lacks, migrate_to
 
 pytestmark = pytest.mark.databases("mariadb")
 

@@ -14,7 +14,7 @@ from app.services.jobs import changes, jobs
 from tests.databases import migrate
 from tests.factories import FIRST, T0, all_rows, only_row
 from tests.pipeline.steps import claim_one
-from tests.test_migrations import bind, execute, lacks, make_2_4_1
+from tests.support.migrations import bind, execute, lacks, make_2_4_1
 
 pytestmark = pytest.mark.databases("mariadb")
 

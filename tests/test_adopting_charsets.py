@@ -11,7 +11,7 @@ from app.models.log import JobLog
 from app.models.user import User
 from tests.databases import migrate
 from tests.factories import all_rows, only_row
-from tests.test_migrations import (
+from tests.support.migrations import (
     TABLES_2_4_1,
     bind,
     execute,

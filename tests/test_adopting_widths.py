@@ -9,7 +9,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from tests.databases import migrate
 from tests.factories import only_row
-from tests.test_migrations import bind, execute, interrupted_after, lacks, make_2_4_1, migrate_to
+from tests.support.migrations import bind, execute, interrupted_after, lacks, make_2_4_1, migrate_to
 
 pytestmark = pytest.mark.databases("mariadb")
 

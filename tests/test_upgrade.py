@@ -24,7 +24,7 @@ from app.store.copies import upgrade_lock as upgrade_lock_module
 from app.store.copies.upgrade_lock import IDLE_S, upgrade_lock
 from tests.databases import ROOT
 from tests.factories import T0
-from tests.test_migrations import make_2_4_1
+from tests.support.migrations import make_2_4_1
 
 #: seconds for an upgrade in a process of its own, on a loaded machine
 TIMEOUT_S = 120

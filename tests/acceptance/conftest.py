@@ -5,20 +5,16 @@ Starting one takes longer than most tests on it: tests that leave it unchanged u
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from _pytest.mark import ParameterSet
 
 from tests.acceptance.cluster import Cluster
-from tests.conftest import databases_key, kinds_key
 from tests.databases import STARTERS, migrate, missing
 from tests.plan import EVERY_KIND
-
-#: lines shown of each program of a failed test
-LAST_LINES = 60
-clusters_key = pytest.StashKey[list[Cluster]]()
+from tests.support.acceptance import clusters_key
+from tests.support.migrated_databases import kinds_key
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,19 +48,6 @@ def params_of(metafunc: pytest.Metafunc, kinds: Sequence[str]) -> list[Parameter
     return [pytest.param(kind, marks=extra if number else []) for number, kind in enumerate(kinds)]
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Add the output of the programs to the report of a failed test."""
-    outcome = yield
-    report = outcome.get_result()  # type: ignore[attr-defined]
-    if not report.failed:
-        return
-    for cluster in item.config.stash.get(clusters_key, []):
-        for name, output in cluster.programs.outputs().items():
-            last = "\n".join(output.splitlines()[-LAST_LINES:])
-            report.sections.append((f"{name} wrote", last))
-
-
 @pytest.fixture
 def clusters(request: pytest.FixtureRequest) -> Iterator[list[Cluster]]:
     """Clusters that are stopped after the test, however it ends; a program that had to be killed fails it."""
@@ -74,22 +57,6 @@ def clusters(request: pytest.FixtureRequest) -> Iterator[list[Cluster]]:
     yield shown
     stubborn = [name for cluster in shown for name in cluster.programs.stop_all()]
     shown[:] = others
-    assert stubborn == [], "programs did not end when requested"
-
-
-@contextmanager
-def shared(config: pytest.Config, kind: str, folder: Path) -> Iterator[Cluster]:
-    """A cluster on an empty, migrated database of a kind, for several tests; nothing runs yet."""
-    url = config.stash[databases_key].empty(kind)
-    migrate(url)
-    made = Cluster(folder, url)
-    alive = config.stash.setdefault(clusters_key, [])
-    alive.append(made)
-    try:
-        yield made
-    finally:
-        alive.remove(made)
-        stubborn = made.programs.stop_all()
     assert stubborn == [], "programs did not end when requested"
 
 

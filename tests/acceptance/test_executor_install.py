@@ -12,8 +12,8 @@ import pytest
 
 from executor_client.wire.version import VERSION
 from tests.acceptance.programs import ROOT, Programs, free_port, wait_for
-from tests.executor_client.conftest import Caller
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
+from tests.support.executor_client import Caller
 
 pytestmark = pytest.mark.newcomer
 

@@ -14,10 +14,10 @@ from app.clock import now_ms
 from app.domain.access.api_tokens import PREFIX, Grant, stored_rights, token_hash
 from app.domain.access.permissions import Right
 from tests.acceptance.cluster import Cluster
-from tests.acceptance.conftest import shared
 from tests.acceptance.programs import ROOT
 from tests.documented.blocks import script_of
 from tests.eventually import eventually
+from tests.support.acceptance import shared
 
 pytestmark = pytest.mark.once
 

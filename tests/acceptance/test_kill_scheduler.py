@@ -4,26 +4,23 @@ import os
 import random
 import signal
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
-from app.clock import now_ms
-from bench.faults.checker import Watched, check
+from bench.faults.checker import check
 from bench.faults.history import read_history
 from tests.acceptance.cluster import Cluster
 from tests.eventually import eventually
 from tests.plan import every_database
+from tests.support.scheduler_kills import JOBS, SETTLE_S, add_jobs, fires_left, stop_jobs
 
-JOBS = 50
 #: seconds of the storm; XXL_TEST_KILL_S for another number
 SECONDS = 12
 #: the supervisor waits longer after each death; after more deaths the pause would be a misfire
 SCHEDULER_DEATHS = 5
 #: longest pause without a skip: fires are read 5 s ahead and a misfire is 5 s late, less a margin
 COVERED_S = 7.0
-#: time for everything in progress to end after the storm: leases, evidence, results
-SETTLE_S = 120
 
 
 @dataclass
@@ -67,29 +64,6 @@ class Storm:
         self.consoles += 1
 
 
-def add_jobs(cluster: Cluster, group_id: int) -> list[Watched]:
-    """Add jobs that fire once a second, with crons and fixed rates and both misfire strategies."""
-    jobs = []
-    for number in range(JOBS):
-        kind, conf = ("FIX_RATE", "1") if number % 5 == 0 else ("CRON", "* * * * * ?")
-        misfire = ("DO_NOTHING", "FIRE_ONCE_NOW")[number % 2]
-        requested_ms = now_ms()
-        job_id = cluster.console.add_job(
-            group_id, scheduleType=kind, scheduleConf=conf, misfireStrategy=misfire, triggerStatus=1
-        )
-        jobs.append(Watched(job_id, kind, conf, start=(requested_ms, now_ms()), stop=(0, 0), misfire=misfire))
-    return jobs
-
-
-def stop_jobs(cluster: Cluster, jobs: list[Watched]) -> list[Watched]:
-    stopped = []
-    for job in jobs:
-        requested_ms = now_ms()
-        cluster.console.stop(job.job_id)
-        stopped.append(replace(job, stop=(requested_ms, now_ms())))
-    return stopped
-
-
 @every_database
 @pytest.mark.timeout(420)
 def test_every_instant_has_one_row_whatever_is_killed(cluster: Cluster) -> None:
@@ -109,7 +83,3 @@ def test_every_instant_has_one_row_whatever_is_killed(cluster: Cluster) -> None:
     assert storm.pauses_s
     if max(storm.pauses_s) < COVERED_S:
         assert {skip["reason"] for skip in cluster.select("SELECT reason FROM xxl_job_skip")} <= {"stopped"}
-
-
-def fires_left(cluster: Cluster) -> int:
-    return int(cluster.select("SELECT count(*) AS fires FROM xxl_job_fire")[0]["fires"])

@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from requests.adapters import HTTPAdapter
 
 from tests.acceptance.cluster import Cluster
-from tests.acceptance.conftest import shared
 from tests.acceptance.console import Console
 from tests.acceptance.programs import ROOT, free_port
 from tests.eventually import eventually
 from tests.fake_executor import Answer, FakeExecutor
+from tests.support.acceptance import shared
 
 pytestmark = [pytest.mark.nginx, pytest.mark.databases("sqlite")]
 

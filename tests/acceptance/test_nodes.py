@@ -1,71 +1,19 @@
 """Several scheduler nodes on one database server: kills and locks lose and double nothing."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import psutil
 import pytest
 from sqlalchemy import text
 
 from app.clock import now_ms
-from bench.faults.checker import Findings, Watched, check
-from bench.faults.history import read_history
 from tests.acceptance.cluster import Cluster
-from tests.acceptance.conftest import shared
 from tests.eventually import eventually
+from tests.support.acceptance import JOBS, add_jobs, count_of, owners, run_for, settle, shared
 
-JOBS = 30
 #: the fires of a dead node start elsewhere within this time
 HAND_OVER_MS = 3_000
-#: time for everything in progress to end after the test: leases, evidence, results
-SETTLE_S = 60
-
-
-def add_jobs(cluster: Cluster, group_id: int, count: int = JOBS) -> list[Watched]:
-    """Add jobs that fire every second."""
-    jobs = []
-    for number in range(count):
-        kind, conf = ("FIX_RATE", "1") if number % 5 == 0 else ("CRON", "* * * * * ?")
-        requested_ms = now_ms()
-        job_id = cluster.console.add_job(
-            group_id, scheduleType=kind, scheduleConf=conf, misfireStrategy="DO_NOTHING", triggerStatus=1
-        )
-        jobs.append(Watched(job_id, kind, conf, start=(requested_ms, now_ms()), stop=(0, 0)))
-    return jobs
-
-
-def settle(cluster: Cluster, jobs: list[Watched]) -> Findings:
-    """Stop all jobs, wait until everything has ended, and check."""
-    stopped = []
-    for job in jobs:
-        requested_ms = now_ms()
-        cluster.console.stop(job.job_id)
-        stopped.append(replace(job, stop=(requested_ms, now_ms())))
-    eventually(lambda: count_of(cluster, "xxl_job_fire") == 0, SETTLE_S, "everything on its way has ended")
-    return check(read_history(cluster.engine(), stopped, cluster.journals.values()))
-
-
-def count_of(cluster: Cluster, table: str, condition: str = "1 = 1") -> int:
-    return int(cluster.select(f"SELECT count(*) AS found FROM {table} WHERE {condition}")[0]["found"])
-
-
-def run_for(cluster: Cluster, seconds: float) -> None:
-    """Let runs arrive for this number of seconds."""
-    until = time.monotonic() + seconds
-    eventually(lambda: time.monotonic() > until and cluster.events("recv"), seconds + 30)
-
-
-def owners(cluster: Cluster, jobs: list[Watched]) -> set[str]:
-    """Return the nodes that claimed runs of these jobs, according to the traces."""
-    since = min(job.job_id for job in jobs)
-    traces = cluster.select(
-        "SELECT trigger_msg FROM xxl_job_log WHERE job_id >= :since AND trigger_msg LIKE '%Claimed%'",
-        since=since,
-    )
-    lines = [line for row in traces for line in row["trigger_msg"].splitlines() if line.startswith("Claimed")]
-    return {line.rpartition("node ")[2] for line in lines}
 
 
 def lags(cluster: Cluster, from_ms: int, until_ms: int) -> list[int]:

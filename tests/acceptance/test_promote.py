@@ -11,10 +11,10 @@ from bench.faults.checker import check
 from bench.faults.history import read_history
 from tests.acceptance.cluster import Cluster
 from tests.acceptance.programs import Program
-from tests.acceptance.test_kill_scheduler import JOBS, SETTLE_S, add_jobs, fires_left, stop_jobs
-from tests.conftest import databases_key
 from tests.databases import migrate
 from tests.eventually import eventually
+from tests.support.migrated_databases import databases_key
+from tests.support.scheduler_kills import JOBS, SETTLE_S, add_jobs, fires_left, stop_jobs
 
 PROMOTE_S = 60
 #: rows that make the copy last long enough to be killed

@@ -17,10 +17,8 @@ from app.services.runs.kills import kills
 from app.settings.config import Config
 from executor_client.httpd.batching import BatchAnswer, BatchRequest
 from executor_client.wire.protocol import CAPABILITIES_HEADER
-from tests.api.conftest import CONTEXT, TOKEN, Executor, console_stub
-from tests.api.test_callback import item
-from tests.api.test_outage import NOWHERE
 from tests.factories import T0, all_rows, make_group, make_job, make_run
+from tests.support.api import CONTEXT, NOWHERE, TOKEN, Executor, console_stub, item
 
 PATH = f"{CONTEXT}/api/callback"
 

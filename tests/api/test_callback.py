@@ -14,13 +14,9 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.runtime.metrics import CALLBACKS
 from app.services.runs import callbacks
-from tests.api.conftest import Executor
 from tests.factories import T0, all_rows, make_group, make_job, make_log, make_run, only_row
 from tests.pipeline.steps import run_concurrently
-
-
-def item(log_id: int, code: Any = 200, message: Any = "ok", **more: Any) -> dict[str, Any]:
-    return {"logId": log_id, "logDateTim": T0, "handleCode": code, "handleMsg": message, **more}
+from tests.support.api import Executor, item
 
 
 def call_back(executor: Executor, *items: Any, **more: Any) -> tuple[int, str | None]:

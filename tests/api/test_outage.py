@@ -13,17 +13,10 @@ from app.models.log import JobLog
 from app.models.registry import Registration
 from app.services.runs.callbacks import CallbackStore
 from app.settings.config import Config
-from tests.api.conftest import Executor, console_stub
 from tests.databases import write_lock
 from tests.factories import all_rows, make_job, make_run, only_row
+from tests.support.api import NOWHERE, Executor, console_stub
 
-#: an unreachable database of each kind
-NOWHERE = {
-    "sqlite": "sqlite:////nowhere/at/all.db",
-    "mariadb": "mysql+pymysql://root@127.0.0.1:1/x",
-    "mysql": "mysql+pymysql://root@127.0.0.1:1/x",
-    "postgresql": "postgresql+psycopg://xxl_job@127.0.0.1:1/x",
-}
 REGISTRATION = (
     b'{"registryGroup":"EXECUTOR","registryKey":"billing-exec","registryValue":"http://10.1.2.3:9999/"}'
 )

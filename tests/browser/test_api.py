@@ -7,9 +7,9 @@ from sqlalchemy import delete, select
 from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import Right
 from app.models.user import User
-from tests.api.v1.conftest import make_token
-from tests.browser.conftest import OpenPage
 from tests.browser.serving import Console
+from tests.support.api_v1 import make_token
+from tests.support.browser import OpenPage
 
 pytestmark = pytest.mark.browser
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import OpenPage
+from tests.support.browser import OpenPage
 
 pytestmark = pytest.mark.browser
 

@@ -7,9 +7,9 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from app.console.web.current import COOKIE
-from tests.browser.conftest import OpenPage, Watch, log_in
 from tests.browser.seed import ADMIN, NORMAL
 from tests.browser.serving import LOG_LINES, Console, fake_worker
+from tests.support.browser import OpenPage, Watch, log_in
 
 pytestmark = pytest.mark.browser
 

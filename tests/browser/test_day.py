@@ -11,8 +11,8 @@ from sqlalchemy import text
 
 from app.services.accounts import passwords
 from tests.acceptance.cluster import Cluster
-from tests.browser.conftest import Watch
 from tests.databases import migrate
+from tests.support.browser import Watch
 
 pytestmark = pytest.mark.browser
 

@@ -6,14 +6,13 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, ViewportSize, expect
 
-from tests.browser.conftest import OpenPage, Watch
 from tests.browser.screenshots import pages
 from tests.browser.serving import Console
+from tests.support.browser import AXE, PHONE, WIDER, OpenPage, Watch
 
 pytestmark = pytest.mark.browser
 
 DESKTOP: ViewportSize = {"width": 1280, "height": 720}
-PHONE: ViewportSize = {"width": 390, "height": 844}
 
 
 @dataclass(frozen=True)
@@ -43,16 +42,7 @@ DRAWN = {
     "log": ".log-line",
     "glue": ".cm-content",
 }
-WIDER = (
-    "document.documentElement.scrollWidth > window.innerWidth ? [document.documentElement.scrollWidth] : []"
-)
 
-#: axe-core reports what keeps people from reading or operating a page
-AXE = """
-(rules) => axe.run({ ...rules, resultTypes: ["violations"], preload: false }).then(({ violations }) =>
-  violations.flatMap(({ id, nodes }) =>
-    nodes.slice(0, 3).map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)} ${failureSummary}`)))
-"""
 #: what differs between the looks; the first one is checked by every rule on every page
 CONTRAST_ONLY = {"runOnly": ["color-contrast"]}
 #: pages that together show every component; their colours are checked in the other looks

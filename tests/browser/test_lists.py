@@ -3,9 +3,7 @@
 import pytest
 from playwright.sync_api import ViewportSize, expect
 
-from tests.browser.conftest import OpenPage
-from tests.browser.test_every_page import PHONE, WIDER
-from tests.browser.test_open_parts import WIDE
+from tests.support.browser import PHONE, WIDE, WIDER, OpenPage
 
 pytestmark = pytest.mark.browser
 

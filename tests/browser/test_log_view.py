@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.conftest import OpenPage, Watch
 from tests.browser.serving import LOG_LINES, Console
+from tests.support.browser import OpenPage, Watch
 
 pytestmark = pytest.mark.browser
 

@@ -3,9 +3,9 @@
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import OpenPage
 from tests.browser.seed import NORMAL
 from tests.browser.serving import Console
+from tests.support.browser import OpenPage
 
 pytestmark = pytest.mark.browser
 

@@ -8,9 +8,9 @@ from playwright.sync_api import expect
 from app.clock import now_ms
 from app.database.engine import session_scope
 from app.models.log import JobLog
-from tests.browser.conftest import OpenPage, Watch
 from tests.browser.seed import NORMAL
 from tests.browser.serving import Console
+from tests.support.browser import OpenPage, Watch
 
 pytestmark = pytest.mark.browser
 

@@ -11,13 +11,11 @@ from app.database.engine import session_scope
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
-from tests.browser.conftest import OpenPage, Watch
 from tests.browser.serving import Console
-from tests.browser.test_every_page import AXE, PHONE, WIDER
+from tests.support.browser import AXE, PHONE, WIDE, WIDER, OpenPage, Watch
 
 pytestmark = pytest.mark.browser
 
-WIDE: ViewportSize = {"width": 1440, "height": 900}
 #: lines of the longest reason in the short lists
 LINES = """() => Math.max(...Array.from(document.querySelectorAll(".why .reason"),
   (each) => each.getBoundingClientRect().height / parseFloat(getComputedStyle(each).lineHeight)))"""

@@ -11,8 +11,8 @@ from app.database.engine import session_scope
 from app.models.group import Group
 from app.models.job import Job
 from app.models.registry import Registration
-from tests.browser.conftest import OpenPage
 from tests.browser.serving import Console
+from tests.support.browser import OpenPage
 
 MARKUP = "<img src=x onerror=alert(1)>"
 SCHEMA = {

@@ -5,9 +5,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import OpenPage
 from tests.browser.seed import STARRED, TAGS
 from tests.browser.serving import Console
+from tests.support.browser import OpenPage
 
 pytestmark = pytest.mark.browser
 

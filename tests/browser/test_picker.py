@@ -8,8 +8,8 @@ from playwright.sync_api import Page, expect
 
 from app.database.engine import session_scope
 from app.models.group import Group
-from tests.browser.conftest import OpenPage, Watch
 from tests.browser.serving import Console
+from tests.support.browser import OpenPage, Watch
 
 pytestmark = pytest.mark.browser
 

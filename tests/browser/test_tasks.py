@@ -5,8 +5,8 @@ import json
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import OpenPage
 from tests.browser.serving import Console
+from tests.support.browser import OpenPage
 
 pytestmark = pytest.mark.browser
 

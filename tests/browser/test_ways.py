@@ -9,9 +9,9 @@ from app.database.engine import session_scope
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
-from tests.browser.conftest import OpenPage, Watch
 from tests.browser.seed import ADMIN
 from tests.browser.serving import Console, fake_worker
+from tests.support.browser import OpenPage, Watch
 
 pytestmark = pytest.mark.browser
 

@@ -1,16 +1,13 @@
 """Fixtures: a fake API, and the program called against it over HTTP."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from executor_client.cli.main import xxl
 from tests.cli.fake_api import TOKEN, FakeApi
 from tests.serving import serving
-
-Run = Callable[..., Result]
+from tests.support.cli import Run, plain_run
 
 
 @pytest.fixture
@@ -39,15 +36,3 @@ def run(clean: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("XXL_JOB_URL", address)
     monkeypatch.setenv("XXL_JOB_TOKEN", TOKEN)
     return plain_run
-
-
-def plain_run(*arguments: object, text: str = "") -> Result:
-    """Run the program of the client alone."""
-    return CliRunner().invoke(xxl, [str(argument) for argument in arguments], input=text, prog_name="xxl")
-
-
-def error_of(ended: Result, exit_code: int) -> str:
-    """Return the one line on standard error of a command that failed with this code."""
-    assert ended.exit_code == exit_code, ended.output
-    (line,) = ended.stderr.splitlines()
-    return line.removeprefix("Error: ")

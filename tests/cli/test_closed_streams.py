@@ -7,10 +7,8 @@ from unittest.mock import Mock
 import pytest
 
 from executor_client.cli.main import xxl
-from tests.cli.conftest import Run
 from tests.cli.fake_api import FakeApi, Reply
-from tests.cli.test_jobs import job
-from tests.cli.test_trigger import run_of
+from tests.support.cli import Run, job, run_of
 
 APPLY = {
     "id": 3,

@@ -11,23 +11,8 @@ from click.shell_completion import BashComplete
 
 from executor_client.cli.main import xxl
 from executor_client.cli.output.tables import Column, line, width_of, widths
-from tests.cli.conftest import Run, error_of
 from tests.cli.fake_api import FakeApi
-
-
-def job(job_id: int, **changes: Any) -> dict[str, Any]:
-    return {
-        "id": job_id,
-        "group_id": 1,
-        "description": f"job {job_id}",
-        "handler": "report",
-        "run_mode": "BEAN",
-        "schedule_type": "CRON",
-        "schedule": "0 0 3 * * ?",
-        "enabled": True,
-        "last_run": None,
-        **changes,
-    }
+from tests.support.cli import Run, error_of, job
 
 
 def test_jobs_are_listed_over_all_pages(api: FakeApi, run: Run) -> None:

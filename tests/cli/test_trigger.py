@@ -7,21 +7,8 @@ from typing import Any
 import pytest
 
 from executor_client.api.client import ApiClient
-from tests.cli.conftest import Run, error_of
 from tests.cli.fake_api import FakeApi, Reply, problem
-from tests.cli.test_jobs import job
-
-
-def run_of(state: str, **changes: Any) -> dict[str, Any]:
-    return {
-        "id": "71",
-        "job_id": 7,
-        "state": state,
-        "duration_ms": None if state in ("waiting", "running") else 2_100,
-        "reason": "",
-        "due_at": "2030-01-31T08:00:00.000Z",
-        **changes,
-    }
+from tests.support.cli import Run, error_of, job, run_of
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import pytest
 from mypy import api
 
 from tests.acceptance.programs import ROOT
-from tests.executor_client.test_docs import snippet
+from tests.support.executor_docs import snippet
 
 PROGRAM = """\
 import asyncio

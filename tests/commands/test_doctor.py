@@ -5,7 +5,7 @@ from pathlib import Path
 
 from app.settings.config import Config
 from app.settings.home import access_tokens, secret_key
-from tests.commands.test_main import env_file, run
+from tests.support.commands import env_file, run
 
 
 def test_without_a_database_it_ends_with_2_and_creates_nothing(tmp_path: Path) -> None:

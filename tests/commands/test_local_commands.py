@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from tests.commands.test_main import env_file, run
+from tests.support.commands import env_file, run
 
 Local = Callable[..., Result]
 

@@ -8,7 +8,6 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from app.commands import context
 from app.commands.flask_app import create_command_app
@@ -16,18 +15,7 @@ from app.commands.main import xxl
 from app.settings.config import Config
 from executor_client.wire.version import VERSION
 from tests.databases import ROOT, temporary_directory
-
-
-def run(*arguments: object, text: str = "") -> Result:
-    return CliRunner().invoke(xxl, [str(argument) for argument in arguments], input=text, prog_name="xxl")
-
-
-def env_file(folder: Path, **settings: object) -> Path:
-    """Write settings, with the home in the same folder, and return the file."""
-    path = folder / "xxl-job.env"
-    lines = {"HOME": folder / "home", **settings}
-    path.write_text("".join(f"XXL_JOB_{name}={value}\n" for name, value in lines.items()))
-    return path
+from tests.support.commands import env_file, run
 
 
 def test_settings_come_from_the_file_and_the_environment_wins(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.test_main import env_file, run
+from tests.support.commands import env_file, run
 
 KEY = "promotion-key-0123456789-0123456789"
 SERVERS = pytest.mark.databases("mariadb", "postgresql")

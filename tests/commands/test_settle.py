@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tests.commands.test_main import env_file, run
+from tests.support.commands import env_file, run
 
 
 def test_it_reports_what_was_settled(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from werkzeug.test import TestResponse
 
-from tests.console.conftest import Console
+from tests.support.console import Console
 
 TOKEN = re.compile(r'name="csrf_token"\s+value="([0-9a-f]+)"')
 

@@ -7,8 +7,8 @@ from werkzeug.test import TestResponse
 from app.clock import now_ms
 from app.console.web.current import settings
 from app.services.tasks import runner
-from tests.console.conftest import Console
 from tests.console.pages import path_after
+from tests.support.console import Console
 from workers.task_pieces import PIECES
 
 

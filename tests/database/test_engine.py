@@ -37,6 +37,7 @@ from app.models.job import Job
 from app.settings.config import Config
 from tests.factories import all_rows, make_job, only_row
 from tests.pipeline.steps import run_concurrently
+from tests.support.database import Lost
 
 
 def rename(session: Session, job_id: int, name: str) -> int:
@@ -106,14 +107,6 @@ def test_a_lost_deadlock_is_retried(database: str, caplog: pytest.LogCaptureFixt
     names = {job.job_desc for job in all_rows(Job)}
     assert len(names) == 1, "one transaction after the other, never half of each"
     assert "transaction repeated attempt=1" in caplog.text
-
-
-class Lost(Exception):
-    """Driver error with a code."""
-
-    def __init__(self, *args: object, sqlstate: str | None = None) -> None:
-        super().__init__(*args)
-        self.sqlstate = sqlstate
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, ProgrammingError
 
 from app.database.faults import REPEAT_MS, Fault, FaultLog, fault_of
-from tests.database.test_engine import Lost
+from tests.support.database import Lost
 
 
 def of_sqlite(code: int, message: str = "x") -> OperationalError:

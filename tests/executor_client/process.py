@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tests.acceptance.programs import free_port
 from tests.eventually import eventually
-from tests.executor_client.conftest import Caller
 from tests.executor_client.stand_in_admin import TOKEN
+from tests.support.executor_client import Caller
 
 ROOT = Path(__file__).resolve().parents[2]
 

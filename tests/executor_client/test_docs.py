@@ -15,19 +15,10 @@ from executor_client.execution.metrics import Counters, render
 from executor_client.service.endpoints import PATHS
 from executor_client.testing import run_handler
 from tests.executor_client.process import ROOT
+from tests.support.executor_docs import README, SNIPPETS, TEXT, snippet
 from tests.support.truth_table import truth_table
 
-TEXT = (ROOT / "docs" / "executor.md").read_text(encoding="utf-8")
-README, SNIPPETS = (
-    re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    for text in ((ROOT / "executor_client" / "README.md").read_text(encoding="utf-8"), TEXT)
-)
 SETTINGS = TEXT.partition("## Settings")[2].partition("\n## ")[0]
-
-
-def snippet(first_words: str, snippets: list[str] = SNIPPETS) -> str:
-    (found,) = (text for text in snippets if first_words in text)
-    return str(found)
 
 
 @truth_table("number", range(len(SNIPPETS)))

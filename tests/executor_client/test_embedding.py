@@ -12,10 +12,10 @@ import pytest
 import requests
 
 from tests.eventually import eventually
-from tests.executor_client.conftest import T0
 from tests.executor_client.process import ROOT
 from tests.executor_client.site import Site
 from tests.executor_client.stand_in_admin import StandInAdmin
+from tests.support.executor_client import T0
 
 EXAMPLES = ROOT / "docs" / "examples"
 GUNICORN = ("gunicorn", "--workers", "3", "--bind", "127.0.0.1:{port}")

@@ -15,8 +15,9 @@ import pytest
 
 from executor_client import HandlerRegistry, JobKilled, JobLogHandler, JobTimedOut, context
 from tests.eventually import eventually
-from tests.executor_client.conftest import Caller, MakeExecutor
 from tests.executor_client.stand_in_admin import StandInAdmin
+from tests.support.executor_client import Caller, MakeExecutor
+from tests.support.executor_runs import sleepers
 
 Result = Callable[[int], tuple[int, str | None]]
 
@@ -471,15 +472,3 @@ def test_a_child_that_does_not_end_is_killed_with_its_descendants(
     caller.post("/kill", {"jobId": 1})
     assert result(1) == (500, "scheduling center kill job. [job running, killed]")
     eventually(lambda: not set(group) & set(sleepers()), message="a descendant survives")
-
-
-def sleepers() -> list[int]:
-    """Return the ids of ``sleep 60`` processes."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if (entry / "cmdline").read_bytes() == b"sleep\x0060\x00":
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found

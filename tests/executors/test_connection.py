@@ -18,7 +18,7 @@ from app.executors import dispatch_client
 from app.executors.calls import CallOutcome, Delivered, Peer
 from app.executors.connection import HEAD_MAX, Connection
 from app.executors.dispatch_client import DispatchClient
-from tests.executors.conftest import NETWORKS, TOKEN, in_loop
+from tests.support.executors import NETWORKS, TOKEN, in_loop
 
 Value = TypeVar("Value")
 CHUNKED = b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nc\r\n{"code":200}\r\n'

@@ -7,8 +7,8 @@ from urllib.parse import urljoin
 import pytest
 
 from tests.eventually import eventually
-from tests.interop.conftest import Pair
 from tests.interop.foreign import INSTALL_S
+from tests.support.interop import Pair
 
 # the first run on a machine installs and compiles the executors
 pytestmark = pytest.mark.timeout(INSTALL_S)

@@ -17,11 +17,11 @@ from app.settings.oidc import Grant, OidcConfig
 from app.store.accounts import rights
 from app.store.accounts import users as user_store
 from tests.acceptance.programs import Programs, free_port
-from tests.console.conftest import CONTEXT, Console, add_group, app, console  # noqa: F401
 from tests.console.conftest import settings as console_settings  # noqa: F401
 from tests.eventually import eventually
-from tests.interop.conftest import is_listening
 from tests.interop.foreign import HERE, kept, run
+from tests.support.console import CONTEXT, Console, add_group
+from tests.support.interop import is_listening
 
 pytestmark = pytest.mark.node
 PUBLIC = "http://localhost/xxl-job-admin"
@@ -92,11 +92,11 @@ class Browser:
         return page.headers["Location"].partition("?")[2]
 
 
-def start(console: Console) -> str:  # noqa: F811
+def start(console: Console) -> str:
     return console.get("/sign-on").headers["Location"]
 
 
-def test_a_user_logs_in_with_rights_and_out_again(console: Console, issuer: str) -> None:  # noqa: F811
+def test_a_user_logs_in_with_rights_and_out_again(console: Console, issuer: str) -> None:
     group_id = add_group()
     browser = Browser()
     query = browser.sign_in(start(console), "norman+ops")
@@ -119,13 +119,13 @@ def test_a_user_logs_in_with_rights_and_out_again(console: Console, issuer: str)
     assert console.get("/account").status_code == 302
 
 
-def test_an_administrator_comes_from_the_claim(console: Console) -> None:  # noqa: F811
+def test_an_administrator_comes_from_the_claim(console: Console) -> None:
     query = Browser().sign_in(start(console), "anna+job-admins")
     assert console.client.get(f"{CONTEXT}/sign-on/callback?{query}").status_code == 303
     assert console.get("/user").status_code == 200
 
 
-def test_a_changed_nonce_and_a_stolen_code_are_refused(console: Console) -> None:  # noqa: F811
+def test_a_changed_nonce_and_a_stolen_code_are_refused(console: Console) -> None:
     location = re.sub(r"nonce=[^&]+", "nonce=of-an-attacker", start(console))
     query = Browser().sign_in(location, "norman")
     assert console.client.get(f"{CONTEXT}/sign-on/callback?{query}").status_code == 403
@@ -138,7 +138,7 @@ def test_a_changed_nonce_and_a_stolen_code_are_refused(console: Console) -> None
         assert user_store.count_users(session) == 1
 
 
-def test_a_login_cancelled_at_the_provider_is_refused(console: Console, issuer: str) -> None:  # noqa: F811
+def test_a_login_cancelled_at_the_provider_is_refused(console: Console, issuer: str) -> None:
     http = Browser().http
     page = http.get(start(console), timeout=20)
     cancel = re.search(r'href="([^"]+/abort)"', page.text)

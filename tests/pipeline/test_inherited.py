@@ -16,7 +16,7 @@ from tests.factories import FIRST, SECOND, T0, all_rows, make_job, make_log, onl
 from tests.pipeline.steps import register
 from tests.plan import every_database
 from tests.statements import statements
-from tests.store.runs.test_recent import plan
+from tests.support.store_runs import plan
 
 NOW: Millis = T0 + LOST_AFTER_MS
 

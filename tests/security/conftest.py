@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.conftest import shared
 from tests.acceptance.programs import free_port, wait_for
 from tests.console.conftest import admin, app, console, normal_user, settings  # noqa: F401  # fixtures
 from tests.fake_executor import FakeExecutor
 from tests.security.site import Site
+from tests.support.acceptance import shared
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import json
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from tests.console.scripting.test_jobs import BEAN
+from tests.support.console_scripting import BEAN
 
 
 class Needs(StrEnum):

@@ -32,10 +32,10 @@ from app.services.alarms import channel_setup
 from app.services.alarms.channel_setup import ChannelDraft
 from app.services.jobs import glue
 from app.store.accounts import users
-from tests.console.conftest import ACTOR, CONTEXT, Console, add_group, add_job, add_user
 from tests.console.pages import token_of
-from tests.console.scripting.test_others import add_log
 from tests.security.endpoints import INSTANCE, Call
+from tests.support.console import ACTOR, CONTEXT, Console, add_group, add_job, add_user
+from tests.support.console_scripting import add_log
 
 #: an unused id
 MISSING = 987_654

@@ -19,14 +19,10 @@ from app.services.auditing import refusals
 from app.settings.config import Config
 from app.settings.oidc import OidcConfig
 from app.store.accounts import users as user_store
-from tests.console.conftest import (
-    CONTEXT,
-    Console,
-    app,
-    console,
-)
+from tests.console.conftest import app, console
 from tests.console.conftest import settings as console_settings
 from tests.security.fake_provider import CLIENT_ID, CLIENT_SECRET, FakeProvider, serving_provider
+from tests.support.console import CONTEXT, Console
 
 CALLBACK = f"{CONTEXT}/sign-on/callback"
 PUBLIC = "http://localhost/xxl-job-admin"

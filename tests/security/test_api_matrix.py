@@ -36,12 +36,13 @@ from app.services.code.apply import apply_document, prepare_apply
 from app.services.code.request import CodeRequest
 from app.settings.config import Config
 from app.store.accounts import users
-from tests.api.v1.conftest import Api, app_of, make_token
-from tests.console.conftest import ACTOR, CONTEXT, Console, add_group, add_user, app, console, settings
+from tests.console.conftest import app, console, settings
 from tests.factories import save
 from tests.security.api_endpoints import OPERATIONS, ApiCall
 from tests.security.endpoints import INSTANCE, Needs
 from tests.security.places import MISSING, NOWHERE, Meaning, make_place, snapshot
+from tests.support.api_v1 import Api, app_of, make_token
+from tests.support.console import ACTOR, CONTEXT, Console, add_group, add_user
 
 __all__ = ["app", "console", "settings"]  # fixtures
 

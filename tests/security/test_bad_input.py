@@ -23,23 +23,19 @@ from app.models.saved_view import SavedView
 from app.models.task import Task
 from app.models.user import User
 from app.settings.home import access_tokens
-from tests.console.conftest import CONTEXT, Console
 from tests.console.pages import token_of
 from tests.security import endpoints
 from tests.security.endpoints import Call
 from tests.security.hostile import Pairs, encoded, json_bodies, pairs, try_out
 from tests.security.places import TABLES, Meaning, Place, filled, make_place, meaning_of, owned_by
-from tests.security.test_matrix import DESTRUCTIVE
+from tests.support.console import CONTEXT, Console
+from tests.support.security import DESTRUCTIVE, EXAMPLES
 
 AREAS = ("PUBLIC", "OF_THE_USER", "LISTS", "JOBS", "RUNS", "GROUPS", "INSTALLATION")
 ENDS_LOGIN = re.compile("/(log|toLogin|account/|user/updatePwd)")
 #: tables of a user's own preferences, which are not audited, and of work that is audited when it is done
 WITHOUT_AUDIT = (Favourite, SavedView, Task, User)
 FORM_TYPE = "application/x-www-form-urlencoded"
-#: examples a request
-EXAMPLES = pytest.mark.parametrize(
-    "examples", [3, pytest.param(60, marks=(pytest.mark.extensive, pytest.mark.timeout(1_800)))]
-)
 
 
 class Target:

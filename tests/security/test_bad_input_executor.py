@@ -10,10 +10,10 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from executor_client import Executor, ExecutorConfig, HandlerRegistry
-from tests.executor_client.conftest import FAST, T0, run_fields
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
 from tests.security.hostile import json_bodies, try_out
-from tests.security.test_bad_input import EXAMPLES
+from tests.support.executor_client import FAST, T0, run_fields
+from tests.support.security import EXAMPLES
 
 FIELDS: dict[str, dict[str, Any]] = {
     "run": run_fields(7),

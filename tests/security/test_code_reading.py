@@ -7,7 +7,7 @@ import pytest
 
 from app.domain.access.permissions import Right
 from tests.console import conftest
-from tests.console.conftest import Console, add_group, add_job
+from tests.support.console import Console, add_group, add_job
 
 settings, app, console, normal_user = (
     conftest.settings,

@@ -16,8 +16,8 @@ from app.models.session import LoginSession
 from app.models.user import User
 from tests.security.rows import BEAN, CROSS_SITE, MARKUP, MISSING, NEW_ADMIN, is_at_login, unchanged
 from tests.security.site import PASSWORD, Browser, Site
+from tests.support.security import COOKIE
 
-COOKIE = "XXL_JOB_LOGIN_IDENTITY"
 REFUSED = "Wrong user name or password"
 #: 2 January 2001 UTC, a day that the monitor leaves alone
 COUNTED_DAY_MS = 978_393_600_000

@@ -19,9 +19,10 @@ from app.models.job import Job
 from app.models.session import LoginSession
 from app.services.accounts import confirmation
 from app.services.accounts.login import Visitor
-from tests.console.conftest import ADMIN_PASSWORD, Console, add_group, add_job, app, console, settings
+from tests.console.conftest import app, console, settings
 from tests.console.pages import path_after, submit, text_of
 from tests.factories import all_rows, only_row
+from tests.support.console import ADMIN_PASSWORD, Console, add_group, add_job
 
 __all__ = ["app", "console", "settings"]  # fixtures
 

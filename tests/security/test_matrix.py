@@ -14,7 +14,6 @@ from werkzeug.test import Client
 
 from app.domain.access.permissions import ALL_RIGHTS, Right
 from app.settings.home import access_tokens
-from tests.console.conftest import CONTEXT, Console, add_group, add_user
 from tests.security.endpoints import ENDPOINTS, Call, Needs
 from tests.security.places import (
     NOWHERE,
@@ -29,6 +28,8 @@ from tests.security.places import (
     owned_by,
     snapshot,
 )
+from tests.support.console import CONTEXT, Console, add_group, add_user
+from tests.support.security import DESTRUCTIVE
 
 #: rights do not depend on the database
 pytestmark = pytest.mark.databases("sqlite")
@@ -55,8 +56,6 @@ FORGIVING = {
 }
 #: names the group in a file, and reports problems with it as errors of the file
 BY_FILE = "job_transfer.import_file"
-#: calls after which objects of the place are gone or elsewhere
-DESTRUCTIVE = re.compile(r"/(jobinfo|jobgroup|joblog|user)/(\{\w+\}/)?(remove|delete|clean|clearLog)")
 _numbers = itertools.count(1)
 
 

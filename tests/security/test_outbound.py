@@ -25,13 +25,14 @@ from app.services.alarms.channels import OK, Message, send_apprise, send_mail, s
 from app.services.executors.callers import Caller
 from app.settings.config import Config, MailConfig
 from app.settings.home import access_tokens
-from tests.console.conftest import CONTEXT, Console, add_group, add_job, admin, app, console, settings
+from tests.console.conftest import admin, app, console, settings
 from tests.console.pages import token_of
-from tests.console.runs.test_pages import add_log
 from tests.eventually import eventually
 from tests.factories import all_rows
 from tests.fake_executor import Answer, FakeExecutor
 from tests.serving import serving
+from tests.support.console import CONTEXT, Console, add_group, add_job
+from tests.support.console_runs import add_log
 
 #: fixtures
 __all__ = ["admin", "app", "console", "settings"]

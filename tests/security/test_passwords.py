@@ -21,10 +21,11 @@ from app.services.accounts import password_list as source
 from app.services.accounts.password_list import common_passwords
 from app.services.installation import startup
 from app.settings.config import Config
-from tests.console.conftest import Console, add_group, add_row, app, console, normal_user, settings
+from tests.console.conftest import app, console, normal_user, settings
 from tests.console.pages import path_after, submit, text_of
 from tests.factories import all_rows, only_row
 from tests.plan import every_database
+from tests.support.console import Console, add_group, add_row
 
 __all__ = ["app", "console", "normal_user", "settings"]  # fixtures
 

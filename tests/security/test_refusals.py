@@ -14,11 +14,11 @@ from app.models.group import Group
 from app.services.auditing import refusals
 from app.services.auditing.refusals import FIRST_PERIOD_MS, KEYS_MAX, LONGEST_PERIOD_MS, Recorder
 from tests.api import conftest as api_conftest
-from tests.api.conftest import TOKEN, Executor
 from tests.console import conftest
-from tests.console.conftest import ADMIN_PASSWORD, Console, add_group, add_job
 from tests.console.pages import submit, text_of
 from tests.factories import all_rows
+from tests.support.api import TOKEN, Executor
+from tests.support.console import ADMIN_PASSWORD, Console, add_group, add_job
 
 settings, app, console, admin, normal_user = (
     conftest.settings,

@@ -18,10 +18,10 @@ from app.models.session import LoginSession
 from app.services.accounts.login import IDLE_MS, LAST_SEEN_EVERY_MS
 from app.settings.config import Config
 from tests.console import conftest
-from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import is_at_login
-from tests.console.scripting.test_others import add_log
 from tests.factories import only_row
+from tests.support.console import Console, add_group, add_job
+from tests.support.console_scripting import add_log
 
 settings, app, console, admin = conftest.settings, conftest.app, conftest.console, conftest.admin
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 import pytest
 
 from app.models.job import Job
-from tests.console.scripting.test_replay import CHANGING
 from tests.security.rows import BEAN, unchanged
 from tests.security.site import PASSWORD, TIMEOUT_S, Site
-from tests.security.test_complaints import COOKIE
+from tests.support.console_scripting import CHANGING
+from tests.support.security import COOKIE
 
 #: another address of this machine (Linux has all of 127.0.0.0/8)
 ATTACKER = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"

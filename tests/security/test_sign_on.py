@@ -26,13 +26,7 @@ from app.sign_on import provider as provider_module
 from app.sign_on import provider_http
 from app.sign_on.pending import new_pending
 from app.sign_on.provider import Provider
-from tests.console.conftest import (
-    ADMIN_PASSWORD,
-    CONTEXT,
-    Console,
-    app,
-    console,
-)
+from tests.console.conftest import app, console
 from tests.console.conftest import settings as console_settings
 from tests.security.fake_provider import CLIENT_ID, CLIENT_SECRET, FakeProvider, rsa_key, serving_provider
 from tests.security.signing_on import (
@@ -46,6 +40,7 @@ from tests.security.signing_on import (
     sign_in,
     start,
 )
+from tests.support.console import ADMIN_PASSWORD, CONTEXT, Console
 
 
 def test_the_request_has_fresh_secrets_and_its_cookie_hides_them(

@@ -26,16 +26,7 @@ from app.settings.config import Config
 from app.settings.oidc import Grant, OidcConfig
 from app.store.accounts import rights
 from app.store.accounts import users as user_store
-from tests.console.conftest import (
-    CONTEXT,
-    PASSWORD,
-    Console,
-    add_group,
-    add_row,
-    add_user,
-    app,
-    console,
-)
+from tests.console.conftest import app, console
 from tests.console.conftest import settings as console_settings
 from tests.plan import every_database
 from tests.security.fake_provider import CLIENT_ID, FakeProvider
@@ -48,6 +39,7 @@ from tests.security.signing_on import (
     sign_in,
     user_named,
 )
+from tests.support.console import CONTEXT, PASSWORD, Console, add_group, add_row, add_user
 
 ACTOR = system_actor("test")
 

@@ -7,7 +7,7 @@ from app.domain.lists.orders import UNSORTED, Order
 from app.store.alarms.recoveries import find_successes
 from app.store.runs.listing import OLDEST_FIRST, LogFilter, LogStatus, list_ids
 from tests.factories import T0
-from tests.store.runs.test_recent import plan
+from tests.support.store_runs import plan
 
 #: planners of servers depend on statistics: see bench/pages.py
 pytestmark = pytest.mark.databases("sqlite")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.v1.conftest import Api
 from tests.factories import FIRST, SECOND, THIRD, make_group, make_job
+from tests.support.api_v1 import Api
 
 pytestmark = pytest.mark.usefixtures("database")
 

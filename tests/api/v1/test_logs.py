@@ -14,11 +14,11 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.services.runs import following
 from app.settings.config import Config
-from tests.api.v1.conftest import Api
 from tests.factories import FIRST, SECOND, all_rows, make_job, make_run
 from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import LOOPBACK, call_back, claim_fires
-from tests.services.runs.test_run_lookup import log_answer
+from tests.support.api_v1 import Api
+from tests.support.runs import log_answer
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.skip import Skip
 from app.settings.config import Config
-from tests.api.v1.conftest import Api
 from tests.factories import (
     BERLIN_SECOND_TWO,
     FIRST,
@@ -37,6 +36,7 @@ from tests.factories import (
 from tests.fake_executor import FakeExecutor
 from tests.pipeline.steps import LOOPBACK, call_back, claim_fires, record_sent, sent
 from tests.plan import every_database
+from tests.support.api_v1 import Api
 
 HOUR_S = 3_600
 

@@ -8,8 +8,8 @@ import re
 import pytest
 
 from app.models.session import LoginSession
-from tests.console.conftest import ADMIN_PASSWORD, CONTEXT, PASSWORD, Console, add_user
 from tests.factories import only_row
+from tests.support.console import ADMIN_PASSWORD, CONTEXT, PASSWORD, Console, add_user
 
 OK = b'{"code":200,"msg":null,"content":null}'
 

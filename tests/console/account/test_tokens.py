@@ -10,8 +10,8 @@ from app.clock import DAY_MS, now_ms
 from app.database.engine import read_scope
 from app.models.api_token import ApiToken
 from app.services.accounts import api_tokens
-from tests.console.conftest import ADMIN_PASSWORD, Console, add_group
 from tests.console.pages import submit, text_of, unnamed_path_after
+from tests.support.console import ADMIN_PASSWORD, Console, add_group
 
 FORM = {"name": "deploy", "rights": ["view", "operate"], "scope": "all", "expires": "30"}
 

@@ -3,9 +3,7 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from threading import Event
-from typing import Any
 
 import pytest
 
@@ -22,11 +20,12 @@ from app.services.alarms import mutes, test_alarms
 from app.services.alarms.mutes import MuteDraft
 from app.services.executors import groups
 from app.settings.config import MailConfig
-from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import is_at_login, path_after, submit, text_of
 from tests.factories import all_rows, make_group, make_log, only_row, save
 from tests.fake_executor import Answer, FakeExecutor
-from tests.services.alarms.test_notifier import url_of
+from tests.support.alarms import url_of
+from tests.support.console import ACTOR, Console, add_group, add_job
+from tests.support.console_alarms import configure, titles
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = [pytest.mark.databases("sqlite"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -35,16 +34,8 @@ HOUR = 60 * MINUTE_MS
 OPERATOR = frozenset({Right.VIEW, Right.OPERATE})
 
 
-def titles(server: FakeExecutor) -> list[str]:
-    return [request.json["title"] for request in server.requests]
-
-
 def audited(action: str) -> list[AuditEntry]:
     return [entry for entry in all_rows(AuditEntry) if entry.action == action]
-
-
-def configure(console: Console, **changes: Any) -> None:
-    console.app.config["XXL_JOB"] = replace(console.app.config["XXL_JOB"], **changes)
 
 
 def mute(*, job_id: int = 0, group_id: int = 0, span: str = "8h", reason: str = "") -> None:

@@ -17,10 +17,10 @@ from app.models.group import Group
 from app.services.auditing import refusals
 from app.settings.config import Config
 from app.settings.home import access_tokens
-from tests.console.conftest import ADMIN_PASSWORD, Console, add_group
-from tests.console.executors.test_pages import registered
 from tests.console.pages import markup_of, path_after, submit, text_of
 from tests.factories import make_group, only_row
+from tests.support.console import ADMIN_PASSWORD, Console, add_group
+from tests.support.console_executors import registered
 
 PAGE = "/connect?appname=my-app"
 GROUP_TOKEN = "the-token-of-billing-only"

@@ -13,9 +13,10 @@ from app.models.report import DayReport
 from app.pipeline.registration import OUTAGE_MS
 from app.services.report.reporting import Reporter
 from app.settings.config import Config
-from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import is_at_login, path_after, submit, text_of, unnamed_path_after
 from tests.factories import all_rows, make_group, only_row, remove, save
+from tests.support.console import Console, add_group, add_job
+from tests.support.console_executors import registered
 
 PAGES = (
     "/jobgroup",
@@ -45,17 +46,6 @@ def group_of(group_id: int) -> Group:
 def group_named(app_name: str) -> Group:
     with read_scope() as session:
         return session.query(Group).filter_by(app_name=app_name).one()
-
-
-def registered(app_name: str, address: str, ago_ms: int = 0) -> None:
-    save(
-        Registration(
-            registry_group="EXECUTOR",
-            registry_key=app_name,
-            registry_value=address,
-            update_time=now_ms() - ago_ms,
-        )
-    )
 
 
 def test_without_a_login_every_page_redirects_to_the_login(console: Console) -> None:

@@ -7,7 +7,7 @@ from sqlalchemy.exc import OperationalError
 
 from app.database.engine import ATTEMPTS
 from app.services.jobs import jobs
-from tests.console.conftest import Console, add_group, add_job
+from tests.support.console import Console, add_group, add_job
 
 DEADLOCK = OperationalError("UPDATE", {}, Exception(1213, "Deadlock found when trying to get lock"))
 

@@ -15,10 +15,10 @@ from app.domain.runs.trigger_keys import trigger_of
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.registry import Registration
-from tests.console.conftest import Console, add_group, add_job
-from tests.console.jobs.test_pages import FORM, job_of, only_job
 from tests.console.pages import path_after, submit, text_of
 from tests.factories import save
+from tests.support.console import Console, add_group, add_job
+from tests.support.console_jobs import FORM, error_at, job_of, only_job
 
 WRONG = {
     "cron": "0 61 3 * * ?",
@@ -33,10 +33,6 @@ WRONG = {
 def count_jobs() -> int:
     with read_scope() as session:
         return session.query(Job).count()
-
-
-def error_at(page: str, field: str) -> str:
-    return page.split(f'id="{field}-error"')[1].split("</div>")[0]
 
 
 def test_every_plain_field_has_its_place() -> None:

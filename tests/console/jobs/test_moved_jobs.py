@@ -9,10 +9,10 @@ from app.clock import now_ms
 from app.database.engine import session_scope
 from app.models.audit import AuditEntry
 from app.services.jobs import jobs
-from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import submit
-from tests.console.scripting.test_others import add_log
 from tests.plan import every_database
+from tests.support.console import ACTOR, Console, add_group, add_job
+from tests.support.console_scripting import add_log
 
 pytestmark = every_database
 

@@ -12,31 +12,9 @@ from app.domain.access.permissions import Right
 from app.models.fire import Fire
 from app.models.glue import GlueVersion
 from app.models.job import Job
-from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import is_at_login, markup_of, path_after, submit, text_of, token_of
-
-FORM = {
-    "job_desc": "Nightly <b>report</b>",
-    "author": "ann",
-    "alarm_email": "",
-    "schedule_type": "CRON",
-    "cron": "0 0 3 * * ?",
-    "time_zone": "",
-    "not_before": "",
-    "not_after": "",
-    "glue_type": "BEAN",
-    "executor_handler": "demoJobHandler",
-    "executor_param": "a=1",
-    "executor_route_strategy": "ROUND",
-    "child_jobid": "",
-    "misfire_strategy": "DO_NOTHING",
-    "executor_block_strategy": "SERIAL_EXECUTION",
-    "executor_timeout": "",
-    "executor_fail_retry_count": "2",
-    "retry_interval_s": "5",
-    "retry_backoff_percent": "",
-    "delivery": "auto",
-}
+from tests.support.console import Console, add_group, add_job
+from tests.support.console_jobs import FORM, job_of, only_job
 
 
 @pytest.fixture
@@ -52,18 +30,6 @@ def statements(app: Flask) -> Iterator[Callable[[], int]]:
     event.listen(engine, "before_cursor_execute", count)
     yield lambda: counted[0]
     event.remove(engine, "before_cursor_execute", count)
-
-
-def job_of(job_id: int) -> Job:
-    with read_scope() as session:
-        job = session.get(Job, job_id)
-        assert job is not None
-        return job
-
-
-def only_job() -> Job:
-    with read_scope() as session:
-        return session.query(Job).one()
 
 
 def job_paths(job_id: int) -> list[str]:

@@ -9,9 +9,9 @@ import pytest
 from app.database.engine import read_scope
 from app.models.job import Job
 from app.settings.config import Config
-from tests.console.conftest import Console, add_group
-from tests.console.jobs.test_pages import FORM
 from tests.console.pages import submit, text_of
+from tests.support.console import Console, add_group
+from tests.support.console_jobs import FORM
 
 #: the rule is tested in tests/services
 DATABASES_ENOUGH = ("sqlite",)

@@ -17,11 +17,11 @@ from app.models.tag import JobTag
 from app.pipeline.scan import scan
 from app.services.jobs import jobs
 from app.store.jobs.tags import find_tags
-from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
 from tests.console.tasks import result_of
 from tests.plan import every_database
 from tests.statements import statements
+from tests.support.console import ACTOR, Console, add_group, add_job
 
 pytestmark = every_database
 

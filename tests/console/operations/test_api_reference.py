@@ -6,8 +6,8 @@ import shlex
 from app.api.v1.application import document_json
 from app.console.operations.api_reference import _curl
 from app.domain.api_reference import read_document
-from tests.console.conftest import Console
 from tests.console.pages import text_of
+from tests.support.console import Console
 
 
 def test_the_page_shows_every_operation(admin: Console) -> None:

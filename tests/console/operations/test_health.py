@@ -9,21 +9,14 @@ from sqlalchemy import select, text
 
 from app.clock import now_ms
 from app.database.engine import bind_engine, session_scope
-from app.domain.enums import NodeKind
 from app.models.node import SCAN_MAX_MS, Node
 from app.settings.config import Config
-from app.store.nodes import nodes
-from tests.console.conftest import CONTEXT
 from tests.eventually import eventually
-from tests.factories import T0, make_fire, make_job
+from tests.factories import make_fire, make_job
 from tests.pipeline.steps import claim_fires
 from tests.silent_database import silent_database
-
-
-def start_workers(*, scanned_ms: int) -> None:
-    with session_scope() as session:
-        nodes.start_node(session, "one", NodeKind.WORKERS, version="1", token_fingerprint="", now_ms=T0)
-    nodes.mark_scanned("one", now_ms=scanned_ms)
+from tests.support.console import CONTEXT
+from tests.support.console_operations import start_workers
 
 
 @pytest.mark.parametrize("path", ["/health", "/actuator/health", "/ready"])

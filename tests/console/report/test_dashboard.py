@@ -16,9 +16,9 @@ from app.services.report.reporting import Reporter, midnight_ms
 from app.settings.config import Config
 from app.store.runs import day_counts, reporting
 from app.store.runs.reporting import Counts
-from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import text_of
 from tests.plan import every_database
+from tests.support.console import Console, add_group, add_job
 
 pytestmark = every_database
 

@@ -31,10 +31,10 @@ from app.services.report.reporting import midnight_ms
 from app.settings.config import Config
 from app.store.runs import reporting
 from app.store.runs.reporting import Counts
-from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import is_at_login, markup_of, text_of
 from tests.factories import make_job
 from tests.statements import statements
+from tests.support.console import Console, add_group, add_job
 
 #: the counts are tested on every database in tests/store
 pytestmark = pytest.mark.databases("sqlite")

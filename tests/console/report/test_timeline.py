@@ -19,8 +19,8 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.skip import Skip
 from app.services.report import run_timeline
-from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import text_of
+from tests.support.console import Console, add_group, add_job
 
 HOUR_MS = 60 * MINUTE_MS
 

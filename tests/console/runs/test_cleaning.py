@@ -14,10 +14,10 @@ from app.models.group import Group
 from app.models.log import JobLog
 from app.services.runs import logs
 from app.store.runs import clearing as log_clearing
-from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
 from tests.console.tasks import result_of, run_tasks
 from tests.plan import every_database
+from tests.support.console import Console, add_group, add_job
 
 pytestmark = every_database
 

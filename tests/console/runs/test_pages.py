@@ -3,41 +3,22 @@
 import csv
 import io
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from app.clock import DAY_MS, MINUTE_MS, now_ms
+from app.clock import DAY_MS, now_ms
 from app.database.engine import session_scope
 from app.domain.access.permissions import Right
 from app.models.fire import Fire
 from app.models.log import JobLog
-from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import is_at_login, markup_of, path_after, submit, text_of
 from tests.factories import save
 from tests.fake_executor import Answer, FakeExecutor
 from tests.plan import every_database
+from tests.support.console import Console, add_group, add_job
+from tests.support.console_runs import add_log
 
 pytestmark = every_database
-
-
-def add_log(job_id: int, group_id: int, **changes: Any) -> int:
-    """Store a run that succeeded a minute ago."""
-    started_ms = now_ms() // 1000 * 1000 - MINUTE_MS
-    values = {
-        "job_group": group_id,
-        "job_id": job_id,
-        "executor_address": "http://127.0.0.1:9999/",
-        "executor_handler": "demoJobHandler",
-        "executor_param": "p=1",
-        "trigger_time": started_ms,
-        "trigger_code": 200,
-        "trigger_msg": "Trigger type: Cron",
-        "handle_time": started_ms + 9_000,
-        "handle_code": 200,
-        "handle_msg": "<i>done</i>",
-    }
-    return save(JobLog(**{**values, **changes})).id
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from app.domain.runs.trigger_report import format_instant
 from app.models.audit import AuditEntry
 from app.models.log import JobLog
 from app.models.registry import Registration
-from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import markup_of, text_of
 from tests.factories import T0, save
 from tests.fake_executor import Answer, FakeExecutor
+from tests.support.console import Console, add_group, add_job
 
 
 @pytest.fixture

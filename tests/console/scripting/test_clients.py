@@ -13,9 +13,8 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from tests.console.conftest import ADMIN_PASSWORD, CONTEXT, Console, add_group, add_job
-from tests.console.scripting.test_jobs import BEAN
-from tests.console.scripting.test_others import add_log
+from tests.support.console import ADMIN_PASSWORD, CONTEXT, Console, add_group, add_job
+from tests.support.console_scripting import BEAN, add_log
 
 LOGIN = {"userName": "admin", "password": ADMIN_PASSWORD}
 #: how photowey detects an error in the raw text

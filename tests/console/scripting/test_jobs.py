@@ -23,8 +23,9 @@ from app.store.base import locks
 from app.store.fires import queue as fires
 from app.store.fires.queue import NewFire
 from app.store.jobs import glue
-from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import token_of
+from tests.support.console import Console, add_group, add_job
+from tests.support.console_scripting import BEAN
 
 JOB_KEYS = """
     id jobGroup jobDesc addTime updateTime author alarmEmail scheduleType scheduleConf misfireStrategy
@@ -32,33 +33,6 @@ JOB_KEYS = """
     executorFailRetryCount glueType glueSource glueRemark glueUpdatetime childJobId
     triggerStatus triggerLastTime triggerNextTime
 """
-#: the bean an auto-registration starter posts, including fields it does not need
-BEAN = {
-    "id": "0",
-    "jobDesc": "from a starter",
-    "author": "starter",
-    "alarmEmail": "",
-    "scheduleType": "CRON",
-    "scheduleConf": "0 0 3 * * ?",
-    "cronGen_display": "0 0 3 * * ?",
-    "schedule_conf_CRON": "0 0 3 * * ?",
-    "schedule_conf_FIX_RATE": "",
-    "jobCron": "",
-    "misfireStrategy": "DO_NOTHING",
-    "executorRouteStrategy": "ROUND",
-    "executorHandler": "starterHandler",
-    "executorParam": "",
-    "executorBlockStrategy": "SERIAL_EXECUTION",
-    "executorTimout": "3",
-    "glueType": "BEAN",
-    "glueSource": "",
-    "glueRemark": "initial code",
-    "childJobId": "",
-    "triggerLastTime": "0",
-    "triggerNextTime": "77",
-    "addTime": "2024-05-01 03:04:05",
-    "glueUpdatetime": "",
-}
 
 
 def load(job_id: int) -> Job:

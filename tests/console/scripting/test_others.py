@@ -13,7 +13,8 @@ from app.models.registry import Registration
 from app.models.session import LoginSession
 from app.models.user import User
 from app.store.accounts import rights
-from tests.console.conftest import PASSWORD, Console, add_group, add_job, add_user
+from tests.support.console import PASSWORD, Console, add_group, add_job, add_user
+from tests.support.console_scripting import add_log
 
 GROUP = {
     "appname": "some-app",
@@ -26,23 +27,6 @@ LOG_KEYS = """
     id jobGroup jobId executorAddress executorHandler executorParam executorShardingParam
     executorFailRetryCount triggerTime triggerCode triggerMsg handleTime handleCode handleMsg alarmStatus
 """
-
-
-def add_log(
-    job_id: int,
-    group_id: int,
-    *,
-    trigger_code: int = 200,
-    handle_code: int = 0,
-    at_ms: int | None = None,
-    address: str = "",
-) -> int:
-    with session_scope() as session:
-        log = JobLog(job_group=group_id, job_id=job_id, trigger_code=trigger_code, handle_code=handle_code)
-        log.trigger_time, log.executor_address = at_ms or now_ms(), address or None
-        session.add(log)
-        session.flush()
-        return log.id
 
 
 def test_a_group_is_saved_listed_changed_and_removed(admin: Console) -> None:

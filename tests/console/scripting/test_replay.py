@@ -12,10 +12,9 @@ import pytest
 from app.clock import now_ms
 from app.database.engine import session_scope
 from app.models.log import JobLog
-from tests.console.conftest import CONTEXT, Console, add_group, add_job
-from tests.console.scripting.test_jobs import BEAN
-from tests.console.scripting.test_others import add_log
 from tests.fake_executor import Answer, FakeExecutor
+from tests.support.console import CONTEXT, Console, add_group, add_job
+from tests.support.console_scripting import BEAN, CHANGING, add_log
 
 #: reading endpoints and their required parameters
 READING = {
@@ -29,25 +28,6 @@ READING = {
     "/chartInfo": {},
     "/user/pageList": {"role": -1},
 }
-#: endpoints that change something: never by GET
-CHANGING = [
-    "/jobinfo/add",
-    "/jobinfo/update",
-    "/jobinfo/remove",
-    "/jobinfo/start",
-    "/jobinfo/stop",
-    "/jobinfo/trigger",
-    "/jobcode/save",
-    "/joblog/logKill",
-    "/joblog/clearLog",
-    "/jobgroup/save",
-    "/jobgroup/update",
-    "/jobgroup/remove",
-    "/user/add",
-    "/user/update",
-    "/user/remove",
-    "/user/updatePwd",
-]
 
 
 @pytest.mark.parametrize(("path", "parameters"), READING.items(), ids=list(READING))

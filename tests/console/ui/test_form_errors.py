@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import submit, text_of
+from tests.support.console import Console, add_group, add_job
 
 GROUP = {
     "app_name": "My App",

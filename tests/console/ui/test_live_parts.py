@@ -8,7 +8,7 @@ from werkzeug.test import TestResponse
 
 from app.console.ui import live_parts
 from app.console.ui.live_parts import HEADER, live_part
-from tests.console.conftest import Console, add_group, add_job
+from tests.support.console import Console, add_group, add_job
 
 HASH = re.compile(r'data-hash="([\w-]{6})"')
 ROWS = """{% call live_part('box', class='grid', data_n=7, hidden=none) %}<b>{{ title }}</b>

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import markup_of, path_after, submit, text_of
+from tests.support.console import Console, add_group, add_job
 
 #: independent of the database
 pytestmark = pytest.mark.databases("sqlite")

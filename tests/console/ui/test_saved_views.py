@@ -11,8 +11,8 @@ from app.models.start_page import StartPage
 from app.models.user import User
 from app.services.accounts import users
 from app.services.accounts.saved_views import VIEWS_MAX
-from tests.console.conftest import ACTOR, ADMIN_PASSWORD, CONTEXT, PASSWORD, Console, add_group, add_job
 from tests.console.pages import is_at_login, path_after, submit, text_of, unnamed_path_after
+from tests.support.console import ACTOR, ADMIN_PASSWORD, CONTEXT, PASSWORD, Console, add_group, add_job
 
 NEW = "/views/jobs/new?author=ann&tag=a%26b"
 

@@ -14,8 +14,8 @@ from app.models.user import User
 from app.services.accounts import users
 from app.settings.config import Config
 from app.store.accounts import rights
-from tests.console.conftest import ACTOR, ADMIN_PASSWORD, PASSWORD, Console, add_group, add_user
 from tests.console.pages import TOKEN, is_at_login, markup_of, path_after, submit, text_of, unnamed_path_after
+from tests.support.console import ACTOR, ADMIN_PASSWORD, PASSWORD, Console, add_group, add_user
 
 PAGES = ("/user", "/user/new", "/user/1/edit", "/user/1/delete", "/user/audit")
 FORM = {"username": "nina", "password": PASSWORD, "role": "0"}

@@ -7,8 +7,8 @@ from app.console.web.after_login import COOKIE
 from app.database.engine import session_scope
 from app.models.user import User
 from app.services.accounts import passwords
-from tests.console.conftest import ADMIN_PASSWORD, CONTEXT, Console
 from tests.console.pages import is_at_login, text_of
+from tests.support.console import ADMIN_PASSWORD, CONTEXT, Console
 
 PAGE = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 NOT_SAVED = "Your login has ended. What you sent was not saved."

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.console.conftest import Console
+from tests.support.console import Console
 
 HTML = {"Accept": "text/html"}
 

@@ -13,9 +13,9 @@ from app.database import engine as db
 from app.database.connections import sqlite
 from app.database.faults import RETRY_AFTER_S, FaultLog
 from app.models.session import LoginSession
-from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import text_of, token_of
 from tests.databases import write_lock
+from tests.support.console import Console, add_group, add_job
 
 pytestmark = pytest.mark.databases("sqlite")
 #: does not fit into the free part of a page

@@ -8,26 +8,11 @@ from app.console import POLICY
 from app.console.web.access import Access
 from app.database.engine import session_scope
 from app.store.accounts import users
-from tests.console.conftest import CONTEXT, Console, add_user
+from tests.support.console import CONTEXT, Console, add_user
+from tests.support.console_web import SAMPLE, rules_of
 
 #: independent of the database
 pytestmark = pytest.mark.databases("sqlite")
-
-#: values of a URL's variable parts
-SAMPLE = {
-    "job_id": 1,
-    "log_id": 1,
-    "group_id": 1,
-    "user_id": 1,
-    "version_id": 1,
-    "filename": "css/app.css",
-    "act": "start",
-    "list_name": "jobs",
-}
-
-
-def rules_of(app: Flask) -> list[Rule]:
-    return [rule for rule in app.url_map.iter_rules() if rule.endpoint != "static"]
 
 
 def method_of(rule: Rule) -> str:

@@ -9,13 +9,13 @@ from flask import Flask
 from app.domain.access.permissions import Right
 from app.models.audit import AuditEntry
 from app.models.task import Task
-from tests.console.jobs.test_form import error_at
 from tests.console.pages import token_of
-from tests.console.scripting.test_jobs import BEAN
 from tests.console.tasks import result_of
 from tests.factories import all_rows
 from tests.security.endpoints import IMPORTED, JOB_FORM
 from tests.security.places import Place, make_place, snapshot
+from tests.support.console_jobs import error_at
+from tests.support.console_scripting import BEAN
 
 #: rights do not depend on the database
 pytestmark = pytest.mark.databases("sqlite")

@@ -10,8 +10,8 @@ from flask import Response, url_for
 from app.console.web import icons
 from app.console.web.compression import LEAST_BYTES
 from app.console.web.current import masked, unmasked
-from tests.console.conftest import CONTEXT, Console, add_group, add_job
 from tests.console.pages import token_of
+from tests.support.console import CONTEXT, Console, add_group, add_job
 
 GZIP = {"Accept-Encoding": "gzip, br"}
 FOR_EVER = "public, max-age=31536000, immutable"

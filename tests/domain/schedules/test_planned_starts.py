@@ -20,7 +20,7 @@ from app.domain.schedules.planned_starts import (
     total_starts,
 )
 from app.domain.schedules.schedule import Schedule, next_after_ms
-from tests.domain.cron.test_property import quartz, unix
+from tests.support.domain_cron import quartz, unix
 from tests.support.truth_table import truth_table
 
 

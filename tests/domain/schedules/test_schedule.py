@@ -10,21 +10,8 @@ from app.domain.schedules import schedule as schedule_module
 from app.domain.schedules.cron.fields import InvalidCronExpression
 from app.domain.schedules.schedule import Schedule, check_schedule, next_after_ms, next_times, zone
 from app.errors import InvalidInput
+from tests.support.domain_schedules import BERLIN, LORD_HOWE, NEW_YORK, SHANGHAI, ms
 from tests.support.truth_table import truth_table
-
-SHANGHAI, NEW_YORK, BERLIN, LORD_HOWE = (
-    "Asia/Shanghai",
-    "America/New_York",
-    "Europe/Berlin",
-    "Australia/Lord_Howe",
-)
-
-
-def ms(local: str, time_zone: str = SHANGHAI, fold: int = 0) -> int:
-    """Return the instant of a local time."""
-    return int(
-        datetime.fromisoformat(local).replace(tzinfo=ZoneInfo(time_zone), fold=fold).timestamp() * 1000
-    )
 
 
 def schedule(type_: ScheduleType, conf: str = "", time_zone: str = SHANGHAI, **bounds: int) -> Schedule:

@@ -23,7 +23,7 @@ from executor_client.capture.capture import captured
 from executor_client.logs.lines import TEXT_MAX, LineBuffer
 from executor_client.runs.context import current_run
 from executor_client.testing import run_handler
-from tests.executor_client.conftest import Caller, MakeExecutor
+from tests.support.executor_client import Caller, MakeExecutor
 from tests.support.truth_table import truth_table
 
 Result = Callable[[int], tuple[int, str | None]]

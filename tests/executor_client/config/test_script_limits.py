@@ -10,8 +10,8 @@ import pytest
 from executor_client import ExecutorConfig
 from executor_client.config.script_limits import ScriptLimits
 from executor_client.processes.tree import Command
-from tests.executor_client.conftest import Caller, MakeExecutor
-from tests.executor_client.execution.test_glue import script
+from tests.support.executor_client import Caller, MakeExecutor
+from tests.support.executor_client_execution import script
 from tests.support.truth_table import truth_table
 
 Result = Callable[[int], tuple[int, str | None]]

@@ -24,17 +24,12 @@ from executor_client.processes.sessions import (
 from executor_client.processes.tree import LEFT_RUNNING, python_program
 from executor_client.wire.errors import RunFailed
 from tests.eventually import eventually
-from tests.executor_client.conftest import FAST, Caller, MakeExecutor
-from tests.executor_client.test_runs import sleepers
+from tests.support.executor_client import FAST, Caller, MakeExecutor
+from tests.support.executor_client_execution import PRINTS_LATER, ROLLS_BACK, script
+from tests.support.executor_runs import sleepers
 from tests.support.truth_table import truth_table
 
 Result = Callable[[int], tuple[int, str | None]]
-#: a program that needs a moment to end
-ROLLS_BACK = """trap "sleep 0.5; echo rolled back; exit" TERM; echo ready; while :; do sleep 0.05; done"""
-#: a program with a background process that prints after its end
-PRINTS_LATER = (
-    "(until [ -e {folder}/gate ]; do sleep 0.05; done; echo late; touch {folder}/ended) & echo started"
-)
 ALL = frozenset({"python", "shell", "php", "nodejs", "powershell"})
 
 
@@ -43,10 +38,6 @@ def glue(start: MakeExecutor, monkeypatch: pytest.MonkeyPatch) -> Caller:
     monkeypatch.setenv("XXL_JOB_ACCESS_TOKEN", "secret-in-the-environment")
     monkeypatch.setenv("LC_TEST", "C")
     return start(allow_glue=ALL)
-
-
-def script(language: str, source: str, **changes: Any) -> dict[str, Any]:
-    return {"glueType": f"GLUE_{language}", "glueSource": source, **changes}
 
 
 def needing(program: str, language: str, *values: str) -> Any:

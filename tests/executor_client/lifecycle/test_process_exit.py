@@ -9,9 +9,9 @@ import pytest
 
 from tests.acceptance.programs import free_port
 from tests.eventually import eventually
-from tests.executor_client.conftest import Caller
 from tests.executor_client.process import ROOT
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
+from tests.support.executor_client import Caller
 
 BEGIN = """
 import sys, threading

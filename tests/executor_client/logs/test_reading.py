@@ -12,7 +12,7 @@ from executor_client.logs.files import LINE_MAX, RunLog, append_line, expire_log
 from executor_client.logs.reading import PAGE_MAX_BYTES, LogReader
 from executor_client.wire.clock import local_day, local_stamp, parse_day
 from executor_client.wire.protocol import LogRequest, LogResult
-from tests.executor_client.conftest import T0
+from tests.support.executor_client import T0
 
 DAY_MS = 86_400_000
 

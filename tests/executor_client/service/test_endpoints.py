@@ -13,8 +13,8 @@ from flask import Flask
 from executor_client import Executor, HandlerRegistry, context
 from executor_client.service.endpoints import Request
 from tests.eventually import eventually
-from tests.executor_client.conftest import T0, Caller, MakeExecutor, run_fields
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
+from tests.support.executor_client import T0, Caller, MakeExecutor, run_fields
 
 METHOD = "invalid request, HttpMethod not support."
 BAD_TOKEN = "The access token is wrong."

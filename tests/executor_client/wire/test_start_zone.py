@@ -15,7 +15,7 @@ from executor_client import HandlerRegistry, context
 from executor_client.wire import start_zone
 from executor_client.wire.clock import local_stamp, now_ms
 from executor_client.wire.start_zone import zone_of
-from tests.executor_client.conftest import T0, Caller
+from tests.support.executor_client import T0, Caller
 from tests.support.truth_table import truth_table
 
 Result = Callable[[int], tuple[int, str | None]]

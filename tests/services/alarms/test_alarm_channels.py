@@ -33,10 +33,8 @@ from tests.factories import T0, all_rows, make_group, make_job, make_run, only_r
 from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back
 from tests.plan import every_database
-from tests.services.alarms.test_channels import mail_server
-from tests.services.alarms.test_muted_alarms import HOUR, mute
-from tests.services.alarms.test_notifier import fail_run, messages, notifying, results, tick_until
 from tests.statements import statements
+from tests.support.alarms import HOUR, fail_run, mail_server, messages, mute, notifying, results, tick_until
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.usefixtures("database")]

@@ -7,14 +7,11 @@ import smtplib
 import socket
 import ssl
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
-from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword, Session
 
 from app.domain.alarms.alarm_urls import SCHEMES, check_urls, label, split_urls
@@ -25,8 +22,8 @@ from app.executors.webhook_http import WebhookSession
 from app.services.alarms import channels
 from app.services.alarms.channels import MAIL_TOTAL_S, OK, Message, send_apprise, send_mail
 from app.settings.config import MailConfig
-from tests.acceptance.programs import free_port
 from tests.fake_executor import Answer, FakeExecutor, Fault
+from tests.support.alarms import mail_server
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -37,30 +34,6 @@ PASSWORD = "letter-box-5"
 KEY = "693a91f6-7aaa-4bc4-97a0-0ec2sifa5aaa"
 
 
-class Inbox:
-    """Mail server that rejects one user and accepts every other mail."""
-
-    def __init__(self) -> None:
-        self.mails: list[tuple[Envelope, bool]] = []
-        #: answer to the end of a session
-        self.farewell = "221 Bye"
-
-    async def handle_RCPT(  # noqa: N802
-        self, _server: Any, _session: Session, envelope: Envelope, address: str, _options: Any
-    ) -> str:
-        if address.startswith("nobody"):
-            return "550 no such user"
-        envelope.rcpt_tos.append(address)
-        return "250 OK"
-
-    async def handle_QUIT(self, _server: Any, _session: Session, _envelope: Envelope) -> str:  # noqa: N802
-        return self.farewell
-
-    async def handle_DATA(self, _server: Any, session: Session, envelope: Envelope) -> str:  # noqa: N802
-        self.mails.append((envelope, session.ssl is not None))
-        return "250 OK"
-
-
 def authenticate(
     _server: Any, _session: Session, _envelope: Envelope, _mechanism: str, login: Any
 ) -> AuthResult:
@@ -69,17 +42,6 @@ def authenticate(
         PASSWORD.encode(),
     )
     return AuthResult(success=right, handled=False)
-
-
-@contextmanager
-def mail_server(**settings: Any) -> Iterator[tuple[Inbox, int]]:
-    inbox = Inbox()
-    controller = Controller(inbox, hostname="127.0.0.1", port=free_port(), **settings)
-    controller.start()
-    try:
-        yield inbox, controller.port
-    finally:
-        controller.stop()
 
 
 @pytest.fixture

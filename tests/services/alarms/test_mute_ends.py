@@ -7,7 +7,6 @@ import pytest
 from app.database.engine import session_scope
 from app.models.alarm import Alarm
 from app.models.job import Job
-from app.models.log import JobLog
 from app.models.mute import Mute
 from app.services.alarms import muted_alarms
 from app.services.alarms import notifier as alarm_service
@@ -21,14 +20,17 @@ from tests.factories import T0, all_rows, make_group, make_job, make_run, only_r
 from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back
 from tests.plan import every_database
-from tests.services.alarms.test_muted_alarms import HOUR, mute, take
-from tests.services.alarms.test_notifier import (
+from tests.support.alarms import (
+    HOUR,
     fail_run,
+    hold_alarm,
     job_with_an_alarm_for_one_of_two,
     job_with_channels,
     messages,
+    mute,
     notifying,
     states,
+    take,
     tick_until,
     url_of,
 )
@@ -52,17 +54,6 @@ def test_writers_are_not_blocked_by_the_search_for_failing_jobs(
     monkeypatch.setattr(recovery_store, "find_successes", slowly)
     assert take("one", T0 + HOUR) == [], "muted again: there is nothing to report"
     assert (only_row(Alarm).mute_id, only_row(Mute).until_ms) == (only_row(Mute).id, T0 + 2 * HOUR + 1_000)
-
-
-def hold_alarm(job: Job) -> JobLog:
-    """Fail a run and hold back its alarm, without a notifier."""
-    run = fail_run(job)
-    with session_scope() as session:
-        muted = muted_alarms.lock_mutes(session, [job], now_ms=T0)
-        muted_alarms.hold(
-            session, [session.merge(alarm) for alarm in all_rows(Alarm, log_id=run.id)], muted[job.id]
-        )
-    return run
 
 
 def test_muted_and_failing_jobs_do_not_delay_recoveries_of_others(

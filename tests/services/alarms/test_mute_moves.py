@@ -22,20 +22,22 @@ from app.settings.config import Config
 from app.store.alarms import alarms
 from app.store.alarms import mutes as mute_store
 from app.store.jobs import listing as job_lists
-from tests.console.conftest import ACTOR
 from tests.eventually import eventually
 from tests.factories import T0, all_rows, make_group, make_job, only_row, save
 from tests.fake_executor import FakeExecutor
 from tests.plan import every_database
-from tests.services.alarms.test_muted_alarms import HOUR, move_as_java_does, mute
-from tests.services.alarms.test_notifier import (
+from tests.support.alarms import (
+    HOUR,
     fail_run,
     job_with_channels,
     messages,
+    move_as_java_does,
+    mute,
     notifying,
     tick_until,
     url_of,
 )
+from tests.support.console import ACTOR
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), every_database]

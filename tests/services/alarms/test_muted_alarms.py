@@ -2,7 +2,6 @@
 
 import json
 from email import message_from_bytes
-from typing import Any
 
 import pytest
 
@@ -19,48 +18,33 @@ from app.models.mute import Mute
 from app.services.alarms import muted_alarms, mutes
 from app.services.alarms.deliveries import ATTEMPTS_MAX, GROUP_MS, LEASE_MS, RETRY_MS
 from app.services.alarms.muted_alarms import EndedMute
-from app.services.alarms.mutes import MuteDraft
 from app.services.alarms.notifier import PERIOD_MS
 from app.services.alarms.texts import compose_mute_end
 from app.settings.config import Config, MailConfig
 from app.store.alarms.alarms import HeldAlarms
-from tests.console.conftest import ACTOR
 from tests.eventually import eventually
 from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
 from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back, unresolve
 from tests.plan import every_database
-from tests.services.alarms.test_channels import mail_server
-from tests.services.alarms.test_notifier import (
+from tests.support.alarms import (
+    HOUR,
     fail_run,
     job_with_channels,
+    mail_server,
     messages,
+    move_as_java_does,
+    mute,
     notifying,
     states,
+    take,
     tick_until,
     url_of,
 )
+from tests.support.console import ACTOR
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), every_database]
-
-HOUR: Millis = 3_600_000
-
-
-def mute(
-    job: Job | None = None,
-    *,
-    group_id: int = 0,
-    span: MuteSpan = MuteSpan.HOUR,
-    now_ms: Millis = T0,
-    reason: str = "",
-) -> None:
-    draft = MuteDraft(span, reason)
-    with session_scope() as session:
-        if job is not None:
-            mutes.mute_job(session, job.id, draft, actor=ACTOR, now_ms=now_ms)
-        else:
-            mutes.mute_group(session, group_id, draft, actor=ACTOR, now_ms=now_ms)
 
 
 def unmute(job: Job, now_ms: Millis) -> None:
@@ -155,12 +139,6 @@ def test_after_the_summary_recoveries_are_sent_and_failures_collected(
     assert [entry.action for entry in all_rows(AuditEntry)] == ["alarm.mute", "alarm.unmute"]
 
 
-def move_as_java_does(job: Job, group_id: int) -> None:
-    """Move a job in the database, as the Java admin does."""
-    with session_scope() as session:
-        session.merge(job).job_group = group_id
-
-
 def test_a_muted_group_is_summed_up_in_one_message_for_all_its_jobs(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
@@ -253,10 +231,6 @@ def test_the_summary_of_a_dead_notifier_is_taken_over_and_muting_again_cancels_i
         (lost,) = take("dead", T0 + 3 * HOUR)
         eventually(lambda: notifier.tick(T0 + 3 * HOUR + LEASE_MS) and all_rows(Mute) == [])
     assert len(hook.requests) == 1
-
-
-def take(node: str, now_ms: Millis) -> list[Any]:
-    return muted_alarms.take_ended(owner=node, now_ms=now_ms, lease_ms=LEASE_MS)
 
 
 def test_a_mute_whose_summary_is_being_sent_holds_nothing(database: str, hook: FakeExecutor) -> None:

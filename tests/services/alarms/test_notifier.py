@@ -3,10 +3,6 @@
 import json
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -32,77 +28,28 @@ from app.services.alarms.deliveries import (
     RETRY_MS,
 )
 from app.services.alarms.notifier import AlarmNotifier
-from app.services.alarms.targets import displayed
 from app.services.alarms.texts import compose_clock
 from app.settings.config import Config, MailConfig
 from tests.eventually import eventually
 from tests.factories import BERLIN_SECOND_TWO, T0, all_rows, make_group, make_job, make_run, only_row
 from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back, unresolve
+from tests.support.alarms import (
+    MINUTE,
+    WRONG,
+    fail_run,
+    job_with_an_alarm_for_one_of_two,
+    job_with_channels,
+    messages,
+    notifying,
+    results,
+    states,
+    tick_until,
+    url_of,
+)
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-
-MINUTE: Millis = 60_000
-
-
-def url_of(server: FakeExecutor, path: str = "") -> str:
-    """Return the channel URL of a webhook, with short timeouts."""
-    return f"{server.address.replace('http', 'json', 1)}{path}?cto=2&rto=20"
-
-
-def job_with_channels(*servers: FakeExecutor, **changes: Any) -> Job:
-    group = make_group(alarm_urls="\n".join(url_of(server) for server in servers))
-    return make_job(job_group=group.id, **changes)
-
-
-def fail_run(job: Job, now_ms: Millis = T0) -> JobLog:
-    run = make_run(job)
-    assert call_back(run.id, 500, "disk full", now_ms=now_ms)
-    return run
-
-
-def job_with_an_alarm_for_one_of_two(
-    notifier: AlarmNotifier, hook: FakeExecutor, broken: FakeExecutor
-) -> Job:
-    """Return a job with an alarm that ``hook`` has accepted and ``broken`` refuses."""
-    broken.respond("*", Answer(status=500))
-    job = job_with_channels(hook, broken)
-    fail_run(job)
-    eventually(lambda: notifier.tick(T0) and only_row(Alarm).outcome)
-    return job
-
-
-@contextmanager
-def notifying(config: Config, node: str = "one", **changes: Any) -> Iterator[AlarmNotifier]:
-    notifier = AlarmNotifier(
-        replace(config, public_url="https://jobs.example.com/admin", **changes), node=node
-    )
-    try:
-        yield notifier
-    finally:
-        notifier.close()
-
-
-def states(*, recovered: bool = False) -> list[str]:
-    """Return the states of the alarms, or of the recoveries."""
-    return [alarm.state for alarm in all_rows(Alarm) if (alarm.reason == "recovered") == recovered]
-
-
-def results(alarm: Alarm) -> dict[str, str]:
-    """Return the result of each target, without the fingerprints of URLs."""
-    return {displayed(name): result for name, result in json.loads(alarm.outcome or "{}").items()}
-
-
-def tick_until(notifier: AlarmNotifier, now_ms: Millis, *expected_states: str) -> None:
-    """Repeat the round at one moment until the alarms are in these states."""
-    eventually(
-        lambda: notifier.tick(now_ms) and states() == list(expected_states), message=f"{expected_states}"
-    )
-
-
-def messages(server: FakeExecutor) -> list[dict[str, str]]:
-    return [request.json for request in server.requests]
 
 
 def test_the_alarm_of_a_failed_run_has_reason_and_link(
@@ -547,9 +494,6 @@ def test_alarms_of_a_dead_notifier_are_taken_over(database: str, config: Config,
         tick_until(other, T0 + LEASE_MS + 1, "SENT")
         release.set()
     assert (only_row(Alarm).owner, only_row(Alarm).attempts) == ("two", 2)
-
-
-WRONG = ClockNews(right=False, skew_ms=-5_230)
 
 
 def send_notice(

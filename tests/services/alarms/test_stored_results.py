@@ -20,13 +20,14 @@ from app.settings.config import Config
 from tests.eventually import eventually
 from tests.factories import T0, all_rows
 from tests.fake_executor import Answer, FakeExecutor
-from tests.services.alarms.test_mute_ends import hold_alarm
-from tests.services.alarms.test_muted_alarms import HOUR, mute
-from tests.services.alarms.test_notifier import (
+from tests.support.alarms import (
+    HOUR,
     MINUTE,
     WRONG,
     fail_run,
+    hold_alarm,
     job_with_channels,
+    mute,
     notifying,
     states,
     url_of,

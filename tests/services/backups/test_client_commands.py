@@ -14,7 +14,7 @@ from app.services.backups.client_commands import comment_out_restrictions, requi
 from app.services.backups.restore_options import Options
 from app.settings.config import Config
 from tests.factories import make_job, only_row
-from tests.services.backups.conftest import make_backup, restore
+from tests.support.backups import make_backup, restore
 
 MYSQL = (
     b"/*M!999999\\- enable the sandbox mode */ \n"

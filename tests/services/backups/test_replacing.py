@@ -20,7 +20,7 @@ from app.store.copies import whole_tables
 from app.store.copies.schema import find_revision
 from tests.factories import all_rows, make_job, only_row
 from tests.plan import every_database
-from tests.services.backups.conftest import execute, make_backup, restore
+from tests.support.backups import execute, make_backup, restore
 
 pytestmark = every_database
 

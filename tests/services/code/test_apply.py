@@ -14,23 +14,10 @@ from app.models.job import Job
 from app.models.managed import Apply, JobVersion, Managed
 from app.models.tag import JobTag
 from tests.factories import T0, all_rows, make_group, make_job, only_row
-from tests.services.code.steps import CLOSE, NIGHTLY, apply, plan, shown
+from tests.services.code.steps import CLOSE, apply, plan, shown
+from tests.support.code import WHOLE
 
 pytestmark = pytest.mark.usefixtures("database")
-
-WHOLE: dict[str, Any] = {
-    "groups": {"sample": {"title": "Sample", "address_type": "automatic"}},
-    "jobs": {
-        "sample/close": {**CLOSE, **NIGHTLY, "enabled": True, "children": ["mail"], "tags": ["money"]},
-        "sample/mail": {
-            "description": "Mail the report",
-            "owner": "ann",
-            "code": {"language": "GLUE_SHELL", "source": "echo mail\n", "remark": "first version"},
-            "alarm_channels": ["Ops"],
-        },
-    },
-    "channels": {"Ops": {"kind": "mail", "settings": {"addresses": "ops@example.com"}}},
-}
 
 
 def test_an_empty_installation_gets_groups_jobs_and_channels() -> None:

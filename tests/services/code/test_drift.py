@@ -3,9 +3,8 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import update
 
-from app.database.engine import read_scope, session_scope
+from app.database.engine import session_scope
 from app.domain.access.permissions import Actor, Right
 from app.domain.code.plan import Action
 from app.models.channel import AlarmChannel
@@ -13,20 +12,15 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.tag import JobTag
 from app.services.alarms import channel_setup
-from app.services.code.drift import DriftedObject, find_drift
+from app.services.code.drift import DriftedObject
 from app.services.executors import groups
 from app.services.jobs import jobs
 from app.store.jobs.managed import CHANNEL, GROUP
 from tests.factories import T0, make_group, only_row, save
 from tests.services.code.steps import ADMIN, apply, plan
-from tests.services.code.test_apply import WHOLE
+from tests.support.code import WHOLE, drift, rename
 
 pytestmark = pytest.mark.usefixtures("database")
-
-
-def drift(*, actor: Actor = ADMIN) -> list[DriftedObject]:
-    with read_scope() as session:
-        return find_drift(session, actor=actor)
 
 
 def fields(found: list[DriftedObject]) -> list[tuple[str, str, Any, Any]]:
@@ -104,11 +98,6 @@ def test_a_user_sees_the_drift_of_his_groups() -> None:
     reader = Actor(7, "ann", is_admin=False, rights={job.job_group: frozenset({Right.VIEW})})
     assert [each.key for each in drift(actor=reader)] == ["sample/close"]
     assert drift(actor=Actor(8, "bob", is_admin=False)) == []
-
-
-def rename(column: Any, name: str, *, to: str) -> None:
-    with session_scope() as session:
-        session.execute(update(column.class_).where(column == name).values({column.key: to}))
 
 
 def test_a_renamed_group_drifts_and_the_plan_says_that_it_makes_another_one() -> None:

@@ -15,8 +15,8 @@ from app.services.code.export import Export, export_document
 from tests.factories import FIRST, all_rows, make_group, make_job, only_row, save
 from tests.plan import every_database
 from tests.services.code.steps import ADMIN, apply, plan
-from tests.services.code.test_apply import WHOLE
 from tests.statements import statements
+from tests.support.code import WHOLE
 
 pytestmark = pytest.mark.usefixtures("database")
 

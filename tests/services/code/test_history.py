@@ -10,7 +10,7 @@ from app.services.code.history import CodeChange, list_code_changes
 from tests.factories import T0, make_group, only_row
 from tests.plan import every_database
 from tests.services.code.steps import CLOSE, NIGHTLY, apply
-from tests.services.code.test_undo import undo
+from tests.support.code import undo
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -7,7 +7,7 @@ import pytest
 from app.domain.code.plan import FieldChange
 from app.errors import Conflict
 from tests.services.code.steps import CLOSE, apply, plan
-from tests.services.code.test_undo import exported, undo
+from tests.support.code import exported, undo
 
 pytestmark = pytest.mark.usefixtures("database")
 

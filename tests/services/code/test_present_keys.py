@@ -8,9 +8,7 @@ from app.models.group import Group
 from app.models.job import Job
 from tests.factories import all_rows, make_group, only_row, remove
 from tests.services.code.steps import apply, plan
-from tests.services.code.test_drift import rename
-from tests.services.code.test_renamed_groups import files, move, renamed
-from tests.services.code.test_undo_names import owned_ids
+from tests.support.code import files, move, owned_ids, rename, renamed
 
 pytestmark = pytest.mark.usefixtures("database")
 

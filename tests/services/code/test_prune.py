@@ -12,8 +12,7 @@ from app.models.job import Job
 from app.models.managed import Managed
 from tests.factories import all_rows, only_row
 from tests.services.code.steps import CLOSE, apply, plan, shown
-from tests.services.code.test_drift import rename
-from tests.services.code.test_undo import exported, managed, undo
+from tests.support.code import exported, managed, rename, undo
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -9,30 +9,12 @@ from app.errors import InvalidInput
 from app.models.group import Group
 from app.models.job import Job
 from tests.factories import all_rows, make_group, only_row, remove
-from tests.services.code.steps import CLOSE, NIGHTLY, apply, plan, shown
-from tests.services.code.test_drift import drift, rename
-from tests.services.code.test_undo import exported, managed, undo
-from tests.services.code.test_undo_names import owned_ids
+from tests.services.code.steps import CLOSE, apply, plan, shown
+from tests.support.code import drift, exported, files, managed, move, owned_ids, rename, renamed, undo
 
 pytestmark = pytest.mark.usefixtures("database")
 
-JOB = {**CLOSE, **NIGHTLY, "enabled": True}
 SEND = {**CLOSE, "description": "Send"}
-
-
-def files(app_name: str, *names: str, **members: Any) -> dict[str, Any]:
-    jobs = {f"{app_name}/{name}": {**JOB, "description": name, **members} for name in names}
-    return {"groups": {app_name: {"title": "Sample"}}, "jobs": jobs}
-
-
-def move(job_id: int, *, to: Group) -> None:
-    rename(Job.job_group, only_row(Job, id=job_id).job_group, to=to.id)
-
-
-def renamed(*names: str) -> None:
-    """Apply jobs of the group sample, which is then renamed to samples."""
-    apply(files("sample", *names))
-    rename(Group.app_name, "sample", to="samples")
 
 
 def test_files_that_follow_the_new_name_take_its_jobs_over() -> None:

@@ -11,7 +11,7 @@ from app.models.skip import Skip
 from app.pipeline.scan import scan
 from tests.factories import T0, all_rows, make_fire, only_row
 from tests.services.code.steps import CLOSE, NIGHTLY, apply, plan, shown
-from tests.services.code.test_undo import undo
+from tests.support.code import undo
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from app.clock import Millis
-from app.database.engine import read_scope, session_scope
-from app.domain.access.permissions import Actor
+from app.database.engine import session_scope
 from app.errors import Conflict, NotFound
 from app.models.audit import AuditEntry
 from app.models.channel import AlarmChannel, ChannelScope
@@ -17,39 +15,12 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.managed import Managed
 from app.services.alarms.targets import settings_of
-from app.services.code.export import export_document
-from app.services.code.undo import PreparedUndo, prepare_undo, undo_apply
-from app.services.code.undo_plans import UndoRequest
-from tests.factories import T0, all_rows, make_group, make_job, make_log, only_row, remove
+from tests.factories import all_rows, make_group, make_job, make_log, only_row, remove
 from tests.plan import every_database
-from tests.services.code.steps import ADMIN, CLOSE, NETWORKS, NIGHTLY, apply, plan
-from tests.services.code.test_apply import WHOLE
+from tests.services.code.steps import CLOSE, NIGHTLY, apply, plan
+from tests.support.code import WHOLE, exported, managed, undo
 
 pytestmark = pytest.mark.usefixtures("database")
-
-
-def prepare(apply_id: int, *, forced: bool = False, actor: Actor = ADMIN) -> PreparedUndo:
-    with read_scope() as session:
-        return prepare_undo(session, UndoRequest(apply_id, actor, forced, NETWORKS), now_ms=T0)
-
-
-def write(prepared: PreparedUndo, *, now_ms: Millis = T0) -> None:
-    with session_scope() as session:
-        undo_apply(session, prepared, clock=lambda: now_ms)
-
-
-def undo(apply_id: int, *, forced: bool = False, actor: Actor = ADMIN, now_ms: Millis = T0) -> None:
-    write(prepare(apply_id, forced=forced, actor=actor), now_ms=now_ms)
-
-
-def exported() -> Any:
-    with read_scope() as session:
-        return export_document(session, actor=ADMIN, is_whole=True).document
-
-
-def managed() -> list[tuple[str, str, int, str]]:
-    rows = all_rows(Managed)
-    return sorted((row.kind, row.managed_key, row.object_id, row.fields) for row in rows)
 
 
 def change(job: Job, **columns: Any) -> None:

@@ -13,8 +13,7 @@ from app.services.alarms import channel_setup
 from app.services.alarms.targets import settings_of
 from tests.factories import T0, all_rows, make_group, only_row, save
 from tests.services.code.steps import ADMIN, CLOSE, apply, plan, shown
-from tests.services.code.test_drift import rename
-from tests.services.code.test_undo import exported, managed, undo
+from tests.support.code import exported, managed, owned_ids, rename, undo
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -31,10 +30,6 @@ ROUTED = {
 
 def addresses() -> dict[str, str]:
     return {channel.name: settings_of(channel)["addresses"] for channel in all_rows(AlarmChannel)}
-
-
-def owned_ids() -> dict[str, int]:
-    return {key: object_id for _kind, key, object_id, _fields in managed()}
 
 
 def test_a_group_that_was_added_again_by_hand_is_not_overwritten() -> None:

@@ -14,7 +14,7 @@ from app.services.jobs import version_history, versions
 from app.services.jobs.version_history import KeptVersion
 from tests.factories import all_rows, make_fire, make_group, only_row
 from tests.plan import every_database
-from tests.services.jobs.test_versions import ADMIN, CI, LATER, add, fields, kept, update
+from tests.support.jobs import ADMIN, CI, LATER, add, fields, kept, update
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -40,7 +40,7 @@ from app.settings.sealing import sealer
 from app.store.copies import promotion_source as source
 from tests.databases import ROOT
 from tests.eventually import eventually
-from tests.services.promotion.conftest import content, fill, on_servers
+from tests.support.promotion import content, fill, on_servers
 
 pytestmark = on_servers
 #: the same on every kind of server

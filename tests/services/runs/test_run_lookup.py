@@ -24,8 +24,9 @@ from app.services.runs.run_actions import kill_run, retry_run
 from app.services.runs.run_lookup import FoundRun, get_run, row_of, wait_for_end
 from app.settings.config import Config
 from tests.factories import FIRST, SECOND, T0, all_rows, make_job, make_log, make_run, only_row, remove, save
-from tests.fake_executor import Answer, FakeExecutor
+from tests.fake_executor import FakeExecutor
 from tests.pipeline.steps import call_back, claim_fires, record_sent, sent
+from tests.support.runs import log_answer
 
 pytestmark = pytest.mark.usefixtures("database")
 ADMIN = system_actor("test")
@@ -140,12 +141,6 @@ def test_waiting_ends_when_the_console_stops(caller: Caller, monkeypatch: pytest
     made = trigger(make_job())
     assert wait_for_end(made.id, actor=ADMIN, timeout_s=60).state == "waiting"
     assert list(follow(made.id, 3, actor=ADMIN, caller=caller)) == [End("waiting", False, 3)]
-
-
-def log_answer(first: int, *lines: str, **more: object) -> Answer:
-    last = first + len(lines) - 1
-    content = {"fromLineNum": first, "toLineNum": last, "logContent": "\n".join(lines), "isEnd": False}
-    return Answer.json(content=content | more)
 
 
 def test_a_log_is_followed_to_the_end_of_its_run(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,16 +30,7 @@ from app.settings.config import Config
 from app.store.nodes import tasks
 from tests.factories import T0, all_rows, make_job, only_row
 from tests.plan import every_database
-from tests.services.tasks.conftest import (
-    Clock,
-    add_user,
-    fired,
-    one_piece_each,
-    outcomes,
-    run_jobs,
-    stored,
-    submit,
-)
+from tests.support.tasks import Clock, add_user, fired, one_piece_each, outcomes, run_jobs, stored, submit
 
 #: leases, locks and lost commits differ between databases
 pytestmark = [every_database, pytest.mark.usefixtures("database")]

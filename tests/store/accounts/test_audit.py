@@ -11,7 +11,7 @@ from app.store.accounts import audit
 from app.store.accounts.audit import AuditFilter
 from tests.factories import T0
 from tests.statements import statements
-from tests.store.runs.test_recent import plan
+from tests.support.store_runs import plan
 
 MINUTE: Millis = 60_000
 

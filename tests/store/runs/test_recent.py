@@ -1,10 +1,8 @@
 """The newest runs of many jobs in one query, and the indexes used."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from sqlalchemy import event
 from sqlalchemy.orm import Session
 
 from app.database.engine import read_scope
@@ -15,6 +13,7 @@ from app.store.pickers.overview import find_open_runs
 from app.store.runs import recent as recent_runs
 from app.store.runs.recent import Run
 from tests.factories import T0, make_group, make_job, make_log, save
+from tests.support.store_runs import plan
 
 SECOND = 1_000
 
@@ -22,20 +21,6 @@ SECOND = 1_000
 def runs(job: Job, *seconds: int, **more: int) -> list[int]:
     """Store runs this many seconds before T0; return their ids."""
     return [make_log(job, trigger_time=T0 - ago * SECOND, **more).id for ago in seconds]
-
-
-def plan(session: Session, ask: Callable[[Session], object]) -> list[str]:
-    """Return SQLite's query plans of a store function."""
-    connection, seen = session.connection(), list[tuple[str, Any]]()
-
-    def keep(_connection: object, _cursor: object, statement: str, parameters: Any, *_rest: object) -> None:
-        seen.append((statement, parameters))
-
-    event.listen(connection, "before_cursor_execute", keep)
-    ask(session)
-    event.remove(connection, "before_cursor_execute", keep)
-    ((statement, parameters),) = seen
-    return [row.detail for row in connection.exec_driver_sql("EXPLAIN QUERY PLAN " + statement, parameters)]
 
 
 def test_each_job_gets_its_newest_runs(database: str) -> None:

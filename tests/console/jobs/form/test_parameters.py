@@ -7,10 +7,10 @@ import pytest
 
 from app.models.fire import Fire
 from app.models.registry import Registration
-from tests.console.conftest import Console, add_group, add_job
-from tests.console.jobs.test_pages import FORM, job_of
 from tests.console.pages import submit, text_of
 from tests.factories import T0, all_rows, only_row, save
+from tests.support.console import Console, add_group, add_job
+from tests.support.console_jobs import FORM, job_of
 
 SCHEMA = {
     "properties": {

@@ -14,8 +14,8 @@ from app.domain.access.permissions import Right
 from app.models.job import Job
 from app.services.auditing import audit
 from app.services.jobs import jobs, versions
-from tests.console.conftest import ACTOR, Console, add_group, add_job, job_draft
 from tests.console.pages import markup_of, path_after, submit, text_of
+from tests.support.console import ACTOR, Console, add_group, add_job, job_draft
 
 
 def edit(job_id: int, group_id: int, *, via: str = "", source: str = "", **changes: Any) -> None:

@@ -15,9 +15,9 @@ from app.domain.enums import RouteStrategy
 from app.models.audit import AuditEntry
 from app.models.job import Job
 from app.services.alarms import deliveries, notifier
-from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import text_of
 from tests.factories import T0, make_log, save
+from tests.support.console import Console, add_group, add_job
 
 pytestmark = pytest.mark.databases("sqlite")
 

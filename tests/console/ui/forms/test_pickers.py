@@ -12,8 +12,8 @@ from app.domain.access.permissions import Right
 from app.models.group import Group
 from app.models.job import Job
 from app.services.jobs.choices import OFFERED_MAX, SELECT_MAX
-from tests.console.conftest import Console, add_group, add_job, add_user
 from tests.console.pages import is_at_login, markup_of, text_of
+from tests.support.console import Console, add_group, add_job, add_user
 
 VIEW, OPERATE, EDIT = frozenset({Right.VIEW}), frozenset({Right.OPERATE}), frozenset({Right.EDIT})
 

@@ -13,10 +13,10 @@ from app.models.channel import AlarmChannel
 from app.models.group import Group
 from app.models.job import Job
 from app.models.right import Right as UserRight
-from tests.console.conftest import Console, add_group, add_job, add_user
-from tests.console.jobs.test_pages import FORM, job_of
 from tests.console.pages import path_after, submit, text_of
 from tests.factories import only_row
+from tests.support.console import Console, add_group, add_job, add_user
+from tests.support.console_jobs import FORM, job_of
 
 CHANGED = "This was changed after you had opened it."
 LOADED = re.compile(r'name="loaded" value="([0-9a-f]{32})"')

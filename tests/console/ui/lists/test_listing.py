@@ -11,9 +11,9 @@ from app.console.ui.live_parts import HEADER
 from app.models.log import JobLog
 from app.models.task import Task
 from app.store.base.paging import Page
-from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import submit, text_of
 from tests.factories import save
+from tests.support.console import Console, add_group, add_job
 
 
 @pytest.mark.parametrize(

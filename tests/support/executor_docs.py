@@ -1,0 +1,18 @@
+"""Helpers of the tests of executor docs, for all that need them."""
+
+import re
+
+from tests.executor_client.process import ROOT
+
+TEXT = (ROOT / "docs" / "executor.md").read_text(encoding="utf-8")
+
+
+README, SNIPPETS = (
+    re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    for text in ((ROOT / "executor_client" / "README.md").read_text(encoding="utf-8"), TEXT)
+)
+
+
+def snippet(first_words: str, snippets: list[str] = SNIPPETS) -> str:
+    (found,) = (text for text in snippets if first_words in text)
+    return str(found)
