@@ -31,7 +31,7 @@ from app.models.group import Group  # noqa: E402
 from app.models.job import Job  # noqa: E402
 from app.models.log import JobLog  # noqa: E402
 from app.settings.config import Config  # noqa: E402
-from tests.databases import STARTERS, migrate  # noqa: E402
+from tests.support.databases import STARTERS, migrate  # noqa: E402
 
 #: databases of the benchmarks
 KINDS = ("sqlite", *STARTERS)

@@ -1,10 +1,11 @@
 """Fixtures of all tests, and the options of a run.
 
-``database`` gives a test an empty, migrated database with the engine bound, on each kind ``tests.plan``
-chooses. Tests commit for real: SQLite is a fresh copy of a migrated file, the servers' tables are emptied
-before the next test. Tests that need a program the machine lacks are left out and named in the summary;
-with ``XXL_TEST_REQUIRE=all`` (CI) that is an error, and a test that fails is run once more: one that depends
-on the load of a shared machine is named in the summary, to be mended, and does not hold up everything else.
+``database`` gives a test an empty, migrated database with the engine bound, on each kind that
+``tests.support.plan`` chooses. Tests commit for real: SQLite is a fresh copy of a migrated file, the servers'
+tables are emptied before the next test. Tests that need a program the machine lacks are left out and named in
+the summary; with ``XXL_TEST_REQUIRE=all`` (CI) that is an error, and a test that fails is run once more: one
+that depends on the load of a shared machine is named in the summary, to be mended, and does not hold up
+everything else.
 """
 
 import gc
@@ -25,10 +26,17 @@ from app.database.engine import bind_engine, engine_options, session_scope, unbi
 from app.services.accounts import passwords
 from app.services.auditing import refusals
 from app.settings.config import Config
-from tests.databases import STARTERS, Server, missing
-from tests.fake_executor import FakeExecutor
-from tests.left_out import left_out_key
-from tests.plan import (
+from tests.support.databases import STARTERS, Server, missing
+from tests.support.fake_executor import FakeExecutor
+from tests.support.left_out import left_out_key
+from tests.support.migrated_databases import (
+    TIME_ZONE,
+    Databases,
+    databases_key,
+    kept_engine,
+    kinds_key,
+)
+from tests.support.plan import (
     BROWSERS,
     EVERY_KIND,
     FOREIGN_LAYERS,
@@ -37,13 +45,6 @@ from tests.plan import (
     forecast,
     kinds_for,
     layer_of,
-)
-from tests.support.migrated_databases import (
-    TIME_ZONE,
-    Databases,
-    databases_key,
-    kept_engine,
-    kinds_key,
 )
 
 #: marker -> programs its tests need, each with alternative names
@@ -83,7 +84,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--db",
         default="",
         metavar="KIND[,KIND]",
-        help=f"run every database test on these kinds: {', '.join(KNOWN_KINDS)} (default: see tests/plan.py)",
+        help=f"run every database test on these of {', '.join(KNOWN_KINDS)} (default: tests/support/plan.py)",
     )
     parser.addoption(
         "--all", action="store_true", help="run every test on every kind of database, extensive ones too"

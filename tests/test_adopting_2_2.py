@@ -13,8 +13,8 @@ from app.models.report import DayReport
 from app.pipeline.registration import tick_registry
 from app.pipeline.scan import scan
 from app.settings.config import Config
-from tests.databases import migrate, run_script
-from tests.factories import T0, all_rows, make_job, only_row
+from tests.support.databases import migrate, run_script
+from tests.support.factories import T0, all_rows, make_job, only_row
 from tests.support.migrations import execute, lacks, migrate_to
 
 pytestmark = pytest.mark.databases("mariadb")

@@ -11,9 +11,9 @@ from app.models.log import JobLog
 from app.models.user import User
 from app.services.accounts import passwords
 from app.services.jobs import changes, jobs
-from tests.databases import migrate
-from tests.factories import FIRST, T0, all_rows, only_row
 from tests.pipeline.steps import claim_one
+from tests.support.databases import migrate
+from tests.support.factories import FIRST, T0, all_rows, only_row
 from tests.support.migrations import bind, execute, lacks, make_2_4_1
 
 pytestmark = pytest.mark.databases("mariadb")

@@ -9,8 +9,8 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.user import User
-from tests.databases import migrate
-from tests.factories import all_rows, only_row
+from tests.support.databases import migrate
+from tests.support.factories import all_rows, only_row
 from tests.support.migrations import (
     TABLES_2_4_1,
     bind,

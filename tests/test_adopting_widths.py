@@ -7,8 +7,8 @@ from app.database.engine import session_scope
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
-from tests.databases import migrate
-from tests.factories import only_row
+from tests.support.databases import migrate
+from tests.support.factories import only_row
 from tests.support.migrations import bind, execute, interrupted_after, lacks, make_2_4_1, migrate_to
 
 pytestmark = pytest.mark.databases("mariadb")

@@ -25,7 +25,7 @@ def test_the_console_is_traced(database_url: str, tmp_path: Path) -> None:
         "XXL_JOB_TIMEZONE": "UTC",
     }
     clean = {name: text for name, text in os.environ.items() if not name.startswith("XXL_JOB_")}
-    command = [sys.executable, "-m", "tests.traced_console"]
+    command = [sys.executable, "-m", "tests.support.traced_console"]
     ended = subprocess.run(
         command, cwd=ROOT, env=clean | settings, capture_output=True, text=True, check=False
     )

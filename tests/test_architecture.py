@@ -6,7 +6,7 @@ from pathlib import Path
 
 import grimp
 
-from tests.architecture import (
+from tests.support.architecture import (
     MAX_FILE_LINES,
     MAX_FOLDER_MODULES,
     MAX_FUNCTION_LINES,

@@ -22,7 +22,7 @@ from app.services.installation.nodes import node_name
 from app.settings.config import Config
 from app.settings.sealing import Sealer
 from app.store.nodes import nodes
-from tests.databases import ROOT
+from tests.support.databases import ROOT
 
 #: names of the parts, then their programs
 RUN = """

@@ -5,7 +5,7 @@ from sqlalchemy import create_engine, inspect, select, text
 
 from app.database.engine import read_scope, session_scope
 from app.models.skip import Skip
-from tests.databases import Server, migrate, missing, start_postgresql, temporary_directory
+from tests.support.databases import Server, migrate, missing, start_postgresql, temporary_directory
 
 
 @pytest.mark.parametrize("turn", [1, 2])
@@ -43,7 +43,7 @@ def test_a_durable_server_starts_and_stops() -> None:
 
 
 def test_a_missing_server_is_reported_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.databases.PROGRAMS", {"mariadb": ("no-such-program",)})
+    monkeypatch.setattr("tests.support.databases.PROGRAMS", {"mariadb": ("no-such-program",)})
     assert missing("mariadb") == "no-such-program is not installed (Debian: apt install mariadb-server)"
 
 

@@ -24,8 +24,8 @@ from app.models.tag import JobTag
 from app.models.user import User
 from app.pipeline.scan import scan
 from app.store.copies import whole_tables
-from tests.databases import ROOT, migrate
-from tests.factories import T0, all_rows, only_row
+from tests.support.databases import ROOT, migrate
+from tests.support.factories import T0, all_rows, only_row
 from tests.support.migrations import (
     ROWS_2_4_1,
     Interrupted,

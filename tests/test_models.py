@@ -11,7 +11,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.store.runs.recent import find_newest_of_jobs
-from tests.factories import BERLIN_FIRST_TWO, BERLIN_SECOND_TWO, T0, make_job, make_log, only_row
+from tests.support.factories import BERLIN_FIRST_TWO, BERLIN_SECOND_TWO, T0, make_job, make_log, only_row
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ from app.commands.main import OPERATING, xxl
 from app.runtime.logging import JSON, TEXT, fields_of, formatter_of
 from app.services.auditing import refusals
 from tests.acceptance.programs import ROOT, free_port
-from tests.databases import SYSTEM_DATABASES, migrate
 from tests.documented.blocks import blocks_of, commands_of, script_of
 from tests.documented.shim import NAMES, mapped
+from tests.support.databases import SYSTEM_DATABASES, migrate
 from tests.support.migrated_databases import Databases, databases_key
 
 PAGE = ROOT / "docs/operations.md"

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from app.settings.config import CLIENT_VARIABLES, SETTINGS, Config
-from tests.databases import ROOT
+from tests.support.databases import ROOT
 
 COMPOSE = {
     "compose.yaml": "",

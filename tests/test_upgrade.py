@@ -22,8 +22,8 @@ from app.services.installation.upgrade import retention_notice, upgrade
 from app.settings.config import Config
 from app.store.copies import upgrade_lock as upgrade_lock_module
 from app.store.copies.upgrade_lock import IDLE_S, upgrade_lock
-from tests.databases import ROOT
-from tests.factories import T0
+from tests.support.databases import ROOT
+from tests.support.factories import T0
 from tests.support.migrations import make_2_4_1
 
 #: seconds for an upgrade in a process of its own, on a loaded machine

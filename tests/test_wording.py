@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.wording import GLOSSARY, ROOT, banned_words, files, wording_problems
+from tests.support.wording import GLOSSARY, ROOT, banned_words, files, wording_problems
 
 WORDS = banned_words(GLOSSARY.read_text(encoding="utf-8"))
 

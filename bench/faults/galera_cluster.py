@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.faults.installation import NotInstalled
 from tests.acceptance.database_server import DatabaseServer
-from tests.databases import migrate, temporary_directory
+from tests.support.databases import migrate, temporary_directory
 
 #: where distributions put the library of Galera 4
 PROVIDERS = (

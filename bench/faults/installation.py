@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.acceptance.cluster import Cluster
 from tests.acceptance.database_server import DatabaseServer
-from tests.databases import migrate, temporary_directory
+from tests.support.databases import migrate, temporary_directory
 
 
 class CannotRun(Exception):

@@ -8,7 +8,7 @@ from typing import Any
 from bench.faults.checker import UNRESOLVED, Findings, History, Watched
 from bench.faults.history import read_history
 from tests.acceptance.cluster import Cluster
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 
 #: log lines shown of the first problem
 EXCERPT_LINES = 30

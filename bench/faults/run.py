@@ -36,7 +36,7 @@ from bench.faults.scenarios.late_outcome import late_outcome  # noqa: E402
 from bench.faults.scenarios.lost_commits import lost_commits  # noqa: E402
 from bench.faults.scenarios.random_faults import random_faults  # noqa: E402
 from bench.faults.scenarios.stop_under_lock import stop_under_lock  # noqa: E402
-from tests.databases import STARTERS, ServerMissing  # noqa: E402
+from tests.support.databases import STARTERS, ServerMissing  # noqa: E402
 
 DATABASES = ("sqlite", *STARTERS)
 STORM, ALL = "storm", "all"

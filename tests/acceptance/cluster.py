@@ -15,7 +15,7 @@ from sqlalchemy import Engine, NullPool, create_engine, text
 
 from tests.acceptance.console import ADMIN_PASSWORD, Console
 from tests.acceptance.programs import Program, Programs, free_port, wait_for
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 
 TOKEN = "acceptance-token-0123456789"
 #: nodes of one database share it, whatever their home folders

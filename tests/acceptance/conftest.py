@@ -11,10 +11,10 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from tests.acceptance.cluster import Cluster
-from tests.databases import STARTERS, migrate, missing
-from tests.plan import EVERY_KIND
 from tests.support.acceptance import clusters_key
+from tests.support.databases import STARTERS, migrate, missing
 from tests.support.migrated_databases import kinds_key
+from tests.support.plan import EVERY_KIND
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import requests
 
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 
 ADMIN_PASSWORD = "acceptance-password"
 TIMEOUT_S = 20

@@ -12,8 +12,8 @@ import psutil
 from sqlalchemy.exc import SQLAlchemyError
 
 from tests.acceptance.programs import START_S, STOP_S
-from tests.databases import STARTERS, USERS, Server
-from tests.eventually import eventually
+from tests.support.databases import STARTERS, USERS, Server
+from tests.support.eventually import eventually
 
 
 class DatabaseServer:

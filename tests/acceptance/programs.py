@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 #: seconds to answer after a start and to end after a signal; a loaded machine is slow

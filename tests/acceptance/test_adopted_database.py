@@ -13,8 +13,8 @@ from app.clock import now_ms
 from tests.acceptance.cluster import Cluster
 from tests.acceptance.console import Console
 from tests.acceptance.programs import wait_for
-from tests.databases import migrate, run_script
-from tests.eventually import eventually
+from tests.support.databases import migrate, run_script
+from tests.support.eventually import eventually
 from tests.support.migrated_databases import databases_key, kinds_key
 
 GROUP_ID, RUNNING_ID, CHILD_ID = 2, 7, 9

@@ -14,8 +14,8 @@ from sqlalchemy import MetaData, Table, insert, select
 from app.clock import now_ms
 from tests.acceptance.cluster import Cluster
 from tests.acceptance.programs import ROOT
-from tests.eventually import eventually
-from tests.plan import every_database
+from tests.support.eventually import eventually
+from tests.support.plan import every_database
 
 pytestmark = [every_database, pytest.mark.extensive]
 

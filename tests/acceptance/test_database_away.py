@@ -10,8 +10,8 @@ from bench.faults.checker import Watched, check
 from bench.faults.history import read_history
 from tests.acceptance.cluster import Cluster
 from tests.acceptance.database_server import DatabaseServer
-from tests.databases import migrate, temporary_directory
-from tests.eventually import eventually
+from tests.support.databases import migrate, temporary_directory
+from tests.support.eventually import eventually
 
 JOBS = 10
 AWAY_MS = 5_000

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.eventually import eventually
 from tests.executor_client.process import ExecutorProcess
 from tests.executor_client.stand_in_admin import StandInAdmin
+from tests.support.eventually import eventually
 
 OUTAGE_S = float(os.environ.get("XXL_TEST_OUTAGE_S") or "5")
 #: runs sent per second of the outage; every third one fails

@@ -16,8 +16,8 @@ from app.domain.access.permissions import Right
 from tests.acceptance.cluster import Cluster
 from tests.acceptance.programs import ROOT
 from tests.documented.blocks import script_of
-from tests.eventually import eventually
 from tests.support.acceptance import shared
+from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.once
 

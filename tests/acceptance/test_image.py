@@ -17,7 +17,7 @@ import pytest
 
 from tests.acceptance.console import ADMIN_PASSWORD, Console
 from tests.acceptance.programs import ROOT, free_port
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 
 pytestmark = [
     pytest.mark.containers,

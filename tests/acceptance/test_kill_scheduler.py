@@ -11,8 +11,8 @@ import pytest
 from bench.faults.checker import check
 from bench.faults.history import read_history
 from tests.acceptance.cluster import Cluster
-from tests.eventually import eventually
-from tests.plan import every_database
+from tests.support.eventually import eventually
+from tests.support.plan import every_database
 from tests.support.scheduler_kills import JOBS, SETTLE_S, add_jobs, fires_left, stop_jobs
 
 #: seconds of the storm; XXL_TEST_KILL_S for another number

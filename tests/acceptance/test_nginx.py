@@ -19,9 +19,9 @@ from requests.adapters import HTTPAdapter
 from tests.acceptance.cluster import Cluster
 from tests.acceptance.console import Console
 from tests.acceptance.programs import ROOT, free_port
-from tests.eventually import eventually
-from tests.fake_executor import Answer, FakeExecutor
 from tests.support.acceptance import shared
+from tests.support.eventually import eventually
+from tests.support.fake_executor import Answer, FakeExecutor
 
 pytestmark = [pytest.mark.nginx, pytest.mark.databases("sqlite")]
 

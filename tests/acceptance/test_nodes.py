@@ -9,8 +9,8 @@ from sqlalchemy import text
 
 from app.clock import now_ms
 from tests.acceptance.cluster import Cluster
-from tests.eventually import eventually
 from tests.support.acceptance import JOBS, add_jobs, count_of, owners, run_for, settle, shared
+from tests.support.eventually import eventually
 
 #: the fires of a dead node start elsewhere within this time
 HAND_OVER_MS = 3_000

@@ -11,8 +11,8 @@ from bench.faults.checker import check
 from bench.faults.history import read_history
 from tests.acceptance.cluster import Cluster
 from tests.acceptance.programs import Program
-from tests.databases import migrate
-from tests.eventually import eventually
+from tests.support.databases import migrate
+from tests.support.eventually import eventually
 from tests.support.migrated_databases import databases_key
 from tests.support.scheduler_kills import JOBS, SETTLE_S, add_jobs, fires_left, stop_jobs
 

@@ -15,8 +15,8 @@ from alembic.config import Config as AlembicConfig
 
 from tests.acceptance.cluster import Cluster
 from tests.acceptance.programs import ROOT, Program, wait_for
-from tests.eventually import eventually
 from tests.support.acceptance import add_jobs, owners, run_for, settle
+from tests.support.eventually import eventually
 
 #: the last commit before the migration 0010_reports, and its schema
 EARLIER_COMMIT, EARLIER_SCHEMA = "44e184a", "0009_api"

@@ -13,8 +13,8 @@ from sqlalchemy import text
 from app.clock import now_ms
 from tests.acceptance.cluster import Cluster
 from tests.acceptance.programs import ROOT, Program, free_port
-from tests.databases import migrate
-from tests.eventually import eventually
+from tests.support.databases import migrate
+from tests.support.eventually import eventually
 
 #: longest stop allowed by the services' unit files
 STOP_PROMISED_S = 10

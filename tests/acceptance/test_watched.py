@@ -12,8 +12,8 @@ import requests
 
 from tests.acceptance.cluster import Cluster
 from tests.acceptance.programs import ROOT, Program, free_port, wait_for
-from tests.eventually import eventually
-from tests.fake_systemd import FakeSystemd
+from tests.support.eventually import eventually
+from tests.support.fake_systemd import FakeSystemd
 
 METRICS_TOKEN = "metrics-token-0123456789"
 MONITORING = ROOT / "deploy" / "monitoring"

@@ -17,8 +17,8 @@ from app.services.runs.kills import kills
 from app.settings.config import Config
 from executor_client.httpd.batching import BatchAnswer, BatchRequest
 from executor_client.wire.protocol import CAPABILITIES_HEADER
-from tests.factories import T0, all_rows, make_group, make_job, make_run
 from tests.support.api import CONTEXT, NOWHERE, TOKEN, Executor, console_stub, item
+from tests.support.factories import T0, all_rows, make_group, make_job, make_run
 
 PATH = f"{CONTEXT}/api/callback"
 

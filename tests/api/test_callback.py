@@ -14,9 +14,9 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.runtime.metrics import CALLBACKS
 from app.services.runs import callbacks
-from tests.factories import T0, all_rows, make_group, make_job, make_log, make_run, only_row
 from tests.pipeline.steps import run_concurrently
 from tests.support.api import Executor, item
+from tests.support.factories import T0, all_rows, make_group, make_job, make_log, make_run, only_row
 
 
 def call_back(executor: Executor, *items: Any, **more: Any) -> tuple[int, str | None]:

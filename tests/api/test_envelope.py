@@ -13,8 +13,8 @@ from app.api import ExecutorApi
 from app.api.tokens import CACHE_MS, TokenBook
 from app.models.registry import Registration
 from app.settings.config import Config
-from tests.factories import all_rows, make_group, only_row
 from tests.support.api import CONTEXT, OLD_TOKEN, TOKEN, Executor, console_stub
+from tests.support.factories import all_rows, make_group, only_row
 
 #: independent of the database
 pytestmark = pytest.mark.databases("sqlite")

@@ -13,9 +13,9 @@ from app.models.log import JobLog
 from app.models.registry import Registration
 from app.services.runs.callbacks import CallbackStore
 from app.settings.config import Config
-from tests.databases import write_lock
-from tests.factories import all_rows, make_job, make_run, only_row
 from tests.support.api import NOWHERE, Executor, console_stub
+from tests.support.databases import write_lock
+from tests.support.factories import all_rows, make_job, make_run, only_row
 
 REGISTRATION = (
     b'{"registryGroup":"EXECUTOR","registryKey":"billing-exec","registryValue":"http://10.1.2.3:9999/"}'

@@ -17,11 +17,11 @@ from app.settings.config import Config
 from executor_client import ExecutorConfig
 from executor_client.program.check import check as check_settings
 from tests.acceptance.programs import free_port
-from tests.factories import all_rows, make_group
-from tests.fake_executor import Answer, FakeExecutor, Fault
-from tests.plan import every_database
-from tests.serving import serving
 from tests.support.api import CONTEXT, OLD_TOKEN, TOKEN, Executor, console_stub
+from tests.support.factories import all_rows, make_group
+from tests.support.fake_executor import Answer, FakeExecutor, Fault
+from tests.support.plan import every_database
+from tests.support.serving import serving
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from sqlalchemy import select
 from app.database.engine import read_scope
 from app.models.log import JobLog
 from app.models.registry import Registration
-from tests.factories import T0, make_job, make_log, make_run, only_row
-from tests.plan import every_database
 from tests.support.api import Executor
+from tests.support.factories import T0, make_job, make_log, make_run, only_row
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from app.models.registry import Registration
-from tests.factories import all_rows
-from tests.serving import serving
 from tests.support.api import CONTEXT, TOKEN, Executor
+from tests.support.factories import all_rows
+from tests.support.serving import serving
 
 BODY = b'{"registryGroup":"EXECUTOR","registryKey":"billing-exec","registryValue":"http://10.1.2.3:9999/"}'
 

@@ -10,7 +10,7 @@ from sqlalchemy.exc import OperationalError
 
 from app.api.tokens import CACHE_MS, RETRY_MS, TokenBook
 from app.store.executors import groups
-from tests.factories import make_group
+from tests.support.factories import make_group
 
 OWN, GLOBAL, APP = "the-token-of-billing", "the-token-of-all-others", "billing-exec"
 WAIT_S = 20

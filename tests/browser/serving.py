@@ -22,8 +22,8 @@ from app.services.tasks.runner import TaskRunner
 from app.settings.config import Config
 from app.store.nodes import nodes
 from tests.browser.seed import NODE, ZONE, Seeded, seed
-from tests.databases import migrate
-from tests.plan import BROWSERS
+from tests.support.databases import migrate
+from tests.support.plan import BROWSERS
 from workers.loop import Loop
 from workers.task_pieces import PIECES
 

@@ -11,8 +11,8 @@ from sqlalchemy import text
 
 from app.services.accounts import passwords
 from tests.acceptance.cluster import Cluster
-from tests.databases import migrate
 from tests.support.browser import Watch
+from tests.support.databases import migrate
 
 pytestmark = pytest.mark.browser
 

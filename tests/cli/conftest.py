@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.fake_api import TOKEN, FakeApi
-from tests.serving import serving
 from tests.support.cli import Run, plain_run
+from tests.support.serving import serving
 
 
 @pytest.fixture

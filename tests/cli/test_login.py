@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.fake_api import TOKEN, FakeApi
-from tests.databases import ROOT
 from tests.support.cli import error_of, plain_run
+from tests.support.databases import ROOT
 
 
 def test_a_login_is_kept_and_used(clean: Path, address: str) -> None:

@@ -9,9 +9,9 @@ from app.domain.access.permissions import Right
 from app.settings.config import Config
 from executor_client import Client
 from tests.pipeline.steps import LOOPBACK
-from tests.serving import serving
 from tests.support.api_v1 import app_of, make_token
 from tests.support.client import Console
+from tests.support.serving import serving
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import pytest
 from app.clock import now_ms
 from executor_client import AsyncClient
 from executor_client.api.errors import RunNotEnded, UnknownName
-from tests.factories import make_job, make_run
-from tests.fake_executor import FakeExecutor
 from tests.pipeline.steps import call_back, claim_fires, record_sent, sent
 from tests.support.client import LOG, LONG_LOG_STARTS, Console, long_log
+from tests.support.factories import make_job, make_run
+from tests.support.fake_executor import FakeExecutor
 
 
 def started() -> list[int]:

@@ -24,10 +24,10 @@ from executor_client.api.errors import (
 from executor_client.api.transport import Answer, Request
 from executor_client.api.wsgi import WsgiTransport
 from tests.cli.fake_api import FakeApi, Reply, problem
-from tests.factories import FIRST, SECOND, T0, all_rows, make_group, make_job, make_run, only_row
-from tests.fake_executor import FakeExecutor
 from tests.pipeline.steps import call_back, claim_fires, record_sent, sent
 from tests.support.client import LOG, LONG_LOG_STARTS, Console, long_log
+from tests.support.factories import FIRST, SECOND, T0, all_rows, make_group, make_job, make_run, only_row
+from tests.support.fake_executor import FakeExecutor
 
 
 def start() -> int:

@@ -17,10 +17,10 @@ from app.models.managed import Apply, Managed
 from executor_client.__main__ import main
 from executor_client.handlers.declarations import Terms
 from executor_client.handlers.registry import registry
-from tests.factories import all_rows, make_group, make_job, only_row
 from tests.support.api_v1 import make_token
 from tests.support.client import Console
 from tests.support.executor_docs import TEXT, snippet
+from tests.support.factories import all_rows, make_group, make_job, only_row
 
 JOBS = """\
 from datetime import timedelta

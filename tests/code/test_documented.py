@@ -16,9 +16,9 @@ from app.models.job import Job
 from app.services.executors.callers import Caller
 from app.settings.config import Config
 from tests.documented.blocks import blocks_of
-from tests.factories import all_rows, make_group, only_row
-from tests.serving import serving
 from tests.support.api_v1 import ALL, make_token
+from tests.support.factories import all_rows, make_group, only_row
+from tests.support.serving import serving
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "docs/jobs-as-code.md"

@@ -16,8 +16,8 @@ from app.models.job import Job
 from app.models.managed import Apply
 from app.settings.config import Config
 from executor_client.api.wsgi import WsgiTransport
-from tests.factories import all_rows, make_group, only_row
 from tests.support.api_v1 import app_of
+from tests.support.factories import all_rows, make_group, only_row
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -9,9 +9,9 @@ from app.clock import now_ms
 from app.database.engine import bind_engine
 from app.models.node import Node
 from app.settings.config import Config
-from tests.factories import save
 from tests.support.cli import error_of, plain_run
 from tests.support.commands import env_file, run
+from tests.support.factories import save
 
 
 def test_a_command_runs_without_console_and_token(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from app.commands.flask_app import create_command_app
 from app.commands.main import xxl
 from app.settings.config import Config
 from executor_client.wire.version import VERSION
-from tests.databases import ROOT, temporary_directory
 from tests.support.commands import env_file, run
+from tests.support.databases import ROOT, temporary_directory
 
 
 def test_settings_come_from_the_file_and_the_environment_wins(

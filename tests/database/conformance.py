@@ -23,7 +23,7 @@ from app.models.last_seen import LastSeen
 from app.models.log import JobLog
 from app.settings.config import Config
 from app.store.copies import whole_tables
-from tests.factories import T0, all_rows, make_job, make_log, only_row
+from tests.support.factories import T0, all_rows, make_job, make_log, only_row
 
 LOG = "xxl_job_log"
 #: values of the columns of a run that have no default

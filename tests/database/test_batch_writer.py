@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.database.batch_writer import BATCH_MAX, BatchWriter, write_here
 from app.models.fire import Fire
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 
 
 class Work:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.database.conformance import CHECKS, Check
-from tests.plan import every_database
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

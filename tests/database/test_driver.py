@@ -14,7 +14,7 @@ from app.database.rows import bulk
 from app.database.sql import direct
 from app.database.sql.in_list import among
 from app.models.fire import Fire
-from tests.factories import all_rows, make_fire, make_job
+from tests.support.factories import all_rows, make_fire, make_job
 
 _TABLE = Fire.metadata.tables["xxl_job_fire"]
 _OWNER = select(Fire.owner).where(Fire.id == bindparam("which"))

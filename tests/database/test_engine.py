@@ -35,9 +35,9 @@ from app.database.opening import check_database
 from app.errors import NotConfigured
 from app.models.job import Job
 from app.settings.config import Config
-from tests.factories import all_rows, make_job, only_row
 from tests.pipeline.steps import run_concurrently
 from tests.support.database import Lost
+from tests.support.factories import all_rows, make_job, only_row
 
 
 def rename(session: Session, job_id: int, name: str) -> int:

@@ -12,7 +12,7 @@ from app.domain.enums import FireState
 from app.models.base import EpochMillis
 from app.models.fire import Fire
 from app.models.log import JobLog
-from tests.factories import T0, all_rows, make_fire, make_job, make_log
+from tests.support.factories import T0, all_rows, make_fire, make_job, make_log
 
 _TABLE = Fire.metadata.tables["xxl_job_fire"]
 _LATER = (

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from executor_client import Executor, ExecutorConfig, HandlerRegistry
-from tests.eventually import eventually
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
-from tests.left_out import left_out_key
+from tests.support.eventually import eventually
 from tests.support.executor_client import FAST, Caller, MakeExecutor
+from tests.support.left_out import left_out_key
 
 collect_ignore = [] if importlib.util.find_spec("sqlalchemy") else ["test_same_as_server.py"]
 

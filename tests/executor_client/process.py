@@ -9,8 +9,8 @@ from collections import Counter
 from pathlib import Path
 
 from tests.acceptance.programs import free_port
-from tests.eventually import eventually
 from tests.executor_client.stand_in_admin import TOKEN
+from tests.support.eventually import eventually
 from tests.support.executor_client import Caller
 
 ROOT = Path(__file__).resolve().parents[2]

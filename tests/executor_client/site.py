@@ -12,9 +12,9 @@ import psutil
 import requests
 
 from tests.acceptance.programs import free_port
-from tests.eventually import eventually
 from tests.executor_client.process import ROOT
 from tests.executor_client.stand_in_admin import TOKEN
+from tests.support.eventually import eventually
 from tests.support.executor_client import Caller
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.eventually import eventually
 from tests.executor_client.process import ROOT
 from tests.executor_client.site import Site
 from tests.executor_client.stand_in_admin import StandInAdmin
+from tests.support.eventually import eventually
 from tests.support.executor_client import T0
 
 EXAMPLES = ROOT / "docs" / "examples"

@@ -15,9 +15,9 @@ import pytest
 from executor_client import Executor, ExecutorConfig, HandlerRegistry, StartRefused, context
 from executor_client.wire.errors import ExecutorError
 from tests.acceptance.programs import free_port
-from tests.eventually import eventually
 from tests.executor_client.process import ROOT, ExecutorProcess, command
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
+from tests.support.eventually import eventually
 from tests.support.executor_client import FAST, T0, Caller, MakeExecutor
 
 MakeConfig = Callable[..., ExecutorConfig]

@@ -14,9 +14,9 @@ import pytest
 import requests
 
 from executor_client.execution.intake import MSG_RESTARTED
-from tests.eventually import eventually
 from tests.executor_client.process import ExecutorProcess
 from tests.executor_client.stand_in_admin import StandInAdmin
+from tests.support.eventually import eventually
 
 JOBS = 10
 

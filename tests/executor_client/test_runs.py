@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from executor_client import HandlerRegistry, JobKilled, JobLogHandler, JobTimedOut, context
-from tests.eventually import eventually
 from tests.executor_client.stand_in_admin import StandInAdmin
+from tests.support.eventually import eventually
 from tests.support.executor_client import Caller, MakeExecutor
 from tests.support.executor_runs import sleepers
 

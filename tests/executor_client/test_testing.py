@@ -14,8 +14,8 @@ import pytest
 from executor_client import HandlerRegistry, context
 from executor_client.config.config import Timing
 from executor_client.testing import HandlerResult, run_handler
-from tests.eventually import eventually
 from tests.executor_client.sample_handlers import SAMPLES
+from tests.support.eventually import eventually
 from tests.support.executor_client import Caller, MakeExecutor
 
 LONG = ("waits", "loops", "awaits long", "ignores the end", "child that waits")

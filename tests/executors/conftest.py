@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from app.executors.calls import Peer
-from tests.fake_executor import FakeExecutor
 from tests.support.executors import TOKEN
+from tests.support.fake_executor import FakeExecutor
 
 
 @pytest.fixture

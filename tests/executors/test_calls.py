@@ -11,8 +11,8 @@ from app.executors.calls import Delivered, Peer, reason_of
 from app.executors.dispatch_client import DispatchClient
 from app.executors.gateway import Gateway
 from app.settings.config import Network
-from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.support.executors import NETWORKS, TOKEN, in_loop, with_client
+from tests.support.fake_executor import Answer, FakeExecutor, Fault
 
 Ask = Callable[[Peer, tuple[Network, ...]], str]
 

@@ -13,8 +13,8 @@ from app.executors.connection import Connection
 from app.executors.dispatch_client import KNOWN_ANSWER_MAX, DispatchClient, _known_boot_id
 from executor_client.wire.lenient_json import dump_json
 from executor_client.wire.protocol import RunRequest
-from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.support.executors import NETWORKS, TOKEN, with_client
+from tests.support.fake_executor import Answer, FakeExecutor, Fault
 
 RUN = RunRequest(
     17,

@@ -13,8 +13,8 @@ from app.errors import ExecutorUnreachable
 from app.executors.calls import LOG_REPLY_MAX, REPLY_MAX, Peer
 from app.executors.gateway import Gateway
 from executor_client.wire.protocol import LogRequest, LogResult
-from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.support.executors import NETWORKS, TOKEN
+from tests.support.fake_executor import Answer, FakeExecutor, Fault
 
 GATEWAY = Gateway(NETWORKS)
 LOG = LogRequest(log_id=90213, log_date_time=1714530030000, from_line_num=4)

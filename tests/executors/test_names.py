@@ -14,8 +14,8 @@ from app.executors import names
 from app.executors.calls import Delivered, Peer
 from app.executors.dispatch_client import DispatchClient
 from app.executors.names import LOOKUPS_MAX, Names
-from tests.fake_executor import FakeExecutor
 from tests.support.executors import NETWORKS, TOKEN, in_loop, with_client
+from tests.support.fake_executor import FakeExecutor
 
 PORT = 9999
 

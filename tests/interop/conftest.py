@@ -9,9 +9,9 @@ import pytest
 
 from tests.acceptance.cluster import TOKEN, Cluster
 from tests.acceptance.programs import free_port
-from tests.databases import migrate
 from tests.interop.foreign import KINDS, Foreign
 from tests.support.acceptance import clusters_key
+from tests.support.databases import migrate
 from tests.support.interop import Pair
 
 

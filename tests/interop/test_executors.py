@@ -6,8 +6,8 @@ from urllib.parse import urljoin
 
 import pytest
 
-from tests.eventually import eventually
 from tests.interop.foreign import INSTALL_S
+from tests.support.eventually import eventually
 from tests.support.interop import Pair
 
 # the first run on a machine installs and compiles the executors

@@ -18,9 +18,9 @@ from app.store.accounts import rights
 from app.store.accounts import users as user_store
 from tests.acceptance.programs import Programs, free_port
 from tests.console.conftest import settings as console_settings  # noqa: F401
-from tests.eventually import eventually
 from tests.interop.foreign import HERE, kept, run
 from tests.support.console import CONTEXT, Console, add_group
+from tests.support.eventually import eventually
 from tests.support.interop import is_listening
 
 pytestmark = pytest.mark.node

@@ -27,8 +27,8 @@ from app.pipeline.send import SendOutcome
 from app.settings.config import Config
 from app.store.nodes import nodes
 from executor_client.wire.protocol import MSG_LOG_NOT_EXISTS, Capabilities, RegistryRequest
-from tests.factories import T0, all_rows, make_job, make_run
-from tests.fake_executor import Answer
+from tests.support.factories import T0, all_rows, make_job, make_run
+from tests.support.fake_executor import Answer
 
 T = TypeVar("T")
 LEASE_MS = 5_000

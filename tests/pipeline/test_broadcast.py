@@ -4,7 +4,8 @@ import pytest
 
 from app.models.fire import Fire
 from app.models.log import JobLog
-from tests.factories import (
+from tests.pipeline.steps import claim_fires, claim_one, claimer, run_concurrently
+from tests.support.factories import (
     FIRST,
     SECOND,
     T0,
@@ -16,7 +17,6 @@ from tests.factories import (
     only_row,
     save,
 )
-from tests.pipeline.steps import claim_fires, claim_one, claimer, run_concurrently
 
 ALL = f"{FIRST},{SECOND},{THIRD}"
 

@@ -9,7 +9,8 @@ from app.models.registry import Registration
 from app.pipeline.claimed_run import ClaimedRun
 from app.store.fires import queue as fires
 from executor_client.wire.protocol import RunRequest
-from tests.factories import (
+from tests.pipeline.steps import call_back, claim_fires
+from tests.support.factories import (
     FIRST,
     SECOND,
     T0,
@@ -20,8 +21,7 @@ from tests.factories import (
     remove,
     save,
 )
-from tests.pipeline.steps import call_back, claim_fires
-from tests.plan import every_database
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

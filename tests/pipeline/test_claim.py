@@ -21,7 +21,18 @@ from app.models.skip import Skip
 from app.pipeline.claim import ORPHAN_MS, claim, find_unseen
 from app.pipeline.claimed_run import ClaimedRun
 from app.store.runs import listing as log_lists
-from tests.factories import (
+from tests.pipeline.steps import (
+    LEASE_MS,
+    TOKEN,
+    as_due,
+    claim_fires,
+    claim_one,
+    claimer,
+    give_back_all,
+    run_concurrently,
+    sent,
+)
+from tests.support.factories import (
     BERLIN_SECOND_TWO,
     FIRST,
     SECOND,
@@ -37,18 +48,7 @@ from tests.factories import (
     remove,
     save,
 )
-from tests.pipeline.steps import (
-    LEASE_MS,
-    TOKEN,
-    as_due,
-    claim_fires,
-    claim_one,
-    claimer,
-    give_back_all,
-    run_concurrently,
-    sent,
-)
-from tests.plan import every_database
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

@@ -9,10 +9,10 @@ from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.complete import Completion, Result, Source, callback_result
-from tests.factories import T0, all_rows, make_job, make_log, make_run, only_row
 from tests.pipeline.steps import call_back, end, run_concurrently, unresolve
-from tests.plan import every_database
-from tests.statements import statements
+from tests.support.factories import T0, all_rows, make_job, make_log, make_run, only_row
+from tests.support.plan import every_database
+from tests.support.statements import statements
 
 pytestmark = every_database
 

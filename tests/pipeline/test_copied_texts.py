@@ -11,10 +11,10 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline.complete import CHILDREN_MAX
 from app.pipeline.prepare import prepare
-from tests.factories import FIRST, T0, all_rows, make_fire, make_job, make_run, only_row
-from tests.narrowed import changed_column
 from tests.pipeline.steps import as_due, call_back, claim_fires, claim_one, claimer, give_back_all
-from tests.plan import every_database
+from tests.support.factories import FIRST, T0, all_rows, make_fire, make_job, make_run, only_row
+from tests.support.narrowed import changed_column
+from tests.support.plan import every_database
 
 LONG_PARAM, LONG_HANDLER = "p" * 599 + "!", "h" * 399 + "!"
 CUT_PARAM, CUT_HANDLER = "p" * 511 + "…", "h" * 254 + "…"

@@ -4,8 +4,8 @@ import pytest
 
 from app.pipeline.scan import scan
 from app.runtime.metrics import FIRES_DUE, FIRES_SKIPPED, RUN_DURATION, RUNS_ENDED, Counter
-from tests.factories import T0, make_due_job, make_job, make_run
 from tests.pipeline.steps import call_back, unresolve
+from tests.support.factories import T0, make_due_job, make_job, make_run
 
 COUNTERS = (FIRES_DUE, FIRES_SKIPPED, RUNS_ENDED)
 

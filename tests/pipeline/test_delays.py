@@ -17,9 +17,9 @@ from app.settings.config import Config
 from app.store.base import locks
 from app.store.runs import clearing as log_clearing
 from app.store.runs.clearing import Clearing
-from tests.factories import T0, all_rows, make_due_job, make_fire, make_log, make_run, only_row
 from tests.pipeline.steps import GONE, claim_fires, open_run, record_sent, resolving, sent
-from tests.plan import every_database
+from tests.support.factories import T0, all_rows, make_due_job, make_fire, make_log, make_run, only_row
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

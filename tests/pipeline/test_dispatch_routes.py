@@ -24,11 +24,11 @@ from app.pipeline.resolve import Resolver
 from app.settings.config import Config
 from app.store.nodes import nodes
 from executor_client.wire.protocol import MSG_LOG_NOT_EXISTS
-from tests.eventually import eventually
-from tests.factories import all_rows, make_fire, make_job, only_row
-from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import LOOPBACK, SHORT_TIMEOUT_S, TOKEN, as_due, call_back
-from tests.plan import every_database
+from tests.support.eventually import eventually
+from tests.support.factories import all_rows, make_fire, make_job, only_row
+from tests.support.fake_executor import Answer, FakeExecutor, Fault
+from tests.support.plan import every_database
 from tests.workers.dispatching import dispatching
 from workers.dispatch import send_task
 

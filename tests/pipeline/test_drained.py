@@ -17,7 +17,8 @@ from app.pipeline.record import Lease, fix_address, give_back
 from app.pipeline.registration import deregister, refresh_addresses, register
 from app.store.executors import drains
 from executor_client.wire.protocol import Capabilities, RegistryRequest
-from tests.factories import (
+from tests.pipeline.steps import call_back, claim_fires, claim_one, claimer, give_back_all
+from tests.support.factories import (
     FIRST,
     SECOND,
     T0,
@@ -31,8 +32,7 @@ from tests.factories import (
     only_row,
     save,
 )
-from tests.pipeline.steps import call_back, claim_fires, claim_one, claimer, give_back_all
-from tests.plan import every_database
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

@@ -12,7 +12,8 @@ from app.models.log import JobLog
 from app.models.registry import Registration
 from app.pipeline.group_addresses import find_foreign
 from app.store.executors import groups, registry
-from tests.factories import (
+from tests.pipeline.steps import TOKEN, claim_fires, claim_one
+from tests.support.factories import (
     FIRST,
     SECOND,
     T0,
@@ -24,9 +25,8 @@ from tests.factories import (
     only_row,
     save,
 )
-from tests.pipeline.steps import TOKEN, claim_fires, claim_one
-from tests.plan import every_database
-from tests.statements import statements
+from tests.support.plan import every_database
+from tests.support.statements import statements
 
 pytestmark = every_database
 

@@ -11,8 +11,8 @@ from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline import handover
 from app.pipeline.scan import scan
-from tests.factories import T0, all_rows, make_due_job, only_row
-from tests.plan import every_database
+from tests.support.factories import T0, all_rows, make_due_job, only_row
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

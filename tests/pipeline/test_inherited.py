@@ -12,10 +12,10 @@ from app.models.log import JobLog
 from app.pipeline import inherited
 from app.pipeline.inherited import LOST_AFTER_MS, PERIOD_MS, InheritedRuns
 from app.store.runs import inherited as inherited_runs
-from tests.factories import FIRST, SECOND, T0, all_rows, make_job, make_log, only_row
 from tests.pipeline.steps import register
-from tests.plan import every_database
-from tests.statements import statements
+from tests.support.factories import FIRST, SECOND, T0, all_rows, make_job, make_log, only_row
+from tests.support.plan import every_database
+from tests.support.statements import statements
 from tests.support.store_runs import plan
 
 NOW: Millis = T0 + LOST_AFTER_MS

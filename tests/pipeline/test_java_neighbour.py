@@ -10,10 +10,10 @@ from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.settings.config import Config
-from tests.factories import FIRST, T0, all_rows, make_fire, make_job, make_log, only_row
-from tests.fake_executor import FakeExecutor
 from tests.pipeline.steps import ABSENT, Signal, claim_fires, open_run, resolving
-from tests.plan import every_database
+from tests.support.factories import FIRST, T0, all_rows, make_fire, make_job, make_log, only_row
+from tests.support.fake_executor import FakeExecutor
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

@@ -13,9 +13,9 @@ from app.models.skip import Skip
 from app.pipeline.late import LATE_MS, settle_late
 from app.pipeline.scan import scan
 from app.store.nodes import nodes
-from tests.factories import T0, all_rows, make_due_job, make_fire, only_row
 from tests.pipeline.steps import as_due
-from tests.plan import every_database
+from tests.support.factories import T0, all_rows, make_due_job, make_fire, only_row
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

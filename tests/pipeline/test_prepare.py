@@ -30,7 +30,8 @@ from app.store.jobs import listing as job_lists
 from app.store.runs import clearing as log_clearing
 from app.store.runs.clearing import Clearing
 from executor_client.wire.lenient_json import dump_json
-from tests.factories import (
+from tests.pipeline.steps import as_due, claim_fires, claimer, run_concurrently, unresolve
+from tests.support.factories import (
     BERLIN_SECOND_TWO,
     FIRST,
     SECOND,
@@ -44,8 +45,7 @@ from tests.factories import (
     only_row,
     remove,
 )
-from tests.pipeline.steps import as_due, claim_fires, claimer, run_concurrently, unresolve
-from tests.plan import every_database
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

@@ -11,9 +11,9 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.resolve import PROBES_AT_ONCE
 from app.settings.config import Config
-from tests.factories import make_job, only_row
-from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import ABSENT, open_run, resolving
+from tests.support.factories import make_job, only_row
+from tests.support.fake_executor import Answer, FakeExecutor, Fault
 
 
 @pytest.fixture

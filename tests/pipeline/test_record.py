@@ -14,7 +14,6 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline.record import FIRST_CHECK_MS, Lease, fix_address, renew
 from app.store.fires import open as open_fires
-from tests.factories import FIRST, SECOND, T0, all_rows, make_fire, make_job, only_row, remove
 from tests.pipeline.steps import (
     LEASE_MS,
     call_back,
@@ -25,7 +24,8 @@ from tests.pipeline.steps import (
     record_sent,
     sent,
 )
-from tests.plan import every_database
+from tests.support.factories import FIRST, SECOND, T0, all_rows, make_fire, make_job, only_row, remove
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

@@ -18,10 +18,10 @@ from app.pipeline.registration import APP_MAX, HEARD_AFTER_MS, OUTAGE_MS, TOTAL_
 from app.store.executors import last_seen
 from app.store.executors.registry import DEAD_AFTER_MS
 from executor_client.wire.protocol import Capabilities, RegistryRequest
-from tests.factories import FIRST, T0, all_rows, make_group, only_row, remove, save
 from tests.pipeline.steps import run_concurrently
-from tests.plan import every_database
-from tests.statements import statements
+from tests.support.factories import FIRST, T0, all_rows, make_group, only_row, remove, save
+from tests.support.plan import every_database
+from tests.support.statements import statements
 
 pytestmark = every_database
 

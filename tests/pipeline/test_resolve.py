@@ -20,8 +20,6 @@ from app.pipeline.resolve import PERIOD_MS, expire_leases
 from app.settings.config import Config
 from app.store.fires import scheduled as scheduled_fires
 from executor_client.wire.protocol import TOKEN_HEADER
-from tests.factories import SECOND, T0, all_rows, make_fire, make_group, make_job, only_row
-from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import (
     ABSENT,
     GONE,
@@ -37,7 +35,9 @@ from tests.pipeline.steps import (
     resolving,
     sent,
 )
-from tests.plan import every_database
+from tests.support.factories import SECOND, T0, all_rows, make_fire, make_group, make_job, only_row
+from tests.support.fake_executor import Answer, FakeExecutor, Fault
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

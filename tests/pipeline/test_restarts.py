@@ -11,9 +11,9 @@ from app.models.fire import Fire
 from app.pipeline.resolve import LEASE_ROWS, expire_leases
 from app.settings.config import Config
 from app.store.fires import open as open_fires
-from tests.factories import SECOND, T0, all_rows, make_fire, make_job, only_row
 from tests.pipeline.steps import GONE, claim_one, open_run, record_sent, register, sent, start_node
-from tests.plan import every_database
+from tests.support.factories import SECOND, T0, all_rows, make_fire, make_job, only_row
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

@@ -15,9 +15,9 @@ from app.models.skip import Skip
 from app.pipeline import scan as scan_module
 from app.pipeline.scan import PAGE, PLANNING_MAX_MS, scan
 from app.store.base import locks
-from tests.factories import T0, all_rows, make_due_job, make_group, make_job, only_row, save
-from tests.narrowed import changed_column
-from tests.plan import every_database
+from tests.support.factories import T0, all_rows, make_due_job, make_group, make_job, only_row, save
+from tests.support.narrowed import changed_column
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

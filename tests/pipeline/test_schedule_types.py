@@ -13,8 +13,8 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.models.skip import Skip
 from app.pipeline.scan import scan
-from tests.factories import FIRST, SECOND, T0, all_rows, make_due_job, make_fire, only_row
 from tests.pipeline.steps import call_back, claim_fires, claim_one, record_sent, sent, unresolve
+from tests.support.factories import FIRST, SECOND, T0, all_rows, make_due_job, make_fire, only_row
 
 ZONE = "Asia/Shanghai"
 

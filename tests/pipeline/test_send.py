@@ -15,8 +15,8 @@ from app.pipeline.claimed_run import ClaimedRun
 from app.pipeline.send import ProbeAnswer, Sender, SendOutcome
 from app.settings.config import Config
 from executor_client.wire.protocol import MSG_BAD_TOKEN, RunRequest
-from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import LONG_TIMEOUT_S, LOOPBACK, TOKEN
+from tests.support.fake_executor import Answer, FakeExecutor, Fault
 
 REQUEST = RunRequest(
     17, "reportHandler", "", "SERIAL_EXECUTION", 0, 90213, 1714530030000, "BEAN", "", 0, 0, 1

@@ -9,7 +9,8 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.pipeline.complete import Result, Source
 from app.pipeline.retries import RETRY_WAIT_MAX_MS, RETRY_WAIT_MIN_MS
-from tests.factories import (
+from tests.pipeline.steps import call_back, claim_fires, end, record_sent, sent, unresolve
+from tests.support.factories import (
     FIRST,
     SECOND,
     T0,
@@ -23,7 +24,6 @@ from tests.factories import (
     remove,
     save,
 )
-from tests.pipeline.steps import call_back, claim_fires, end, record_sent, sent, unresolve
 
 DAY_MS = 86_400_000
 

@@ -5,9 +5,9 @@ from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.unwritable import UnwritableFire, refuse
-from tests.factories import T0, all_rows, make_fire, make_job, make_run, only_row
 from tests.pipeline.steps import claim_one
-from tests.plan import every_database
+from tests.support.factories import T0, all_rows, make_fire, make_job, make_run, only_row
+from tests.support.plan import every_database
 
 
 @every_database

@@ -6,9 +6,9 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline.warm_up import warm_up
-from tests.factories import T0, all_rows, make_job, make_run
 from tests.pipeline.steps import claimer
-from tests.plan import every_database
+from tests.support.factories import T0, all_rows, make_job, make_run
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

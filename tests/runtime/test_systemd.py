@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from app.runtime.systemd import BEATS, Watchdog, notify, watchdog_s
-from tests.eventually import eventually
-from tests.fake_systemd import FakeSystemd
+from tests.support.eventually import eventually
+from tests.support.fake_systemd import FakeSystemd
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="systemd is Linux's")
 

@@ -10,8 +10,8 @@ import pytest
 
 from app.runtime.wake_up import FOLDER, WakeSocket, send_wake_up
 from app.settings.config import Config
-from tests.factories import T0, make_job, make_run
 from tests.pipeline.steps import call_back
+from tests.support.factories import T0, make_job, make_run
 
 pytestmark = pytest.mark.databases("sqlite")
 

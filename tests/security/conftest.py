@@ -6,9 +6,9 @@ import pytest
 
 from tests.acceptance.programs import free_port, wait_for
 from tests.console.conftest import admin, app, console, normal_user, settings  # noqa: F401  # fixtures
-from tests.fake_executor import FakeExecutor
 from tests.security.site import Site
 from tests.support.acceptance import shared
+from tests.support.fake_executor import FakeExecutor
 
 
 @pytest.fixture(scope="session")

@@ -31,9 +31,9 @@ from app.services.accounts.login import LONGEST_WAIT_MS
 from app.settings.sealing import use_key
 from app.store.runs import reporting
 from tests.acceptance.cluster import SECRET_KEY, Cluster
-from tests.eventually import eventually
-from tests.fake_executor import FakeExecutor
 from tests.support.console import ADMIN_PASSWORD, PASSWORD, hash_of
+from tests.support.eventually import eventually
+from tests.support.fake_executor import FakeExecutor
 
 TIMEOUT_S = 60
 HOUR_MS = 3_600_000

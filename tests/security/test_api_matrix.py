@@ -37,12 +37,12 @@ from app.services.code.request import CodeRequest
 from app.settings.config import Config
 from app.store.accounts import users
 from tests.console.conftest import app, console, settings
-from tests.factories import save
 from tests.security.api_endpoints import OPERATIONS, ApiCall
 from tests.security.endpoints import INSTANCE, Needs
 from tests.security.places import MISSING, NOWHERE, Meaning, make_place, snapshot
 from tests.support.api_v1 import Api, app_of, make_token
 from tests.support.console import ACTOR, CONTEXT, Console, add_group, add_user
+from tests.support.factories import save
 
 __all__ = ["app", "console", "settings"]  # fixtures
 

@@ -11,8 +11,6 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.user import User
-from tests.architecture import read_modules
-from tests.fake_executor import Answer, FakeExecutor
 from tests.security.rows import (
     BEAN,
     CROSS_SITE,
@@ -24,6 +22,8 @@ from tests.security.rows import (
     unchanged,
 )
 from tests.security.site import USERS, Browser, Site, await_true
+from tests.support.architecture import read_modules
+from tests.support.fake_executor import Answer, FakeExecutor
 
 
 def escaped(page: str) -> bool:

@@ -21,8 +21,8 @@ from app.services.accounts import confirmation
 from app.services.accounts.login import Visitor
 from tests.console.conftest import app, console, settings
 from tests.console.pages import path_after, submit, text_of
-from tests.factories import all_rows, only_row
 from tests.support.console import ADMIN_PASSWORD, Console, add_group, add_job
+from tests.support.factories import all_rows, only_row
 
 __all__ = ["app", "console", "settings"]  # fixtures
 

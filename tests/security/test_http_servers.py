@@ -25,7 +25,7 @@ from executor_client.httpd.server import (
 )
 from executor_client.mounting.own_server import OwnServer
 from tests.acceptance.cluster import TOKEN, Cluster
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 
 #: seconds for an answer on a loaded machine
 TIMEOUT_S = 20

@@ -20,9 +20,9 @@ from app.clock import now_ms
 from app.models.group import Group
 from app.models.log import JobLog
 from app.models.registry import Registration
-from tests.fake_executor import Answer, FakeExecutor
 from tests.security.rows import BEAN, MARKUP
 from tests.security.site import BOUND_TOKEN, TIMEOUT_S, Site, await_true
+from tests.support.fake_executor import Answer, FakeExecutor
 
 WRONG_TOKEN = "The access token is wrong."
 #: 2024-05-01 03:04:05 UTC

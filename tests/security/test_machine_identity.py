@@ -20,12 +20,12 @@ from app.models.log import JobLog
 from app.models.registry import Registration
 from app.settings.config import Config
 from executor_client.wire.callbacks import ELEMENTS_MAX
-from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row, remove
-from tests.fake_executor import FakeExecutor
 from tests.pipeline.steps import open_run, resolving
-from tests.plan import every_database
-from tests.statements import statements
 from tests.support.api import NETWORKS, TOKEN, Executor, console_stub
+from tests.support.factories import T0, all_rows, make_group, make_job, make_run, only_row, remove
+from tests.support.fake_executor import FakeExecutor
+from tests.support.plan import every_database
+from tests.support.statements import statements
 
 WRONG_TOKEN = "The access token is wrong."
 FIRST_TOKEN, SECOND_TOKEN = "only-for-the-first", "only-for-the-second"

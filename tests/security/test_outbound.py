@@ -27,12 +27,12 @@ from app.settings.config import Config, MailConfig
 from app.settings.home import access_tokens
 from tests.console.conftest import admin, app, console, settings
 from tests.console.pages import token_of
-from tests.eventually import eventually
-from tests.factories import all_rows
-from tests.fake_executor import Answer, FakeExecutor
-from tests.serving import serving
 from tests.support.console import CONTEXT, Console, add_group, add_job
 from tests.support.console_runs import add_log
+from tests.support.eventually import eventually
+from tests.support.factories import all_rows
+from tests.support.fake_executor import Answer, FakeExecutor
+from tests.support.serving import serving
 
 #: fixtures
 __all__ = ["admin", "app", "console", "settings"]

@@ -23,9 +23,9 @@ from app.services.installation import startup
 from app.settings.config import Config
 from tests.console.conftest import app, console, normal_user, settings
 from tests.console.pages import path_after, submit, text_of
-from tests.factories import all_rows, only_row
-from tests.plan import every_database
 from tests.support.console import Console, add_group, add_row
+from tests.support.factories import all_rows, only_row
+from tests.support.plan import every_database
 
 __all__ = ["app", "console", "normal_user", "settings"]  # fixtures
 

@@ -16,9 +16,9 @@ from app.services.auditing.refusals import FIRST_PERIOD_MS, KEYS_MAX, LONGEST_PE
 from tests.api import conftest as api_conftest
 from tests.console import conftest
 from tests.console.pages import submit, text_of
-from tests.factories import all_rows
 from tests.support.api import TOKEN, Executor
 from tests.support.console import ADMIN_PASSWORD, Console, add_group, add_job
+from tests.support.factories import all_rows
 
 settings, app, console, admin, normal_user = (
     conftest.settings,

@@ -19,9 +19,9 @@ from app.services.accounts.login import IDLE_MS, LAST_SEEN_EVERY_MS
 from app.settings.config import Config
 from tests.console import conftest
 from tests.console.pages import is_at_login
-from tests.factories import only_row
 from tests.support.console import Console, add_group, add_job
 from tests.support.console_scripting import add_log
+from tests.support.factories import only_row
 
 settings, app, console, admin = conftest.settings, conftest.app, conftest.console, conftest.admin
 

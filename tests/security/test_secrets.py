@@ -23,8 +23,8 @@ from app.factory import create_app
 from app.settings.config import Config
 from tests.acceptance.console import TIMEOUT_S, Console
 from tests.acceptance.programs import Program, Programs, free_port, wait_for
-from tests.eventually import eventually
 from tests.support.console_web import SAMPLE, rules_of
+from tests.support.eventually import eventually
 
 SECRETS = {
     "XXL_JOB_ACCESS_TOKEN": "canary-token-6d1f0c29",

@@ -28,7 +28,6 @@ from app.store.accounts import rights
 from app.store.accounts import users as user_store
 from tests.console.conftest import app, console
 from tests.console.conftest import settings as console_settings
-from tests.plan import every_database
 from tests.security.fake_provider import CLIENT_ID, FakeProvider
 from tests.security.signing_on import (
     assert_refused,
@@ -40,6 +39,7 @@ from tests.security.signing_on import (
     user_named,
 )
 from tests.support.console import CONTEXT, PASSWORD, Console, add_group, add_row, add_user
+from tests.support.plan import every_database
 
 ACTOR = system_actor("test")
 

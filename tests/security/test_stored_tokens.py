@@ -21,8 +21,8 @@ from app.settings.config import Config
 from app.settings.home import secret_key
 from app.settings.sealing import PREFIX, Sealer
 from app.store.executors import groups
-from tests.factories import make_group, only_row
-from tests.plan import every_database
+from tests.support.factories import make_group, only_row
+from tests.support.plan import every_database
 
 OWN, FORMER, GLOBAL = "the-token-of-the-group", "the-token-before-that", "the-token-of-all-others"
 OTHER_KEY = "another-application-key-0123456789"

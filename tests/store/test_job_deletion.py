@@ -14,9 +14,9 @@ from app.models.mute import Mute
 from app.models.skip import Skip
 from app.models.tag import JobTag
 from app.store.jobs.listing import delete_jobs
-from tests.factories import T0, all_rows, make_job, make_run, save
-from tests.plan import every_database
-from tests.statements import statements
+from tests.support.factories import T0, all_rows, make_job, make_run, save
+from tests.support.plan import every_database
+from tests.support.statements import statements
 
 THEIRS: tuple[type[Base], ...] = (
     *(Job, JobLog, Fire, Alarm, Mute, GlueVersion, JobVersion, Skip, JobTag, Favourite, ChannelScope),

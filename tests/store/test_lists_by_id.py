@@ -11,7 +11,7 @@ from app.store.accounts.audit import AuditFilter
 from app.store.alarms import listing as alarm_lists
 from app.store.alarms import mutes
 from app.store.alarms.listing import AlarmFilter
-from tests.factories import T0, make_job, make_log, remove, save
+from tests.support.factories import T0, make_job, make_log, remove, save
 
 ALL = AlarmFilter()
 

@@ -6,7 +6,7 @@ from app.database.engine import read_scope
 from app.domain.lists.orders import UNSORTED, Order
 from app.store.alarms.recoveries import find_successes
 from app.store.runs.listing import OLDEST_FIRST, LogFilter, LogStatus, list_ids
-from tests.factories import T0
+from tests.support.factories import T0
 from tests.support.store_runs import plan
 
 #: planners of servers depend on statistics: see bench/pages.py

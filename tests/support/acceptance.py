@@ -12,8 +12,8 @@ from app.clock import now_ms
 from bench.faults.checker import Findings, Watched, check
 from bench.faults.history import read_history
 from tests.acceptance.cluster import Cluster
-from tests.databases import migrate
-from tests.eventually import eventually
+from tests.support.databases import migrate
+from tests.support.eventually import eventually
 from tests.support.migrated_databases import databases_key
 
 #: lines shown of each program of a failed test

@@ -25,11 +25,11 @@ from app.services.alarms.notifier import AlarmNotifier
 from app.services.alarms.targets import displayed
 from app.settings.config import Config
 from tests.acceptance.programs import free_port
-from tests.eventually import eventually
-from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
-from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back
 from tests.support.console import ACTOR
+from tests.support.eventually import eventually
+from tests.support.factories import T0, all_rows, make_group, make_job, make_run, only_row
+from tests.support.fake_executor import Answer, FakeExecutor
 
 MINUTE: Millis = 60_000
 

@@ -7,7 +7,7 @@ from typing import Any
 from werkzeug.test import Client, TestResponse
 
 from app.api import ExecutorApi
-from tests.factories import T0
+from tests.support.factories import T0
 
 TOKEN = "a-token-of-some-length"
 

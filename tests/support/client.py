@@ -9,7 +9,7 @@ from flask import Flask
 
 from executor_client.api.transport import BASE_PATH, Transport
 from executor_client.api.wsgi import WsgiTransport
-from tests.fake_executor import Answer
+from tests.support.fake_executor import Answer
 
 ADDRESS = "http://console"
 

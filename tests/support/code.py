@@ -14,8 +14,8 @@ from app.services.code.drift import DriftedObject, find_drift
 from app.services.code.export import export_document
 from app.services.code.undo import PreparedUndo, prepare_undo, undo_apply
 from app.services.code.undo_plans import UndoRequest
-from tests.factories import T0, all_rows, only_row
 from tests.services.code.steps import ADMIN, CLOSE, NETWORKS, NIGHTLY, apply
+from tests.support.factories import T0, all_rows, only_row
 
 WHOLE: dict[str, Any] = {
     "groups": {"sample": {"title": "Sample", "address_type": "automatic"}},

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from tests.fake_executor import FakeExecutor
 from tests.support.console import Console
+from tests.support.fake_executor import FakeExecutor
 
 
 def titles(server: FakeExecutor) -> list[str]:

@@ -2,7 +2,7 @@
 
 from app.clock import now_ms
 from app.models.registry import Registration
-from tests.factories import save
+from tests.support.factories import save
 
 
 def registered(app_name: str, address: str, ago_ms: int = 0) -> None:

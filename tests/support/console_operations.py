@@ -3,7 +3,7 @@
 from app.database.engine import session_scope
 from app.domain.enums import NodeKind
 from app.store.nodes import nodes
-from tests.factories import T0
+from tests.support.factories import T0
 
 
 def start_workers(*, scanned_ms: int) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from app.clock import MINUTE_MS, now_ms
 from app.models.log import JobLog
-from tests.factories import save
+from tests.support.factories import save
 
 
 def add_log(job_id: int, group_id: int, **changes: Any) -> int:

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from tests.acceptance.console import Console
 from tests.acceptance.programs import Program
-from tests.eventually import eventually
 from tests.interop.foreign import Foreign
+from tests.support.eventually import eventually
 
 
 @dataclass

@@ -9,7 +9,7 @@ from app.domain.access.permissions import Actor, system_actor
 from app.models.managed import JobVersion
 from app.services.jobs import jobs
 from app.services.jobs.rules import JobDraft
-from tests.factories import T0, all_rows, only_row
+from tests.support.factories import T0, all_rows, only_row
 
 ADMIN = system_actor("ada")
 

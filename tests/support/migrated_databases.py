@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, MetaData, Table, create_engine, text
 
-from tests.databases import STARTERS, Server, migrate, temporary_directory
+from tests.support.databases import STARTERS, Server, migrate, temporary_directory
 
 #: unlikely to be the machine's zone, so that a missing conversion shows
 TIME_ZONE = "Asia/Shanghai"

@@ -14,8 +14,8 @@ from sqlalchemy import Engine, event
 from app.database.engine import bind_engine
 from app.models.base import Base
 from app.settings.config import Config
-from tests.databases import ROOT
-from tests.factories import T0
+from tests.support.databases import ROOT
+from tests.support.factories import T0
 
 #: the eight tables of 2.4.1 as MySQL types; other databases get plainer ones
 TABLES_2_4_1 = {

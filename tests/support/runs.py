@@ -1,6 +1,6 @@
 """Helpers of the tests of runs, for all that need them."""
 
-from tests.fake_executor import Answer
+from tests.support.fake_executor import Answer
 
 
 def log_answer(first: int, *lines: str, **more: object) -> Answer:

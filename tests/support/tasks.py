@@ -14,7 +14,7 @@ from app.services.jobs import bulk
 from app.services.jobs.bulk import BulkAction, BulkParams
 from app.services.tasks.tasks import TaskDraft, submit_task
 from app.store.nodes import tasks
-from tests.factories import T0, all_rows, save
+from tests.support.factories import T0, all_rows, save
 
 
 def add_user(username: str = "ann", *, role: Role = Role.ADMIN, permission: str = "") -> Actor:

@@ -10,10 +10,10 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.settings.config import Config
-from tests.eventually import eventually
-from tests.factories import all_rows, make_fire
-from tests.fake_executor import FakeExecutor
 from tests.pipeline.steps import LONG_TIMEOUT_S, LOOPBACK, TOKEN
+from tests.support.eventually import eventually
+from tests.support.factories import all_rows, make_fire
+from tests.support.fake_executor import FakeExecutor
 from workers.dispatch.dispatcher import Dispatcher
 
 

@@ -16,10 +16,10 @@ from app.services.executors import drains
 from app.services.executors.callers import Caller
 from app.services.runs import logs
 from app.settings.config import Config
-from tests.eventually import eventually
-from tests.factories import all_rows, make_job, make_log
-from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import LOOPBACK, SHORT_TIMEOUT_S, TOKEN, as_due, call_back
+from tests.support.eventually import eventually
+from tests.support.factories import all_rows, make_job, make_log
+from tests.support.fake_executor import Answer, FakeExecutor, Fault
 from tests.workers.dispatching import await_states, dispatching, executors, fires_of, group_of
 from workers.dispatch import candidates, lanes
 

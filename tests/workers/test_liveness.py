@@ -8,8 +8,8 @@ import time
 import pytest
 
 from app.clock import Millis
-from tests.eventually import eventually
-from tests.fake_systemd import FakeSystemd
+from tests.support.eventually import eventually
+from tests.support.fake_systemd import FakeSystemd
 from workers.liveness import CHECK_S, FRESH_S, PATIENCE_S, Liveness, Pulse
 from workers.loop import ROUND_MAX_S, Loop
 

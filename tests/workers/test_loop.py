@@ -8,7 +8,7 @@ from sqlalchemy.exc import OperationalError
 
 from app.clock import Millis
 from app.settings.config import Config
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 from workers import loop as loop_module
 from workers.loop import Loop, run_loop
 

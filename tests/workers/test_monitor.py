@@ -34,8 +34,9 @@ from app.services.report.reporting import Cleaner
 from app.services.tasks.tasks import submit_task
 from app.settings.config import Config
 from tests.acceptance.programs import ROOT, Programs
-from tests.eventually import eventually
-from tests.factories import (
+from tests.pipeline.steps import call_back
+from tests.support.eventually import eventually
+from tests.support.factories import (
     T0,
     all_rows,
     make_due_job,
@@ -47,9 +48,8 @@ from tests.factories import (
     only_row,
     save,
 )
-from tests.fake_executor import FakeExecutor
-from tests.pipeline.steps import call_back
-from tests.plan import every_database
+from tests.support.fake_executor import FakeExecutor
+from tests.support.plan import every_database
 from workers.loop import Tick
 from workers.monitor import CLOCK_WAIT_MS, LEASE_PERIOD_MS, Monitor, RegistryRound, skip_if_clock_off
 

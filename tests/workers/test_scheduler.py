@@ -18,9 +18,9 @@ from app.models.log import JobLog
 from app.models.skip import Skip
 from app.pipeline.late import LATE_MS
 from app.settings.config import Config
-from tests.eventually import eventually
-from tests.factories import all_rows, make_due_job, make_fire, make_group, only_row
-from tests.fake_executor import FakeExecutor
+from tests.support.eventually import eventually
+from tests.support.factories import all_rows, make_due_job, make_fire, make_group, only_row
+from tests.support.fake_executor import FakeExecutor
 from workers import scheduler as scheduler_module
 from workers.scheduler import (
     GC_THRESHOLDS,

@@ -10,8 +10,8 @@ from bench.faults.installation import CannotRun, clock_ms, installation
 from bench.faults.jobs import add_watched, stop_watched
 from bench.faults.judging import first_starts, settled_history, verdict
 from tests.acceptance.cluster import APPNAME, Cluster
-from tests.eventually import eventually
-from tests.fake_executor import Answer, FakeExecutor
+from tests.support.eventually import eventually
+from tests.support.fake_executor import Answer, FakeExecutor
 
 AHEAD_S, AHEAD_FOR_S = 600, 20
 #: time for jobs to continue after the clock is corrected

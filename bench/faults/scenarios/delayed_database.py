@@ -15,7 +15,7 @@ from bench.faults.judging import first_starts, percentiles, settled_history, ver
 from bench.faults.proxy import DelayedLink
 from tests.acceptance.cluster import APPNAME, Cluster
 from tests.acceptance.programs import free_port
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 
 #: added round-trip times, their duration, and the number of jobs with one run per second
 RTTS_MS = (50, 100, 200)

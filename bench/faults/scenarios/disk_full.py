@@ -15,8 +15,8 @@ from bench.faults.installation import CannotRun
 from bench.faults.jobs import add_watched, stop_watched
 from bench.faults.judging import settled_history, verdict
 from tests.acceptance.cluster import APPNAME, Cluster
-from tests.databases import migrate
-from tests.eventually import eventually
+from tests.support.databases import migrate
+from tests.support.eventually import eventually
 
 #: megabytes of the disk: a WAL of the usual size would take all of it
 SIZE_MB = 16

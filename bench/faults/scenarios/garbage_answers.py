@@ -11,7 +11,7 @@ from bench.faults.checker import UNRESOLVED, Row, check
 from bench.faults.installation import installation
 from bench.faults.judging import settled_history, verdict
 from tests.acceptance.cluster import Cluster
-from tests.fake_executor import Answer, FakeExecutor
+from tests.support.fake_executor import Answer, FakeExecutor
 
 HTML = b"<!DOCTYPE html><html><body><h1>Welcome</h1></body></html>"
 NONSENSE = {

@@ -17,8 +17,8 @@ from bench.faults.proxy import DelayedLink
 from tests.acceptance.cluster import APPNAME, Cluster
 from tests.acceptance.database_server import DatabaseServer
 from tests.acceptance.programs import free_port
-from tests.databases import migrate
-from tests.eventually import eventually
+from tests.support.databases import migrate
+from tests.support.eventually import eventually
 
 ANSWER_S = 5
 #: long enough for every thread to give up its connection, and to fail to open another

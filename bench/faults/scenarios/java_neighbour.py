@@ -13,7 +13,7 @@ from bench.faults.checker import History, Row, check
 from bench.faults.installation import installation
 from bench.faults.judging import fires_left, settled_history, verdict
 from tests.acceptance.cluster import APPNAME, Cluster
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 
 SUCCEEDED, KILLED, DELETED = 8, 2, 2
 RUNS = SUCCEEDED + KILLED + DELETED

@@ -11,9 +11,9 @@ from bench.faults.checker import Findings, History, check
 from bench.faults.installation import installation
 from bench.faults.judging import settled_history, verdict
 from tests.acceptance.cluster import Cluster
-from tests.databases import write_lock
-from tests.eventually import eventually
-from tests.fake_executor import Answer, FakeExecutor
+from tests.support.databases import write_lock
+from tests.support.eventually import eventually
+from tests.support.fake_executor import Answer, FakeExecutor
 
 #: how long the write lock is held: longer than the lease; a failed writer pauses 1 s after each 5 s of
 #: waiting

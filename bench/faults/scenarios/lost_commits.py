@@ -11,8 +11,8 @@ from bench.faults.checker import Findings
 from bench.faults.history import read_history
 from bench.faults.judging import settled_history, unresolved
 from tests.acceptance.cluster import APPNAME, Cluster
-from tests.databases import migrate
-from tests.eventually import eventually
+from tests.support.databases import migrate
+from tests.support.eventually import eventually
 
 JOBS = 40
 #: jobs start every fifth second, one in five of them in each

@@ -18,8 +18,8 @@ from bench.faults.judging import settled_history, verdict
 from bench.faults.site import CLIENTS, OWN, STOCK, Site
 from bench.faults.storm import Storm
 from tests.acceptance.cluster import Cluster
-from tests.databases import migrate
-from tests.eventually import eventually
+from tests.support.databases import migrate
+from tests.support.eventually import eventually
 
 #: by then everything has ended after the last fault: leases, evidence, timeouts, retries of callbacks
 SETTLE_S = 240

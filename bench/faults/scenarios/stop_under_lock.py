@@ -13,8 +13,8 @@ from bench.faults.jobs import add_watched, stop_watched
 from bench.faults.judging import settled_history, verdict
 from tests.acceptance.cluster import APPNAME, Cluster
 from tests.acceptance.console import JOB, Console
-from tests.databases import write_lock
-from tests.eventually import eventually
+from tests.support.databases import write_lock
+from tests.support.eventually import eventually
 
 ROUNDS = 2
 #: the executor of the last round takes fewer runs at once than are due, and each takes this long

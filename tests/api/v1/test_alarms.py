@@ -16,8 +16,8 @@ from app.models.channel import AlarmChannel
 from app.models.mute import Mute
 from app.services.alarms.targets import settings_of
 from app.store.alarms import channels
-from tests.factories import T0, make_job, make_log, only_row, save
 from tests.support.api_v1 import Api
+from tests.support.factories import T0, make_job, make_log, only_row, save
 
 ApiOf = Callable[..., Api]
 HOOK = "http://127.0.0.1:9/secret-path"

@@ -17,9 +17,9 @@ from app.errors import Conflict, InvalidInput, NotFound
 from app.models.api_token import IdempotentRequest
 from app.models.group import Group
 from app.settings.config import Config
-from tests.factories import make_group
-from tests.plan import every_database
 from tests.support.api_v1 import ALL, Api, app_of, make_token
+from tests.support.factories import make_group
+from tests.support.plan import every_database
 
 
 class PartIn(Schema):

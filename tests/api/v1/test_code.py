@@ -10,9 +10,9 @@ import pytest
 from app.domain.access.permissions import Right
 from app.models.job import Job
 from app.models.managed import Apply
-from tests.factories import all_rows, make_group, make_job, only_row
-from tests.statements import statements
 from tests.support.api_v1 import Api
+from tests.support.factories import all_rows, make_group, make_job, only_row
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -30,10 +30,10 @@ from app.models.alarm import Alarm
 from app.models.skip import Skip
 from app.settings.config import Config
 from app.store.jobs import scheduling as job_store
-from tests.factories import SECOND, T0, make_log, save
-from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import LOOPBACK
 from tests.support.api_v1 import ALL, Api, app_of, make_token
+from tests.support.factories import SECOND, T0, make_log, save
+from tests.support.fake_executor import Answer, FakeExecutor
 
 Operation = APIOperation[Any, Any, Any, Any]
 #: the operations are divided among so many tests, which can run at the same time

@@ -15,10 +15,10 @@ from app.models.drain import Drain
 from app.models.group import Group
 from app.models.registry import Registration
 from app.settings.config import Config
-from tests.factories import FIRST, SECOND, all_rows, make_group, make_job, only_row, save
-from tests.plan import every_database
-from tests.statements import statements
 from tests.support.api_v1 import ALL, Api, app_of, make_token
+from tests.support.factories import FIRST, SECOND, all_rows, make_group, make_job, only_row, save
+from tests.support.plan import every_database
+from tests.support.statements import statements
 
 ApiOf = Callable[..., Api]
 ENTERED = ["http://10.0.0.5:9999", "http://10.0.0.6:9999"]

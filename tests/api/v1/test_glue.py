@@ -6,8 +6,8 @@ import pytest
 
 from app.domain.access.permissions import Right
 from app.models.glue import GlueVersion
-from tests.factories import all_rows, make_job
 from tests.support.api_v1 import Api
+from tests.support.factories import all_rows, make_job
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 
 from app.api.v1.resources import RESOURCES
 from app.domain.enums import GlueType
-from tests.factories import make_job
-from tests.plan import every_database
 from tests.support.api_v1 import Api
+from tests.support.factories import make_job
+from tests.support.plan import every_database
 
 LISTS = sorted(
     each.path

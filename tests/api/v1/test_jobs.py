@@ -12,10 +12,10 @@ from app.models.audit import AuditEntry
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.managed import Managed
-from tests.factories import T0, all_rows, make_due_job, make_group, make_job, make_log, only_row, save
-from tests.plan import every_database
-from tests.statements import statements
 from tests.support.api_v1 import Api
+from tests.support.factories import T0, all_rows, make_due_job, make_group, make_job, make_log, only_row, save
+from tests.support.plan import every_database
+from tests.support.statements import statements
 
 ApiOf = Callable[..., Api]
 HOURLY = {"schedule_type": "CRON", "schedule": "0 0 * * * ?"}

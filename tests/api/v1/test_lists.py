@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.factories import FIRST, SECOND, THIRD, make_group, make_job
 from tests.support.api_v1 import Api
+from tests.support.factories import FIRST, SECOND, THIRD, make_group, make_job
 
 pytestmark = pytest.mark.usefixtures("database")
 

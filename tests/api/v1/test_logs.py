@@ -14,10 +14,10 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.services.runs import following
 from app.settings.config import Config
-from tests.factories import FIRST, SECOND, all_rows, make_job, make_run
-from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import LOOPBACK, call_back, claim_fires
 from tests.support.api_v1 import Api
+from tests.support.factories import FIRST, SECOND, all_rows, make_job, make_run
+from tests.support.fake_executor import Answer, FakeExecutor
 from tests.support.runs import log_answer
 
 

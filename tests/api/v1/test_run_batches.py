@@ -12,10 +12,10 @@ from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.services.auditing import refusals
 from app.services.jobs.rules import PARAM_MAX
-from tests.factories import all_rows, make_group, make_job
-from tests.plan import every_database
-from tests.statements import statements
 from tests.support.api_v1 import Api
+from tests.support.factories import all_rows, make_group, make_job
+from tests.support.plan import every_database
+from tests.support.statements import statements
 
 PATH = "/runs:batch"
 MISSING = 4711

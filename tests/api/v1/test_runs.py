@@ -21,7 +21,9 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.skip import Skip
 from app.settings.config import Config
-from tests.factories import (
+from tests.pipeline.steps import LOOPBACK, call_back, claim_fires, record_sent, sent
+from tests.support.api_v1 import Api
+from tests.support.factories import (
     BERLIN_SECOND_TWO,
     FIRST,
     SECOND,
@@ -33,10 +35,8 @@ from tests.factories import (
     only_row,
     save,
 )
-from tests.fake_executor import FakeExecutor
-from tests.pipeline.steps import LOOPBACK, call_back, claim_fires, record_sent, sent
-from tests.plan import every_database
-from tests.support.api_v1 import Api
+from tests.support.fake_executor import FakeExecutor
+from tests.support.plan import every_database
 
 HOUR_S = 3_600
 

@@ -12,9 +12,9 @@ from app.domain.access.api_tokens import Grant
 from app.domain.access.permissions import Actor
 from app.models.api_token import ApiToken
 from app.services.accounts import api_tokens
-from tests.databases import write_lock
-from tests.factories import make_group
 from tests.support.api_v1 import Api
+from tests.support.databases import write_lock
+from tests.support.factories import make_group
 
 BODY = {"name": "ci", "rights": ["operate"]}
 

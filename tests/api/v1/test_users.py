@@ -18,8 +18,8 @@ from app.store.accounts import audit, users
 from app.store.nodes import nodes
 from app.store.runs import reporting
 from app.store.runs.reporting import Counts
-from tests.factories import all_rows, make_group, make_job, only_row, save
 from tests.support.api_v1 import Api
+from tests.support.factories import all_rows, make_group, make_job, only_row, save
 
 ApiOf = Callable[..., Api]
 ALICE = {"username": "alice", "password": "battery-staple-9"}

@@ -7,8 +7,8 @@ import pytest
 from app.domain.access.permissions import Right
 from app.models.job import Job
 from app.models.managed import JobVersion
-from tests.factories import all_rows, make_group, only_row, remove
 from tests.support.api_v1 import Api
+from tests.support.factories import all_rows, make_group, only_row, remove
 from tests.support.jobs import add, update
 
 pytestmark = pytest.mark.usefixtures("database")

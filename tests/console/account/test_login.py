@@ -8,8 +8,8 @@ import re
 import pytest
 
 from app.models.session import LoginSession
-from tests.factories import only_row
 from tests.support.console import ADMIN_PASSWORD, CONTEXT, PASSWORD, Console, add_user
+from tests.support.factories import only_row
 
 OK = b'{"code":200,"msg":null,"content":null}'
 

@@ -12,8 +12,8 @@ from app.models.audit import AuditEntry
 from app.models.session import LoginSession
 from app.store.accounts import users as user_store
 from tests.console.pages import is_at_login, path_after, submit, text_of
-from tests.plan import every_database
 from tests.support.console import Console, add_user
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

@@ -21,11 +21,11 @@ from app.services.alarms.mutes import MuteDraft
 from app.services.executors import groups
 from app.settings.config import MailConfig
 from tests.console.pages import is_at_login, path_after, submit, text_of
-from tests.factories import all_rows, make_group, make_log, only_row, save
-from tests.fake_executor import Answer, FakeExecutor
 from tests.support.alarms import url_of
 from tests.support.console import ACTOR, Console, add_group, add_job
 from tests.support.console_alarms import configure, titles
+from tests.support.factories import all_rows, make_group, make_log, only_row, save
+from tests.support.fake_executor import Answer, FakeExecutor
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = [pytest.mark.databases("sqlite"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]

@@ -9,11 +9,11 @@ from app.domain.alarms.channel_kinds import KINDS, ChannelKind
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel, ChannelScope
 from tests.console.pages import path_after, submit, text_of
-from tests.factories import T0, all_rows, make_group, only_row, save
-from tests.fake_executor import Answer, FakeExecutor
-from tests.statements import statements
 from tests.support.console import CONTEXT, Console, add_group, add_job
 from tests.support.console_alarms import configure, titles
+from tests.support.factories import T0, all_rows, make_group, only_row, save
+from tests.support.fake_executor import Answer, FakeExecutor
+from tests.support.statements import statements
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = [pytest.mark.databases("sqlite"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]

@@ -12,9 +12,9 @@ from app.models.group import Group
 from executor_client.wire.protocol import TOKEN_HEADER
 from tests.browser.serving import stub_executor
 from tests.console.pages import is_at_login, markup_of, submit, text_of
-from tests.fake_executor import FakeExecutor
 from tests.pipeline.steps import register
 from tests.support.console import Console, add_group, add_job
+from tests.support.fake_executor import FakeExecutor
 
 
 @pytest.fixture

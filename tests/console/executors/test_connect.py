@@ -18,9 +18,9 @@ from app.services.auditing import refusals
 from app.settings.config import Config
 from app.settings.home import access_tokens
 from tests.console.pages import markup_of, path_after, submit, text_of
-from tests.factories import make_group, only_row
 from tests.support.console import ADMIN_PASSWORD, Console, add_group
 from tests.support.console_executors import registered
+from tests.support.factories import make_group, only_row
 
 PAGE = "/connect?appname=my-app"
 GROUP_TOKEN = "the-token-of-billing-only"

@@ -16,9 +16,9 @@ from app.models.registry import Registration
 from app.services.executors import drains, groups
 from app.settings.config import Config
 from tests.console.pages import is_at_login, path_after, submit, text_of, unnamed_path_after
-from tests.factories import all_rows, make_fire, make_job, save
-from tests.plan import every_database
 from tests.support.console import ACTOR, Console, add_group, add_job
+from tests.support.factories import all_rows, make_fire, make_job, save
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

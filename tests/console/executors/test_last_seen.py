@@ -15,8 +15,8 @@ from app.pipeline import registration
 from app.services.executors.instances import LAST_SEEN_DAYS
 from executor_client.wire.protocol import RegistryRequest
 from tests.console.pages import path_after, submit, text_of
-from tests.factories import all_rows, make_fire, make_group, make_job, make_log, save
 from tests.support.console import Console, add_group, add_job
+from tests.support.factories import all_rows, make_fire, make_group, make_job, make_log, save
 
 #: independent of the database; what is stored is tested in tests/store and tests/pipeline
 pytestmark = pytest.mark.databases("sqlite")

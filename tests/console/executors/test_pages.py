@@ -14,9 +14,9 @@ from app.pipeline.registration import OUTAGE_MS
 from app.services.report.reporting import Reporter
 from app.settings.config import Config
 from tests.console.pages import is_at_login, path_after, submit, text_of, unnamed_path_after
-from tests.factories import all_rows, make_group, only_row, remove, save
 from tests.support.console import Console, add_group, add_job
 from tests.support.console_executors import registered
+from tests.support.factories import all_rows, make_group, only_row, remove, save
 
 PAGES = (
     "/jobgroup",

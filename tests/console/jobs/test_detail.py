@@ -19,9 +19,9 @@ from app.models.group import Group
 from app.models.log import JobLog
 from app.models.skip import Skip
 from tests.console.pages import markup_of, submit, text_of
-from tests.plan import every_database
-from tests.statements import statements
 from tests.support.console import Console, add_group, add_job
+from tests.support.plan import every_database
+from tests.support.statements import statements
 
 pytestmark = every_database
 

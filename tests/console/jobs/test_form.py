@@ -16,9 +16,9 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.registry import Registration
 from tests.console.pages import path_after, submit, text_of
-from tests.factories import save
 from tests.support.console import Console, add_group, add_job
 from tests.support.console_jobs import FORM, error_at, job_of, only_job
+from tests.support.factories import save
 
 WRONG = {
     "cron": "0 61 3 * * ?",

@@ -11,9 +11,9 @@ from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import Right
 from app.models.group import Group
 from app.models.job import Job
-from tests.factories import T0, make_log
-from tests.plan import every_database
 from tests.support.console import Console, add_group, add_job
+from tests.support.factories import T0, make_log
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

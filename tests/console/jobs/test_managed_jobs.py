@@ -5,9 +5,9 @@ from typing import Any
 from app.database.engine import read_scope
 from app.models.job import Job
 from tests.console.pages import markup_of, submit, text_of
-from tests.factories import only_row
 from tests.services.code.steps import CLOSE, NIGHTLY, apply
 from tests.support.console import Console, add_group, add_job
+from tests.support.factories import only_row
 
 DOCUMENT: dict[str, Any] = {
     "groups": {"books": {"title": "Books"}},

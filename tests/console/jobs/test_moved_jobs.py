@@ -10,9 +10,9 @@ from app.database.engine import session_scope
 from app.models.audit import AuditEntry
 from app.services.jobs import jobs
 from tests.console.pages import submit
-from tests.plan import every_database
 from tests.support.console import ACTOR, Console, add_group, add_job
 from tests.support.console_scripting import add_log
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

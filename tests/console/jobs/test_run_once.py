@@ -15,9 +15,9 @@ from app.models.log import JobLog
 from app.models.node import Node
 from app.store.fires import queue as fires
 from tests.console.pages import path_after, submit, text_of
-from tests.factories import T0, all_rows, only_row, save
 from tests.pipeline.steps import claim_fires
 from tests.support.console import Console, add_group, add_job
+from tests.support.factories import T0, all_rows, only_row, save
 
 LIST = "/xxl-job-admin/jobinfo?jobDesc=nightly&length=25"
 

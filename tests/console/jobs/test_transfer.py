@@ -25,8 +25,8 @@ from app.services.code.job_file import SIZE_MAX
 from app.services.jobs import jobs
 from tests.console.pages import is_at_login, submit, text_of, token_of
 from tests.console.tasks import result_of
-from tests.factories import all_rows, only_row
 from tests.support.console import ACTOR, Console, add_group, add_job
+from tests.support.factories import all_rows, only_row
 
 PATH = "/jobinfo/import"
 KEY = "sample-app/nightly-report"

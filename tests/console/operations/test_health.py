@@ -11,12 +11,12 @@ from app.clock import now_ms
 from app.database.engine import bind_engine, session_scope
 from app.models.node import SCAN_MAX_MS, Node
 from app.settings.config import Config
-from tests.eventually import eventually
-from tests.factories import make_fire, make_job
 from tests.pipeline.steps import claim_fires
-from tests.silent_database import silent_database
 from tests.support.console import CONTEXT
 from tests.support.console_operations import start_workers
+from tests.support.eventually import eventually
+from tests.support.factories import make_fire, make_job
+from tests.support.silent_database import silent_database
 
 
 @pytest.mark.parametrize("path", ["/health", "/actuator/health", "/ready"])

@@ -20,11 +20,11 @@ from app.models.registry import Registration
 from app.runtime import metrics
 from app.services.operations.exposition import GROUPS_MAX
 from app.settings.config import Config
-from tests.factories import make_fire, make_group, make_job, save
-from tests.silent_database import silent_database
-from tests.statements import statements
 from tests.support.console import Console
 from tests.support.console_operations import start_workers
+from tests.support.factories import make_fire, make_group, make_job, save
+from tests.support.silent_database import silent_database
+from tests.support.statements import statements
 
 TOKEN = "metrics-token-0123456789"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}

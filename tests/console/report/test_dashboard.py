@@ -17,8 +17,8 @@ from app.settings.config import Config
 from app.store.runs import day_counts, reporting
 from app.store.runs.reporting import Counts
 from tests.console.pages import text_of
-from tests.plan import every_database
 from tests.support.console import Console, add_group, add_job
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

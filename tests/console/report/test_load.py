@@ -32,9 +32,9 @@ from app.settings.config import Config
 from app.store.runs import reporting
 from app.store.runs.reporting import Counts
 from tests.console.pages import is_at_login, markup_of, text_of
-from tests.factories import make_job
-from tests.statements import statements
 from tests.support.console import Console, add_group, add_job
+from tests.support.factories import make_job
+from tests.support.statements import statements
 
 #: the counts are tested on every database in tests/store
 pytestmark = pytest.mark.databases("sqlite")

@@ -16,8 +16,8 @@ from app.services.runs import logs
 from app.store.runs import clearing as log_clearing
 from tests.console.pages import path_after, submit, text_of
 from tests.console.tasks import result_of, run_tasks
-from tests.plan import every_database
 from tests.support.console import Console, add_group, add_job
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

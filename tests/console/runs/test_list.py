@@ -11,11 +11,11 @@ from app.database.engine import session_scope
 from app.models.fire import Fire
 from app.models.log import JobLog
 from tests.console.pages import submit, text_of
-from tests.factories import T0, save
-from tests.plan import every_database
-from tests.statements import statements
 from tests.support.console import Console, add_group, add_job
 from tests.support.console_runs import add_log
+from tests.support.factories import T0, save
+from tests.support.plan import every_database
+from tests.support.statements import statements
 
 pytestmark = every_database
 

@@ -12,11 +12,11 @@ from app.domain.access.permissions import Right
 from app.models.fire import Fire
 from app.models.log import JobLog
 from tests.console.pages import is_at_login, markup_of, path_after, submit, text_of
-from tests.factories import save
-from tests.fake_executor import Answer, FakeExecutor
-from tests.plan import every_database
 from tests.support.console import Console, add_group, add_job
 from tests.support.console_runs import add_log
+from tests.support.factories import save
+from tests.support.fake_executor import Answer, FakeExecutor
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

@@ -12,9 +12,9 @@ from app.models.audit import AuditEntry
 from app.models.log import JobLog
 from app.models.registry import Registration
 from tests.console.pages import markup_of, text_of
-from tests.factories import T0, save
-from tests.fake_executor import Answer, FakeExecutor
 from tests.support.console import Console, add_group, add_job
+from tests.support.factories import T0, save
+from tests.support.fake_executor import Answer, FakeExecutor
 
 
 @pytest.fixture

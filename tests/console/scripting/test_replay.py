@@ -12,9 +12,9 @@ import pytest
 from app.clock import now_ms
 from app.database.engine import session_scope
 from app.models.log import JobLog
-from tests.fake_executor import Answer, FakeExecutor
 from tests.support.console import CONTEXT, Console, add_group, add_job
 from tests.support.console_scripting import BEAN, CHANGING, add_log
+from tests.support.fake_executor import Answer, FakeExecutor
 
 #: reading endpoints and their required parameters
 READING = {

@@ -15,8 +15,8 @@ from app.models.node import Node
 from app.models.task import Task
 from tests.console.pages import is_at_login, path_after, submit, text_of
 from tests.console.tasks import run_tasks
-from tests.factories import all_rows, only_row, save
 from tests.support.console import Console, add_group, add_job
+from tests.support.factories import all_rows, only_row, save
 
 
 def start_jobs(console: Console, count: int = 3) -> str:

@@ -14,8 +14,8 @@ from app.database.connections import sqlite
 from app.database.faults import RETRY_AFTER_S, FaultLog
 from app.models.session import LoginSession
 from tests.console.pages import text_of, token_of
-from tests.databases import write_lock
 from tests.support.console import Console, add_group, add_job
+from tests.support.databases import write_lock
 
 pytestmark = pytest.mark.databases("sqlite")
 #: does not fit into the free part of a page

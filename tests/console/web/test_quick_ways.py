@@ -11,8 +11,8 @@ from app.domain.access.permissions import Right
 from app.models.job import Job
 from app.models.log import JobLog
 from tests.console.pages import markup_of, path_after, submit, text_of
-from tests.factories import save
 from tests.support.console import Console, add_group, add_job
+from tests.support.factories import save
 
 #: independent of the database
 pytestmark = pytest.mark.databases("sqlite")

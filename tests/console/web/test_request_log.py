@@ -13,9 +13,9 @@ from app.models.log import JobLog
 from app.runtime.logging import fields_of
 from app.settings.config import Config
 from tests.console.pages import submit
-from tests.factories import only_row
 from tests.pipeline.steps import claim_fires
 from tests.support.console import Console, add_group, add_job
+from tests.support.factories import only_row
 
 GIVEN = "0af7651916cd43dd8448eb211c80319c"
 

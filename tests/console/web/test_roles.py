@@ -11,11 +11,11 @@ from app.models.audit import AuditEntry
 from app.models.task import Task
 from tests.console.pages import token_of
 from tests.console.tasks import result_of
-from tests.factories import all_rows
 from tests.security.endpoints import IMPORTED, JOB_FORM
 from tests.security.places import Place, make_place, snapshot
 from tests.support.console_jobs import error_at
 from tests.support.console_scripting import BEAN
+from tests.support.factories import all_rows
 
 #: rights do not depend on the database
 pytestmark = pytest.mark.databases("sqlite")

@@ -19,7 +19,7 @@ from app.services.doctor.examination import examine
 from app.services.installation.upgrade import upgrade
 from app.settings.config import Config
 from app.store.copies.upgrade_lock import upgrade_lock
-from tests.pooler import can_follow_statements, pooler
+from tests.support.pooler import can_follow_statements, pooler
 
 pytestmark = [pytest.mark.databases("postgresql"), pytest.mark.pgbouncer]
 

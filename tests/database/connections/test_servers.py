@@ -30,8 +30,8 @@ from app.models.job import Job
 from app.settings.config import Config
 from bench.faults.proxy import DelayedLink
 from tests.acceptance.programs import free_port
-from tests.eventually import eventually
-from tests.factories import all_rows, make_fire, make_job
+from tests.support.eventually import eventually
+from tests.support.factories import all_rows, make_fire, make_job
 
 pytestmark = pytest.mark.databases("mariadb", "postgresql")
 

@@ -12,7 +12,7 @@ from app.database.connections import sqlite
 from app.database.connections.sqlite_write_lock import WriteQueue
 from app.database.engine import bind_engine, session_scope
 from app.settings.config import Config
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.databases("sqlite")
 

@@ -14,7 +14,7 @@ from app.models.base import Base
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
-from tests.factories import T0, all_rows, make_job, make_log, only_row
+from tests.support.factories import T0, all_rows, make_job, make_log, only_row
 
 ODD_TEXTS = [
     "",

@@ -10,7 +10,7 @@ from app.database.rows import bulk
 from app.database.sql.in_list import WANTED, among
 from app.models.fire import Fire
 from app.store.fires import queue as fires
-from tests.factories import make_fire, make_job
+from tests.support.factories import make_fire, make_job
 from tests.support.store_runs import plan
 
 KEYS = ["cron:1:0", "it's", 'a "quote"', "100%", "%s :wanted ?", "back\\slash", "行 \U0001f600", "[1, 2]"]

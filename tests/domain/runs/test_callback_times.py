@@ -1,7 +1,7 @@
 """Times in callbacks: which of them show that a callback is of an earlier run."""
 
 from app.domain.runs.callback_times import BEHIND_MS, is_of_earlier_run
-from tests.factories import T0
+from tests.support.factories import T0
 from tests.support.truth_table import truth_table
 
 

@@ -17,8 +17,8 @@ from executor_client.execution.event_loop import WORKERS_MAX, EventLoop
 from executor_client.execution.watchdog import Watchdog
 from executor_client.testing import run_handler
 from executor_client.wire.errors import RunFailed
-from tests.eventually import eventually
 from tests.executor_client.process import ROOT
+from tests.support.eventually import eventually
 from tests.support.executor_client import Caller, MakeExecutor
 
 Result = Callable[[int], tuple[int, str | None]]

@@ -23,7 +23,7 @@ from executor_client.processes.sessions import (
 )
 from executor_client.processes.tree import LEFT_RUNNING, python_program
 from executor_client.wire.errors import RunFailed
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 from tests.support.executor_client import FAST, Caller, MakeExecutor
 from tests.support.executor_client_execution import PRINTS_LATER, ROLLS_BACK, script
 from tests.support.executor_runs import sleepers

@@ -12,8 +12,8 @@ from executor_client.execution.ending_threads import EndingThreads
 from executor_client.execution.job_thread import JobThread, Owner
 from executor_client.execution.services import Services
 from executor_client.handlers.registry import Handler
-from tests.eventually import eventually
 from tests.executor_client.stand_in_admin import StandInAdmin
+from tests.support.eventually import eventually
 from tests.support.executor_client import FAST, T0, Caller, MakeExecutor
 
 Result = Callable[[int], tuple[int, str | None]]

@@ -11,7 +11,7 @@ import pytest
 from executor_client.execution.interrupt import InterruptibleCall
 from executor_client.execution.watchdog import Watchdog
 from executor_client.wire.errors import JobKilled
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 
 
 def test_a_call_returns_value_or_error() -> None:

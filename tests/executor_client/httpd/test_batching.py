@@ -17,7 +17,7 @@ from executor_client.httpd.batching import (
     BatchRequest,
 )
 from executor_client.httpd.server import ConnectionLimits, LimitedServer, create_http_server
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 
 Connect = Callable[[int], http.client.HTTPConnection]
 

@@ -16,8 +16,8 @@ from executor_client.journal.writer import BATCH_MAX, BatchWriter
 from executor_client.wire.callbacks import CallbackItem
 from executor_client.wire.errors import JournalUnavailable
 from executor_client.wire.protocol import RunRequest
-from tests.eventually import eventually
 from tests.executor_client.stand_in_admin import StandInAdmin
+from tests.support.eventually import eventually
 from tests.support.executor_client import T0, Caller, MakeExecutor
 
 REQUEST = RunRequest(1, "h", "p\ud800", "SERIAL_EXECUTION", 0, 5, T0, "BEAN", "", 0, 0, 1)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.programs import free_port
-from tests.eventually import eventually
 from tests.executor_client.process import ROOT
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
+from tests.support.eventually import eventually
 from tests.support.executor_client import Caller
 
 BEGIN = """

@@ -21,9 +21,9 @@ from executor_client.mounting.wsgi import WsgiMount
 from executor_client.service.answers import Answer, Service
 from executor_client.service.endpoints import BODY_MAX_BYTES, Request
 from executor_client.wire.protocol import SUCCESS, Reply
-from tests.eventually import eventually
 from tests.executor_client.process import ROOT
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
+from tests.support.eventually import eventually
 from tests.support.truth_table import truth_table
 
 HEADERS = {"XXL-JOB-ACCESS-TOKEN": TOKEN}

@@ -21,7 +21,7 @@ from executor_client.runs.context import JobContext
 from executor_client.testing import run_handler
 from executor_client.wire.errors import RunFailed
 from executor_client.wire.protocol import RunRequest
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 from tests.support.executor_client import FAST, Caller, MakeExecutor, run_fields
 from tests.support.executor_client_execution import PRINTS_LATER, ROLLS_BACK
 from tests.support.truth_table import truth_table

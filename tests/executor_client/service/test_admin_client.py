@@ -18,7 +18,7 @@ from executor_client.config.config import Timing
 from executor_client.service.admin_client import AdminClient
 from executor_client.service.http_pool import proxy_of_environment
 from executor_client.wire.errors import AdminUnreachable
-from tests.serving import serving
+from tests.support.serving import serving
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: "
 BODY = b'{"code":200,"msg":"fine"}'

@@ -13,8 +13,8 @@ from executor_client.service.callback import BATCH_MAX_BYTES, send_unstored
 from executor_client.wire.callbacks import CallbackItem
 from executor_client.wire.lenient_json import dump_json
 from executor_client.wire.protocol import Reply
-from tests.eventually import eventually
 from tests.executor_client.stand_in_admin import StandInAdmin
+from tests.support.eventually import eventually
 from tests.support.executor_client import FAST, T0, Caller, MakeExecutor
 
 Result = Callable[[int], tuple[int, str | None]]

@@ -12,8 +12,8 @@ from flask import Flask
 
 from executor_client import Executor, HandlerRegistry, context
 from executor_client.service.endpoints import Request
-from tests.eventually import eventually
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
+from tests.support.eventually import eventually
 from tests.support.executor_client import T0, Caller, MakeExecutor, run_fields
 
 METHOD = "invalid request, HttpMethod not support."

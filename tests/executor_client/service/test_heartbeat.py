@@ -9,8 +9,8 @@ import pytest
 
 from executor_client import Executor, ExecutorConfig, StartRefused
 from executor_client.service.engine import registered_address
-from tests.eventually import eventually
 from tests.executor_client.stand_in_admin import TOKEN, Answer, StandInAdmin
+from tests.support.eventually import eventually
 from tests.support.executor_client import Caller, MakeExecutor
 
 

@@ -15,9 +15,9 @@ from executor_client import HandlerRegistry, context, job
 from executor_client.handlers.schemas import SCHEMAS_MAX, Schemas
 from executor_client.wire.lenient_json import dump_json
 from executor_client.wire.run_reports import CHECKPOINT_MAX, Progress, checkpoint_text, usable_checkpoint
-from tests.eventually import eventually
 from tests.executor_client.process import ExecutorProcess
 from tests.executor_client.stand_in_admin import StandInAdmin
+from tests.support.eventually import eventually
 from tests.support.executor_client import FAST, T0, Caller, MakeExecutor
 from tests.support.truth_table import truth_table
 

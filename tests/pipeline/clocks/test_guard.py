@@ -30,8 +30,8 @@ from app.pipeline.scan import scan
 from app.settings.config import Config
 from app.settings.home import access_tokens
 from tests.domain.cron.brute import quartz_fires, unix_fires
-from tests.factories import T0, all_rows, make_due_job, only_row
 from tests.support.domain_schedules import ms
+from tests.support.factories import T0, all_rows, make_due_job, only_row
 from workers.scheduler import SCAN_PERIOD_MS, Scheduler
 
 HOUR: Millis = 3_600_000

@@ -22,8 +22,8 @@ from app.pipeline.clocks.guard import HOLD_MS, STEADY_MS, ClockGuard, ClockNews,
 from app.pipeline.clocks.returns import bring_back
 from app.settings.config import Config
 from app.settings.home import access_tokens
-from tests.factories import T0, all_rows, make_due_job, make_fire, make_job, make_run, only_row, save
 from tests.pipeline.steps import claim_fires
+from tests.support.factories import T0, all_rows, make_due_job, make_fire, make_job, make_run, only_row, save
 from workers.scheduler import Scheduler
 
 pytestmark = pytest.mark.databases("sqlite")

@@ -11,7 +11,7 @@ from app.models.job import Job
 from app.pipeline.clocks import zone_rules
 from app.pipeline.clocks.zone_rules import PERIOD_MS, SHIFT_MAX_MS, tick_zone_rules
 from app.store.jobs import scheduling as jobs
-from tests.factories import all_rows, make_due_job, make_job, only_row
+from tests.support.factories import all_rows, make_due_job, make_job, only_row
 
 HOUR: Millis = 3_600_000
 #: 2024-07-01 09:00 in Beirut; without summer time, as it was once decided there, an hour later

@@ -19,8 +19,8 @@ from app.services.accounts import api_tokens, login, users
 from app.services.accounts.actors import actor_of
 from app.services.accounts.api_tokens import ApiCaller, CreatedToken, TokenDraft
 from app.services.executors import groups
-from tests.factories import make_group
-from tests.plan import every_database
+from tests.support.factories import make_group
+from tests.support.plan import every_database
 
 pytestmark = [pytest.mark.usefixtures("database"), every_database]
 

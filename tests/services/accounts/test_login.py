@@ -19,7 +19,7 @@ from app.services.accounts import login, own_password, passwords, users
 from app.services.accounts.login import Attempt, Login, Visitor
 from app.services.accounts.users import UserDraft
 from app.store.accounts import rights
-from tests.plan import every_database
+from tests.support.plan import every_database
 
 pytestmark = [pytest.mark.usefixtures("database"), every_database]
 

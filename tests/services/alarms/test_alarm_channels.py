@@ -28,13 +28,13 @@ from app.services.jobs import jobs
 from app.settings.config import Config, MailConfig
 from app.settings.sealing import use_key
 from app.store.alarms import channels
-from tests.eventually import eventually
-from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
-from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back
-from tests.plan import every_database
-from tests.statements import statements
 from tests.support.alarms import HOUR, fail_run, mail_server, messages, mute, notifying, results, tick_until
+from tests.support.eventually import eventually
+from tests.support.factories import T0, all_rows, make_group, make_job, make_run, only_row
+from tests.support.fake_executor import Answer, FakeExecutor
+from tests.support.plan import every_database
+from tests.support.statements import statements
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.usefixtures("database")]

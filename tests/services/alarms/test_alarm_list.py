@@ -10,8 +10,8 @@ from app.models.mute import Mute
 from app.services.alarms import alarm_list, mutes
 from app.services.alarms.mutes import MuteDraft
 from app.store.alarms.listing import AlarmFilter
-from tests.factories import T0, make_job, make_log, only_row, save
 from tests.support.console import ACTOR
+from tests.support.factories import T0, make_job, make_log, only_row, save
 
 
 def reader(group_id: int, *rights: Right) -> Actor:

@@ -22,8 +22,8 @@ from app.executors.webhook_http import WebhookSession
 from app.services.alarms import channels
 from app.services.alarms.channels import MAIL_TOTAL_S, OK, Message, send_apprise, send_mail
 from app.settings.config import MailConfig
-from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.support.alarms import mail_server
+from tests.support.fake_executor import Answer, FakeExecutor, Fault
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -15,11 +15,7 @@ from app.services.alarms.muted_alarms import EndedMute, when_text
 from app.services.alarms.texts import compose_mute_end
 from app.settings.config import Config
 from app.store.alarms import recoveries as recovery_store
-from tests.eventually import eventually
-from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row, remove
-from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back
-from tests.plan import every_database
 from tests.support.alarms import (
     HOUR,
     fail_run,
@@ -34,6 +30,10 @@ from tests.support.alarms import (
     tick_until,
     url_of,
 )
+from tests.support.eventually import eventually
+from tests.support.factories import T0, all_rows, make_group, make_job, make_run, only_row, remove
+from tests.support.fake_executor import Answer, FakeExecutor
+from tests.support.plan import every_database
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), every_database]

@@ -22,10 +22,6 @@ from app.settings.config import Config
 from app.store.alarms import alarms
 from app.store.alarms import mutes as mute_store
 from app.store.jobs import listing as job_lists
-from tests.eventually import eventually
-from tests.factories import T0, all_rows, make_group, make_job, only_row, save
-from tests.fake_executor import FakeExecutor
-from tests.plan import every_database
 from tests.support.alarms import (
     HOUR,
     fail_run,
@@ -38,6 +34,10 @@ from tests.support.alarms import (
     url_of,
 )
 from tests.support.console import ACTOR
+from tests.support.eventually import eventually
+from tests.support.factories import T0, all_rows, make_group, make_job, only_row, save
+from tests.support.fake_executor import FakeExecutor
+from tests.support.plan import every_database
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), every_database]

@@ -22,11 +22,7 @@ from app.services.alarms.notifier import PERIOD_MS
 from app.services.alarms.texts import compose_mute_end
 from app.settings.config import Config, MailConfig
 from app.store.alarms.alarms import HeldAlarms
-from tests.eventually import eventually
-from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
-from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back, unresolve
-from tests.plan import every_database
 from tests.support.alarms import (
     HOUR,
     fail_run,
@@ -42,6 +38,10 @@ from tests.support.alarms import (
     url_of,
 )
 from tests.support.console import ACTOR
+from tests.support.eventually import eventually
+from tests.support.factories import T0, all_rows, make_group, make_job, make_run, only_row
+from tests.support.fake_executor import Answer, FakeExecutor
+from tests.support.plan import every_database
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), every_database]

@@ -30,9 +30,6 @@ from app.services.alarms.deliveries import (
 from app.services.alarms.notifier import AlarmNotifier
 from app.services.alarms.texts import compose_clock
 from app.settings.config import Config, MailConfig
-from tests.eventually import eventually
-from tests.factories import BERLIN_SECOND_TWO, T0, all_rows, make_group, make_job, make_run, only_row
-from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back, unresolve
 from tests.support.alarms import (
     MINUTE,
@@ -47,6 +44,9 @@ from tests.support.alarms import (
     tick_until,
     url_of,
 )
+from tests.support.eventually import eventually
+from tests.support.factories import BERLIN_SECOND_TWO, T0, all_rows, make_group, make_job, make_run, only_row
+from tests.support.fake_executor import Answer, FakeExecutor
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -17,9 +17,6 @@ from app.services.alarms.deliveries import ATTEMPTS_MAX, LEASE_MS
 from app.services.alarms.notifier import AlarmNotifier
 from app.services.alarms.texts import compose_clock
 from app.settings.config import Config
-from tests.eventually import eventually
-from tests.factories import T0, all_rows
-from tests.fake_executor import Answer, FakeExecutor
 from tests.support.alarms import (
     HOUR,
     MINUTE,
@@ -32,6 +29,9 @@ from tests.support.alarms import (
     states,
     url_of,
 )
+from tests.support.eventually import eventually
+from tests.support.factories import T0, all_rows
+from tests.support.fake_executor import Answer, FakeExecutor
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -7,7 +7,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.services.alarms.texts import compose
 from app.settings.config import Config
-from tests.factories import T0
+from tests.support.factories import T0
 
 JOB = Job(id=7, job_desc="Nightly report", job_group=1)
 FAILED, UNRESOLVED, LATE_SUCCESS, LATE_FAILURE = (200, 500), (504, 0), (504, 200), (504, 500)

@@ -34,9 +34,9 @@ from app.services.installation.upgrade import upgrade
 from app.settings.config import Config
 from app.settings.home import PASSWORD_FILE, SECRET_KEY_FILE, TOKEN_FILE
 from app.store.nodes import nodes
-from tests.factories import all_rows, make_fire, make_job, make_log, make_run, only_row, save
-from tests.plan import every_database
 from tests.support.backups import LATER, MADE, REPLACE, execute, make_backup, restore
+from tests.support.factories import all_rows, make_fire, make_job, make_log, make_run, only_row, save
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

@@ -13,8 +13,8 @@ from app.services.backups import archive, client_commands, dumps
 from app.services.backups.client_commands import comment_out_restrictions, require_no_commands
 from app.services.backups.restore_options import Options
 from app.settings.config import Config
-from tests.factories import make_job, only_row
 from tests.support.backups import make_backup, restore
+from tests.support.factories import make_job, only_row
 
 MYSQL = (
     b"/*M!999999\\- enable the sandbox mode */ \n"

@@ -21,8 +21,17 @@ from app.services.backups.reconcile import IDS_A_SECOND, IDS_MIN
 from app.settings.config import Config
 from app.store.copies import whole_tables
 from app.store.fires import queue as fires
-from tests.factories import T0, all_rows, make_due_job, make_fire, make_job, make_log, make_run, only_row
-from tests.plan import every_database
+from tests.support.factories import (
+    T0,
+    all_rows,
+    make_due_job,
+    make_fire,
+    make_job,
+    make_log,
+    make_run,
+    only_row,
+)
+from tests.support.plan import every_database
 
 MINUTE: Millis = 60_000
 

@@ -8,7 +8,7 @@ from app.models.job import Job
 from app.models.skip import Skip
 from app.services.backups import reconcile as settle_module
 from app.services.backups.reconcile import COUNTING_MAX_MS, settle
-from tests.factories import T0, all_rows, make_job
+from tests.support.factories import T0, all_rows, make_job
 
 #: as of the backup, and of the restore
 DUE: Millis = T0 // MINUTE_MS * MINUTE_MS

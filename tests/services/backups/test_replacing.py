@@ -18,9 +18,9 @@ from app.settings.config import Config
 from app.settings.home import TOKEN_FILE
 from app.store.copies import whole_tables
 from app.store.copies.schema import find_revision
-from tests.factories import all_rows, make_job, only_row
-from tests.plan import every_database
 from tests.support.backups import execute, make_backup, restore
+from tests.support.factories import all_rows, make_job, only_row
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

@@ -13,8 +13,8 @@ from app.services.code.apply import PreparedApply
 from app.services.code.importing import ImportOptions, plan_lines, prepare_import, write_import
 from app.services.code.job_file import read_file
 from app.services.code.writing import Ids
-from tests.factories import T0
 from tests.services.code.steps import ADMIN, NETWORKS
+from tests.support.factories import T0
 
 OPTIONS = ImportOptions(networks=NETWORKS, file_name="jobs.yaml")
 

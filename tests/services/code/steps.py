@@ -12,10 +12,10 @@ from app.domain.code.plan import Plan
 from app.services.code.apply import ApplyResult, PreparedApply, apply_document, prepare_apply
 from app.services.code.plan import plan_document
 from app.services.code.request import CodeRequest
-from tests.factories import T0
+from tests.support.factories import T0
 
 ADMIN = Actor(user_id=0, username="ci", is_admin=True, via="token ci")
-#: those of the addresses in ``tests.factories``
+#: those of the addresses in ``tests.support.factories``
 NETWORKS = (ip_network("127.0.0.0/8"),)
 #: a minimal job
 CLOSE = {"description": "Close the books", "handler": "closeHandler", "owner": "ann"}

@@ -13,9 +13,9 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.managed import Apply, JobVersion, Managed
 from app.models.tag import JobTag
-from tests.factories import T0, all_rows, make_group, make_job, only_row
 from tests.services.code.steps import CLOSE, apply, plan, shown
 from tests.support.code import WHOLE
+from tests.support.factories import T0, all_rows, make_group, make_job, only_row
 
 pytestmark = pytest.mark.usefixtures("database")
 

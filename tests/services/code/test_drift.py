@@ -16,9 +16,9 @@ from app.services.code.drift import DriftedObject
 from app.services.executors import groups
 from app.services.jobs import jobs
 from app.store.jobs.managed import CHANNEL, GROUP
-from tests.factories import T0, make_group, only_row, save
 from tests.services.code.steps import ADMIN, apply, plan
 from tests.support.code import WHOLE, drift, rename
+from tests.support.factories import T0, make_group, only_row, save
 
 pytestmark = pytest.mark.usefixtures("database")
 

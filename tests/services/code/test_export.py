@@ -12,11 +12,11 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.managed import Managed
 from app.services.code.export import Export, export_document
-from tests.factories import FIRST, all_rows, make_group, make_job, only_row, save
-from tests.plan import every_database
 from tests.services.code.steps import ADMIN, apply, plan
-from tests.statements import statements
 from tests.support.code import WHOLE
+from tests.support.factories import FIRST, all_rows, make_group, make_job, only_row, save
+from tests.support.plan import every_database
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.usefixtures("database")
 

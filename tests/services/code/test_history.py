@@ -7,10 +7,10 @@ import pytest
 from app.database.engine import read_scope
 from app.models.job import Job
 from app.services.code.history import CodeChange, list_code_changes
-from tests.factories import T0, make_group, only_row
-from tests.plan import every_database
 from tests.services.code.steps import CLOSE, NIGHTLY, apply
 from tests.support.code import undo
+from tests.support.factories import T0, make_group, only_row
+from tests.support.plan import every_database
 
 pytestmark = pytest.mark.usefixtures("database")
 

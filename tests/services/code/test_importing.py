@@ -25,10 +25,10 @@ from app.services.code.job_file import write_file
 from app.services.jobs import jobs
 from app.services.jobs.glue import VERSIONS_MAX
 from app.store.jobs.managed import list_managed
-from tests.factories import T0, all_rows, make_fire, make_group, make_job, only_row
 from tests.services.code.imports import imported, outcomes, planned, prepare, write
 from tests.services.code.steps import ADMIN, CLOSE, NIGHTLY, apply
-from tests.statements import statements
+from tests.support.factories import T0, all_rows, make_fire, make_group, make_job, only_row
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -7,8 +7,8 @@ import pytest
 from app.database.engine import read_scope
 from app.errors import InvalidInput
 from app.services.code.job_file import SIZE_MAX, read_file, write_file
-from tests.factories import make_group, make_job
 from tests.services.code.steps import ADMIN
+from tests.support.factories import make_group, make_job
 
 YAML = """group: books
 jobs:

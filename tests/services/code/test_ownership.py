@@ -11,8 +11,8 @@ from app.models.job import Job
 from app.models.managed import JobVersion
 from app.services.code.ownership import Ownership, ownership_of
 from app.services.jobs import glue
-from tests.factories import T0, all_rows, make_job, only_row, remove
 from tests.services.code.steps import ADMIN, CLOSE, NIGHTLY, apply
+from tests.support.factories import T0, all_rows, make_job, only_row, remove
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -13,10 +13,10 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.managed import Apply
 from app.models.tag import JobTag
-from tests.factories import all_rows, make_group, make_job, only_row, save
-from tests.plan import every_database
 from tests.services.code import test_undo
 from tests.services.code.steps import CLOSE, NIGHTLY, apply, plan, prepare, write
+from tests.support.factories import all_rows, make_group, make_job, only_row, save
+from tests.support.plan import every_database
 
 pytestmark = pytest.mark.usefixtures("database")
 

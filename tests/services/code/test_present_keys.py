@@ -6,9 +6,9 @@ from app.errors import InvalidInput
 from app.models.channel import ChannelScope
 from app.models.group import Group
 from app.models.job import Job
-from tests.factories import all_rows, make_group, only_row, remove
 from tests.services.code.steps import apply, plan
 from tests.support.code import files, move, owned_ids, rename, renamed
+from tests.support.factories import all_rows, make_group, only_row, remove
 
 pytestmark = pytest.mark.usefixtures("database")
 

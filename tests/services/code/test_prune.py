@@ -10,9 +10,9 @@ from app.models.channel import AlarmChannel, ChannelScope
 from app.models.group import Group
 from app.models.job import Job
 from app.models.managed import Managed
-from tests.factories import all_rows, only_row
 from tests.services.code.steps import CLOSE, apply, plan, shown
 from tests.support.code import exported, managed, rename, undo
+from tests.support.factories import all_rows, only_row
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -8,9 +8,9 @@ from app.domain.access.permissions import Actor, Right
 from app.errors import InvalidInput
 from app.models.group import Group
 from app.models.job import Job
-from tests.factories import all_rows, make_group, only_row, remove
 from tests.services.code.steps import CLOSE, apply, plan, shown
 from tests.support.code import drift, exported, files, managed, move, owned_ids, rename, renamed, undo
+from tests.support.factories import all_rows, make_group, only_row, remove
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -14,8 +14,8 @@ from app.models.job import Job
 from app.models.managed import Managed
 from app.services.code.drift import find_drift
 from app.store.jobs.managed import JOB
-from tests.factories import all_rows, only_row
 from tests.services.code.steps import ADMIN, CLOSE, apply, plan
+from tests.support.factories import all_rows, only_row
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -9,9 +9,9 @@ from app.errors import InvalidInput
 from app.models.job import Job
 from app.models.skip import Skip
 from app.pipeline.scan import scan
-from tests.factories import T0, all_rows, make_fire, only_row
 from tests.services.code.steps import CLOSE, NIGHTLY, apply, plan, shown
 from tests.support.code import undo
+from tests.support.factories import T0, all_rows, make_fire, only_row
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -15,10 +15,10 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.managed import Managed
 from app.services.alarms.targets import settings_of
-from tests.factories import all_rows, make_group, make_job, make_log, only_row, remove
-from tests.plan import every_database
 from tests.services.code.steps import CLOSE, NIGHTLY, apply, plan
 from tests.support.code import WHOLE, exported, managed, undo
+from tests.support.factories import all_rows, make_group, make_job, make_log, only_row, remove
+from tests.support.plan import every_database
 
 pytestmark = pytest.mark.usefixtures("database")
 

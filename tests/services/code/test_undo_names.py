@@ -11,9 +11,9 @@ from app.models.group import Group
 from app.models.job import Job
 from app.services.alarms import channel_setup
 from app.services.alarms.targets import settings_of
-from tests.factories import T0, all_rows, make_group, only_row, save
 from tests.services.code.steps import ADMIN, CLOSE, apply, plan, shown
 from tests.support.code import exported, managed, owned_ids, rename, undo
+from tests.support.factories import T0, all_rows, make_group, only_row, save
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -28,10 +28,10 @@ from app.services.doctor.findings import Level
 from app.settings.config import Config, MailConfig
 from app.settings.home import access_tokens, secret_key
 from executor_client.wire.version import VERSION
-from tests.factories import make_due_job, make_fire, make_group, make_job, make_log, save
-from tests.fake_executor import Answer, FakeExecutor
-from tests.narrowed import changed_column
-from tests.plan import every_database
+from tests.support.factories import make_due_job, make_fire, make_group, make_job, make_log, save
+from tests.support.fake_executor import Answer, FakeExecutor
+from tests.support.narrowed import changed_column
+from tests.support.plan import every_database
 
 EXECUTOR = "http://127.0.0.1:1111/"
 

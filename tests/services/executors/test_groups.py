@@ -11,7 +11,7 @@ from app.services.accounts import users as accounts
 from app.services.accounts.users import UserDraft
 from app.services.executors import groups
 from app.store.accounts import users
-from tests.factories import T0, make_group, save
+from tests.support.factories import T0, make_group, save
 
 pytestmark = pytest.mark.usefixtures("database")
 

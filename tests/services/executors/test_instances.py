@@ -9,9 +9,9 @@ from app.models.group import Group
 from app.models.registry import Registration
 from app.services.executors import drains
 from app.services.executors.instances import Presence, find_of_groups
-from tests.factories import FIRST, SECOND, T0, make_group, make_job, make_run, save
-from tests.plan import every_database
-from tests.statements import statements
+from tests.support.factories import FIRST, SECOND, T0, make_group, make_job, make_run, save
+from tests.support.plan import every_database
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.usefixtures("database")
 

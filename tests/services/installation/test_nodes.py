@@ -16,9 +16,9 @@ from app.services.installation import nodes
 from app.services.installation.nodes import Heartbeat
 from app.settings.config import Config
 from app.store.nodes import nodes as node_store
-from tests.eventually import eventually
-from tests.factories import T0, only_row, remove, save
-from tests.plan import every_database
+from tests.support.eventually import eventually
+from tests.support.factories import T0, only_row, remove, save
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

@@ -20,9 +20,9 @@ from app.services.installation import demo, preconditions, startup
 from app.settings.config import Config
 from app.settings.home import first_password
 from app.store.accounts import users
-from tests.databases import migrate
-from tests.factories import all_rows, make_group, only_row
-from tests.plan import every_database
+from tests.support.databases import migrate
+from tests.support.factories import all_rows, make_group, only_row
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

@@ -12,8 +12,8 @@ from app.models.job import Job
 from app.services.jobs import jobs
 from app.services.jobs.jobs import JobDraft
 from app.store.jobs import listing as job_lists
-from tests.factories import T0, make_group
-from tests.statements import statements
+from tests.support.factories import T0, make_group
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.usefixtures("database")
 

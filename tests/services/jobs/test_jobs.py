@@ -26,8 +26,8 @@ from app.services.jobs import glue, jobs, replan
 from app.services.jobs.jobs import JobDraft, JobFilter
 from app.store.fires import queue as fires
 from app.store.fires.queue import NewFire
-from tests import factories
-from tests.narrowed import changed_column
+from tests.support import factories
+from tests.support.narrowed import changed_column
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -12,8 +12,8 @@ from app.domain.runs.trigger_keys import Trigger
 from app.errors import InvalidInput
 from app.models.fire import Fire
 from app.services.jobs.run_forms import KEPT_MS, trigger_by_form
-from tests.factories import T0, all_rows, make_group, make_job, save
-from tests.plan import every_database
+from tests.support.factories import T0, all_rows, make_group, make_job, save
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

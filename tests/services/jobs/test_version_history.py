@@ -12,9 +12,9 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.services.jobs import version_history, versions
 from app.services.jobs.version_history import KeptVersion
-from tests.factories import all_rows, make_fire, make_group, only_row
-from tests.plan import every_database
+from tests.support.factories import all_rows, make_fire, make_group, only_row
 from tests.support.jobs import ADMIN, CI, LATER, add, fields, kept, update
+from tests.support.plan import every_database
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -11,10 +11,10 @@ from app.models.job import Job
 from app.models.managed import JobVersion
 from app.models.tag import JobTag
 from app.services.jobs import jobs, versions
-from tests.factories import T0, all_rows, make_group, make_job, save
 from tests.services.code import imports
-from tests.statements import statements
+from tests.support.factories import T0, all_rows, make_group, make_job, save
 from tests.support.jobs import ADMIN, CI, LATER, add, draft, fields, kept, update
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -12,8 +12,8 @@ from app.database.faults import Fault, fault_of
 from app.services.operations.bounded_reads import BoundedReader
 from app.settings.config import Config
 from app.store.nodes import health
-from tests.eventually import eventually
-from tests.silent_database import silent_database
+from tests.support.eventually import eventually
+from tests.support.silent_database import silent_database
 
 
 def answers(reader: BoundedReader) -> bool:

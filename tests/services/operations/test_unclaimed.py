@@ -11,7 +11,7 @@ from app.models.job import Job
 from app.models.node import Node
 from app.services.operations import unclaimed
 from app.services.operations.unclaimed import UNCLAIMED_MS, oldest_unexplained
-from tests.factories import FIRST, SECOND, T0, make_fire, make_job, save
+from tests.support.factories import FIRST, SECOND, T0, make_fire, make_job, save
 
 DUE_MS = T0 - UNCLAIMED_MS - 5_000
 

@@ -38,8 +38,8 @@ from app.services.promotion.promoting import has_moved, promote
 from app.settings.config import Config
 from app.settings.sealing import sealer
 from app.store.copies import promotion_source as source
-from tests.databases import ROOT
-from tests.eventually import eventually
+from tests.support.databases import ROOT
+from tests.support.eventually import eventually
 from tests.support.promotion import content, fill, on_servers
 
 pytestmark = on_servers

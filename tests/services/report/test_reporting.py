@@ -48,7 +48,8 @@ from app.services.report.reporting import (
 from app.settings.config import Config
 from app.store.nodes import orphans
 from app.store.runs import reporting
-from tests.factories import (
+from tests.pipeline.steps import run_concurrently
+from tests.support.factories import (
     T0,
     all_rows,
     make_fire,
@@ -60,8 +61,7 @@ from tests.factories import (
     remove,
     save,
 )
-from tests.pipeline.steps import run_concurrently
-from tests.plan import every_database
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

@@ -12,7 +12,7 @@ from app.models.skip import Skip
 from app.services.report import run_timeline as service
 from app.services.report.run_timeline import RunTimeline, WaitingFires, run_timeline
 from app.store.pickers.overview import find_open_runs
-from tests.factories import T0, make_fire, make_group, make_job, make_log, save
+from tests.support.factories import T0, make_fire, make_group, make_job, make_log, save
 
 HOUR_MS = 60 * MINUTE_MS
 ADMIN = system_actor("test")

@@ -11,8 +11,18 @@ from app.settings.config import Config
 from app.store.runs import reporting
 from app.store.runs.day_counts import DayCount
 from app.store.runs.reporting import Counts
-from tests.factories import FIRST, SECOND, T0, all_rows, make_due_job, make_fire, make_job, make_run, save
 from tests.support.console import ACTOR
+from tests.support.factories import (
+    FIRST,
+    SECOND,
+    T0,
+    all_rows,
+    make_due_job,
+    make_fire,
+    make_job,
+    make_run,
+    save,
+)
 
 CONFIG = Config.from_env({}, dotenv=None)
 

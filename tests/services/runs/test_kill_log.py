@@ -19,9 +19,9 @@ from app.models.log import JobLog
 from app.services.executors.callers import Caller
 from app.services.runs import logs
 from app.settings.config import Config
-from tests.factories import T0, all_rows, make_job, make_run, only_row
-from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import call_back, unresolve
+from tests.support.factories import T0, all_rows, make_job, make_run, only_row
+from tests.support.fake_executor import Answer, FakeExecutor, Fault
 
 ROOT = system_actor("root")
 

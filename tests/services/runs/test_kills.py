@@ -3,7 +3,7 @@
 import threading
 
 from app.services.runs.kills import KillsUnderWay
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 
 
 def test_a_success_during_a_kill_waits_for_the_outcome() -> None:

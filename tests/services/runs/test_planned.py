@@ -23,8 +23,8 @@ from app.services.jobs import jobs, plan_limits
 from app.services.runs import planned
 from app.settings.config import Config
 from app.store.copies import after_restore
-from tests.factories import FIRST, SECOND, T0, all_rows, make_due_job, make_job, only_row
 from tests.pipeline.steps import as_due, claim_fires
+from tests.support.factories import FIRST, SECOND, T0, all_rows, make_due_job, make_job, only_row
 from workers.scheduler import Scheduler
 
 pytestmark = pytest.mark.usefixtures("database")

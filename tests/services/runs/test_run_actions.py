@@ -18,10 +18,10 @@ from app.services.executors.callers import Caller
 from app.services.runs import run_actions
 from app.services.runs.run_actions import kill_runs, retry_run
 from app.settings.config import Config
-from tests.factories import T0, all_rows, make_fire, make_job, make_run, only_row
-from tests.fake_executor import Answer, FakeExecutor
-from tests.narrowed import changed_column
 from tests.pipeline.steps import call_back, claim_one
+from tests.support.factories import T0, all_rows, make_fire, make_job, make_run, only_row
+from tests.support.fake_executor import Answer, FakeExecutor
+from tests.support.narrowed import changed_column
 
 pytestmark = pytest.mark.usefixtures("database")
 UNREACHABLE = [f"http://127.0.0.1:{port}/" for port in (1, 2, 3)]

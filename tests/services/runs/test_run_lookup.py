@@ -23,9 +23,20 @@ from app.services.runs.following import End, Event, Heartbeat, Line, Trouble, fo
 from app.services.runs.run_actions import kill_run, retry_run
 from app.services.runs.run_lookup import FoundRun, get_run, row_of, wait_for_end
 from app.settings.config import Config
-from tests.factories import FIRST, SECOND, T0, all_rows, make_job, make_log, make_run, only_row, remove, save
-from tests.fake_executor import FakeExecutor
 from tests.pipeline.steps import call_back, claim_fires, record_sent, sent
+from tests.support.factories import (
+    FIRST,
+    SECOND,
+    T0,
+    all_rows,
+    make_job,
+    make_log,
+    make_run,
+    only_row,
+    remove,
+    save,
+)
+from tests.support.fake_executor import FakeExecutor
 from tests.support.runs import log_answer
 
 pytestmark = pytest.mark.usefixtures("database")

@@ -12,8 +12,8 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.services.jobs import jobs
 from app.services.runs.trigger_runs import TriggerRuns, find_trigger_runs
-from tests.factories import FIRST, SECOND, T0, all_rows, make_job, only_row
 from tests.pipeline.steps import call_back, claim_fires, record_sent, sent
+from tests.support.factories import FIRST, SECOND, T0, all_rows, make_job, only_row
 
 pytestmark = pytest.mark.usefixtures("database")
 ADMIN = system_actor("test")

@@ -26,7 +26,7 @@ from app.services.tasks.runner import TaskRunner
 from app.services.tasks.task_step import Turn
 from app.services.tasks.tasks import TaskDraft
 from app.store.nodes import tasks
-from tests.factories import T0, all_rows, make_job, make_log, only_row
+from tests.support.factories import T0, all_rows, make_job, make_log, only_row
 from tests.support.tasks import add_user, fired, one_piece_each, outcomes, run_jobs, stored, submit
 
 pytestmark = pytest.mark.usefixtures("database")

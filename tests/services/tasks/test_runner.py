@@ -28,8 +28,8 @@ from app.services.tasks.task_step import LEASE_MS, Turn
 from app.services.tasks.tasks import TaskDraft
 from app.settings.config import Config
 from app.store.nodes import tasks
-from tests.factories import T0, all_rows, make_job, only_row
-from tests.plan import every_database
+from tests.support.factories import T0, all_rows, make_job, only_row
+from tests.support.plan import every_database
 from tests.support.tasks import Clock, add_user, fired, one_piece_each, outcomes, run_jobs, stored, submit
 
 #: leases, locks and lost commits differ between databases

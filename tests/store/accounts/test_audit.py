@@ -9,8 +9,8 @@ from app.domain.lists.orders import Order
 from app.services.auditing import audit as trail
 from app.store.accounts import audit
 from app.store.accounts.audit import AuditFilter
-from tests.factories import T0
-from tests.statements import statements
+from tests.support.factories import T0
+from tests.support.statements import statements
 from tests.support.store_runs import plan
 
 MINUTE: Millis = 60_000

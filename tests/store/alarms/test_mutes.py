@@ -12,7 +12,7 @@ from app.database.engine import session_scope, transact
 from app.database.rows import bulk
 from app.models.mute import Mute
 from app.store.alarms import mutes
-from tests.factories import T0, make_job, only_row
+from tests.support.factories import T0, make_job, only_row
 
 
 def save(session: Session, *, job_id: int = 0, group_id: int = 0, until_ms: Millis = T0 + 100) -> None:

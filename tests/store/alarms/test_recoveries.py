@@ -10,7 +10,7 @@ from app.domain.enums import TriggerType
 from app.models.alarm import Alarm
 from app.models.job import Job
 from app.store.alarms.recoveries import find_successes
-from tests.factories import T0, make_job, make_log, save
+from tests.support.factories import T0, make_job, make_log, save
 
 
 def fail(job: Job, shard: str | None) -> None:

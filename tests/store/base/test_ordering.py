@@ -22,7 +22,7 @@ from app.store.jobs import listing as job_lists
 from app.store.jobs.listing import JobFilter
 from app.store.runs import listing as log_lists
 from app.store.runs.listing import OLDEST_FIRST, LogFilter, LogStatus
-from tests.factories import T0, make_group, make_job, make_log, save
+from tests.support.factories import T0, make_group, make_job, make_log, save
 
 #: function that reads sorted rows of a list: order, start, length
 Read = Callable[[Order, int, int], Page[Any]]

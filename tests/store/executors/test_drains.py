@@ -5,7 +5,7 @@ from sqlalchemy.orm import Session
 
 from app.store.executors import drains
 from app.store.executors.drains import READ_MAX
-from tests.factories import T0
+from tests.support.factories import T0
 
 A, B = "http://10.0.0.1:9999/", "http://10.0.0.2:9999"
 

@@ -9,9 +9,9 @@ from app.models.last_seen import LastSeen
 from app.models.registry import Registration
 from app.store.executors import last_seen
 from app.store.executors.last_seen import APP_MAX, TOTAL_MAX, Departure
-from tests.factories import T0, all_rows, save
 from tests.pipeline.steps import run_concurrently
-from tests.statements import statements
+from tests.support.factories import T0, all_rows, save
+from tests.support.statements import statements
 
 A, B = "http://10.0.0.1:9999/", "http://10.0.0.2:9999/"
 

@@ -20,8 +20,8 @@ from app.store.fires.queue import NewFire
 from app.store.jobs import listing as job_lists
 from app.store.jobs.skips import list_skips
 from app.store.runs import reporting
-from tests.factories import T0, all_rows, make_fire, make_job, make_run, only_row, save
 from tests.pipeline.steps import run_concurrently
+from tests.support.factories import T0, all_rows, make_fire, make_job, make_run, only_row, save
 
 T = TypeVar("T")
 

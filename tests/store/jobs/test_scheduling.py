@@ -2,7 +2,7 @@
 
 from app.database.engine import read_scope
 from app.store.jobs import scheduling as jobs
-from tests.factories import make_job
+from tests.support.factories import make_job
 
 
 def test_schedules_of_enabled_jobs_are_grouped(database: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from app.database.engine import read_scope
 from app.models.skip import Skip
 from app.store.jobs.skips import SkipFilter, list_from
-from tests.factories import T0, make_job, save
+from tests.support.factories import T0, make_job, save
 
 
 def found(group_ids: list[int] | None = None, limit: int = 10, **wanted: Any) -> list[int]:

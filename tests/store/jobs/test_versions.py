@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from app.store.jobs import versions as store
-from tests.factories import T0, make_job
+from tests.support.factories import T0, make_job
 
 
 def insert(session: Session, job_id: int, *numbers: int) -> None:

@@ -11,7 +11,7 @@ from app.models.skip import Skip
 from app.store.executors.registry import DEAD_AFTER_MS
 from app.store.nodes import health
 from app.store.pickers import overview
-from tests.factories import T0, make_fire, make_group, make_job, make_log, make_run, save
+from tests.support.factories import T0, make_fire, make_group, make_job, make_log, make_run, save
 
 
 def test_fires_are_counted_by_state_and_the_oldest_due_one_is_found(database: str) -> None:

@@ -5,7 +5,7 @@ import pytest
 from app.clock import DAY_MS, MINUTE_MS, Millis
 from app.database.engine import session_scope
 from app.store.nodes import idempotency
-from tests.factories import T0
+from tests.support.factories import T0
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -13,7 +13,7 @@ from app.pipeline.clocks.guard import PERIOD_MS, SKEW_MAX_MS, ClockGuard
 from app.store.base import locks
 from app.store.nodes import nodes
 from app.store.nodes.clocks import database_now_ms
-from tests.factories import T0, make_job
+from tests.support.factories import T0, make_job
 
 
 def start(name: str, at_ms: Millis = T0, kind: NodeKind = NodeKind.WORKERS, zone: str = "") -> int:

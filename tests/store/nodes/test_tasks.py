@@ -13,8 +13,8 @@ from app.database.engine import read_scope, session_scope, transact
 from app.database.faults import Fault, fault_of
 from app.models.task import Task, TaskLine
 from app.store.nodes import tasks
-from tests.factories import T0, all_rows, only_row, save
 from tests.pipeline.steps import run_concurrently
+from tests.support.factories import T0, all_rows, only_row, save
 
 pytestmark = pytest.mark.usefixtures("database")
 

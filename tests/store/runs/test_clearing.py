@@ -14,7 +14,7 @@ from app.models.log import JobLog
 from app.models.mute import Mute
 from app.store.jobs.listing import delete_jobs
 from app.store.runs.clearing import Clearing, clear_batch
-from tests.factories import (
+from tests.support.factories import (
     BERLIN_FIRST_TWO,
     BERLIN_SECOND_TWO,
     T0,
@@ -25,7 +25,7 @@ from tests.factories import (
     remove,
     save,
 )
-from tests.plan import every_database
+from tests.support.plan import every_database
 
 
 def test_the_newest_of_an_hour_that_occurs_twice_are_kept(database: str) -> None:

@@ -20,7 +20,7 @@ from app.store.runs.listing import (
     list_logs,
     page_count_max,
 )
-from tests.factories import BERLIN_FIRST_TWO, BERLIN_SECOND_TWO, T0, make_job, make_log, only_row
+from tests.support.factories import BERLIN_FIRST_TWO, BERLIN_SECOND_TWO, T0, make_job, make_log, only_row
 
 
 def found(status: int, **more: int) -> list[int]:

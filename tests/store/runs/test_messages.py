@@ -4,8 +4,8 @@ from app.database.engine import read_scope
 from app.domain.runs.reason import Messages
 from app.services.runs.reasons import find_reasons
 from app.store.runs.messages import END, START, find_messages
-from tests.factories import make_job, make_log
-from tests.statements import statements
+from tests.support.factories import make_job, make_log
+from tests.support.statements import statements
 
 
 def test_long_messages_are_read_in_part_and_short_ones_whole(database: str) -> None:

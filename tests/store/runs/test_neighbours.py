@@ -4,7 +4,7 @@ from app.database.engine import read_scope
 from app.domain.runs.trigger_keys import key_of, new_trigger
 from app.models.audit import AuditEntry
 from app.store.runs import neighbours
-from tests.factories import T0, make_fire, make_job, make_log, save
+from tests.support.factories import T0, make_fire, make_job, make_log, save
 
 
 def test_neighbours_are_of_the_same_job_in_order_of_time_and_id(database: str) -> None:

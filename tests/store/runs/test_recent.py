@@ -12,7 +12,7 @@ from app.store.jobs import skips
 from app.store.pickers.overview import find_open_runs
 from app.store.runs import recent as recent_runs
 from app.store.runs.recent import Run
-from tests.factories import T0, make_group, make_job, make_log, save
+from tests.support.factories import T0, make_group, make_job, make_log, save
 from tests.support.store_runs import plan
 
 SECOND = 1_000

@@ -29,10 +29,10 @@ from app.runtime.logging import request_id
 from app.runtime.metrics import FIRES_LATE, FIRES_SENT
 from app.settings.config import Config
 from app.store.fires import queue as fires
-from tests.eventually import eventually
-from tests.factories import all_rows, make_fire, make_job, only_row, remove
-from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import LONG_TIMEOUT_S, LOOPBACK, SHORT_TIMEOUT_S, TOKEN, as_due, call_back
+from tests.support.eventually import eventually
+from tests.support.factories import all_rows, make_fire, make_job, only_row, remove
+from tests.support.fake_executor import Answer, FakeExecutor, Fault
 from tests.workers.dispatching import await_states, dispatching, executors, fires_of, group_of, states
 from workers.dispatch import dispatcher as dispatcher_module
 from workers.dispatch import lanes, poll

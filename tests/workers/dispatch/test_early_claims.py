@@ -10,7 +10,7 @@ import pytest
 from app.clock import Millis
 from app.domain.schedules.planning import DueFire
 from app.pipeline.sent_log_ids import SentLogIds
-from tests.factories import FIRST, T0
+from tests.support.factories import FIRST, T0
 from workers.dispatch.early_claims import EarlySends
 from workers.dispatch.lanes import Lanes
 from workers.dispatch.send_limiter import Lane

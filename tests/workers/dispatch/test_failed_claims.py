@@ -12,11 +12,11 @@ from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.settings.config import Config
-from tests.eventually import eventually
-from tests.factories import all_rows, make_job, only_row
-from tests.fake_executor import FakeExecutor
-from tests.narrowed import changed_column
 from tests.pipeline.steps import as_due
+from tests.support.eventually import eventually
+from tests.support.factories import all_rows, make_job, only_row
+from tests.support.fake_executor import FakeExecutor
+from tests.support.narrowed import changed_column
 from tests.workers.dispatching import await_states, dispatching, fires_of
 from workers.dispatch.failed_claims import CLAIMS_MAX, FailedClaims
 

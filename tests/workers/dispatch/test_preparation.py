@@ -8,7 +8,7 @@ import pytest
 
 from app.domain.schedules.planning import DueFire
 from app.pipeline.sent_log_ids import SentLogIds
-from tests.factories import T0
+from tests.support.factories import T0
 from workers.dispatch import preparation
 from workers.dispatch.preparation import FIRST_EACH_MS, GROUP, LEAST_AHEAD_MS, MARGIN, Preparation
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from functools import wraps
 
 from app.domain.schedules.planning import DueFire
-from tests.factories import T0
+from tests.support.factories import T0
 from workers.dispatch.lanes import FAST_AHEAD, Lanes
 from workers.dispatch.send_limiter import SLOW_SEND_MS, Lane, Permit, SendLimiter
 

@@ -19,10 +19,10 @@ from app.models.fire import Fire
 from app.models.node import NODE_DEAD_MS, Node
 from app.settings.config import Config
 from tests.acceptance.programs import Program, Programs
-from tests.databases import migrate
-from tests.eventually import eventually
-from tests.factories import make_due_job, only_row
-from tests.fake_executor import Answer, FakeExecutor
+from tests.support.databases import migrate
+from tests.support.eventually import eventually
+from tests.support.factories import make_due_job, only_row
+from tests.support.fake_executor import Answer, FakeExecutor
 from workers.dispatch.dispatcher import STOP_MARGIN_S
 from workers.processes.child import FORKED, PARTS
 from workers.processes.supervisor import RESTART_MAX_S, STABLE_S, Supervisor, _Child, stop_timeout_s

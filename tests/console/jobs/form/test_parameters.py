@@ -8,9 +8,9 @@ import pytest
 from app.models.fire import Fire
 from app.models.registry import Registration
 from tests.console.pages import submit, text_of
-from tests.factories import T0, all_rows, only_row, save
 from tests.support.console import Console, add_group, add_job
 from tests.support.console_jobs import FORM, job_of
+from tests.support.factories import T0, all_rows, only_row, save
 
 SCHEMA = {
     "properties": {

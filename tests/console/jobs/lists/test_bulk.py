@@ -24,9 +24,9 @@ from app.store.jobs import listing as job_lists
 from tests.browser.serving import stub_executor
 from tests.console.pages import is_at_login, path_after, submit, text_of
 from tests.console.tasks import result_of, run_tasks
-from tests.factories import all_rows
-from tests.statements import statements
 from tests.support.console import Console, add_group, add_job, add_user
+from tests.support.factories import all_rows
+from tests.support.statements import statements
 
 ACTS = ("start", "stop", "run", "move", "delete")
 

@@ -11,8 +11,8 @@ from app.models.user import User
 from app.services.accounts import users
 from app.services.jobs import jobs
 from tests.console.pages import is_at_login, markup_of, path_after, submit, token_of
-from tests.plan import every_database
 from tests.support.console import ACTOR, Console, add_group, add_job
+from tests.support.plan import every_database
 
 pytestmark = every_database
 

@@ -16,8 +16,8 @@ from app.models.audit import AuditEntry
 from app.models.job import Job
 from app.services.alarms import deliveries, notifier
 from tests.console.pages import text_of
-from tests.factories import T0, make_log, save
 from tests.support.console import Console, add_group, add_job
+from tests.support.factories import T0, make_log, save
 
 pytestmark = pytest.mark.databases("sqlite")
 

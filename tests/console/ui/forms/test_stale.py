@@ -14,9 +14,9 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.right import Right as UserRight
 from tests.console.pages import path_after, submit, text_of
-from tests.factories import only_row
 from tests.support.console import Console, add_group, add_job, add_user
 from tests.support.console_jobs import FORM, job_of
+from tests.support.factories import only_row
 
 CHANGED = "This was changed after you had opened it."
 LOADED = re.compile(r'name="loaded" value="([0-9a-f]{32})"')

@@ -8,8 +8,8 @@ import pytest
 from app.console.ui.lists.columns import TABLES
 from app.models.job import Job
 from tests.console.pages import submit
-from tests.factories import make_log, only_row
 from tests.support.console import Console, add_group, add_job
+from tests.support.factories import make_log, only_row
 
 DATABASES_ENOUGH = ("sqlite",)
 

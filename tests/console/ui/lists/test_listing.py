@@ -12,8 +12,8 @@ from app.models.log import JobLog
 from app.models.task import Task
 from app.store.base.paging import Page
 from tests.console.pages import submit, text_of
-from tests.factories import save
 from tests.support.console import Console, add_group, add_job
+from tests.support.factories import save
 
 
 @pytest.mark.parametrize(

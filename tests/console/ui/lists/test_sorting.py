@@ -16,8 +16,8 @@ from app.store.executors import listing as group_lists
 from app.store.jobs import listing as job_lists
 from app.store.runs.listing import OLDEST_FIRST
 from tests.console.pages import markup_of, submit, unnamed_path_after
-from tests.factories import T0, make_log, only_row
 from tests.support.console import CONTEXT, Console, add_group, add_job
+from tests.support.factories import T0, make_log, only_row
 
 # the order on each database is tested in tests/store/base/test_ordering.py
 pytestmark = pytest.mark.databases("sqlite")

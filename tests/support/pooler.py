@@ -12,8 +12,8 @@ from sqlalchemy import NullPool, create_engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from tests.acceptance.programs import free_port
-from tests.databases import USERS
-from tests.eventually import eventually
+from tests.support.databases import USERS
+from tests.support.eventually import eventually
 
 #: environment variable with the path of another PgBouncer, such as a newer one
 PROGRAM = "XXL_TEST_PGBOUNCER"

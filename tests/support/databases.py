@@ -32,7 +32,7 @@ from alembic.config import Config as AlembicConfig
 from sqlalchemy import NullPool, create_engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 #: seconds for a server to answer after its start, and to end
 START_S = 60

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 GLOSSARY = ROOT / "docs" / "glossary.md"
 FOLDERS = ("app", "bench", "docs", "executor_client", "migrations", "tests", "workers")
 SUFFIXES = {".py", ".html", ".js", ".css", ".md"}

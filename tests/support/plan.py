@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.databases import STARTERS
+from tests.support.databases import STARTERS
 
 EVERY_KIND = ("sqlite", "mariadb", "postgresql")
 #: kinds that ``--db`` can name
 KNOWN_KINDS = ("sqlite", *STARTERS)
 every_database = pytest.mark.databases(*EVERY_KIND)
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 #: layers whose subject is SQL; "": modules directly in tests/
 SQL_LAYERS = {"", "store"}
 #: layers that drive third-party programs; a test that fails there runs once more, and the summary names it

@@ -1,4 +1,4 @@
-"""Console under Sentry and OpenTelemetry: ``python -m tests.traced_console``.
+"""Console under Sentry and OpenTelemetry: ``python -m tests.support.traced_console``.
 
 Writes one JSON object: for each of the two the statements it has traced while the console starts, takes a
 trigger and a callback, and looks for alarms. Nothing is sent anywhere.
