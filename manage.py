@@ -5,7 +5,7 @@ setup         create .venv with the requirements and xxl, unpack browser assets 
 run           setup, then console, workers and a demo executor until Ctrl-C
 test          setup with the test tools, then pytest with the arguments, two workers a processor
 test-all      the same with extensive tests, and all tests on every kind of database
-check         ruff, mypy, pytest, bandit and pip-audit; must pass on every commit
+check         ruff, mypy, pytest, bandit, pip-audit, subjects of commits; must pass on every commit
 bench         run the named benchmark; without a name, list them
 faults        run the fault harness; ARGS: scenario names, or `all`
 lock          write requirements*.txt from requirements*.in; ARGS: --upgrade, or --upgrade-package NAME
@@ -24,6 +24,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -259,7 +260,7 @@ def check(_arguments):
     setup(tools=True)
     checks = (("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",), PYTEST)
     failed = [" ".join(tool) for tool in checks if subprocess.call((PYTHON, "-m") + tool) != 0]
-    searches = (("bandit", scan_code), ("pip-audit", audit_packages))
+    searches = (("bandit", scan_code), ("pip-audit", audit_packages), ("subjects", check_subjects))
     failed += [name for name, passes in searches if not passes()]
     print("check: " + ("failed: " + ", ".join(failed) if failed else "all passed"), flush=True)
     return len(failed)
@@ -282,6 +283,34 @@ def audit_packages():
     passes, lines = read_audit(ended.stdout)
     print("\n".join(lines), flush=True)
     return passes
+
+
+#: subject of a commit: what it does, to what
+SUBJECT = re.compile(r"(Fix|Add|Change|Remove|Rename|Move|Speed up|Document|Test) \S")
+
+
+def check_subjects():
+    """Check the subjects of the commits since the one that added this check."""
+    log = ("git", "log", "--no-merges")
+    added = _lines_of(log + ("--format=%H", "--reverse", "-SSUBJECT = re.compile", "--", "manage.py"))
+    wrong = wrong_subjects(_lines_of(log + ("--format=%s", added[0] + "..HEAD")) if added else ())
+    for subject in wrong:
+        print("subjects: %r is too long, or begins with no verb of CONTRIBUTING.md" % subject, flush=True)
+    return not wrong
+
+
+def wrong_subjects(subjects):
+    """Return the subjects that do not begin with a verb of the list, or have more than 60 characters."""
+    return [subject for subject in subjects if len(subject) > 60 or not SUBJECT.match(subject)]
+
+
+def _lines_of(command):
+    """Return the output of git; nothing outside of a repository or without git."""
+    try:
+        ended = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    except OSError:
+        return []
+    return ended.stdout.decode("utf-8", "replace").splitlines()
 
 
 def read_audit(report):

@@ -196,3 +196,9 @@ def test_a_release_without_the_files_of_the_set_up_is_not_built(tmp_path: Path) 
     )
     assert ended.returncode == 1
     assert ended.stderr == "app/static/vendor/unpacked is missing; run: python3 manage.py setup\n"
+
+
+def test_subjects_of_commits_begin_with_a_verb_of_the_list() -> None:
+    right = ["Fix a race of two claims", "Speed up the scan of due jobs", "Add " + "x" * 56]
+    wrong = ["Let a job rest", "fix a race", "Fixes a race", "Add", "Add " + "x" * 57]
+    assert manage.wrong_subjects([*right, *wrong]) == wrong
