@@ -1,4 +1,4 @@
-"""Alarms as a list, limited to the groups a user may view."""
+"""Alarm list: alarms of the groups that a user may view."""
 
 import json
 
@@ -15,18 +15,18 @@ from app.store.base.paging import Slice
 
 
 def list_before(
-    session: Session, wanted: AlarmFilter, *, actor: Actor, before_id: int | None, limit: int
+    session: Session, alarm_filter: AlarmFilter, *, actor: Actor, before_id: int | None, limit: int
 ) -> Slice[Alarm]:
     """Return the newest alarms with an id below ``before_id`` (None: of all).
 
     Raises NotFound for a job or group that the actor may not see.
     """
-    if wanted.job_id is not None:
-        jobs.get_job(session, wanted.job_id, actor=actor, right=Right.VIEW)
-    if wanted.group_id is not None:
-        groups.get_group(session, wanted.group_id, actor=actor, right=Right.VIEW)
+    if alarm_filter.job_id is not None:
+        jobs.get_job(session, alarm_filter.job_id, actor=actor, right=Right.VIEW)
+    if alarm_filter.group_id is not None:
+        groups.get_group(session, alarm_filter.group_id, actor=actor, right=Right.VIEW)
     visible = actor.group_ids(Right.VIEW)
-    return alarm_lists.list_before(session, wanted, visible, before_id=before_id, limit=limit)
+    return alarm_lists.list_before(session, alarm_filter, visible, before_id=before_id, limit=limit)
 
 
 def results_of(alarm: Alarm) -> list[tuple[str, str]]:

@@ -58,17 +58,17 @@ def list_channels(session: Session, *, actor: Actor) -> list[ScopedChannel]:
 def get_channel(session: Session, channel_id: int, *, actor: Actor) -> ScopedChannel:
     """Return a channel; raises NotFound."""
     require_admin(actor)
-    found = channels.find_channel(session, channel_id)
-    if found is None:
+    row = channels.find_channel(session, channel_id)
+    if row is None:
         raise NotFound(MISSING)
-    return found
+    return row
 
 
 def free_name(session: Session, title: str) -> str:
     """Return a name for a new channel that no other one has: ``Slack``, ``Slack 2``."""
-    taken = {folded(each.channel.name) for each in channels.list_channels(session)}
+    existing_names = {folded(row.channel.name) for row in channels.list_channels(session)}
     names = [title, *(f"{title} {number}" for number in range(2, CHANNELS_MAX + 2))]
-    return next((name for name in names if folded(name) not in taken), title)
+    return next((name for name in names if folded(name) not in existing_names), title)
 
 
 def add_channel(session: Session, draft: ChannelDraft, *, actor: Actor, now_ms: Millis) -> int:
@@ -78,7 +78,7 @@ def add_channel(session: Session, draft: ChannelDraft, *, actor: Actor, now_ms: 
     if len(others) >= CHANNELS_MAX:
         raise Conflict(N_("There are %(limit)s alarm channels already; delete one first", limit=CHANNELS_MAX))
     columns = _check(session, draft, others, {})
-    channel = AlarmChannel(updated_ms=now_ms, kind=draft.kind.value, **_stored(columns))
+    channel = AlarmChannel(updated_ms=now_ms, kind=draft.kind.value, **_column_values(columns))
     session.add(channel)
     _flush(session, channel.name)
     _set_scopes(session, channel.id, draft)
@@ -94,12 +94,14 @@ def update_channel(
     """Change a channel; its kind stays. Raises NotFound, InvalidInput and ChangedMeanwhile."""
     require_admin(actor)
     others = channels.lock_channels(session)
-    found = get_channel(session, channel_id, actor=actor)
-    require_unchanged(draft.loaded, state_of(found))
-    channel = found.channel
-    before = _columns(channel.name, channel.settings, bool(channel.for_all), found.group_ids, found.job_ids)
-    columns = _check(session, draft, [each for each in others if each.id != channel_id], settings_of(channel))
-    for name, value in _stored(columns).items():
+    row = get_channel(session, channel_id, actor=actor)
+    require_unchanged(draft.loaded, state_of(row))
+    channel = row.channel
+    before = _columns(channel.name, channel.settings, bool(channel.for_all), row.group_ids, row.job_ids)
+    columns = _check(
+        session, draft, [other for other in others if other.id != channel_id], settings_of(channel)
+    )
+    for name, value in _column_values(columns).items():
         setattr(channel, name, value)
     channel.updated_ms = now_ms
     _flush(session, channel.name)
@@ -109,14 +111,16 @@ def update_channel(
     audit.record(session, "channel.update", actor=actor, now_ms=now_ms, target=target, changes=changes)
 
 
-def state_of(found: ScopedChannel) -> dict[str, object]:
+def state_of(row: ScopedChannel) -> dict[str, object]:
     """Return what the form of a channel shows: all but its secrets."""
-    kind, stored = found.channel.kind, settings_of(found.channel)
-    shown = {
-        each.name: stored.get(each.name, "") for each in KINDS[ChannelKind(kind)].fields if not each.is_secret
+    kind, settings = row.channel.kind, settings_of(row.channel)
+    visible_settings = {
+        setting.name: settings.get(setting.name, "")
+        for setting in KINDS[ChannelKind(kind)].fields
+        if not setting.is_secret
     }
-    columns = _columns("", "", bool(found.channel.for_all), found.group_ids, found.job_ids)
-    return columns | {"name": found.channel.name, "settings": shown}
+    columns = _columns("", "", bool(row.channel.for_all), row.group_ids, row.job_ids)
+    return columns | {"name": row.channel.name, "settings": visible_settings}
 
 
 def remove_channel(session: Session, channel_id: int, *, actor: Actor, now_ms: Millis) -> None:
@@ -129,17 +133,17 @@ def remove_channel(session: Session, channel_id: int, *, actor: Actor, now_ms: M
 
 
 def check_channel(
-    draft: ChannelDraft, others: Collection[str], stored: Settings
+    draft: ChannelDraft, others: Collection[str], former_settings: Settings
 ) -> tuple[str, dict[str, str]]:
     """Return name and settings as they are stored; raises InvalidInput with all errors.
 
-    ``others`` are the names of the other channels, ``stored`` the settings so far.
+    ``others`` are the names of the other channels, ``former_settings`` those before the change.
     """
     errors, name, settings = InputErrors(draft.unreadable), "", dict[str, str]()
     with errors:
         name = _name(draft.name, others)
     with errors:
-        settings = check_settings(draft.kind, _with_kept(draft, stored))
+        settings = check_settings(draft.kind, _with_stored_secrets(draft, former_settings))
     with errors:
         _check_scopes(draft)
     errors.raise_all()
@@ -147,12 +151,12 @@ def check_channel(
 
 
 def _check(
-    session: Session, draft: ChannelDraft, others: Sequence[AlarmChannel], stored: Settings
+    session: Session, draft: ChannelDraft, others: Sequence[AlarmChannel], former_settings: Settings
 ) -> dict[str, object]:
-    """Return the columns of a draft; ``stored`` are the settings so far."""
+    """Return the columns of a draft; ``former_settings`` are those before the change."""
     errors, name, settings = InputErrors(), "", dict[str, str]()
     with errors:
-        name, settings = check_channel(draft, [each.name for each in others], stored)
+        name, settings = check_channel(draft, [other.name for other in others], former_settings)
     with errors:
         _check_existing(session, draft)
     errors.raise_all()
@@ -160,14 +164,14 @@ def _check(
     return _columns(name, text, draft.for_all, draft.group_ids, draft.job_ids)
 
 
-def _name(entered: str, others: Collection[str]) -> str:
-    name = " ".join(required_text("name", entered, NAME_MAX, N_("Enter a name")).split())
+def _name(text: str, others: Collection[str]) -> str:
+    name = " ".join(required_text("name", text, NAME_MAX, N_("Enter a name")).split())
     if folded(name) in set(map(folded, others)):
-        raise _taken(name)
+        raise _name_conflict(name)
     return name
 
 
-def _taken(name: str) -> InvalidInput:
+def _name_conflict(name: str) -> InvalidInput:
     return InvalidInput("name", N_('"%(name)s" is the name of another alarm channel', name=name))
 
 
@@ -176,19 +180,19 @@ def _flush(session: Session, name: str) -> None:
     try:
         session.flush()
     except IntegrityError as exc:
-        raise _taken(name) from exc
+        raise _name_conflict(name) from exc
 
 
-def _with_kept(draft: ChannelDraft, stored: Settings) -> Settings:
-    """Return the settings entered, and stored secrets for the empty ones."""
+def _with_stored_secrets(draft: ChannelDraft, former_settings: Settings) -> Settings:
+    """Return the settings of a draft, with the stored secrets where it has empty ones."""
     settings = dict(draft.settings)
-    for each in KINDS[draft.kind].fields:
-        is_empty = not settings.get(each.name, "").strip()
-        if each.is_secret and is_empty and each.name in stored and each.name not in draft.dropped:
-            settings[each.name] = stored[each.name]
-            moved = settings.get("server", "").strip().rstrip("/") != stored.get("server", "")
-            if stored[each.name] and moved:
-                raise InvalidInput(each.name, N_("Enter it again, because the server has changed"))
+    for name in (setting.name for setting in KINDS[draft.kind].fields if setting.is_secret):
+        is_empty = not settings.get(name, "").strip()
+        if is_empty and name in former_settings and name not in draft.dropped:
+            settings[name] = former_settings[name]
+            moved = settings.get("server", "").strip().rstrip("/") != former_settings.get("server", "")
+            if former_settings[name] and moved:
+                raise InvalidInput(name, N_("Enter it again, because the server has changed"))
     return settings
 
 
@@ -202,9 +206,9 @@ def _check_scopes(draft: ChannelDraft) -> None:
         is_empty = not draft.group_ids and not draft.job_ids
         if is_empty and not draft.may_be_empty and not draft.unreadable:
             raise InvalidInput("groups", N_("Choose at least one executor or job, or all jobs"))
-    for name, chosen in (("groups", draft.group_ids), ("jobs", draft.job_ids)):
+    for name, ids in (("groups", draft.group_ids), ("jobs", draft.job_ids)):
         with errors:
-            if len(chosen) > SCOPES_MAX:
+            if len(ids) > SCOPES_MAX:
                 raise InvalidInput(name, N_("At most %(limit)s can be chosen", limit=SCOPES_MAX))
     errors.raise_all()
 
@@ -220,8 +224,8 @@ def _check_existing(session: Session, draft: ChannelDraft) -> None:
     errors.raise_all()
 
 
-def _check_ids(name: str, chosen: Sequence[int], existing: Collection[int]) -> None:
-    missing = [str(each) for each in chosen if each not in existing]
+def _check_ids(name: str, object_ids: Sequence[int], existing: Collection[int]) -> None:
+    missing = [str(object_id) for object_id in object_ids if object_id not in existing]
     if missing:
         raise InvalidInput(name, N_("Not found: id %(ids)s", ids=", ".join(missing)))
 
@@ -238,7 +242,7 @@ def _columns(
     }
 
 
-def _stored(columns: Mapping[str, object]) -> dict[str, object]:
+def _column_values(columns: Mapping[str, object]) -> dict[str, object]:
     return {
         "name": columns["name"],
         "settings": columns["settings"],
@@ -247,6 +251,6 @@ def _stored(columns: Mapping[str, object]) -> dict[str, object]:
 
 
 def _set_scopes(session: Session, channel_id: int, draft: ChannelDraft) -> None:
-    chosen = ((), ()) if draft.for_all else (draft.group_ids, draft.job_ids)
-    group_ids, job_ids = (sorted(set(each)) for each in chosen)
+    scopes = ((), ()) if draft.for_all else (draft.group_ids, draft.job_ids)
+    group_ids, job_ids = (sorted(set(ids)) for ids in scopes)
     channels.replace_scopes(session, channel_id, group_ids=group_ids, job_ids=job_ids)

@@ -1,6 +1,6 @@
-"""Alarm channels: mail, Apprise, webhooks. One attempt a call, bounded in time; errors are returned as text.
+"""Senders of alarm messages: mail, Apprise, webhooks. One bounded attempt per call; errors are returned.
 
-Neither follows redirects or connects to link-local and metadata addresses. Apprise and ``requests`` are
+No sender follows redirects or connects to link-local and metadata addresses. Apprise and ``requests`` are
 loaded for the first message, because they cost every process 8 MB.
 """
 
@@ -83,10 +83,10 @@ def send_mail(config: MailConfig, receiver: str, message: Message) -> str:
     """Send a mail to one address, with or without a name; return OK or the error. Never raises."""
     from app.executors.guarded_http import ConnectionGuard
 
-    found = find_address(receiver)
-    if found is None:
+    mailbox = find_address(receiver)
+    if mailbox is None:
         return N_('"%(text)s" is not one mail address; separate several by commas', text=receiver)
-    address, guard, is_accepted = with_ascii_host(found), ConnectionGuard(EVERYWHERE), False
+    address, guard, is_accepted = with_ascii_host(mailbox), ConnectionGuard(EVERYWHERE), False
     try:
         mail = _compose(config, address, message)
         with guard.cut_after(MAIL_TOTAL_S), _connect(config, guard) as server:
@@ -180,7 +180,7 @@ def send_apprise(url: str, message: Message) -> str:
     _guard_plugins()
     try:
         with collected_refusals() as refusals:
-            sent = channel.notify(
+            is_accepted = channel.notify(
                 title=message.title[:TITLE_MAX],
                 body=_fitting(plugin, message),
                 notify_type=message.type.value,
@@ -190,11 +190,11 @@ def send_apprise(url: str, message: Message) -> str:
         return type(exc).__name__
     if refusals:
         return refusals[0]
-    return OK if sent else N_("the channel refused the message or did not answer")
+    return OK if is_accepted else N_("the channel refused the message or did not answer")
 
 
 def _without_mentions(message: Message, schemes: Collection[str]) -> Message:
-    """Return a message, whose text may be an executor's, that notifies not everyone in a chat."""
+    """Return a message, whose text may be an executor's, that does not notify everyone in a chat."""
     pattern = MENTION if MENTIONING.isdisjoint(schemes) else ANY_MENTION
     title, body = (pattern.sub("\\g<0>\u200b", text) for text in (message.title, message.body))
     return replace(message, title=title, body=body)

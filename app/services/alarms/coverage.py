@@ -1,4 +1,4 @@
-"""Reach of alarms: where those of a job go, and which mail addresses get nothing without a mail server."""
+"""Alarm coverage: targets of a job's alarms, and mail addresses that get nothing without a mail server."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,11 +28,11 @@ class Reach:
 
 def reach_of(session: Session, job: Job, group: Group | None, config: Config) -> Reach:
     """Return where the alarms of a job go."""
-    found = channels.find_for(session, group_ids=[job.job_group], job_ids=[job.id])
-    theirs = [each.channel for each in found]
+    rows = channels.find_for(session, group_ids=[job.job_group], job_ids=[job.id])
+    job_channels = [row.channel for row in rows]
     mails = mails_of(job.alarm_email)
-    targets = targets_of(config, mails, group.alarm_urls if group else None, channels=theirs)
-    return Reach(targets, [] if config.mail.host else all_mails(mails, theirs))
+    targets = targets_of(config, mails, group.alarm_urls if group else None, channels=job_channels)
+    return Reach(targets, [] if config.mail.host else all_mails(mails, job_channels))
 
 
 def count_unmailed(session: Session, config: Config, *, actor: Actor) -> int:

@@ -1,4 +1,4 @@
-"""Deliveries: messages on their way to their targets, their outcome and how it is stored, retries."""
+"""Delivery of alarm messages: pending results per target, retries, storage of the outcome."""
 
 import json
 import logging
@@ -85,7 +85,7 @@ class Delivery:
     #: targets that accepted the message at an earlier attempt
     delivered: set[str] = field(default_factory=set)
     #: target name -> the message it gets instead of the common one
-    own: Mapping[str, Message] = field(default_factory=dict)
+    message_by_target: Mapping[str, Message] = field(default_factory=dict)
     #: called once the outcome is stored
     after: Callable[[Outcome], object] | None = None
     #: target name -> its pending result
@@ -99,7 +99,7 @@ class Delivery:
         self.queued_ms = now_ms
         for name, target in self.targets.items():
             if not is_among(name, self.delivered):
-                self.pending[name] = channels.submit(target, self.own.get(name, self.message))
+                self.pending[name] = channels.submit(target, self.message_by_target.get(name, self.message))
 
     def finish(self, node: str, now_ms: Millis) -> None:
         """Store the outcome; the delivery may then be removed, and its message is not sent again.
@@ -163,25 +163,25 @@ def next_state(attempts: int, results: Mapping[str, str], now_ms: Millis) -> tup
     """Return the state after an attempt, and the time of the next attempt (of this one after the last)."""
     if not results:
         return AlarmState.SILENT, now_ms
-    found = set(results.values())
-    if found == {OK}:
+    answers = set(results.values())
+    if answers == {OK}:
         return AlarmState.SENT, now_ms
-    if NOT_TRIED not in found and attempts >= ATTEMPTS_MAX:
-        return AlarmState.PARTLY if OK in found else AlarmState.FAILED, now_ms
-    if found <= {OK, NOT_TRIED}:
+    if NOT_TRIED not in answers and attempts >= ATTEMPTS_MAX:
+        return AlarmState.PARTLY if OK in answers else AlarmState.FAILED, now_ms
+    if answers <= {OK, NOT_TRIED}:
         return AlarmState.PENDING, now_ms + NOT_TRIED_MS
     return AlarmState.PENDING, now_ms + RETRY_MS * 2 ** (min(attempts, ATTEMPTS_MAX - 1) - 1)
 
 
 def split_alarms(
-    taken: Sequence[Alarm], *, last_ms: Millis, now_ms: Millis
+    alarms: Sequence[Alarm], *, last_ms: Millis, now_ms: Millis
 ) -> tuple[list[Alarm], list[Alarm], Millis]:
     """Split the alarms of a job into those to send now and those to put off; return both and until when.
 
     Retries are sent by themselves. ``last_ms`` is the time of the last message about the job.
     """
-    fresh = [alarm for alarm in taken if alarm.attempts == 1 and not alarm.outcome]
-    retried = [alarm for alarm in taken if alarm.attempts > 1 or alarm.outcome]
+    fresh = [alarm for alarm in alarms if alarm.attempts == 1 and not alarm.outcome]
+    retried = [alarm for alarm in alarms if alarm.attempts > 1 or alarm.outcome]
     if retried:
         return retried, fresh, now_ms + GROUP_MS
     if last_ms + GROUP_MS > now_ms:

@@ -38,7 +38,8 @@ class EndedMute:
     group: Group | None
     #: jobs with held alarms, by id; deleted ones are missing
     jobs: dict[int, Job]
-    held: list[HeldAlarms]
+    #: alarms held back, one row per job
+    alarms: list[HeldAlarms]
     #: ids of the jobs without a success since, according to the log
     failing: frozenset[int]
     #: failing jobs whose failed run has been cleared from the log, perhaps together with a success
@@ -47,7 +48,7 @@ class EndedMute:
     @property
     def last_failures(self) -> list[int]:
         """The last held run of each job that is still failing."""
-        return [each.last_log_id for each in self.held if each.job_id in self.failing]
+        return [row.last_log_id for row in self.alarms if row.job_id in self.failing]
 
     @property
     def mails(self) -> list[str]:
@@ -56,12 +57,12 @@ class EndedMute:
 
     def jobs_of_mail(self, address: str) -> set[int]:
         """Return the jobs with held alarms that have a mail address."""
-        return {each.job_id for each in self.held if address in self._mails_of(each.job_id)}
+        return {row.job_id for row in self.alarms if address in self._mails_of(row.job_id)}
 
     def part(self, job_ids: Collection[int]) -> "EndedMute":
         """Return the part that concerns some jobs."""
-        own = [each for each in self.held if each.job_id in job_ids]
-        return replace(self, held=own, failing=self.failing & {each.job_id for each in own})
+        rows = [row for row in self.alarms if row.job_id in job_ids]
+        return replace(self, alarms=rows, failing=self.failing & {row.job_id for row in rows})
 
     def _mails_of(self, job_id: int) -> list[str]:
         job = self.jobs[job_id]
@@ -78,15 +79,15 @@ def find_mutes(
 ) -> dict[int, Mute]:
     """Return job id -> the mute in effect for it; jobs that are not muted are left out."""
     covering = mutes.find_covering(session, [(job.id, job.job_group) for job in candidates])
-    found = {job_id: longest(mutes_of_job, now_ms=now_ms) for job_id, mutes_of_job in covering.items()}
-    return {job_id: mute for job_id, mute in found.items() if mute is not None}
+    mute_by_job = {job_id: longest(mutes_of_job, now_ms=now_ms) for job_id, mutes_of_job in covering.items()}
+    return {job_id: mute for job_id, mute in mute_by_job.items() if mute is not None}
 
 
 def lock_mutes(session: Session, candidates: Sequence[Job], *, now_ms: Millis) -> dict[int, Mute]:
     """Like ``find_mutes``, and keep the mutes from ending before the transaction does."""
-    found = find_mutes(session, candidates, now_ms=now_ms)
-    locked = mutes.lock_holding(session, {mute.id for mute in found.values()})
-    return {job_id: mute for job_id, mute in found.items() if mute.id in locked}
+    mute_by_job = find_mutes(session, candidates, now_ms=now_ms)
+    locked = mutes.lock_holding(session, {mute.id for mute in mute_by_job.values()})
+    return {job_id: mute for job_id, mute in mute_by_job.items() if mute.id in locked}
 
 
 def hold(session: Session, alarms_of_job: Sequence[Alarm], mute: Mute) -> None:
@@ -96,9 +97,9 @@ def hold(session: Session, alarms_of_job: Sequence[Alarm], mute: Mute) -> None:
     by_outcome: dict[str, list[Alarm]] = defaultdict(list)
     for alarm in alarms_of_job:
         by_outcome[alarm.outcome or "{}"].append(alarm)
-    for outcome, together in by_outcome.items():
+    for outcome, alarms_of_outcome in by_outcome.items():
         results = json.dumps(json.loads(outcome) | muted, ensure_ascii=False)
-        alarms.hold(session, together, mute_id=mute.id, outcome=results)
+        alarms.hold(session, alarms_of_outcome, mute_id=mute.id, outcome=results)
 
 
 def take_ended(*, owner: str, now_ms: Millis, lease_ms: Millis) -> list[EndedMute]:
@@ -108,41 +109,43 @@ def take_ended(*, owner: str, now_ms: Millis, lease_ms: Millis) -> list[EndedMut
     transaction would block all writers meanwhile.
     """
     take = partial(mutes.take_ended, owner=owner, now_ms=now_ms, lease_ms=lease_ms, limit=ENDED_AT_ONCE)
-    taken = []
+    mute_ends = []
     for mute in transact(take):
         with read_scope() as session:
-            found = _find_failing(session, mute)
-        ended = transact(partial(_hand_over, found=found, now_ms=now_ms))
-        if ended is not None:
-            taken.append(ended)
-    return taken
+            candidate = _find_failing(session, mute)
+        mute_end = transact(partial(_hand_over, candidate=candidate, now_ms=now_ms))
+        if mute_end is not None:
+            mute_ends.append(mute_end)
+    return mute_ends
 
 
-def finish(session: Session, ended: EndedMute, *, notified: bool, outcome: str, lease_until: Millis) -> None:
+def finish(
+    session: Session, mute_end: EndedMute, *, notified: bool, outcome: str, lease_until: Millis
+) -> None:
     """Delete a mute after its summary; for a mute renewed meanwhile, only release the alarms reported."""
-    mute_id = ended.mute.id
-    if mutes.lock_taken(session, ended.mute) is not None:
+    mute_id = mute_end.mute.id
+    if mutes.lock_taken(session, mute_end.mute) is not None:
         alarms.release(
             session,
             mute_id,
-            log_ids=ended.last_failures if notified else [],
+            log_ids=mute_end.last_failures if notified else [],
             outcome=outcome,
             lease_until=lease_until,
         )
         mutes.delete_mute(session, mute_id)
-    elif notified and mutes.lock_renewed(session, ended.mute):
-        alarms.mark_sent(session, mute_id, ended.last_failures, outcome=outcome, lease_until=lease_until)
-        alarms.release_until(session, mute_id, {each.job_id: each.last_log_id for each in ended.held})
+    elif notified and mutes.lock_renewed(session, mute_end.mute):
+        alarms.mark_sent(session, mute_id, mute_end.last_failures, outcome=outcome, lease_until=lease_until)
+        alarms.release_until(session, mute_id, {row.job_id: row.last_log_id for row in mute_end.alarms})
 
 
 def put_off(
-    session: Session, ended: EndedMute, *, outcome: str, next_ms: Millis, counts: bool = True
+    session: Session, mute_end: EndedMute, *, outcome: str, next_ms: Millis, counts: bool = True
 ) -> None:
     """Retry the summary at ``next_ms``, for the targets that have not accepted it.
 
     ``counts``: whether this was an attempt.
     """
-    mute = mutes.lock_taken(session, ended.mute)
+    mute = mutes.lock_taken(session, mute_end.mute)
     if mute is not None:
         mute.next_ms, mute.outcome = next_ms, outcome
         mute.attempts -= 0 if counts else 1
@@ -150,40 +153,40 @@ def put_off(
 
 def _find_failing(session: Session, mute: Mute) -> EndedMute:
     """Find the jobs of a claimed mute that are still failing; no further alarms are held under it."""
-    held = alarms.find_held(session, mute.id)
-    jobs_by_id = jobs.find_jobs(session, [each.job_id for each in held])
+    rows = alarms.find_held(session, mute.id)
+    jobs_by_id = jobs.find_jobs(session, [row.job_id for row in rows])
     failing = (
         jobs_by_id.keys() - recoveries.find_successes(session, jobs_by_id.keys(), mute_id=mute.id).keys()
     )
     group_id = mute.group_id or next((job.job_group for job in jobs_by_id.values()), 0)
-    last = {each.job_id: each.last_log_id for each in held if each.job_id in failing}
+    last = {row.job_id: row.last_log_id for row in rows if row.job_id in failing}
     logged = logs.find_trigger_times(session, last.values())
     unknown = frozenset(job_id for job_id, log_id in last.items() if log_id not in logged)
-    held = [each for each in held if each.job_id in jobs_by_id]
+    rows = [row for row in rows if row.job_id in jobs_by_id]
     return EndedMute(
         mute,
         groups.find_groups(session, [group_id]).get(group_id),
         jobs_by_id,
-        held,
+        rows,
         frozenset(failing),
         unknown,
     )
 
 
-def _hand_over(session: Session, *, found: EndedMute, now_ms: Millis) -> EndedMute | None:
+def _hand_over(session: Session, *, candidate: EndedMute, now_ms: Millis) -> EndedMute | None:
     """Hand alarms of jobs that are still muted over to the other mute; return the rest.
 
     None: nothing to report, or the mute was renewed meanwhile.
     """
-    mute = found.mute
+    mute = candidate.mute
     if mutes.lock_taken(session, mute) is None:
         return None
-    others = lock_mutes(session, list(found.jobs.values()), now_ms=now_ms)
-    alarms.hand_over(session, mute.id, {job_id: other.id for job_id, other in others.items()})
-    held = [each for each in found.held if each.job_id not in others]
-    ended = replace(found, held=held, failing=found.failing - others.keys())
-    if ended.failing:
-        return ended
+    other_mutes = lock_mutes(session, list(candidate.jobs.values()), now_ms=now_ms)
+    alarms.hand_over(session, mute.id, {job_id: other.id for job_id, other in other_mutes.items()})
+    rows = [row for row in candidate.alarms if row.job_id not in other_mutes]
+    rest = replace(candidate, alarms=rows, failing=candidate.failing - other_mutes.keys())
+    if rest.failing:
+        return rest
     alarms.release(session, mute.id, log_ids=[], outcome="", lease_until=0)
     mutes.delete_mute(session, mute.id)
     return None

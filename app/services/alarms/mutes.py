@@ -90,16 +90,16 @@ def find_of_group(session: Session, group_id: int, *, now_ms: Millis) -> Mute | 
 
 def get_mute(session: Session, mute_id: int, *, actor: Actor, right: Right, now_ms: Millis) -> Muted:
     """Return a mute in effect of a job or group on which the actor has a right; raises NotFound."""
-    found = mutes.find_holding(session, mute_id, now_ms=now_ms)
-    if found is None:
+    mute = mutes.find_holding(session, mute_id, now_ms=now_ms)
+    if mute is None:
         raise NotFound(MISSING)
-    job = job_store.find_names(session, [found.job_id]).get(found.job_id) if found.job_id else None
-    group_id = job.job_group if job is not None else found.group_id
+    job = job_store.find_names(session, [mute.job_id]).get(mute.job_id) if mute.job_id else None
+    group_id = job.job_group if job is not None else mute.group_id
     require_right(actor, group_id, right, missing=MISSING)
     if job is not None:
-        return Muted(found, job.job_desc)
+        return Muted(mute, job.job_desc)
     group = group_store.find_groups(session, [group_id]).get(group_id)
-    return Muted(found, group.title if group is not None else "")
+    return Muted(mute, group.title if group is not None else "")
 
 
 def list_muted(
@@ -112,14 +112,14 @@ def list_muted(
 ) -> list[Muted]:
     """Return the mutes in effect that the actor may see, earliest end first, behind ``after`` (end, id)."""
     visible = actor.group_ids(Right.VIEW)
-    found = mutes.list_holding(session, visible, now_ms=now_ms, limit=limit, after=after)
-    names = job_store.find_names(session, [mute.job_id for mute in found if mute.job_id])
-    named = group_store.find_groups(session, [mute.group_id for mute in found if mute.group_id])
+    rows = mutes.list_holding(session, visible, now_ms=now_ms, limit=limit, after=after)
+    names = job_store.find_names(session, [mute.job_id for mute in rows if mute.job_id])
+    groups_by_id = group_store.find_groups(session, [mute.group_id for mute in rows if mute.group_id])
     titles = (
         {job_id: name.job_desc for job_id, name in names.items()},
-        {group_id: group.title for group_id, group in named.items()},
+        {group_id: group.title for group_id, group in groups_by_id.items()},
     )
-    return [Muted(mute, titles[0].get(mute.job_id) or titles[1].get(mute.group_id, "")) for mute in found]
+    return [Muted(mute, titles[0].get(mute.job_id) or titles[1].get(mute.group_id, "")) for mute in rows]
 
 
 def _mute(

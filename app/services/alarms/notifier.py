@@ -99,9 +99,9 @@ class AlarmNotifier:
         if self._notice and self._notice.next_ms is not None and self._notice.next_ms <= now_ms:
             self._send(self._delivery_of(self._notice, now_ms), now_ms)
         if mutes.has_ended(now_ms=now_ms):
-            for ended in muted_alarms.take_ended(owner=self._node, now_ms=now_ms, lease_ms=LEASE_MS):
+            for mute_end in muted_alarms.take_ended(owner=self._node, now_ms=now_ms, lease_ms=LEASE_MS):
                 with read_scope() as session:
-                    summary = summaries.delivery_of(session, ended, self._config)
+                    summary = summaries.delivery_of(session, mute_end, self._config)
                 self._send(summary, now_ms)
         if alarms.has_due(now_ms=now_ms):
             for delivery in transact(lambda session: self._take(session, now_ms)):
@@ -120,81 +120,81 @@ class AlarmNotifier:
 
         One whose result cannot be stored stays, for the next round: its message is not sent again.
         """
-        for delivery in [each for each in self._deliveries if each.has_ended(now_ms)]:
+        for delivery in [delivery for delivery in self._deliveries if delivery.has_ended(now_ms)]:
             delivery.finish(self._node, now_ms)
             self._deliveries.remove(delivery)
         self._channels.tidy()
 
     def _take(self, session: Session, now_ms: Millis) -> list[Delivery]:
-        taken = alarms.take_due(session, owner=self._node, now_ms=now_ms, lease_ms=LEASE_MS, limit=ROWS)
-        if not taken:  # those that are being sent count as due too
+        due_alarms = alarms.take_due(session, owner=self._node, now_ms=now_ms, lease_ms=LEASE_MS, limit=ROWS)
+        if not due_alarms:  # those that are being sent count as due too
             return []
         by_job: dict[int, list[Alarm]] = defaultdict(list)
-        for alarm in taken:
+        for alarm in due_alarms:
             by_job[alarm.job_id].append(alarm)
         last_leases = alarms.find_last_attempts(
-            session, list(by_job), apart_from=[alarm.id for alarm in taken]
+            session, list(by_job), apart_from=[alarm.id for alarm in due_alarms]
         )
         deliveries = []
         jobs_by_id = jobs.find_jobs(session, list(by_job))
         groups_by_id = groups.find_groups(session, {job.job_group for job in jobs_by_id.values()})
         muted = muted_alarms.lock_mutes(session, list(jobs_by_id.values()), now_ms=now_ms)
-        found = channels.find_for(session, group_ids=groups_by_id, job_ids=by_job)
-        for job_id, taken_of_job in by_job.items():
+        scoped_channels = channels.find_for(session, group_ids=groups_by_id, job_ids=by_job)
+        for job_id, alarms_of_job in by_job.items():
             recoveries = recovery_store.drop_outdated(
-                session, [alarm for alarm in taken_of_job if alarm.reason == AlarmReason.RECOVERED]
+                session, [alarm for alarm in alarms_of_job if alarm.reason == AlarmReason.RECOVERED]
             )
-            failures = [alarm for alarm in taken_of_job if alarm.reason != AlarmReason.RECOVERED]
+            failures = [alarm for alarm in alarms_of_job if alarm.reason != AlarmReason.RECOVERED]
             if job_id in muted:
                 if failures:
                     muted_alarms.hold(session, failures, muted[job_id])
                 alarms.put_off(session, recoveries, until_ms=now_ms + GROUP_MS)
                 continue
             last_ms = last_leases.get(job_id, 0) - LEASE_MS
-            own, waiting, until_ms = split_alarms(failures, last_ms=last_ms, now_ms=now_ms)
+            due_failures, waiting, until_ms = split_alarms(failures, last_ms=last_ms, now_ms=now_ms)
             alarms.put_off(session, waiting, until_ms=until_ms)
             job = jobs_by_id.get(job_id)
             group = groups_by_id.get(job.job_group) if job else None
-            theirs = _channels_of(found, job_id, group)
-            for together in filter(None, [*([each] for each in recoveries), own]):
-                deliveries.append(self._delivery_of_alarms(session, together, job, group, theirs))
+            job_channels = _channels_of(scoped_channels, job_id, group)
+            for batch in filter(None, [*([alarm] for alarm in recoveries), due_failures]):
+                deliveries.append(self._delivery_of_alarms(session, batch, job, group, job_channels))
         return deliveries
 
     def _delivery_of_alarms(
         self,
         session: Session,
-        together: Sequence[Alarm],
+        batch: Sequence[Alarm],
         job: Job | None,
         group: Group | None,
-        theirs: Sequence[AlarmChannel],
+        job_channels: Sequence[AlarmChannel],
     ) -> Delivery:
         """Return the delivery of alarms of a job, or of its recovery."""
-        config, runs = self._config, logs.find_logs(session, [alarm.log_id for alarm in together])
-        if together[0].reason == AlarmReason.RECOVERED:
+        config, runs = self._config, logs.find_logs(session, [alarm.log_id for alarm in batch])
+        if batch[0].reason == AlarmReason.RECOVERED:
             message = compose_recovery(job, group, next(iter(runs), None), config)
         else:
-            message = compose(job, group, together, runs, config)
+            message = compose(job, group, batch, runs, config)
         mails, urls = mails_of(job.alarm_email if job else None), group.alarm_urls if group else None
-        unmailed = [] if config.mail.host else map(mail_name, all_mails(mails, theirs))
+        unmailed = [] if config.mail.host else map(mail_name, all_mails(mails, job_channels))
         return Delivery(
             message,
-            targets_of(config, mails, urls, channels=theirs),
-            max(alarm.attempts for alarm in together),
+            targets_of(config, mails, urls, channels=job_channels),
+            max(alarm.attempts for alarm in batch),
             ("job", job.id) if job else None,
-            partial(_store_alarms, taken=together, unmailed=dict.fromkeys(unmailed, NO_MAIL_SERVER)),
-            delivered_of(together[0].outcome),
+            partial(_store_alarms, batch=batch, unmailed=dict.fromkeys(unmailed, NO_MAIL_SERVER)),
+            delivered_of(batch[0].outcome),
         )
 
     def _delivery_of(self, notice: Notice, now_ms: Millis) -> Delivery:
         """Return the delivery of a notice to the channels for all jobs, or to all if there are none."""
         urls: list[str] = []
         with read_scope() as session:
-            everywhere = [each.channel for each in channels.find_for(session, group_ids=[])]
-            if not self._config.alarm_urls and not everywhere:
+            receivers = [row.channel for row in channels.find_for(session, group_ids=[])]
+            if not self._config.alarm_urls and not receivers:
                 visible = group_lists.find_visible(session, None)
                 urls = [url for group in visible for url in split_urls(group.alarm_urls)]
-                everywhere = [each.channel for each in channels.list_channels(session)]
-        targets = targets_of(self._config, [], None, urls, everywhere)
+                receivers = [row.channel for row in channels.list_channels(session)]
+        targets = targets_of(self._config, [], None, urls, receivers)
         if not targets:
             logger.warning("node notice not sent, no channel is set up title=%s", notice.message.title)
         if not notice.is_audited:
@@ -237,18 +237,18 @@ class AlarmNotifier:
 
 
 def _store_alarms(
-    session: Session, outcome: Outcome, *, taken: Sequence[Alarm], unmailed: Mapping[str, str]
+    session: Session, outcome: Outcome, *, batch: Sequence[Alarm], unmailed: Mapping[str, str]
 ) -> None:
     """Store the outcome of alarms of a job or of its recovery; those that no target was asked for wait on."""
     if set(outcome.results.values()) == {NOT_TRIED}:
-        alarms.put_off(session, taken, until_ms=outcome.next_ms)
+        alarms.put_off(session, batch, until_ms=outcome.next_ms)
         return
     state, text = outcome.state, outcome.text(unmailed)
-    alarms.finish(session, taken, state=state, outcome=text, next_ms=outcome.next_ms, counts=outcome.counts)
+    alarms.finish(session, batch, state=state, outcome=text, next_ms=outcome.next_ms, counts=outcome.counts)
     if state is not AlarmState.PENDING:
-        count_at_commit(session, partial(ALARMS_ENDED.add, state.value.lower(), count=len(taken)))
+        count_at_commit(session, partial(ALARMS_ENDED.add, state.value.lower(), count=len(batch)))
 
 
-def _channels_of(found: Sequence[ScopedChannel], job_id: int, group: Group | None) -> list[AlarmChannel]:
+def _channels_of(rows: Sequence[ScopedChannel], job_id: int, group: Group | None) -> list[AlarmChannel]:
     """Return the channels of the console that get the alarms of a job."""
-    return [each.channel for each in found if each.covers(group.id if group else 0, job_id)]
+    return [row.channel for row in rows if row.covers(group.id if group else 0, job_id)]

@@ -1,4 +1,4 @@
-"""Summaries of ended mutes: which channels get one, and those that get only the part about their own jobs."""
+"""Summaries of ended mutes: the whole one for a group's channels, parts for the channels of single jobs."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -19,53 +19,57 @@ from app.store.alarms import alarms, channels
 from app.store.alarms.channels import ScopedChannel
 
 
-def delivery_of(session: Session, ended: EndedMute, config: Config) -> Delivery:
+def delivery_of(session: Session, mute_end: EndedMute, config: Config) -> Delivery:
     """Return the summary of an ended mute, for the channels of its group and of its failing jobs."""
-    group_id, mute = ended.group.id if ended.group else 0, ended.mute
-    job_ids = [key for key in ended.failing if not group_id or ended.jobs[key].job_group == group_id]
-    found = channels.find_for(session, group_ids=[group_id], job_ids=job_ids)
-    urls = ended.group.alarm_urls if ended.group else None
+    group_id, mute = mute_end.group.id if mute_end.group else 0, mute_end.mute
+    job_ids = [key for key in mute_end.failing if not group_id or mute_end.jobs[key].job_group == group_id]
+    rows = channels.find_for(session, group_ids=[group_id], job_ids=job_ids)
+    urls = mute_end.group.alarm_urls if mute_end.group else None
     return Delivery(
-        compose_mute_end(ended, config),
-        targets_of(config, ended.mails, urls, channels=[each.channel for each in found]),
+        compose_mute_end(mute_end, config),
+        targets_of(config, mute_end.mails, urls, channels=[row.channel for row in rows]),
         mute.attempts,
         ("group", mute.group_id) if mute.group_id else ("job", mute.job_id),
-        partial(_store, ended=ended),
+        partial(_store, mute_end=mute_end),
         delivered_of(mute.outcome),
-        _own_messages(ended, found, group_id, config),
+        _partial_messages(mute_end, rows, group_id, config),
     )
 
 
-def _store(session: Session, outcome: Outcome, *, ended: EndedMute) -> None:
+def _store(session: Session, outcome: Outcome, *, mute_end: EndedMute) -> None:
     """Store the outcome of a summary.
 
     If at least one target accepted it, recoveries are sent: some mail addresses never work.
     """
     notified, text, lease_until = OK in outcome.results.values(), outcome.text(), outcome.now_ms + LEASE_MS
     if outcome.state is not AlarmState.PENDING:
-        muted_alarms.finish(session, ended, notified=notified, outcome=text, lease_until=lease_until)
+        muted_alarms.finish(session, mute_end, notified=notified, outcome=text, lease_until=lease_until)
         return
-    muted_alarms.put_off(session, ended, outcome=text, next_ms=outcome.next_ms, counts=outcome.counts)
+    muted_alarms.put_off(session, mute_end, outcome=text, next_ms=outcome.next_ms, counts=outcome.counts)
     if notified:
-        alarms.mark_sent(session, ended.mute.id, ended.last_failures, outcome=text, lease_until=lease_until)
+        alarms.mark_sent(
+            session, mute_end.mute.id, mute_end.last_failures, outcome=text, lease_until=lease_until
+        )
 
 
-def _own_messages(
-    ended: EndedMute, found: Sequence[ScopedChannel], group_id: int, config: Config
+def _partial_messages(
+    mute_end: EndedMute, rows: Sequence[ScopedChannel], group_id: int, config: Config
 ) -> dict[str, Message]:
-    """Return target name -> its message, of those whose destination is for single jobs only."""
-    own = {mail_name(address): ended.jobs_of_mail(address) for address in ended.mails}
-    destinations, jobs_of = {name: name for name in own}, defaultdict[str, set[int]](set, own)
-    everything = {*split_urls(ended.group.alarm_urls if ended.group else None), *config.alarm_urls}
-    for each in found:
-        theirs = destinations_of(each.channel)
-        destinations |= theirs
-        for destination in theirs.values():
-            jobs_of[destination] |= each.job_ids
-        if each.covers(group_id):
-            everything.update(theirs.values())
+    """Return target name -> its part of the summary, for destinations of single jobs only."""
+    jobs_by_mail = {mail_name(address): mute_end.jobs_of_mail(address) for address in mute_end.mails}
+    destinations = {name: name for name in jobs_by_mail}
+    jobs_of = defaultdict[str, set[int]](set, jobs_by_mail)
+    group_urls = split_urls(mute_end.group.alarm_urls if mute_end.group else None)
+    full_destinations = {*group_urls, *config.alarm_urls}
+    for row in rows:
+        channel_destinations = destinations_of(row.channel)
+        destinations |= channel_destinations
+        for destination in channel_destinations.values():
+            jobs_of[destination] |= row.job_ids
+        if row.covers(group_id):
+            full_destinations.update(channel_destinations.values())
     return {
-        name: compose_mute_end(ended.part(jobs_of[destination]), config)
+        name: compose_mute_end(mute_end.part(jobs_of[destination]), config)
         for name, destination in destinations.items()
-        if destination not in everything
+        if destination not in full_destinations
     }

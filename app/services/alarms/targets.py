@@ -56,7 +56,7 @@ def channel_name(channel: AlarmChannel, url: str) -> str:
 
 
 def identity(name: str) -> str:
-    """Return what of a target name stays the same when URLs are reordered and channels renamed."""
+    """Return the part of a target name that reordered URLs and renamed channels leave unchanged."""
     return name.rpartition(_MARK)[2] if _MARKED.fullmatch(name) else name
 
 
@@ -77,10 +77,10 @@ def _mark(url: str) -> str:
 def settings_of(channel: AlarmChannel) -> Settings:
     """Return the settings of a channel; empty ones if they cannot be read."""
     try:
-        read = json.loads(channel.settings)
+        settings = json.loads(channel.settings)
     except ValueError:  # sealed with another application key since the start
         return {}
-    return {str(name): str(value) for name, value in read.items()} if isinstance(read, dict) else {}
+    return {str(name): str(value) for name, value in settings.items()} if isinstance(settings, dict) else {}
 
 
 def destinations_of(channel: AlarmChannel) -> dict[str, str]:
@@ -97,8 +97,9 @@ def destinations_of(channel: AlarmChannel) -> dict[str, str]:
 
 def all_mails(mails: Sequence[str], channels: Sequence[AlarmChannel]) -> list[str]:
     """Return mail addresses and those of the mail channels, each once."""
-    theirs = [settings_of(each) for each in channels if each.kind == ChannelKind.MAIL]
-    return list(dict.fromkeys([*mails, *(mail for each in theirs for mail in mails_of_channel(each))]))
+    mail_channels = [channel for channel in channels if channel.kind == ChannelKind.MAIL]
+    further = (mail for channel in mail_channels for mail in mails_of_channel(settings_of(channel)))
+    return list(dict.fromkeys([*mails, *further]))
 
 
 def targets_of(
@@ -116,15 +117,15 @@ def targets_of(
     if config.mail.host:
         for address in all_mails(mails, channels):
             targets[mail_name(address)] = Target("mail", partial(send_mail, config.mail, address))
-    known = set[str]()
+    channel_urls = set[str]()
     for channel in channels:
         target = _target_of(channel)
-        if target is not None and target.channel not in known:
-            known.add(target.channel)
+        if target is not None and target.channel not in channel_urls:
+            channel_urls.add(target.channel)
             targets[channel_name(channel, target.channel)] = target
     urls = [*split_urls(group_urls), *further, *config.alarm_urls]
     for number, url in enumerate(dict.fromkeys(urls), 1):
-        if url not in known:
+        if url not in channel_urls:
             targets[url_name(number, url)] = Target(url, partial(send_apprise, url))
     return targets
 

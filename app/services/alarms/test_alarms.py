@@ -80,32 +80,32 @@ def job_to_test(session: Session, job_id: int, *, actor: Actor, config: Config) 
 def group_to_test(session: Session, group_id: int, *, actor: Actor, config: Config) -> AlarmTest:
     """Return the test of a group's channels, without mails of its jobs. Needs the right to edit the group."""
     group = groups.get_group(session, group_id, actor=actor, right=Right.EDIT)
-    theirs = [each.channel for each in channels.find_for(session, group_ids=[group.id])]
-    targets = targets_of(config, [], group.alarm_urls, channels=theirs)
+    group_channels = [row.channel for row in channels.find_for(session, group_ids=[group.id])]
+    targets = targets_of(config, [], group.alarm_urls, channels=group_channels)
     name = f"{group.title} ({group.app_name})"
-    return AlarmTest(("group", group.id), name, targets, _unmailed(config, theirs), group)
+    return AlarmTest(("group", group.id), name, targets, _unmailed(config, group_channels), group)
 
 
 def installation_to_test(session: Session, *, actor: Actor, config: Config) -> AlarmTest:
     """Return the test of the channels for all jobs. Administrators only."""
     require_admin(actor)
-    theirs = [each.channel for each in channels.find_for(session, group_ids=[])]
-    targets = targets_of(config, [], None, channels=theirs)
-    return AlarmTest(("", 0), "all jobs", targets, _unmailed(config, theirs))
+    common_channels = [row.channel for row in channels.find_for(session, group_ids=[])]
+    targets = targets_of(config, [], None, channels=common_channels)
+    return AlarmTest(("", 0), "all jobs", targets, _unmailed(config, common_channels))
 
 
 def channel_to_test(session: Session, channel_id: int, *, actor: Actor, config: Config) -> AlarmTest:
     """Return the test of one channel of the console. Administrators only."""
-    found = channel_setup.get_channel(session, channel_id, actor=actor)
-    targets = targets_of(replace(config, alarm_urls=()), [], None, channels=[found.channel])
-    for_what = "all jobs" if found.channel.for_all else "the executors and jobs chosen for it"
+    row = channel_setup.get_channel(session, channel_id, actor=actor)
+    targets = targets_of(replace(config, alarm_urls=()), [], None, channels=[row.channel])
+    for_what = "all jobs" if row.channel.for_all else "the executors and jobs chosen for it"
     return AlarmTest(
-        ("channel", channel_id), for_what, targets, _unmailed(config, [found.channel]), channel=found.channel
+        ("channel", channel_id), for_what, targets, _unmailed(config, [row.channel]), channel=row.channel
     )
 
 
-def _unmailed(config: Config, theirs: Sequence[AlarmChannel]) -> list[str]:
-    return [] if config.mail.host else all_mails([], theirs)
+def _unmailed(config: Config, receivers: Sequence[AlarmChannel]) -> list[str]:
+    return [] if config.mail.host else all_mails([], receivers)
 
 
 def send_test(test: AlarmTest, *, actor: Actor, config: Config, now_ms: Millis) -> list[TargetResult]:

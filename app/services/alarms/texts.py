@@ -70,34 +70,35 @@ def compose_recovery(job: Job | None, group: Group | None, run: JobLog | None, c
     )
 
 
-def compose_mute_end(ended: EndedMute, config: Config) -> Message:
+def compose_mute_end(mute_end: EndedMute, config: Config) -> Message:
     """Write the summary of an ended mute: alarms held back, jobs still failing, jobs recovered."""
-    mute, group = ended.mute, ended.group
+    mute, group = mute_end.mute, mute_end.group
     group_name = f"{group.title} ({group.app_name})" if group else "deleted"
-    name = group_name if mute.group_id else _name(ended.jobs.get(mute.job_id))
-    failing = [each for each in ended.held if each.job_id in ended.failing - ended.unknown]
-    unknown = [each for each in ended.held if each.job_id in ended.failing & ended.unknown]
-    recovered = [each for each in ended.held if each.job_id not in ended.failing]
-    first, last = min(each.first_log_id for each in ended.held), max(each.last_log_id for each in ended.held)
+    name = group_name if mute.group_id else _name(mute_end.jobs.get(mute.job_id))
+    failing = [row for row in mute_end.alarms if row.job_id in mute_end.failing - mute_end.unknown]
+    unknown = [row for row in mute_end.alarms if row.job_id in mute_end.failing & mute_end.unknown]
+    recovered = [row for row in mute_end.alarms if row.job_id not in mute_end.failing]
+    first = min(row.first_log_id for row in mute_end.alarms)
+    last = max(row.last_log_id for row in mute_end.alarms)
     lines = [
         f"Executor group: {group_name}",
         f"Muted: by {mute.username}, from {when_text(mute.since_ms)} until {when_text(mute.until_ms)}",
         *([f"Reason: {mute.reason}"] if mute.reason else []),
-        f"Held back: {_count(ended.held)}, runs {first} to {last}",
-        *_listed("Still failing:", failing, ended, config),
-        *_listed(
+        f"Held back: {_count(mute_end.alarms)}, runs {first} to {last}",
+        *_section("Still failing:", failing, mute_end, config),
+        *_section(
             "State unknown (the failed runs were cleaned from the log, no success since):",
             unknown,
-            ended,
+            mute_end,
             config,
         ),
     ]
     if recovered:
         more = f" … and {len(recovered) - NAMED_JOBS} more jobs" if len(recovered) > NAMED_JOBS else ""
-        named = ", ".join(_job_name(ended, each) for each in recovered[:NAMED_JOBS])
-        lines += ["", f"Recovered meanwhile: {named}{more}"]
+        names = ", ".join(_job_name(mute_end, row) for row in recovered[:NAMED_JOBS])
+        lines += ["", f"Recovered meanwhile: {names}{more}"]
     state = f"{len(failing)} jobs still failing" if mute.group_id and len(failing) != 1 else "still failing"
-    facts = _facts(ended.jobs.get(mute.job_id), group, None, config) | {"state": "unmuted"}
+    facts = _facts(mute_end.jobs.get(mute.job_id), group, None, config) | {"state": "unmuted"}
     title = f"[XXL-JOB] {name}: no longer muted, {state if failing else 'state unknown'}"
     return Message(title, "\n".join(lines), MessageType.WARNING, facts)
 
@@ -205,8 +206,8 @@ def _outcomes(alarms: Sequence[Alarm], runs: Sequence[JobLog]) -> Counter[str]:
 
 def _count_of_runs(outcomes: Counter[str]) -> str:
     """Return the counts as text: ``4 runs failed, 1 unresolved``."""
-    found = [(outcomes[name], name) for name in ("failed", "succeeded late", "unresolved") if outcomes[name]]
-    (first, name), *others = found
+    counts = [(outcomes[name], name) for name in ("failed", "succeeded late", "unresolved") if outcomes[name]]
+    (first, name), *others = counts
     return ", ".join(
         [
             f"{first} {'runs' if first != 1 else 'run'} {name}",
@@ -224,36 +225,36 @@ def _name(job: Job | None) -> str:
     return f"{job.job_desc} (job {job.id})" if job else "a deleted job"
 
 
-def _job_name(ended: EndedMute, held: HeldAlarms) -> str:
-    """Return the name of a held job; of one that has left the muted group only the id."""
-    job = ended.jobs[held.job_id]
+def _job_name(mute_end: EndedMute, row: HeldAlarms) -> str:
+    """Return the name of a job with held alarms; only the id of one that has left the muted group."""
+    job = mute_end.jobs[row.job_id]
     return (
         _name(job)
-        if ended.group is None or job.job_group == ended.group.id
+        if mute_end.group is None or job.job_group == mute_end.group.id
         else f"job {job.id}, moved to another executor group"
     )
 
 
-def _listed(heading: str, held: Sequence[HeldAlarms], ended: EndedMute, config: Config) -> list[str]:
+def _section(heading: str, rows: Sequence[HeldAlarms], mute_end: EndedMute, config: Config) -> list[str]:
     """Return a heading and one line per job; nothing without jobs."""
-    if not held:
+    if not rows:
         return []
-    more = [f"… and {len(held) - NAMED_JOBS} more jobs"] if len(held) > NAMED_JOBS else []
+    more = [f"… and {len(rows) - NAMED_JOBS} more jobs"] if len(rows) > NAMED_JOBS else []
     url = f"{console_url(config)}/joblog?jobId="
     return [
         "",
         heading,
-        *(f"{_job_name(ended, each)}: {_held(each)}, {url}{each.job_id}" for each in held[:NAMED_JOBS]),
+        *(f"{_job_name(mute_end, row)}: {_held_range(row)}, {url}{row.job_id}" for row in rows[:NAMED_JOBS]),
         *more,
     ]
 
 
-def _held(held: HeldAlarms) -> str:
-    return f"{_count([held])}, runs {held.first_log_id} to {held.last_log_id}"
+def _held_range(row: HeldAlarms) -> str:
+    return f"{_count([row])}, runs {row.first_log_id} to {row.last_log_id}"
 
 
-def _count(held: Sequence[HeldAlarms]) -> str:
-    count, unresolved = sum(each.count for each in held), sum(each.unresolved for each in held)
+def _count(rows: Sequence[HeldAlarms]) -> str:
+    count, unresolved = sum(row.count for row in rows), sum(row.unresolved for row in rows)
     return f"{count} alarm{'s' if count != 1 else ''}" + (f" ({unresolved} unresolved)" if unresolved else "")
 
 

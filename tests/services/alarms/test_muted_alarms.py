@@ -263,7 +263,7 @@ def test_no_mute_ends_while_a_node_holds_alarms_back_under_it(database: str, hoo
         assert take("another", T0 + HOUR) == []
         muted_alarms.hold(session, [session.merge(only_row(Alarm))], found[job.id])
     (ended,) = take("another", T0 + HOUR)
-    assert [part.count for part in ended.held] == [1]
+    assert [part.count for part in ended.alarms] == [1]
 
 
 def test_the_summary_names_a_limited_number_of_jobs(config: Config) -> None:
