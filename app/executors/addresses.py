@@ -1,4 +1,4 @@
-"""Executor addresses: which may be called, and the URLs of calls to them."""
+"""Executor addresses: check of the addresses that may be called, URLs of calls."""
 
 import re
 from ipaddress import ip_address
@@ -25,7 +25,7 @@ ADDRESS_MAX = 255
 #: web ports; other ports must be unprivileged
 LOW_PORTS = frozenset({80, 443})
 FIRST_FREE_PORT = 1024
-#: start a query or fragment, also an empty one or decoded by a careless server: join would append behind it
+#: start of a query or fragment, plain or percent-encoded: an action joined to the URL would become part of it
 _ENDS_THE_PATH = re.compile(r"[?#]|%3f|%23", re.IGNORECASE)
 _LABEL = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _HOST_NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*\.?")
@@ -82,7 +82,7 @@ def may_connect(peer: str, networks: tuple[Network, ...]) -> bool:
 
 
 def storable(address: str | None) -> str | None:
-    """Return an address, None for one that its columns cannot hold; such a one is refused, not called."""
+    """Return an address; None for one too long for its columns, which is refused instead of called."""
     return None if address is None or len(address) > ADDRESS_MAX else address
 
 

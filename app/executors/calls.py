@@ -33,7 +33,7 @@ LOG_REPLY_MAX = 512 * 1024
 TOKEN_REFUSALS = frozenset(
     {(FAIL, MSG_BAD_TOKEN), (FAIL, "invalid request, accessToken or appname invalid.")}
 )
-#: tokens of a peer that must not learn any
+#: tokens of a peer that must not receive any
 NO_TOKEN = ("",)
 #: longest reason of a failed call, in characters
 REASON_MAX = 300
@@ -47,7 +47,7 @@ class Peer(NamedTuple):
     address: str
     app_name: str
     token: str
-    #: sent if the executor refuses the token: the one before, which it may still have; empty: none
+    #: previous token, which the executor may still have; sent if it refuses the current one; empty: none
     former_token: str = ""
 
     def __repr__(self) -> str:
@@ -62,13 +62,13 @@ class Peer(NamedTuple):
 class Delivered(StrEnum):
     """Whether the executor may have received the request."""
 
-    #: it responded
+    #: the executor responded
     ANSWERED = "answered"
-    #: certainly not: no byte was written
+    #: not received: no byte was written
     NO = "no"
-    #: nor was it tried: this host lacks files or memory for a connection, which says nothing of the executor
+    #: not tried: this host lacks files or memory for a connection, which says nothing of the executor
     UNTRIED = "untried"
-    #: perhaps: bytes were written, but no complete response arrived
+    #: unknown: bytes were written, but no complete response arrived
     PERHAPS = "perhaps"
 
 
@@ -108,14 +108,16 @@ def refusal_of(reply: Reply) -> str:
 
 
 def refuses_token(reply: Reply) -> bool:
-    """Whether an executor has refused a request for its token, before it looked at it."""
+    """Whether an executor has refused a request for its token, before reading its content."""
     return (reply.code, reply.msg) in TOKEN_REFUSALS
 
 
 def _header(field: str, text: str) -> str:
     if re.search(r"[\x00-\x08\x0a-\x1f\x7f]", text):
         raise InvalidInput(field, "it contains characters that are not allowed in a header")
-    return text.encode().decode("latin-1")  # both clients send latin-1: so it arrives as UTF-8
+    return text.encode().decode(
+        "latin-1"
+    )  # both clients encode headers as latin-1, so the bytes arrive as UTF-8
 
 
 def reason_of(error: BaseException, host: str | None) -> str:

@@ -35,7 +35,7 @@ class Answer(NamedTuple):
 
 
 #: receives the response, or why there is none: Broken, TimeoutError or OSError
-Done = Callable[[Answer | Exception], object]
+OnAnswer = Callable[[Answer | Exception], object]
 
 
 class Connection(asyncio.Protocol):
@@ -44,8 +44,8 @@ class Connection(asyncio.Protocol):
     def __init__(self, on_lost: Callable[["Connection"], None]) -> None:
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
-        #: of the exchange that has no result yet
-        self._done: Done | None = None
+        #: callback of the exchange in progress; None between exchanges
+        self._on_answer: OnAnswer | None = None
         self._timer: asyncio.TimerHandle
         self._parser = HttpResponseParser(self)
         # for hand-written servers: sloppy colons in headers, line feeds without carriage return
@@ -78,9 +78,9 @@ class Connection(asyncio.Protocol):
             self._fail(Broken(CLOSED))
             raise
 
-    def start(self, request: bytes, deadline: float, done: Done) -> None:
-        """Send a request; ``done`` is called once, in a later round of the loop, as ``exchange`` ends."""
-        self._done = done
+    def start(self, request: bytes, deadline: float, on_answer: OnAnswer) -> None:
+        """Send a request; ``on_answer`` is called once with the result, in a later round of the loop."""
+        self._on_answer = on_answer
         self._timer = self._loop.call_at(deadline, self._fail, TimeoutError())
         self._transport.write(request)
 
@@ -104,7 +104,7 @@ class Connection(asyncio.Protocol):
         self._on_lost(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._done is None:  # a response without a request
+        if self._on_answer is None:  # a response without a request
             self.close()
             return
         self._bodiless_bytes += len(data)
@@ -119,12 +119,12 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """Detect a second response, which must not become that of the next request; called by the parser."""
-        if self._done is None:
+        if self._on_answer is None:
             self.usable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Store the few headers that matter; called by the parser."""
-        if self._in_body:  # a trailer
+        if self._in_body:  # trailers of a chunked body are ignored
             return
         lowered = name.lower()
         if lowered == b"content-length" or (
@@ -164,20 +164,20 @@ class Connection(asyncio.Protocol):
         self._end(answer)
 
     def _fail(self, error: Exception) -> None:
-        if self._done is not None:
+        if self._on_answer is not None:
             self._end(error)
             self.close()  # a late response must not be taken for that of another request
 
     def _end(self, result: Answer | Exception) -> None:
         """Hand the result over once the parser has read what arrived with it."""
-        if self._done is not None:
+        if self._on_answer is not None:
             self._timer.cancel()
-            self._loop.call_soon(self._done, result)
-            self._done = None
+            self._loop.call_soon(self._on_answer, result)
+            self._on_answer = None
 
 
 def _resolve(answer: asyncio.Future[Answer], result: Answer | Exception) -> None:
-    if answer.done():  # cancelled
+    if answer.done():  # the exchange was cancelled
         return
     if isinstance(result, Exception):
         answer.set_exception(result)

@@ -33,7 +33,7 @@ LATE_S = 1.0
 KEPT_MAX = 512
 #: cached request heads, and boot ids of executors
 KNOWN_CALLS = 4_096
-#: cached parsed responses: nearly all are equal. Longer ones are not kept, nor longer headers
+#: cached parsed responses, since nearly all are equal; longer responses and headers are not cached
 KNOWN_ANSWERS = 256
 KNOWN_ANSWER_MAX = 256
 #: period of the log line that this host lacks files or memory
@@ -57,7 +57,7 @@ class _NotConnected(Exception):
 
 
 class DispatchClient:
-    """Calls executors; create, use and close it in one event loop."""
+    """Asynchronous client of executors; create, use and close it in one event loop."""
 
     def __init__(self, networks: tuple[Network, ...]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -96,11 +96,11 @@ class DispatchClient:
         content: bytes,
         *,
         timeout_s: float,
-        done: Callable[[CallOutcome], object],
+        on_outcome: Callable[[CallOutcome], object],
     ) -> bool:
         """Call without a task, over an idle connection; False: there is none, and nothing was sent.
 
-        ``done`` gets the outcome in a later round of the loop. A call refused for its token is not repeated.
+        ``on_outcome`` gets the outcome in a later round of the loop; a refused token is not tried again.
         """
         started = time.monotonic()
         try:
@@ -113,7 +113,7 @@ class DispatchClient:
 
         def answered(result: Answer | Exception) -> None:
             self._put_back(origin, connection)
-            done(_outcome(result, started))
+            on_outcome(_outcome(result, started))
 
         connection.start(_request(head, content), self._loop.time() + timeout_s, answered)
         return True
@@ -205,7 +205,7 @@ class DispatchClient:
                 try:
                     async with asyncio.timeout(share_s):
                         return await self._connect_to(origin, host)
-                except OSError as exc:  # TimeoutError is one
+                except OSError as exc:  # TimeoutError is an OSError too
                     if exc.errno in LACKS:
                         raise
                     self._names.put_last(origin.host, origin.port, host)

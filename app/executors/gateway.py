@@ -32,14 +32,14 @@ class ReadLog(NamedTuple):
     """Piece of a run's log, and what an executor of ours says of the run."""
 
     piece: LogResult
-    #: None: none was reported
+    #: None: the executor has not reported any
     progress: Progress | None
     #: whether its handler has not ended, though it may have been killed
     is_running: bool
 
 
 class Gateway:
-    """Calls executors; one instance per process, thread-safe."""
+    """Blocking client of executors; one instance per process, thread-safe."""
 
     def __init__(self, networks: tuple[Network, ...]) -> None:
         self._networks = networks
@@ -72,7 +72,7 @@ class Gateway:
         return self.read_run(peer, request, timeout_s=timeout_s, progress=False).piece
 
     def read_run(self, peer: Peer, request: LogRequest, *, timeout_s: float, progress: bool) -> ReadLog:
-        """Read the same, from an executor of ours with the ``progress`` of a run that has not ended."""
+        """Read a piece of a run's log; executors of ours add the ``progress`` of a run that has not ended."""
         body = request.to_wire() | ({"progress": True} if progress else {})
         reply = self._call(peer, "log", body, timeout_s=timeout_s)
         if refusal := refusal_of(reply):

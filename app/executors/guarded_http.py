@@ -42,13 +42,13 @@ def read_bounded(response: requests.Response, limit: int, until: float) -> bytes
 
 
 class DirectSession(requests.Session):
-    """Session that looks at no redirect.
+    """Session that follows no redirect.
 
     ``requests`` reads the whole body of one and parses its URL, even if it is not to follow it.
     """
 
     def get_redirect_target(self, resp: requests.Response) -> None:
-        """Return that there is none."""
+        """Return no target, so that no redirect is followed."""
 
 
 class ConnectionGuard:
@@ -62,7 +62,7 @@ class ConnectionGuard:
         #: address of a peer that was refused, or empty
         self.refused_peer = ""
         self._sockets: list[socket.socket] = []
-        #: whether the time was up
+        #: whether the time limit has cut the connections
         self.is_cut = False
 
     def check(self, connection: socket.socket) -> socket.socket:

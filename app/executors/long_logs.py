@@ -1,4 +1,4 @@
-"""Long logs: Java executors send all lines of a log at once, however many; the first of them are read."""
+"""Long logs of Java executors, which send all lines at once: the whole lines of a truncated answer."""
 
 import json
 import re
@@ -10,15 +10,15 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
 def first_lines(answer: bytes) -> Reply | None:
-    """Return the whole lines at the start of an answer to ``/log`` that is cut; None if it shows none.
+    """Return the whole lines at the start of a truncated answer to ``/log``; None if there is none.
 
-    Without its line numbers, which the caller knows: the log goes on behind them.
+    The reply has no line numbers, because the caller knows them and reads on behind these lines.
     """
     text = answer.decode("utf-8", "replace")
     content = _CONTENT.search(text)
     if content is None:
         return None
-    ends = [found.end() for found in _ESCAPE.finditer(text, content.end()) if found[1] == "n"]
+    ends = [escape.end() for escape in _ESCAPE.finditer(text, content.end()) if escape[1] == "n"]
     try:
         lines = json.loads(f'"{text[content.end() : ends[-1]]}"', strict=False) if ends else ""
     except ValueError:  # the cut is in another member

@@ -1,4 +1,4 @@
-"""Name resolution for dispatch: cached, one look-up per name at a time, allowed addresses only."""
+"""Name resolution for dispatch: cached results, one look-up per name at a time, allowed addresses only."""
 
 import asyncio
 import errno
@@ -17,7 +17,7 @@ from app.settings.config import Network
 #: cached addresses are refreshed after this; cached failures, after this
 KNOWN_S = 10.0
 UNKNOWN_S = 2.0
-#: addresses up to this age are used while they are refreshed
+#: cached addresses up to this age are used while they are refreshed
 STALE_S = 120.0
 #: cached names
 NAMES_MAX = 4_096
@@ -26,8 +26,8 @@ LOOKUPS_MAX = 32
 
 
 @dataclass(slots=True)
-class _Known:
-    """Last result for a name, with its loop time; ``error``: arguments of the error if the look-up failed."""
+class _LookupResult:
+    """Last result of a name, with its loop time; ``error``: arguments of the error of a failed look-up."""
 
     at: float
     hosts: list[str] = field(default_factory=list)
@@ -46,12 +46,12 @@ def _resolve(host: str, port: int) -> list[str]:
 
 
 class Names:
-    """Looks up names; create, use and close it in one event loop."""
+    """Cached resolver of host names; create, use and close it in one event loop."""
 
     def __init__(self, networks: tuple[Network, ...]) -> None:
         self._networks = networks
-        self._known: dict[tuple[str, int], _Known] = {}
-        self._lookups: dict[tuple[str, int], asyncio.Task[_Known]] = {}
+        self._results: dict[tuple[str, int], _LookupResult] = {}
+        self._lookups: dict[tuple[str, int], asyncio.Task[_LookupResult]] = {}
         self._resolvers = ThreadPoolExecutor(LOOKUPS_MAX, "resolver")
 
     def close(self) -> None:
@@ -68,53 +68,53 @@ class Names:
             pass
         else:
             return [host]  # checked by check_address
-        known = await self._find_known(host, port)
-        if known.error:
-            raise OSError(*known.error)
-        allowed = [address for address in known.hosts if may_connect(address, self._networks)]
+        result = await self._find_result(host, port)
+        if result.error:
+            raise OSError(*result.error)
+        allowed = [address for address in result.hosts if may_connect(address, self._networks)]
         if not allowed:
-            raise OSError(errno.EACCES, fill(NAME_OUTSIDE, peer=", ".join(known.hosts)))
+            raise OSError(errno.EACCES, fill(NAME_OUTSIDE, peer=", ".join(result.hosts)))
         return allowed
 
     def put_last(self, host: str, port: int, address: str) -> None:
         """Move an address that did not accept a connection behind the others of its name."""
-        known = self._known.get((host, port))
-        if known is not None and address in known.hosts:
-            known.hosts.remove(address)
-            known.hosts.append(address)
+        result = self._results.get((host, port))
+        if result is not None and address in result.hosts:
+            result.hosts.remove(address)
+            result.hosts.append(address)
 
-    async def _find_known(self, host: str, port: int) -> _Known:
+    async def _find_result(self, host: str, port: int) -> _LookupResult:
         """Return the cached result, or that of the one look-up in progress.
 
         One look-up per name, and LOOKUPS_MAX threads, so that hanging ones do not delay the others.
         """
         name = host, port
         now = asyncio.get_running_loop().time()
-        known = self._known.get(name)
-        age_s = now - known.at if known is not None else STALE_S
-        if known is not None and age_s < (UNKNOWN_S if known.error else KNOWN_S):
-            return known
+        result = self._results.get(name)
+        age_s = now - result.at if result is not None else STALE_S
+        if result is not None and age_s < (UNKNOWN_S if result.error else KNOWN_S):
+            return result
         if name not in self._lookups:
             self._lookups[name] = asyncio.get_running_loop().create_task(self._look_up(host, port))
-        if known is not None and not known.error and age_s < STALE_S:
-            return known
+        if result is not None and not result.error and age_s < STALE_S:
+            return result
         return await asyncio.shield(self._lookups[name])
 
-    async def _look_up(self, host: str, port: int) -> _Known:
+    async def _look_up(self, host: str, port: int) -> _LookupResult:
         loop = asyncio.get_running_loop()
-        before, is_lack = self._known.get((host, port)), False
+        before, is_lack = self._results.get((host, port)), False
         try:
             hosts = list(dict.fromkeys(await loop.run_in_executor(self._resolvers, _resolve, host, port)))
             order = {address: rank for rank, address in enumerate(before.hosts)} if before is not None else {}
-            known = _Known(loop.time(), sorted(hosts, key=lambda address: order.get(address, -1)))
-        except (OSError, UnicodeError, RuntimeError) as exc:  # or no thread can be started
+            result = _LookupResult(loop.time(), sorted(hosts, key=lambda address: order.get(address, -1)))
+        except (OSError, UnicodeError, RuntimeError) as exc:  # RuntimeError: no thread can be started
             is_lack = isinstance(exc, OSError) and exc.errno in LACKS
-            known = _Known(loop.time(), error=exc.args if is_lack else (reason_of(exc, host),))
+            result = _LookupResult(loop.time(), error=exc.args if is_lack else (reason_of(exc, host),))
         finally:
             del self._lookups[host, port]
         if is_lack and before is not None and before.hosts:
-            return known  # the hosts stay known, up to STALE_S
-        if len(self._known) >= NAMES_MAX:
-            del self._known[next(iter(self._known))]
-        self._known[host, port] = known
-        return known
+            return result  # the hosts stay known, up to STALE_S
+        if len(self._results) >= NAMES_MAX:
+            del self._results[next(iter(self._results))]
+        self._results[host, port] = result
+        return result

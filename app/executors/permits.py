@@ -32,7 +32,7 @@ class Permits:
 
         Streams last for many calls and as long as their readers take: they get half of the permits at most.
         """
-        with ExitStack() as held:
+        with ExitStack() as permits:
             for limiter in (self._streams, self._calls) if stream else (self._calls,):
                 if not limiter.acquire(timeout=WAIT_S):
                     raise TooManyCalls(
@@ -43,5 +43,5 @@ class Permits:
                         ),
                         retry_after_s=RETRY_AFTER_S,
                     )
-                held.callback(limiter.release)
+                permits.callback(limiter.release)
             yield

@@ -1,7 +1,7 @@
-"""HTTP of alarm channels: stands in for the module ``requests`` in the plugins of Apprise.
+"""HTTP client of alarm channels, in place of the module ``requests`` in the plugins of Apprise.
 
-Their calls then go to no link-local or metadata address, follow no redirect, ignore the environment's proxies
-and end within a time and a size; what is refused is collected for the message about the channel.
+Calls of the plugins then go to no link-local or metadata address, follow no redirect, ignore proxies of the
+environment and are limited in time and size. Reasons of refusals are collected for the channel's message.
 """
 
 import json
@@ -38,19 +38,19 @@ _refusals: ContextVar[list[str] | None] = ContextVar("refusals", default=None)
 
 @contextmanager
 def collected_refusals() -> Iterator[list[str]]:
-    """Give a list that receives the reasons of calls refused inside the block, also by threads it starts."""
-    found: list[str] = []
-    token = _refusals.set(found)
+    """Yield a list that receives the reasons of calls refused inside the block, also by threads it starts."""
+    reasons: list[str] = []
+    token = _refusals.set(reasons)
     try:
-        yield found
+        yield reasons
     finally:
         _refusals.reset(token)
 
 
 def _refuse(reason: str) -> None:
-    found = _refusals.get()
-    if found is not None:
-        found.append(reason)
+    reasons = _refusals.get()
+    if reasons is not None:
+        reasons.append(reason)
 
 
 class WebhookSession(DirectSession):

@@ -103,7 +103,7 @@ class Sender:
         if address in self._at_trigger or peer.former_token:
             return False
         content = claimed.content_for(address)
-        return self._client.start(peer, RUN, content, timeout_s=self._timeout_s, done=answered)
+        return self._client.start(peer, RUN, content, timeout_s=self._timeout_s, on_outcome=answered)
 
     def _start_at_trigger(
         self, claimed: ClaimedRun, address: str, first_outcome: CallOutcome, callback: SendCallback
