@@ -69,7 +69,7 @@ def entry_problem(error: XxlJobError, entry: str, member: str) -> Problem:
     ``member`` of the entry names the object, for errors that name no field.
     """
     errors = _field_errors(error) or [FieldError(field=member, reason=str(error))]
-    errors = [FieldError(field=f"{entry}.{each.field}", reason=each.reason) for each in errors]
+    errors = [FieldError(field=f"{entry}.{item.field}", reason=item.reason) for item in errors]
     return _body(_status_of(error), _detail_of(errors), errors)
 
 
@@ -85,11 +85,11 @@ def _body(status: int, detail: str, errors: Iterable[FieldError]) -> Problem:
 
 
 def _status_of(error: XxlJobError) -> int:
-    return next(STATUSES[each] for each in (*type(error).__mro__, Conflict) if each in STATUSES)
+    return next(STATUSES[kind] for kind in (*type(error).__mro__, Conflict) if kind in STATUSES)
 
 
 def _detail_of(errors: Iterable[FieldError]) -> str:
-    return "; ".join(f"{each.field}: {each.reason}" for each in errors)
+    return "; ".join(f"{error.field}: {error.reason}" for error in errors)
 
 
 def _note_refusal(error: XxlJobError) -> None:

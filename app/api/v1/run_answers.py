@@ -52,38 +52,38 @@ def waiting_answer(run: QueuedRun) -> RunDetail:
     return RunDetail(**members)
 
 
-def detail_of(session: Session, found: FoundRun, *, actor: Actor) -> RunDetail:
+def detail_of(session: Session, run: FoundRun, *, actor: Actor) -> RunDetail:
     """Return the answer about one run."""
-    if found.is_broadcast or not found.rows:
-        return _without_row(session, found)
-    (log,) = found.rows
-    after = log_lists.find_successors(
+    if run.is_broadcast or not run.rows:
+        return _without_row(session, run)
+    (log,) = run.rows
+    successors = log_lists.find_successors(
         session, log.id, group_ids=actor.group_ids(Right.VIEW), limit=SUCCESSORS_MAX
     )
     return RunDetail(
         **_members(log, find_reasons(session, [log]).get(log.id, "")),
         message=log.handle_msg or "",
         trace=log.trigger_msg or "",
-        retries=[str(each.id) for each in after if each.trigger_type == TriggerType.RETRY],
-        children=[str(each.id) for each in after if each.trigger_type == TriggerType.PARENT],
+        retries=[str(row.id) for row in successors if row.trigger_type == TriggerType.RETRY],
+        children=[str(row.id) for row in successors if row.trigger_type == TriggerType.PARENT],
     )
 
 
-def _without_row(session: Session, found: FoundRun) -> RunDetail:
+def _without_row(session: Session, run: FoundRun) -> RunDetail:
     """Return the answer about a run that waits, or about all shards of a broadcast."""
-    shards = run_answers(session, found.rows)
-    started = [shard.started_at for shard in shards if shard.started_at is not None]
-    ended = [shard.ended_at for shard in shards if shard.ended_at is not None]
+    shards = run_answers(session, run.rows)
+    starts = [shard.started_at for shard in shards if shard.started_at is not None]
+    ends = [shard.ended_at for shard in shards if shard.ended_at is not None]
     members: dict[str, Any] = {
-        "id": found.id,
-        "job_id": found.job_id,
-        "group_id": found.group_id,
-        "state": found.state,
+        "id": run.id,
+        "job_id": run.job_id,
+        "group_id": run.group_id,
+        "state": run.state,
         "trigger_type": TriggerType.MANUAL.value,
-        "due_at": found.due_ms,
-        "started_at": min(started, default=None),
-        "ended_at": max(ended, default=None) if found.has_ended else None,
-        "reason": next((each.reason for each in shards if each.reason), ""),
+        "due_at": run.due_ms,
+        "started_at": min(starts, default=None),
+        "ended_at": max(ends, default=None) if run.has_ended else None,
+        "reason": next((shard.reason for shard in shards if shard.reason), ""),
         "shards": shards,
     }
     return RunDetail(**members)

@@ -61,7 +61,7 @@ def list_runs(call: Call) -> Listed[Run]:
 def _claimed(
     call: Call, query: RunQuery, after: Position | None, limit: int
 ) -> tuple[list[Run], Position | None]:
-    wanted = LogFilter(
+    log_filter = LogFilter(
         group_id=query.group_id or 0,
         job_id=query.job_id or 0,
         status=STATUSES[query.state] if query.state else LogStatus.ALL,
@@ -69,8 +69,8 @@ def _claimed(
         to_ms=query.to_ms,
         after=after,
     )
-    found, after = logs.list_from(call.session, wanted, actor=call.actor, limit=limit)
-    return run_answers(call.session, found), after
+    rows, after = logs.list_from(call.session, log_filter, actor=call.actor, limit=limit)
+    return run_answers(call.session, rows), after
 
 
 def _waiting(call: Call, query: RunQuery) -> Listed[Run]:
@@ -79,7 +79,7 @@ def _waiting(call: Call, query: RunQuery) -> Listed[Run]:
     after = (int(position[0]), int(position[1])) if position else None
     items: list[Run] = []
     if kind == UNCLAIMED:
-        found, after = planned.list_unclaimed(
+        runs, after = planned.list_unclaimed(
             call.session,
             actor=call.actor,
             group_id=query.group_id or 0,
@@ -87,7 +87,7 @@ def _waiting(call: Call, query: RunQuery) -> Listed[Run]:
             before=after,
             limit=query.limit,
         )
-        items = [unclaimed_answer(each) for each in found]
+        items = [unclaimed_answer(run) for run in runs]
         if after is not None:
             return Listed[Run](items=items, next_cursor=write_cursor(UNCLAIMED, *after))
         if len(items) == query.limit:
@@ -109,11 +109,11 @@ def get_run_by_id(call: Call, run_id: str) -> Response:
     headers, wait_s = {}, call.query.wait
     place = waits.place(call.caller.token_id, threads=call.config.threads) if wait_s else nullcontext(False)
     with place as may_wait:
-        found = wait_for_end(run_id, actor=call.actor, timeout_s=wait_s if may_wait else 0)
-    if wait_s and not may_wait and not found.has_ended:
+        run = wait_for_end(run_id, actor=call.actor, timeout_s=wait_s if may_wait else 0)
+    if wait_s and not may_wait and not run.has_ended:
         headers["Retry-After"] = str(RETRY_AFTER_S)
     with read_scope() as session:
-        answer = detail_of(session, found, actor=call.actor)
+        answer = detail_of(session, run, actor=call.actor)
     return Response(answer.model_dump_json(), headers=headers, content_type="application/json")
 
 
@@ -127,8 +127,8 @@ def kill_run(call: Call, run_id: str) -> RunDetail:
     else:
         run_actions.kill_run(run_id, actor=call.actor, caller=call.executors, now_ms=call.now_ms)
     with read_scope() as session:
-        found: FoundRun = get_run(session, run_id, actor=call.actor)
-        return detail_of(session, found, actor=call.actor)
+        run: FoundRun = get_run(session, run_id, actor=call.actor)
+        return detail_of(session, run, actor=call.actor)
 
 
 @resource.post("/runs/<run_id>/retry", answer=RunDetail, status=202, right=Right.OPERATE)
