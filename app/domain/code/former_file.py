@@ -52,12 +52,12 @@ def is_former(content: Any) -> bool:
 def read_former(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document of a file; raises InvalidInput with the errors of all jobs."""
     errors, keys, jobs = InputErrors(), dict[str, str](), dict[str, dict[str, Any]]()
-    taken, parents = defaultdict[str, set[str]](set), dict[str, str]()
+    keys_by_app, parents = defaultdict[str, set[str]](set), dict[str, str]()
     for number, job in enumerate(content["jobs"], 1):
         with errors:
-            app_name, own = _key(number, job, taken)
-            taken[app_name].add(own)
-            key = f"{app_name}/{own}"
+            app_name, job_key = _key(number, job, keys_by_app)
+            keys_by_app[app_name].add(job_key)
+            key = f"{app_name}/{job_key}"
             jobs[key] = _members(key, job)
             if "childJobId" in job:
                 parents[key] = str(job["childJobId"])
@@ -71,13 +71,13 @@ def read_former(content: Mapping[str, Any]) -> dict[str, Any]:
     return {"format": content.get("format"), JOBS: jobs}
 
 
-def _key(number: int, job: Any, taken: Mapping[str, Collection[str]]) -> tuple[str, str]:
+def _key(number: int, job: Any, keys_by_app: Mapping[str, Collection[str]]) -> tuple[str, str]:
     """Return the AppName of a job, and a key that is made of its names."""
     if not isinstance(job, dict):
         where = place(JOBS, str(number))
         raise InvalidInput(where, N_("A job must be an object with members such as jobDesc"))
     app_name, *names = (str(job.get(name, "")).strip() for name in ("appname", "jobDesc", "executorHandler"))
-    return app_name, free_key(names, taken.get(app_name, ()))
+    return app_name, free_key(names, keys_by_app.get(app_name, ()))
 
 
 def _members(key: str, job: Mapping[str, Any]) -> dict[str, Any]:

@@ -84,10 +84,11 @@ def _check_object(section: str, key: str, members: Any, errors: InputErrors) -> 
                     raise InvalidInput(place(section, key, name), problem)
 
 
-def _refuse_unknown(where: str, members: Mapping[str, Any], known: Any) -> None:
-    unknown = next((name for name in members if name not in known), None)
+def _refuse_unknown(where: str, members: Mapping[str, Any], allowed_names: Any) -> None:
+    unknown = next((name for name in members if name not in allowed_names), None)
     if unknown is not None:
-        problem = N_("There is no such member; known members: %(members)s", members=", ".join(known))
+        members_text = ", ".join(allowed_names)
+        problem = N_("There is no such member; known members: %(members)s", members=members_text)
         raise InvalidInput(f"{where}.{unknown}".lstrip(".")[:255], problem)
 
 

@@ -232,7 +232,7 @@ class JobDraft:
 
 
 def _read_table() -> tuple[JobField, ...]:
-    declared = ((each.name, each.metadata.get("job_field")) for each in fields(JobDraft))
+    declared = ((member.name, member.metadata.get("job_field")) for member in fields(JobDraft))
     return tuple(replace(job_field, attribute=name) for name, job_field in declared if job_field is not None)
 
 
@@ -247,11 +247,11 @@ DEFAULTS = JobDraft(
 #: every job field, in the order of the form
 JOB_FIELDS = _read_table()
 #: those of which only kind and limits are checked
-PLAIN_FIELDS = tuple(each for each in JOB_FIELDS if not each.has_own_rules)
+PLAIN_FIELDS = tuple(job_field for job_field in JOB_FIELDS if not job_field.has_own_rules)
 #: attribute -> field
-FIELD_OF = {each.attribute: each for each in JOB_FIELDS}
+FIELD_OF = {job_field.attribute: job_field for job_field in JOB_FIELDS}
 
 
 def plain_fields(kind: Kind) -> tuple[JobField, ...]:
     """Return the plain fields of one kind."""
-    return tuple(each for each in PLAIN_FIELDS if each.kind is kind)
+    return tuple(job_field for job_field in PLAIN_FIELDS if job_field.kind is kind)

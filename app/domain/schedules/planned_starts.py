@@ -69,10 +69,12 @@ def next_days(now_ms: Millis, zone_name: str, *, days: int) -> Window:
 
 def hours_of(window: Window, zone_name: str) -> list[HourOfDay]:
     """Return the hours of a window by the clock of a zone, ascending."""
-    first, found = _first_day(window, zone_name), dict[tuple[int, int], list[int]]()
-    for number, shown in enumerate(_local_hours(zone_name, window, 0)):
-        found.setdefault(shown, []).append(number)
-    return [HourOfDay(first + timedelta(day), hour, tuple(hours)) for (day, hour), hours in found.items()]
+    first, hours_by_clock = _first_day(window, zone_name), dict[tuple[int, int], list[int]]()
+    for number, local_hour in enumerate(_local_hours(zone_name, window, 0)):
+        hours_by_clock.setdefault(local_hour, []).append(number)
+    return [
+        HourOfDay(first + timedelta(day), hour, tuple(hours)) for (day, hour), hours in hours_by_clock.items()
+    ]
 
 
 def estimate_starts(schedule: Schedule, next_ms: Millis, window: Window) -> HourlyStarts:
@@ -98,10 +100,10 @@ def estimate_starts(schedule: Schedule, next_ms: Millis, window: Window) -> Hour
     return HourlyStarts()
 
 
-def total_starts(counted: Iterable[tuple[HourlyStarts, int]], window: Window) -> list[int]:
+def total_starts(starts_and_jobs: Iterable[tuple[HourlyStarts, int]], window: Window) -> list[int]:
     """Return the starts in each hour of a window, from pairs of estimated starts and number of jobs."""
     by_hours, totals = dict[int, float](), [0.0] * window.hours
-    for starts, jobs in counted:
+    for starts, jobs in starts_and_jobs:
         by_hours[starts.hours] = by_hours.get(starts.hours, 0) + starts.per_hour * jobs
     for hours, count in by_hours.items():
         while hours:
@@ -148,8 +150,8 @@ def _first_day(window: Window, zone_name: str) -> date:
     return datetime.fromtimestamp(window.from_ms // SECOND_MS, zone(zone_name)).date()
 
 
-def _union(masks: list[int], chosen: int) -> int:
-    return reduce(or_, (mask for number, mask in enumerate(masks) if chosen >> number & 1), 0)
+def _union(masks: list[int], selection: int) -> int:
+    return reduce(or_, (mask for number, mask in enumerate(masks) if selection >> number & 1), 0)
 
 
 @lru_cache(maxsize=1024)
@@ -168,23 +170,23 @@ def _local_hours(zone_name: str, window: Window, minute: int) -> list[tuple[int,
 
     So a job at 3:45 counts in the right hour for a user whose zone differs by half an hour.
     """
-    tz, first, found = zone(zone_name), _first_day(window, zone_name), list[tuple[int, int]]()
+    tz, first, local_hours = zone(zone_name), _first_day(window, zone_name), list[tuple[int, int]]()
     for hour in range(window.hours):
         at_s = (window.from_ms + hour * HOUR_MS) // SECOND_MS
         to_minute = (minute - datetime.fromtimestamp(at_s, tz).minute) % 60
         local = datetime.fromtimestamp(at_s + to_minute * 60, tz)
-        found.append(((local.date() - first).days, local.hour))
-    return found
+        local_hours.append(((local.date() - first).days, local.hour))
+    return local_hours
 
 
 @lru_cache(maxsize=1024)
 def _days_allowed(day_conf: str, first: date, days: int) -> int:
     """Return a mask of the days, counted from ``first``, on which a cron expression for midnight fires."""
     begin_ms = int(datetime.combine(first, datetime.min.time(), zone("UTC")).timestamp()) * SECOND_MS
-    schedule, found, at_ms = Schedule(ScheduleType.CRON, day_conf, "UTC"), 0, begin_ms - 1
+    schedule, mask, at_ms = Schedule(ScheduleType.CRON, day_conf, "UTC"), 0, begin_ms - 1
     while (next_ms := next_after_ms(schedule, at_ms)) is not None:
         day = (next_ms - begin_ms) // (24 * HOUR_MS)
         if day >= days:
             break
-        found, at_ms = found | 1 << day, next_ms
-    return found
+        mask, at_ms = mask | 1 << day, next_ms
+    return mask

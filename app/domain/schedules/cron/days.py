@@ -175,8 +175,8 @@ class AnyOf:
 def day_rule(month_days: AllowedValues, week_days: AllowedValues) -> DayRule:
     """Return the rule of the day field that is not "?". Of a week, L and # apply to the smallest day."""
     if week_days.no_value:
-        if month_days.listed:
-            return AnyOf(tuple(map(_month_rule, month_days.listed)))
+        if month_days.items:
+            return AnyOf(tuple(map(_month_rule, month_days.items)))
         return _month_rule(month_days)
     mask = mask_of(DAY_OF_WEEK, week_days)
     if week_days.last:

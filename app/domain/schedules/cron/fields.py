@@ -89,7 +89,7 @@ class AllowedValues:
     #: the 3 of "6#3"; 0 without
     nth: int = 0
     #: items of a list of days of the month with L or W, each with a rule of its own
-    listed: tuple["AllowedValues", ...] = ()
+    items: tuple["AllowedValues", ...] = ()
 
 
 _LAST = re.compile(r"L(?:-([0-9]*))?(W?)")
@@ -108,7 +108,7 @@ def parse_field(field: Field, text: str) -> AllowedValues:
         raise field.refusal(text, N_("only one # is possible"))
     items = [_parse_item(field, item) for item in text.split(",") if item]
     if field is DAY_OF_MONTH and len(items) > 1 and any(item.last or item.workday for item in items):
-        return AllowedValues(no_value=any(item.no_value for item in items), listed=tuple(items))
+        return AllowedValues(no_value=any(item.no_value for item in items), items=tuple(items))
     allowed = AllowedValues(
         spans=tuple(span for item in items for span in item.spans),
         no_value=any(item.no_value for item in items),
