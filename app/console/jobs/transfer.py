@@ -86,9 +86,9 @@ def import_file() -> ResponseReturnValue:
     form.file_name.data = _sent_name()
     try:
         page = _Page(_sent_text())
-        entered = {"text": page.text, "with_switches": form.with_switches.data}
+        inputs = {"text": page.text, "with_switches": form.with_switches.data}
         if "apply" in request.form:
-            submitted = tasks.redirect_to_existing_task(TaskKind.IMPORT, entered, back=way_back("jobs.index"))
+            submitted = tasks.redirect_to_existing_task(TaskKind.IMPORT, inputs, back=way_back("jobs.index"))
             if submitted is not None:
                 return submitted
         document, options = read_file(page.text), _options(form)
@@ -105,7 +105,7 @@ def import_file() -> ResponseReturnValue:
     if page.has_code and (status := refusal_status(form.password)):
         return _render(page, form), status
     form_key = tasks.requested_form_key()
-    draft = importing.draft_task(document, options, page.plan, form_key=form_key, entered=entered)
+    draft = importing.draft_task(document, options, page.plan, form_key=form_key, inputs=inputs)
     return tasks.submit(draft, back=way_back("jobs.index"))
 
 
@@ -152,21 +152,21 @@ def _render(page: _Page, form: ImportForm) -> str:
 
 def _sent_name() -> str:
     """Return the name of the uploaded file, also when its text is sent again to be imported."""
-    sent = request.files.get("file")
-    name = sent.filename if sent is not None else ""
+    upload = request.files.get("file")
+    name = upload.filename if upload is not None else ""
     return importing.clean_name(name or request.form.get("file_name", ""))
 
 
 def _sent_text() -> str:
     """Return the text of the uploaded file, or without one the typed text; raises InvalidInput."""
-    sent = request.files.get("file")
-    if sent is None or not sent.filename:
+    upload = request.files.get("file")
+    if upload is None or not upload.filename:
         text = request.form.get("text", "").replace(LINE_END, "\n")
         if not text.strip():
             raise InvalidInput("file", N_("Choose a file, or paste its text into the box"))
         return text
-    sent.stream.seek(0)  # the view runs again after a lost deadlock
-    content = sent.stream.read(SIZE_MAX + 1)
+    upload.stream.seek(0)  # the view runs again after a lost deadlock
+    content = upload.stream.read(SIZE_MAX + 1)
     if len(content) > SIZE_MAX:
         raise InvalidInput(
             "file", N_("The file is larger than %(limit)s bytes; import it in parts", limit=SIZE_MAX)

@@ -85,7 +85,7 @@ def draft_task(
     plan: Plan,
     *,
     form_key: str,
-    entered: Mapping[str, object],
+    inputs: Mapping[str, object],
 ) -> TaskDraft:
     """Return the task that imports a document as the plan says."""
     parameters = {
@@ -95,7 +95,7 @@ def draft_task(
         "plan_hash": plan.digest,
     }
     total = len(plan.objects) + plan.unchanged
-    return TaskDraft(TaskKind.IMPORT, parameters, total, form_key, entered)
+    return TaskDraft(TaskKind.IMPORT, parameters, total, form_key, inputs)
 
 
 def clean_name(name: str) -> str:
@@ -106,14 +106,14 @@ def clean_name(name: str) -> str:
 
 def import_task(turn: Turn) -> None:
     """Import the whole file as the only piece of its task; the document is not kept afterwards."""
-    stored = json.loads(turn.task.parameters)
-    networks = tuple(map(ip_network, stored["options"]["networks"]))
-    options = ImportOptions(**{**stored["options"], "networks": networks})
-    document = Document(**json.loads(stored["document"]))
+    parameters = json.loads(turn.task.parameters)
+    networks = tuple(map(ip_network, parameters["options"]["networks"]))
+    options = ImportOptions(**{**parameters["options"], "networks": networks})
+    document = Document(**json.loads(parameters["document"]))
     request = import_request(document, options, actor=turn.actor())
     try:
         with read_scope() as session:
-            prepared = prepare_apply(session, request, plan_hash=stored["plan_hash"], now_ms=turn.clock())
+            prepared = prepare_apply(session, request, plan_hash=parameters["plan_hash"], now_ms=turn.clock())
     except InvalidInput as exc:
         lines = error_lines(exc)
         turn.commit(lambda *_args: Step(lines=lines, finished=True, error=NOTHING_IMPORTED))

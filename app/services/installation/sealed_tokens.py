@@ -25,7 +25,7 @@ def check(config: Config) -> None:
     """Raise NotConfigured if a stored token or alarm channel was sealed with another application key."""
     with read_scope() as session:
         secrets = [
-            (f"the access token of the executor group {token.app_name}", token.stored)
+            (f"the access token of the executor group {token.app_name}", token.text)
             for token in groups.find_stored_tokens(session)
         ]
         secrets += [
@@ -56,5 +56,5 @@ def seal_plain() -> int:
 
 def _seal_plain(session: Session) -> int:
     nodes.clear_plain_fingerprints(session)
-    plain = [token for token in groups.find_stored_tokens(session) if not is_sealed(token.stored)]
-    return sum(groups.replace_stored_token(session, token, sealer().seal(token.stored)) for token in plain)
+    plain = [token for token in groups.find_stored_tokens(session) if not is_sealed(token.text)]
+    return sum(groups.replace_stored_token(session, token, sealer().seal(token.text)) for token in plain)

@@ -36,7 +36,7 @@ def trigger_jobs(
     """
     group_ids = locks.lock_groups_of(session, {entry.job_id for entry in entries})
     long = {entry.job_id for entry in entries if len(entry.executor_param or "") > PARAM_MAX}
-    stored = job_lists.find_params(session, long) if long else {}
+    param_by_job = job_lists.find_params(session, long) if long else {}
     results: list[QueuedRun | XxlJobError] = []
     runs: list[tuple[Trigger, str | None]] = []
     for job_id, param in entries:
@@ -44,7 +44,7 @@ def trigger_jobs(
             if job_id not in group_ids:
                 raise NotFound(MISSING)
             require_right(actor, group_ids[job_id], Right.OPERATE, missing=MISSING)
-            check_param(session, param or "", partial(stored.get, job_id))
+            check_param(session, param or "", partial(param_by_job.get, job_id))
         except XxlJobError as error:
             results.append(error)
             continue

@@ -305,9 +305,9 @@ def _switch_off(session: Session, job: Job, actor: Actor, clock: Clock) -> None:
     _record(session, "job.stop", job, actor, void_result.now_ms, {"withdrawn": void_result.withdrawn})
 
 
-def check_param(session: Session, text: str, stored: Callable[[], str | None]) -> None:
+def check_param(session: Session, text: str, read_job_param: Callable[[], str | None]) -> None:
     """Check the parameter of a run; a longer one must be the job's own, which XXL-JOB 3.4 has stored."""
-    if len(text) <= PARAM_MAX or text != stored():
+    if len(text) <= PARAM_MAX or text != read_job_param():
         limited_text("executorParam", text, PARAM_MAX)
     elif not (width := width_of(session, Fire, "executor_param")).holds(text):
         limited_text("executorParam", text, width.octets // CHARACTER_BYTES)

@@ -63,10 +63,10 @@ def planned_load(
 ) -> PlannedLoad:
     """Estimate the starts of the enabled jobs the actor may see; a job with an invalid schedule has none."""
     group_ids = actor.group_ids(Right.VIEW)
-    found = job_store.find_scheduled(session, group_ids, limit=SCHEDULES_MAX)
-    jobs = sum(scheduled.jobs for scheduled in found)
-    too_many = job_store.count_scheduled(session, group_ids) - jobs if len(found) == SCHEDULES_MAX else 0
-    planned, unread = _read(found, window, now_ms=now_ms, budget_ms=budget_ms)
+    schedules = job_store.find_scheduled(session, group_ids, limit=SCHEDULES_MAX)
+    jobs = sum(scheduled.jobs for scheduled in schedules)
+    too_many = job_store.count_scheduled(session, group_ids) - jobs if len(schedules) == SCHEDULES_MAX else 0
+    planned, unread = _read(schedules, window, now_ms=now_ms, budget_ms=budget_ms)
     totals = total_starts([(starts, scheduled.jobs) for scheduled, starts in planned], window)
     return PlannedLoad(window, totals, planned, jobs - unread, too_many, unread)
 
@@ -94,14 +94,14 @@ def find_starters(
 
 
 def _read(
-    found: list[ScheduleGroup], window: Window, *, now_ms: Millis, budget_ms: Millis
+    schedules: list[ScheduleGroup], window: Window, *, now_ms: Millis, budget_ms: Millis
 ) -> tuple[list[Planned], int]:
     """Read the schedules, the most used first.
 
     Return those read in time, and the number of jobs of the others.
     """
     planned, unread, zone, late_ms = list[Planned](), 0, zone_name(), monotonic_ms() + budget_ms
-    for number, scheduled in enumerate(found):
+    for number, scheduled in enumerate(schedules):
         # fixed periods cost next to nothing
         if number and scheduled.schedule_type in CACHED and monotonic_ms() >= late_ms:
             unread += scheduled.jobs

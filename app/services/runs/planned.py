@@ -35,8 +35,8 @@ class UnclaimedRun(PlannedRun):
 
 def list_planned(session: Session, job_id: int, *, now_ms: Millis, limit: int) -> list[PlannedRun]:
     """Return the runs planned for a job, the next first."""
-    found = planned_fires.find_ahead(session, job_id, now_ms=now_ms, limit=limit)
-    triggers = [(trigger_of(job_id, key), due_ms) for key, due_ms in found]
+    rows = planned_fires.find_ahead(session, job_id, now_ms=now_ms, limit=limit)
+    triggers = [(trigger_of(job_id, key), due_ms) for key, due_ms in rows]
     return [PlannedRun(trigger, due_ms) for trigger, due_ms in triggers if trigger is not None]
 
 
@@ -53,19 +53,19 @@ def list_unclaimed(
 
     ``group_id`` and ``job_id``: 0 for all that the actor may see.
     """
-    seen = actor.group_ids(Right.VIEW)
+    visible = actor.group_ids(Right.VIEW)
     if group_id:
-        seen = frozenset({group_id}) if seen is None or group_id in seen else frozenset()
-    unclaimed = planned_fires.list_unclaimed(
-        session, group_ids=seen, job_id=job_id, before=before, limit=limit + 1
+        visible = frozenset({group_id}) if visible is None or group_id in visible else frozenset()
+    rows = planned_fires.list_unclaimed(
+        session, group_ids=visible, job_id=job_id, before=before, limit=limit + 1
     )
-    found = [
-        UnclaimedRun(trigger, each.due_ms, each.group_id)
-        for each in unclaimed[:limit]
-        if (trigger := trigger_of(each.job_id, each.key)) is not None
+    runs = [
+        UnclaimedRun(trigger, row.due_ms, row.group_id)
+        for row in rows[:limit]
+        if (trigger := trigger_of(row.job_id, row.key)) is not None
     ]
-    last = unclaimed[limit - 1] if len(unclaimed) > limit else None
-    return found, (last.due_ms, last.id) if last is not None else None
+    last = rows[limit - 1] if len(rows) > limit else None
+    return runs, (last.due_ms, last.id) if last is not None else None
 
 
 def withdraw(session: Session, trigger: Trigger, *, actor: Actor, now_ms: Millis) -> None:

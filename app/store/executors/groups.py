@@ -82,7 +82,7 @@ class StoredToken(NamedTuple):
     group_id: int
     app_name: str
     column: str
-    stored: str
+    text: str
 
 
 def find_stored_tokens(session: Session) -> list[StoredToken]:
@@ -98,7 +98,7 @@ def find_stored_tokens(session: Session) -> list[StoredToken]:
 def replace_stored_token(session: Session, token: StoredToken, new_text: str) -> bool:
     """Replace the stored form of a token unless it has been changed since it was read."""
     column = type_coerce(getattr(Group, token.column), Text)
-    statement = update(Group).where(Group.id == token.group_id, column == token.stored)
+    statement = update(Group).where(Group.id == token.group_id, column == token.text)
     return affected(session, statement.values({token.column: type_coerce(new_text, Text)})) == 1
 
 

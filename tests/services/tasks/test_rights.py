@@ -85,7 +85,7 @@ def test_clearing_stops_where_the_right_is_lost(
 
 def draft_import() -> TaskDraft:
     document = Document({}, {"sample-app/new": {"description": "new", "handler": "x"}}, {})
-    return importing.draft_task(document, ImportOptions(), Plan(), form_key="k", entered={})
+    return importing.draft_task(document, ImportOptions(), Plan(), form_key="k", inputs={})
 
 
 def test_an_import_stores_nothing_where_the_right_is_lost(make_runner: MakeRunner) -> None:
