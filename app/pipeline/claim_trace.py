@@ -53,7 +53,7 @@ def trace_claim(routed: RoutedFire, *, node: str, zone: str, now_ms: Millis) -> 
         trace_trigger(TriggerType(fire.trigger_type), fire.due_time, zone, seen_by=fire.owner),
         *([write(REQUEST, request=request)] if request else ()),
         _claimed_line(now_ms, now_ms - fire.due_time, zone, node),
-        _addresses_line(routed.addresses, entered=bool(fire.address_list) or routed.candidates.is_manual),
+        _addresses_line(routed.addresses, is_manual=bool(fire.address_list) or routed.candidates.is_manual),
         *drained,
         _route_line(
             routed.route, job.executor_block_strategy, routed.retries, routed.shard, job.executor_timeout
@@ -90,14 +90,14 @@ def _claimed_line(now_ms: Millis, late_ms: Millis, zone: str, node: str) -> str:
 
 
 @lru_cache(LINES_KEPT)
-def _addresses_line(addresses: tuple[str, ...], *, entered: bool) -> str:
-    shown = addresses[:TRACE_ADDRESSES]
-    more = len(addresses) - len(shown)
-    if entered:
+def _addresses_line(addresses: tuple[str, ...], *, is_manual: bool) -> str:
+    visible_addresses = addresses[:TRACE_ADDRESSES]
+    more = len(addresses) - len(visible_addresses)
+    if is_manual:
         template = ENTERED_MORE if more else ENTERED
     else:
         template = REGISTERED_MORE if more else REGISTERED
-    return write(template, addresses=", ".join(shown), n=more)
+    return write(template, addresses=", ".join(visible_addresses), n=more)
 
 
 @lru_cache(LINES_KEPT)
@@ -112,8 +112,8 @@ def _drained_lines(fire: PendingFire, candidates: GroupCandidates) -> tuple[str,
     if not candidates.bare_drained:
         return ()
     if is_restricted(fire):
-        entered = addresses_for(fire, candidates)
-        drained = [address for address in entered if is_drained(address, candidates.bare_drained)]
+        addresses = addresses_for(fire, candidates)
+        drained = [address for address in addresses if is_drained(address, candidates.bare_drained)]
         return trace_drained(drained, are_entered=True)
     if fire.address is None or fire.attempt == 0:
         return trace_drained(candidates.drained)

@@ -41,7 +41,7 @@ def index() -> ResponseReturnValue:
     with read_scope() as session:
         load = planned_load(session, actor, next_days(at_ms, reader, days=DAYS), now_ms=at_ms)
         hours = planned_hours(load, reader, whole_number("hour", -1))
-        starters, starting = find_starters(session, actor, load, hours.chosen.at.hours, limit=STARTERS)
+        starters, starting = find_starters(session, actor, load, hours.selected_hour.at.hours, limit=STARTERS)
         chart = dashboard.chart(session, actor, from_ms=first_ms, to_ms=at_ms)
     calendar = run_calendar(
         chart, first, now_ms=at_ms, zone=zone, retention_days=settings().log_retention_days

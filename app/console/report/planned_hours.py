@@ -84,7 +84,7 @@ class PlannedHours:
 
     bars: list[HourBar]
     days: list[Day]
-    chosen: Hour
+    selected_hour: Hour
     busiest: Hour
     quiet: list[Hour]
     #: whether all hours have about the same number of starts
@@ -107,26 +107,28 @@ def planned_hours(load: PlannedLoad, zone_name: str, first_quarter: int) -> Plan
 
     If no hour starts with it, the busiest one is listed.
     """
-    found = hours_of(load.window, zone_name)
-    sums = [sum(load.starts[hour] for hour in each.hours) for each in found]
+    clock_hours = hours_of(load.window, zone_name)
+    sums = [sum(load.starts[hour] for hour in at.hours) for at in clock_hours]
     tops, first, is_even = level_tops(sums), load.window.from_ms // QUARTER_MS, is_flat(sums)
     name_of = day_namer()
-    base, names = url_for("load.index"), {day: name_of(day) for day in {each.day for each in found}}
+    base, names = url_for("load.index"), {day: name_of(day) for day in {at.day for at in clock_hours}}
     hours = []
-    for each, starts in zip(found, sums, strict=True):
-        href = f"{base}?hour={first + each.hours[0] * QUARTERS}#starters"
+    for at, starts in zip(clock_hours, sums, strict=True):
+        href = f"{base}?hour={first + at.hours[0] * QUARTERS}#starters"
         level = FLAT_LEVEL if is_even else level_of(starts, tops)
-        hours.append(Hour(each, starts, level, _label(each, names[each.day], starts), href))
+        hours.append(Hour(at, starts, level, _label(at, names[at.day], starts), href))
     soon = hours[:NEXT_HOURS]
     busiest = max(soon, key=lambda hour: hour.starts)
-    chosen = next((hour for hour in hours if first + hour.at.hours[0] * QUARTERS == first_quarter), busiest)
+    selected_hour = next(
+        (hour for hour in hours if first + hour.at.hours[0] * QUARTERS == first_quarter), busiest
+    )
     quiet = sorted(soon, key=lambda hour: hour.starts)[:QUIET]
     quiet.sort(key=lambda hour: hour.at.hours)
     step = 100 / len(soon)
     return PlannedHours(
         _bars(soon, step),
         _days(hours, names),
-        chosen,
+        selected_hour,
         busiest,
         quiet,
         is_even,

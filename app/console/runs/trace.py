@@ -88,11 +88,11 @@ def _reason_of(run: JobLog) -> str:
 
 
 def _translated(text: str, templates: Sequence[Text]) -> str:
-    found = find_template(text, templates)
-    if found is None:
+    match = find_template(text, templates)
+    if match is None:
         return text
     return translate(
-        Text(found.msgid, {name: FORMATS.get(name, str)(value) for name, value in found.values.items()})
+        Text(match.msgid, {name: FORMATS.get(name, str)(value) for name, value in match.values.items()})
     )
 
 
