@@ -17,6 +17,7 @@ from app.settings.oidc import Grant, OidcConfig
 from app.store.accounts import rights
 from app.store.accounts import users as user_store
 from tests.acceptance.programs import Programs, free_port
+from tests.console.conftest import app, console  # noqa: F401
 from tests.console.conftest import settings as console_settings  # noqa: F401
 from tests.interop.foreign import HERE, kept, run
 from tests.support.console import CONTEXT, Console, add_group

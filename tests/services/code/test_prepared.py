@@ -13,8 +13,8 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.managed import Apply
 from app.models.tag import JobTag
-from tests.services.code import test_undo
 from tests.services.code.steps import CLOSE, NIGHTLY, apply, plan, prepare, write
+from tests.support import code
 from tests.support.factories import all_rows, make_group, make_job, only_row, save
 from tests.support.plan import every_database
 
@@ -101,21 +101,21 @@ def test_an_apply_that_is_no_longer_what_was_shown_is_a_conflict() -> None:
 def test_an_apply_is_undone_once() -> None:
     make_group(app_name="other")
     apply_id = apply(STORED).apply_id
-    first, second = test_undo.prepare(apply_id), test_undo.prepare(apply_id)
-    test_undo.write(first)
+    first, second = code.prepare(apply_id), code.prepare(apply_id)
+    code.write(first)
     with pytest.raises(Conflict, match="undone already"):
-        test_undo.write(second)
+        code.write(second)
 
 
 @every_database
 def test_an_undoing_is_refused_where_something_has_changed_meanwhile() -> None:
     apply(STORED)
-    prepared = test_undo.prepare(apply(WANTED).apply_id)
+    prepared = code.prepare(apply(WANTED).apply_id)
     change(Job, job_desc="Close the books", schedule_conf="0 0 4 * * ?")
     with pytest.raises(Conflict, match="job sample/close: schedule changed since"):
-        test_undo.write(prepared)
-    forced = test_undo.prepare(prepared.request.apply_id, forced=True)
+        code.write(prepared)
+    forced = code.prepare(prepared.request.apply_id, forced=True)
     change(Job, job_desc="Close the books", author="bob")
-    test_undo.write(forced)
+    code.write(forced)
     job = only_row(Job, job_desc="Close the books")
     assert (job.schedule_conf, job.author) == ("0 0 2 * * ?", "bob")
