@@ -1,3 +1,4 @@
+# ruff: noqa: F401, F811 - fixtures of the console
 """Sign-on against a certified OpenID provider, npm's oidc-provider, unmodified, with its own login form."""
 
 import os
@@ -17,8 +18,8 @@ from app.settings.oidc import Grant, OidcConfig
 from app.store.accounts import rights
 from app.store.accounts import users as user_store
 from tests.acceptance.programs import Programs, free_port
-from tests.console.conftest import app, console  # noqa: F401
-from tests.console.conftest import settings as console_settings  # noqa: F401
+from tests.console.conftest import app, console
+from tests.console.conftest import settings as console_settings
 from tests.interop.foreign import HERE, kept, run
 from tests.support.console import CONTEXT, Console, add_group
 from tests.support.eventually import eventually
@@ -56,7 +57,7 @@ def client_id(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def settings(console_settings: Config, issuer: str, client_id: str) -> Config:  # noqa: F811
+def settings(console_settings: Config, issuer: str, client_id: str) -> Config:
     oidc = OidcConfig(
         issuer=issuer,
         client_id=client_id,
