@@ -33,6 +33,8 @@ DEFINITION = re.compile(
     r"^  [`\"](\w+)[`\"] (?:(?:var)?char\(\d+\)|\w*text)(?: CHARACTER SET \w+)?(?: COLLATE \w+)?(.*?),?$",
     re.MULTILINE,
 )
+#: default at the start of what is kept; MySQL takes one of a TEXT only as an expression, in parentheses
+LITERAL_DEFAULT = re.compile(r"^((?: NOT NULL)? DEFAULT )('(?:[^']|'')*')")
 
 
 def upgrade() -> None:
@@ -47,7 +49,7 @@ def upgrade() -> None:
         if not narrow:
             continue
         (_, created) = connection.exec_driver_sql(f"SHOW CREATE TABLE {table}").one()
-        kept = dict(DEFINITION.findall(created))
+        kept = {name: LITERAL_DEFAULT.sub(r"\1(\2)", rest) for name, rest in DEFINITION.findall(created)}
         changes = [
             f"MODIFY COLUMN `{name}` {type_for(*of_job[name][:2])} CHARACTER SET utf8mb4"
             f" COLLATE {copies[name][2]}{kept[name]}"
