@@ -52,8 +52,8 @@ def trigger_jobs(
         runs.append((trigger, param))
         results.append(QueuedRun(trigger, group_ids[job_id]))
     fires.insert_batch(session, runs, request=request_id.get())
-    audited = [_audit_entry(trigger.job_id, param) for trigger, param in runs]
-    audit.record_many(session, audited, actor=actor, now_ms=now_ms)
+    audit_entries = [_audit_entry(trigger.job_id, param) for trigger, param in runs]
+    audit.record_many(session, audit_entries, actor=actor, now_ms=now_ms)
     return results
 
 
