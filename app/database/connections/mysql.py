@@ -35,8 +35,8 @@ class MySqlConnections(servers.ServerConnections):
         version = connection.get_server_info()
         require_suitable(version)
         names = ("innodb_lock_wait_timeout", "lock_wait_timeout")
-        # MySQL does not take the decimal that LEAST returns.
-        wait_s = f"{max(self.lock_wait_s, 1):.0f}"
+        # Whole seconds, rounded down: it ends first. MySQL does not take the decimal that LEAST returns.
+        wait_s = max(int(self.lock_wait_s), 1)
         settings = [f"{name} = CAST(LEAST(@@{name}, {wait_s}) AS UNSIGNED)" for name in names]
         if "mariadb" in version.lower():
             settings.append("in_predicate_conversion_threshold = 0")

@@ -315,7 +315,7 @@ def test_what_takes_too_long_is_not_repeated_and_postgresql_stops_it(database: s
 
 def test_a_wait_for_a_lock_ends_before_the_wait_for_an_answer(database: str, config: Config) -> None:
     job = make_job()
-    engine = make_engine(replace(config, database_answer_s=2))
+    engine = make_engine(replace(config, database_answer_s=3))
     changed = update(Job).where(Job.id == job.id).values(job_desc="after")
     with session_scope() as session:
         session.execute(changed)
