@@ -34,7 +34,7 @@ from app.domain.text.texts import N_
 from app.errors import DeniedValue, InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job
-from app.services.code.job_rights import require_on_job
+from app.services.code.request import require_on_job
 from app.services.code.state import State, code_value, whole_code
 from app.services.jobs import glue
 from app.services.jobs.job_writes import JobWrite
