@@ -10,7 +10,7 @@ import random
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -50,6 +50,8 @@ REPEAT_S = 0.01
 #: move to a server, to which this process has changed by then
 _TRANSIENT = frozenset({1205, 1213, 1020, 3572, MOVED_MESSAGE})
 _TRANSIENT_POSTGRESQL = frozenset({"40001", "40P01", "55P03"})
+#: execution options of a transaction that writes
+WRITING = {"sqlite_begin": "IMMEDIATE"}
 #: marks a session whose transaction contains due fires
 _DUE_FIRES = "due fires"
 #: counts that are made once the transaction is committed
@@ -122,7 +124,7 @@ def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
     _binding.config = config
     _binding.home = config.home
     statement_times.limit.slow_s = config.slow_statement_ms / 1000 or float("inf")
-    _binding.writing.configure(bind=engine.execution_options(sqlite_begin="IMMEDIATE"))
+    _binding.writing.configure(bind=engine.execution_options(**WRITING))
     _binding.reading.configure(bind=engine)
     return engine
 
@@ -197,15 +199,17 @@ def read_scope() -> Iterator[Session]:
         yield session
 
 
-def transact(work: Callable[[Session], T]) -> T:
+def transact(
+    work: Callable[[Session], T], *, scope: Callable[[], AbstractContextManager[Session]] = session_scope
+) -> T:
     """Run ``work`` in a writing transaction; retry it after a deadlock, and once if its connection was lost.
 
-    ``work`` must not have any effects outside the transaction.
+    ``work`` must not have any effects outside the transaction, which ``scope`` opens.
     """
     for attempt in range(1, ATTEMPTS + 1):
         is_committing = False
         try:
-            with session_scope() as session:
+            with scope() as session:
                 answer = work(session)
                 is_committing = True
             return answer

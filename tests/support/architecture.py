@@ -38,7 +38,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "app.database.connections.answer_deadline": ("psycopg",),
     "app.database.connections.poolers": (*SQLALCHEMY, "psycopg"),
     "app.database.connections.mysql_drivers": ("pymysql",),
-    "app.database.flask_db": ("flask_sqlalchemy",),
+    "app.database.flask_db": (*SQLALCHEMY, "flask_sqlalchemy"),
     "app.store": SQLALCHEMY,
     "app.executors": ("requests", "urllib3", "httptools"),
     "app.sign_on": ("authlib", "joserfc", "requests", "urllib3"),

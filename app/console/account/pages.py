@@ -37,7 +37,7 @@ from app.console.web.current import (
 )
 from app.console.web.language import _
 from app.console.web.languages import LANGUAGE_COOKIE
-from app.database.engine import read_scope, session_scope
+from app.database.flask_db import read_scope, session_scope
 from app.domain.lists.filters import ListName
 from app.domain.text.texts import N_
 from app.errors import InvalidInput

@@ -12,7 +12,7 @@ from app.console.ui.saved_views import BUILT_IN, ENDPOINTS, TITLES, built_in_fil
 from app.console.web.access import Access
 from app.console.web.current import context_path, current_actor
 from app.console.web.language import _
-from app.database.engine import read_scope, session_scope
+from app.database.flask_db import read_scope, session_scope
 from app.domain.access.permissions import Actor
 from app.domain.lists.filters import ListName
 from app.domain.text.texts import N_

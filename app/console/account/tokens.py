@@ -17,7 +17,7 @@ from app.console.web.access import Access
 from app.console.web.confirmation import confirmation_kind, refusal_status
 from app.console.web.current import console_url, current_actor
 from app.console.web.language import _
-from app.database.engine import read_scope, session_scope
+from app.database.flask_db import read_scope, session_scope
 from app.domain.access.api_tokens import parse_grant
 from app.domain.access.permissions import Actor, Right
 from app.errors import InvalidInput

@@ -18,7 +18,7 @@ from app.console.ui.notices import Subject, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _
-from app.database.engine import read_scope, session_scope, transact
+from app.database.flask_db import read_scope, session_scope, transact
 from app.domain.alarms.alarm_urls import split_urls
 from app.domain.alarms.channel_kinds import KINDS, ChannelKind
 from app.domain.alarms.channel_settings import summary_of

@@ -15,7 +15,7 @@ from app.console.ui.lists.listing import here
 from app.console.ui.notices import Subject, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor
-from app.database.engine import read_scope, session_scope, transact
+from app.database.flask_db import read_scope, session_scope, transact
 from app.domain.access.permissions import Right
 from app.domain.alarms.muting import MuteSpan
 from app.errors import InvalidInput

@@ -10,7 +10,7 @@ from app.clock import now_ms
 from app.console.ui.lists.listing import here
 from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller, settings, translate, translate_reason
-from app.database.engine import read_scope
+from app.database.flask_db import read_scope
 from app.errors import TooManyAttempts
 from app.models.mute import Mute
 from app.services.alarms import mutes, test_alarms

@@ -17,7 +17,7 @@ from app.console.executors.snippets import HANDLER, LANGUAGES, Target
 from app.console.web.access import Access
 from app.console.web.confirmation import confirmation_kind, refusal_status
 from app.console.web.current import console_url, current_actor, settings
-from app.database.engine import read_scope, session_scope
+from app.database.flask_db import read_scope, session_scope
 from app.domain.access.permissions import Right
 from app.errors import InvalidInput
 from app.models.group import Group

@@ -14,7 +14,7 @@ from app.console.ui.notices import Subject, done
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings, translate_reason
 from app.console.web.language import _
-from app.database.engine import read_scope, session_scope
+from app.database.flask_db import read_scope, session_scope
 from app.domain.access.permissions import Right
 from app.domain.executors.draining import bare_address
 from app.domain.text.texts import N_

@@ -15,7 +15,7 @@ from app.console.ui.notices import Subject, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _
-from app.database.engine import read_scope, session_scope
+from app.database.flask_db import read_scope, session_scope
 from app.domain.text.fingerprints import fingerprint
 from app.errors import ChangedMeanwhile, InvalidInput
 from app.models.group import Group

@@ -18,7 +18,7 @@ from app.console.ui.notices import Subject, done, toast_of, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller
 from app.console.web.language import _
-from app.database.engine import read_scope, session_scope, transact
+from app.database.flask_db import read_scope, session_scope, transact
 from app.domain.access.permissions import Right
 from app.domain.executors.draining import leave_out
 from app.domain.text.texts import N_

@@ -20,7 +20,7 @@ from app.console.ui.saved_views import views_of
 from app.console.web.access import Access
 from app.console.web.current import current_actor, current_user, settings
 from app.console.web.language import _
-from app.database.engine import read_scope
+from app.database.flask_db import read_scope
 from app.domain.access.permissions import Right
 from app.domain.jobs.members import read_members
 from app.domain.lists.filters import ListName

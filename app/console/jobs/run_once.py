@@ -15,7 +15,7 @@ from app.console.ui.waiting import missing_scheduler, waiting_fires
 from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.console.web.language import _
-from app.database.engine import read_scope, transact
+from app.database.flask_db import read_scope, transact
 from app.domain.access.permissions import Right
 from app.domain.runs.trigger_keys import Trigger, parse_id
 from app.errors import NotFound

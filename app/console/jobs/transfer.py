@@ -18,7 +18,7 @@ from app.console.web.access import Access
 from app.console.web.confirmation import confirmation_kind, refusal_status
 from app.console.web.current import current_actor, settings, translate, translate_error
 from app.console.web.language import _
-from app.database.engine import read_scope
+from app.database.flask_db import read_scope
 from app.domain.code.document import Document
 from app.domain.code.plan import Plan
 from app.domain.tasks import ResultLine, TaskKind

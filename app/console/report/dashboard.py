@@ -16,7 +16,7 @@ from app.console.ui.lists.ranges import TimeRange, day_names, named_range, reque
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _
-from app.database.engine import read_scope
+from app.database.flask_db import read_scope
 from app.services.alarms.coverage import count_unmailed
 from app.services.report import dashboard
 from app.services.report.dashboard import Chart

@@ -13,7 +13,7 @@ from app.console.ui.filters import reader_zone
 from app.console.ui.lists.listing import whole_number
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
-from app.database.engine import read_scope
+from app.database.flask_db import read_scope
 from app.domain.access.permissions import Right
 from app.domain.schedules.planned_starts import next_days
 from app.services.report import dashboard

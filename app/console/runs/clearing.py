@@ -14,7 +14,7 @@ from app.console.ui.lists.listing import whole_number
 from app.console.ui.notices import way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, translate
-from app.database.engine import read_scope
+from app.database.flask_db import read_scope
 from app.domain.tasks import TaskKind
 from app.errors import InvalidInput
 from app.services.executors import groups

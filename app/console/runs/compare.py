@@ -12,7 +12,7 @@ from app.console.ui.lists.listing import whole_number
 from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller, translate_error
 from app.console.web.language import _
-from app.database.engine import read_scope
+from app.database.flask_db import read_scope
 from app.domain.runs.outcome import OPEN
 from app.domain.text.line_diff import diff_rows
 from app.errors import XxlJobError

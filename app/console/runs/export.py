@@ -16,7 +16,7 @@ from app.console.runs.list_filter import requested_logs
 from app.console.ui.filters import absolute, outcome, reader_zone, run_duration
 from app.console.web.access import Access
 from app.console.web.current import current_actor
-from app.database.engine import read_scope
+from app.database.flask_db import read_scope
 from app.domain.access.permissions import Actor
 from app.services.runs import logs, rows
 from app.services.runs.rows import LogRow

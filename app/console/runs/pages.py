@@ -15,7 +15,7 @@ from app.console.ui.notices import Subject, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller, translate_error
 from app.console.web.language import _
-from app.database.engine import read_scope
+from app.database.flask_db import read_scope
 from app.domain.access.permissions import Right
 from app.errors import NotFound, TooManyCalls, XxlJobError
 from app.services.runs import logs, rows

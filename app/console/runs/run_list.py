@@ -19,7 +19,7 @@ from app.console.ui.saved_views import views_of
 from app.console.ui.waiting import Waiting, waiting_fires
 from app.console.web.current import current_actor
 from app.console.web.language import _
-from app.database.engine import read_scope
+from app.database.flask_db import read_scope
 from app.domain.access.permissions import Actor, Right
 from app.domain.lists.filters import ListName
 from app.models.log import JobLog

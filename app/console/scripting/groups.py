@@ -7,7 +7,7 @@ from app.console.scripting.rows import group_row
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.envelope import bean_int, envelope, int_parameter, page_range, table, text_or_empty
-from app.database.engine import read_scope, session_scope
+from app.database.flask_db import read_scope, session_scope
 from app.services.executors import groups
 from app.services.executors.groups import GroupDraft, GroupFilter
 

@@ -24,7 +24,7 @@ from app.console.web.envelope import (
     text_or_empty,
     text_parameter,
 )
-from app.database.engine import read_scope, session_scope, transact
+from app.database.flask_db import read_scope, session_scope, transact
 from app.domain.access.permissions import Right
 from app.domain.enums import GlueType, ScheduleType, TriggerStatus
 from app.domain.jobs.children import FIELD as CHILDREN

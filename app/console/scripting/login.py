@@ -7,7 +7,7 @@ from app.console.account.login import check_login
 from app.console.web.access import Access
 from app.console.web.current import COOKIE, current_user, delete_cookie, set_cookie
 from app.console.web.envelope import envelope, text_parameter
-from app.database.engine import session_scope
+from app.database.flask_db import session_scope
 from app.services.accounts import login
 
 blueprint = Blueprint("scripting_login", __name__)

@@ -16,7 +16,7 @@ from app.console.scripting.rows import job_row, log_row
 from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller, settings
 from app.console.web.envelope import LONG_BITS, envelope, int_parameter, page_range, table, text_or_empty
-from app.database.engine import read_scope
+from app.database.flask_db import read_scope
 from app.services.jobs import jobs
 from app.services.report import dashboard
 from app.services.runs import logs

@@ -16,7 +16,7 @@ from app.console.ui.notices import Subject, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.console.web.language import _, lazy_gettext
-from app.database.engine import read_scope, session_scope
+from app.database.flask_db import read_scope, session_scope
 from app.domain.access.permissions import Actor
 from app.domain.lists.filters import ListName, kept_filters, read_filters
 from app.errors import InvalidInput

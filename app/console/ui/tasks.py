@@ -15,7 +15,7 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor, settings, translate
 from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
-from app.database.engine import read_scope, transact
+from app.database.flask_db import read_scope, transact
 from app.domain.tasks import ResultLine, TaskKind
 from app.domain.text.texts import Text
 from app.models.task import Task

@@ -22,7 +22,7 @@ from app.console.users.forms import UserForm
 from app.console.web.access import Access
 from app.console.web.current import current_actor, current_user, settings
 from app.console.web.language import _
-from app.database.engine import read_scope, session_scope
+from app.database.flask_db import read_scope, session_scope
 from app.domain.access.permissions import Right, parse_rights
 from app.domain.text.fingerprints import fingerprint
 from app.errors import ChangedMeanwhile, InvalidInput

@@ -10,7 +10,7 @@ from app.console.account.tokens import creation_page, revocation_page, token_row
 from app.console.ui.lists.listing import fetch_requested
 from app.console.web.access import Access
 from app.console.web.current import current_actor
-from app.database.engine import read_scope
+from app.database.flask_db import read_scope
 from app.services.accounts import api_tokens
 
 blueprint = Blueprint("all_tokens", __name__, url_prefix="/user/tokens")

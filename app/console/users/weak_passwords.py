@@ -10,7 +10,7 @@ from app.console.ui.notices import done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.console.web.language import _, ngettext
-from app.database.engine import read_scope, session_scope
+from app.database.flask_db import read_scope, session_scope
 from app.models.user import User
 from app.services.accounts import users, weak_passwords
 

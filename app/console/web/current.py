@@ -192,9 +192,13 @@ def console_url() -> str:
 
 
 def cookie_tokens(from_request: Request) -> list[str]:
-    """Return the values of the login cookie; clients return it in several forms."""
-    values = _COOKIE_VALUE.findall(from_request.headers.get("Cookie", ""))
-    return list(dict.fromkeys(values))[:COOKIES_MAX]
+    """Return the login tokens of a request."""
+    return login_tokens(from_request.headers.get("Cookie", ""))
+
+
+def login_tokens(cookies: str) -> list[str]:
+    """Return the values of the login cookie in a ``Cookie`` header; clients return it in several forms."""
+    return list(dict.fromkeys(_COOKIE_VALUE.findall(cookies)))[:COOKIES_MAX]
 
 
 def set_cookie(response: Response, token: str, *, max_age_s: int | None) -> None:

@@ -39,8 +39,8 @@ from app.console.web.current import (
     settings,
     unmasked,
 )
-from app.database.engine import read_scope, session_scope
 from app.database.faults import fault_log
+from app.database.flask_db import read_scope, session_scope
 from app.domain.access.permissions import Right
 from app.domain.executors.networks import DEFAULT_PORTS
 from app.domain.text.texts import N_
@@ -48,6 +48,7 @@ from app.errors import PermissionDenied
 from app.runtime.logging import USER
 from app.services.accounts import login
 from app.services.accounts.weak_passwords import REFUSED_TO_SCRIPTS
+from app.settings.config import Config
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 METHODS = SAFE_METHODS | {"POST"}
@@ -205,16 +206,21 @@ def _outside() -> Response:
     raise NotFound
 
 
-def _check_host() -> None:
-    config = settings()
+def names_of(config: Config) -> frozenset[str] | None:
+    """Return the host names that this console answers to; None: to any."""
     names = {name.lower() for name in config.allowed_hosts}
     if config.public_url:
         names.add(urlsplit(config.public_url).hostname or "")
     if config.on_loopback:
         names |= LOOPBACK_NAMES
     elif not config.allowed_hosts:
-        return
-    if host_name(request.host) not in names:
+        return None
+    return frozenset(names)
+
+
+def _check_host() -> None:
+    names = names_of(settings())
+    if names is not None and host_name(request.host) not in names:
         abort(
             Response(
                 "This host name is not allowed; see XXL_JOB_ALLOWED_HOSTS.\n",

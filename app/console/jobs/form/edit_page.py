@@ -21,7 +21,7 @@ from app.console.ui.notices import Subject, done
 from app.console.web import refusals
 from app.console.web.current import current_actor, settings, translate
 from app.console.web.languages import language_of_request
-from app.database.engine import read_scope, transact
+from app.database.flask_db import read_scope, transact
 from app.domain.access.permissions import Right
 from app.domain.enums import GlueType
 from app.domain.jobs.fields import FIELD_OF, JobDraft

@@ -10,7 +10,7 @@ from wtforms.fields.core import Field
 
 from app.console.ui.forms.base_form import ConsoleForm
 from app.console.web.language import _
-from app.database.engine import read_scope
+from app.database.flask_db import read_scope
 from app.domain.enums import GlueType
 from app.domain.jobs.parameter_fields import Kind, ParameterField, compose, text_of, values_of
 from app.domain.text.texts import N_

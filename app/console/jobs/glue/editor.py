@@ -14,7 +14,7 @@ from app.console.ui.notices import Subject, done
 from app.console.web.access import Access
 from app.console.web.confirmation import confirmation_kind, refusal_status
 from app.console.web.current import current_actor
-from app.database.engine import read_scope, session_scope
+from app.database.flask_db import read_scope, session_scope
 from app.domain.access.permissions import Right
 from app.domain.jobs.glue_languages import GLUE_LANGUAGES
 from app.domain.text.fingerprints import fingerprint

@@ -12,7 +12,7 @@ from app.console.web.access import Access
 from app.console.web.confirmation import confirmation_kind, refusal_status
 from app.console.web.current import current_actor
 from app.console.web.language import _
-from app.database.engine import read_scope, session_scope
+from app.database.flask_db import read_scope, session_scope
 from app.domain.access.permissions import Right
 from app.domain.text.line_diff import LINES_MAX, diff_rows
 from app.errors import InvalidInput, NotFound

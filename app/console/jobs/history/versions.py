@@ -12,7 +12,7 @@ from app.console.ui.notices import Subject, done
 from app.console.web import refusals
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings, translate
-from app.database.engine import read_scope, transact
+from app.database.flask_db import read_scope, transact
 from app.domain.access.permissions import Right
 from app.errors import DeniedValue, InvalidInput
 from app.services.code.ownership import ownership_of

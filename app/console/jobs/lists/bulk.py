@@ -11,7 +11,7 @@ from app.console.ui.notices import way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, translate
 from app.console.web.language import _, ngettext
-from app.database.engine import read_scope
+from app.database.flask_db import read_scope
 from app.domain.access.permissions import Right, require_right
 from app.domain.jobs.tags import TAG_MAX, check_tag
 from app.domain.tasks import TaskKind

@@ -6,7 +6,7 @@ from flask.typing import ResponseReturnValue
 from app.console.ui.notices import done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor
-from app.database.engine import session_scope
+from app.database.flask_db import session_scope
 from app.services.jobs import favourites
 from app.store.base.paging import to_id
 

@@ -6,7 +6,7 @@ from flask.typing import ResponseReturnValue
 from app.console.ui.lists.listing import whole_number
 from app.console.web.access import Access
 from app.console.web.current import current_actor
-from app.database.engine import read_scope
+from app.database.flask_db import read_scope
 from app.domain.access.permissions import Right
 from app.services.jobs import choices
 from app.services.jobs.choices import OFFERED_MAX, Offer
