@@ -12,6 +12,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import api, console
 from app.api.v1.mount import ApiMount
+from app.console.scripting.plain_triggers import PlainTriggers
 from app.console.web import languages
 from app.console.web.access import Access
 from app.console.web.current import OUTSIDE
@@ -76,6 +77,7 @@ def create_app(config: Config) -> Flask:
     app.extensions["xxl_job_sign_on"] = _sign_on(config)
     languages.init_app(app, config)
     console.register(app)
+    app.wsgi_app = PlainTriggers(app, config)  # type: ignore[method-assign]
     app.wsgi_app = ContextPath(app.wsgi_app, config.context_path)  # type: ignore[method-assign]
     app.extensions["xxl_job_api"] = api.register(app, config)
     mount = ApiMount(app.wsgi_app, config, executors)

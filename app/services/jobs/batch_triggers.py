@@ -10,7 +10,6 @@ from app.clock import Millis
 from app.domain.access.permissions import Actor, Right, require_right
 from app.domain.runs.trigger_keys import Trigger, new_trigger
 from app.errors import NotFound, XxlJobError
-from app.runtime.logging import request_id
 from app.services.auditing import audit
 from app.services.jobs.jobs import MISSING, QueuedRun, check_param
 from app.services.jobs.rules import PARAM_MAX
@@ -25,6 +24,8 @@ class BatchEntry(NamedTuple):
     job_id: int
     #: None: the job's own
     executor_param: str | None
+    #: id of the request
+    request: str
 
 
 def trigger_jobs(
@@ -38,8 +39,8 @@ def trigger_jobs(
     long = {entry.job_id for entry in entries if len(entry.executor_param or "") > PARAM_MAX}
     param_by_job = job_lists.find_params(session, long) if long else {}
     results: list[QueuedRun | XxlJobError] = []
-    runs: list[tuple[Trigger, str | None]] = []
-    for job_id, param in entries:
+    runs: list[tuple[Trigger, str | None, str]] = []
+    for job_id, param, request in entries:
         try:
             if job_id not in group_ids:
                 raise NotFound(MISSING)
@@ -49,10 +50,10 @@ def trigger_jobs(
             results.append(error)
             continue
         trigger = new_trigger(job_id, now_ms)
-        runs.append((trigger, param))
+        runs.append((trigger, param, request))
         results.append(QueuedRun(trigger, group_ids[job_id]))
-    fires.insert_batch(session, runs, request=request_id.get())
-    audit_entries = [_audit_entry(trigger.job_id, param) for trigger, param in runs]
+    fires.insert_batch(session, runs)
+    audit_entries = [_audit_entry(trigger.job_id, param) for trigger, param, _ in runs]
     audit.record_many(session, audit_entries, actor=actor, now_ms=now_ms)
     return results
 

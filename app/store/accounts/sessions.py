@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Select, and_, delete, func, not_, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, delete, func, inspect, not_, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.engine import affected
+from app.database.sql import direct
 from app.database.sql.in_list import WANTED, among
 from app.models.session import LoginSession
 from app.models.user import User
@@ -14,9 +15,10 @@ from app.store.base.paging import Page, fetch_page
 
 #: rows deleted by one statement
 DELETE_BATCH = 1_000
+_LOGIN, _USER = inspect(LoginSession).column_attrs, inspect(User).column_attrs
 #: made once: every request of a page begins with it
 _WITH_USER = (
-    select(LoginSession, User)
+    select(*(attribute.columns[0] for attribute in (*_LOGIN, *_USER)))
     .join(User, User.id == LoginSession.user_id)
     .where(among(LoginSession.token_hash))
 )
@@ -35,8 +37,14 @@ class LiveLogins:
 
 
 def find_with_user(session: Session, token_hashes: list[str]) -> list[tuple[LoginSession, User]]:
-    """Return the logins of these tokens with their users."""
-    return [(row[0], row[1]) for row in session.execute(_WITH_USER, {WANTED: token_hashes})]
+    """Return the logins of these tokens with their users; none belongs to the session."""
+    return [
+        (
+            LoginSession(**dict(zip(_LOGIN.keys(), row, strict=False))),
+            User(**dict(zip(_USER.keys(), row[len(_LOGIN) :], strict=True))),
+        )
+        for row in direct.read(session, _WITH_USER, {WANTED: token_hashes})
+    ]
 
 
 def live_of_user(session: Session, query: LiveLogins, *, length: int) -> Page[LoginSession]:

@@ -94,8 +94,8 @@ def insert_manual(
     return trigger
 
 
-def insert_batch(session: Session, new: Sequence[tuple[Trigger, str | None]], *, request: str) -> None:
-    """Insert fires of triggers due now, each with its parameter (None: the job's); all of one request."""
+def insert_batch(session: Session, new: Sequence[tuple[Trigger, str | None, str]]) -> None:
+    """Insert fires of triggers due now, each with its parameter (None: the job's) and its request."""
     fires = [
         NewFire(
             key_of(trigger, planned=False, request=request),
@@ -104,7 +104,7 @@ def insert_batch(session: Session, new: Sequence[tuple[Trigger, str | None]], *,
             TriggerType.MANUAL,
             executor_param,
         )
-        for trigger, executor_param in new
+        for trigger, executor_param, request in new
     ]
     bulk.insert_whole(session, Fire, [_row(fire) for fire in fires])
     if fires:

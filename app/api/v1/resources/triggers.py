@@ -9,6 +9,7 @@ from app.api.v1.schemas.runs import BatchIn, BatchOut, RunDetail, TriggerIn
 from app.clock import SECOND_MS, Millis
 from app.domain.access.permissions import Right
 from app.errors import XxlJobError
+from app.runtime.logging import request_id
 from app.services.jobs import batch_triggers, jobs
 from app.services.jobs.batch_triggers import BatchEntry
 from app.services.jobs.jobs import QueuedRun
@@ -45,7 +46,7 @@ def trigger_jobs(call: Call, body: BatchIn) -> BatchOut:
     The runs are due now, and queued in one transaction. Each has its own answer, in the order of the request:
     one that is refused leaves the others alone. The request counts once for the limit of requests a second.
     """
-    entries = [BatchEntry(run.job_id, run.param) for run in body.runs]
+    entries = [BatchEntry(run.job_id, run.param, request_id.get()) for run in body.runs]
     results = batch_triggers.trigger_jobs(call.session, entries, actor=call.actor, now_ms=call.now_ms)
     g.entry_errors = [result for result in results if isinstance(result, XxlJobError)]
     return BatchOut(
