@@ -47,6 +47,8 @@ from tests.support.plan import (
     layer_of,
 )
 
+pytest_plugins = ["tests.support.console_fixtures"]
+
 #: marker -> programs its tests need, each with alternative names
 TOOLS = {
     "browser": (BROWSERS,),

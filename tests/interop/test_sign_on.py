@@ -1,4 +1,3 @@
-# ruff: noqa: F401, F811 - fixtures of the console
 """Sign-on against a certified OpenID provider, npm's oidc-provider, unmodified, with its own login form."""
 
 import os
@@ -18,8 +17,6 @@ from app.settings.oidc import Grant, OidcConfig
 from app.store.accounts import rights
 from app.store.accounts import users as user_store
 from tests.acceptance.programs import Programs, free_port
-from tests.console.conftest import app, console
-from tests.console.conftest import settings as console_settings
 from tests.interop.foreign import HERE, kept, run
 from tests.support.console import CONTEXT, Console, add_group
 from tests.support.eventually import eventually
@@ -57,7 +54,7 @@ def client_id(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def settings(console_settings: Config, issuer: str, client_id: str) -> Config:
+def settings(settings: Config, issuer: str, client_id: str) -> Config:
     oidc = OidcConfig(
         issuer=issuer,
         client_id=client_id,
@@ -66,7 +63,7 @@ def settings(console_settings: Config, issuer: str, client_id: str) -> Config:
         admin_values=("job-admins",),
         rights=(Grant("ops", "sample-app", frozenset({"operate"})),),
     )
-    return replace(console_settings, public_url=PUBLIC, oidc=oidc)
+    return replace(settings, public_url=PUBLIC, oidc=oidc)
 
 
 class Browser:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.acceptance.programs import free_port, wait_for
-from tests.console.conftest import admin, app, console, normal_user, settings  # noqa: F401  # fixtures
 from tests.security.site import Site
 from tests.support.acceptance import shared
 from tests.support.fake_executor import FakeExecutor

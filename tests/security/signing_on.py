@@ -1,4 +1,3 @@
-# ruff: noqa: F401, F811 - fixtures of the console
 """Fixtures and steps of the tests of the sign-on: a console with a fake provider."""
 
 import json
@@ -19,8 +18,6 @@ from app.services.auditing import refusals
 from app.settings.config import Config
 from app.settings.oidc import OidcConfig
 from app.store.accounts import users as user_store
-from tests.console.conftest import app, console
-from tests.console.conftest import settings as console_settings
 from tests.security.fake_provider import CLIENT_ID, CLIENT_SECRET, FakeProvider, serving_provider
 from tests.support.console import CONTEXT, Console
 
@@ -40,8 +37,8 @@ def oidc(provider: FakeProvider) -> OidcConfig:
 
 
 @pytest.fixture
-def settings(console_settings: Config, oidc: OidcConfig) -> Config:
-    return replace(console_settings, public_url=PUBLIC, oidc=oidc)
+def settings(settings: Config, oidc: OidcConfig) -> Config:
+    return replace(settings, public_url=PUBLIC, oidc=oidc)
 
 
 @pytest.fixture

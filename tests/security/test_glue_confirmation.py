@@ -19,12 +19,9 @@ from app.models.job import Job
 from app.models.session import LoginSession
 from app.services.accounts import confirmation
 from app.services.accounts.login import Visitor
-from tests.console.conftest import app, console, settings
 from tests.console.pages import path_after, submit, text_of
 from tests.support.console import ADMIN_PASSWORD, Console, add_group, add_job
 from tests.support.factories import all_rows, only_row
-
-__all__ = ["app", "console", "settings"]  # fixtures
 
 BROWSER = {"Sec-Fetch-Site": "same-origin"}
 #: of a browser that uses a host without TLS

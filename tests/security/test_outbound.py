@@ -25,7 +25,6 @@ from app.services.alarms.channels import OK, Message, send_apprise, send_mail, s
 from app.services.executors.callers import Caller
 from app.settings.config import Config, MailConfig
 from app.settings.home import access_tokens
-from tests.console.conftest import admin, app, console, settings
 from tests.console.pages import token_of
 from tests.support.console import CONTEXT, Console, add_group, add_job
 from tests.support.console_runs import add_log
@@ -33,9 +32,6 @@ from tests.support.eventually import eventually
 from tests.support.factories import all_rows
 from tests.support.fake_executor import Answer, FakeExecutor
 from tests.support.serving import serving
-
-#: fixtures
-__all__ = ["admin", "app", "console", "settings"]
 
 
 @pytest.mark.parametrize("end", ["?", "#", "?x=1", "#x", "%3f", "%3F", "%23", "?#", "/?"])

@@ -21,13 +21,10 @@ from app.services.accounts import password_list as source
 from app.services.accounts.password_list import common_passwords
 from app.services.installation import startup
 from app.settings.config import Config
-from tests.console.conftest import app, console, normal_user, settings
 from tests.console.pages import path_after, submit, text_of
 from tests.support.console import Console, add_group, add_row
 from tests.support.factories import all_rows, only_row
 from tests.support.plan import every_database
-
-__all__ = ["app", "console", "normal_user", "settings"]  # fixtures
 
 #: tried by attackers; all but five were accepted before
 COMMON_TEXT = """

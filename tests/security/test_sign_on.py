@@ -26,8 +26,6 @@ from app.sign_on import provider as provider_module
 from app.sign_on import provider_http
 from app.sign_on.pending import new_pending
 from app.sign_on.provider import Provider
-from tests.console.conftest import app, console
-from tests.console.conftest import settings as console_settings
 from tests.security.fake_provider import CLIENT_ID, CLIENT_SECRET, FakeProvider, rsa_key, serving_provider
 from tests.security.signing_on import (
     CALLBACK,

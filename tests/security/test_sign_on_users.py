@@ -3,6 +3,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,8 +27,6 @@ from app.settings.config import Config
 from app.settings.oidc import Grant, OidcConfig
 from app.store.accounts import rights
 from app.store.accounts import users as user_store
-from tests.console.conftest import app, console
-from tests.console.conftest import settings as console_settings
 from tests.security.fake_provider import CLIENT_ID, FakeProvider
 from tests.security.signing_on import (
     assert_refused,
@@ -359,10 +358,10 @@ def test_an_identity_is_compared_exactly(app: Flask, oidc: OidcConfig) -> None:
             assert user_store.lock_by_identity(session, f"{oidc.issuer} {subject}") is None
 
 
-def test_without_a_provider_there_is_no_sign_on(console_settings: Config, database: str) -> None:
+def test_without_a_provider_there_is_no_sign_on(settings: Config, database: str) -> None:
     from app.factory import create_app
 
-    client = create_app(console_settings).test_client()
+    client = create_app(replace(settings, oidc=OidcConfig())).test_client()
     assert "/sign-on" not in client.get(f"{CONTEXT}/toLogin").text
     for path in ("/sign-on", "/sign-on/callback"):
         assert client.get(CONTEXT + path).headers["Location"] == f"{CONTEXT}/toLogin"
