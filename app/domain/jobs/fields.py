@@ -1,10 +1,10 @@
 """Job fields: the one table behind the job form, the JSON endpoints and the draft.
 
-A new attribute of a job is a line of ``JobDraft`` here, one of ``MEMBERS`` in ``members``, a column of the
-model with its migration, a place on the form (``SECTIONS`` in ``app.console.jobs.form.forms``) and the code
-that uses it; ``executor_client`` has ``code/members``, and ``handlers/declarations`` for jobs declared in
-code. Most fields are plain: only their kind and limits are checked. A field with ``has_own_rules`` belongs to
-the group, the schedule, the code or the child jobs of a job; their rules and form inputs are written by hand.
+A new attribute of a job takes five files: a line of ``JobDraft`` here, which names its section of the form,
+one of ``MEMBERS`` in ``members``, a column of the model, its migration, and its name in
+``executor_client.code.members``; ``handlers.declarations`` of the client has those of jobs declared in code.
+Most fields are plain: only their kind and limits are checked. A field with ``has_own_rules`` belongs to the
+group, the schedule, the code or the child jobs of a job; their rules and form inputs are written by hand.
 """
 
 from dataclasses import dataclass, field, fields, replace
@@ -49,6 +49,8 @@ class JobField:
     #: label and hint in the form
     label: str = ""
     hint: str = ""
+    #: folded section of the form at whose end it stands; empty: the form itself places it
+    section: str = ""
     #: takes the full width of the form
     is_wide: bool = False
     #: column of XXL-JOB itself; a script that omits any other field in an update leaves its value unchanged
@@ -219,6 +221,7 @@ class JobDraft:
         Delivery,
         N_("Redelivery is invalid"),
         default=Delivery.AUTO.value,
+        section="retries",
         is_wide=True,
         is_original=False,
         hint=N_("Whether to send a run again when contact was lost and it may or may not have started."),

@@ -17,16 +17,20 @@ MAIN = (
     *("job_group", "job_desc", "glue_type", "executor_handler", "executor_param"),
     *("schedule_type", "cron", "rate_s", "delay_s", "at"),
 )
-#: folded sections -> their fields
-SECTIONS = {
+_PLACED = {
     "routing": ("executor_route_strategy", "executor_block_strategy", "child_jobid"),
     "retries": (
         *("executor_fail_retry_count", "retry_interval_s", "retry_backoff_percent"),
-        *("executor_timeout", "delivery"),
+        "executor_timeout",
     ),
     "window": ("time_zone", "misfire_strategy", "not_before", "not_after"),
     "alarms": ("alarm_email",),
     "owner": ("author", "tags"),
+}
+#: folded sections -> their fields
+SECTIONS = {
+    section: (*names, *(field.attribute for field in PLAIN_FIELDS if field.section == section))
+    for section, names in _PLACED.items()
 }
 
 
