@@ -106,7 +106,7 @@ class ApiDoor:
         """Of tokens without their last use."""
         with read_scope() as session:
             tokens = session.execute(select(ApiToken.id, ApiToken.revoked_ms, ApiToken.group_ids)).all()
-        return [places.snapshot(without=ApiToken), [tuple(row) for row in tokens]]
+        return [places.snapshot(without=ApiToken), sorted((tuple(row) for row in tokens), key=repr)]
 
     def meaning_of(self, answer: TestResponse) -> Meaning:
         known = {

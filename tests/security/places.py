@@ -231,7 +231,7 @@ def snapshot(*, without: type[Base] | None = None) -> list[Any]:
     """Return all rows that a refused request must leave as they are, except those of one table."""
     with read_scope() as session:
         return [
-            [tuple(row) for row in session.execute(select(model.__table__))]
+            sorted((tuple(row) for row in session.execute(select(model.__table__))), key=repr)
             for model in TABLES
             if model is not without
         ]

@@ -13,9 +13,6 @@ from app.models.session import LoginSession
 from app.store.accounts import users as user_store
 from tests.console.pages import is_at_login, path_after, submit, text_of
 from tests.support.console import Console, add_user
-from tests.support.plan import every_database
-
-pytestmark = every_database
 
 
 def logins_of(username: str) -> list[LoginSession]:

@@ -18,9 +18,6 @@ from app.settings.config import Config
 from tests.console.pages import is_at_login, path_after, submit, text_of, unnamed_path_after
 from tests.support.console import ACTOR, Console, add_group, add_job
 from tests.support.factories import all_rows, make_fire, make_job, save
-from tests.support.plan import every_database
-
-pytestmark = every_database
 
 FIRST, SECOND, GONE = "http://127.0.0.1:9991", "http://127.0.0.1:9992", "http://127.0.0.1:9993"
 

@@ -20,10 +20,7 @@ from app.models.log import JobLog
 from app.models.skip import Skip
 from tests.console.pages import markup_of, submit, text_of
 from tests.support.console import Console, add_group, add_job
-from tests.support.plan import every_database
 from tests.support.statements import statements
-
-pytestmark = every_database
 
 
 def add_runs(group_id: int, job_id: int, *runs: tuple[int, int, int]) -> list[int]:

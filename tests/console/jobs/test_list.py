@@ -13,9 +13,6 @@ from app.models.group import Group
 from app.models.job import Job
 from tests.support.console import Console, add_group, add_job
 from tests.support.factories import T0, make_log
-from tests.support.plan import every_database
-
-pytestmark = every_database
 
 ODD = "<script>alert(1)</script>&\"'%d %(id)s"
 ESCAPED = "&lt;script&gt;alert(1)&lt;/script&gt;&amp;&#34;&#39;%d %(id)s"

@@ -12,9 +12,6 @@ from app.services.jobs import jobs
 from tests.console.pages import submit
 from tests.support.console import ACTOR, Console, add_group, add_job
 from tests.support.console_scripting import add_log
-from tests.support.plan import every_database
-
-pytestmark = every_database
 
 NAME, HANDLER = "settle the payroll", "payrollHandler"
 ADDRESS = "http://10.1.2.3:9999"

@@ -20,10 +20,7 @@ from app.store.jobs.tags import find_tags
 from tests.console.pages import path_after, submit, text_of
 from tests.console.tasks import result_of
 from tests.support.console import ACTOR, Console, add_group, add_job
-from tests.support.plan import every_database
 from tests.support.statements import statements
-
-pytestmark = every_database
 
 IMPORT = "/jobinfo/import"
 

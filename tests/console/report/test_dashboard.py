@@ -18,9 +18,6 @@ from app.store.runs import day_counts, reporting
 from app.store.runs.reporting import Counts
 from tests.console.pages import text_of
 from tests.support.console import Console, add_group, add_job
-from tests.support.plan import every_database
-
-pytestmark = every_database
 
 ONLINE = "http://127.0.0.1:9999"
 

@@ -17,9 +17,6 @@ from app.store.runs import clearing as log_clearing
 from tests.console.pages import path_after, submit, text_of
 from tests.console.tasks import result_of, run_tasks
 from tests.support.console import Console, add_group, add_job
-from tests.support.plan import every_database
-
-pytestmark = every_database
 
 INPUT = re.compile(r"<input [^>]*type=\"hidden\"[^>]*>")
 

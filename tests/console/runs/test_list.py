@@ -14,10 +14,7 @@ from tests.console.pages import submit, text_of
 from tests.support.console import Console, add_group, add_job
 from tests.support.console_runs import add_log
 from tests.support.factories import T0, save
-from tests.support.plan import every_database
 from tests.support.statements import statements
-
-pytestmark = every_database
 
 
 @pytest.fixture

@@ -16,9 +16,6 @@ from tests.support.console import Console, add_group, add_job
 from tests.support.console_runs import add_log
 from tests.support.factories import save
 from tests.support.fake_executor import Answer, FakeExecutor
-from tests.support.plan import every_database
-
-pytestmark = every_database
 
 
 @pytest.fixture

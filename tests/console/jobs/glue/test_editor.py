@@ -11,9 +11,6 @@ from app.models.job import Job
 from app.services.jobs import glue
 from tests.console.pages import is_at_login, markup_of, submit, text_of, unnamed_path_after
 from tests.support.console import ACTOR, Console, add_group, add_job
-from tests.support.plan import every_database
-
-pytestmark = every_database
 
 
 def add_glue_job(group_id: int, *sources: str) -> tuple[int, list[int]]:

@@ -12,9 +12,6 @@ from app.services.accounts import users
 from app.services.jobs import jobs
 from tests.console.pages import is_at_login, markup_of, path_after, submit, token_of
 from tests.support.console import ACTOR, Console, add_group, add_job
-from tests.support.plan import every_database
-
-pytestmark = every_database
 
 STAR = "/jobinfo/favourite"
 
