@@ -537,7 +537,7 @@ def write(folder: Path, name: str, text: str) -> str:
 
 def test_a_secret_can_be_in_a_file(tmp_path: Path) -> None:
     config = read(
-        ACCESS_TOKEN_FILE=write(tmp_path, "token", f"{TOKEN}\n"),
+        ACCESS_TOKEN_FILE=write(tmp_path, "token", f"\ufeff{TOKEN}\r\n"),
         DATABASE_URL_FILE=write(tmp_path, "url", "postgresql+psycopg://u:p@h/d\r\n"),
         ALARM_URLS_FILE=write(tmp_path, "urls", "json://a\njson://b\n"),
     )
