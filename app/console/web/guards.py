@@ -36,6 +36,7 @@ from app.console.web.current import (
     form_token,
     is_scripting,
     remote_address,
+    request_host,
     settings,
     unmasked,
 )
@@ -214,7 +215,7 @@ def _check_host() -> None:
         names |= LOOPBACK_NAMES
     elif not config.allowed_hosts:
         return
-    if host_name(request.host) not in names:
+    if host_name(request_host()) not in names:
         abort(
             Response(
                 "This host name is not allowed; see XXL_JOB_ALLOWED_HOSTS.\n",
@@ -246,7 +247,7 @@ def _check_origin() -> None:
 
 
 def _is_own_origin(origin: str) -> bool:
-    own_origins = {_origin_of(f"{request.scheme}://{request.host}"), _origin_of(settings().public_url)}
+    own_origins = {_origin_of(f"{request.scheme}://{request_host()}"), _origin_of(settings().public_url)}
     return _origin_of(origin) in own_origins - {None}
 
 
