@@ -13,6 +13,7 @@ from app.domain.enums import ScheduleType
 from app.domain.schedules.cron import unix
 from app.domain.schedules.cron.expression import FIELDS, CronExpression, split_fields
 from app.domain.schedules.cron.fields import DAY_OF_MONTH, InvalidCronExpression
+from app.domain.schedules.cron.hints import find_hint
 from app.domain.schedules.cron.local_time import find_second, first_second_after_gap
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_
@@ -156,6 +157,16 @@ def has_day_rules_listed(expression: str) -> bool:
 @lru_cache(maxsize=4096)
 def _compile(expression: str) -> Callable[[Millis, tzinfo], Millis | None]:
     """Return the function that finds an expression's first fire strictly after an instant in a zone."""
+    try:
+        return _read_cron(expression)
+    except InvalidCronExpression as exc:
+        hint = find_hint(expression)
+        if hint is None:
+            raise
+        raise InvalidCronExpression(N_("expression"), expression, hint) from exc
+
+
+def _read_cron(expression: str) -> Callable[[Millis, tzinfo], Millis | None]:
     if not is_unix_cron(expression):
         return CronExpression.parse(expression).next_after_ms
     fields = split_fields(expression)

@@ -217,7 +217,7 @@ def test_ranges_of_five_fields(expression: str, same_as: str) -> None:
         (ScheduleType.CRON, "0 9-9/0 * * *", SHANGHAI, "scheduleConf", "step '0'"),
         (ScheduleType.CRON, "R * * * *", SHANGHAI, "scheduleConf", "random"),
         (ScheduleType.CRON, "H(0-29)/10 * * * *", SHANGHAI, "scheduleConf", "random"),
-        (ScheduleType.CRON, "@daily", SHANGHAI, "scheduleConf", "5, 6 or 7 fields"),
+        (ScheduleType.CRON, "@often", SHANGHAI, "scheduleConf", "5, 6 or 7 fields"),
         (ScheduleType.CRON, " ", SHANGHAI, "scheduleConf", "Enter a cron expression"),
         (ScheduleType.CRON, "0 0 0 * * ?" + " *" * 60, SHANGHAI, "scheduleConf", "at most 128"),
         (ScheduleType.FIX_RATE, "0", SHANGHAI, "scheduleConf", "1 or more"),
@@ -345,3 +345,35 @@ def test_a_time_at_the_limits_of_the_calendar_is_refused(conf: str) -> None:
 def test_a_zone_with_other_rules_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput):
         zone(name)
+
+
+@truth_table(
+    "conf, problem",
+    [
+        (
+            "CRON_TZ=Asia/Tokyo 0 9 * * *",
+            "set Asia/Tokyo as time zone of the job, and leave only 0 9 * * * here",
+        ),
+        ("tz=UTC 0 0 9 * * ?", "set UTC as time zone of the job, and leave only 0 0 9 * * ? here"),
+        ("@daily", "use 0 0 * * *"),
+        (" @Hourly ", "use 0 * * * *"),
+        (
+            "\u200b0 0 9 * * ?",
+            "it contains the invisible character U+200B; only blanks may separate the fields",
+        ),
+        (
+            "0\u00a00 9 * * ?",
+            "it contains the invisible character U+00A0; only blanks may separate the fields",
+        ),
+        ("@often", "5, 6 or 7 fields are needed, got 1"),
+        ("0 0 25 * * ?", "use 0-23"),
+    ],
+)
+def test_a_refusal_says_what_would_be_right(conf: str, problem: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        check_schedule(schedule(ScheduleType.CRON, conf))
+    assert str(raised.value).endswith(f": {problem}")
+
+
+def test_an_invisible_character_that_xxl_job_ignores_is_accepted() -> None:
+    check_schedule(schedule(ScheduleType.CRON, "0 0 9 * * ?\u200b"))
