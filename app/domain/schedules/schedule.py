@@ -11,10 +11,12 @@ from zoneinfo import ZoneInfo
 from app.clock import SECOND_MS, Millis
 from app.domain.enums import ScheduleType
 from app.domain.schedules.cron import unix
+from app.domain.schedules.cron.days import mask_of
 from app.domain.schedules.cron.expression import FIELDS, CronExpression, split_fields
-from app.domain.schedules.cron.fields import DAY_OF_MONTH, InvalidCronExpression
+from app.domain.schedules.cron.fields import DAY_OF_MONTH, HOUR, InvalidCronExpression, parse_field
 from app.domain.schedules.cron.hints import find_hint
 from app.domain.schedules.cron.local_time import find_second, first_second_after_gap
+from app.domain.schedules.time_zones import goes_back
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
@@ -143,6 +145,16 @@ def _read_conf(schedule: Schedule) -> None:
 def is_unix_cron(expression: str) -> bool:
     """Whether an expression has the five fields of Unix, not the six or seven of Quartz."""
     return len(split_fields(expression)) == unix.FIELD_COUNT
+
+
+def pauses_with_clocks(schedule: Schedule, *, now_ms: Millis) -> bool:
+    """Whether a valid schedule of each hour pauses for one when its clocks go back, as six fields do."""
+    if schedule.type is not ScheduleType.CRON or is_unix_cron(schedule.conf):
+        return False
+    hours = CronExpression.parse(schedule.conf).hours
+    return hours == mask_of(HOUR, parse_field(HOUR, "*")) and goes_back(
+        zone(schedule.time_zone), now_ms=now_ms
+    )
 
 
 def has_day_rules_listed(expression: str) -> bool:

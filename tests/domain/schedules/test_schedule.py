@@ -8,7 +8,14 @@ import pytest
 from app.domain.enums import ScheduleType
 from app.domain.schedules import schedule as schedule_module
 from app.domain.schedules.cron.fields import InvalidCronExpression
-from app.domain.schedules.schedule import Schedule, check_schedule, next_after_ms, next_times, zone
+from app.domain.schedules.schedule import (
+    Schedule,
+    check_schedule,
+    next_after_ms,
+    next_times,
+    pauses_with_clocks,
+    zone,
+)
 from app.errors import InvalidInput
 from tests.support.domain_schedules import BERLIN, LORD_HOWE, NEW_YORK, SHANGHAI, ms
 from tests.support.truth_table import truth_table
@@ -377,3 +384,26 @@ def test_a_refusal_says_what_would_be_right(conf: str, problem: str) -> None:
 
 def test_an_invisible_character_that_xxl_job_ignores_is_accepted() -> None:
     check_schedule(schedule(ScheduleType.CRON, "0 0 9 * * ?\u200b"))
+
+
+@truth_table(
+    "conf, time_zone, expected",
+    [
+        ("0 0/5 * * * ?", NEW_YORK, True),
+        ("0 0/5 0-23 * * ?", NEW_YORK, True),
+        ("*/5 * * * *", NEW_YORK, False),
+        ("0 30 1 * * ?", NEW_YORK, False),
+        ("0 0/5 * * * ?", SHANGHAI, False),
+    ],
+)
+def test_six_fields_of_each_hour_pause_when_clocks_go_back(conf: str, time_zone: str, expected: bool) -> None:
+    cron = schedule(ScheduleType.CRON, conf, time_zone)
+    assert pauses_with_clocks(cron, now_ms=NOW) is expected
+
+
+@truth_table("conf, pause_s", [("0 0/5 * * * ?", 3_900), ("*/5 * * * *", 300)])
+def test_the_pause_is_an_hour(conf: str, pause_s: int) -> None:
+    before_ms = ms("2025-11-02 00:55", NEW_YORK)
+    assert next_times(schedule(ScheduleType.CRON, conf, NEW_YORK), before_ms, 1) == [
+        before_ms + pause_s * 1_000
+    ]
