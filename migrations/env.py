@@ -6,6 +6,7 @@ One process at a time, under the upgrade lock. What the operator has to mend is 
 
 import re
 from contextlib import ExitStack
+from functools import partial
 
 import click
 from alembic import context
@@ -14,13 +15,13 @@ from sqlalchemy.exc import DBAPIError
 
 from app.clock import now_ms
 from app.database.dialects.choice import plain_engine
-from app.database.faults import not_configured, reason_of
+from app.database.faults import reason_of
 from app.database.moved import follow
 from app.database.opening import check_database
 from app.errors import NotConfigured
 from app.models.base import Base
 from app.services.installation.schema import Revisions
-from app.services.installation.upgrade import retention_notice
+from app.services.installation.upgrade import Look, UpgradeReport
 from app.settings.config import Config
 from app.store.copies.schema import change_revision, find_revision
 from app.store.copies.upgrade_lock import WAIT_S, allow_zero_dates, limit_table_waits, upgrade_lock
@@ -37,27 +38,22 @@ def run_configured() -> None:
     try:
         config = follow(Config.from_env())
         check_database(config)
-        print_notice(config)
-        run(config.database_url)
+        command = click.get_current_context(silent=True)
+        if command is None or command.info_name != "upgrade":  # others of ``flask db`` only read
+            run(config.database_url)
+            return
+        report = UpgradeReport(config, now_ms=now_ms(), warn=partial(click.echo, err=True))
+        run(config.database_url, report.look)
+        click.echo(report.summary)
     except NotConfigured as exc:
         raise Refused(str(exc)) from exc
 
 
-def print_notice(config: Config) -> None:
-    """Print, before an upgrade, what the workers will delete of a database that is adopted now."""
-    command = click.get_current_context(silent=True)
-    if command is None or command.info_name != "upgrade":  # others of ``flask db`` only read
-        return
-    try:
-        notice = retention_notice(config, now_ms=now_ms())
-    except DBAPIError as exc:
-        raise not_configured(exc) from exc
-    if notice:
-        click.echo(notice, err=True)
+def run(url: str, look: Look | None = None) -> None:
+    """Run the migrations, each in its own transaction where DDL is transactional. Raises NotConfigured.
 
-
-def run(url: str) -> None:
-    """Run the migrations, each in its own transaction where DDL is transactional. Raises NotConfigured."""
+    ``look`` is called before them, under the lock: tables that another upgrade changes cannot be read.
+    """
     wait_s = context.config.attributes.get("wait_s", WAIT_S)
     engine = plain_engine(url)
     try:
@@ -67,6 +63,9 @@ def run(url: str) -> None:
                 stack.enter_context(upgrade_lock(connection, wait_s=wait_s))
                 limit_table_waits(connection)
                 allow_zero_dates(connection)
+                if look is not None:
+                    look(connection)
+                    connection.rollback()
             renumber(connection)
             context.configure(
                 connection=connection,
@@ -100,6 +99,6 @@ def renumber(connection: Connection) -> None:
 
 
 if "url" in context.config.attributes:
-    run(context.config.attributes["url"])
+    run(context.config.attributes["url"], context.config.attributes.get("look"))
 else:
     run_configured()

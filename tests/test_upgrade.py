@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,13 +18,14 @@ from app.clock import DAY_MS
 from app.commands.main import xxl
 from app.errors import NotConfigured
 from app.services.installation.schema import MIGRATIONS, RESTORING, Revisions
-from app.services.installation.upgrade import retention_notice, upgrade
+from app.services.installation.upgrade import UpgradeReport, upgrade
 from app.settings.config import Config
 from app.store.copies import upgrade_lock as upgrade_lock_module
+from app.store.copies.schema import find_former_tables, find_revision
 from app.store.copies.upgrade_lock import IDLE_S, upgrade_lock
 from tests.support.databases import ROOT
 from tests.support.factories import T0
-from tests.support.migrations import make_2_4_1
+from tests.support.migrations import execute, make_2_4_1, migrate_to
 
 #: seconds for an upgrade in a process of its own, on a loaded machine
 TIMEOUT_S = 120
@@ -217,26 +218,97 @@ def test_a_folder_that_cannot_be_locked_is_named(engine: Engine, monkeypatch: py
         upgrade(url_of(engine))
 
 
-def test_runs_that_the_workers_will_delete_are_named_before_an_adoption(engine: Engine) -> None:
-    config = Config(database_url=url_of(engine), time_zone="Asia/Shanghai")
-    later_ms = T0 + config.log_retention_days * DAY_MS
-    assert retention_notice(config, now_ms=later_ms) is None, "there are no tables"
+UNIQUE_REGISTRATIONS = (
+    "DELETE FROM xxl_job_registry",
+    "DROP INDEX i_g_k_v ON xxl_job_registry",
+    "CREATE UNIQUE INDEX i_g_k_v ON xxl_job_registry (registry_group, registry_key, registry_value)",
+)
+TOKEN = "ALTER TABLE xxl_job_user ADD COLUMN token varchar(100)"
+BIG_IDS = "ALTER TABLE xxl_job_registry MODIFY COLUMN id bigint NOT NULL AUTO_INCREMENT"
+NEWEST = Revisions().newest.partition("_")[0]
+
+
+def report_of(engine: Engine, *, now_ms: int = T0, **sources: str) -> tuple[str, list[str]]:
+    """Upgrade the database; return the summary and the warnings."""
+    config = Config(database_url=url_of(engine), time_zone="Asia/Shanghai", sources=sources)
+    warnings: list[str] = []
+    report = UpgradeReport(config, now_ms=now_ms, warn=warnings.append)
+    upgrade(config.database_url, look=report.look)
+    return report.summary, warnings
+
+
+def test_an_adoption_is_summed_up(engine: Engine) -> None:
     make_2_4_1(engine)
-    assert retention_notice(config, now_ms=T0) is None
-    notice = retention_notice(config, now_ms=later_ms)
-    assert notice is not None
-    assert "older than 30 days" in notice
-    decided = replace(config, sources={"XXL_JOB_LOG_RETENTION_DAYS": "environment"})
-    assert retention_notice(decided, now_ms=later_ms) is None
-    upgrade(url_of(engine))
-    assert retention_notice(config, now_ms=later_ms) is None, "it was adopted before"
+    execute(
+        engine, "INSERT INTO xxl_job_log (job_group, job_id, trigger_code, handle_code) VALUES (1, 1, 0, 0)"
+    )
+    assert report_of(engine) == (f"adopted XXL-JOB 2.3 to 2.4: 1 job, 2 runs; schema {NEWEST}", [])
+    assert report_of(engine) == (f"nothing to do; schema {NEWEST}", [])
+
+
+def test_other_upgrades_are_summed_up(engine: Engine) -> None:
+    migrate_to(engine, "0011")
+    assert report_of(engine)[0] == f"upgraded from schema 0011; schema {NEWEST}"
+
+
+def test_a_new_installation_is_summed_up(engine: Engine) -> None:
+    assert report_of(engine)[0] == f"created the tables; schema {NEWEST}"
+
+
+@pytest.mark.databases("mariadb")
+@pytest.mark.parametrize(
+    ("statements", "releases"),
+    [
+        (["ALTER TABLE xxl_job_info ADD COLUMN job_cron varchar(128)"], "2.2"),
+        ([], "2.3 to 2.4"),
+        (UNIQUE_REGISTRATIONS, "2.5 to 3.1"),
+        ([*UNIQUE_REGISTRATIONS, TOKEN], "3.2 to 3.3"),
+        ([*UNIQUE_REGISTRATIONS, TOKEN, BIG_IDS], "3.4"),
+    ],
+)
+def test_the_releases_of_adopted_tables_are_named(
+    engine: Engine, statements: Sequence[str], releases: str
+) -> None:
+    make_2_4_1(engine)
+    execute(engine, *statements)
+    with engine.connect() as connection:
+        former = find_former_tables(connection)
+    assert former is not None
+    assert former.releases == releases
+
+
+def test_tables_are_looked_at_under_the_lock_only(engine: Engine) -> None:
+    looks: list[str | None] = []
+    with (
+        engine.connect() as other,
+        upgrade_lock(other),
+        pytest.raises(NotConfigured, match="did not end within"),
+    ):
+        upgrade(url_of(engine), wait_s=0.3, look=lambda connection: looks.append(find_revision(connection)))
+    assert looks == []
+
+
+LATER_MS = T0 + Config().log_retention_days * DAY_MS
+
+
+def test_runs_that_the_workers_will_delete_are_named_before_an_adoption(engine: Engine) -> None:
+    make_2_4_1(engine)
+    (warning,) = report_of(engine, now_ms=LATER_MS)[1]
+    assert "older than 30 days" in warning
+    assert report_of(engine, now_ms=LATER_MS)[1] == [], "it was adopted before"
+
+
+def test_runs_are_not_named_if_how_long_to_keep_them_was_decided(engine: Engine) -> None:
+    make_2_4_1(engine)
+    assert report_of(engine, now_ms=LATER_MS, XXL_JOB_LOG_RETENTION_DAYS="environment")[1] == []
 
 
 @pytest.mark.databases("sqlite")
 def test_an_adoption_prints_what_the_workers_will_delete(engine: Engine, tmp_path: Path) -> None:
     make_2_4_1(engine)
-    _, errors = start_upgrade(url_of(engine), tmp_path).communicate(timeout=TIMEOUT_S)
+    lines, errors = start_upgrade(url_of(engine), tmp_path).communicate(timeout=TIMEOUT_S)
     assert errors.count("XXL_JOB_LOG_RETENTION_DAYS") == 1
+    assert lines.startswith("adopted XXL-JOB 2.3 to 2.4: ")
 
 
 @pytest.mark.databases("sqlite")
@@ -260,3 +332,4 @@ def test_the_command_prints_it_too(engine: Engine, tmp_path: Path) -> None:
     path.write_text(f"XXL_JOB_HOME={tmp_path}/home\nXXL_JOB_DATABASE_URL={url_of(engine)}\n")
     ended = CliRunner().invoke(xxl, ["--env-file", str(path), "db", "upgrade"])
     assert (ended.exit_code, ended.stderr.count("XXL_JOB_LOG_RETENTION_DAYS")) == (0, 1)
+    assert ended.stdout.startswith("adopted XXL-JOB 2.3 to 2.4: ")

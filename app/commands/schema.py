@@ -1,12 +1,14 @@
 """Command ``db upgrade``: the tables of the database."""
 
+from functools import partial
+
 import click
 
 from app.clock import now_ms
 from app.commands.context import configuration, one_line_errors
 from app.database.opening import check_database, create_database_file
-from app.services.installation import upgrade as schema_upgrade
-from app.settings.config import Config
+from app.services.installation.upgrade import UpgradeReport
+from app.services.installation.upgrade import upgrade as schema_upgrade
 from app.settings.home import prepare_home
 
 
@@ -23,11 +25,6 @@ def upgrade() -> None:
     prepare_home(config.home)
     create_database_file(config)
     check_database(config)
-    print_notice(config)
-    schema_upgrade.upgrade(config.database_url)
-
-
-def print_notice(config: Config) -> None:
-    """Print what the workers will delete of a database that is adopted now."""
-    if notice := schema_upgrade.retention_notice(config, now_ms=now_ms()):
-        click.echo(notice, err=True)
+    report = UpgradeReport(config, now_ms=now_ms(), warn=partial(click.echo, err=True))
+    schema_upgrade(config.database_url, look=report.look)
+    click.echo(report.summary)

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from app.errors import NotConfigured
 
+#: UTF-8, and a byte-order mark at the beginning, as editors of Windows write it, is skipped
+ENCODING = "utf-8-sig"
 _SKIPPED = re.compile(r"[ \t]*(?:[#;][^\n]*)?(?:\n|\Z)")
 _NAME = re.compile(r"[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=")
 _SINGLE = re.compile(r"[ \t]*'([^']*)'")
@@ -23,7 +25,7 @@ _PLAIN = re.compile(r"[ \t]*((?:\\(?:.|\Z)|[^\\\n])*)(?:\n|\Z)", re.DOTALL)
 def read_env_file(path: Path) -> dict[str, str]:
     """Return the variables of a file; raises NotConfigured if it cannot be read or a line is invalid."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding=ENCODING)
     except UnicodeDecodeError as exc:
         raise NotConfigured(f"{path}: cannot be read: expected UTF-8") from exc
     except OSError as exc:
@@ -45,13 +47,24 @@ def parse_env_file(text: str) -> dict[str, str]:
         line = text.count("\n", 0, position) + 1
         name = _NAME.match(text, position)
         if name is None:
-            word = (text[position:].split(None, 1) or [""])[0]
-            raise ValueError(f"line {line}: expected NAME=value, found no = after {word[:40]!r}")
+            raise ValueError(f"line {line}: expected NAME=value, {_name_problem(text, position)}")
         try:
             values[name[1]], position = _value(text, name.end())
         except ValueError as exc:
             raise ValueError(f"line {line}: {name[1]}: {exc}") from exc
     return values
+
+
+def _name_problem(text: str, position: int) -> str:
+    """Return what is wrong with the line at ``position``, with nothing in it that may be of a secret.
+
+    A line without ``=``, or with nothing behind it, may be the rest of one, such as of a key in base64.
+    """
+    name, _, value = text[position:].partition("\n")[0].partition("=")
+    if not value.strip("= \t\r"):
+        return "found no name before a ="
+    word = name.strip(" \t")[:40]
+    return f"found the name {ascii(word)}"
 
 
 def write_setting(path: Path, name: str, value: str) -> None:
@@ -60,7 +73,7 @@ def write_setting(path: Path, name: str, value: str) -> None:
     Raises NotConfigured if the file cannot be written or would not give the value back.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding=ENCODING)
         escaped_value = re.sub(r'([\\"$`])', r"\\\1", value)
         line = (
             f"{name}={value}"

@@ -47,7 +47,8 @@ def database_url(text: str) -> str:
         hint = "; a password with @ has %40 for it" if text.count("@") > 1 else ""
         raise ValueError(_DATABASE_SHAPE + hint)
     if server["port"] is not None and not _is_port(server["port"]):
-        raise ValueError(f"{_DATABASE_SHAPE}; its port is not a number from 1 to 65535")
+        raise ValueError(_port_problem(server["scheme"], server["port"]))
+    _refuse_jdbc(server["query"])
     if server["scheme"] == "mysql+mysqldb":
         _require_mysqlclient()
     if text.startswith("mysql"):
@@ -56,6 +57,27 @@ def database_url(text: str) -> str:
         if name == "prepare_threshold" and not re.fullmatch(r"(?i)none|[0-9]{1,4}", value):
             raise ValueError("expected prepare_threshold=none, or a number such as 5")
     return text
+
+
+def _port_problem(scheme: str, port: str) -> str:
+    if "," not in port:
+        return f"{_DATABASE_SHAPE}; its port is not a number from 1 to 65535"
+    if scheme.startswith("mysql"):
+        return "expected one server: the drivers of MySQL take no list; put a balancer in front of several"
+    return (
+        "several servers go behind the ?, such as postgresql+psycopg://USER:PASSWORD@/DATABASE"
+        "?host=HOST1:5432&host=HOST2:5432&target_session_attrs=read-write"
+    )
+
+
+def _refuse_jdbc(query: str | None) -> None:
+    """Raise ValueError for a parameter of JDBC, which are known by their capitals: the drivers' have none."""
+    for name, _ in parse_qsl(query or "", keep_blank_values=True):
+        if name != name.lower():
+            raise ValueError(
+                f"{name} is a parameter of JDBC, which the driver does not know; leave it out: the character"
+                " set is always UTF-8, and the time zone is XXL_JOB_TIMEZONE"
+            )
 
 
 def _require_mysqlclient() -> None:

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from app.errors import NotConfigured
-from app.settings.env_files import read_env_file
+from app.settings.env_files import ENCODING, read_env_file
 
 #: ending of the variable that names a file with the value
 IN_FILE = "_FILE"
@@ -81,7 +81,7 @@ def _secret(name: str, values: Mapping[str, SettingValue]) -> SettingValue:
             f"{plain} ({values[plain].source}) and {name} ({source}) are both set: set one of them"
         )
     try:
-        text = Path(path).read_text(encoding="utf-8").strip()
+        text = Path(path).read_text(encoding=ENCODING).strip()
     except UnicodeDecodeError as exc:
         raise NotConfigured(f"{name}={path}: the file cannot be read: expected UTF-8") from exc
     except OSError as exc:

@@ -113,7 +113,7 @@ def token_of(environ: Mapping[str, str]) -> str:
 def read_token(path: Path, label: str = "") -> str:
     """Return the token in a file; raise NotConfigured, with ``label`` before the path."""
     try:
-        token = path.read_text(encoding="utf-8").strip()
+        token = path.read_text(encoding="utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else "expected UTF-8"
         raise NotConfigured(f"{label}{path}: cannot be read: {reason}") from exc

@@ -96,7 +96,7 @@ def level_number(level: str) -> int:
 def read_token_file(path: Path, *, missing_ok: bool = False) -> tuple[str, ...]:
     """Read one or two tokens from a file; raise StartRefused if that fails."""
     try:
-        return split_list(path.read_text(encoding="utf-8"))
+        return split_list(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError as exc:
         if missing_ok:
             return ()

@@ -53,7 +53,8 @@ def test_problems_are_one_line(tmp_path: Path) -> None:
         "mysql://u:secret@host/x": "expected sqlite:///FILE, mysql+pymysql://",
         "mysql+pymysql://u:secret@127.0.0.1:1/x": "Can't connect to MySQL server",
         "postgresql+psycopg://u:secret@127.0.0.1:1/x": "onnection refused",
-        "mysql+pymysql://u:secret@127.0.0.1:1/x?useSSL=false": "the driver refuses a parameter: ",
+        "mysql+pymysql://u:secret@127.0.0.1:1/x?useSSL=false": "useSSL is a parameter of JDBC",
+        "mysql+pymysql://u:secret@127.0.0.1:1/x?use_ssl=0": "the driver refuses a parameter: ",
     }
     for url, reason in refused.items():
         ended = run("--env-file", path, "promote", url)

@@ -63,6 +63,18 @@ def test_an_origin_is_compared_with_its_scheme(
     assert status_from(admin, origin, base_url) == status
 
 
+def test_a_name_with_an_underscore_is_a_host(settings: Config, database: str) -> None:
+    named = replace(settings, host="0.0.0.0", allowed_hosts=("xxl_job_admin",))
+    app = create_app(named)
+    console = Console(app, app.test_client())
+    for host, status in (("xxl_job_admin:8080", 200), ("xxl_job_other", 400), ("a@xxl_job_admin", 400)):
+        assert console.get("/toLogin", headers={"Host": host}).status_code == status, host
+    login = {"Host": "xxl_job_admin:8080", "Origin": "http://xxl_job_admin:8080"}
+    form = {"userName": "admin", "password": "wrong"}
+    assert console.post("/login", form, headers=login).get_json()["code"] == 500
+    assert console.post("/login", form, headers=login | {"Origin": "http://other"}).status_code == 403
+
+
 def test_behind_a_proxy_the_scheme_is_the_browsers(settings: Config, database: str) -> None:
     proxied = Console(app := create_app(replace(settings, proxy_count=1)), app.test_client())
     forwarded = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "10.0.0.9"}

@@ -142,6 +142,13 @@ BAD: list[tuple[str, str, str]] = [
         for charset in ("utf8", "utf8mb3", "latin1")
     ),
     *(
+        ("DATABASE_URL", f"{url}?{name}=x", f"{name} is a parameter of JDBC")
+        for url in ("mysql+pymysql://u@h/d", "postgresql+psycopg://u@h/d")
+        for name in ("characterEncoding", "useSSL", "serverTimezone", "currentSchema")
+    ),
+    ("DATABASE_URL", "postgresql+psycopg://u@a:5432,b:5432/d", "/DATABASE?host=HOST1:5432&host=HOST2:5432"),
+    ("DATABASE_URL", "mysql+pymysql://u@a:3306,b:3306/d", "expected one server"),
+    *(
         ("HOST", text, "a host name or an IP address, without port")
         for text in ("0.0.0.0:8080", "[::1]", "http://x", "a b", "-x", "x..y")
     ),
@@ -537,7 +544,7 @@ def write(folder: Path, name: str, text: str) -> str:
 
 def test_a_secret_can_be_in_a_file(tmp_path: Path) -> None:
     config = read(
-        ACCESS_TOKEN_FILE=write(tmp_path, "token", f"{TOKEN}\n"),
+        ACCESS_TOKEN_FILE=write(tmp_path, "token", f"\ufeff{TOKEN}\r\n"),
         DATABASE_URL_FILE=write(tmp_path, "url", "postgresql+psycopg://u:p@h/d\r\n"),
         ALARM_URLS_FILE=write(tmp_path, "urls", "json://a\njson://b\n"),
     )

@@ -39,8 +39,12 @@ def test_the_last_line_counts() -> None:
 @truth_table(
     "text, problem",
     [
-        ("A=1\nXXL_JOB_PORT 80", "line 2: expected NAME=value, found no = after 'XXL_JOB_PORT'"),
-        ("\n\n1A=x", "line 3: expected NAME=value, found no = after '1A=x'"),
+        ("A=1\nXXL_JOB_PORT 80", "line 2: expected NAME=value, found no name before a ="),
+        ("\n\n1A=secret", "line 3: expected NAME=value, found the name '1A'"),
+        ("xxl-job-token=secret=", "line 1: expected NAME=value, found the name 'xxl-job-token'"),
+        ("\N{NO-BREAK SPACE}A=secret", r"line 1: expected NAME=value, found the name '\xa0A'"),
+        ("A=two\nlines-of-a-secret==", "line 2: expected NAME=value, found no name before a ="),
+        ("=secret", "line 1: expected NAME=value, found the name ''"),
         ("A=1\nB='open\nC=2", "line 2: B: a quote is not closed"),
     ],
 )
@@ -48,6 +52,14 @@ def test_an_invalid_line_is_named(text: str, problem: str) -> None:
     with pytest.raises(ValueError) as raised:
         parse_env_file(text)
     assert str(raised.value) == problem
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "windows.env"
+    path.write_bytes(b"\xef\xbb\xbfA=1\r\nB=2\r\n")
+    assert read_env_file(path) == {"A": "1", "B": "2"}
+    write_setting(path, "A", "3")
+    assert read_env_file(path) == {"A": "3", "B": "2"}
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

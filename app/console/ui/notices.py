@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from flask import Response, get_template_attribute, make_response, redirect, request, url_for
 
 from app.console.ui.lists.listing import PASSING, whole_number
-from app.console.web.current import csrf_token
+from app.console.web.current import csrf_token, request_host
 from app.console.web.language import _, lazy_gettext
 
 #: code -> text
@@ -135,7 +135,7 @@ def way_back(endpoint: str, **values: Any) -> str:
         url = urlsplit(request.values.get("next", "") or referrer)
     except ValueError:  # a malformed URL, such as http://[
         return url_for(endpoint, **values)
-    is_own = url.netloc in {"", request.host} and url.path.startswith(request.script_root + "/")
+    is_own = url.netloc in {"", request_host()} and url.path.startswith(request.script_root + "/")
     if (
         not is_own
         or url.path.startswith("//")

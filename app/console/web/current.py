@@ -30,6 +30,8 @@ TOKEN_BYTES = 32
 COOKIES_MAX = 4
 #: set in the WSGI environment of requests outside the context path
 OUTSIDE = "xxl_job.outside"
+#: a host as browsers send it, with underscores, and its port
+_HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}(:[0-9]{1,5})?")
 
 
 class LoggedIn:
@@ -186,9 +188,19 @@ def context_path(path: str = "/") -> str:
     return settings().context_path + path
 
 
+def request_host() -> str:
+    """Return the host of the request with its port; empty if it is malformed.
+
+    Werkzeug takes a name with an underscore, such as that of a service of Compose, for malformed.
+    """
+    header = request.headers.get("Host", "")
+    return request.host or (header if _HOST.fullmatch(header) else "")
+
+
 def console_url() -> str:
     """Return the URL of this console, as configured or as the reader reached it."""
-    return settings().public_url.rstrip("/") or request.host_url.rstrip("/") + settings().context_path
+    own_url = f"{request.scheme}://{request_host()}{settings().context_path}"
+    return settings().public_url.rstrip("/") or own_url
 
 
 def cookie_tokens(from_request: Request) -> list[str]:

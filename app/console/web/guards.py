@@ -36,6 +36,7 @@ from app.console.web.current import (
     form_token,
     is_scripting,
     remote_address,
+    request_host,
     settings,
     unmasked,
 )
@@ -220,7 +221,7 @@ def names_of(config: Config) -> frozenset[str] | None:
 
 def _check_host() -> None:
     names = names_of(settings())
-    if names is not None and host_name(request.host) not in names:
+    if names is not None and host_name(request_host()) not in names:
         abort(
             Response(
                 "This host name is not allowed; see XXL_JOB_ALLOWED_HOSTS.\n",
@@ -252,7 +253,7 @@ def _check_origin() -> None:
 
 
 def _is_own_origin(origin: str) -> bool:
-    own_origins = {_origin_of(f"{request.scheme}://{request.host}"), _origin_of(settings().public_url)}
+    own_origins = {_origin_of(f"{request.scheme}://{request_host()}"), _origin_of(settings().public_url)}
     return _origin_of(origin) in own_origins - {None}
 
 

@@ -11,9 +11,12 @@ from zoneinfo import ZoneInfo
 from app.clock import SECOND_MS, Millis
 from app.domain.enums import ScheduleType
 from app.domain.schedules.cron import unix
+from app.domain.schedules.cron.days import mask_of
 from app.domain.schedules.cron.expression import FIELDS, CronExpression, split_fields
-from app.domain.schedules.cron.fields import DAY_OF_MONTH, InvalidCronExpression
+from app.domain.schedules.cron.fields import DAY_OF_MONTH, HOUR, InvalidCronExpression, parse_field
+from app.domain.schedules.cron.hints import find_hint
 from app.domain.schedules.cron.local_time import find_second, first_second_after_gap
+from app.domain.schedules.time_zones import goes_back
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
@@ -144,6 +147,16 @@ def is_unix_cron(expression: str) -> bool:
     return len(split_fields(expression)) == unix.FIELD_COUNT
 
 
+def pauses_with_clocks(schedule: Schedule, *, now_ms: Millis) -> bool:
+    """Whether a valid schedule of each hour pauses for one when its clocks go back, as six fields do."""
+    if schedule.type is not ScheduleType.CRON or is_unix_cron(schedule.conf):
+        return False
+    hours = CronExpression.parse(schedule.conf).hours
+    return hours == mask_of(HOUR, parse_field(HOUR, "*")) and goes_back(
+        zone(schedule.time_zone), now_ms=now_ms
+    )
+
+
 def has_day_rules_listed(expression: str) -> bool:
     """Whether the days of the month of a valid expression are a list with L or W, as "1,L" or "1,15W"."""
     if is_unix_cron(expression):
@@ -156,6 +169,16 @@ def has_day_rules_listed(expression: str) -> bool:
 @lru_cache(maxsize=4096)
 def _compile(expression: str) -> Callable[[Millis, tzinfo], Millis | None]:
     """Return the function that finds an expression's first fire strictly after an instant in a zone."""
+    try:
+        return _read_cron(expression)
+    except InvalidCronExpression as exc:
+        hint = find_hint(expression)
+        if hint is None:
+            raise
+        raise InvalidCronExpression(N_("expression"), expression, hint) from exc
+
+
+def _read_cron(expression: str) -> Callable[[Millis, tzinfo], Millis | None]:
     if not is_unix_cron(expression):
         return CronExpression.parse(expression).next_after_ms
     fields = split_fields(expression)

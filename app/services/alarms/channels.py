@@ -24,6 +24,7 @@ from app.domain.alarms.alarm_urls import label, refusal
 from app.domain.alarms.mail_addresses import find_address, with_ascii_host
 from app.domain.executors.networks import EVERYWHERE
 from app.domain.text.texts import N_
+from app.services.alarms.mail_errors import mail_error
 from app.settings.config import MailConfig
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ MAIL_TIMEOUT_S = 10
 MAIL_TOTAL_S = 25
 #: longest subject or title, in characters
 TITLE_MAX = 150
-#: characters of an error that are kept
-ERROR_MAX = 200
 
 #: timeouts of a connection to a webhook and of its answer, in seconds
 WEBHOOK_TIMEOUT_S = (4, 10)
@@ -99,7 +98,7 @@ def send_mail(config: MailConfig, receiver: str, message: Message) -> str:
             return OK
         if guard.is_cut:
             return N_("the mail server took over %(seconds)s s", seconds=MAIL_TOTAL_S)
-        return (str(exc) or type(exc).__name__)[:ERROR_MAX]
+        return mail_error(exc)
     return OK
 
 

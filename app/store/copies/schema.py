@@ -1,12 +1,28 @@
-"""Schema version of the database, as Alembic stores it."""
+"""Schema version of the database, as Alembic stores it, and the tables of XXL-JOB that have none."""
 
-from sqlalchemy import Connection, inspect, select, text
+from dataclasses import dataclass
+
+from sqlalchemy import BigInteger, Connection, Inspector, func, inspect, select, text
 
 from app.clock import Millis
+from app.models.group import Group
+from app.models.job import Job
 from app.models.log import JobLog
+from app.models.registry import Registration
+from app.models.user import User
 
 #: Alembic's table
 VERSION_TABLE = "alembic_version"
+
+
+@dataclass(frozen=True, slots=True)
+class FormerTables:
+    """Tables of XXL-JOB that no upgrade has changed yet."""
+
+    #: releases that have such tables: ``2.3 to 2.4``
+    releases: str
+    jobs: int
+    runs: int
 
 
 def find_revision(connection: Connection) -> str | None:
@@ -31,3 +47,30 @@ def adopts_runs(connection: Connection, *, before_ms: Millis) -> bool:
         return False
     older = select(JobLog.id).where(JobLog.trigger_time < before_ms)
     return connection.scalar(older.limit(1)) is not None
+
+
+def find_former_tables(connection: Connection) -> FormerTables | None:
+    """Return the tables of XXL-JOB in a database without a revision; None if they are not all there."""
+    inspector = inspect(connection)
+    needed = {model.__tablename__ for model in (Group, Job, JobLog, Registration, User)}
+    if not needed <= set(inspector.get_table_names()):
+        return None
+    jobs, runs = (
+        connection.scalar(select(func.count()).select_from(model.__table__)) or 0 for model in (Job, JobLog)
+    )
+    return FormerTables(_releases(inspector), jobs, runs)
+
+
+def _releases(inspector: Inspector) -> str:
+    """Return the releases that have these tables. Source: docs/reference/schema.md, section 11."""
+    if "job_cron" in _types(inspector, Job.__tablename__):
+        return "2.2"
+    if "token" in _types(inspector, User.__tablename__):
+        ids = _types(inspector, Registration.__tablename__)["id"]
+        return "3.4" if isinstance(ids, BigInteger) else "3.2 to 3.3"
+    indexes = inspector.get_indexes(Registration.__tablename__)
+    return "2.5 to 3.1" if any(index["unique"] for index in indexes) else "2.3 to 2.4"
+
+
+def _types(inspector: Inspector, table: str) -> dict[str, object]:
+    return {column["name"]: column["type"] for column in inspector.get_columns(table)}

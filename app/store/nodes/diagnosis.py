@@ -2,16 +2,17 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import func, select, text
+from sqlalchemy import exists, func, select, text
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.dialects.choice import dialect_of
-from app.domain.enums import AlarmReason, AlarmState, Role, TriggerStatus
+from app.domain.enums import AlarmReason, AlarmState, Role, ScheduleType, TriggerStatus
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel, ChannelScope
 from app.models.group import Group, split_addresses
 from app.models.job import Job
+from app.models.managed import JobVersion
 from app.models.user import User
 
 #: jobs examined for alarms that reach no one
@@ -34,6 +35,13 @@ class JobRow(NamedTuple):
     id: int
     job_group: int
     alarm_email: str
+
+
+class CronRow(NamedTuple):
+    """Job with a cron."""
+
+    id: int
+    schedule_conf: str
 
 
 class ChannelRow(NamedTuple):
@@ -76,6 +84,18 @@ def find_enabled_jobs(session: Session) -> list[JobRow]:
     query = select(Job.id, Job.job_group, Job.alarm_email).where(Job.trigger_status == TriggerStatus.RUNNING)
     rows = session.execute(query.order_by(Job.id).limit(JOBS_MAX))
     return [JobRow(row.id, row.job_group, row.alarm_email or "") for row in rows]
+
+
+def find_unversioned_lists(session: Session) -> list[CronRow]:
+    """Return the jobs whose schedule is on, whose cron has a list, and that no one has saved here."""
+    query = select(Job.id, Job.schedule_conf).where(
+        Job.trigger_status == TriggerStatus.RUNNING,
+        Job.schedule_type == ScheduleType.CRON,
+        Job.schedule_conf.contains(","),
+        ~exists().where(JobVersion.job_id == Job.id),
+    )
+    rows = session.execute(query.order_by(Job.id).limit(JOBS_MAX))
+    return [CronRow(row.id, row.schedule_conf) for row in rows]
 
 
 def find_channels(session: Session) -> list[ChannelRow]:

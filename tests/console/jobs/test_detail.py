@@ -173,6 +173,15 @@ def test_a_time_after_a_clock_change_is_marked(admin: Console) -> None:
     assert [time.shifted for time in times] == [False, False, True, False, False]
 
 
+def test_a_pause_when_clocks_go_back_is_named(admin: Console) -> None:
+    pausing, steady = (
+        {"cron": cron, "time_zone": "America/New_York"} for cron in ("0 0/5 * * * ?", "*/5 * * * *")
+    )
+    for form, is_named in ((pausing, True), (steady, False)):
+        page = admin.get("/jobinfo/preview", query_string={"schedule_type": "CRON", **form}).text
+        assert ("pauses for an hour" in page) is is_named, form
+
+
 def test_the_alarms_of_a_job_and_their_delivery_are_shown(admin: Console) -> None:
     group_id = add_group()
     job_id, other = add_job(group_id), add_job(group_id)

@@ -8,7 +8,14 @@ import pytest
 from app.domain.enums import ScheduleType
 from app.domain.schedules import schedule as schedule_module
 from app.domain.schedules.cron.fields import InvalidCronExpression
-from app.domain.schedules.schedule import Schedule, check_schedule, next_after_ms, next_times, zone
+from app.domain.schedules.schedule import (
+    Schedule,
+    check_schedule,
+    next_after_ms,
+    next_times,
+    pauses_with_clocks,
+    zone,
+)
 from app.errors import InvalidInput
 from tests.support.domain_schedules import BERLIN, LORD_HOWE, NEW_YORK, SHANGHAI, ms
 from tests.support.truth_table import truth_table
@@ -217,7 +224,7 @@ def test_ranges_of_five_fields(expression: str, same_as: str) -> None:
         (ScheduleType.CRON, "0 9-9/0 * * *", SHANGHAI, "scheduleConf", "step '0'"),
         (ScheduleType.CRON, "R * * * *", SHANGHAI, "scheduleConf", "random"),
         (ScheduleType.CRON, "H(0-29)/10 * * * *", SHANGHAI, "scheduleConf", "random"),
-        (ScheduleType.CRON, "@daily", SHANGHAI, "scheduleConf", "5, 6 or 7 fields"),
+        (ScheduleType.CRON, "@often", SHANGHAI, "scheduleConf", "5, 6 or 7 fields"),
         (ScheduleType.CRON, " ", SHANGHAI, "scheduleConf", "Enter a cron expression"),
         (ScheduleType.CRON, "0 0 0 * * ?" + " *" * 60, SHANGHAI, "scheduleConf", "at most 128"),
         (ScheduleType.FIX_RATE, "0", SHANGHAI, "scheduleConf", "1 or more"),
@@ -345,3 +352,58 @@ def test_a_time_at_the_limits_of_the_calendar_is_refused(conf: str) -> None:
 def test_a_zone_with_other_rules_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput):
         zone(name)
+
+
+@truth_table(
+    "conf, problem",
+    [
+        (
+            "CRON_TZ=Asia/Tokyo 0 9 * * *",
+            "set Asia/Tokyo as time zone of the job, and leave only 0 9 * * * here",
+        ),
+        ("tz=UTC 0 0 9 * * ?", "set UTC as time zone of the job, and leave only 0 0 9 * * ? here"),
+        ("@daily", "use 0 0 * * *"),
+        (" @Hourly ", "use 0 * * * *"),
+        (
+            "\u200b0 0 9 * * ?",
+            "it contains the invisible character U+200B; only blanks may separate the fields",
+        ),
+        (
+            "0\u00a00 9 * * ?",
+            "it contains the invisible character U+00A0; only blanks may separate the fields",
+        ),
+        ("@often", "5, 6 or 7 fields are needed, got 1"),
+        ("0 0 25 * * ?", "use 0-23"),
+    ],
+)
+def test_a_refusal_says_what_would_be_right(conf: str, problem: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        check_schedule(schedule(ScheduleType.CRON, conf))
+    assert str(raised.value).endswith(f": {problem}")
+
+
+def test_an_invisible_character_that_xxl_job_ignores_is_accepted() -> None:
+    check_schedule(schedule(ScheduleType.CRON, "0 0 9 * * ?\u200b"))
+
+
+@truth_table(
+    "conf, time_zone, expected",
+    [
+        ("0 0/5 * * * ?", NEW_YORK, True),
+        ("0 0/5 0-23 * * ?", NEW_YORK, True),
+        ("*/5 * * * *", NEW_YORK, False),
+        ("0 30 1 * * ?", NEW_YORK, False),
+        ("0 0/5 * * * ?", SHANGHAI, False),
+    ],
+)
+def test_six_fields_of_each_hour_pause_when_clocks_go_back(conf: str, time_zone: str, expected: bool) -> None:
+    cron = schedule(ScheduleType.CRON, conf, time_zone)
+    assert pauses_with_clocks(cron, now_ms=NOW) is expected
+
+
+@truth_table("conf, pause_s", [("0 0/5 * * * ?", 3_900), ("*/5 * * * *", 300)])
+def test_the_pause_is_an_hour(conf: str, pause_s: int) -> None:
+    before_ms = ms("2025-11-02 00:55", NEW_YORK)
+    assert next_times(schedule(ScheduleType.CRON, conf, NEW_YORK), before_ms, 1) == [
+        before_ms + pause_s * 1_000
+    ]

@@ -16,6 +16,7 @@ from app.domain.access.permissions import system_actor
 from app.domain.enums import Role
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel
+from app.models.managed import JobVersion
 from app.models.node import Node
 from app.models.registry import Registration
 from app.models.user import User
@@ -193,6 +194,20 @@ def test_jobs_without_an_executor(installed: Config) -> None:
     orphan, empty = found_by(installed, "jobs")
     assert orphan.startswith("1 job on, of executor groups that no longer exist")
     assert empty == "1 job on without an executor of empty: none was ever seen"
+
+
+@every_database
+def test_adopted_jobs_with_day_rules_in_a_list(installed: Config) -> None:
+    due_ms = now_ms() + DAY_MS
+    workdays = make_due_job(due_ms, "CRON", "0 0 9 15W,1W * ?")
+    last = make_due_job(due_ms, "CRON", "0 0 9 1,L * ?")
+    for conf in ("0 0 9 1,15 * ?", "0 0 9 15W * ?", "0 0 9 ? * WED,FRI", "0 9 1,15 * *", "1,L"):
+        make_due_job(due_ms, "CRON", conf)
+    make_due_job(due_ms, "CRON", "0 0 9 1W,2W * ?", trigger_status=0)
+    saved = make_due_job(due_ms, "CRON", "0 0 9 1W,3W * ?")
+    save(JobVersion(job_id=saved.id, number=1, fields="{}"))
+    (text,) = found_by(installed, "schedules")
+    assert text.endswith(f": {workdays.id} (0 0 9 15W,1W * ?), {last.id} (0 0 9 1,L * ?)")
 
 
 def test_many_groups_without_an_executor_are_counted(installed: Config) -> None:

@@ -22,7 +22,7 @@ from app.domain.jobs.tags import split_tags, tags_text
 from app.domain.schedules.cron.expression import FIELDS
 from app.domain.schedules.cron.fields import InvalidCronExpression
 from app.domain.schedules.cron_words import describe
-from app.domain.schedules.schedule import Schedule, check_schedule, next_times, zone
+from app.domain.schedules.schedule import Schedule, check_schedule, next_times, pauses_with_clocks, zone
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
@@ -65,6 +65,8 @@ class Preview:
     empty: str = ""
     #: of an invalid cron expression: its fields, and whether they are the wrong one
     parts: tuple[tuple[str, bool], ...] = ()
+    #: whether it pauses for an hour when clocks go back
+    pauses: bool = False
 
 
 def offer(form: JobForm, groups: list[Group], config_zone: str) -> None:
@@ -224,7 +226,11 @@ def preview(schedule: Schedule, language: str, *, now_ms: Millis) -> Preview:
     empty = "" if instants or schedule.type is ScheduleType.FIX_DELAY else _("It never fires again.")
     local = ZoneInfo(schedule.time_zone)
     return Preview(
-        schedule.time_zone, description=description, times=_instants(instants, local, now_ms), empty=empty
+        schedule.time_zone,
+        description=description,
+        times=_instants(instants, local, now_ms),
+        empty=empty,
+        pauses=bool(instants) and pauses_with_clocks(schedule, now_ms=now_ms),
     )
 
 
