@@ -22,6 +22,7 @@ from app.database.urls import without_password
 from app.errors import NoDatabase, NotConfigured, XxlJobError
 from app.services.installation import preconditions
 from app.settings.config import Config
+from executor_client.config.terminal import printable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -119,7 +120,8 @@ def one_line_errors(command: Callable[P, T]) -> Callable[P, T]:
         except NoDatabase as exc:
             raise NotReady(_with_places(str(exc))) from exc
         except NotConfigured as exc:
-            raise NotReady(str(exc)) from exc
+            # A message may name what is in a file of another's making.
+            raise NotReady(printable(str(exc), "\n")) from exc
         except DBAPIError as exc:
             raise NotReady(str(not_configured(exc))) from exc
         except BrokenPipeError:  # Click ends the program, as in `xxl ... | head`.
