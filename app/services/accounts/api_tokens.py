@@ -73,6 +73,10 @@ class CreatedToken:
     token: str
 
 
+#: id of a user and 0, or 0 and the id of a service token
+Holder = tuple[int, int]
+
+
 @dataclass(frozen=True, slots=True)
 class ApiCaller:
     """Holder of a valid token, in whose name a request of the API acts."""
@@ -89,6 +93,11 @@ class ApiCaller:
     def is_service(self) -> bool:
         """Whether this is a service token, which belongs to no user."""
         return self.actor.user_id == 0
+
+    @property
+    def holder(self) -> Holder:
+        """The user, with all tokens, or this service token."""
+        return (0, self.token_id) if self.is_service else (self.actor.user_id, 0)
 
 
 def authenticate(token: str, *, address: str, now_ms: Millis) -> ApiCaller:
