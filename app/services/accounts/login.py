@@ -22,7 +22,7 @@ from app.models.user import User
 from app.services.accounts import login_throttle, passwords, weak_passwords
 from app.services.accounts.actors import actor_of
 from app.services.auditing import audit, refusals
-from app.store.accounts import sessions, throttle, users
+from app.store.accounts import sessions, users
 from executor_client.wire.lenient_json import as_text
 
 #: limits without "remember me": since the last use, and in all
@@ -125,7 +125,7 @@ def check_password(user_id: int, password: str, *, field: str, address: str, now
     if user is None:
         raise InvalidInput(field, WRONG)
     username = user.username
-    password_hash = _begin(username, address, now_ms=now_ms)
+    password_hash = _begin(username, address, now_ms=now_ms, is_logged_in=True)
     if not passwords.verify(password_hash, password) or password_hash is None:
         _record_refusal(username, address, now_ms=now_ms)
         raise InvalidInput(field, WRONG)
@@ -229,10 +229,19 @@ def _visitor(session: Session, row: LoginSession, user: User, address: str) -> V
     )
 
 
-def _begin(username: str, address: str, *, now_ms: Millis) -> str | None:
-    """Count an attempt in its own transaction, and record that a throttled one is refused."""
+def _begin(username: str, address: str, *, now_ms: Millis, is_logged_in: bool = False) -> str | None:
+    """Count an attempt in its own transaction; return the stored password to match.
+
+    None: there is no enabled user. Records that a throttled attempt is refused.
+    """
+
+    def begin(session: Session) -> str | None:
+        login_throttle.reserve_attempt(session, username, address, now_ms=now_ms, is_logged_in=is_logged_in)
+        user = users.find_by_name(session, username)
+        return user.password if user is not None and not user.disabled else None
+
     try:
-        return transact(lambda session: _begin_attempt(session, username, address, now_ms=now_ms))
+        return transact(begin)
     except TooManyAttempts:
         note_wait(username, address, now_ms=now_ms)
         raise
@@ -245,22 +254,15 @@ def note_wait(username: str, address: str, *, now_ms: Millis) -> None:
         refusals.log_login(username, address, "wait")
 
 
-def _begin_attempt(session: Session, username: str, address: str, *, now_ms: Millis) -> str | None:
-    """Count an attempt; return the stored password to match, None if there is no enabled user."""
-    login_throttle.reserve_attempt(session, username, address, now_ms=now_ms)
-    user = users.find_by_name(session, username)
-    return user.password if user is not None and not user.disabled else None
-
-
 def _record_refusal(username: str, address: str, *, now_ms: Millis, reason: str = "password") -> None:
     refusals.log_login(username, address, reason)
     with session_scope() as session:
         actor = unknown_actor(address, username)
-        counter = throttle.find_counter(session, login_throttle.account_subject(username))
+        failures = login_throttle.count_failures(session, username, address)
         audit.record(
             session,
             "login.refused",
             actor=actor,
             now_ms=now_ms,
-            changes={"failures": counter.failures if counter else 0},
+            changes={"failures": failures},
         )

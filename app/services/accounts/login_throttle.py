@@ -1,5 +1,10 @@
-"""Login throttle: counters of failed attempts by account and by source address, and the waits they cause."""
+"""Login throttle: counters of failed attempts by account and by source address, and the waits they cause.
 
+A source from which an account has logged in has a counter of its own for that account: others who guess the
+password cannot lock the user out there.
+"""
+
+from hashlib import sha256
 from ipaddress import ip_address, ip_network
 
 from sqlalchemy.orm import Session
@@ -7,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
 from app.domain.text.texts import N_
 from app.errors import TooManyAttempts
-from app.models.throttle import Throttle
+from app.models.throttle import SUBJECT_MAX, Throttle
 from app.store.accounts import throttle
 
 #: failures of an account before it has to wait; the first wait, doubled each time; the longest
@@ -16,6 +21,10 @@ FIRST_WAIT_MS = SECOND_MS
 LONGEST_WAIT_MS = 15 * MINUTE_MS
 #: failures of an account are forgotten after this time without an attempt
 FORGET_AFTER_MS = DAY_MS
+#: a source is known to an account for this time after its last attempt
+KNOWN_MS = 90 * DAY_MS
+#: characters of a digest of the account in the subject of a known source
+DIGEST_LENGTH = 32
 #: failures of a source address within the window before it has to wait for the window's end
 ADDRESS_FAILURES = 50
 ADDRESS_WINDOW_MS = 5 * MINUTE_MS
@@ -37,13 +46,40 @@ def address_subject(address: str) -> str:
 
 
 def forget_failures(session: Session, username: str) -> None:
-    """Reset the failure counter of an account."""
+    """Reset the failure counter of an account, which then knows no source."""
     throttle.delete_counter(session, account_subject(username))
+    throttle.delete_below(session, _known_by(username))
 
 
-def reserve_attempt(session: Session, username: str, address: str, *, now_ms: Millis) -> None:
-    """Count an attempt as failed before it is checked, so that parallel attempts all count."""
-    account = throttle.lock_counter(session, account_subject(username), now_ms=now_ms)
+def _known_by(username: str) -> str:
+    """Return the common beginning of the keys of the sources that an account knows."""
+    digest = sha256(account_subject(username).encode()).hexdigest()
+    return f"{throttle.KNOWN}{digest[:DIGEST_LENGTH]}:"
+
+
+def _known_subject(username: str, address: str) -> str:
+    """Return the key of an account's failure counter for a source from which it has logged in."""
+    return (_known_by(username) + address_subject(address))[:SUBJECT_MAX]
+
+
+def count_failures(session: Session, username: str, address: str) -> int:
+    """Return the failures of an account that count for a source."""
+    counter = throttle.find_counter(session, _known_subject(username, address))
+    counter = counter or throttle.find_counter(session, account_subject(username))
+    return counter.failures if counter else 0
+
+
+def reserve_attempt(
+    session: Session, username: str, address: str, *, now_ms: Millis, is_logged_in: bool = False
+) -> None:
+    """Count an attempt as failed before it is checked, so that parallel attempts all count.
+
+    ``is_logged_in``: the user is, wherever from, so that the source counts as known.
+    """
+    subject = _known_subject(username, address)
+    if not is_logged_in and throttle.find_counter(session, subject) is None:
+        subject = account_subject(username)
+    account = throttle.lock_counter(session, subject, now_ms=now_ms)
     source = throttle.lock_counter(session, address_subject(address), now_ms=now_ms)
     require_no_wait(max(account.blocked_until_ms, source.blocked_until_ms), now_ms=now_ms)
     _count_failure(account, forget_after_ms=FORGET_AFTER_MS, since_ms=account.last_ms, now_ms=now_ms)
@@ -82,10 +118,16 @@ def _count_failure(counter: Throttle, *, forget_after_ms: Millis, since_ms: Mill
 
 
 def release_attempt(session: Session, username: str, address: str, *, now_ms: Millis) -> None:
-    """Undo the count of a successful attempt."""
-    throttle.delete_counter(session, account_subject(username))
+    """Undo the count of a successful attempt; its source is known to the account from now on.
+
+    What others have failed elsewhere goes on to count there.
+    """
+    subject = _known_subject(username, address)
+    if throttle.find_counter(session, subject) is None:
+        throttle.delete_counter(session, account_subject(username))
+    own_counter = throttle.lock_counter(session, subject, now_ms=now_ms)
+    own_counter.failures, own_counter.last_ms, own_counter.blocked_until_ms = 0, now_ms, 0
     source = throttle.lock_counter(session, address_subject(address), now_ms=now_ms)
     source.failures = max(source.failures - 1, 0)
     if source.failures < ADDRESS_FAILURES:
         source.blocked_until_ms = 0
-    throttle.delete_older(session, now_ms - FORGET_AFTER_MS)

@@ -2,6 +2,7 @@
 
 import hashlib
 import threading
+from typing import Any
 
 import pytest
 from sqlalchemy import select, update
@@ -236,6 +237,59 @@ def test_a_correct_password_is_not_checked_during_a_wait() -> None:
     with pytest.raises(TooManyAttempts):
         log_in()
     assert log_in(now_ms=NOW + SECOND_MS).username == "norman"
+
+
+def fail(count: int, **attempt: Any) -> None:
+    for _ in range(count):
+        with pytest.raises(InvalidInput):
+            log_in(password="wrong", **attempt)
+
+
+def test_failures_elsewhere_do_not_lock_out_a_source_that_has_logged_in() -> None:
+    add_user()
+    log_in(address="10.0.0.1")
+    fail(5, address="10.0.0.2")
+    with pytest.raises(TooManyAttempts):
+        log_in(address="10.0.0.2")
+    assert log_in(address="10.0.0.1").username == "norman"
+    with pytest.raises(TooManyAttempts):  # the login does not give others further attempts
+        log_in(address="10.0.0.2")
+
+
+def test_a_source_that_has_logged_in_has_to_wait_for_its_own_failures() -> None:
+    add_user()
+    log_in(address="10.0.0.1")
+    fail(5, address="10.0.0.1")
+    with pytest.raises(TooManyAttempts):
+        log_in(address="10.0.0.1")
+    assert log_in(address="10.0.0.2").username == "norman"
+    assert log_in(address="10.0.0.1", now_ms=NOW + SECOND_MS).username == "norman"
+
+
+def test_a_source_is_known_to_the_account_that_has_logged_in_there_only() -> None:
+    add_user()
+    add_user("other")
+    log_in("other", address="10.0.0.1")
+    fail(5, address="10.0.0.2")
+    with pytest.raises(TooManyAttempts):
+        log_in(address="10.0.0.1")
+
+
+def test_a_new_password_by_an_administrator_makes_every_source_unknown() -> None:
+    user_id = add_user()
+    log_in(address="10.0.0.1")
+    with session_scope() as session:
+        draft = UserDraft(username="norman", password="new-secret-88")
+        users.update_user(session, user_id, draft, actor=ADMIN, now_ms=NOW)
+    fail(5, address="10.0.0.2")
+    with pytest.raises(TooManyAttempts):
+        log_in(address="10.0.0.1")
+
+
+def test_a_logged_in_user_can_confirm_the_password_while_others_guess_it() -> None:
+    user_id = add_user()
+    fail(5, address="10.0.0.2")
+    assert login.check_password(user_id, PASSWORD, field="password", address="10.0.0.3", now_ms=NOW)
 
 
 def test_a_new_password_by_an_administrator_ends_the_wait() -> None:
