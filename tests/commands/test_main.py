@@ -90,6 +90,24 @@ def test_commands_end_in_order_with_standard_streams_closed(
     assert ended.value.code == 0
 
 
+def test_without_a_terminal_a_password_comes_from_standard_input_only(tmp_path: Path) -> None:
+    path = env_file(tmp_path)
+    assert run("--env-file", path, "db", "upgrade").exit_code == 0
+    run("--env-file", path, "create-user", "anna", "--password-stdin", text="battery-staple-9\n")
+    for command in (("create-user", "anna", "--reset"), ("users", "reset-password", "anna", "--local")):
+        ended = subprocess.run(
+            [sys.executable, "-m", "app", "--env-file", path, *command],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=ROOT,
+            start_new_session=True,
+        )
+        line = "Error: cannot prompt without a terminal: add --password-stdin"
+        assert (ended.returncode, ended.stderr.splitlines()) == (2, [line])
+
+
 @pytest.mark.parametrize("options", [("--admin",), ("--group", "1")])
 def test_a_reset_refuses_what_it_would_not_change(tmp_path: Path, options: tuple[str, ...]) -> None:
     path = env_file(tmp_path)

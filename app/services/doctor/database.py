@@ -225,7 +225,7 @@ def check_passwords(session: Session) -> Findings:
         yield problem(
             "passwords",
             f"administrators with the default password of XXL-JOB: {named(defaults)}",
-            f"choose another one now: xxl create-user {defaults[0]} --reset",
+            f"choose another one now: xxl users reset-password {defaults[0]} --local",
         )
     weak = weak_passwords.count(session)
     if weak:
