@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from app.commands import context
+from app.commands import invocation
 from app.commands.flask_app import create_command_app
-from app.commands.main import xxl
+from app.commands.main import OPERATING, load_command, xxl
 from app.settings.config import Config
 from executor_client.wire.version import VERSION
 from tests.support.commands import env_file, run
@@ -157,7 +157,7 @@ def test_a_command_without_a_database_says_where_it_looked_and_creates_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(context, "ENV_FILE", tmp_path / "etc")
+    monkeypatch.setattr(invocation, "ENV_FILE", tmp_path / "etc")
     for command in (
         ("check-config",),
         ("create-user", "ann"),
@@ -219,8 +219,8 @@ def test_the_settings_of_the_services_are_the_default(
     """With the file of the services, the default home is theirs too, in whatever folder the command runs."""
     home = tmp_path / "var"
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(context, "ENV_FILE", tmp_path / "etc")
-    monkeypatch.setattr(context, "SERVICE_HOME", home)
+    monkeypatch.setattr(invocation, "ENV_FILE", tmp_path / "etc")
+    monkeypatch.setattr(invocation, "SERVICE_HOME", home)
     (tmp_path / "etc").write_text("XXL_JOB_PORT=9090\n")
     assert run("db", "upgrade").exit_code == 0
     assert (home / "xxl_job.db").exists()
@@ -233,8 +233,8 @@ def test_a_file_of_the_services_that_cannot_be_read_is_named(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "etc").write_text("")
-    monkeypatch.setattr(context, "ENV_FILE", tmp_path / "etc")
-    monkeypatch.setattr(context.os, "access", lambda *_: False)
+    monkeypatch.setattr(invocation, "ENV_FILE", tmp_path / "etc")
+    monkeypatch.setattr(invocation.os, "access", lambda *_: False)
     assert (
         f"you may not read {tmp_path}/etc, run this as the user of the services" in run("check-config").output
     )
@@ -281,3 +281,20 @@ def test_a_signal_ends_a_command_in_order(number: signal.Signals) -> None:
     command = [sys.executable, "-c", code, str(int(number))]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (128 + number, "undone\n", "")
+
+
+def test_a_command_over_the_api_imports_neither_the_database_nor_the_console() -> None:
+    """Each takes a multiple of the time of the command."""
+    script = (
+        "import sys, click.testing, app.commands.main as main\n"
+        "ended = click.testing.CliRunner().invoke(main.xxl, ['jobs', 'list', '--profile', 'none'])\n"
+        "assert ended.exit_code == 2, ended.output\n"
+        "print(*sorted({'sqlalchemy', 'flask', 'alembic', 'app.commands.context'} & {*sys.modules}))"
+    )
+    command = [sys.executable, "-c", script]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "\n", "")
+
+
+def test_every_command_of_this_host_is_known_by_its_name() -> None:
+    assert {name: load_command(name).name for name in OPERATING} == {name: name for name in OPERATING}
