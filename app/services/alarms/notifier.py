@@ -13,7 +13,7 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.database.engine import count_at_commit, read_scope, transact
+from app.database.engine import call_at_commit, read_scope, transact
 from app.domain.access.permissions import system_actor
 from app.domain.alarms.alarm_urls import split_urls
 from app.domain.alarms.mail_addresses import mails_of
@@ -246,7 +246,7 @@ def _store_alarms(
     state, text = outcome.state, outcome.text(unmailed)
     alarms.finish(session, batch, state=state, outcome=text, next_ms=outcome.next_ms, counts=outcome.counts)
     if state is not AlarmState.PENDING:
-        count_at_commit(session, partial(ALARMS_ENDED.add, state.value.lower(), count=len(batch)))
+        call_at_commit(session, partial(ALARMS_ENDED.add, state.value.lower(), count=len(batch)))
 
 
 def _channels_of(rows: Sequence[ScopedChannel], job_id: int, group: Group | None) -> list[AlarmChannel]:
