@@ -25,6 +25,7 @@ OPERATING = {
     "backup": "backups.backup",
     "restore": "backups.restore",
     "doctor": "doctor.doctor",
+    "rotate-token": "tokens.rotate_token",
     "promote": "promote.promote",
     "settle": "settle.settle",
 }

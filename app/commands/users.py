@@ -9,7 +9,6 @@ from app.domain.access.permissions import system_actor
 from app.errors import NotConfigured
 from app.services.accounts import sign_on, users
 from app.services.accounts.users import UserDraft
-from app.services.installation.startup import ADMIN
 from app.settings.home import forget_first_password
 from executor_client.cli.output.prompts import ask_password
 
@@ -45,8 +44,7 @@ def create_user(
             users.set_password(session, draft, actor=actor, now_ms=now_ms())
         else:
             users.add_user(session, draft, actor=actor, now_ms=now_ms())
-    if username == ADMIN:
-        forget_first_password(config)
+    forget_first_password(config, username)
     click.echo(f"user {username}: {'password reset' if reset else 'created'}")
 
 

@@ -52,7 +52,7 @@ _TRANSIENT = frozenset({1205, 1213, 1020, 3572, MOVED_MESSAGE})
 _TRANSIENT_POSTGRESQL = frozenset({"40001", "40P01", "55P03"})
 #: marks a session whose transaction contains due fires
 _DUE_FIRES = "due fires"
-#: counts that are made once the transaction is committed
+#: functions to call once the transaction is committed
 _AT_COMMIT = "at_commit"
 #: never set: waits for some seconds
 pause = threading.Event().wait

@@ -139,6 +139,18 @@ def test_text_that_is_not_utf_8_is_one_line(
     assert ended.stderr == line
 
 
+def test_the_token_is_replaced_by_a_command(tmp_path: Path) -> None:
+    path = env_file(tmp_path)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "access_token").write_text("a-token-of-16-signs\n")
+    begun = run("--env-file", path, "rotate-token")
+    assert (begun.exit_code, "then: give all executors the new token" in begun.output) == (0, True)
+    ended = run("--env-file", path, "rotate-token", "--end")
+    assert (ended.exit_code, "the former token is removed" in ended.output) == (0, True)
+    again = run("--env-file", path, "rotate-token", "--end")
+    assert (again.exit_code, "one token only" in again.output) == (2, True)
+
+
 def test_the_first_password_is_forgotten_once_it_is_reset(tmp_path: Path) -> None:
     path = env_file(tmp_path)
     stored = tmp_path / "home" / "admin_password"

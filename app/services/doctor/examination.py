@@ -82,6 +82,8 @@ def _checks(config: Config, safe_url: str) -> tuple[Callable[[Session], Findings
         partial(executors.check_alarms, config=config),
         database.check_runs,
         partial(database.check_commits, config=config),
+        partial(database.check_token_of_nodes, config=config),
+        partial(database.check_first_password, config=config),
         database.check_passwords,
     )
 

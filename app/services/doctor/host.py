@@ -10,7 +10,7 @@ from app.errors import NotConfigured
 from app.services.doctor.findings import Finding, Findings, fine, named, problem, warning
 from app.services.installation import preconditions
 from app.settings.config import Config
-from app.settings.home import PASSWORD_FILE, SECRET_FILES, SECRET_KEY_FILE, TOKEN_FILE
+from app.settings.home import SECRET_FILES, SECRET_KEY_FILE, TOKEN_FILE, split_tokens
 
 #: free space of a disk below which the doctor warns, as a share and in bytes; a tenth of it is a problem
 FREE_SHARE, FREE_BYTES = 0.1, 2 * 1024**3
@@ -51,21 +51,36 @@ def check_tokens(config: Config) -> Findings:
         yield problem(
             "token",
             f"there is no access token: XXL_JOB_ACCESS_TOKEN is not set, and {path}: {exc.strerror}",
-            "start the console, which makes one; or set XXL_JOB_ACCESS_TOKEN; or run the doctor as root",
+            "set XXL_JOB_ACCESS_TOKEN to the one that executors have, as after a restore; on a new"
+            " installation start the console, which makes one; or run the doctor as root",
         )
         return
     if len(tokens) > 1:
+        is_set = bool(config.access_tokens)
+        ending = "set XXL_JOB_ACCESS_TOKEN to it alone" if is_set else "run: xxl rotate-token --end"
         yield warning(
             "token",
             "two access tokens are valid: a change has not been ended",
-            "give all executors the first one, then set XXL_JOB_ACCESS_TOKEN to it alone",
+            f"give all executors the first one, then {ending}",
+        )
+    if config.access_tokens and not set(_tokens_in(path)) <= {*tokens}:
+        yield warning(
+            "token", f"{path} has a token that is not valid: XXL_JOB_ACCESS_TOKEN is set", f"delete {path}"
         )
     yield fine("token", "set by XXL_JOB_ACCESS_TOKEN" if config.access_tokens else f"in {path}")
 
 
 def stored_tokens(config: Config) -> tuple[str, ...]:
     """Return the access tokens, without making one; raises OSError if there is none."""
-    return config.access_tokens or ((config.home / TOKEN_FILE).read_text(encoding="utf-8").strip(),)
+    return config.access_tokens or split_tokens((config.home / TOKEN_FILE).read_text(encoding="utf-8"))
+
+
+def _tokens_in(path: Path) -> tuple[str, ...]:
+    """Return the tokens of a file; none if it is absent or cannot be read."""
+    try:
+        return split_tokens(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return ()
 
 
 def check_files(config: Config, env_file: Path | None) -> Findings:
@@ -90,14 +105,6 @@ def check_files(config: Config, env_file: Path | None) -> Findings:
                 "files",
                 f"there is no application key: {home / SECRET_KEY_FILE} is absent",
                 "restore it from the backup; on a new installation the console makes it at its first start",
-            )
-        )
-    if PASSWORD_FILE in names:
-        findings.append(
-            warning(
-                "files",
-                f"the first password of admin is still in {home / PASSWORD_FILE}",
-                "log in as admin and choose another password; the file is deleted then",
             )
         )
     yield from findings

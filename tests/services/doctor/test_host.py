@@ -69,6 +69,10 @@ def test_settings_that_leave_something_open(settings: dict[str, object], text: s
 
 def test_access_tokens(home: Path) -> None:
     assert "two access tokens" in bad(host.check_tokens(config_of(home, access_tokens=("a", "b"))))[0]
+    assert "a token that is not valid" in bad(host.check_tokens(config_of(home, access_tokens=("a",))))[0]
+    (home / "access_token").write_text("a,b\n")
+    assert "two access tokens" in bad(host.check_tokens(config_of(home)))[0]
+    assert len(bad(host.check_tokens(config_of(home, access_tokens=("b", "a"))))) == 1
     (home / "access_token").unlink()
     assert "there is no access token" in bad(host.check_tokens(config_of(home)))[0]
     assert bad(host.check_tokens(config_of(home, access_tokens=("a",)))) == []
@@ -100,11 +104,9 @@ def test_a_database_outside_the_home_that_others_can_read(home: Path) -> None:
 
 def test_files_that_are_missing_or_left_over(home: Path) -> None:
     (home / "secret_key").unlink()
-    (home / "admin_password").touch(0o600)
-    key, password = bad(host.check_files(config_of(home), None))
+    (key,) = bad(host.check_files(config_of(home), None))
     assert "there is no application key" in key
-    assert "first password of admin" in password
-    assert len(bad(host.check_files(config_of(home, secret_key="k" * 32), None))) == 1
+    assert bad(host.check_files(config_of(home, secret_key="k" * 32), None)) == []
     assert "is absent" in bad(host.check_files(config_of(home / "other"), None))[0]
 
 
