@@ -12,6 +12,8 @@ from pathlib import Path
 from app.errors import NotConfigured
 from app.settings.config import MIN_KEY_LENGTH, MIN_TOKEN_LENGTH, REFUSED_TOKENS, Config
 
+#: when and where the last backup was made; no secret
+LAST_BACKUP_FILE = "last_backup"
 #: name of the first user
 ADMIN = "admin"
 TOKEN_FILE = "access_token"
@@ -48,14 +50,14 @@ def give_to_owner_of_folder(path: Path) -> None:
 
 
 @contextmanager
-def _draft_of(path: Path, secret: str) -> Iterator[Path]:
+def _draft_of(path: Path, text: str) -> Iterator[Path]:
     """Yield a complete file beside ``path``, to be put in its place. Raises NotConfigured if that fails."""
     # The name is random, because in containers every process may have the id 1.
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, SECRET_MODE)
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(secret + "\n")
+            stream.write(text + "\n")
             stream.flush()
             os.fsync(stream.fileno())
         give_to_owner_of_folder(draft)
@@ -68,9 +70,9 @@ def _draft_of(path: Path, secret: str) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
-def _replace_secret(path: Path, secret: str) -> Path:
-    """Replace the content of a secret file and return the file."""
-    with _draft_of(path, secret) as draft:
+def replace_file(path: Path, text: str) -> Path:
+    """Replace a small file of the home folder, also if it is absent; return it. Raises NotConfigured."""
+    with _draft_of(path, text) as draft:
         draft.replace(path)
     return path
 
@@ -121,7 +123,7 @@ def rotate_token(config: Config) -> Path:
     tokens = _stored_tokens(config)
     if len(tokens) > 1:
         raise NotConfigured(f"{_token_file(config)} has two tokens: end that change first, with --end")
-    return _replace_secret(_token_file(config), ",".join((_new_token(), *tokens)))
+    return replace_file(_token_file(config), ",".join((_new_token(), *tokens)))
 
 
 def end_rotation(config: Config) -> Path:
@@ -129,7 +131,7 @@ def end_rotation(config: Config) -> Path:
     tokens = _stored_tokens(config)
     if len(tokens) == 1:
         raise NotConfigured(f"{_token_file(config)} has one token only: no change is to be ended")
-    return _replace_secret(_token_file(config), tokens[0])
+    return replace_file(_token_file(config), tokens[0])
 
 
 def _new_token() -> str:

@@ -5,8 +5,10 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from app.clock import DAY_MS, MINUTE_MS, Millis
 from app.database.urls import sqlite_file
 from app.errors import NotConfigured
+from app.services.backups.last_backup import find_last
 from app.services.doctor.findings import Finding, Findings, fine, named, problem, warning
 from app.services.installation import preconditions
 from app.settings.config import Config
@@ -15,6 +17,9 @@ from app.settings.home import SECRET_FILES, SECRET_KEY_FILE, TOKEN_FILE, split_t
 #: free space of a disk below which the doctor warns, as a share and in bytes; a tenth of it is a problem
 FREE_SHARE, FREE_BYTES = 0.1, 2 * 1024**3
 GIB = 1024**3
+#: a backup of every day is missing after so long
+BACKUP_MAX_MS: Millis = 2 * DAY_MS
+HOUR_MS: Millis = 60 * MINUTE_MS
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -174,6 +179,22 @@ def check_disk(config: Config) -> Findings:
             continue
         advice = "free some space; keep runs for fewer days (XXL_JOB_LOG_RETENTION_DAYS)"
         yield problem("disk", text, advice) if usage.free < required / 10 else warning("disk", text, advice)
+
+
+def check_backup(config: Config, *, now_ms: Millis) -> Findings:
+    """Check the age of the last backup that was made on this host; another one may make them."""
+    last = find_last(config)
+    if last is None:
+        if sqlite_file(config.database_url) is not None:
+            yield warning(
+                "backup", "none has been made", "enable xxl-job-backup.timer, or run: xxl backup FILE"
+            )
+        return
+    text = f"the last one is {max(now_ms - last.made_ms, 0) // HOUR_MS} hours old: {last.path}"
+    if now_ms - last.made_ms <= BACKUP_MAX_MS:
+        yield fine("backup", text)
+    else:
+        yield warning("backup", text, "journalctl -u xxl-job-backup; then run: xxl backup FILE")
 
 
 def _folders(config: Config) -> Iterator[Path]:

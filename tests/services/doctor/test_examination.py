@@ -21,6 +21,7 @@ from app.models.registry import Registration
 from app.models.user import User
 from app.pipeline.sent_log_ids import SentLogIds
 from app.services.accounts import passwords
+from app.services.backups.last_backup import LastBackup, note_last
 from app.services.backups.lost_commits import CommitWatch, settle_lost
 from app.services.doctor import executors
 from app.services.doctor.examination import Examination, examine
@@ -42,6 +43,7 @@ def installed(database: str, config: Config) -> Iterator[Config]:
     """An installation with its secrets, whose services are down."""
     access_tokens(config)
     secret_key(config)
+    note_last(config, LastBackup(now_ms(), Path("/var/backups/one.backup")))
     if (file := sqlite_file(config.database_url)) is not None:  # as the services make it
         for each in file.parent.glob(f"{file.name}*"):
             each.chmod(0o600)

@@ -9,11 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from app.clock import DAY_MS
 from app.database.engine import bind_for_reading
 from app.errors import NotConfigured
+from app.services.backups.last_backup import LastBackup, note_last
 from app.services.doctor import host
 from app.services.doctor.findings import Finding, Level, counted, named
 from app.settings.config import Config, MailConfig
+from tests.support.factories import T0
 
 GIB = 1024**3
 
@@ -76,6 +79,17 @@ def test_access_tokens(home: Path) -> None:
     (home / "access_token").unlink()
     assert "there is no access token" in bad(host.check_tokens(config_of(home)))[0]
     assert bad(host.check_tokens(config_of(home, access_tokens=("a",)))) == []
+
+
+def test_the_age_of_the_last_backup(home: Path) -> None:
+    config = config_of(home)
+    assert bad(host.check_backup(config, now_ms=T0)) == ["none has been made"]
+    server = replace(config, database_url="postgresql+psycopg://u@127.0.0.1/x")
+    assert list(host.check_backup(server, now_ms=T0)) == []
+    note_last(config, LastBackup(T0, Path("/var/backups/one.backup")))
+    assert bad(host.check_backup(config, now_ms=T0 + 2 * DAY_MS)) == []
+    (old,) = bad(host.check_backup(server, now_ms=T0 + 2 * DAY_MS + 1))
+    assert old == "the last one is 48 hours old: /var/backups/one.backup"
 
 
 def test_files_that_others_can_read(home: Path) -> None:
