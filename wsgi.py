@@ -72,6 +72,7 @@ def main() -> None:
     from app.services.auditing import refusals
     from app.services.installation.nodes import Heartbeat
     from app.services.installation.preconditions import check_schema, check_settings
+    from app.services.operations.workers_watch import WorkersWatch
     from app.services.runs.interruptible_wait import stopping
 
     try:
@@ -90,6 +91,8 @@ def main() -> None:
     when_moved(restart_program)
     heartbeat = Heartbeat(config, NodeKind.CONSOLE)
     heartbeat.start()
+    watch = WorkersWatch(config, heartbeat.is_clock_right)
+    watch.start()
     refusals.recorder.start()
     watchdog = Watchdog(partial(answers, f"{console_address(config)}/health", timeout_s=ANSWER_S))
     watchdog.start()
@@ -102,6 +105,7 @@ def main() -> None:
         notify("STOPPING=1")
         watchdog.stop()
         server.close()
+        watch.stop()
         refusals.recorder.stop()
         heartbeat.stop()
         unbind_engine()

@@ -7,8 +7,10 @@ import click
 
 from app.clock import now_ms
 from app.commands.context import configuration, one_line_errors
-from app.services.backups.backup import back_up
+from app.services.backups.backup import Backup, back_up
+from app.services.backups.last_backup import LastBackup, note_last
 from app.services.backups.manifest import SecretFrom
+from app.services.backups.regular import back_up_to
 from app.services.backups.restore import restore as restore_backup
 from app.services.backups.restore_options import Options, RestoreResult
 
@@ -19,10 +21,27 @@ FILE = click.argument("file", type=click.Path(path_type=Path))
 
 @click.command("backup", short_help="Write database and secrets to one file.")
 @FILE
+@click.option(
+    "--keep",
+    type=click.IntRange(1),
+    metavar="N",
+    help="FILE is a folder: write a file named by the time there, and keep the newest N of these.",
+)
 @one_line_errors
-def backup(file: Path) -> None:
+def backup(file: Path, keep: int | None) -> None:
     """Write database and secrets to the new FILE, while the services go on."""
-    result = back_up(configuration(), file, now_ms=now_ms())
+    config, old_files = configuration(), list[Path]()
+    if keep is None:
+        result = back_up(config, file, now_ms=now_ms())
+    else:
+        result, old_files = back_up_to(config, file, keep=keep, now_ms=now_ms())
+    note_last(config, LastBackup(result.manifest.made_ms, result.path))
+    _print_backup(result)
+    for path in old_files:
+        click.echo(f"removed: {path}")
+
+
+def _print_backup(result: Backup) -> None:
     manifest = result.manifest
     megabytes = result.path.stat().st_size / 1_000_000
     click.echo(

@@ -5,60 +5,24 @@ first: settings, database, schema, the command line.
 """
 
 import functools
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import click
-from flask.cli import ScriptInfo
 from sqlalchemy.exc import DBAPIError
 
+from app.commands.invocation import Settings
 from app.database.engine import bind_engine
 from app.database.faults import not_configured
-from app.database.moved import follow
-from app.database.opening import check_database
 from app.database.urls import without_password
 from app.errors import NoDatabase, NotConfigured, XxlJobError
-from app.services.installation import preconditions
 from app.settings.config import Config
+from executor_client.config.terminal import printable
 
 P = ParamSpec("P")
 T = TypeVar("T")
 EXIT_FAILED = 1
 EXIT_NOT_CONFIGURED = 2
-#: settings of the services of a host, read by the commands too; and their home unless it is set there
-ENV_FILE = Path("/etc/xxl-job.env")
-SERVICE_HOME = Path("/var/lib/xxl-job")
-
-
-class Settings:
-    """Settings of an invocation of ``xxl``, read when a command first asks for them."""
-
-    def __init__(self, env_file: Path | None) -> None:
-        default = ENV_FILE if os.access(ENV_FILE, os.R_OK) else None
-        self.env_file = env_file or default
-
-    def read(self) -> Config:
-        """Return the configuration as it is written, even if the database has moved."""
-        home = SERVICE_HOME if self.env_file == ENV_FILE else Path("instance")
-        # The file names the installation, as a .env in the current folder may belong to another one.
-        dotenv = None if self.env_file else Path(".env")
-        return Config.from_env(env_file=self.env_file, default_home=home, dotenv=dotenv)
-
-    @functools.cached_property
-    def config(self) -> Config:
-        """The configuration; raises NotConfigured."""
-        return follow(self.read())
-
-    @property
-    def place(self) -> str:
-        """The files the settings were looked for in."""
-        if self.env_file is not None:
-            return f"environment and {self.env_file}"
-        if not ENV_FILE.exists():
-            return f"environment; there is no {ENV_FILE}"
-        return f"environment; you may not read {ENV_FILE}, run this as the user of the services"
 
 
 def configuration() -> Config:
@@ -67,6 +31,8 @@ def configuration() -> Config:
     settings = context.find_object(Settings)
     if settings is not None:
         return settings.config
+    from flask.cli import ScriptInfo  # imported here, because only this program needs it
+
     config = context.ensure_object(ScriptInfo).load_app().config["XXL_JOB"]
     assert isinstance(config, Config)
     return config
@@ -77,6 +43,10 @@ def open_database() -> Config:
 
     Raises NoDatabase without a database or tables, NotConfigured for another schema; creates nothing.
     """
+    # Imported here, because they take 0.15 s, and not all commands open the database.
+    from app.database.opening import check_database
+    from app.services.installation import preconditions
+
     config = configuration()
     check_database(config)
     preconditions.check_schema(bind_engine(config))
@@ -119,7 +89,8 @@ def one_line_errors(command: Callable[P, T]) -> Callable[P, T]:
         except NoDatabase as exc:
             raise NotReady(_with_places(str(exc))) from exc
         except NotConfigured as exc:
-            raise NotReady(str(exc)) from exc
+            # A message may name what is in a file of another's making.
+            raise NotReady(printable(str(exc), "\n")) from exc
         except DBAPIError as exc:
             raise NotReady(str(not_configured(exc))) from exc
         except BrokenPipeError:  # Click ends the program, as in `xxl ... | head`.

@@ -6,7 +6,8 @@ from dataclasses import asdict
 
 import click
 
-from app.commands.context import EXIT_FAILED, EXIT_NOT_CONFIGURED, Settings, configuration, one_line_errors
+from app.commands.context import EXIT_FAILED, EXIT_NOT_CONFIGURED, configuration, one_line_errors
+from app.commands.invocation import Settings
 from app.services.doctor.examination import Examination, examine
 from app.services.doctor.findings import Finding, Level, counted
 

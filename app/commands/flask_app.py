@@ -9,7 +9,7 @@ from flask import Flask
 from flask_migrate import Migrate
 
 from app.commands.context import NotReady
-from app.commands.main import COMMANDS
+from app.commands.main import COMMANDS, load_command
 from app.database.engine import engine_options
 from app.database.flask_db import db
 from app.database.opening import create_database_file
@@ -26,8 +26,8 @@ def create_command_app(config: Config) -> Flask:
     app.config["SQLALCHEMY_DATABASE_URI"] = config.database_url
     app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(config)
     db.init_app(app)
-    for command in COMMANDS:
-        app.cli.add_command(command)
+    for name in COMMANDS:
+        app.cli.add_command(load_command(name))
     migrate = Migrate(app, db, directory=str(MIGRATIONS))
 
     @migrate.configure

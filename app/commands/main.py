@@ -3,40 +3,64 @@
 Its commands work on this host; those of the client, which are in ``executor_client.cli``, over API v1.
 """
 
+from importlib import import_module
 from pathlib import Path
 
 import click
 
-from app.commands.backups import backup, restore
-from app.commands.context import ENV_FILE, Settings
-from app.commands.demo import seed_demo
-from app.commands.doctor import doctor
-from app.commands.local import open_local
-from app.commands.next_times import next_times_command
-from app.commands.promote import promote
-from app.commands.schema import database
-from app.commands.settings import check_config
-from app.commands.settle import settle
-from app.commands.users import create_user, link_identity
+from app.commands.invocation import ENV_FILE, Settings
+from executor_client.api.transport import Transport
 from executor_client.cli import main as client
 from executor_client.cli.invocation import common_options
 from executor_client.wire.version import VERSION
 
-#: also commands of ``flask --app wsgi``
-COMMANDS: tuple[click.Command, ...] = (
-    next_times_command,
-    create_user,
-    link_identity,
-    check_config,
-    seed_demo,
-)
+#: commands of this host: name -> module of this package and name there, imported when the command is called
+OPERATING = {
+    "next-times": "next_times.next_times_command",
+    "create-user": "users.create_user",
+    "link-identity": "users.link_identity",
+    "check-config": "settings.check_config",
+    "seed-demo": "demo.seed_demo",
+    "db": "schema.database",
+    "backup": "backups.backup",
+    "restore": "backups.restore",
+    "doctor": "doctor.doctor",
+    "rotate-token": "tokens.rotate_token",
+    "promote": "promote.promote",
+    "settle": "settle.settle",
+}
+#: those that are also commands of ``flask --app wsgi``
+COMMANDS = ("next-times", "create-user", "link-identity", "check-config", "seed-demo")
 
 
-#: of this host only
-OPERATING = (*COMMANDS, database, backup, restore, doctor, promote, settle)
+class Program(client.Program):
+    """Program of the server; a command of this host goes before one of the client that has its name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return sorted({*super().list_commands(ctx), *OPERATING})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; None if there is none of this name."""
+        return load_command(cmd_name) if cmd_name in OPERATING else super().get_command(ctx, cmd_name)
 
 
-@click.group("xxl", cls=client.Program, context_settings={"help_option_names": ["-h", "--help"]})
+def load_command(name: str) -> click.Command:
+    """Import a command of this host."""
+    module, _, attribute = OPERATING[name].partition(".")
+    command = getattr(import_module(f"app.commands.{module}"), attribute)
+    assert isinstance(command, click.Command)
+    return command
+
+
+def _open_local() -> Transport:
+    """Import the API of this host and open it."""
+    from app.commands.local import open_local
+
+    return open_local()
+
+
+@click.group("xxl", cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--env-file",
     type=click.Path(path_type=Path),
@@ -50,8 +74,7 @@ def xxl(context: click.Context, env_file: Path | None) -> None:
     context.obj = Settings(env_file)
 
 
-# a command of this host goes before one of the client that has its name
-for _command in (*client.COMMANDS, *OPERATING):
+for _command in client.COMMANDS:
     xxl.add_command(_command)
-xxl.open_local = open_local
-xxl.sections = {"On this host": [str(command.name) for command in OPERATING]}
+xxl.open_local = _open_local
+xxl.sections = {"On this host": [*OPERATING]}

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from app.commands.context import Settings, one_line_errors
+from app.commands.context import one_line_errors
+from app.commands.invocation import Settings
 from app.database.engine import bind_engine
 from app.database.opening import check_database
 from app.database.urls import without_password

@@ -9,12 +9,11 @@ from app.domain.access.permissions import system_actor
 from app.errors import NotConfigured
 from app.services.accounts import sign_on, users
 from app.services.accounts.users import UserDraft
-from app.services.installation.startup import ADMIN
 from app.settings.home import forget_first_password
 from executor_client.cli.output.prompts import ask_password
 
 
-@click.command("create-user", short_help="Create a user, or reset a password.")
+@click.command("create-user", short_help="Create a user.")
 @click.argument("username")
 @click.option("--admin", is_flag=True, help="Administrator: may do everything.")
 @click.option(
@@ -25,9 +24,7 @@ from executor_client.cli.output.prompts import ask_password
     multiple=True,
     help="Id of an executor group that a normal user may access; repeatable.",
 )
-@click.option(
-    "--reset", is_flag=True, help="Existing user: set a new password, unlock the account, end all sessions."
-)
+@click.option("--reset", is_flag=True, hidden=True)  # former spelling of: users reset-password --enable
 @click.option(
     "--password-stdin", is_flag=True, help="Read the password from standard input instead of prompting."
 )
@@ -35,7 +32,7 @@ from executor_client.cli.output.prompts import ask_password
 def create_user(
     username: str, admin: bool, group_ids: tuple[int, ...], reset: bool, password_stdin: bool
 ) -> None:
-    """Create a user, or reset the password of an existing one with --reset."""
+    """Create a user. To reset a password: xxl users reset-password USERNAME --local."""
     if reset and (admin or group_ids):
         raise click.UsageError("--reset keeps role and groups; leave out --admin and --group")
     config = open_database()
@@ -47,15 +44,14 @@ def create_user(
             users.set_password(session, draft, actor=actor, now_ms=now_ms())
         else:
             users.add_user(session, draft, actor=actor, now_ms=now_ms())
-    if username == ADMIN:
-        forget_first_password(config)
+    forget_first_password(config, username)
     click.echo(f"user {username}: {'password reset' if reset else 'created'}")
 
 
 @click.command("link-identity", short_help="Link a user to an identity of the OpenID provider.")
 @click.argument("username")
 @click.argument("subject", required=False)
-@click.option("--remove", is_flag=True, help="Undo it; then: create-user USERNAME --reset.")
+@click.option("--remove", is_flag=True, help="Undo it; then: users reset-password USERNAME.")
 @one_line_errors
 def link_identity(username: str, subject: str | None, remove: bool) -> None:
     """Link a local user to the SUBJECT (claim "sub") of a user of the OpenID provider."""

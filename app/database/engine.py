@@ -54,8 +54,8 @@ _TRANSIENT_POSTGRESQL = frozenset({"40001", "40P01", "55P03"})
 WRITING = {"sqlite_begin": "IMMEDIATE"}
 #: marks a session whose transaction contains due fires
 _DUE_FIRES = "due fires"
-#: counts that are made once the transaction is committed
-_COUNTED = "counted"
+#: functions to call once the transaction is committed
+_AT_COMMIT = "at_commit"
 #: never set: waits for some seconds
 pause = threading.Event().wait
 
@@ -118,8 +118,8 @@ def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
     if not event.contains(Session, "after_commit", _wake_dispatchers):
         event.listen(Session, "after_commit", _wake_dispatchers)
         event.listen(Session, "after_soft_rollback", _forget_due_fires)
-        event.listen(Session, "after_commit", _count)
-        event.listen(Session, "after_soft_rollback", _forget_counted)
+        event.listen(Session, "after_commit", _call_committed)
+        event.listen(Session, "after_soft_rollback", _forget_calls)
     _replace_engine(engine)
     _binding.config = config
     _binding.home = config.home
@@ -256,18 +256,18 @@ def _forget_due_fires(session: Session, _transaction: object) -> None:
     session.info.pop(_DUE_FIRES, None)
 
 
-def count_at_commit(session: Session, count: Callable[[], None]) -> None:
-    """Call ``count`` once the transaction is committed, so that what is repeated counts once."""
-    session.info.setdefault(_COUNTED, []).append(count)
+def call_at_commit(session: Session, function: Callable[[], None]) -> None:
+    """Call a function once the transaction is committed: once if it is repeated, not if it is undone."""
+    session.info.setdefault(_AT_COMMIT, []).append(function)
 
 
-def _count(session: Session) -> None:
-    for count in session.info.pop(_COUNTED, ()):
-        count()
+def _call_committed(session: Session) -> None:
+    for function in session.info.pop(_AT_COMMIT, ()):
+        function()
 
 
-def _forget_counted(session: Session, _transaction: object) -> None:
-    session.info.pop(_COUNTED, None)
+def _forget_calls(session: Session, _transaction: object) -> None:
+    session.info.pop(_AT_COMMIT, None)
 
 
 def claims_paused(session: Session, *, now_ms: Millis) -> bool:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.database.engine import count_at_commit
+from app.database.engine import call_at_commit
 from app.database.rows import bulk
 from app.domain.enums import (
     AlarmReason,
@@ -179,10 +179,10 @@ def _count_ended(
 ) -> None:
     outcomes = Counter((str(run.job_group), _outcome(result)) for run, result in endings)
     for labels, count in outcomes.items():
-        count_at_commit(session, partial(RUNS_ENDED.add, *labels, count=count))
+        call_at_commit(session, partial(RUNS_ENDED.add, *labels, count=count))
     durations_ms = [_duration_ms(result, sent_ms_by_log.get(run.id, 0), now_ms) for run, result in endings]
     seconds = [duration_ms / 1000 for duration_ms in durations_ms if duration_ms is not None]
-    count_at_commit(session, partial(RUN_DURATION.observe, *seconds))
+    call_at_commit(session, partial(RUN_DURATION.observe, *seconds))
 
 
 def _outcome(result: Result) -> str:

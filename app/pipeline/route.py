@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.database.engine import count_at_commit
+from app.database.engine import call_at_commit
 from app.database.rows import bulk
 from app.domain.enums import FireState, RouteStrategy
 from app.domain.runs.routing import PROBING, ROUTERS, SEED_ROWS, RouteState, route_of
@@ -63,7 +63,7 @@ def begin_routing(session: Session, routes: RouteState, job_ids: Collection[int]
     """
     state = RouteState(routes.random)
     state.take_over(routes, job_ids)
-    count_at_commit(session, partial(routes.take_over, state, job_ids))
+    call_at_commit(session, partial(routes.take_over, state, job_ids))
     return state
 
 

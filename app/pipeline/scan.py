@@ -13,7 +13,7 @@ from sqlalchemy.exc import DataError
 from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis, monotonic_ms
-from app.database.engine import count_at_commit, transact
+from app.database.engine import call_at_commit, transact
 from app.database.faults import REPEAT_MS, reason_of
 from app.database.rows import bulk
 from app.domain.enums import MisfireStrategy, ScheduleType, TriggerStatus, TriggerType
@@ -233,7 +233,7 @@ def _write(session: Session, page: Sequence[PlannedJob], *, node: str, now_ms: M
     for planned_job in valid:
         if planned_job.plan.fires:
             group, count = str(planned_job.job.job_group), len(planned_job.plan.fires)
-            count_at_commit(session, partial(FIRES_DUE.add, group, count=count))
+            call_at_commit(session, partial(FIRES_DUE.add, group, count=count))
     skips.insert_skips(
         session,
         [row for planned_job in valid for row in _skips(planned_job, now_ms)],

@@ -5,11 +5,17 @@ Separate from ``config``, because reading settings must not write files.
 
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from app.errors import NotConfigured
 from app.settings.config import MIN_KEY_LENGTH, MIN_TOKEN_LENGTH, REFUSED_TOKENS, Config
 
+#: when and where the last backup was made; no secret
+LAST_BACKUP_FILE = "last_backup"
+#: name of the first user
+ADMIN = "admin"
 TOKEN_FILE = "access_token"
 PASSWORD_FILE = "admin_password"
 SECRET_KEY_FILE = "secret_key"
@@ -43,29 +49,43 @@ def give_to_owner_of_folder(path: Path) -> None:
         os.chown(path, folder.st_uid, folder.st_gid, follow_symlinks=False)
 
 
+@contextmanager
+def _draft_of(path: Path, text: str) -> Iterator[Path]:
+    """Yield a complete file beside ``path``, to be put in its place. Raises NotConfigured if that fails."""
+    # The name is random, because in containers every process may have the id 1.
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, SECRET_MODE)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        give_to_owner_of_folder(draft)
+        yield draft
+    except FileExistsError:
+        raise
+    except OSError as exc:
+        raise NotConfigured(f"XXL_JOB_HOME: cannot write {path}: {exc.strerror}") from exc
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def replace_file(path: Path, text: str) -> Path:
+    """Replace a small file of the home folder, also if it is absent; return it. Raises NotConfigured."""
+    with _draft_of(path, text) as draft:
+        draft.replace(path)
+    return path
+
+
 def secret_file(path: Path, new_secret: str) -> tuple[str, bool]:
     """Return the content of a secret file and whether this call created it; the first process wins.
 
     Raises NotConfigured if it cannot be written, for example on a full disk.
     """
     if not os.path.lexists(path):
-        # The name is random, because in containers every process may have the id 1.
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-        try:
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, SECRET_MODE)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-                stream.write(new_secret + "\n")
-                stream.flush()
-                os.fsync(stream.fileno())
-            give_to_owner_of_folder(draft)
+        with suppress(FileExistsError), _draft_of(path, new_secret) as draft:
             os.link(draft, path)  # It fails if the file exists, so that nothing is overwritten or incomplete.
             return new_secret, True
-        except FileExistsError:
-            pass
-        except OSError as exc:
-            raise NotConfigured(f"XXL_JOB_HOME: cannot write {path}: {exc.strerror}") from exc
-        finally:
-            draft.unlink(missing_ok=True)
     try:
         return path.read_text(encoding="utf-8").strip(), False
     except UnicodeDecodeError as exc:
@@ -80,13 +100,56 @@ def access_tokens(config: Config) -> tuple[str, ...]:
         return config.access_tokens
     prepare_home(config.home)
     path = config.home / TOKEN_FILE
-    token, _ = secret_file(path, secrets.token_hex(24))
-    if len(token) < MIN_TOKEN_LENGTH or token in REFUSED_TOKENS:
+    text, _ = secret_file(path, _new_token())
+    tokens = split_tokens(text)
+    if len(tokens) > 2 or any(len(token) < MIN_TOKEN_LENGTH or token in REFUSED_TOKENS for token in tokens):
         raise NotConfigured(
-            f"{path}: expected a token of at least {MIN_TOKEN_LENGTH} characters;"
+            f"{path}: expected a token of at least {MIN_TOKEN_LENGTH} characters, or two with a comma;"
             " delete the file to generate a new one"
         )
-    return (token,)
+    return tokens
+
+
+def split_tokens(text: str) -> tuple[str, ...]:
+    """Return the tokens of a file: one, or two separated by a comma while one is replaced."""
+    return tuple(token.strip() for token in text.split(","))
+
+
+def rotate_token(config: Config) -> Path:
+    """Put a new access token before the stored one, which stays valid; return the file.
+
+    Raises NotConfigured if a setting overrules the file, and while two tokens are valid.
+    """
+    tokens = _stored_tokens(config)
+    if len(tokens) > 1:
+        raise NotConfigured(f"{_token_file(config)} has two tokens: end that change first, with --end")
+    return replace_file(_token_file(config), ",".join((_new_token(), *tokens)))
+
+
+def end_rotation(config: Config) -> Path:
+    """Remove the former access token; return the file. Raises NotConfigured if only one is valid."""
+    tokens = _stored_tokens(config)
+    if len(tokens) == 1:
+        raise NotConfigured(f"{_token_file(config)} has one token only: no change is to be ended")
+    return replace_file(_token_file(config), tokens[0])
+
+
+def _new_token() -> str:
+    return secrets.token_hex(24)
+
+
+def _token_file(config: Config) -> Path:
+    return config.home / TOKEN_FILE
+
+
+def _stored_tokens(config: Config) -> tuple[str, ...]:
+    """Return the tokens of the file; raises NotConfigured if there is none, or a setting overrules it."""
+    if config.access_tokens:
+        source = config.sources.get("XXL_JOB_ACCESS_TOKEN", "set")
+        raise NotConfigured(f"XXL_JOB_ACCESS_TOKEN is set ({source}): put the new token before it there")
+    if not _token_file(config).exists():
+        raise NotConfigured(f"{_token_file(config)}: there is no token yet; the console makes one")
+    return access_tokens(config)
 
 
 def secret_key(config: Config) -> str:
@@ -125,6 +188,7 @@ def first_password(config: Config) -> str:
     return secret_file(config.home / PASSWORD_FILE, secrets.token_urlsafe(12))[0]
 
 
-def forget_first_password(config: Config) -> None:
-    """Delete the stored initial password; called after it has been changed."""
-    (config.home / PASSWORD_FILE).unlink(missing_ok=True)
+def forget_first_password(config: Config, username: str) -> None:
+    """Delete the stored initial password if it is this user's, whose password has been changed."""
+    if username == ADMIN:
+        (config.home / PASSWORD_FILE).unlink(missing_ok=True)

@@ -16,6 +16,7 @@ from executor_client.api.error_messages import EXIT_FAILED, explain
 from executor_client.api.errors import ApiError, Forbidden, NotConfigured, Unauthorized
 from executor_client.api.profiles import URL, find_profile
 from executor_client.api.transport import Transport
+from executor_client.config.terminal import printable
 
 EXIT_TIMED_OUT = 3
 EXIT_INTERRUPTED = 130
@@ -72,7 +73,7 @@ class Stop(click.ClickException):
     """End with one line on standard error and an exit code."""
 
     def __init__(self, message: str, exit_code: int = EXIT_FAILED) -> None:
-        super().__init__(message)
+        super().__init__(printable(message, "\n\t"))
         self.exit_code = exit_code  # type: ignore[misc]
 
 

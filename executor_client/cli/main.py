@@ -71,7 +71,8 @@ class Program(click.Group):
         general_names = [name for name in self.list_commands(ctx) if name not in section_names]
         for title, names in {"Over the API": general_names, **self.sections}.items():
             with formatter.section(title):
-                formatter.write_dl([(name, self.commands[name].get_short_help_str(70)) for name in names])
+                commands = [(name, self.get_command(ctx, name)) for name in names]
+                formatter.write_dl([(name, each.get_short_help_str(70)) for name, each in commands if each])
 
 
 @click.group("xxl", cls=Program, context_settings={"help_option_names": ["-h", "--help"]})

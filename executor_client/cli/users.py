@@ -67,12 +67,14 @@ def create_user(
 @click.argument("username")
 @password_option
 @permanent_option
+@click.option("--enable", is_flag=True, help="Enable the user too, if disabled.")
 @api_command
-def reset_password(invocation: Invocation, username: str, **password: bool) -> None:
-    """Set a new password: ends all sessions and the wait after failed logins; does not enable the user."""
+def reset_password(invocation: Invocation, username: str, enable: bool, **password: bool) -> None:
+    """Set a new password: ends all sessions and the wait after failed logins."""
     client = invocation.client
     user = find_user(client, username)
-    result = client.write("PATCH", f"/users/{user['id']}", _password(**password))
+    body = {**_password(**password), **({"disabled": False} if enable else {})}
+    result = client.write("PATCH", f"/users/{user['id']}", body)
     show_done(invocation, f"user {username}: password reset", result)
 
 

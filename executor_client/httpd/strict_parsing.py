@@ -1,7 +1,7 @@
 """Strict HTTP/1.1 framing for waitress: a request that two parsers could delimit differently is answered 400.
 
 A proxy in front that reads such a request in another way would take part of its body for the next request
-(request smuggling). waitress 3.0 accepts some of them. Source: RFC 9112, sections 2.2, 5.2, 6.1 and 7.1.
+(request smuggling). waitress 3.0 accepts some of them. Source: RFC 9112, sections 2.2, 3.2, 5.2, 6.1 and 7.1.
 """
 
 import re
@@ -65,14 +65,17 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
 
 
 def check_framing(head: bytes) -> None:
-    """Raise ParsingError for a head whose body length is ambiguous, and for folded fields."""
+    """Raise ParsingError for a head whose body length or host is ambiguous, and for folded fields."""
     start_line, _, fields = head.partition(b"\r\n")
-    values: dict[bytes, list[bytes]] = {b"content-length": [], b"transfer-encoding": []}
+    values: dict[bytes, list[bytes]] = {b"host": [], b"content-length": [], b"transfer-encoding": []}
     for line in fields.split(b"\r\n"):
         if line.startswith((b" ", b"\t")):
             raise ParsingError("A header field is folded")
         name, _, value = line.partition(b":")
         values.get(name.lower(), []).append(value.strip(b" \t"))
+    is_1_1 = start_line.rstrip().endswith(b" HTTP/1.1")
+    if len(values[b"host"]) > 1 or (is_1_1 and not values[b"host"]):
+        raise ParsingError("Exactly one Host is expected")
     lengths, codings = values[b"content-length"], values[b"transfer-encoding"]
     if len(lengths) > 1:
         raise ParsingError("Content-Length is repeated")
@@ -84,7 +87,7 @@ def check_framing(head: bytes) -> None:
         raise ParsingError("Content-Length and Transfer-Encoding are both given")
     if [coding.lower() for coding in codings] != [b"chunked"]:
         raise ParsingError("Transfer-Encoding is not chunked")
-    if not start_line.rstrip().endswith(b" HTTP/1.1"):
+    if not is_1_1:
         raise ParsingError("Transfer-Encoding is not known before version 1.1")
 
 

@@ -110,6 +110,19 @@ def test_a_log_is_followed_over_broken_connections(api: FakeApi, run: Run) -> No
     assert [each.query["from_line"] for each in api.seen] == ["1", "2", "2"]
 
 
+def test_control_characters_of_an_executor_do_not_reach_the_terminal(api: FakeApi, run: Run) -> None:
+    api.on("GET", "/runs/71", run_of("failed"))
+    line = {"line": 1, "text": "\x1b]0;title\x07\x1b[2J\x9b2Jone\b\r"}
+    end = {"end": True, "state": "failed", "next_line": 2}
+    api.on("GET", "/runs/71/log", events({"error": "no\x1b[2Jlog"}, line, end))
+    for command in (("runs", "tail", "-f", "71"), ("jobs", "trigger", "7", "--follow")):
+        ended = run(*command, color=True)
+        assert ended.stdout.startswith(" ]0;title  [2J 2Jone  \n")
+        assert "no [2Jlog" in ended.stderr
+    api.on("GET", "/runs/71/log", problem(502, "\x1b]52;c;eA==\x07"))
+    assert error_of(run("runs", "tail", "71", color=True), 1) == " ]52;c;eA== "
+
+
 def test_a_log_whose_streams_end_at_once_is_given_up(api: FakeApi, run: Run) -> None:
     api.on("GET", "/runs/71/log", events())
     ended = run("runs", "tail", "-f", "71")

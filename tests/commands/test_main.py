@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from app.commands import context
+from app.commands import invocation
 from app.commands.flask_app import create_command_app
-from app.commands.main import xxl
+from app.commands.main import OPERATING, load_command, xxl
 from app.settings.config import Config
 from executor_client.wire.version import VERSION
 from tests.support.commands import env_file, run
@@ -90,6 +90,24 @@ def test_commands_end_in_order_with_standard_streams_closed(
     assert ended.value.code == 0
 
 
+def test_without_a_terminal_a_password_comes_from_standard_input_only(tmp_path: Path) -> None:
+    path = env_file(tmp_path)
+    assert run("--env-file", path, "db", "upgrade").exit_code == 0
+    run("--env-file", path, "create-user", "anna", "--password-stdin", text="battery-staple-9\n")
+    for command in (("create-user", "anna", "--reset"), ("users", "reset-password", "anna", "--local")):
+        ended = subprocess.run(
+            [sys.executable, "-m", "app", "--env-file", path, *command],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=ROOT,
+            start_new_session=True,
+        )
+        line = "Error: cannot prompt without a terminal: add --password-stdin"
+        assert (ended.returncode, ended.stderr.splitlines()) == (2, [line])
+
+
 @pytest.mark.parametrize("options", [("--admin",), ("--group", "1")])
 def test_a_reset_refuses_what_it_would_not_change(tmp_path: Path, options: tuple[str, ...]) -> None:
     path = env_file(tmp_path)
@@ -121,6 +139,18 @@ def test_text_that_is_not_utf_8_is_one_line(
     assert ended.stderr == line
 
 
+def test_the_token_is_replaced_by_a_command(tmp_path: Path) -> None:
+    path = env_file(tmp_path)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "access_token").write_text("a-token-of-16-signs\n")
+    begun = run("--env-file", path, "rotate-token")
+    assert (begun.exit_code, "then: give all executors the new token" in begun.output) == (0, True)
+    ended = run("--env-file", path, "rotate-token", "--end")
+    assert (ended.exit_code, "the former token is removed" in ended.output) == (0, True)
+    again = run("--env-file", path, "rotate-token", "--end")
+    assert (again.exit_code, "one token only" in again.output) == (2, True)
+
+
 def test_the_first_password_is_forgotten_once_it_is_reset(tmp_path: Path) -> None:
     path = env_file(tmp_path)
     stored = tmp_path / "home" / "admin_password"
@@ -139,7 +169,7 @@ def test_a_command_without_a_database_says_where_it_looked_and_creates_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(context, "ENV_FILE", tmp_path / "etc")
+    monkeypatch.setattr(invocation, "ENV_FILE", tmp_path / "etc")
     for command in (
         ("check-config",),
         ("create-user", "ann"),
@@ -201,8 +231,8 @@ def test_the_settings_of_the_services_are_the_default(
     """With the file of the services, the default home is theirs too, in whatever folder the command runs."""
     home = tmp_path / "var"
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(context, "ENV_FILE", tmp_path / "etc")
-    monkeypatch.setattr(context, "SERVICE_HOME", home)
+    monkeypatch.setattr(invocation, "ENV_FILE", tmp_path / "etc")
+    monkeypatch.setattr(invocation, "SERVICE_HOME", home)
     (tmp_path / "etc").write_text("XXL_JOB_PORT=9090\n")
     assert run("db", "upgrade").exit_code == 0
     assert (home / "xxl_job.db").exists()
@@ -215,8 +245,8 @@ def test_a_file_of_the_services_that_cannot_be_read_is_named(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "etc").write_text("")
-    monkeypatch.setattr(context, "ENV_FILE", tmp_path / "etc")
-    monkeypatch.setattr(context.os, "access", lambda *_: False)
+    monkeypatch.setattr(invocation, "ENV_FILE", tmp_path / "etc")
+    monkeypatch.setattr(invocation.os, "access", lambda *_: False)
     assert (
         f"you may not read {tmp_path}/etc, run this as the user of the services" in run("check-config").output
     )
@@ -263,3 +293,20 @@ def test_a_signal_ends_a_command_in_order(number: signal.Signals) -> None:
     command = [sys.executable, "-c", code, str(int(number))]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (128 + number, "undone\n", "")
+
+
+def test_a_command_over_the_api_imports_neither_the_database_nor_the_console() -> None:
+    """Each takes a multiple of the time of the command."""
+    script = (
+        "import sys, click.testing, app.commands.main as main\n"
+        "ended = click.testing.CliRunner().invoke(main.xxl, ['jobs', 'list', '--profile', 'none'])\n"
+        "assert ended.exit_code == 2, ended.output\n"
+        "print(*sorted({'sqlalchemy', 'flask', 'alembic', 'app.commands.context'} & {*sys.modules}))"
+    )
+    command = [sys.executable, "-c", script]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "\n", "")
+
+
+def test_every_command_of_this_host_is_known_by_its_name() -> None:
+    assert {name: load_command(name).name for name in OPERATING} == {name: name for name in OPERATING}

@@ -25,8 +25,9 @@ def reference() -> str:
     """Return the page."""
     parts = [HEAD]
     context = click.Context(xxl, info_name="xxl")
-    for name in sorted(xxl.commands):
-        command = xxl.commands[name]
+    for name in xxl.list_commands(context):
+        command = xxl.get_command(context, name)
+        assert command is not None
         place = "" if command in COMMANDS else " (host)"
         for path, each in _leaves(f"xxl {name}", command):
             parts.append("\n".join(_section(path, place, each, context)))

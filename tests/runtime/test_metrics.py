@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from app.clock import now_ms
-from app.database.engine import count_at_commit, transact
+from app.database.engine import call_at_commit, transact
 from app.runtime import metrics
 from app.runtime.metrics import Counter, Histogram
 
@@ -70,7 +70,7 @@ def test_a_file_that_is_not_ours_and_a_folder_that_cannot_be_written_are_ignored
 @pytest.mark.databases("sqlite")
 def test_a_transaction_counts_once_it_is_committed(database: str, counter: Counter) -> None:
     def count(session: Session, *, fails: bool) -> None:
-        count_at_commit(session, partial(counter.add, "1", count=100 if fails else 1))
+        call_at_commit(session, partial(counter.add, "1", count=100 if fails else 1))
         if fails:
             raise RuntimeError
 

@@ -27,7 +27,7 @@ from app.models.session import LoginSession
 from app.models.throttle import Throttle
 from app.models.user import User
 from app.services.accounts.api_tokens import TokenDraft, create_token
-from app.services.accounts.login import LONGEST_WAIT_MS
+from app.services.accounts.login_throttle import LONGEST_WAIT_MS
 from app.settings.sealing import use_key
 from app.store.runs import reporting
 from tests.acceptance.cluster import SECRET_KEY, Cluster

@@ -132,6 +132,9 @@ AMBIGUOUS = {
     "head of bare LF": (POST + b"\r\n").replace(b"\r", b"") + HIDDEN,
     "bare LF before the start line": b"\n" + POST + b"\r\n" + HIDDEN,
     "empty request": b"\r\n\r\n" + HIDDEN,
+    "no host": b"GET /health HTTP/1.1\r\nX: a\r\n\r\n" + HIDDEN,
+    "two hosts": POST + b"host: y\r\n\r\n" + HIDDEN,
+    "two hosts in HTTP/1.0": POST.replace(b"1.1", b"1.0") + b"Host: x\r\n\r\n" + HIDDEN,
     "chunk size with sign": CHUNKED + b"+0\r\n\r\n" + HIDDEN,
     "chunk size with prefix": CHUNKED + b"0x0\r\n\r\n" + HIDDEN,
     "chunk size with blank": CHUNKED + b"0 \r\n\r\n" + HIDDEN,
@@ -191,10 +194,14 @@ def test_a_valid_request_is_answered_and_the_next_one_too(
     assert b"\r\n\r\n" + body + b"HTTP/1.1 200 OK" in answer
 
 
+def test_a_request_of_http_1_0_needs_no_host(port: int) -> None:
+    assert exchange(port, b"GET /health HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.0 200 ")
+
+
 def test_a_burst_of_requests_is_cut(port: int, seen: Seen) -> None:
     """The thread that reads from all connections needs 50 ms to parse 8 KiB of the shortest requests."""
     seen.paths.clear()
-    answer = exchange(port, b"GET / HTTP/1.1\r\n\r\n" * 200)
+    answer = exchange(port, b"GET / HTTP/1.1\r\nHost:\r\n\r\n" * 200)
     assert answer.count(b" 400 Bad Request") == 1
     assert PIPELINED_MAX <= len(seen.paths) < 100
 
@@ -213,7 +220,8 @@ def test_the_executor_refuses_ambiguous_requests_too() -> None:
     server = OwnServer(Flask("executor"), "127.0.0.1", 0)
     server.start()
     try:
-        assert exchange(server.port, AMBIGUOUS["CL and TE"])[8:13] == b" 400 "
+        for name in ("CL and TE", "no host", "two hosts"):
+            assert exchange(server.port, AMBIGUOUS[name])[8:13] == b" 400 "
     finally:
         server.stop()
 

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,9 +16,11 @@ from app.services.installation.upgrade import upgrade
 from app.settings.config import Config
 from app.settings.home import (
     access_tokens,
+    end_rotation,
     first_password,
     forget_first_password,
     prepare_home,
+    rotate_token,
     secret_file,
     secret_key,
     stored_key,
@@ -97,12 +100,33 @@ def test_a_manually_stored_token_is_used(tmp_path: Path) -> None:
     assert access_tokens(Config(home=tmp_path)) == ("a-manually-stored-token",)
 
 
+def test_a_token_is_replaced_in_two_steps(tmp_path: Path) -> None:
+    config = Config(home=tmp_path)
+    with pytest.raises(NotConfigured, match="no token yet"):
+        rotate_token(config)
+    (former,) = access_tokens(config)
+    with pytest.raises(NotConfigured, match="one token only"):
+        end_rotation(config)
+    path = rotate_token(config)
+    new, second = access_tokens(config)
+    assert (second, new != former, stat.S_IMODE(path.stat().st_mode)) == (former, True, 0o600)
+    with pytest.raises(NotConfigured, match="has two tokens"):
+        rotate_token(config)
+    end_rotation(config)
+    assert access_tokens(config) == (new,)
+    with pytest.raises(NotConfigured, match="XXL_JOB_ACCESS_TOKEN is set"):
+        rotate_token(replace(config, access_tokens=(former,)))
+    assert [path.name for path in tmp_path.iterdir()] == ["access_token"]
+
+
 def test_the_first_password_can_be_forgotten(tmp_path: Path) -> None:
     config = Config(home=tmp_path)
     first_password(config)
-    forget_first_password(config)
-    forget_first_password(config)
-    assert not (tmp_path / "admin_password").exists()
+    forget_first_password(config, "other")
+    assert (tmp_path / "admin_password").exists()
+    for _ in range(2):
+        forget_first_password(config, "admin")
+        assert not (tmp_path / "admin_password").exists()
 
 
 def make_token(

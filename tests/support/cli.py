@@ -10,9 +10,10 @@ from executor_client.cli.main import xxl
 Run = Callable[..., Result]
 
 
-def plain_run(*arguments: object, text: str = "") -> Result:
-    """Run the program of the client alone."""
-    return CliRunner().invoke(xxl, [str(argument) for argument in arguments], input=text, prog_name="xxl")
+def plain_run(*arguments: object, text: str = "", color: bool = False) -> Result:
+    """Run the program of the client alone; ``color``: as on a terminal."""
+    words = [str(argument) for argument in arguments]
+    return CliRunner().invoke(xxl, words, input=text, color=color, prog_name="xxl")
 
 
 def error_of(ended: Result, exit_code: int) -> str:

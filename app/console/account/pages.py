@@ -83,8 +83,7 @@ def change_password() -> ResponseReturnValue:
     except InvalidInput as exc:
         form.refuse(exc)
         return _page(password_form=form), 400
-    if user.visitor.must_change and user.is_admin:
-        forget_first_password(settings())
+    forget_first_password(settings(), user.actor.username)
     response = done(
         "password", start_address(user.actor) if user.must_change_password else url_for("account.show")
     )

@@ -14,7 +14,6 @@ from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.services.accounts import own_password, users
 from app.services.accounts.users import UserDraft, UserFilter
-from app.services.installation.startup import ADMIN
 from app.settings.home import forget_first_password
 
 blueprint = Blueprint("scripting_users", __name__)
@@ -59,6 +58,8 @@ def update() -> Response:
             )
         with session_scope() as session:
             users.update_user(session, user_id, draft, actor=actor, now_ms=now_ms())
+        if draft.password:
+            forget_first_password(settings(), draft.username)
     except NotFound:
         pass
     return envelope()
@@ -83,8 +84,7 @@ def update_password() -> Response:
     own_password.change_password(
         text_or_empty("oldPassword"), text_or_empty("password"), actor=actor, now_ms=now_ms()
     )
-    if actor.username == ADMIN:
-        forget_first_password(settings())
+    forget_first_password(settings(), actor.username)
     return envelope()
 
 

@@ -35,7 +35,7 @@ from app.errors import (
 from app.models.api_token import ApiToken
 from app.models.user import User
 from app.runtime.logging import QuotedText
-from app.services.accounts import login, passwords
+from app.services.accounts import login_throttle, passwords
 from app.services.accounts.actors import actor_of
 from app.services.auditing import audit, refusals
 from app.store.accounts import api_tokens, throttle, users
@@ -73,6 +73,10 @@ class CreatedToken:
     token: str
 
 
+#: id of a user and 0, or 0 and the id of a service token
+Holder = tuple[int, int]
+
+
 @dataclass(frozen=True, slots=True)
 class ApiCaller:
     """Holder of a valid token, in whose name a request of the API acts."""
@@ -89,6 +93,11 @@ class ApiCaller:
     def is_service(self) -> bool:
         """Whether this is a service token, which belongs to no user."""
         return self.actor.user_id == 0
+
+    @property
+    def holder(self) -> Holder:
+        """The user, with all tokens, or this service token."""
+        return (0, self.token_id) if self.is_service else (self.actor.user_id, 0)
 
 
 def authenticate(token: str, *, address: str, now_ms: Millis) -> ApiCaller:
@@ -312,10 +321,10 @@ def _refuse(error: Unauthorized, address: str, *, now_ms: Millis) -> None:
         now_ms=now_ms,
         detail={"reason": str(error)} | ({"name": error.name} if error.name else {}),
     )
-    subject = f"token-{login.address_subject(address)}"
+    subject = f"token-{login_throttle.address_subject(address)}"
     with read_scope() as session:
         counter = throttle.find_counter(session, subject)
-    wait_s = login.remaining_s(counter.blocked_until_ms if counter else 0, now_ms=now_ms)
+    wait_s = login_throttle.remaining_s(counter.blocked_until_ms if counter else 0, now_ms=now_ms)
     if wait_s:
         raise TooManyAttempts(
             N_("Too many wrong API tokens from this address; try again in %(seconds)s s", seconds=wait_s),
@@ -325,6 +334,7 @@ def _refuse(error: Unauthorized, address: str, *, now_ms: Millis) -> None:
     logger.warning("API token refused address=%s reason=%s", address or "-", QuotedText(str(error)))
 
     def count(session: Session) -> None:
-        login.count_source_failure(throttle.lock_counter(session, subject, now_ms=now_ms), now_ms=now_ms)
+        source = throttle.lock_counter(session, subject, now_ms=now_ms)
+        login_throttle.count_source_failure(source, now_ms=now_ms)
 
     transact(count)

@@ -8,7 +8,6 @@ import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address, ip_network
 
 from sqlalchemy.orm import Session
 
@@ -19,12 +18,11 @@ from app.domain.enums import WeakPassword
 from app.domain.text.texts import N_
 from app.errors import InvalidInput, TooManyAttempts
 from app.models.session import LoginSession
-from app.models.throttle import Throttle
 from app.models.user import User
-from app.services.accounts import passwords, weak_passwords
+from app.services.accounts import login_throttle, passwords, weak_passwords
 from app.services.accounts.actors import actor_of
 from app.services.auditing import audit, refusals
-from app.store.accounts import sessions, throttle, users
+from app.store.accounts import sessions, users
 from executor_client.wire.lenient_json import as_text
 
 #: limits without "remember me": since the last use, and in all
@@ -34,16 +32,6 @@ REMEMBERED_IDLE_MS = 90 * DAY_MS
 REMEMBERED_ABSOLUTE_MS = 365 * DAY_MS
 #: the last-seen time is written at most this often
 LAST_SEEN_EVERY_MS = MINUTE_MS
-
-#: failures of an account before it has to wait; the first wait, doubled each time; the longest
-FREE_FAILURES = 5
-FIRST_WAIT_MS = SECOND_MS
-LONGEST_WAIT_MS = 15 * MINUTE_MS
-#: failures of an account are forgotten after this time without an attempt
-FORGET_AFTER_MS = DAY_MS
-#: failures of a source address within the window before it has to wait for the window's end
-ADDRESS_FAILURES = 50
-ADDRESS_WINDOW_MS = 5 * MINUTE_MS
 WRONG = N_("Wrong password")
 
 
@@ -115,7 +103,7 @@ def log_in(attempt: Attempt, *, now_ms: Millis, keep_hash: bool = False) -> Logi
             raise InvalidInput("password", N_("Wrong user name or password"))
         user.password = new_hash or user.password
         user.weak_password = weak_passwords.updated_mark(user.weak_password, is_common=is_common)
-        _release_attempt(session, username, address, now_ms=now_ms)
+        login_throttle.release_attempt(session, username, address, now_ms=now_ms)
         if attempt.scripted and user.weak_password == WeakPassword.REFUSED:
             return None
         return open_session(session, user, attempt, now_ms=now_ms)
@@ -137,11 +125,11 @@ def check_password(user_id: int, password: str, *, field: str, address: str, now
     if user is None:
         raise InvalidInput(field, WRONG)
     username = user.username
-    password_hash = _begin(username, address, now_ms=now_ms)
+    password_hash = _begin(username, address, now_ms=now_ms, is_logged_in=True)
     if not passwords.verify(password_hash, password) or password_hash is None:
         _record_refusal(username, address, now_ms=now_ms)
         raise InvalidInput(field, WRONG)
-    transact(lambda session: _release_attempt(session, username, address, now_ms=now_ms))
+    transact(lambda session: login_throttle.release_attempt(session, username, address, now_ms=now_ms))
     return password_hash
 
 
@@ -241,30 +229,19 @@ def _visitor(session: Session, row: LoginSession, user: User, address: str) -> V
     )
 
 
-def account_subject(username: str) -> str:
-    """Return the key of an account's failure counter."""
-    return f"account:{username.casefold()[:100]}"
+def _begin(username: str, address: str, *, now_ms: Millis, is_logged_in: bool = False) -> str | None:
+    """Count an attempt in its own transaction; return the stored password to match.
 
+    None: there is no enabled user. Records that a throttled attempt is refused.
+    """
 
-def address_subject(address: str) -> str:
-    """Return the key of a source's failure counter; an IPv6 /64 network is one source."""
+    def begin(session: Session) -> str | None:
+        login_throttle.reserve_attempt(session, username, address, now_ms=now_ms, is_logged_in=is_logged_in)
+        user = users.find_by_name(session, username)
+        return user.password if user is not None and not user.disabled else None
+
     try:
-        ip = ip_address(address)
-    except ValueError:
-        return f"address:{address[:100]}"
-    ip = getattr(ip, "ipv4_mapped", None) or ip  # a proxy on a dual-stack socket; all would share one /64
-    return f"address:{ip}" if ip.version == 4 else f"address:{ip_network((ip, 64), strict=False)}"
-
-
-def forget_failures(session: Session, username: str) -> None:
-    """Reset the failure counter of an account."""
-    throttle.delete_counter(session, account_subject(username))
-
-
-def _begin(username: str, address: str, *, now_ms: Millis) -> str | None:
-    """Count an attempt in its own transaction, and record that a throttled one is refused."""
-    try:
-        return transact(lambda session: _begin_attempt(session, username, address, now_ms=now_ms))
+        return transact(begin)
     except TooManyAttempts:
         note_wait(username, address, now_ms=now_ms)
         raise
@@ -277,72 +254,15 @@ def note_wait(username: str, address: str, *, now_ms: Millis) -> None:
         refusals.log_login(username, address, "wait")
 
 
-def _begin_attempt(session: Session, username: str, address: str, *, now_ms: Millis) -> str | None:
-    """Count an attempt; return the stored password to match, None if there is no enabled user."""
-    _reserve_attempt(session, username, address, now_ms=now_ms)
-    user = users.find_by_name(session, username)
-    return user.password if user is not None and not user.disabled else None
-
-
-def _reserve_attempt(session: Session, username: str, address: str, *, now_ms: Millis) -> None:
-    """Count an attempt as failed before it is checked, so that parallel attempts all count."""
-    account = throttle.lock_counter(session, account_subject(username), now_ms=now_ms)
-    source = throttle.lock_counter(session, address_subject(address), now_ms=now_ms)
-    require_no_wait(max(account.blocked_until_ms, source.blocked_until_ms), now_ms=now_ms)
-    _count_failure(account, forget_after_ms=FORGET_AFTER_MS, since_ms=account.last_ms, now_ms=now_ms)
-    count_source_failure(source, now_ms=now_ms)
-    if account.failures >= FREE_FAILURES:
-        doublings = min(account.failures - FREE_FAILURES, 20)
-        account.blocked_until_ms = now_ms + min(FIRST_WAIT_MS << doublings, LONGEST_WAIT_MS)
-
-
-def require_no_wait(blocked_until_ms: Millis, *, now_ms: Millis) -> None:
-    """Raise TooManyAttempts before the end of a wait."""
-    if wait_s := remaining_s(blocked_until_ms, now_ms=now_ms):
-        raise TooManyAttempts(
-            N_("Too many failed logins; try again in %(seconds)s s", seconds=wait_s), retry_after_s=wait_s
-        )
-
-
-def remaining_s(blocked_until_ms: Millis, *, now_ms: Millis) -> int:
-    """Return the seconds until the end of a wait; 0: over, or set while the clock was ahead."""
-    left_ms = blocked_until_ms - now_ms
-    return -(-left_ms // SECOND_MS) if 0 < left_ms <= 2 * LONGEST_WAIT_MS else 0
-
-
-def count_source_failure(source: Throttle, *, now_ms: Millis) -> None:
-    """Count a failed login of a source address, which has to wait after ADDRESS_FAILURES."""
-    _count_failure(source, forget_after_ms=ADDRESS_WINDOW_MS, since_ms=source.first_ms, now_ms=now_ms)
-    if source.failures >= ADDRESS_FAILURES:
-        source.blocked_until_ms = source.first_ms + ADDRESS_WINDOW_MS
-
-
-def _count_failure(counter: Throttle, *, forget_after_ms: Millis, since_ms: Millis, now_ms: Millis) -> None:
-    if abs(now_ms - since_ms) >= forget_after_ms:  # or counted while the clock was ahead
-        counter.failures, counter.first_ms, counter.blocked_until_ms = 0, now_ms, 0
-    counter.failures += 1
-    counter.last_ms = now_ms
-
-
-def _release_attempt(session: Session, username: str, address: str, *, now_ms: Millis) -> None:
-    """Undo the count of a successful attempt."""
-    throttle.delete_counter(session, account_subject(username))
-    source = throttle.lock_counter(session, address_subject(address), now_ms=now_ms)
-    source.failures = max(source.failures - 1, 0)
-    if source.failures < ADDRESS_FAILURES:
-        source.blocked_until_ms = 0
-    throttle.delete_older(session, now_ms - FORGET_AFTER_MS)
-
-
 def _record_refusal(username: str, address: str, *, now_ms: Millis, reason: str = "password") -> None:
     refusals.log_login(username, address, reason)
     with session_scope() as session:
         actor = unknown_actor(address, username)
-        counter = throttle.find_counter(session, account_subject(username))
+        failures = login_throttle.count_failures(session, username, address)
         audit.record(
             session,
             "login.refused",
             actor=actor,
             now_ms=now_ms,
-            changes={"failures": counter.failures if counter else 0},
+            changes={"failures": failures},
         )

@@ -27,7 +27,7 @@ from app.errors import (
     TooManyAttempts,
 )
 from app.models.user import User
-from app.services.accounts import login, passwords, users
+from app.services.accounts import login, login_throttle, passwords, users
 from app.services.accounts.users import UserDraft
 from app.services.auditing import audit, refusals
 from app.settings.oidc import OidcConfig
@@ -250,10 +250,10 @@ def _new_user(session: Session, username: str, identity: str) -> User:
 def _check_source(address: str, *, now_ms: Millis) -> None:
     """Record and raise TooManyAttempts while a source must wait after failed logins of any kind."""
     with read_scope() as session:
-        counter = throttle.find_counter(session, login.address_subject(address))
+        counter = throttle.find_counter(session, login_throttle.address_subject(address))
         blocked_until_ms = counter.blocked_until_ms if counter is not None else 0
     try:
-        login.require_no_wait(blocked_until_ms, now_ms=now_ms)
+        login_throttle.require_no_wait(blocked_until_ms, now_ms=now_ms)
     except TooManyAttempts:
         login.note_wait("", address, now_ms=now_ms)
         raise
@@ -273,8 +273,8 @@ def _record_refusal(refusal: SignOnRefused, address: str, *, now_ms: Millis) -> 
     refusals.log_login(refusal.username, address, "sign-on")
 
     def record(session: Session) -> None:
-        source = throttle.lock_counter(session, login.address_subject(address), now_ms=now_ms)
-        login.count_source_failure(source, now_ms=now_ms)
+        source = throttle.lock_counter(session, login_throttle.address_subject(address), now_ms=now_ms)
+        login_throttle.count_source_failure(source, now_ms=now_ms)
         audit.record(session, "login.refused", actor=actor, now_ms=now_ms, changes=changes)
 
     transact(record)

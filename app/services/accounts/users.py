@@ -27,7 +27,7 @@ from app.domain.text.limits import required_text
 from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.user import User
-from app.services.accounts import login, passwords
+from app.services.accounts import login_throttle, passwords
 from app.services.accounts.password_list import common_passwords
 from app.services.auditing import audit
 from app.store.accounts import api_tokens, rights, saved_views, sessions, users
@@ -179,7 +179,7 @@ def update_user(session: Session, user_id: int, draft: UserDraft, *, actor: Acto
     rights.replace_rights(session, user.id, _rows(draft))
     if new_hash is not None:
         user.password, user.weak_password = new_hash, WeakPassword.NO
-        login.forget_failures(session, user.username)
+        login_throttle.forget_failures(session, user.username)
     session.flush()
     changes = audit.difference(before, state_of(session, user))
     if new_hash is not None or changes.keys() & {"role", "disabled"}:
@@ -229,7 +229,7 @@ def set_password(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Mi
         raise Conflict(MANAGED)
     user.password, user.disabled, user.weak_password = new_hash, 0, WeakPassword.NO
     sessions.delete_of_user(session, user.id)
-    login.forget_failures(session, username)
+    login_throttle.forget_failures(session, username)
     audit.record(session, "user.password", actor=actor, now_ms=now_ms, target=("user", user.id))
 
 
@@ -344,4 +344,4 @@ def _forget(session: Session, user: User) -> None:
     favourites.delete_of_user(session, user.id)
     saved_views.delete_of_user(session, user.id)
     api_tokens.delete_of_user(session, user.id)
-    login.forget_failures(session, user.username)
+    login_throttle.forget_failures(session, user.username)

@@ -13,7 +13,7 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.database.engine import count_at_commit, read_scope, transact
+from app.database.engine import call_at_commit, read_scope, transact
 from app.domain.access.permissions import system_actor
 from app.domain.alarms.alarm_urls import split_urls
 from app.domain.alarms.mail_addresses import mails_of
@@ -95,9 +95,7 @@ class AlarmNotifier:
 
     def tick(self, now_ms: Millis) -> Millis:
         """Store results, send what is due; return the wait until the next round. Never waits."""
-        self._store_results(now_ms)
-        if self._notice and self._notice.next_ms is not None and self._notice.next_ms <= now_ms:
-            self._send(self._delivery_of(self._notice, now_ms), now_ms)
+        self.tick_notice(now_ms)
         if mutes.has_ended(now_ms=now_ms):
             for mute_end in muted_alarms.take_ended(owner=self._node, now_ms=now_ms, lease_ms=LEASE_MS):
                 with read_scope() as session:
@@ -110,6 +108,12 @@ class AlarmNotifier:
             self._recovery_ms = now_ms + RECOVERY_PERIOD_MS
             self._queue_recoveries(now_ms)
         return PERIOD_MS
+
+    def tick_notice(self, now_ms: Millis) -> None:
+        """Store results, and send the notice if it is due, as a console does. Never waits."""
+        self._store_results(now_ms)
+        if self._notice and self._notice.next_ms is not None and self._notice.next_ms <= now_ms:
+            self._send(self._delivery_of(self._notice, now_ms), now_ms)
 
     def _send(self, delivery: Delivery, now_ms: Millis) -> None:
         delivery.send(self._channels, now_ms)
@@ -246,7 +250,7 @@ def _store_alarms(
     state, text = outcome.state, outcome.text(unmailed)
     alarms.finish(session, batch, state=state, outcome=text, next_ms=outcome.next_ms, counts=outcome.counts)
     if state is not AlarmState.PENDING:
-        count_at_commit(session, partial(ALARMS_ENDED.add, state.value.lower(), count=len(batch)))
+        call_at_commit(session, partial(ALARMS_ENDED.add, state.value.lower(), count=len(batch)))
 
 
 def _channels_of(rows: Sequence[ScopedChannel], job_id: int, group: Group | None) -> list[AlarmChannel]:

@@ -142,6 +142,27 @@ def compose_clock(node: str, news: ClockNews, config: Config) -> Message:
     return Message(title, "\n".join(lines), MessageType.FAILURE, {"state": "node"})
 
 
+def compose_workers_lost(silence: str, nodes: Sequence[str], config: Config) -> Message:
+    """Write the notice that nothing is scheduled, with ``silence`` in words, or that workers have died."""
+    lines = [
+        f"Scheduling: {silence}. Nothing is fired, and no other alarm is sent." if silence else "",
+        f"Workers that ended without a stop: {', '.join(nodes)}" if nodes else "",
+        "On their host: systemctl status xxl-job-workers, and its log. What is missed meanwhile follows the"
+        " misfire strategies of the jobs.",
+        console_url(config),
+    ]
+    title = "no scheduler is running" if silence else f"{', '.join(nodes)}: workers have died"
+    text = "\n".join(filter(None, lines))
+    return Message(f"[XXL-JOB] {title}", text, MessageType.FAILURE, {"state": "node"})
+
+
+def compose_workers_back(missing: Sequence[str], config: Config) -> Message:
+    """Write the notice that a scheduler or workers run again; ``missing``: nodes that are still dead."""
+    left = f"; still missing: {', '.join(missing)}" if missing else ", and no workers are missing"
+    text = f"A scheduler is running{left}.\n{console_url(config)}"
+    return Message("[XXL-JOB] workers are running again", text, MessageType.SUCCESS, {"state": "node"})
+
+
 def _compose_jump(node: str, news: ClockNews, config: Config) -> Message:
     """Write the same notice for SQLite, which has no clock to compare with."""
     if news.right:

@@ -112,26 +112,35 @@ def _sync(path: Path) -> None:
 def check_archive(path: Path) -> Manifest:
     """Return the manifest of a backup whose files are all there and unchanged; raises NotConfigured."""
     with _opened(path) as archive:
-        manifest = _manifest_of(archive, path)
-        digests = {entry.name: _digest(archive.extractfile(entry)) for entry in archive}
+        manifest = read_manifest(_stored_manifest(archive, path))
+        digests = {entry.name: _digest(_content_of(archive, entry)) for entry in archive}
     damaged = [name for name, digest in manifest.files.items() if digests.get(name) != digest]
     if damaged:
         raise NotConfigured(f"{path} is damaged: {', '.join(damaged)} differs from its checksum")
     return manifest
 
 
-def _digest(content: IO[bytes] | None) -> str:
+def _content_of(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> IO[bytes]:
+    """Return the content of a plain file; raises tarfile.ReadError for links, folders and anything else."""
+    content = archive.extractfile(entry) if entry.isreg() and not entry.issparse() else None
+    if content is None:
+        raise tarfile.ReadError(f"{entry.name} is not a plain file")
+    return content
+
+
+def _digest(content: IO[bytes]) -> str:
     digest = sha256()
-    while content is not None and (part := content.read(SMALL_MAX)):
+    while part := content.read(SMALL_MAX):
         digest.update(part)
     return digest.hexdigest()
 
 
-def extract(path: Path, name: str, target: Path) -> None:
-    """Write one file of a backup to a new file ``target``, readable by its owner only."""
+def extract(path: Path, manifest: Manifest, name: str, target: Path) -> None:
+    """Write one checked file of a backup to a new file ``target``, readable by its owner only."""
+    if name not in manifest.files:  # It has no checksum, though the archive may have a file of this name.
+        raise NotConfigured(f"{path} has no {name} that its manifest lists")
     with _opened(path) as archive:
-        content = archive.extractfile(name)
-        assert content is not None, "checked before"
+        content = _content_of(archive, archive.getmember(name))
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
         with os.fdopen(descriptor, "wb") as stream:
             shutil.copyfileobj(content, stream, SMALL_MAX)
@@ -146,11 +155,10 @@ def read_secrets(path: Path, manifest: Manifest) -> dict[str, str]:
         unknown = next((name for name in names if name.removeprefix(f"{SECRETS}/") not in SECRET_FILES), "")
         if unknown:  # Other names are not written: they could lead out of the home folder.
             raise NotConfigured(f"{path} has an unexpected file: {unknown}")
-        contents = {name: archive.extractfile(name) for name in names}
+        contents = {name: _content_of(archive, archive.getmember(name)) for name in names}
         return {
             name.removeprefix(f"{SECRETS}/"): content.read(SMALL_MAX).decode().strip()
             for name, content in contents.items()
-            if content is not None
         }
 
 
@@ -160,16 +168,11 @@ def stored_manifest(path: Path) -> bytes:
         return _stored_manifest(archive, path)
 
 
-def _manifest_of(archive: tarfile.TarFile, path: Path) -> Manifest:
-    return read_manifest(_stored_manifest(archive, path))
-
-
 def _stored_manifest(archive: tarfile.TarFile, path: Path) -> bytes:
     entry = archive.next()
-    content = archive.extractfile(entry) if entry is not None and entry.name == MANIFEST else None
-    if content is None:
+    if entry is None or entry.name != MANIFEST:
         raise NotConfigured(f"{path} is not a backup of this program: it has no manifest")
-    return content.read(SMALL_MAX)
+    return _content_of(archive, entry).read(SMALL_MAX)
 
 
 @contextmanager
@@ -178,7 +181,7 @@ def _opened(path: Path) -> Iterator[tarfile.TarFile]:
     try:
         with tarfile.open(path, "r:gz") as archive:
             yield archive
-    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as exc:
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError, RecursionError) as exc:
         raise NotConfigured(f"{path} is not a backup of this program, or is damaged: {exc}") from exc
     except OSError as exc:
         raise NotConfigured(f"{exc.filename or path}: {exc.strerror or exc}") from exc

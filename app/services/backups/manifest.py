@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from app.clock import Millis
+from app.clock import LATEST_MS, Millis
 from app.errors import NotConfigured
 from app.settings.sealing import Sealer
 
@@ -71,6 +71,21 @@ def read_manifest(text: bytes) -> Manifest:
         if fields["format"] > FORMAT:
             raise NotConfigured("the backup was made by a newer program; restore it with that one")
         fields["secrets"] = {name: SecretFrom(source) for name, source in fields["secrets"].items()}
-        return Manifest(**fields)
-    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        manifest = Manifest(**fields)
+        _require_types(manifest)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
         raise NotConfigured("the file is not a backup of this program: its manifest cannot be read") from exc
+    return manifest
+
+
+def _require_types(manifest: Manifest) -> None:
+    """Raise ValueError or TypeError if a value is none that a backup has."""
+    texts = [manifest.program, manifest.schema, manifest.database, manifest.namespace, manifest.time_zone]
+    texts += [manifest.key_fingerprint, manifest.code, *manifest.files.values()]
+    for text in texts:
+        str.encode(text)
+    for number in [manifest.format, *manifest.rows.values(), manifest.made_ms]:
+        if type(number) is not int or number < 0:
+            raise TypeError("a number is expected")
+    if manifest.made_ms > LATEST_MS:
+        raise ValueError("made after the latest instant")

@@ -143,7 +143,7 @@ def _restore_file(order: _Order, file: Path) -> RestoreResult:
             _close_journal(place)
         secrets = _changed_secrets(order)
         copy = folder / dialect_of_url(order.url).copy_name
-        archive.extract(order.path, copy.name, copy)
+        archive.extract(order.path, order.manifest, copy.name, copy)
         dumps.require_same(order.manifest.rows, dumps.check_file(copy, order.manifest.rows))
         settlement = _finish(order, URL.create("sqlite", database=str(copy)))
         old_files = _make_way(copy, place)
@@ -166,7 +166,7 @@ def _restore_tables(order: _Order) -> RestoreResult:
         _require_namespace(connection, order)
         secrets = _changed_secrets(order)
         copy = folder / dialect_of_url(order.url).copy_name
-        archive.extract(order.path, copy.name, copy)
+        archive.extract(order.path, order.manifest, copy.name, copy)
         _prepare_dump(order, copy)
         _load(connection, order, copy)
         old_files = _write_secrets(order, secrets)  # the earlier tables need the earlier secrets

@@ -9,13 +9,17 @@ from app.database.dialects.choice import dialect_of
 from app.database.engine import ENGINE_POOL
 from app.domain.enums import NodeKind
 from app.domain.schedules.time_zones import differ
+from app.errors import NotConfigured
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.services.accounts import passwords, weak_passwords
 from app.services.backups import lost_commits
 from app.services.doctor.findings import Finding, Findings, counted, fine, named, problem, warning
+from app.services.doctor.host import stored_tokens
 from app.services.operations.readiness import find_silence, find_unclaimed
 from app.settings.config import Config
-from app.store.accounts import audit
+from app.settings.home import ADMIN, PASSWORD_FILE
+from app.settings.sealing import sealer
+from app.store.accounts import audit, users
 from app.store.nodes import clocks, diagnosis
 from app.store.nodes import nodes as node_store
 from app.store.pickers import overview
@@ -214,6 +218,39 @@ def check_commits(session: Session, config: Config) -> Findings:
         yield fine("commits", "no run that was sent is missing")
 
 
+def check_token_of_nodes(session: Session, config: Config) -> Findings:
+    """Compare the access token with that of the node that was started last: executors have that one."""
+    try:
+        prints = {sealer().fingerprint(token) for token in stored_tokens(config)}
+        node = node_store.find_last_started(session, key_fingerprint=sealer().key_fingerprint)
+    except (OSError, NotConfigured):  # There is no token or no key, which is a finding of its own.
+        return
+    if node is not None and not prints & set(node.token_fingerprint.split(",")):
+        yield problem(
+            "token",
+            f"the node that was started last, {node.name} ({node.kind}), had another access token",
+            "set the token that executors have: XXL_JOB_ACCESS_TOKEN, or the file access_token of its home",
+        )
+
+
+def check_first_password(session: Session, config: Config) -> Findings:
+    """Compare the stored first password with that of its user."""
+    path = config.home / PASSWORD_FILE
+    try:
+        password = path.read_text(encoding="utf-8").strip()
+    except OSError:
+        return
+    user = users.find_by_name(session, ADMIN)
+    if user is not None and passwords.verify(user.password, password):
+        yield warning(
+            "passwords",
+            f"the first password of {ADMIN} is still valid, and in {path}",
+            f"log in as {ADMIN} and choose another password; the file is deleted then",
+        )
+    else:
+        yield warning("passwords", f"the password in {path} is not valid", f"delete {path}")
+
+
 def check_passwords(session: Session) -> Findings:
     """Check for users with a default or a common password."""
     defaults = [
@@ -225,7 +262,7 @@ def check_passwords(session: Session) -> Findings:
         yield problem(
             "passwords",
             f"administrators with the default password of XXL-JOB: {named(defaults)}",
-            f"choose another one now: xxl create-user {defaults[0]} --reset",
+            f"choose another one now: xxl users reset-password {defaults[0]} --local",
         )
     weak = weak_passwords.count(session)
     if weak:

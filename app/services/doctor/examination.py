@@ -8,6 +8,7 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from app.clock import now_ms
 from app.database.dialects.choice import dialect_of
 from app.database.engine import bind_for_reading, read_scope, unbind_engine
 from app.database.faults import reason_of
@@ -43,6 +44,7 @@ def examine(config: Config, *, env_file: Path | None = None, probe: bool = False
         *host.check_tokens(config),
         *host.check_files(config, env_file),
         *host.check_disk(config),
+        *host.check_backup(config, now_ms=now_ms()),
     ]
     safe_url = without_password(config.database_url)
     peers: list[Peer] = []
@@ -83,6 +85,8 @@ def _checks(config: Config, safe_url: str) -> tuple[Callable[[Session], Findings
         partial(executors.check_alarms, config=config),
         database.check_runs,
         partial(database.check_commits, config=config),
+        partial(database.check_token_of_nodes, config=config),
+        partial(database.check_first_password, config=config),
         database.check_passwords,
     )
 

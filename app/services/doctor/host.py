@@ -5,16 +5,21 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from app.clock import DAY_MS, MINUTE_MS, Millis
 from app.database.urls import sqlite_file
 from app.errors import NotConfigured
+from app.services.backups.last_backup import find_last
 from app.services.doctor.findings import Finding, Findings, fine, named, problem, warning
 from app.services.installation import preconditions
 from app.settings.config import Config
-from app.settings.home import PASSWORD_FILE, SECRET_FILES, SECRET_KEY_FILE, TOKEN_FILE
+from app.settings.home import SECRET_FILES, SECRET_KEY_FILE, TOKEN_FILE, split_tokens
 
 #: free space of a disk below which the doctor warns, as a share and in bytes; a tenth of it is a problem
 FREE_SHARE, FREE_BYTES = 0.1, 2 * 1024**3
 GIB = 1024**3
+#: a backup of every day is missing after so long
+BACKUP_MAX_MS: Millis = 2 * DAY_MS
+HOUR_MS: Millis = 60 * MINUTE_MS
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -51,21 +56,36 @@ def check_tokens(config: Config) -> Findings:
         yield problem(
             "token",
             f"there is no access token: XXL_JOB_ACCESS_TOKEN is not set, and {path}: {exc.strerror}",
-            "start the console, which makes one; or set XXL_JOB_ACCESS_TOKEN; or run the doctor as root",
+            "set XXL_JOB_ACCESS_TOKEN to the one that executors have, as after a restore; on a new"
+            " installation start the console, which makes one; or run the doctor as root",
         )
         return
     if len(tokens) > 1:
+        is_set = bool(config.access_tokens)
+        ending = "set XXL_JOB_ACCESS_TOKEN to it alone" if is_set else "run: xxl rotate-token --end"
         yield warning(
             "token",
             "two access tokens are valid: a change has not been ended",
-            "give all executors the first one, then set XXL_JOB_ACCESS_TOKEN to it alone",
+            f"give all executors the first one, then {ending}",
+        )
+    if config.access_tokens and not set(_tokens_in(path)) <= {*tokens}:
+        yield warning(
+            "token", f"{path} has a token that is not valid: XXL_JOB_ACCESS_TOKEN is set", f"delete {path}"
         )
     yield fine("token", "set by XXL_JOB_ACCESS_TOKEN" if config.access_tokens else f"in {path}")
 
 
 def stored_tokens(config: Config) -> tuple[str, ...]:
     """Return the access tokens, without making one; raises OSError if there is none."""
-    return config.access_tokens or ((config.home / TOKEN_FILE).read_text(encoding="utf-8").strip(),)
+    return config.access_tokens or split_tokens((config.home / TOKEN_FILE).read_text(encoding="utf-8"))
+
+
+def _tokens_in(path: Path) -> tuple[str, ...]:
+    """Return the tokens of a file; none if it is absent or cannot be read."""
+    try:
+        return split_tokens(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return ()
 
 
 def check_files(config: Config, env_file: Path | None) -> Findings:
@@ -90,14 +110,6 @@ def check_files(config: Config, env_file: Path | None) -> Findings:
                 "files",
                 f"there is no application key: {home / SECRET_KEY_FILE} is absent",
                 "restore it from the backup; on a new installation the console makes it at its first start",
-            )
-        )
-    if PASSWORD_FILE in names:
-        findings.append(
-            warning(
-                "files",
-                f"the first password of admin is still in {home / PASSWORD_FILE}",
-                "log in as admin and choose another password; the file is deleted then",
             )
         )
     yield from findings
@@ -167,6 +179,22 @@ def check_disk(config: Config) -> Findings:
             continue
         advice = "free some space; keep runs for fewer days (XXL_JOB_LOG_RETENTION_DAYS)"
         yield problem("disk", text, advice) if usage.free < required / 10 else warning("disk", text, advice)
+
+
+def check_backup(config: Config, *, now_ms: Millis) -> Findings:
+    """Check the age of the last backup that was made on this host; another one may make them."""
+    last = find_last(config)
+    if last is None:
+        if sqlite_file(config.database_url) is not None:
+            yield warning(
+                "backup", "none has been made", "enable xxl-job-backup.timer, or run: xxl backup FILE"
+            )
+        return
+    text = f"the last one is {max(now_ms - last.made_ms, 0) // HOUR_MS} hours old: {last.path}"
+    if now_ms - last.made_ms <= BACKUP_MAX_MS:
+        yield fine("backup", text)
+    else:
+        yield warning("backup", text, "journalctl -u xxl-job-backup; then run: xxl backup FILE")
 
 
 def _folders(config: Config) -> Iterator[Path]:

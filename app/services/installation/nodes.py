@@ -181,6 +181,10 @@ class Heartbeat:
         self._thread.join(timeout=2)
         end(self._config, self._kind)
 
+    def is_clock_right(self) -> bool:
+        """Whether the clock of this host agreed with the database's at the last comparison."""
+        return self._guard.trusted
+
     def _run(self) -> None:
         wait_ms = NODE_BEAT_MS
         while not self._stop.wait(wait_ms / 1000):

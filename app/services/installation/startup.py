@@ -17,14 +17,13 @@ from app.services.installation import demo, nodes, sealed_tokens
 from app.services.installation.preconditions import check_schema
 from app.services.installation.promotion_leftovers import clear_leftovers
 from app.settings.config import Config
-from app.settings.home import first_password
+from app.settings.home import ADMIN, first_password
 from app.store.accounts import users
 from app.store.base import locks
 from app.store.executors import listing as group_lists
 
 logger = logging.getLogger(__name__)
 
-ADMIN = "admin"
 #: unusable addresses logged at the start, one per line
 ADDRESSES_NAMED = 5
 

@@ -5,6 +5,7 @@ this host. The state is read from the database at each request; every console sh
 """
 
 import logging
+import shutil
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,7 @@ from app.clock import Millis
 from app.database.faults import fault_log
 from app.domain.enums import NodeKind, TriggerStatus
 from app.runtime import metrics
+from app.services.backups.last_backup import find_last
 from app.services.operations.bounded_reads import BoundedReader
 from app.settings.config import Config
 from app.store.nodes import health, nodes
@@ -66,6 +68,7 @@ class Exposition:
         yield _gauge("xxl_job_build_info", "Version of the console.", {(VERSION,): 1}, "version")
         yield _gauge("xxl_job_database_up", "Whether the database answers.", {(): float(bool(families))})
         yield from families
+        yield from _host(self._config, now_ms)
         took_s = time.monotonic() - started
         yield _gauge("xxl_job_state_read_seconds", "Reading the state for these metrics.", {(): took_s})
 
@@ -132,6 +135,18 @@ def _nodes(session: Session, now_ms: Millis) -> "Iterator[Metric]":
     age_s = max(now_ms - scanned_ms, 0) / 1000 if scanned_ms else float("inf")
     text = "Time since a scheduler of any node looked for due jobs; +Inf: never."
     yield _gauge("xxl_job_last_scan_age_seconds", text, {(): age_s})
+
+
+def _host(config: Config, now_ms: Millis) -> "Iterator[Metric]":
+    """Yield the space left on this host, and the age of the last backup made on it, if there is one."""
+    free = shutil.disk_usage(config.home).free
+    text = "Bytes that are free on the disk of the home folder."
+    yield _gauge("xxl_job_home_free_bytes", text, {(): free})
+    last = find_last(config)
+    if last is not None:
+        age_s = max(now_ms - last.made_ms, 0) / 1000
+        text = "Time since the last backup on this host."
+        yield _gauge("xxl_job_last_backup_age_seconds", text, {(): age_s})
 
 
 def _queues(session: Session, now_ms: Millis) -> "Iterator[Metric]":

@@ -11,9 +11,10 @@ from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
 from app.database.engine import read_scope, transact
+from app.services.accounts.login_throttle import FORGET_AFTER_MS, KNOWN_MS
 from app.services.installation.promotion_leftovers import clear_leftovers
 from app.settings.config import Config
-from app.store.accounts import api_tokens
+from app.store.accounts import api_tokens, throttle
 from app.store.alarms import clearing as alarm_clearing
 from app.store.alarms import mutes
 from app.store.executors import last_seen
@@ -109,6 +110,7 @@ class Cleaner:
         counts = [
             transact(partial(reporting.delete_traces_before, before_ms=traces_ms, limit=DELETE_ROWS)),
             _delete_of_api(now_ms),
+            _delete_counters(now_ms),
         ]
         tasks_ms = now_ms - TASK_DAYS * DAY_MS
         old_tasks = transact(partial(tasks.delete_ended, before_ms=tasks_ms, limit=TASKS_AT_ONCE))
@@ -139,6 +141,15 @@ def _delete_of_api(now_ms: Millis) -> int:
         transact(partial(api_tokens.delete_ended, before_ms=ended_ms, limit=DELETE_ROWS)),
         transact(partial(idempotency.delete_old, before_ms=answered_ms, limit=DELETE_ROWS)),
     )
+
+
+def _delete_counters(now_ms: Millis) -> int:
+    """Delete counters of failed attempts that no longer count; return how many."""
+    before_ms, known_before_ms = now_ms - FORGET_AFTER_MS, now_ms - KNOWN_MS
+    deletion = partial(
+        throttle.delete_old, before_ms=before_ms, known_before_ms=known_before_ms, limit=DELETE_ROWS
+    )
+    return transact(deletion)
 
 
 def _delete_orphans() -> int:

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.database.engine import count_at_commit
+from app.database.engine import call_at_commit
 from app.database.rows import bulk
 from app.models.job import Job
 from app.models.skip import Skip
@@ -72,4 +72,4 @@ def insert_skips(session: Session, rows: Sequence[bulk.Row], job_by_id: Mapping[
     bulk.insert_many(session, Skip, rows)
     for row in rows:
         group = job_by_id[row["job_id"]].job_group
-        count_at_commit(session, partial(FIRES_SKIPPED.add, str(group), row["reason"], count=row["skipped"]))
+        call_at_commit(session, partial(FIRES_SKIPPED.add, str(group), row["reason"], count=row["skipped"]))

@@ -96,6 +96,12 @@ def find_last_zone(connection: Connection) -> str:
     return connection.scalar(latest) or ""
 
 
+def find_last_started(session: Session, *, key_fingerprint: str) -> Node | None:
+    """Return the node with an application key that was started last, None if there is none."""
+    nodes = select(Node).where(Node.key_fingerprint == key_fingerprint, Node.token_fingerprint != "")
+    return session.scalar(nodes.order_by(Node.started_ms.desc(), Node.id.desc()).limit(1))
+
+
 def count_live(session: Session, kind: NodeKind, *, now_ms: Millis) -> int:
     """Return the number of live nodes of a kind."""
     return sum(node.kind == kind for node in find_live(session, now_ms=now_ms))

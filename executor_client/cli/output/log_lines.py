@@ -10,6 +10,7 @@ from executor_client.api.session import Item
 from executor_client.cli.invocation import Invocation
 from executor_client.cli.output.output import note, show_list
 from executor_client.cli.output.shard_logs import ShardLogs, prefix
+from executor_client.config.terminal import printable_log_line
 from executor_client.wire.clock import monotonic_s
 
 
@@ -26,7 +27,7 @@ def show_log(invocation: Invocation, run_id: str, *, from_line: int, follow: boo
 
 def line_text(line: Item) -> str:
     """Return a line for people; lines of a broadcast begin with their shard."""
-    return prefix(line) + str(line["text"])
+    return prefix(line) + printable_log_line(str(line["text"]))
 
 
 def grown_lines(

@@ -78,7 +78,7 @@ def show_document(invocation: Invocation, value: Any) -> None:
 
 def note(text: str, **style: Any) -> None:
     """Print a line for people on standard error."""
-    click.secho(text, err=True, **style)
+    click.secho(printable(text, "\n\t"), err=True, **style)
 
 
 def plain(value: Any) -> str:

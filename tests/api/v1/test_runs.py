@@ -12,7 +12,7 @@ import pytest
 from app.api.v1.long_poll_slots import Waits, waits
 from app.clock import now_ms
 from app.database.engine import read_scope
-from app.domain.access.permissions import Right
+from app.domain.access.permissions import Actor, Right
 from app.models.api_token import ApiToken
 from app.models.audit import AuditEntry
 from app.models.base import use_zone
@@ -20,6 +20,7 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.skip import Skip
+from app.services.accounts.api_tokens import ApiCaller, Holder
 from app.settings.config import Config
 from tests.pipeline.steps import LOOPBACK, call_back, claim_fires, record_sent, sent
 from tests.support.api_v1 import Api
@@ -166,7 +167,7 @@ def test_waiting_ends_with_the_run(api: Api) -> None:
 
 def test_above_half_of_the_threads_nothing_waits(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     run = make_run(make_job())
-    monkeypatch.setattr(waits, "_slots", Counter({4711: 10_000}))
+    monkeypatch.setattr(waits, "_slots", Counter({(4711, 0): 10_000}))
     answer = api.get(f"/runs/{run.id}?wait=60")
     assert (answer.get_json()["state"], answer.headers["Retry-After"]) == ("running", "1")
     assert "Retry-After" not in api.get(f"/runs/{run.id}").headers
@@ -175,29 +176,38 @@ def test_above_half_of_the_threads_nothing_waits(api: Api, monkeypatch: pytest.M
 
 
 def test_a_run_that_is_not_waited_for_takes_no_place(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    run, taken = make_run(make_job()), list[int]()
-    monkeypatch.setattr(waits, "take", lambda token_id, threads: taken.append(token_id))
+    run, taken = make_run(make_job()), list[Holder]()
+    monkeypatch.setattr(waits, "take", lambda holder, threads: taken.append(holder))
     assert api.get(f"/runs/{run.id}").get_json()["state"] == "running"
     assert taken == []
 
 
 def test_places_to_wait_are_half_of_the_threads() -> None:
-    places = Waits()
-    assert [places.take(token, threads=5) for token in (1, 2, 3)] == [True, True, False]
-    places.give(1)
-    with places.place(3, threads=5) as taken:
+    places, (one, two, three) = Waits(), ((1, 0), (2, 0), (0, 1))
+    assert [places.take(holder, threads=5) for holder in (one, two, three)] == [True, True, False]
+    places.give(one)
+    with places.place(three, threads=5) as taken:
         assert taken
-        assert not places.take(1, threads=5)
-    assert places.take(1, threads=5)
+        assert not places.take(one, threads=5)
+    assert places.take(one, threads=5)
 
 
-def test_a_token_holds_at_most_half_of_the_places_to_wait() -> None:
-    places = Waits()
-    assert [places.take(7, threads=9) for _ in range(3)] == [True, True, False]
-    assert places.take(8, threads=9)
-    places.give(7)
-    assert places.take(7, threads=9)
-    assert Waits().take(7, threads=1)
+def test_a_user_holds_at_most_half_of_the_places_to_wait_with_all_tokens() -> None:
+    places, ada = Waits(), ApiCaller(7, "one", Actor(3, "ada", is_admin=False), 0, 0)
+    tokens = [ada, replace(ada, token_id=8), replace(ada, token_id=9)]
+    assert [places.take(token.holder, threads=9) for token in tokens] == [True, True, False]
+    service = replace(ada, actor=Actor(0, "token ci", is_admin=False))
+    assert places.take(service.holder, threads=9)
+    places.give(ada.holder)
+    assert places.take(ada.holder, threads=9)
+    assert Waits().take(ada.holder, threads=1)
+
+
+def test_service_tokens_have_places_of_their_own() -> None:
+    places, one = Waits(), ApiCaller(7, "one", Actor(0, "token one", is_admin=False), 0, 0)
+    two = replace(one, token_id=8)
+    tokens = (one, one, one, two)
+    assert [places.take(token.holder, threads=9) for token in tokens] == [True, True, False, True]
 
 
 def test_a_token_that_waits_often_leaves_places_to_others(api: Api, api_of: Callable[..., Api]) -> None:
@@ -208,7 +218,7 @@ def test_a_token_that_waits_often_leaves_places_to_others(api: Api, api_of: Call
         names = {token.name: token.id for token in session.query(ApiToken)}
     with ExitStack() as held:
         for _ in range(8):
-            held.enter_context(waits.place(names["admin"], threads=32))
+            held.enter_context(waits.place((0, names["admin"]), threads=32))
         stream = f"/runs/{run.id}/log?follow=true"
         assert api.get(stream).status_code == 503
         assert other.get(stream, buffered=True).status_code == 200

@@ -108,6 +108,19 @@ def test_what_would_not_change_a_password_is_refused(
     assert api.patch(path, {"password": "staple-battery-9", "must_change_password": True}).status_code == 200
 
 
+def test_a_new_password_of_the_first_user_makes_the_stored_one_obsolete(api: Api, config: Config) -> None:
+    stored = config.home / "admin_password"
+    config.home.mkdir(exist_ok=True)
+    stored.write_text("first-one\n")
+    user = save(User(username="admin", password="unused", role=1))
+    password = {"password": "battery-staple-9"}
+    for path, body in (("?dry_run=true", password), ("", {"disabled": False})):
+        assert api.patch(f"/users/{user.id}{path}", body).status_code == 200
+        assert stored.exists()
+    assert api.patch(f"/users/{user.id}", password).status_code == 200
+    assert not stored.exists()
+
+
 def test_the_last_administrator_stays(api: Api) -> None:
     path = api.post("/users", {**ALICE, "role": "admin"}).headers["Location"]
     for answer in (

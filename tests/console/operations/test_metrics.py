@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from ipaddress import ip_network
+from pathlib import Path
 
 import pytest
 from flask import Flask
@@ -18,6 +19,7 @@ from app.models.group import Group
 from app.models.node import SCAN_MAX_MS
 from app.models.registry import Registration
 from app.runtime import metrics
+from app.services.backups.last_backup import LastBackup, note_last
 from app.services.operations.exposition import GROUPS_MAX
 from app.settings.config import Config
 from tests.support.console import Console
@@ -114,6 +116,14 @@ def test_the_state_of_the_installation_is_shown(app: Flask) -> None:
     assert found["xxl_job_fires_waiting_age_seconds"][()] >= 60
     assert found["xxl_job_instances_online"] == {("billing",): 0}
     assert found["xxl_job_alarms"] == {("waiting",): 0, ("failed",): 0}
+
+
+def test_the_host_is_shown_with_its_last_backup(app: Flask, settings: Config) -> None:
+    found = scrape(app)
+    assert found["xxl_job_home_free_bytes"][()] > 0
+    assert "xxl_job_last_backup_age_seconds" not in found
+    note_last(settings, LastBackup(now_ms() - 60_000, Path("/var/backups/one.backup")))
+    assert 60 <= scrape(app)["xxl_job_last_backup_age_seconds"][()] < 120
 
 
 def test_counts_of_the_workers_are_shown_by_process_and_name_of_the_group(

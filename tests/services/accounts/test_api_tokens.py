@@ -15,7 +15,7 @@ from app.errors import ForeignValue, InvalidInput, NotFound, PermissionDenied, T
 from app.models.api_token import ApiToken
 from app.models.audit import AuditEntry
 from app.models.user import User
-from app.services.accounts import api_tokens, login, users
+from app.services.accounts import api_tokens, login_throttle, users
 from app.services.accounts.actors import actor_of
 from app.services.accounts.api_tokens import ApiCaller, CreatedToken, TokenDraft
 from app.services.executors import groups
@@ -245,18 +245,20 @@ def test_the_last_use_is_written_at_most_once_a_minute() -> None:
 def test_wrong_tokens_of_an_address_are_throttled_and_recorded(caplog: pytest.LogCaptureFixture) -> None:
     token = create(add_user()).token
     wrong = "xxl_" + "a" * 43
-    for _ in range(login.ADDRESS_FAILURES):
+    for _ in range(login_throttle.ADDRESS_FAILURES):
         with pytest.raises(Unauthorized):
             caller(wrong)
     with pytest.raises(TooManyAttempts) as caught:
         caller(wrong)
-    assert caught.value.retry_after_s == login.ADDRESS_WINDOW_MS // 1000
+    assert caught.value.retry_after_s == login_throttle.ADDRESS_WINDOW_MS // 1000
     with pytest.raises(Unauthorized):
         caller(wrong, address="10.0.0.11")
     assert caller(token).name == "deploy"
     with pytest.raises(Unauthorized):
-        caller(wrong, now_ms=NOW + login.ADDRESS_WINDOW_MS)
+        caller(wrong, now_ms=NOW + login_throttle.ADDRESS_WINDOW_MS)
     assert [entry.address for entry in entries("refused.api_token")] == [ADDRESS, "10.0.0.11"]
     line = f'API token refused address={ADDRESS} reason="the API token is unknown"'
-    assert [record.getMessage() for record in caplog.records].count(line) == login.ADDRESS_FAILURES + 1
+    assert [record.getMessage() for record in caplog.records].count(
+        line
+    ) == login_throttle.ADDRESS_FAILURES + 1
     assert wrong not in str([vars(entry) for entry in entries("refused.api_token")])

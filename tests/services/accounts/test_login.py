@@ -2,6 +2,7 @@
 
 import hashlib
 import threading
+from typing import Any
 
 import pytest
 from sqlalchemy import select, update
@@ -15,7 +16,7 @@ from app.errors import Conflict, InvalidInput, TooManyAttempts
 from app.models.audit import AuditEntry
 from app.models.session import LoginSession
 from app.models.user import User
-from app.services.accounts import login, own_password, passwords, users
+from app.services.accounts import login, login_throttle, own_password, passwords, users
 from app.services.accounts.login import Attempt, Login, Visitor
 from app.services.accounts.users import UserDraft
 from app.store.accounts import rights
@@ -238,6 +239,59 @@ def test_a_correct_password_is_not_checked_during_a_wait() -> None:
     assert log_in(now_ms=NOW + SECOND_MS).username == "norman"
 
 
+def fail(count: int, **attempt: Any) -> None:
+    for _ in range(count):
+        with pytest.raises(InvalidInput):
+            log_in(password="wrong", **attempt)
+
+
+def test_failures_elsewhere_do_not_lock_out_a_source_that_has_logged_in() -> None:
+    add_user()
+    log_in(address="10.0.0.1")
+    fail(5, address="10.0.0.2")
+    with pytest.raises(TooManyAttempts):
+        log_in(address="10.0.0.2")
+    assert log_in(address="10.0.0.1").username == "norman"
+    with pytest.raises(TooManyAttempts):  # the login does not give others further attempts
+        log_in(address="10.0.0.2")
+
+
+def test_a_source_that_has_logged_in_has_to_wait_for_its_own_failures() -> None:
+    add_user()
+    log_in(address="10.0.0.1")
+    fail(5, address="10.0.0.1")
+    with pytest.raises(TooManyAttempts):
+        log_in(address="10.0.0.1")
+    assert log_in(address="10.0.0.2").username == "norman"
+    assert log_in(address="10.0.0.1", now_ms=NOW + SECOND_MS).username == "norman"
+
+
+def test_a_source_is_known_to_the_account_that_has_logged_in_there_only() -> None:
+    add_user()
+    add_user("other")
+    log_in("other", address="10.0.0.1")
+    fail(5, address="10.0.0.2")
+    with pytest.raises(TooManyAttempts):
+        log_in(address="10.0.0.1")
+
+
+def test_a_new_password_by_an_administrator_makes_every_source_unknown() -> None:
+    user_id = add_user()
+    log_in(address="10.0.0.1")
+    with session_scope() as session:
+        draft = UserDraft(username="norman", password="new-secret-88")
+        users.update_user(session, user_id, draft, actor=ADMIN, now_ms=NOW)
+    fail(5, address="10.0.0.2")
+    with pytest.raises(TooManyAttempts):
+        log_in(address="10.0.0.1")
+
+
+def test_a_logged_in_user_can_confirm_the_password_while_others_guess_it() -> None:
+    user_id = add_user()
+    fail(5, address="10.0.0.2")
+    assert login.check_password(user_id, PASSWORD, field="password", address="10.0.0.3", now_ms=NOW)
+
+
 def test_a_new_password_by_an_administrator_ends_the_wait() -> None:
     user_id = add_user()
     for _ in range(5):
@@ -261,7 +315,7 @@ def test_an_address_waits_after_fifty_failures_of_any_accounts() -> None:
     assert log_in(now_ms=NOW + 5 * MINUTE_MS).username == "norman"
 
 
-@pytest.mark.parametrize("ahead_ms", [login.LONGEST_WAIT_MS * 3, 365 * DAY_MS])
+@pytest.mark.parametrize("ahead_ms", [login_throttle.LONGEST_WAIT_MS * 3, 365 * DAY_MS])
 def test_waits_of_a_clock_that_was_ahead_are_ignored(ahead_ms: Millis) -> None:
     add_user()
     for number in range(50):
@@ -269,7 +323,7 @@ def test_waits_of_a_clock_that_was_ahead_are_ignored(ahead_ms: Millis) -> None:
             log_in("norman" if number < 5 else f"guess{number}", "wrong", now_ms=NOW + ahead_ms)
     with pytest.raises(InvalidInput):
         log_in(password="wrong")
-    assert log_in(now_ms=NOW + login.LONGEST_WAIT_MS).username == "norman"
+    assert log_in(now_ms=NOW + login_throttle.LONGEST_WAIT_MS).username == "norman"
     for number in range(50):  # counted anew
         with pytest.raises(InvalidInput):
             log_in(f"guess{number}", "wrong")
@@ -321,13 +375,13 @@ def test_concurrent_guesses_are_counted_one_by_one() -> None:
 
 def test_addresses_of_an_ipv6_network_are_one_source() -> None:
     assert (
-        login.address_subject("2001:db8:1:2::7")
-        == login.address_subject("2001:db8:1:2:ffff::1")
+        login_throttle.address_subject("2001:db8:1:2::7")
+        == login_throttle.address_subject("2001:db8:1:2:ffff::1")
         == "address:2001:db8:1:2::/64"
     )
-    assert login.address_subject("10.0.0.1") == "address:10.0.0.1"
-    assert login.address_subject("::ffff:10.0.0.1") == "address:10.0.0.1"
-    assert login.address_subject("") == "address:"
+    assert login_throttle.address_subject("10.0.0.1") == "address:10.0.0.1"
+    assert login_throttle.address_subject("::ffff:10.0.0.1") == "address:10.0.0.1"
+    assert login_throttle.address_subject("") == "address:"
 
 
 @pytest.mark.parametrize("adopted", [MD5, MD5.upper(), SHA256])

@@ -473,7 +473,7 @@ def test_an_unproven_backup_replaces_tables_only_if_that_is_accepted(
 ) -> None:
     made = make_backup(installation, tmp_path / "one.backup")
     job, notes = make_job(job_desc="earlier"), list[str]()
-    archive.extract(made.path, "database.sqlite", copy := tmp_path / "database.sqlite")
+    archive.extract(made.path, made.manifest, "database.sqlite", copy := tmp_path / "database.sqlite")
     files = {"database.sqlite": made.manifest.files["database.sqlite"]}
     alterations: list[dict[str, Any]] = [{"format": 2}, {"key_fingerprint": "", "secrets": {}}]
     for number, alteration in enumerate(alterations):

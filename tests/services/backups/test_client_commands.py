@@ -222,7 +222,7 @@ def test_commands_are_refused_with_their_line(tmp_path: Path, for_psql: bool, at
 def forge(made: Path, folder: Path, attack: str) -> Path:
     """Write a backup with commands at the end of its dump, and with the checksums of that."""
     manifest = archive.check_archive(made)
-    archive.extract(made, "database.sql", folder / "database.sql")
+    archive.extract(made, manifest, "database.sql", folder / "database.sql")
     dump = folder / "database.sql"
     lines = [line for line in dump.read_bytes().splitlines(keepends=True) if b"sandbox" not in line]
     content = b"".join(line for line in lines if b"restrict " not in line)

@@ -12,6 +12,7 @@ from sqlalchemy.exc import OperationalError
 from app.errors import NotConfigured
 from app.models.job import Job
 from app.services.backups import archive, dumps
+from app.services.backups.manifest import Manifest
 from app.services.installation import preconditions
 from app.services.installation.schema import RESTORING
 from app.settings.config import Config
@@ -169,8 +170,8 @@ def test_a_load_that_fails_keeps_the_earlier_tables(
     change(installation)
     extract = archive.extract
 
-    def extract_wrong(path: Path, name: str, target: Path) -> None:
-        extract(path, name, target)
+    def extract_wrong(path: Path, manifest: Manifest, name: str, target: Path) -> None:
+        extract(path, manifest, name, target)
         with target.open("a") as stream:
             stream.write("COMMENT ON TABLE nowhere IS 'x';\n")
 

@@ -13,7 +13,7 @@ from app.clock import DAY_MS, now_ms
 from app.database.engine import bind_engine, bind_for_reading, read_scope
 from app.database.urls import sqlite_file
 from app.domain.access.permissions import system_actor
-from app.domain.enums import Role
+from app.domain.enums import NodeKind, Role
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel
 from app.models.managed import JobVersion
@@ -22,10 +22,12 @@ from app.models.registry import Registration
 from app.models.user import User
 from app.pipeline.sent_log_ids import SentLogIds
 from app.services.accounts import passwords
+from app.services.backups.last_backup import LastBackup, note_last
 from app.services.backups.lost_commits import CommitWatch, settle_lost
 from app.services.doctor import executors
 from app.services.doctor.examination import Examination, examine
 from app.services.doctor.findings import Level
+from app.services.installation import nodes
 from app.settings.config import Config, MailConfig
 from app.settings.home import access_tokens, secret_key
 from executor_client.wire.version import VERSION
@@ -42,6 +44,7 @@ def installed(database: str, config: Config) -> Iterator[Config]:
     """An installation with its secrets, whose services are down."""
     access_tokens(config)
     secret_key(config)
+    note_last(config, LastBackup(now_ms(), Path("/var/backups/one.backup")))
     if (file := sqlite_file(config.database_url)) is not None:  # as the services make it
         for each in file.parent.glob(f"{file.name}*"):
             each.chmod(0o600)
@@ -74,6 +77,29 @@ def test_an_orderly_installation(installed: Config) -> None:
     examination = examine(installed)
     assert [each for each in examination.findings if each.level is not Level.OK] == []
     assert examination.is_fine
+
+
+def test_the_first_password_is_compared_with_that_of_its_user(installed: Config) -> None:
+    add_nodes()
+    stored = installed.home / "admin_password"
+    save(User(username="admin", password=passwords.hash_password("correct-horse-7"), role=Role.ADMIN))
+    assert found_by(installed, "passwords") == []
+    stored.write_text("correct-horse-7\n")
+    assert found_by(installed, "passwords") == [
+        f"the first password of admin is still valid, and in {stored}"
+    ]
+    stored.write_text("another-horse-8\n")
+    assert found_by(installed, "passwords") == [f"the password in {stored} is not valid"]
+
+
+def test_the_token_is_compared_with_that_of_the_node_that_was_started_last(installed: Config) -> None:
+    token = access_tokens(installed)[0]
+    nodes.start(installed, NodeKind.CONSOLE, now_ms=now_ms())
+    assert found_by(installed, "token") == []
+    other = replace(installed, access_tokens=("0123456789abcdef",))
+    assert "had another access token" in found_by(other, "token")[-1]
+    shared = replace(installed, access_tokens=("0123456789abcdef", token))
+    assert found_by(shared, "token") == ["two access tokens are valid: a change has not been ended"]
 
 
 @every_database

@@ -9,11 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from app.clock import DAY_MS
 from app.database.engine import bind_for_reading
 from app.errors import NotConfigured
+from app.services.backups.last_backup import LastBackup, note_last
 from app.services.doctor import host
 from app.services.doctor.findings import Finding, Level, counted, named
 from app.settings.config import Config, MailConfig
+from tests.support.factories import T0
 
 GIB = 1024**3
 
@@ -69,9 +72,24 @@ def test_settings_that_leave_something_open(settings: dict[str, object], text: s
 
 def test_access_tokens(home: Path) -> None:
     assert "two access tokens" in bad(host.check_tokens(config_of(home, access_tokens=("a", "b"))))[0]
+    assert "a token that is not valid" in bad(host.check_tokens(config_of(home, access_tokens=("a",))))[0]
+    (home / "access_token").write_text("a,b\n")
+    assert "two access tokens" in bad(host.check_tokens(config_of(home)))[0]
+    assert len(bad(host.check_tokens(config_of(home, access_tokens=("b", "a"))))) == 1
     (home / "access_token").unlink()
     assert "there is no access token" in bad(host.check_tokens(config_of(home)))[0]
     assert bad(host.check_tokens(config_of(home, access_tokens=("a",)))) == []
+
+
+def test_the_age_of_the_last_backup(home: Path) -> None:
+    config = config_of(home)
+    assert bad(host.check_backup(config, now_ms=T0)) == ["none has been made"]
+    server = replace(config, database_url="postgresql+psycopg://u@127.0.0.1/x")
+    assert list(host.check_backup(server, now_ms=T0)) == []
+    note_last(config, LastBackup(T0, Path("/var/backups/one.backup")))
+    assert bad(host.check_backup(config, now_ms=T0 + 2 * DAY_MS)) == []
+    (old,) = bad(host.check_backup(server, now_ms=T0 + 2 * DAY_MS + 1))
+    assert old == "the last one is 48 hours old: /var/backups/one.backup"
 
 
 def test_files_that_others_can_read(home: Path) -> None:
@@ -100,11 +118,9 @@ def test_a_database_outside_the_home_that_others_can_read(home: Path) -> None:
 
 def test_files_that_are_missing_or_left_over(home: Path) -> None:
     (home / "secret_key").unlink()
-    (home / "admin_password").touch(0o600)
-    key, password = bad(host.check_files(config_of(home), None))
+    (key,) = bad(host.check_files(config_of(home), None))
     assert "there is no application key" in key
-    assert "first password of admin" in password
-    assert len(bad(host.check_files(config_of(home, secret_key="k" * 32), None))) == 1
+    assert bad(host.check_files(config_of(home, secret_key="k" * 32), None)) == []
     assert "is absent" in bad(host.check_files(config_of(home / "other"), None))[0]
 
 

@@ -27,6 +27,7 @@ from app.models.skip import Skip
 from app.models.start_page import StartPage
 from app.models.tag import JobTag
 from app.models.task import Task
+from app.models.throttle import Throttle
 from app.models.user import User
 from app.services.report.reporting import (
     CLEAN_PERIOD_MS,
@@ -365,6 +366,14 @@ def test_what_a_java_admin_leaves_of_jobs_groups_and_users_is_deleted(database: 
         for model in models
         if model.__tablename__ in ("xxl_job_right", "xxl_job_view") and all_rows(model)
     ] == []
+
+
+def test_counters_of_failed_logins_are_deleted(database: str, config: Config) -> None:
+    for subject, age_ms in {"account:a": DAY_MS, "account:b": DAY_MS - 1, "known:a": 2 * DAY_MS}.items():
+        save(Throttle(subject=subject, failures=1, first_ms=0, last_ms=T0 - age_ms - 1))
+    Cleaner(config).tick(T0)
+    with read_scope() as session:
+        assert set(session.scalars(select(Throttle.subject))) == {"account:b", "known:a"}
 
 
 def test_a_group_that_a_java_admin_deleted_is_taken_out_of_tokens(database: str, config: Config) -> None:

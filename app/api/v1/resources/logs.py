@@ -73,8 +73,8 @@ def _is_last(call: Call, log_id: int, next_line: int) -> bool:
 
 
 def _stream(call: Call, run_id: str, first_line: int) -> Response:
-    token_id = call.caller.token_id
-    if not waits.take(token_id, threads=call.config.threads):
+    holder = call.caller.holder
+    if not waits.take(holder, threads=call.config.threads):
         raise TooManyCalls(
             N_(
                 "Too many requests are waiting for runs or following logs; try again in %(seconds)s s",
@@ -90,7 +90,7 @@ def _stream(call: Call, run_id: str, first_line: int) -> Response:
     events = follow(run_id, first_line, actor=call.actor, caller=call.executors, present=present)
     answer = Response(_encode(events, as_events=kind == EVENTS), content_type=f"{kind}; charset=utf-8")
     answer.headers["X-Accel-Buffering"] = "no"  # nginx would keep lines back
-    answer.call_on_close(partial(waits.give, token_id))
+    answer.call_on_close(partial(waits.give, holder))
     return answer
 
 

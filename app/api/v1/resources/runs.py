@@ -107,7 +107,7 @@ def get_run_by_id(call: Call, run_id: str) -> Response:
     Retry-After.
     """
     headers, wait_s = {}, call.query.wait
-    place = waits.place(call.caller.token_id, threads=call.config.threads) if wait_s else nullcontext(False)
+    place = waits.place(call.caller.holder, threads=call.config.threads) if wait_s else nullcontext(False)
     with place as may_wait:
         run = wait_for_end(run_id, actor=call.actor, timeout_s=wait_s if may_wait else 0)
     if wait_s and not may_wait and not run.has_ended:

@@ -1,6 +1,7 @@
 """API: users and their rights."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from sqlalchemy.orm import Session
 
@@ -8,12 +9,14 @@ from app.api.v1.cursors import ID, cut, read_cursor
 from app.api.v1.endpoint import ADMIN, Call, Made, Resource
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.users import RightName, RoleName, UserIn, UserOut, UserPatch, UserQuery, UserRights
+from app.database.engine import call_at_commit
 from app.domain.access.permissions import Right
 from app.domain.enums import Role, WeakPassword
 from app.errors import InvalidInput
 from app.models.user import User
 from app.services.accounts import users
 from app.services.accounts.users import UserDraft, UserFilter
+from app.settings.home import forget_first_password
 from app.store.accounts import users as user_store
 
 ROLES: dict[RoleName, Role] = {"normal": Role.NORMAL, "admin": Role.ADMIN}
@@ -91,6 +94,8 @@ def change_user(call: Call, user_id: int, body: UserPatch) -> UserOut:
         rights=rights,
     )
     users.update_user(call.session, user_id, draft, actor=call.actor, now_ms=call.now_ms)
+    if draft.password:
+        call_at_commit(call.session, partial(forget_first_password, call.config, user.username))
     return get_user(call, user_id)
 
 
