@@ -123,7 +123,7 @@ class ExecutorApi:
             return Reply(FAIL, MSG_BAD_TOKEN if token else MSG_NO_TOKEN)
         if action == "callback":
             answer = callback(_body(environ), self.callbacks, scope)
-            note_not_stored(environ, answer)
+            note_not_stored(environ, answer, scope)
             return answer.reply
         if action not in ("registry", "registryRemove", CHECK_ACTION):
             return Reply(FAIL, MSG_URI_NOT_FOUND.format(action[:100]))

@@ -16,7 +16,7 @@ from app.pipeline import registration
 from app.services.executors.registration_check import RegistrationChecks
 from app.services.runs.callbacks import CallbackStore, StoreResult
 from app.settings.config import Network
-from executor_client.wire.callbacks import CallbackBatch, parse_callbacks
+from executor_client.wire.callbacks import CallbackBatch, MissingResult, parse_callbacks
 from executor_client.wire.lenient_json import load_json
 from executor_client.wire.protocol import (
     FAIL,
@@ -43,12 +43,14 @@ class CallbackAnswer(NamedTuple):
     foreign: Sequence[int] = ()
     #: log ids that belong to other runs now, with AppName
     other_runs: Sequence[tuple[int, str]] = ()
+    #: elements without a result
+    missing: Sequence[MissingResult] = ()
 
 
 def callback(body: bytes, store: CallbackStore, scope: TokenScope) -> CallbackAnswer:
     """Store results in any form that executors of 2.2 to 3.4 send; skip elements that cannot be used.
 
-    Those are unreadable ones, and runs of groups the token does not act for.
+    Those are unreadable ones, those without a result, and runs of groups the token does not act for.
     """
     try:
         batch = parse_callbacks(body)
@@ -56,9 +58,10 @@ def callback(body: bytes, store: CallbackStore, scope: TokenScope) -> CallbackAn
         logger.warning("callback refused bytes=%s reason=%s", len(body), exc)
         return CallbackAnswer(Reply(FAIL, f"callback refused: {exc}"))
     result = store.store(batch.items, scope)
-    if batch.rejected:
-        reasons = "; ".join(batch.rejected[:REFUSED_NAMED])
-        logger.warning("callback elements refused count=%s reasons=%s", len(batch.rejected), reasons)
+    reasons = [*batch.rejected, *(f"logId {item.log_id}: {item.reason}" for item in batch.missing)]
+    if reasons:
+        reasons_text = "; ".join(reasons[:REFUSED_NAMED])
+        logger.warning("callback elements refused count=%s reasons=%s", len(reasons), reasons_text)
     return answer_to(batch, result)
 
 
@@ -72,8 +75,8 @@ def answer_to(batch: CallbackBatch, result: StoreResult) -> CallbackAnswer:
     if unusable and {item.log_id for item in batch.items} <= set(foreign):
         more = len(unusable) - 1
         text = unusable[0] + (f" (and {more} more)" if more else "")
-        return CallbackAnswer(Reply(FAIL, f"callback refused: {text}"), foreign, other_runs)
-    return CallbackAnswer(Reply(SUCCESS), foreign, other_runs)
+        return CallbackAnswer(Reply(FAIL, f"callback refused: {text}"), foreign, other_runs, batch.missing)
+    return CallbackAnswer(Reply(SUCCESS), foreign, other_runs, batch.missing)
 
 
 def read_registration(body: bytes) -> RegistryRequest:
