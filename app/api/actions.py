@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from sqlalchemy.orm import Session
+
 from app.clock import now_ms
 from app.database.engine import transact
 from app.domain.executors.token_scope import TokenScope
@@ -16,6 +18,7 @@ from app.pipeline import registration
 from app.services.executors.registration_check import RegistrationChecks
 from app.services.runs.callbacks import CallbackStore, StoreResult
 from app.settings.config import Network
+from app.store.executors import groups
 from executor_client.wire.callbacks import CallbackBatch, MissingResult, parse_callbacks
 from executor_client.wire.lenient_json import load_json
 from executor_client.wire.protocol import (
@@ -26,6 +29,7 @@ from executor_client.wire.protocol import (
     RegistryRequest,
     Reply,
 )
+from executor_client.wire.run_reports import NO_GROUP, RUN_STATE, SEND_SCHEMAS
 
 logger = logging.getLogger(__name__)
 
@@ -100,10 +104,10 @@ def read_registration(body: bytes) -> RegistryRequest:
 
 
 class RegistryAnswer(NamedTuple):
-    """Reply to a registration, and whether the executor should send the schemas of its handlers."""
+    """Reply to a registration, and the words of CONSOLE_HEADER for an executor of this project."""
 
     reply: Reply
-    wants_schemas: bool = False
+    words: tuple[str, ...] = (RUN_STATE,)
 
 
 def registry(
@@ -112,14 +116,19 @@ def registry(
     """Register an instance or refresh its heartbeat; dispatch uses a new address from the commit on."""
     try:
         registration.check_registration(request, networks)
-        wants_schemas = transact(
-            lambda session: registration.register(session, request, capabilities, now_ms=now_ms())
-        )
+        words = transact(lambda session: _register(session, request, capabilities))
     except InvalidInput as exc:
         return RegistryAnswer(Reply(FAIL, exc.message))
     except Conflict as exc:
         return RegistryAnswer(Reply(FAIL, str(exc)))
-    return RegistryAnswer(Reply(SUCCESS), wants_schemas)
+    return RegistryAnswer(Reply(SUCCESS), words)
+
+
+def _register(session: Session, request: RegistryRequest, capabilities: Capabilities) -> tuple[str, ...]:
+    """Store a registration; return the words of CONSOLE_HEADER."""
+    wants_schemas = registration.register(session, request, capabilities, now_ms=now_ms())
+    has_group = not capabilities.boot_id or bool(groups.find_by_app_name(session, request.registry_key))
+    return RUN_STATE, *([SEND_SCHEMAS] if wants_schemas else []), *([] if has_group else [NO_GROUP])
 
 
 def registry_check(
