@@ -70,13 +70,14 @@ def callback(body: bytes, store: CallbackStore, scope: TokenScope) -> CallbackAn
 
 
 def answer_to(batch: CallbackBatch, result: StoreResult) -> CallbackAnswer:
-    """Return the answer to stored results: a refusal if the token acts for none of them.
+    """Return the answer to stored results: a refusal if one is foreign, or if none can be read.
 
-    Results of other runs are accepted: a client would only send them again.
+    The others of a refused batch are stored. Results of other runs are accepted: a client would only send
+    them again.
     """
     foreign, other_runs = result.foreign, result.other_runs
     unusable = [*batch.rejected, *(f"{NOT_OF_TOKEN}, logId {log_id}" for log_id in foreign)]
-    if unusable and {item.log_id for item in batch.items} <= set(foreign):
+    if foreign or (unusable and not batch.items):
         more = len(unusable) - 1
         text = unusable[0] + (f" (and {more} more)" if more else "")
         return CallbackAnswer(Reply(FAIL, f"callback refused: {text}"), foreign, other_runs, batch.missing)

@@ -220,6 +220,17 @@ def test_refusals_of_a_request_stored_in_parts_are_counted_together(
     assert message == f"callback refused: {NOT_OF_TOKEN}, logId {ids[0]} (and 2 more)"
 
 
+def test_a_foreign_result_refuses_a_batch_whose_other_results_are_stored(executor: Executor) -> None:
+    own, other = make_run(make_job()), make_run(make_job())
+    group = make_group(access_token="the-token-of-the-group")
+    foreign = make_run(make_job(job_group=group.id))
+    refusal = f"callback refused: {NOT_OF_TOKEN}, logId {foreign.id}"
+    batch = [item(log_id, 200, "done") for log_id in (own.id, foreign.id, other.id)]
+    assert call_back(executor, *batch) == (500, refusal)
+    assert call_back(executor, *batch) == (500, refusal), "sent again"
+    assert results() == [(200, "done"), (200, "done"), (0, None)]
+
+
 def test_concurrent_callbacks_return_after_their_commit(executor: Executor) -> None:
     job = make_job()
     runs = [make_run(job) for _ in range(24)]
