@@ -132,7 +132,7 @@ class Heartbeat:
         return True
 
     def _warn_without_group(self, admin: AdminClient) -> None:
-        """Log that no runs come until somebody has added the group."""
+        """Log that no runs come until the group is added."""
         self._has_warned = True
         logger.warning(
             "no executor group has the AppName %s, so no runs come; add it at %s/connect?appname=%s",
