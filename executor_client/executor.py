@@ -64,7 +64,7 @@ class Executor:
         self._worker: Worker | None = None
         self._engine: Engine | None = None
         self._server: OwnServer | None = None
-        self._capture = Capture(output=config.capture_output, records=config.route_logging)
+        self._capture = Capture(output=False, records=False)
         #: prefix of the paths on an application; None: this executor has a port of its own
         self.mount_prefix: str | None = None
         #: registered URL, once started
@@ -227,6 +227,8 @@ class Executor:
 
     def _hold(self, address: str, open_port: Callable[[], None]) -> None:
         """Become the one process of this executor; raise HeldElsewhere if another one is."""
+        config, is_alone = self.config, self.mount_prefix is None
+        self._capture = Capture(output=config.capture_output, records=config.route_logging, default=is_alone)
         self._capture.install()
         try:
             engine, restored_count = self._build(address)
@@ -248,9 +250,8 @@ class Executor:
         except ExecutorError as exc:
             engine.abort()
             raise StartRefused(str(exc)) from exc
-        self._service.capabilities = Capabilities(
-            durable_dedup=True, boot_id=self._boot_id, run_state=True
-        ).to_header()
+        capabilities = Capabilities(durable_dedup=True, boot_id=self._boot_id, run_state=True)
+        self._service.capabilities = capabilities.to_header()
         self._service.metrics = engine.render_metrics
         self._service.endpoints = engine.endpoints
         return engine, restored_count
@@ -267,17 +268,16 @@ class Executor:
         return close
 
     def _log_start(self, restored_count: int) -> None:
-        config = self.config
         logger.info(
             "executor started appname=%s address=%s admins=%s handlers=%s glue=%s"
             " journal=%s logs=%s restored=%s boot=%s",
-            config.appname,
+            self.config.appname,
             self.address,
-            ",".join(map(without_user, config.admin_addresses)),
+            ",".join(map(without_user, self.config.admin_addresses)),
             ",".join(self._handlers.names()) or "-",
-            ",".join(sorted(config.allow_glue)) or "off",
-            config.journal_path,
-            config.log_root,
+            ",".join(sorted(self.config.allow_glue)) or "off",
+            self.config.journal_path,
+            self.config.log_root,
             restored_count,
             self._boot_id,
         )

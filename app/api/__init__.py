@@ -44,7 +44,7 @@ from executor_client.wire.protocol import (
     Reply,
 )
 from executor_client.wire.registration_check import CHECK_ACTION
-from executor_client.wire.run_reports import CONSOLE_HEADER, RUN_STATE, SEND_SCHEMAS
+from executor_client.wire.run_reports import CONSOLE_HEADER, RUN_STATE
 
 logger = logging.getLogger(__name__)
 WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -123,7 +123,7 @@ class ExecutorApi:
             return Reply(FAIL, MSG_BAD_TOKEN if token else MSG_NO_TOKEN)
         if action == "callback":
             answer = callback(_body(environ), self.callbacks, scope)
-            note_not_stored(environ, answer)
+            note_not_stored(environ, answer, scope)
             return answer.reply
         if action not in ("registry", "registryRemove", CHECK_ACTION):
             return Reply(FAIL, MSG_URI_NOT_FOUND.format(action[:100]))
@@ -136,8 +136,8 @@ class ExecutorApi:
         if action == CHECK_ACTION:
             return registry_check(request, token, self._networks, self._checks)
         capabilities = Capabilities.from_header(environ.get(_CAPABILITIES_KEY), environ.get(_HANDLERS_KEY))
-        reply, wants_schemas = registry(request, capabilities, self._networks)
-        environ[_CONSOLE_HEADER_KEY] = f"{RUN_STATE},{SEND_SCHEMAS}" if wants_schemas else RUN_STATE
+        reply, words = registry(request, capabilities, self._networks)
+        environ[_CONSOLE_HEADER_KEY] = ",".join(words)
         return reply
 
 

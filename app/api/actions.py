@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from sqlalchemy.orm import Session
+
 from app.clock import now_ms
 from app.database.engine import transact
 from app.domain.executors.token_scope import TokenScope
@@ -16,7 +18,8 @@ from app.pipeline import registration
 from app.services.executors.registration_check import RegistrationChecks
 from app.services.runs.callbacks import CallbackStore, StoreResult
 from app.settings.config import Network
-from executor_client.wire.callbacks import CallbackBatch, parse_callbacks
+from app.store.executors import groups
+from executor_client.wire.callbacks import CallbackBatch, MissingResult, parse_callbacks
 from executor_client.wire.lenient_json import load_json
 from executor_client.wire.protocol import (
     FAIL,
@@ -26,6 +29,7 @@ from executor_client.wire.protocol import (
     RegistryRequest,
     Reply,
 )
+from executor_client.wire.run_reports import NO_GROUP, RUN_STATE, SEND_SCHEMAS
 
 logger = logging.getLogger(__name__)
 
@@ -43,12 +47,14 @@ class CallbackAnswer(NamedTuple):
     foreign: Sequence[int] = ()
     #: log ids that belong to other runs now, with AppName
     other_runs: Sequence[tuple[int, str]] = ()
+    #: elements without a result
+    missing: Sequence[MissingResult] = ()
 
 
 def callback(body: bytes, store: CallbackStore, scope: TokenScope) -> CallbackAnswer:
     """Store results in any form that executors of 2.2 to 3.4 send; skip elements that cannot be used.
 
-    Those are unreadable ones, and runs of groups the token does not act for.
+    Those are unreadable ones, those without a result, and runs of groups the token does not act for.
     """
     try:
         batch = parse_callbacks(body)
@@ -56,24 +62,26 @@ def callback(body: bytes, store: CallbackStore, scope: TokenScope) -> CallbackAn
         logger.warning("callback refused bytes=%s reason=%s", len(body), exc)
         return CallbackAnswer(Reply(FAIL, f"callback refused: {exc}"))
     result = store.store(batch.items, scope)
-    if batch.rejected:
-        reasons = "; ".join(batch.rejected[:REFUSED_NAMED])
-        logger.warning("callback elements refused count=%s reasons=%s", len(batch.rejected), reasons)
+    reasons = [*batch.rejected, *(f"logId {item.log_id}: {item.reason}" for item in batch.missing)]
+    if reasons:
+        reasons_text = "; ".join(reasons[:REFUSED_NAMED])
+        logger.warning("callback elements refused count=%s reasons=%s", len(reasons), reasons_text)
     return answer_to(batch, result)
 
 
 def answer_to(batch: CallbackBatch, result: StoreResult) -> CallbackAnswer:
-    """Return the answer to stored results: a refusal if the token acts for none of them.
+    """Return the answer to stored results: a refusal if one is foreign, or if none can be read.
 
-    Results of other runs are accepted: a client would only send them again.
+    The others of a refused batch are stored. Results of other runs are accepted: a client would only send
+    them again.
     """
     foreign, other_runs = result.foreign, result.other_runs
     unusable = [*batch.rejected, *(f"{NOT_OF_TOKEN}, logId {log_id}" for log_id in foreign)]
-    if unusable and {item.log_id for item in batch.items} <= set(foreign):
+    if foreign or (unusable and not batch.items):
         more = len(unusable) - 1
         text = unusable[0] + (f" (and {more} more)" if more else "")
-        return CallbackAnswer(Reply(FAIL, f"callback refused: {text}"), foreign, other_runs)
-    return CallbackAnswer(Reply(SUCCESS), foreign, other_runs)
+        return CallbackAnswer(Reply(FAIL, f"callback refused: {text}"), foreign, other_runs, batch.missing)
+    return CallbackAnswer(Reply(SUCCESS), foreign, other_runs, batch.missing)
 
 
 def read_registration(body: bytes) -> RegistryRequest:
@@ -97,10 +105,10 @@ def read_registration(body: bytes) -> RegistryRequest:
 
 
 class RegistryAnswer(NamedTuple):
-    """Reply to a registration, and whether the executor should send the schemas of its handlers."""
+    """Reply to a registration, and the words of CONSOLE_HEADER for an executor of this project."""
 
     reply: Reply
-    wants_schemas: bool = False
+    words: tuple[str, ...] = (RUN_STATE,)
 
 
 def registry(
@@ -109,14 +117,19 @@ def registry(
     """Register an instance or refresh its heartbeat; dispatch uses a new address from the commit on."""
     try:
         registration.check_registration(request, networks)
-        wants_schemas = transact(
-            lambda session: registration.register(session, request, capabilities, now_ms=now_ms())
-        )
+        words = transact(lambda session: _register(session, request, capabilities))
     except InvalidInput as exc:
         return RegistryAnswer(Reply(FAIL, exc.message))
     except Conflict as exc:
         return RegistryAnswer(Reply(FAIL, str(exc)))
-    return RegistryAnswer(Reply(SUCCESS), wants_schemas)
+    return RegistryAnswer(Reply(SUCCESS), words)
+
+
+def _register(session: Session, request: RegistryRequest, capabilities: Capabilities) -> tuple[str, ...]:
+    """Store a registration; return the words of CONSOLE_HEADER."""
+    wants_schemas = registration.register(session, request, capabilities, now_ms=now_ms())
+    has_group = not capabilities.boot_id or bool(groups.find_by_app_name(session, request.registry_key))
+    return RUN_STATE, *([SEND_SCHEMAS] if wants_schemas else []), *([] if has_group else [NO_GROUP])
 
 
 def registry_check(

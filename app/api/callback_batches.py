@@ -76,7 +76,7 @@ class BatchedCallbacks:
         return answers
 
     def _read(self, index: int, request: BatchRequest) -> _PlainRequest | None:
-        """Return a request with a valid token whose elements can all be read, else None."""
+        """Return a request with a valid token whose elements all have a result, else None."""
         token = request.headers.get(TOKEN_KEY) or request.headers.get(OLD_TOKEN_KEY) or ""
         scope = self._tokens.find_scope(token)
         if scope is None:
@@ -85,7 +85,7 @@ class BatchedCallbacks:
             content = parse_callbacks(request.body)
         except ValueError:
             return None
-        if content.rejected or not content.items:
+        if content.rejected or content.missing or not content.items:
             return None
         return _PlainRequest(index, content, Batch(content.items, scope, new_request_id()))
 
@@ -93,7 +93,7 @@ class BatchedCallbacks:
 def _answer(request: BatchRequest, item: _PlainRequest, result: StoreResult) -> BatchAnswer:
     answer = answer_to(item.content, result)
     request_id.set(item.batch.request)
-    note_not_stored({"REMOTE_ADDR": request.peer, "PATH_INFO": request.path}, answer)
+    note_not_stored({"REMOTE_ADDR": request.peer, "PATH_INFO": request.path}, answer, item.batch.scope)
     reply = answer.reply
     body = _SUCCESS_BODY if reply == _SUCCESS else dump_json(reply.to_wire())
     console_header = ((CONSOLE_HEADER, RUN_STATE),) if request.headers.get(CAPABILITIES_KEY) else ()

@@ -7,7 +7,10 @@ from typing import Any
 from app.api.actions import REFUSED_NAMED, CallbackAnswer
 from app.clock import now_ms
 from app.domain.access.permissions import unknown_actor
+from app.domain.executors.token_scope import TokenScope
 from app.services.auditing import refusals
+from app.services.runs.callbacks import app_names_of
+from executor_client.wire.callbacks import MissingResult
 from executor_client.wire.lenient_json import load_json
 from executor_client.wire.protocol import (
     APPNAME_HEADER,
@@ -64,7 +67,17 @@ def note_foreign_runs(environ: dict[str, Any], log_ids: Sequence[int]) -> None:
     )
 
 
-def note_not_stored(environ: dict[str, Any], answer: CallbackAnswer) -> None:
+def note_missing(environ: dict[str, Any], items: Sequence[MissingResult], scope: TokenScope) -> None:
+    """Record that a request reported runs without a result, per AppName of their groups."""
+    names = app_names_of({item.log_id for item in items}, scope)
+    for app_name in dict.fromkeys(names.values()):
+        named_items = [item for item in items if names.get(item.log_id) == app_name]
+        log_id_text = ", ".join(str(item.log_id) for item in named_items[:REFUSED_NAMED])
+        detail = {"reason": named_items[0].reason, "runs": len(named_items), "log_ids": log_id_text}
+        note("refused.no_result", environ, app_name=app_name, **detail)
+
+
+def note_not_stored(environ: dict[str, Any], answer: CallbackAnswer, scope: TokenScope) -> None:
     """Record the runs that a request reported and that were not stored."""
     if answer.foreign:
         note_foreign_runs(environ, answer.foreign)
@@ -72,6 +85,8 @@ def note_not_stored(environ: dict[str, Any], answer: CallbackAnswer) -> None:
         log_ids = [log_id for log_id, name in answer.other_runs if name == app_name]
         log_id_text = ", ".join(str(log_id) for log_id in log_ids[:REFUSED_NAMED])
         note("refused.other_run", environ, app_name=app_name, runs=len(log_ids), log_ids=log_id_text)
+    if answer.missing:
+        note_missing(environ, answer.missing, scope)
 
 
 def note(action: str, environ: dict[str, Any], **detail: Any) -> None:

@@ -39,9 +39,14 @@ _records = _SharedPart(_record_switch)
 class Capture:
     """Capture for one executor."""
 
-    def __init__(self, *, output: bool, records: bool) -> None:
-        """``output``: capture what is printed; ``records``: copy the records of ``logging``."""
-        self._parts = [_threads, _logging, *([_streams] if output else []), *([_records] if records else [])]
+    def __init__(self, *, output: bool | None, records: bool | None, default: bool = True) -> None:
+        """``output``: capture what is printed; ``records``: copy the records of ``logging``.
+
+        ``default`` is what None means. With neither nothing is replaced.
+        """
+        has_output, has_records = (default if value is None else value for value in (output, records))
+        of_runs = [_threads, _logging] if has_output or has_records else []
+        self._parts = [*of_runs, *([_streams] if has_output else []), *([_records] if has_records else [])]
 
     def install(self) -> None:
         """Begin."""

@@ -97,10 +97,10 @@ class ExecutorConfig:
     metrics: bool = False
     #: lowest level of the executor's own log on stderr, unless the program has set up ``logging``
     log_level: str = "info"
-    #: copy a handler's ``logging`` records into its job log
-    route_logging: bool = True
-    #: copy what a handler prints into its job log
-    capture_output: bool = True
+    #: copy a handler's ``logging`` records into its job log; None: unless mounted on an application
+    route_logging: bool | None = None
+    #: copy what a handler prints into its job log; None: unless mounted on an application
+    capture_output: bool | None = None
     timing: Timing = Timing()
 
     @classmethod

@@ -207,7 +207,7 @@ SETTINGS = (
         "--route-logging",
         parse_switch,
         "",
-        "copy a handler's logging records into its job log (default on)",
+        "copy a handler's logging records into its job log (default on, off where mounted)",
     ),
     Setting(
         "capture_output",
@@ -215,7 +215,7 @@ SETTINGS = (
         "--capture-output",
         parse_switch,
         "",
-        "copy what a handler prints into its job log (default on)",
+        "copy what a handler prints into its job log (default on, off where mounted)",
     ),
     Setting(
         "timing.shutdown_wait_s",

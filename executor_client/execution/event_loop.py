@@ -79,6 +79,15 @@ class LoopTask:
         except BaseException as exc:
             return None, exc
 
+    def stack(self) -> list[str]:
+        """Return where the task awaits, a text for each coroutine, from the handler's inwards."""
+        coroutine: Any = self._coroutine
+        frames: list[tuple[FrameType, int]] = []
+        while (frame := getattr(coroutine, "cr_frame", None)) is not None:
+            frames.append((frame, frame.f_lineno))
+            coroutine = coroutine.cr_await
+        return traceback.StackSummary.extract(iter(frames)).format()
+
     def _cancel(self) -> None:
         if self._task is not None:
             self._task.cancel()

@@ -1,7 +1,8 @@
 """Intake: accepts or rejects triggers (``/run``) and handles ``/kill`` and ``/idleBeat``.
 
-Decisions about one job are serialized. A run is on disk before anything else changes: a trigger that cannot
-be written, or was accepted before, kills nothing.
+Triggers of one job are accepted one after the other. A run is on disk before anything else changes: a trigger
+that cannot be written, or was accepted before, kills nothing. A kill does not wait for that write, so the
+thread that executes a run is chosen again after it.
 """
 
 import logging
@@ -12,7 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from executor_client.execution.ending_threads import EndingThreads
-from executor_client.execution.glue import LANGUAGES, GlueScript
+from executor_client.execution.glue import GlueScript
+from executor_client.execution.handler_choice import choose_handler
 from executor_client.execution.job_thread import JobThread, Owner
 from executor_client.execution.services import Services
 from executor_client.handlers.registry import Handler, HandlerRegistry
@@ -28,8 +30,6 @@ from executor_client.wire.protocol import (
     MSG_BUSY,
     MSG_COVER_EARLY,
     MSG_DISCARD_LATER,
-    MSG_GLUE_NOT_VALID,
-    MSG_HANDLER_NOT_FOUND,
     SUCCESS,
     Reply,
     RunRequest,
@@ -61,8 +61,8 @@ class Decision:
     reason: str = ""
 
 
-#: a trigger in its stored form, the decision on it, and whether it starts at once
-PreparedTrigger = tuple[RunRequest, Decision, bool]
+#: a trigger in its stored form, and whether it starts at once
+PreparedTrigger = tuple[RunRequest, bool]
 
 
 class Intake:
@@ -72,6 +72,9 @@ class Intake:
         self._handlers = handlers
         self._allow_glue = allow_glue
         self._services = services
+        #: held while a trigger is accepted, its write included
+        self._acceptance_locks = [threading.Lock() for _ in range(LOCK_COUNT)]
+        #: held while the thread of a job is changed; never during a write
         self._locks = [threading.Lock() for _ in range(LOCK_COUNT)]
         self._threads: dict[int, JobThread] = {}
         self._ending = EndingThreads()
@@ -84,7 +87,7 @@ class Intake:
             log_name(request.log_id, request.log_date_time)
         except ValueError as exc:
             return Reply(FAIL, f"logId and logDateTime are required: {exc}")
-        with self._lock_of(request.job_id):
+        with self._acceptance_locks[request.job_id % LOCK_COUNT]:
             reply = self._accept(request)
         if reply.code != SUCCESS:
             self._services.counters.add("runs_refused")
@@ -99,17 +102,17 @@ class Intake:
         first_of = {requests[index].job_id % LOCK_COUNT: index for index in reversed(range(len(requests)))}
         with ExitStack() as locks:
             for number in sorted(first_of):  # in one order, so that two batches cannot deadlock
-                locks.enter_context(self._locks[number])
+                locks.enter_context(self._acceptance_locks[number])
             prepared = ((index, self._try_prepare(requests[index])) for index in sorted(first_of.values()))
             triggers = {index: prepared_trigger for index, prepared_trigger in prepared if prepared_trigger}
-            rows = [(request, starts) for request, _, starts in triggers.values()]
+            rows = triggers.values()
             try:
                 run_ids = self._services.journal.accept_all(rows, now_ms=now_ms()) if rows else []
             except JournalUnavailable:
                 return replies
-            for (index, (request, decision, starts)), run_id in zip(triggers.items(), run_ids, strict=True):
+            for (index, (request, starts)), run_id in zip(triggers.items(), run_ids, strict=True):
                 if not isinstance(run_id, Exception):
-                    replies[index] = self._reply(run_id, request, decision, starts=starts)
+                    replies[index] = self._reply(run_id, request, starts=starts)
         return replies
 
     def kill(self, job_id: int) -> Reply:
@@ -170,7 +173,7 @@ class Intake:
         self._is_closed = True
         for lock in self._locks:
             with lock:
-                pass  # a trigger that was being accepted is now in a queue
+                pass  # a trigger that was being queued is in its queue now
         for thread in (threads := self.threads()):
             for run in thread.close():
                 if run.starts:
@@ -200,15 +203,15 @@ class Intake:
         Admins treat a rejection as final, so it must not hide an accepted run.
         """
         try:
-            request, decision, starts = self._prepare(request)
+            request, starts = self._prepare(request)
             run_id = self._services.journal.accept(request, now_ms=now_ms(), starts=starts)
         except (TriggerRefused, JournalUnavailable) as exc:
             return self._duplicate(request) if self._is_known(request) else Reply(FAIL, str(exc))
-        return self._reply(run_id, request, decision, starts=starts)
+        return self._reply(run_id, request, starts=starts)
 
     def _prepare(self, request: RunRequest) -> PreparedTrigger:
-        decision = self._decide(request)
-        return self._with_own_checkpoint(request), decision, self._starts_at_once(request.job_id, decision)
+        starts = self._starts_at_once(request.job_id, self._decide(request))
+        return self._with_own_checkpoint(request), starts
 
     def _try_prepare(self, request: RunRequest) -> PreparedTrigger | None:
         """Prepare a trigger; None for one that would be rejected."""
@@ -218,13 +221,26 @@ class Intake:
         except (ValueError, TriggerRefused, JournalUnavailable):
             return None
 
-    def _reply(self, run_id: int | None, request: RunRequest, decision: Decision, *, starts: bool) -> Reply:
+    def _reply(self, run_id: int | None, request: RunRequest, *, starts: bool) -> Reply:
         """Queue a stored run and return the reply; None is a duplicate."""
         if run_id is None:
             return self._duplicate(request)
         self._services.counters.add("runs_accepted")
-        self._enqueue(decision, self._new_run(run_id, request, starts=starts))
+        with self._lock_of(request.job_id):
+            decision = self._decide_again(request)
+            still_starts = starts and decision is not None and self._starts_at_once(request.job_id, decision)
+            if starts and not still_starts:
+                self._services.journal.requeue(run_id)
+            if decision is not None:  # otherwise it starts after the next start of the executor
+                self._enqueue(decision, self._new_run(run_id, request, starts=still_starts))
         return Reply(SUCCESS)
+
+    def _decide_again(self, request: RunRequest) -> Decision | None:
+        """Choose the thread of a stored run; None if the executor is stopping."""
+        try:
+            return self._decide(request)
+        except TriggerRefused:
+            return None
 
     def _with_own_checkpoint(self, request: RunRequest) -> RunRequest:
         """Prefer the checkpoint in the journal: after a kill, the console has sent the retry without it."""
@@ -239,7 +255,7 @@ class Intake:
         return run
 
     def _starts_at_once(self, job_id: int, decision: Decision) -> bool:
-        """Return whether a run of this job waits for no other; the job's lock is held until it is queued."""
+        """Return whether a run of this job waits for no other; no trigger of it is accepted meanwhile."""
         if decision.thread is not None:
             return not decision.thread.is_busy
         return decision.predecessor is None and self._ending.last_of(job_id) is None
@@ -258,7 +274,7 @@ class Intake:
         """Choose handler and thread; raise TriggerRefused. Source: XXL-JOB 2.4.1 ExecutorBizImpl."""
         if self._is_closed:
             raise TriggerRefused(MSG_STOPPING)
-        handler = self._handler_of(request)
+        handler = choose_handler(request, self._handlers, self._allow_glue)
         thread = self._threads.get(request.job_id)
         if thread is None:
             return Decision(handler, None)
@@ -273,21 +289,6 @@ class Intake:
         if request.executor_block_strategy == "COVER_EARLY" and thread.is_busy:
             return Decision(handler, None, thread, MSG_COVER_EARLY)
         return Decision(handler, thread)
-
-    def _handler_of(self, request: RunRequest) -> Handler | GlueScript:
-        if request.glue_type == "BEAN":
-            handler = self._handlers.find(request.executor_handler)
-            if handler is None:
-                raise TriggerRefused(MSG_HANDLER_NOT_FOUND.format(request.executor_handler))
-            return handler
-        language = LANGUAGES.get(request.glue_type)
-        if language is None:
-            hint = " Groovy requires a Java executor." if request.glue_type == "GLUE_GROOVY" else ""
-            raise TriggerRefused(MSG_GLUE_NOT_VALID.format(request.glue_type) + hint)
-        if language.name not in self._allow_glue:
-            hint = f"start this executor with --allow-glue {language.name} to allow it"
-            raise TriggerRefused(f"fail, current glue type [{language.title}] not supported. {hint}")
-        return GlueScript(request.job_id, request.glue_type, request.glue_updatetime, request.glue_source)
 
     def _enqueue(self, decision: Decision, run: Run) -> None:
         """Apply a decision. A new thread starts work when the one before it has ended."""

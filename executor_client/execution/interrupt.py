@@ -5,7 +5,9 @@ socket without a timeout) only when it returns.
 """
 
 import ctypes
+import sys
 import threading
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -61,6 +63,13 @@ class InterruptibleCall:
                 return False
             finally:
                 self._raising = False
+
+    def stack(self) -> list[str]:
+        """Return where the function is, a text for each frame; empty if it is not running."""
+        frame = sys._current_frames().get(self._thread_id) if self._open else None
+        frames = traceback.extract_stack(frame) if frame is not None else []
+        own_frames = [index for index, entry in enumerate(frames) if entry.filename == __file__]
+        return traceback.format_list(frames[own_frames[-1] + 1 :]) if own_frames else []
 
     def _close(self) -> None:
         self._open = False

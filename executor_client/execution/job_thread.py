@@ -244,9 +244,11 @@ class JobThread:
             self._banner(run, f"ending the job: {result.msg}")
             Termination(run, work, kind, self._services, self._abandon).start()
 
-    def _abandon(self, run: Run) -> None:
+    def _abandon(self, run: Run, work: Work) -> None:
         """Report a run whose handler does not end; a new thread takes over the job."""
         self._banner(run, "handler does not end; it continues in the background and its result is ignored")
+        if stack := "".join(work.stack()):
+            run.log.write(f"It is here:\n{stack}")
         logger.warning("handler abandoned job_id=%s log_id=%s", self.job_id, run.request.log_id)
         if self._services.report(run, run.settle(None)):
             self._services.counters.add("runs_abandoned")

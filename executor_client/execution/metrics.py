@@ -12,6 +12,7 @@ _HELP = {
     "runs_abandoned": "handlers that could not be ended and were abandoned",
     "callbacks_acknowledged": "results acknowledged by an admin",
     "callbacks_failed": "failed attempts to report results",
+    "callbacks_given_up": "results that an admin has refused for days",
     "registrations_failed": "failed attempts to register",
 }
 

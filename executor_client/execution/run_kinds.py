@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ class FunctionWork:
     def run(self) -> None:
         """Call the handler with its arguments; a returned value becomes the message."""
         args, kwargs = self._handler.arguments(self._context.param)
-        value = self._call_interruptible(lambda: self._handler.function(*args, **kwargs))
+        value = self._call_interruptible(partial(self._handler.function, *args, **kwargs))
         # Both checks are needed: until Python 3.11, asyncio takes any generator for a coroutine.
         if asyncio.iscoroutine(value) and inspect.isawaitable(value):
             value = self._wait(value)
@@ -65,6 +66,12 @@ class FunctionWork:
             self._task.cancel()
         elif self._call is not None:
             self._call.interrupt(kind)
+
+    def stack(self) -> list[str]:
+        """Return where the handler is, a text for each frame."""
+        if self._task is not None and not self._task.completion.done():
+            return self._task.stack()
+        return self._call.stack() if self._call is not None else []
 
     def _call_interruptible(self, function: Callable[[], Any]) -> Any:
         """Call a function that ``force`` can interrupt."""
@@ -118,6 +125,10 @@ class _TreeWork:
         """Send SIGKILL to the tree."""
         if self._tree is not None:
             self._tree.kill()
+
+    def stack(self) -> list[str]:
+        """Return nothing: another process executes it."""
+        return []
 
     def _attach(self, tree: ProcessTree) -> None:
         self._tree = tree

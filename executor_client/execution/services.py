@@ -115,7 +115,7 @@ class Termination:
         work: Work,
         kind: type[Interruption],
         services: Services,
-        abandon: Callable[[Run], None],
+        abandon: Callable[[Run, Work], None],
     ) -> None:
         self._run = run
         self._work = work
@@ -135,7 +135,8 @@ class Termination:
             return
         if monotonic_s() - self._started_s >= self._work.grace_s + self._services.timing.abandon_s:
             # In its own thread, because it takes a lock that may be held during a commit.
-            threading.Thread(target=self._abandon, args=(self._run,), name="abandon", daemon=True).start()
+            arguments = (self._run, self._work)
+            threading.Thread(target=self._abandon, args=arguments, name="abandon", daemon=True).start()
             return
         self._work.force(self._kind)
         self._services.watchdog.after(min(FORCE_PERIOD_S, self._services.timing.abandon_s), self._force)

@@ -73,9 +73,9 @@ class _SingleThread(JobThread):
         self.duration_s = monotonic_s() - begin_s
         return self.error
 
-    def _abandon(self, run: Run) -> None:
+    def _abandon(self, run: Run, work: Work) -> None:
         self.is_abandoned = True
-        super()._abandon(run)
+        super()._abandon(run, work)
 
     def _line(self, text: str) -> str:
         return ""

@@ -53,7 +53,8 @@ CREATE TABLE run (
     handle_code INTEGER,
     handle_msg TEXT,
     checkpoint TEXT,
-    progress TEXT
+    progress TEXT,
+    refused_ms INTEGER
 );
 CREATE INDEX run_log_id ON run (log_id);
 CREATE INDEX run_open ON run (state, id) WHERE state < 4;
@@ -170,6 +171,18 @@ class Journal:
         sets = "state = 4, acknowledged_ms = ?, handle_msg = substr(handle_msg, 1, 1000)"
         sql = f"UPDATE run SET {sets} WHERE id IN ({marks}) AND state = 3"  # nosec B608  # question marks only
         return self._update(sql, (now_ms, *run_ids))
+
+    def refuse(self, run_ids: Collection[int], *, now_ms: int) -> dict[int, int]:
+        """Mark results as refused by an admin; return since when each of them is."""
+        marks = ",".join("?" * len(run_ids))
+
+        def execute(connection: sqlite3.Connection) -> dict[int, int]:
+            sql = f"UPDATE run SET refused_ms = ? WHERE id IN ({marks}) AND refused_ms IS NULL"  # nosec B608
+            connection.execute(sql, (now_ms, *run_ids))
+            sql = f"SELECT id, refused_ms FROM run WHERE id IN ({marks})"  # nosec B608  # question marks only
+            return dict(connection.execute(sql, (*run_ids,)).fetchall())
+
+        return self._writer.submit(execute).result()
 
     def find_unacknowledged(
         self, limit: int, *, skip: Collection[int] = ()
@@ -327,6 +340,6 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         )
     # The format version stays the same, so that an earlier version can still read the file.
     columns = {row[1] for row in connection.execute("PRAGMA table_info(run)")}
-    for column in ("checkpoint", "progress"):
+    for column, kind in (("checkpoint", "TEXT"), ("progress", "TEXT"), ("refused_ms", "INTEGER")):
         if column not in columns:
-            connection.execute(f"ALTER TABLE run ADD COLUMN {column} TEXT")
+            connection.execute(f"ALTER TABLE run ADD COLUMN {column} {kind}")

@@ -38,6 +38,9 @@ class Work(Protocol):
     def force(self, kind: type[Interruption]) -> None:
         """Force the end. Called repeatedly, from another thread."""
 
+    def stack(self) -> list[str]:
+        """Return where it is, a text for each frame, from another thread; empty if unknown."""
+
 
 class Run:
     """Accepted run. Its result is frozen once, by the end of the handler, a timeout or a kill."""

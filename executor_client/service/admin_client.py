@@ -31,7 +31,7 @@ from executor_client.wire.protocol import (
     Reply,
     to_handlers_header,
 )
-from executor_client.wire.run_reports import CONSOLE_HEADER, SEND_SCHEMAS
+from executor_client.wire.run_reports import CONSOLE_HEADER, NO_GROUP, SEND_SCHEMAS
 
 #: longest response read, in bytes
 ANSWER_MAX_BYTES = 64 * 1024
@@ -88,6 +88,11 @@ class AdminClient:
     @property
     def _console(self) -> frozenset[str]:
         return self._consoles.get(self.address, frozenset())
+
+    @property
+    def has_no_group(self) -> bool:
+        """Whether this is a console of this project without an executor group for the AppName."""
+        return NO_GROUP in self._console
 
     def register(
         self, appname: str, address: str, handlers: Iterable[str] = (), schemas: Schemas = NO_SCHEMAS

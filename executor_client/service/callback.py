@@ -1,7 +1,8 @@
 """Callback sender: reports results from the journal to an admin, in batches, until an admin replies 200.
 
 A rejected result is deferred and sent after all others, so that it does not block them, and a rejected batch
-is sent one by one. No result is ever dropped.
+is sent one by one. A result is given up when an admin has refused it for GIVE_UP_MS, never while no admin is
+reachable.
 """
 
 import logging
@@ -28,6 +29,8 @@ REFUSED_WAIT_S = 60.0
 LEAST_WAIT_S = 0.1
 #: rejections in a row after which an admin counts as rejecting everything
 REFUSALS_IN_A_ROW = 3
+#: time from the first refusal of a result, in milliseconds, after which it is given up
+GIVE_UP_MS = 7 * 86_400_000
 UNREACHABLE = "no admin is reachable"
 #: HTTP errors caused by the content of a request: 400 Bad Request, 413 Content Too Large
 _CONTENT_ERRORS = ("HTTP status 400", "HTTP status 413")
@@ -183,16 +186,38 @@ class CallbackSender:
         reply = refusal or unreachable
         self._services.counters.add("callbacks_failed")
         logger.warning("results not delivered count=%s reply=%s", len(batch), reply.msg)
+        if self._give_up(batch, reply):
+            return Reply(SUCCESS)
         self._log_to_runs(batch, f"callback failed, will be retried: {reply.msg}")
         return reply
 
+    def _give_up(self, batch: list[PendingResult], refusal: Reply) -> bool:
+        """Give up results that were refused for too long; True if none of the batch is left."""
+        message = refusal.msg or ""
+        is_for_each = len(batch) == 1 or is_token_refusal(message)
+        if _is_of_server(message) or not is_for_each:
+            return False
+        journal, at_ms = self._services.journal, now_ms()
+        refused_ms = journal.refuse([run_id for run_id, _ in batch], now_ms=at_ms)
+        old_results = [result for result in batch if at_ms - refused_ms[result[0]] >= GIVE_UP_MS]
+        if old_results:
+            log_ids = ",".join(str(item.log_id) for _, item in old_results)
+            logger.error("results given up after days of refusals log_ids=%s reply=%s", log_ids, message)
+            self._settle(old_results, f"callback given up after days of refusals: {message}")
+            self._services.counters.add("callbacks_given_up", len(old_results))
+        return len(old_results) == len(batch)
+
     def _acknowledge(self, batch: list[PendingResult]) -> None:
         self._in_a_row = 0
+        self._settle(batch, "callback finished")
+        self._services.counters.add("callbacks_acknowledged", len(batch))
+
+    def _settle(self, batch: list[PendingResult], text: str) -> None:
+        """Send these results no more."""
         for run_id, _ in batch:
             self._deferred.pop(run_id, None)
         self._services.journal.acknowledge([run_id for run_id, _ in batch], now_ms=now_ms()).result()
-        self._services.counters.add("callbacks_acknowledged", len(batch))
-        self._log_to_runs(batch, "callback finished")
+        self._log_to_runs(batch, text)
         self._failure_logged.difference_update(run_id for run_id, _ in batch)
 
     def _log_to_runs(self, batch: list[PendingResult], text: str) -> None:
@@ -242,7 +267,11 @@ def _truncate_batch(batch: list[PendingResult]) -> list[PendingResult]:
 
 def _is_for_all(message: str) -> bool:
     """Return whether a rejection is independent of the results that were sent."""
+    return _is_of_server(message) or is_token_refusal(message)
+
+
+def _is_of_server(message: str) -> bool:
+    """Return whether a rejection is caused by the state of the server, which will pass."""
     if message.startswith(_CONTENT_ERRORS):
         return False
-    is_of_server = message.startswith((UNREACHABLE, "HTTP status")) or SEND_AGAIN in message
-    return is_of_server or is_token_refusal(message)
+    return message.startswith((UNREACHABLE, "HTTP status")) or SEND_AGAIN in message

@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from urllib.parse import quote
 
 from executor_client.config.config import ExecutorConfig
 from executor_client.execution.error_boundary import survive
@@ -39,6 +40,8 @@ class Heartbeat:
         self._deregistration = threading.Event()
         #: admin address -> last failure, "" after a success; a change is logged once
         self._last_failure: dict[str, str] = {}
+        #: a missing executor group is logged once
+        self._has_warned = False
         self._on_registered: Callable[[], None] = lambda: None
         self._handlers: Callable[[], Sequence[str]] = list
         self._schemas: Callable[[], Schemas] = lambda: NO_SCHEMAS
@@ -124,7 +127,19 @@ class Heartbeat:
                 "registered admin=%s appname=%s address=%s", admin.address, self._appname, self._address
             )
             self._on_registered()
+        if admin.has_no_group and not self._has_warned:
+            self._warn_without_group(admin)
         return True
+
+    def _warn_without_group(self, admin: AdminClient) -> None:
+        """Log that no runs come until the group is added."""
+        self._has_warned = True
+        logger.warning(
+            "no executor group has the AppName %s, so no runs come; add it at %s/connect?appname=%s",
+            self._appname,
+            admin.address,
+            quote(self._appname, safe=""),
+        )
 
     def _reason(self, reply: Reply) -> str:
         if is_token_refusal(reply.msg or ""):

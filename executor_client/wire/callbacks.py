@@ -14,6 +14,7 @@ from executor_client.wire.lenient_json import (
     kind_of,
     load_json,
     long_field,
+    long_or,
     object_of,
     whole_number,
 )
@@ -80,12 +81,38 @@ class CallbackItem:
 
 
 @dataclass(frozen=True, slots=True)
+class MissingResult:
+    """Element without a result, which ends no run."""
+
+    #: 0 if the element names none
+    log_id: int
+    reason: str
+
+    @classmethod
+    def find(cls, fields: dict[str, Any], item: CallbackItem) -> "MissingResult | None":
+        """Return what a readable element lacks, None if it has a result."""
+        if item.handle_code != 0:
+            return None
+        spellings = {name.lower(): name for name in fields}
+        name = spellings.get("handlecode", "handleCode")
+        if name != "handleCode":
+            reason = f"{name} must be spelled handleCode"
+        elif fields.get(name) in (None, ""):
+            reason = "no handleCode"
+        else:
+            reason = "handleCode 0 is no result"
+        return cls(item.log_id or long_or(fields, spellings.get("logid", "logId"), 0), reason)
+
+
+@dataclass(frozen=True, slots=True)
 class CallbackBatch:
     """Content of a callback request: readable elements, and the reasons for the others."""
 
     items: tuple[CallbackItem, ...]
     #: one reason per unreadable element
     rejected: tuple[str, ...]
+    #: those of ``items`` that have no result
+    missing: tuple[MissingResult, ...] = ()
 
 
 def parse_callbacks(body: bytes) -> CallbackBatch:
@@ -97,14 +124,19 @@ def parse_callbacks(body: bytes) -> CallbackBatch:
     elements = _callback_elements(body)
     items: list[CallbackItem] = []
     rejected: list[str] = []
+    missing: list[MissingResult] = []
     for element in elements:
         if element is None:
             continue
         try:
-            items.append(CallbackItem.from_wire(element))
+            item = CallbackItem.from_wire(element)
         except ValueError as exc:
             rejected.append(str(exc))
-    return CallbackBatch(tuple(items), tuple(rejected))
+            continue
+        items.append(item)
+        if (lacking := MissingResult.find(element, item)) is not None:
+            missing.append(lacking)
+    return CallbackBatch(tuple(items), tuple(rejected), tuple(missing))
 
 
 def _callback_elements(body: bytes) -> list[Any]:

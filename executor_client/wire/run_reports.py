@@ -11,12 +11,14 @@ from typing import Any
 
 from executor_client.wire.lenient_json import dump_json
 
-#: header of our console's responses to executors that announce capabilities: ``run-state,send-schemas``
+#: header of our console's responses to executors that announce capabilities: ``run-state`` and words below
 CONSOLE_HEADER = "X-Exec-Console"
 #: capability: takes checkpoints with a run, returns progress with the log
 RUN_STATE = "run-state"
 #: the console requests the schemas of the handlers
 SEND_SCHEMAS = "send-schemas"
+#: no executor group has the AppName that registers
+NO_GROUP = "no-group"
 
 #: longest checkpoint as JSON text, in bytes
 CHECKPOINT_MAX = 4_096

@@ -92,12 +92,29 @@ def test_a_message_may_contain_line_ends_as_they_are(executor: Executor) -> None
     assert results() == [(200, "a\n\tb")]
 
 
-@pytest.mark.parametrize("code", [0, None, "0", ""])
-def test_an_item_without_result_is_ignored(executor: Executor, code: Any) -> None:
-    run = make_run(make_job())
-    assert call_back(executor, item(run.id, code)) == (200, None)
-    assert call_back(executor, {"logId": run.id, "logDateTim": T0}) == (200, None)
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"handleCode": 0}, "handleCode 0 is no result"),
+        ({"handleCode": "0"}, "handleCode 0 is no result"),
+        ({"handleCode": None}, "no handleCode"),
+        ({"handleCode": ""}, "no handleCode"),
+        ({}, "no handleCode"),
+        ({"HandleCode": 200}, "HandleCode must be spelled handleCode"),
+        ({"executeResult": {"code": 0}}, "no handleCode"),
+    ],
+)
+def test_an_item_without_result_is_ignored_and_noted(
+    executor: Executor, caplog: pytest.LogCaptureFixture, fields: dict[str, Any], reason: str
+) -> None:
+    run = make_run(make_job(job_group=make_group(app_name="silent-app").id))
+    name = "LogId" if "HandleCode" in fields else "logId"
+    assert call_back(executor, {name: run.id, "logDateTim": T0, **fields}) == (200, None)
     assert (results(), len(all_rows(Fire))) == ([(0, None)], 1)
+    assert f"callback elements refused count=1 reasons=logId {run.id}: {reason}" in caplog.text
+    entry = only_row(AuditEntry)
+    detail = json.loads(entry.changes or "")
+    assert (entry.action, detail["app_name"], detail["reason"]) == ("refused.no_result", "silent-app", reason)
     assert call_back(executor, item(run.id, 200, "later")) == (200, None)
     assert results() == [(200, "later")]
 
@@ -201,6 +218,17 @@ def test_refusals_of_a_request_stored_in_parts_are_counted_together(
     code, message = call_back(executor, *(item(log_id) for log_id in (*ids, ids[0])))
     assert code == 500
     assert message == f"callback refused: {NOT_OF_TOKEN}, logId {ids[0]} (and 2 more)"
+
+
+def test_a_foreign_result_refuses_a_batch_whose_other_results_are_stored(executor: Executor) -> None:
+    own, other = make_run(make_job()), make_run(make_job())
+    group = make_group(access_token="the-token-of-the-group")
+    foreign = make_run(make_job(job_group=group.id))
+    refusal = f"callback refused: {NOT_OF_TOKEN}, logId {foreign.id}"
+    batch = [item(log_id, 200, "done") for log_id in (own.id, foreign.id, other.id)]
+    assert call_back(executor, *batch) == (500, refusal)
+    assert call_back(executor, *batch) == (500, refusal), "sent again"
+    assert results() == [(200, "done"), (200, "done"), (0, None)]
 
 
 def test_concurrent_callbacks_return_after_their_commit(executor: Executor) -> None:

@@ -9,14 +9,15 @@ from app.database.engine import read_scope
 from app.models.log import JobLog
 from app.models.registry import Registration
 from tests.support.api import Executor
-from tests.support.factories import T0, make_job, make_log, make_run, only_row
+from tests.support.factories import T0, make_group, make_job, make_log, make_run, only_row
 from tests.support.plan import every_database
 
 pytestmark = every_database
 
+APP_NAME = "billing-exec"
 REGISTRATION = {
     "registryGroup": "EXECUTOR",
-    "registryKey": "billing-exec",
+    "registryKey": APP_NAME,
     "registryValue": "http://10.1.2.3:9999/",
 }
 OURS = {"X-Exec-Capabilities": "durable-dedup,boot=5f0c,run-state"}
@@ -66,10 +67,22 @@ def test_the_console_announces_itself_to_our_executors_only(executor: Executor) 
     def header(action: str, body: Any, **headers: Any) -> str | None:
         return executor.post(action, json.dumps(body), headers=headers).headers.get("X-Exec-Console")
 
+    make_group(app_name=APP_NAME)
     assert header("registry", REGISTRATION) is None
     assert header("callback", []) is None
     assert header("registry", REGISTRATION, **OURS) == "run-state"
     assert header("callback", [], **OURS) == "run-state"
+
+
+def test_a_missing_group_is_announced_to_executors_that_say_who_they_are(executor: Executor) -> None:
+    def header(capabilities: str) -> str:
+        headers = {"X-Exec-Capabilities": capabilities}
+        return executor.post("registry", json.dumps(REGISTRATION), headers=headers).headers["X-Exec-Console"]
+
+    assert header("run-state") == "run-state"
+    assert header("run-state,boot=b1") == "run-state,no-group"
+    make_group(app_name=APP_NAME)
+    assert header("run-state,boot=b1") == "run-state"
 
 
 def test_schemas_are_requested_until_they_are_stored(executor: Executor) -> None:
@@ -81,6 +94,7 @@ def test_schemas_are_requested_until_they_are_stored(executor: Executor) -> None
         with read_scope() as session:
             return session.scalar(select(Registration.schemas))
 
+    make_group(app_name=APP_NAME)
     assert register(TYPED) == "run-state,send-schemas"
     assert register(TYPED) == "run-state,send-schemas"
     assert register(TYPED, handlerSchemas=SCHEMAS) == "run-state"

@@ -254,7 +254,10 @@ def test_a_handler_that_does_not_end_is_abandoned(
     caller.accepted(2, executorHandler="h")
     assert result(1) == (502, "job execute timeout ")
     eventually(lambda: "execute start" in caller.log(2)["logContent"], message="the queue does not continue")
-    assert "continues in the background" in caller.log(1)["logContent"]
+    text = caller.log(1)["logContent"]
+    assert "continues in the background" in text
+    assert "release.wait(0.01)" in text, "its stack"
+    assert "executor_client/execution/run_kinds" not in text
     release.set()
     assert result(2) == (200, None)
 

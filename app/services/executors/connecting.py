@@ -15,25 +15,27 @@ from app.store.accounts import audit as store
 SHOWN_MS: Millis = 10 * MINUTE_MS
 #: entries read, and attempts shown
 READ_MAX, SHOWN_MAX = 100, 5
-ACTIONS = ("refused.no_token", "refused.token", "refused.registration", "refused.other_run")
+#: those of executors that may well be registered
+OF_CONNECTED = ("refused.other_run", "refused.no_result")
+ACTIONS = ("refused.no_token", "refused.token", "refused.registration", *OF_CONNECTED)
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Refused registration, or results of other runs."""
+    """Refused registration, or results that are not stored."""
 
     #: source address
     address: str
     #: one of ACTIONS
     action: str
     at_ms: Millis
-    #: why a registration with a valid token was refused, as the executor got it
+    #: why a registration with a valid token was refused, as the executor got it; what its results lack
     reason: str
 
     @property
     def is_of_connected(self) -> bool:
         """Whether it came from an executor that may well be registered."""
-        return self.action == "refused.other_run"
+        return self.action in OF_CONNECTED
 
 
 def reveal_token(

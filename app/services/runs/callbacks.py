@@ -1,13 +1,14 @@
 """Callback store: results that executors report, written before the callback is answered."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
 from app.clock import Millis, monotonic_ms, now_ms
 from app.database.batch_writer import BATCH_MAX, BatchWriter, write_here
+from app.database.engine import read_scope
 from app.domain.enums import HandleCode
 from app.domain.executors.token_scope import TokenScope
 from app.pipeline import complete
@@ -53,6 +54,19 @@ class Batch(NamedTuple):
     def succeeded(self) -> list[int]:
         """Log ids of the successes, which wait while their runs are being killed, see ``kills``."""
         return [item.log_id for item in self.items if item.handle_code == HandleCode.SUCCESS]
+
+
+def app_names_of(log_ids: Collection[int], scope: TokenScope) -> dict[int, str]:
+    """Return log id -> AppName of its group, for the runs that exist and that the token acts for."""
+    with read_scope() as session:
+        group_ids = logs.find_group_ids(session, {log_id for log_id in log_ids if _is_log_id(log_id)})
+        covered = {log_id: group_id for log_id, group_id in group_ids.items() if scope.covers(group_id)}
+        routing_groups = groups.find_for_dispatch(session, set(covered.values()))
+    return {
+        log_id: routing_groups[group_id].app_name
+        for log_id, group_id in covered.items()
+        if group_id in routing_groups
+    }
 
 
 def _size(batch: Batch) -> int:

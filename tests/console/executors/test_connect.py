@@ -161,6 +161,14 @@ def test_results_of_lost_runs_are_shown_although_their_executor_is_connected(adm
     assert "10.0.0.7 reported runs of my-app whose ids other runs have now" in text_of(admin.get(PAGE))
 
 
+def test_runs_reported_without_a_result_are_shown_with_the_reason(admin: Console) -> None:
+    add_group("my-app")
+    registered("my-app", "http://10.0.0.7:9998/")
+    refuse("refused.no_result", "my-app")
+    page = text_of(admin.get(PAGE))
+    assert "10.0.0.7 reported runs of my-app without a result; they were not stored no net" in page
+
+
 def test_others_see_neither_foreign_executors_nor_refused_attempts(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:

@@ -99,10 +99,13 @@ def test_a_task_that_ignores_cancellation_is_abandoned(
     released = threading.Event()
     cancelled: list[bool] = []
 
+    async def pause() -> None:
+        await asyncio.sleep(0.01)
+
     async def handler() -> None:
         while not released.is_set():
             try:
-                await asyncio.sleep(0.01)
+                await pause()
             except asyncio.CancelledError:
                 cancelled.append(True)
 
@@ -116,6 +119,9 @@ def test_a_task_that_ignores_cancellation_is_abandoned(
     assert result(2) == (200, "following")
     assert result(1) == (502, "job execute timeout ")
     eventually(lambda: "continues in the background" in caller.log(1)["logContent"])
+    text = caller.log(1)["logContent"]
+    assert text.index("await pause()") < text.index("await asyncio.sleep(0.01)"), "its stack"
+    assert "executor_client/execution/run_kinds" not in text
     assert len(cancelled) > 1
     released.set()
 

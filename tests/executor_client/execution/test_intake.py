@@ -2,19 +2,22 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
-from executor_client import HandlerRegistry, context
+from executor_client import Executor, HandlerRegistry, context
 from executor_client.execution.ending_threads import EndingThreads
+from executor_client.execution.intake import Intake
 from executor_client.execution.job_thread import JobThread, Owner
 from executor_client.execution.services import Services
 from executor_client.handlers.registry import Handler
+from executor_client.wire.protocol import SUCCESS, Reply, RunRequest
 from tests.executor_client.stand_in_admin import StandInAdmin
 from tests.support.eventually import eventually
-from tests.support.executor_client import FAST, T0, Caller, MakeExecutor
+from tests.support.executor_client import FAST, T0, Caller, MakeExecutor, run_fields
 
 Result = Callable[[int], tuple[int, str | None]]
 
@@ -108,6 +111,76 @@ def test_a_run_after_a_kill_starts_at_once(caller: Caller, gate: Gate, result: R
     gate.open.set()
     caller.accepted(2, executorHandler="gate")
     assert result(2) == (200, None)
+
+
+class SlowJournal:
+    """Journal whose writes of new runs wait for ``open``."""
+
+    def __init__(self, intake: Intake, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.open, self.writing = threading.Event(), threading.Event()
+        journal = intake._services.journal
+        for name in ("accept", "accept_all"):
+            monkeypatch.setattr(journal, name, self._slow(getattr(journal, name)))
+
+    def _slow(self, write: Callable[..., Any]) -> Callable[..., Any]:
+        def accept(*args: Any, **more: Any) -> Any:
+            self.writing.set()
+            assert self.open.wait(30)
+            return write(*args, **more)
+
+        return accept
+
+
+def run_request(log_id: int, **changes: Any) -> RunRequest:
+    return RunRequest.from_wire(run_fields(log_id, **changes))
+
+
+@pytest.fixture
+def intake(caller: Caller, executors: list[Executor]) -> Intake:
+    engine = executors[0]._engine
+    assert engine is not None
+    return engine._intake
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_kill_does_not_wait_for_the_write_of_a_trigger(
+    caller: Caller,
+    gate: Gate,
+    result: Result,
+    intake: Intake,
+    monkeypatch: pytest.MonkeyPatch,
+    together: bool,
+) -> None:
+    start_run(caller, gate, 1)
+    journal = SlowJournal(intake, monkeypatch)
+    requests = [run_request(2, executorHandler="gate"), run_request(3, executorHandler="gate", jobId=2)]
+    trigger = (lambda: intake.run_together(requests)) if together else (lambda: intake.run(requests[0]))
+    with ThreadPoolExecutor(1) as pool:
+        replies = pool.submit(trigger)
+        assert journal.writing.wait(30)
+        intake.kill(1)
+        assert result(1)[0] == 500
+        assert not replies.done()
+        journal.open.set()
+        assert replies.result() in ([Reply(SUCCESS)] * 2, Reply(SUCCESS))
+    eventually(lambda: 2 in gate.started, message="the run of a killed thread does not start in a new one")
+    gate.open.set()
+    assert result(2)[0] == 200
+
+
+def test_a_trigger_that_is_written_during_a_stop_starts_after_the_next_start(
+    intake: Intake, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = SlowJournal(intake, monkeypatch)
+    with ThreadPoolExecutor(1) as pool:
+        reply = pool.submit(lambda: intake.run(run_request(1, executorHandler="gate")))
+        assert journal.writing.wait(30)
+        intake.close()
+        journal.open.set()
+        assert reply.result() == Reply(SUCCESS)
+    intake._services.journal.flush()
+    assert intake.run_state(1) == Reply(SUCCESS, None, "queued")
+    assert gate.started == []
 
 
 def test_no_run_overlaps_one_that_is_slow_to_end(
@@ -341,12 +414,15 @@ def test_another_handler_replaces_the_thread(caller: Caller, gate: Gate, result:
     assert result(2) == (200, None)
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"), [("Gates", "Did you mean gate?"), ("nope", "This executor has gate, ok.")]
+)
 def test_an_unknown_handler_is_rejected_and_keeps_the_thread(
-    caller: Caller, gate: Gate, result: Result
+    caller: Caller, gate: Gate, result: Result, name: str, hint: str
 ) -> None:
     start_run(caller, gate, 1)
-    reply = caller.run(2, executorHandler="nope")
-    assert (reply["code"], reply["msg"]) == (500, "job handler [nope] not found.")
+    reply = caller.run(2, executorHandler=name)
+    assert (reply["code"], reply["msg"]) == (500, f"job handler [{name}] not found. {hint}")
     gate.open.set()
     assert result(1) == (200, None)
 

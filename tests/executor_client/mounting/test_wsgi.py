@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import logging
 import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,6 +56,38 @@ def test_only_the_executors_paths_are_taken(
     application = Executor(config(), handlers).wsgi_app(site, prefix="jobs/")
     answer = Client(application).post(path, headers=HEADERS)
     assert (answer.text != "the site") is is_ours
+
+
+@pytest.mark.parametrize(
+    ("is_mounted", "settings", "is_replaced"),
+    [
+        (False, {}, (True, True, True)),
+        (True, {}, (False, False, False)),
+        (True, {"capture_output": True}, (True, True, True)),
+        (True, {"route_logging": True}, (True, True, False)),
+        (False, {"capture_output": False, "route_logging": False}, (False, False, False)),
+    ],
+)
+def test_an_application_keeps_its_threads_logging_and_streams(
+    config: MakeConfig,
+    handlers: HandlerRegistry,
+    executors: list[Executor],
+    is_mounted: bool,
+    settings: dict[str, bool],
+    is_replaced: tuple[bool, bool, bool],
+) -> None:
+    def patchable() -> tuple[Any, Any, Any]:
+        return threading.Thread.start, logging.Logger.callHandlers, sys.stdout
+
+    before = patchable()
+    executor = Executor(config(**{"route_logging": None, **settings}), handlers)
+    if is_mounted:
+        executor.wsgi_app(site)
+    executors.append(executor)
+    executor.start()
+    assert tuple(new is not old for new, old in zip(patchable(), before, strict=True)) == is_replaced
+    executor.stop()
+    assert patchable() == before
 
 
 def test_the_registered_address_has_the_prefix(

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from executor_client import ExecutorConfig, HandlerRegistry, context
+from executor_client import Executor, ExecutorConfig, HandlerRegistry, context
 from executor_client.service.admin_client import AdminClient
 from executor_client.service.callback import BATCH_MAX_BYTES, send_unstored
 from executor_client.wire.callbacks import CallbackItem
 from executor_client.wire.lenient_json import dump_json
-from executor_client.wire.protocol import Reply
+from executor_client.wire.protocol import SEND_AGAIN, Reply
 from tests.executor_client.stand_in_admin import StandInAdmin
 from tests.support.eventually import eventually
 from tests.support.executor_client import FAST, T0, Caller, MakeExecutor
@@ -179,6 +179,38 @@ def test_a_rejected_result_does_not_block_the_others(caller: Caller, admin: Stan
         caller.accepted(log_id)
     eventually(lambda: len(admin.codes()) == 19, message="the rejected result blocks the others")
     assert 1 not in admin.codes()
+
+
+@pytest.mark.parametrize(
+    ("message", "is_given_up"),
+    [("cannot store that", True), ("The access token is wrong.", True), (f"busy; {SEND_AGAIN}", False)],
+)
+def test_a_result_that_is_refused_for_days_is_given_up(
+    start: MakeExecutor,
+    executors: list[Executor],
+    admin: StandInAdmin,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    message: str,
+    is_given_up: bool,
+) -> None:
+    admin.refuse = lambda action, body: {"code": 500, "msg": message} if action == "callback" else {}
+    caller = start()
+    caller.accepted(1)
+    eventually(lambda: len(admin.bodies("callback")) >= 3)
+    engine = executors[0]._engine
+    assert engine is not None
+    assert engine.counters.value("callbacks_given_up") == 0, "it is refused for a moment only"
+    monkeypatch.setattr("executor_client.service.callback.GIVE_UP_MS", 1)
+    sent = len(admin.bodies("callback"))
+    if not is_given_up:
+        eventually(lambda: len(admin.bodies("callback")) >= sent + 3)
+    else:
+        eventually(lambda: engine.counters.value("callbacks_given_up") == 1)
+        assert engine._journal.count_unacknowledged() == 0
+        lines = [line for line in caplog.messages if line.startswith("results given up")]
+        assert lines == [f"results given up after days of refusals log_ids=1 reply={message}"]
+    assert engine.counters.value("callbacks_given_up") == int(is_given_up)
 
 
 def test_many_rejected_results_block_no_others(

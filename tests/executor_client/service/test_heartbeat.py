@@ -82,6 +82,17 @@ def test_a_rejected_registration_does_not_stop_the_executor(
     eventually(lambda: admin.codes() == {1: 200})
 
 
+def test_a_missing_group_is_one_warning_with_the_link(
+    start: MakeExecutor, admin: StandInAdmin, caplog: pytest.LogCaptureFixture
+) -> None:
+    admin.console = lambda action: "run-state,no-group"
+    start(appname="my app")
+    eventually(lambda: len(admin.bodies("registry")) >= 3)
+    link = f"{admin.url}/connect?appname=my%20app"
+    warnings = [record.getMessage() for record in caplog.records if "no executor group" in record.message]
+    assert [text.endswith(link) for text in warnings] == [True]
+
+
 @pytest.mark.parametrize(
     ("tokens", "expected"),
     [

@@ -86,6 +86,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "refused.form": _l("sent a form that has expired"),
         "refused.login": _l("must wait after failed logins"),
         "refused.more": _l("further refusals"),
+        "refused.no_result": _l("reported runs without a result"),
         "refused.no_token": _l("sent no access token"),
         "refused.object": _l("requested %(object)s without a right on it"),
         "refused.other_run": _l("reported runs whose ids other runs have now"),
