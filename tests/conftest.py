@@ -47,7 +47,7 @@ from tests.support.plan import (
     layer_of,
 )
 
-pytest_plugins = ["tests.support.console_fixtures"]
+pytest_plugins = ["tests.support.api_fixtures", "tests.support.console_fixtures"]
 
 #: marker -> programs its tests need, each with alternative names
 TOOLS = {

@@ -6,15 +6,7 @@ from typing import Any
 import pytest
 
 from app.domain.access.permissions import Right
-from tests.console import conftest
 from tests.support.console import Console, add_group, add_job
-
-settings, app, console, normal_user = (
-    conftest.settings,
-    conftest.app,
-    conftest.console,
-    conftest.normal_user,
-)
 
 SOURCE = "echo canary-of-the-source"
 NO_CODE = frozenset(Right) - {Right.GLUE}

@@ -3,11 +3,9 @@
 import pytest
 
 from app.console.web.current import COOKIE
-from tests.console import conftest, pages
+from tests.console import pages
 from tests.console.pages import is_at_login
 from tests.support.console import CONTEXT, PASSWORD, Console, add_user
-
-settings, app, console, admin = conftest.settings, conftest.app, conftest.console, conftest.admin
 
 UNKNOWN = "0123456789abcdef" * 4
 

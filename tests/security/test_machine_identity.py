@@ -77,7 +77,7 @@ def test_each_element_of_a_callback_is_checked(executor: Executor, caplog: pytes
     own, foreign, unprotected = (make_run(job_of(token)) for token in (FIRST_TOKEN, SECOND_TOKEN, None))
     runs = [own, foreign, unprotected]
     with caplog.at_level(logging.WARNING):
-        assert call_back(executor, *(item(run.id, "x") for run in runs), token=FIRST_TOKEN) == 200
+        assert call_back(executor, *(item(run.id, "x") for run in runs), token=FIRST_TOKEN) == 500
     assert {log.id: log.handle_code for log in all_rows(JobLog)} == {
         own.id: 200,
         foreign.id: 0,

@@ -13,21 +13,10 @@ from app.models.audit import AuditEntry
 from app.models.group import Group
 from app.services.auditing import refusals
 from app.services.auditing.refusals import FIRST_PERIOD_MS, KEYS_MAX, LONGEST_PERIOD_MS, Recorder
-from tests.api import conftest as api_conftest
-from tests.console import conftest
 from tests.console.pages import submit, text_of
 from tests.support.api import TOKEN, Executor
 from tests.support.console import ADMIN_PASSWORD, Console, add_group, add_job
 from tests.support.factories import all_rows
-
-settings, app, console, admin, normal_user = (
-    conftest.settings,
-    conftest.app,
-    conftest.console,
-    conftest.admin,
-    conftest.normal_user,
-)
-api_config, executor = api_conftest.api_config, api_conftest.executor
 
 REGISTRATION = {"registryGroup": "EXECUTOR", "registryKey": "some-app", "registryValue": "http://10.0.0.5:9"}
 ANYBODY = Actor(user_id=0, username="", is_admin=False, address="10.0.0.1")

@@ -17,13 +17,10 @@ from app.models.log import JobLog
 from app.models.session import LoginSession
 from app.services.accounts.login import IDLE_MS, LAST_SEEN_EVERY_MS
 from app.settings.config import Config
-from tests.console import conftest
 from tests.console.pages import is_at_login
 from tests.support.console import Console, add_group, add_job
 from tests.support.console_scripting import add_log
 from tests.support.factories import only_row
-
-settings, app, console, admin = conftest.settings, conftest.app, conftest.console, conftest.admin
 
 STATIC = Path(__file__).parents[2] / "app" / "static" / "js"
 TEMPLATES = Path(__file__).parents[2] / "app" / "templates"

@@ -19,7 +19,7 @@ from app.console.account import sign_on as view
 from app.database.engine import read_scope
 from app.errors import ProviderUnreachable
 from app.models.audit import AuditEntry
-from app.services.accounts import login
+from app.services.accounts import login, login_throttle
 from app.services.auditing import refusals
 from app.settings.oidc import OidcConfig
 from app.sign_on import provider as provider_module

@@ -62,7 +62,7 @@ def use_console() -> None:
     client, base = app.test_client(), config.context_path
     form = {"userName": "admin", "password": config.admin_password}
     assert client.post(f"{base}/login", data=form).get_json()["code"] == 200
-    assert client.post(f"{base}/jobinfo/trigger", data={"id": 1}).get_json()["code"] == 200
+    assert client.post(f"{base}/jobinfo/trigger?id=1").get_json()["code"] == 200
     token = {"XXL-JOB-ACCESS-TOKEN": config.access_tokens[0]}
     result = [{"logId": 1, "logDateTim": 0, "handleCode": 200}]
     assert client.post(f"{base}/api/callback", json=result, headers=token).get_json()["code"] == 200

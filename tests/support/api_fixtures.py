@@ -1,4 +1,4 @@
-"""Fixtures of the executor API: plain WSGI, called through Werkzeug's test client."""
+"""Fixtures of the executor API, plain WSGI called through Werkzeug's test client: a plugin of pytest."""
 
 from collections.abc import Iterator
 from dataclasses import replace
