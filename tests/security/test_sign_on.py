@@ -19,7 +19,7 @@ from app.console.account import sign_on as view
 from app.database.engine import read_scope
 from app.errors import ProviderUnreachable
 from app.models.audit import AuditEntry
-from app.services.accounts import login, login_throttle
+from app.services.accounts import login_throttle
 from app.services.auditing import refusals
 from app.settings.oidc import OidcConfig
 from app.sign_on import provider as provider_module
@@ -376,7 +376,7 @@ def test_refusals_count_as_failed_logins_of_their_address(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(login, "ADDRESS_FAILURES", 3)
+    monkeypatch.setattr(login_throttle, "ADDRESS_FAILURES", 3)
     provider.claims = {"preferred_username": "ann\nx"}
     for _ in range(3):
         assert sign_in(console, provider).status_code == 403
@@ -396,7 +396,7 @@ def test_faults_of_the_provider_cause_no_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its users behind one address keep their local accounts."""
-    monkeypatch.setattr(login, "ADDRESS_FAILURES", 2)
+    monkeypatch.setattr(login_throttle, "ADDRESS_FAILURES", 2)
     error = b'{"error": "invalid_client"}'
     provider.broken["/token"] = (401, {"Content-Type": "application/json"}, error)
     assert_refused(console, sign_in(console, provider), "code: invalid_client")
