@@ -2,9 +2,10 @@
 
 A new attribute of a job takes five files: a line of ``JobDraft`` here, which names its section of the form,
 one of ``MEMBERS`` in ``members``, a column of the model, its migration, and its name in
-``executor_client.code.members``; ``handlers.declarations`` of the client has those of jobs declared in code.
-Most fields are plain: only their kind and limits are checked. A field with ``has_own_rules`` belongs to the
-group, the schedule, the code or the child jobs of a job; their rules and form inputs are written by hand.
+``executor_client.code.members``. What the page of a job says of it stands in ``jobs/_definition.html``, and
+``handlers.declarations`` of the client has the attributes of jobs declared in code. Most fields are plain:
+only their kind and limits are checked. A field with ``has_own_rules`` belongs to the group, the schedule, the
+code or the child jobs of a job; their rules and form inputs are written by hand.
 """
 
 from dataclasses import dataclass, field, fields, replace
