@@ -15,6 +15,7 @@ STATEMENTS = ("FROM xxl_job_user", "INSERT INTO xxl_job_fire", "FROM xxl_job_ala
 EXPECTED = {"sentry": STATEMENTS, "opentelemetry": (*STATEMENTS, "FROM xxl_job_log")}
 
 
+@pytest.mark.databases("sqlite", "postgresql")
 @pytest.mark.timeout(120)
 def test_the_console_is_traced(database_url: str, tmp_path: Path) -> None:
     settings = {

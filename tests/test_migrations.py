@@ -244,7 +244,10 @@ def test_names_are_exact_whatever_the_character_set_was(engine: Engine, charset:
             assert list(found) == ["app"]
 
 
-@pytest.mark.parametrize("revision", ["0010", "0008", "0005", "0002"])
+@pytest.mark.parametrize(
+    "revision",
+    ["0010", *(pytest.param(name, marks=pytest.mark.extensive) for name in ("0008", "0005")), "0002"],
+)
 def test_a_database_from_before_the_first_release_is_upgraded(engine: Engine, revision: str) -> None:
     tables = {"ON_LOG": "xxl_job_log", "ON_ALARM": "xxl_job_alarm"}
     on_table = {

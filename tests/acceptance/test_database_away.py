@@ -56,6 +56,7 @@ def await_a_run_after(cluster: Cluster, back_ms: int) -> int:
     return min(eventually(later, 60, "firing goes on")) - back_ms
 
 
+@pytest.mark.once
 @pytest.mark.timeout(240)
 def test_firing_resumes_when_the_database_is_back(on_server: Cluster, server: DatabaseServer) -> None:
     cluster, console = on_server, on_server.console

@@ -12,7 +12,6 @@ from bench.faults.checker import check
 from bench.faults.history import read_history
 from tests.acceptance.cluster import Cluster
 from tests.support.eventually import eventually
-from tests.support.plan import every_database
 from tests.support.scheduler_kills import JOBS, SETTLE_S, add_jobs, fires_left, stop_jobs
 
 #: seconds of the storm; XXL_TEST_KILL_S for another number
@@ -64,7 +63,7 @@ class Storm:
         self.consoles += 1
 
 
-@every_database
+@pytest.mark.databases("sqlite", "postgresql")
 @pytest.mark.timeout(420)
 def test_every_instant_has_one_row_whatever_is_killed(cluster: Cluster) -> None:
     seed = int(os.environ.get("XXL_TEST_SEED") or random.SystemRandom().randrange(2**32))

@@ -61,6 +61,7 @@ COLOURFUL = frozenset(
 )
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("look", LOOKS)
 def test_every_page_in_each_look(console: Console, open_page: OpenPage, watch: Watch, look: Look) -> None:
     page = open_page("/", locale=look.locale, color_scheme=look.theme, viewport=look.size)

@@ -111,6 +111,7 @@ def test_wrong_arguments_are_refused(checked: str, line: int, problem: str) -> N
     assert [each for each in lines_of(checked, f"wrong.py:{line}:") if problem in each], checked
 
 
+@pytest.mark.extensive
 def test_python_3_10_has_the_syntax_and_the_names_that_the_client_uses(tmp_path: Path) -> None:
     """As its pyproject.toml promises; ``except*``, ``datetime.UTC`` and ``asyncio.TaskGroup`` are newer."""
     arguments = [f"--config-file={ROOT / 'pyproject.toml'}", f"--cache-dir={tmp_path}"]

@@ -35,7 +35,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         once_only = metafunc.definition.get_closest_marker("once") is not None
         marked = [
             pytest.param(
-                kind, id=kind.name, marks=marks_of(kind, extensive=once_only and kind is not KINDS[0])
+                kind,
+                id=kind.name,
+                marks=marks_of(kind, extensive=kind.is_nightly or (once_only and kind is not KINDS[0])),
             )
             for kind in KINDS
         ]

@@ -34,6 +34,8 @@ class Foreign:
     unknown: str = "nobody"
     #: marker of the tool it needs
     tool: str = ""
+    #: among the extensive tests only: its compiler takes minutes
+    is_nightly: bool = False
 
     def command(self, *, admin: str, token: str, appname: str, port: int, folder: Path) -> list[str]:
         """Return the command that starts an executor."""
@@ -123,6 +125,6 @@ KINDS = (
     # a text result is sent as JSON; a kill is reported as a success, a timeout as a failure
     Foreign("node", _install_node, path="/job", echoed=lambda text: f'"{text}"', tool="node"),
     # a refused run is answered with a list
-    Foreign("go", _install_go, unknown="Task not registered", tool="go"),
+    Foreign("go", _install_go, unknown="Task not registered", tool="go", is_nightly=True),
     Foreign("java", _install_java, path="/", timeout_code=502, tool="java"),
 )
