@@ -90,7 +90,8 @@ class BatchWriter:
         """Write an item together with those that other threads submit meanwhile; return its answer.
 
         ``work`` returns one answer per item, in their order. Raises the error of ``work`` for this item,
-        RuntimeError after ``close``, and TimeoutError, after which the item is still written.
+        RuntimeError after ``close``, and TimeoutError, after which the item is written only if its write had
+        begun.
         """
         future: Future[Answer] = Future()
         with self._lock:
@@ -98,7 +99,12 @@ class BatchWriter:
                 self._put(lambda: self._write_waiting(work))
                 self._waiting[work] = []
             self._waiting[work].append((item, future))
-        return future.result(timeout_s)
+        try:
+            return future.result(timeout_s)
+        except TimeoutError:
+            with self._lock:
+                future.cancel()
+            raise
 
     def close(self, timeout_s: float | None = None) -> None:
         """Write the waiting items, then end the thread; wait at most ``timeout_s``."""
@@ -133,12 +139,14 @@ class BatchWriter:
 
     def _next_batch(self, work: Work[Any, Any]) -> Sequence[tuple[Any, Future[Any]]]:
         with self._lock:
-            items = self._waiting[work]
+            items = [pair for pair in self._waiting[work] if not pair[1].cancelled()]
             batch = next(_batches(items, lambda pair: self._size_of(pair[0])), [])
             if batch:
                 self._waiting[work] = items[len(batch) :]
             else:
                 del self._waiting[work]
+            for _, future in batch:
+                future.set_running_or_notify_cancel()
             return batch
 
 

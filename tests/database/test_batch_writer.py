@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -166,14 +167,34 @@ def test_a_wrong_number_of_answers_fails_the_batch_and_not_the_writer() -> None:
     writer.close()
 
 
-def test_an_item_is_written_even_if_its_caller_has_timed_out() -> None:
+def test_an_item_whose_write_has_begun_is_written_although_its_caller_has_timed_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     writer, work = BatchWriter("test"), Work()
+
+    class LateFuture(Future[int]):
+        def result(self, timeout: float | None = None) -> int:
+            assert work.started.wait(10)
+            raise TimeoutError
+
     work.go.clear()
+    monkeypatch.setattr("app.database.batch_writer.Future", LateFuture)
     with pytest.raises(TimeoutError):
-        writer.submit(1, work, timeout_s=0.01)
+        writer.submit(1, work)
+    monkeypatch.undo()
     work.go.set()
     assert writer.submit(2, work) == 20
     assert work.batches == [[1], [2]]
+    writer.close()
+
+
+def test_an_item_whose_caller_has_timed_out_before_its_write_is_withdrawn() -> None:
+    writer, work = BatchWriter("test"), Work()
+    threads = submit_while_writing(writer, work, lambda number: writer.submit(number, work), 2)
+    with pytest.raises(TimeoutError):
+        writer.submit(7, work, timeout_s=0.01)
+    release(work, threads)
+    assert work.batches == [[0], [1]]
     writer.close()
 
 
