@@ -5,12 +5,13 @@ from app.models.registry import Registration
 from tests.support.factories import save
 
 
-def registered(app_name: str, address: str, ago_ms: int = 0) -> None:
+def registered(app_name: str, address: str, ago_ms: int = 0, handlers: str | None = None) -> None:
     save(
         Registration(
             registry_group="EXECUTOR",
             registry_key=app_name,
             registry_value=address,
             update_time=now_ms() - ago_ms,
+            handlers=handlers,
         )
     )

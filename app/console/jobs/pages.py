@@ -31,7 +31,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.services.code.ownership import ownership_of
 from app.services.executors import instances
-from app.services.jobs import jobs
+from app.services.jobs import choices, jobs
 from app.services.jobs.jobs import JobFilter
 from app.services.jobs.tags import tags_of
 from app.services.runs import rows
@@ -96,8 +96,11 @@ def show(job_id: int) -> ResponseReturnValue:
         tab_values = page_of(session, job, tab, actor=actor, now_ms=at_ms)
         owner = ownership_of(session, job)
         drift = drift_words(session, owner.drift, actor=actor) if owner is not None else []
+        is_overview = tab == "overview"
+        unknown = choices.find_unknown_handler(session, job, row.group) if is_overview else None
     return render_template(
         "jobs/show.html",
+        unknown_handler=unknown,
         job=job,
         row=row,
         owner=owner,
@@ -106,7 +109,7 @@ def show(job_id: int) -> ResponseReturnValue:
         page=tab_values,
         tab=tab,
         tabs=TABS,
-        preview=_preview_of(job) if tab == "overview" else None,
+        preview=_preview_of(job) if is_overview else None,
     )
 
 

@@ -8,15 +8,21 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.domain.access.permissions import Actor, Right, require_admin
+from app.domain.enums import GlueType
 from app.domain.jobs.parameter_fields import ParameterField, fields_of
+from app.models.group import Group
+from app.models.job import Job
 from app.store.executors import groups, registry
 from app.store.pickers import choices as store
+from executor_client.wire.handler_names import nearest_name
 from executor_client.wire.protocol import from_handlers_header
 
 #: most choices offered at once
 OFFERED_MAX = 20
 #: most handlers offered, and the newest jobs whose handlers are among them
 HANDLERS_MAX, HANDLER_JOBS_MAX = 200, 1_000
+#: a header of handlers that is longer may have been cut
+LONG_HEADER = 3_000
 #: longest select; pages with more choices have a field for the id instead
 SELECT_MAX = 100
 
@@ -83,6 +89,30 @@ def offer_handlers(session: Session, group_id: int, *, actor: Actor) -> list[str
         for name in from_handlers_header(text)
     }
     return [*(name for name, _count in counts.most_common()), *sorted(announced - set(counts))][:HANDLERS_MAX]
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownHandler:
+    """Handler of a job that no executor of its group announces."""
+
+    name: str
+    #: the announced name that may be meant; empty if none is close
+    near: str
+
+
+def find_unknown_handler(session: Session, job: Job, group: Group | None) -> UnknownHandler | None:
+    """Return a job's handler that its executors do not have; None if they have it, or if that is not known.
+
+    Executors of other projects announce none, and a very long list is cut.
+    """
+    name = (job.executor_handler or "").strip()
+    if group is None or job.glue_type != GlueType.BEAN or not name:
+        return None
+    headers = registry.find_handlers(session, group.app_name)
+    if not headers or not all(0 < len(header) < LONG_HEADER for header in headers):
+        return None
+    names = sorted({known_name for header in headers for known_name in from_handlers_header(header)})
+    return None if name in names else UnknownHandler(name, nearest_name(name, names))
 
 
 def parameter_fields(session: Session, group_id: int, handler: str) -> tuple[ParameterField, ...]:

@@ -67,11 +67,14 @@ def insert_registration(
 
 
 def find_handlers(session: Session, app_name: str) -> list[str]:
-    """Return the handlers announced by the registered executors of an application, as in the header."""
+    """Return the handlers announced by the registered executors of an application, as in the header.
+
+    Empty texts are of executors that announce none.
+    """
     query = select(Registration.handlers).where(
         Registration.registry_group == RegistryGroup.EXECUTOR, Registration.registry_key == app_name
     )
-    return [text for text in session.scalars(query.distinct()) if text]
+    return [text or "" for text in session.scalars(query.distinct())]
 
 
 def find_schemas_digest(session: Session, group: str, app_name: str, address: str) -> str:

@@ -20,6 +20,7 @@ from app.models.log import JobLog
 from app.models.skip import Skip
 from tests.console.pages import markup_of, submit, text_of
 from tests.support.console import Console, add_group, add_job
+from tests.support.console_executors import registered
 from tests.support.plan import every_database
 from tests.support.statements import statements
 
@@ -64,6 +65,28 @@ def test_the_last_runs_are_bars_that_link_to_their_logs(admin: Console) -> None:
     ):
         assert figure in shown, figure
     assert "style=" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("handlers", "hint"),
+    [
+        (["closeOrders,report"], "announces the JobHandler close_order. Did you mean closeOrders?"),
+        (["report"], "announces the JobHandler close_order. Edit"),
+        (["report", "close_order"], None),
+        (["report", None], None),
+        ([], None),
+        (["r" * 3_500], None),
+    ],
+)
+def test_a_handler_that_no_executor_announces_is_shown_with_the_one_that_is_meant(
+    admin: Console, handlers: list[str | None], hint: str | None
+) -> None:
+    job_id = add_job(add_group("my-app"), executor_handler="close_order")
+    for number, text in enumerate(handlers):
+        registered("my-app", f"http://10.0.0.{number}:9999/", handlers=text)
+    page = text_of(admin.get(f"/jobinfo/{job_id}"))
+    assert hint is None or hint in page
+    assert ("announces the JobHandler" in page) is (hint is not None)
 
 
 @pytest.mark.parametrize(

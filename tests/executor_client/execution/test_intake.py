@@ -414,12 +414,15 @@ def test_another_handler_replaces_the_thread(caller: Caller, gate: Gate, result:
     assert result(2) == (200, None)
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"), [("Gates", "Did you mean gate?"), ("nope", "This executor has gate, ok.")]
+)
 def test_an_unknown_handler_is_rejected_and_keeps_the_thread(
-    caller: Caller, gate: Gate, result: Result
+    caller: Caller, gate: Gate, result: Result, name: str, hint: str
 ) -> None:
     start_run(caller, gate, 1)
-    reply = caller.run(2, executorHandler="nope")
-    assert (reply["code"], reply["msg"]) == (500, "job handler [nope] not found.")
+    reply = caller.run(2, executorHandler=name)
+    assert (reply["code"], reply["msg"]) == (500, f"job handler [{name}] not found. {hint}")
     gate.open.set()
     assert result(1) == (200, None)
 
