@@ -12,7 +12,9 @@ from executor_client.api.lookup import app_names, jobs_named
 from executor_client.api.session import Item
 from executor_client.api.transport import Query, Request
 from executor_client.api.views import UNSUCCESSFUL, Job, ListedState, State
+from executor_client.handlers.declarations import declare
 from executor_client.handlers.terms import param_text
+from executor_client.wire.errors import HandlerConflict
 
 #: number of matches that an error lists
 CANDIDATES_MAX = 10
@@ -91,6 +93,32 @@ def find_job(client: ApiClient, job: JobRef, group: str) -> Job:
         f"{len(jobs)} jobs have the name {job}{of_group}; give the id of one: {', '.join(lines)}{more}",
         [candidate.id for candidate in jobs],
     )
+
+
+def create_job(client: ApiClient, handler: str, group: str, terms: Mapping[str, Any], key: str) -> Job:
+    """Add a job of a group by the terms of ``@job``; raise ValueError for those that cannot be read."""
+    try:
+        declaration = declare(handler, terms)
+    except HandlerConflict as exc:
+        raise ValueError(str(exc)) from exc
+    members = declaration.members if declaration is not None else {}
+    body = {
+        "description": handler,
+        **members,
+        "handler": handler,
+        "group_id": _group_id(client, group),
+        "owner": members.get("owner") or client.me()["name"],
+        "children": [find_job(client, name, group).id for name in members.get("children", ())],
+    }
+    headers = {"Idempotency-Key": key} if key else {}
+    return Job.of(client.call(Request("POST", "/jobs", body=body, headers=headers)), group)
+
+
+def switch_job(client: ApiClient, job: JobRef, group: str, *, on: bool) -> Job:
+    """Switch the schedule of a job on or off."""
+    present_job = find_job(client, job, group)
+    item = client.post(f"/jobs/{present_job.id}/{'start' if on else 'stop'}")
+    return Job.of(item, present_job.group)
 
 
 def runs_query(

@@ -22,6 +22,7 @@ from executor_client.api.session import PATIENCE_S
 from executor_client.api.transport import Transport
 from executor_client.api.views import Job, ListedState, RunView
 from executor_client.client.client import Client, JobFilters, LogPiece, Run
+from executor_client.handlers.declarations import Terms
 from executor_client.wire.clock import monotonic_s
 
 if TYPE_CHECKING:
@@ -175,6 +176,22 @@ class AsyncClient:
         """Yield the jobs that the token may see; ``group``: AppName of their executor group."""
         async for job in self._items(self._client.jobs(group=group, **filters)):
             yield job
+
+    async def create_job(
+        self, handler: str, *, group: str, idempotency_key: str = "", **terms: "Unpack[Terms]"
+    ) -> Job:
+        """Add a job of the executor group with this AppName; see ``Client.create_job``."""
+        return await self._threads.call(
+            lambda: self._client.create_job(handler, group=group, idempotency_key=idempotency_key, **terms)
+        )
+
+    async def start_job(self, job: JobRef, *, group: str = "") -> Job:
+        """Switch the schedule of a job on and return the job."""
+        return await self._threads.call(lambda: self._client.start_job(job, group=group))
+
+    async def stop_job(self, job: JobRef, *, group: str = "") -> Job:
+        """Switch the schedule of a job off, which withdraws its planned runs, and return the job."""
+        return await self._threads.call(lambda: self._client.stop_job(job, group=group))
 
     async def trigger(
         self,

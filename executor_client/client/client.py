@@ -1,4 +1,4 @@
-"""Client of a console: trigger jobs, wait for their runs, read their logs.
+"""Client of a console: make and trigger jobs, wait for their runs, read their logs.
 
 with Client("https://jobs.example.com/xxl-job-admin", token) as client:
     run = client.trigger("closeOrders", {"day": date.today()})
@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from executor_client.api.calls import (
     JobRef,
+    create_job,
     end_run,
     explain_missing,
     find_job,
     log_text,
     runs_query,
+    switch_job,
     trigger,
     trigger_body,
 )
@@ -31,6 +33,7 @@ from executor_client.api.pool import ClientPool
 from executor_client.api.session import PATIENCE_S, Item
 from executor_client.api.transport import Transport
 from executor_client.api.views import Job, ListedState, RunView
+from executor_client.handlers.declarations import Terms
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # typing has it from Python 3.11 on
@@ -182,6 +185,29 @@ class Client:
             query: dict[str, Any] = {**filters, "app_name": group}
             for item in client.jobs(query):
                 yield Job.of(item, names.get(item["group_id"], ""))
+
+    def create_job(
+        self, handler: str, *, group: str, idempotency_key: str = "", **terms: "Unpack[Terms]"
+    ) -> Job:
+        """Add a job of the executor group with this AppName; ``terms`` are those of ``@job``.
+
+        Its schedule starts with ``enabled=True`` or ``start_job``. Without a description it has the name of
+        the handler, without an owner that of the token. ``children`` are handlers or descriptions of jobs in
+        the group. Raises ValueError for terms that cannot be read, InvalidRequest for those that the console
+        refuses.
+        """
+        with self._pool.client() as client:
+            return create_job(client, handler, group, terms, idempotency_key)
+
+    def start_job(self, job: JobRef, *, group: str = "") -> Job:
+        """Switch the schedule of a job on and return the job."""
+        with self._pool.client() as client:
+            return switch_job(client, job, group, on=True)
+
+    def stop_job(self, job: JobRef, *, group: str = "") -> Job:
+        """Switch the schedule of a job off, which withdraws its planned runs, and return the job."""
+        with self._pool.client() as client:
+            return switch_job(client, job, group, on=False)
 
     def trigger(
         self,

@@ -11,7 +11,7 @@ from executor_client import AsyncClient
 from executor_client.api.errors import RunNotEnded, UnknownName
 from tests.pipeline.steps import call_back, claim_fires, record_sent, sent
 from tests.support.client import LOG, LONG_LOG_STARTS, Console, long_log
-from tests.support.factories import make_job, make_run
+from tests.support.factories import make_group, make_job, make_run
 from tests.support.fake_executor import FakeExecutor
 
 
@@ -38,6 +38,18 @@ def test_many_coroutines_wait_with_few_threads(console: Console) -> None:
             assert {run.message for run in await waits} == {"done"}
             assert len([job async for job in client.jobs()]) == 1
             assert len([run async for run in client.runs("close", limit=4)]) == 4
+
+    run_async(program())
+
+
+def test_a_job_is_made_started_and_stopped(console: Console) -> None:
+    make_group(app_name="shop")
+
+    async def program() -> None:
+        async with AsyncClient(transport=console.transport) as client:
+            job = await client.create_job("close", group="shop", cron="0 0 3 * * ?")
+            assert (await client.start_job(job)).enabled
+            assert not (await client.stop_job("close")).enabled
 
     run_async(program())
 

@@ -9,6 +9,7 @@ import pytest
 
 from app.clock import now_ms
 from app.models.fire import Fire
+from app.models.job import Job
 from executor_client import ApiError, Client
 from executor_client.api.errors import (
     ApiUnreachable,
@@ -49,6 +50,37 @@ def test_a_job_is_triggered_by_its_handler_and_awaited(client: Client) -> None:
     call_back(number, 200, '{"rows":3}')
     assert run.wait(timeout=30, check=True) is run
     assert (run.state, run.succeeded, run.result, run.id) == ("succeeded", True, {"rows": 3}, str(number))
+
+
+def test_a_job_is_made_started_and_stopped_by_a_program(client: Client) -> None:
+    group = make_group(app_name="shop")
+    child = make_job(executor_handler="mailReport", job_group=group.id)
+    made = client.create_job(
+        "closeOrders", group="shop", cron="0 0 3 * * ?", retry=2, param={"all": True}, children=["mailReport"]
+    )
+    assert (made.handler, made.description, made.group, made.enabled) == (
+        "closeOrders",
+        "closeOrders",
+        "shop",
+        False,
+    )
+    assert made.owner == client.job(made.id).owner != ""
+    row = only_row(Job, id=made.id)
+    assert (row.job_group, row.schedule_conf, row.executor_fail_retry_count) == (group.id, "0 0 3 * * ?", 2)
+    assert (row.executor_param, row.child_jobid) == ('{"all":true}', str(child.id))
+    assert client.start_job("closeOrders").next_time is not None
+    assert client.stop_job(made.id, group="shop").enabled is False
+
+
+def test_a_job_with_wrong_terms_is_not_made(client: Client) -> None:
+    make_group(app_name="shop")
+    with pytest.raises(ValueError, match="retry must be a whole number"):
+        client.create_job("closeOrders", group="shop", retry=-1)
+    with pytest.raises(UnknownName, match="there is no executor group ship"):
+        client.create_job("closeOrders", group="ship")
+    with pytest.raises(InvalidRequest, match="schedule"):
+        client.create_job("closeOrders", group="shop", cron="0 0 25 * * ?")
+    assert all_rows(Job) == []
 
 
 def test_a_failed_run_has_its_reason(client: Client) -> None:
