@@ -14,7 +14,7 @@ from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.services.accounts import own_password, users
 from app.services.accounts.users import UserDraft, UserFilter
-from app.services.installation.startup import ADMIN
+from app.services.installation.startup import ADMIN, forget_after_commit
 from app.settings.home import forget_first_password
 
 blueprint = Blueprint("scripting_users", __name__)
@@ -59,6 +59,7 @@ def update() -> Response:
             )
         with session_scope() as session:
             users.update_user(session, user_id, draft, actor=actor, now_ms=now_ms())
+            forget_after_commit(session, settings(), username=draft.username, password=draft.password)
     except NotFound:
         pass
     return envelope()

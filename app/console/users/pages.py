@@ -31,6 +31,7 @@ from app.services.accounts import login_list, users, weak_passwords
 from app.services.accounts.users import UserDraft, UserFilter
 from app.services.auditing import audit as trail
 from app.services.executors import groups
+from app.services.installation.startup import forget_after_commit
 from app.store.accounts.audit import COUNT_MAX, SEARCHED_MAX
 
 blueprint = Blueprint("users", __name__)
@@ -112,6 +113,7 @@ def edit(user_id: int) -> ResponseReturnValue:
             with session_scope() as session:
                 draft = replace(_draft(form, user.username), loaded=stale.loaded())
                 users.update_user(session, user_id, draft, actor=current_actor(), now_ms=now_ms())
+                forget_after_commit(session, settings(), username=user.username, password=draft.password)
             return done("saved", url_for("users.index"), of=Subject("user", user_id, user.username))
         except InvalidInput as exc:
             form.refuse(exc)

@@ -2,7 +2,9 @@
 
 import logging
 
+from sqlalchemy import event
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
 
 from app.clock import Millis, now_ms
 from app.database.engine import bound_engine, read_scope, session_scope
@@ -17,7 +19,7 @@ from app.services.installation import demo, nodes, sealed_tokens
 from app.services.installation.preconditions import check_schema
 from app.services.installation.promotion_leftovers import clear_leftovers
 from app.settings.config import Config
-from app.settings.home import first_password
+from app.settings.home import first_password, forget_first_password
 from app.store.accounts import users
 from app.store.base import locks
 from app.store.executors import listing as group_lists
@@ -71,6 +73,12 @@ def ensure_admin(config: Config, *, now_ms: Millis) -> bool:
     else:
         logger.warning("first user created name=%s password=XXL_JOB_ADMIN_PASSWORD", ADMIN)
     return True
+
+
+def forget_after_commit(session: Session, config: Config, *, username: str, password: str) -> None:
+    """Delete the stored first password once this transaction has set another one for ``admin``."""
+    if username == ADMIN and password.strip():
+        event.listen(session, "after_commit", lambda _session: forget_first_password(config), once=True)
 
 
 def wrap_adopted_hashes(config: Config) -> int:

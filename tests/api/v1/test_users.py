@@ -51,6 +51,26 @@ def test_a_user_is_added_changed_and_deleted(api: Api) -> None:
     assert api.get(path).status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("username", "body", "query", "stays"),
+    [
+        ("admin", {"password": "battery-staple-8"}, "", False),
+        ("admin", {"password": "battery-staple-8"}, "?dry_run=true", True),
+        ("admin", {"role": "admin"}, "", True),
+        ("alice", {"password": "battery-staple-8"}, "", True),
+    ],
+)
+def test_the_stored_first_password_is_deleted_once_another_one_is_set(
+    api: Api, config: Config, username: str, body: dict[str, Any], query: str, stays: bool
+) -> None:
+    stored = config.home / "admin_password"
+    stored.parent.mkdir(exist_ok=True)
+    stored.write_text("first-password", encoding="utf-8")
+    path = api.post("/users", {**ALICE, "username": username, "role": "admin"}).headers["Location"]
+    assert api.patch(f"{path}{query}", body).status_code == 200
+    assert stored.exists() is stays
+
+
 def test_a_group_without_rights_is_no_permission_of_xxl_job(api: Api) -> None:
     group, other = make_group(), make_group(app_name="other")
     granted = [{"group_id": group.id, "rights": ["view"]}]

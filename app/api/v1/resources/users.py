@@ -14,6 +14,7 @@ from app.errors import InvalidInput
 from app.models.user import User
 from app.services.accounts import users
 from app.services.accounts.users import UserDraft, UserFilter
+from app.services.installation.startup import forget_after_commit
 from app.store.accounts import users as user_store
 
 ROLES: dict[RoleName, Role] = {"normal": Role.NORMAL, "admin": Role.ADMIN}
@@ -91,6 +92,7 @@ def change_user(call: Call, user_id: int, body: UserPatch) -> UserOut:
         rights=rights,
     )
     users.update_user(call.session, user_id, draft, actor=call.actor, now_ms=call.now_ms)
+    forget_after_commit(call.session, call.config, username=user.username, password=body.password)
     return get_user(call, user_id)
 
 
