@@ -37,7 +37,7 @@ def make_parser(name: str = "serve") -> argparse.ArgumentParser:
     program = Path(sys.argv[0]).name
     first_words = "python -m executor_client" if program == "__main__.py" else program
     parser = _Parser(
-        prog=f"{first_words} {name}",
+        prog=first_words if name == "serve" else f"{first_words} {name}",
         description=command.description,
         epilog=_epilog(),
         allow_abbrev=False,

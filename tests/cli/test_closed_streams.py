@@ -1,12 +1,16 @@
 """Commands whose standard input, output or error is closed: Python has it as None."""
 
+import getpass
+import io
 import sys
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
+from executor_client.cli.invocation import Stop
 from executor_client.cli.main import xxl
+from executor_client.cli.output.prompts import ask_password
 from tests.cli.fake_api import FakeApi, Reply
 from tests.support.cli import Run, job, run_of
 
@@ -102,3 +106,10 @@ def test_a_terminal_is_not_asked_without_standard_output(
     assert capsys.readouterr().err == (
         "Error: nothing was changed: add --yes to continue without confirmation\n"
     )
+
+
+def test_a_password_is_not_asked_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(getpass, "getpass", getpass.fallback_getpass)  # type: ignore[attr-defined]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("a-good-password\n" * 2))
+    with pytest.raises(Stop, match="no terminal to prompt on: add --password-stdin"):
+        ask_password(from_stdin=False)

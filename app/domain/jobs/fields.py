@@ -1,10 +1,11 @@
 """Job fields: the one table behind the job form, the JSON endpoints and the draft.
 
 A new attribute of a job is a line of ``JobDraft`` here, one of ``MEMBERS`` in ``members``, a column of the
-model with its migration, a place on the form (``SECTIONS`` in ``app.console.jobs.form.forms``) and the code
-that uses it; ``executor_client`` has ``code/members``, and ``handlers/declarations`` for jobs declared in
-code. Most fields are plain: only their kind and limits are checked. A field with ``has_own_rules`` belongs to
-the group, the schedule, the code or the child jobs of a job; their rules and form inputs are written by hand.
+model with its migration, a place on the form (``SECTIONS`` in ``app.console.jobs.form.forms``, its input in
+``app/templates/jobs/edit.html``), a fact of ``app/templates/jobs/_definition.html`` and the code that uses
+it; ``executor_client`` has ``code/members``, and ``handlers/declarations`` for jobs declared in code. Most
+fields are plain: only their kind and limits are checked. A field with ``has_own_rules`` belongs to the group,
+the schedule, the code or the child jobs of a job; their rules and form inputs are written by hand.
 """
 
 from dataclasses import dataclass, field, fields, replace

@@ -1,6 +1,8 @@
 """Prompts for values that are missing on the command line."""
 
+import getpass
 import sys
+import warnings
 from typing import Any
 
 import click
@@ -19,7 +21,12 @@ def ask(text: str, *, instead: str, **options: Any) -> str:
     """Ask for a value as ``click.prompt`` does; raises Stop with what to do ``instead`` if it cannot."""
     if not may_prompt():
         raise Stop(f"cannot prompt with a standard stream closed: {instead}", EXIT_USAGE)
-    return str(click.prompt(text, **options))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", getpass.GetPassWarning)
+        try:
+            return str(click.prompt(text, **options))
+        except getpass.GetPassWarning as exc:
+            raise Stop(f"there is no terminal to prompt on: {instead}", EXIT_USAGE) from exc
 
 
 def ask_password(*, from_stdin: bool) -> str:
