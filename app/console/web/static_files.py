@@ -1,8 +1,9 @@
 """Static files: URLs with a hash of the content, cached by browsers for a year, compressed once.
 
 ``url_for('static', filename='js/app.js')`` gives ``…/js/app.0a1b2c3d4e5f.js``. The name without a hash, and
-with the hash of another version, works too; the browser then checks its copy each time. Scripts import each
-other by plain names, and during an upgrade pages of one version ask for files of the other.
+with the hash of another version, works too; the browser then checks its copy each time: during an upgrade
+pages of one version ask for files of the other. The names that scripts import get their hashes when they are
+read, so that the hash of a script depends on those that it imports.
 """
 
 import gzip
@@ -13,6 +14,7 @@ from functools import cache, lru_cache
 from hashlib import sha256
 from mimetypes import guess_type
 from pathlib import Path
+from posixpath import normpath
 from stat import S_ISREG
 from typing import Any
 
@@ -27,6 +29,8 @@ KEPT = 400
 HASH_LENGTH = 12
 #: files that are generated, not read
 MADE: dict[str, Callable[[], bytes]] = {"css/icons.css": icons.style_sheet}
+#: a script that another one imports, ``from "./copy.js"`` or ``import("./copy.js")``; there are no circles
+_IMPORT = re.compile(r'((?:\bfrom |\bimport\())"(\.[^"]+\.js)"')
 FOR_EVER = "public, max-age=31536000, immutable"
 PACKED_TYPES = re.compile(r"text/.*|application/(?:json|javascript|xml)|image/svg\+xml")
 _NAME = re.compile(rf"(.+)\.([0-9a-f]{{{HASH_LENGTH}}})(\.\w+)")
@@ -52,8 +56,12 @@ def init_app(app: Flask) -> None:
 
 def _add_hash(endpoint: str, values: dict[str, Any]) -> None:
     if endpoint == "static" and (file := _find(values["filename"])):
-        stem, _dot, suffix = values["filename"].rpartition(".")
-        values["filename"] = f"{stem}.{file.digest}.{suffix}"
+        values["filename"] = _name_with(file.digest, values["filename"])
+
+
+def _name_with(digest: str, name: str) -> str:
+    stem, _dot, suffix = name.rpartition(".")
+    return f"{stem}.{digest}.{suffix}"
 
 
 def _serve(filename: str) -> Response:
@@ -86,7 +94,13 @@ def _find(filename: str) -> StaticFile | None:
         return None
     if path is None or status is None or not S_ISREG(status.st_mode):
         return None
-    return _read(path, status.st_mtime_ns, status.st_size)
+    version = status.st_mtime_ns, status.st_size
+    names = _imported_names(path, *version) if filename.startswith("js/") else ()
+    imports = tuple(
+        _name_with(imported.digest, name) if (imported := _find(normpath(f"js/{name}"))) else name
+        for name in names
+    )
+    return _read(path, *version, imports)
 
 
 @cache
@@ -95,8 +109,19 @@ def _made(filename: str) -> StaticFile:
 
 
 @lru_cache(KEPT)
-def _read(path: str, _mtime_ns: int, _size: int) -> StaticFile:
-    return _static_file(path, Path(path).read_bytes())
+def _imported_names(path: str, _mtime_ns: int, _size: int) -> tuple[str, ...]:
+    """Return the names that a script imports, in the order of its text."""
+    return tuple(name for _words, name in _IMPORT.findall(Path(path).read_text(encoding="utf-8")))
+
+
+@lru_cache(KEPT)
+def _read(path: str, _mtime_ns: int, _size: int, imports: tuple[str, ...]) -> StaticFile:
+    """Return a file; ``imports`` are the names for those that it imports, in the order of its text."""
+    content = Path(path).read_bytes()
+    if imports:
+        names = iter(imports)
+        content = _IMPORT.sub(lambda match: f'{match[1]}"{next(names)}"', content.decode()).encode()
+    return _static_file(path, content)
 
 
 def _static_file(name: str, content: bytes) -> StaticFile:

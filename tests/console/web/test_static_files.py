@@ -3,6 +3,7 @@
 import gzip
 import re
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
 from flask import Response, url_for
@@ -30,6 +31,32 @@ def test_an_address_contains_the_hash_of_the_file(admin: Console) -> None:
     assert answer.headers["Cache-Control"] == FOR_EVER
     assert answer.headers["Content-Encoding"] == "gzip"
     assert gzip.decompress(answer.data) == admin.get(address).data
+
+
+def test_scripts_import_each_other_by_names_with_hashes(admin: Console) -> None:
+    waiting = [address_of(admin, f"js/{name}.js") for name in ("glue-editor", "glue-run", "app")]
+    addresses: set[str] = set()
+    while waiting:
+        address = waiting.pop()
+        addresses.add(address)
+        answer = admin.get(address)
+        assert (answer.status_code, answer.headers["Cache-Control"]) == (200, FOR_EVER), address
+        if "/vendor/" not in address:
+            waiting += [urljoin(address, name) for name in re.findall(r'"(\.[^"]+\.js)"', answer.text)]
+    names = {re.sub(r"\.[0-9a-f]{12}\.", ".", address.rpartition("/")[2]) for address in addresses}
+    assert {"log-levels.js", "parameters.js", "copy.js", "index.js"} <= names
+
+
+def test_a_change_of_an_imported_script_changes_the_name_of_the_importing_one(
+    admin: Console, tmp_path: Path
+) -> None:
+    admin.app.static_folder = str(tmp_path)
+    (tmp_path / "js").mkdir()
+    (tmp_path / "js/a.js").write_text('import { b } from "./b.js";')
+    (tmp_path / "js/b.js").write_text("export const b = 1;")
+    before = address_of(admin, "js/a.js")
+    (tmp_path / "js/b.js").write_text("export const b = 22;")
+    assert address_of(admin, "js/a.js") != before
 
 
 @pytest.mark.parametrize("name", ["js/app.js", "js/app.000000000000.js"], ids=["no hash", "another version"])
