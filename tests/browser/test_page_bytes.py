@@ -79,12 +79,14 @@ def test_the_editor_is_small_in_every_language(console: Console, get: Get) -> No
     (module,) = re.findall(r'import\("([^"]+)"\)', text)
     files: dict[str, tuple[str, int]] = {}
     editor = _modules(get, [urljoin(urljoin(console.url, script), module)], files)
-    (bundle,) = (address for address in editor if not address.endswith("/index.js"))
+    (bundle,) = (address for address in editor if "/index-" in address)
     sums = {}
     for language in ("Java", "Shell", "Python", "PHP", "JavaScript", "PowerShell"):
         (loaded,) = re.findall(rf'name:"{language}"[^{{}}]*?import\("([^"]+)"\)', files[bundle][0])
         sums[language] = sum((editor | _modules(get, [urljoin(bundle, loaded)], files)).values())
     assert {language: size for language, size in sums.items() if size > VISIT_MAX} == {}
+    page_files = visit(get, console.url + pages(console)["glue"], files)
+    assert sums["Python"] + sum(page_files.values()) <= VISIT_MAX, "the page of a GLUE job in all"
 
 
 def test_a_refresh_of_the_dashboard_is_small(console: Console, get: Get) -> None:

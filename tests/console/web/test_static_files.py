@@ -8,7 +8,7 @@ from urllib.parse import urljoin
 import pytest
 from flask import Response, url_for
 
-from app.console.web import icons
+from app.console.web import bootstrap, icons
 from app.console.web.compression import LEAST_BYTES
 from app.console.web.current import masked, unmasked
 from tests.console.pages import token_of
@@ -81,6 +81,24 @@ def test_a_changed_file_gets_another_address(admin: Console, tmp_path: Path) -> 
 )
 def test_nothing_else_is_served(admin: Console, name: str) -> None:
     assert admin.get(f"/static/{name}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("sheet", "reduced"),
+    [
+        (".btn{a:b}.modal{c:d}", ".btn{a:b}"),
+        (".btn,.modal .btn{a:b}", ".btn{a:b}"),
+        (".btn-danger{a:b}.badge{c:d}", ".btn-danger{a:b}"),
+        ("body,[data-x]{a:b}", "body,[data-x]{a:b}"),
+        ("@media (min-width:9px){.btn{a:b}.modal{c:d}}", "@media (min-width:9px){.btn{a:b}}"),
+        ("@media print{.modal{c:d}}", ""),
+        ("@keyframes x{0%{a:b}}", "@keyframes x{0%{a:b}}"),
+        (".btn:not(.modal,.x){a:b}.modal:not(.btn){a:b}", ".btn:not(.modal,.x){a:b}"),
+        ('@charset "UTF-8";/*! Bootstrap */.btn{content:"}"}', '.btn{content:"}"}'),
+    ],
+)
+def test_rules_for_classes_that_no_page_has_are_left_out(sheet: str, reduced: str) -> None:
+    assert bootstrap.reduced(sheet, {"btn", "btn-", "other"}) == reduced
 
 
 def test_every_icon_named_in_a_page_has_its_rule() -> None:
