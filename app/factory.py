@@ -84,7 +84,8 @@ def create_app(config: Config) -> Flask:
     if config.proxy_count:
         count = config.proxy_count
         app.wsgi_app = WithoutPort(app.wsgi_app)  # type: ignore[method-assign]
-        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=count, x_proto=count, x_host=0)  # type: ignore[method-assign]
+        behind_proxy = ProxyFix(app.wsgi_app, x_for=count, x_proto=count, x_host=0)
+        app.wsgi_app = behind_proxy  # type: ignore[method-assign]
     app.wsgi_app = RequestLog(app.wsgi_app, config)  # type: ignore[method-assign]
     app.extensions["xxl_job_batched"] = _batched(app, config)
     app.extensions["xxl_job_reserved"] = _reserved(app, config)

@@ -33,7 +33,8 @@ def start_executor(made: Cluster, port: int) -> None:
 
 def count(engine: Engine, *conditions: object) -> int:
     with engine.connect() as connection:
-        return connection.scalar(select(func.count()).select_from(JobLog).where(*conditions)) or 0  # type: ignore[arg-type]
+        counted = select(func.count()).select_from(JobLog)
+        return connection.scalar(counted.where(*conditions)) or 0  # type: ignore[arg-type]
 
 
 def fire_all(engine: Engine, first_id: int) -> None:

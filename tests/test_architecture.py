@@ -85,7 +85,8 @@ def test_few_packages_at_the_top_and_few_imports_between_them() -> None:
 
     nodes = {top for pair in pairs for top in pair}
     figures = (len(nodes), max(map(chain, nodes)), len(pairs))
-    print("packages and modules, longest chain, imports between them:", *figures)  # noqa: T201  # by pytest -s
+    # Shown by pytest -s.
+    print("packages and modules, longest chain, imports between them:", *figures)  # noqa: T201
     assert all(figure <= most for figure, most in zip(figures, (26, 12, 154), strict=True)), figures
 
 

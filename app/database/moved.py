@@ -61,8 +61,8 @@ def find_move(database: Path) -> Move | None:
         with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=rw", uri=True)) as connection:
             if connection.execute("PRAGMA user_version").fetchone()[0] != MOVED:
                 return None
-            columns = "promotion_id, sealed_url, revision"
-            return Move(*connection.execute(f"SELECT {columns} FROM {PROMOTION_TABLE}").fetchone())  # nosec B608
+            statement = f"SELECT promotion_id, sealed_url, revision FROM {PROMOTION_TABLE}"  # nosec B608
+            return Move(*connection.execute(statement).fetchone())
     except (sqlite3.Error, OSError):  # The check of the database reports it.
         return None
 

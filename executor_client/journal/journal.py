@@ -169,7 +169,8 @@ class Journal:
         """Mark results as acknowledged by an admin."""
         marks = ",".join("?" * len(run_ids))
         sets = "state = 4, acknowledged_ms = ?, handle_msg = substr(handle_msg, 1, 1000)"
-        sql = f"UPDATE run SET {sets} WHERE id IN ({marks}) AND state = 3"  # nosec B608  # question marks only
+        # Only question marks are inserted.
+        sql = f"UPDATE run SET {sets} WHERE id IN ({marks}) AND state = 3"  # nosec B608
         return self._update(sql, (now_ms, *run_ids))
 
     def refuse(self, run_ids: Collection[int], *, now_ms: int) -> dict[int, int]:

@@ -42,7 +42,7 @@ def results() -> list[tuple[int, str | None]]:
             (200, "old"),
         ),
         ("Java 2.4.1, nulls left out", [{"logId": "ID", "logDateTim": T0, "handleCode": 200}], (200, None)),
-        ("Java 2.4.1, timeout", [item("ID", 502, "job execute timeout ")], (502, "job execute timeout ")),  # type: ignore[arg-type]
+        ("Java 2.4.1, timeout", [item("ID", 502, "job execute timeout ")], (502, "job execute timeout ")),
         (
             "3.5",
             {"callbackList": [{"logId": "ID", "logDateTime": T0, "handleCode": 200, "handleMsg": "new"}]},
@@ -52,27 +52,27 @@ def results() -> list[tuple[int, str | None]]:
             "pyxxl, both forms",
             [item("ID", 200, "both", executeResult={"code": 200, "msg": "both"})],
             (200, "both"),
-        ),  # type: ignore[arg-type]
-        ("npm xxl-job, quoted", [item("ID", 200, '"x"')], (200, '"x"')),  # type: ignore[arg-type]
-        ("litert fails", [item("ID", 403, None)], (403, None)),  # type: ignore[arg-type]
+        ),
+        ("npm xxl-job, quoted", [item("ID", 200, '"x"')], (200, '"x"')),
+        ("litert fails", [item("ID", 403, None)], (403, None)),
         (
             "feixiaobo",
             [{"logId": "ID", "logDateTim": T0, "executeResult": {"code": 200, "content": "in content"}}],
             (200, "in content"),
         ),
-        ("hyperf, any JSON", [item("ID", 200, {"rows": [1, 2]})], (200, '{"rows": [1, 2]}')),  # type: ignore[arg-type]
-        ("hyperf, a number", [item("ID", 200, 42)], (200, "42")),  # type: ignore[arg-type]
+        ("hyperf, any JSON", [item("ID", 200, {"rows": [1, 2]})], (200, '{"rows": [1, 2]}')),
+        ("hyperf, a number", [item("ID", 200, 42)], (200, "42")),
         (
             "laravel-xxljob, all texts",
             [{"logId": '"ID"', "logDateTim": str(T0), "handleCode": "200", "handleMsg": "t"}],
             (200, "t"),
         ),
-        ("a fraction", [item("ID", 200.0, "f")], (200, "f")),  # type: ignore[arg-type]
-        ("negative", [item("ID", -1, "n")], (500, "handle code -1 reported; n")),  # type: ignore[arg-type]
-        ("beyond 31 bits", [item("ID", 2**31, "n")], (500, "handle code 2147483648 reported; n")),  # type: ignore[arg-type]
-        ("beyond 64 bits", [item("ID", 2**70, None)], (500, f"handle code {2**70} reported")),  # type: ignore[arg-type]
-        ("a zero and half a surrogate", [item("ID", 500, "a\x00b\ud83dc")], (500, "ab?c")),  # type: ignore[arg-type]
-        ("other fields", [item("ID", 200, "m", more={"x": 1}, handleTime=5)], (200, "m")),  # type: ignore[arg-type]
+        ("a fraction", [item("ID", 200.0, "f")], (200, "f")),
+        ("negative", [item("ID", -1, "n")], (500, "handle code -1 reported; n")),
+        ("beyond 31 bits", [item("ID", 2**31, "n")], (500, "handle code 2147483648 reported; n")),
+        ("beyond 64 bits", [item("ID", 2**70, None)], (500, f"handle code {2**70} reported")),
+        ("a zero and half a surrogate", [item("ID", 500, "a\x00b\ud83dc")], (500, "ab?c")),
+        ("other fields", [item("ID", 200, "m", more={"x": 1}, handleTime=5)], (200, "m")),
     ],
 )
 def test_callbacks_of_all_clients(

@@ -52,7 +52,7 @@ class Executor:
         return envelope["code"], envelope["msg"]
 
 
-def item(log_id: int, code: Any = 200, message: Any = "ok", **more: Any) -> dict[str, Any]:
+def item(log_id: int | str, code: Any = 200, message: Any = "ok", **more: Any) -> dict[str, Any]:
     return {"logId": log_id, "logDateTim": T0, "handleCode": code, "handleMsg": message, **more}
 
 

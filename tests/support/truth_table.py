@@ -35,7 +35,8 @@ def truth_table(names: str, rows: Iterable[Any]) -> Callable[[Test], Test]:
                 pytest.fail(f"{len(failures)} of {len(table)} rows failed:\n" + "\n".join(failures))
 
         functools.update_wrapper(check_rows, test)
-        del check_rows.__wrapped__  # type: ignore[attr-defined]  # pytest would read the signature of the test
+        # pytest would read the signature of the test.
+        del check_rows.__wrapped__  # type: ignore[attr-defined]
         signature = inspect.signature(test)
         others = [parameter for name, parameter in signature.parameters.items() if name not in keys]
         check_rows.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]

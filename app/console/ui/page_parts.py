@@ -43,7 +43,8 @@ def filled(macro: Callable[..., str], ids: int = 1, texts: int = 0) -> Callable[
         pieces = [
             piece for place, text in zip(filled_in, literals, strict=False) for piece in (text, values[place])
         ]
-        return Markup("".join([*pieces, literals[-1]]))  # nosec B704  # the macro and escape() have escaped it
+        # The macro and escape() have escaped it.
+        return Markup("".join([*pieces, literals[-1]]))  # nosec B704
 
     return part
 

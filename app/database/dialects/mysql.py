@@ -101,13 +101,16 @@ class MySql(Dialect):
 
     def update_rows(self, session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
         """Update some hundred rows with each statement."""
-        log_text = f"UPDATE {table.name} SET {' = …, '.join(names[1:])} = … WHERE id IN (…)"  # nosec B608  # names from the model
+        # The names are those of the model.
+        shown_sets = " = …, ".join(names[1:])
+        log_text = f"UPDATE {table.name} SET {shown_sets} = … WHERE id IN (…)"  # nosec B608
         for ids, *columns_to_set in _parts(_literals(session, columns), CASE_ROWS):
             sets = ", ".join(
                 f"{name} = {_by_id(ids, column)}"
                 for name, column in zip(names[1:], columns_to_set, strict=True)
             )
-            statement = f"UPDATE {table.name} SET {sets} WHERE id IN ({', '.join(ids)})"  # nosec B608  # names from the model
+            # The names are those of the model.
+            statement = f"UPDATE {table.name} SET {sets} WHERE id IN ({', '.join(ids)})"  # nosec B608
             direct.execute_literal(session, statement, log_text)
 
     def insert_ignoring(self, table: Table) -> Insert:
@@ -187,7 +190,8 @@ class MySql(Dialect):
     def skip_ids(self, connection: Connection, table: str, last: int, row: Mapping[str, int]) -> None:
         """Insert a row that is deleted at once: ALTER TABLE would end the transaction."""
         columns, values = ", ".join(["id", *row]), ", ".join([":last", *map(str, row.values())])
-        connection.execute(text(f"INSERT INTO {table} ({columns}) VALUES ({values})"), {"last": last})  # nosec B608
+        statement = f"INSERT INTO {table} ({columns}) VALUES ({values})"  # nosec B608
+        connection.execute(text(statement), {"last": last})
         connection.execute(text(f"DELETE FROM {table} WHERE id = :last"), {"last": last})  # nosec B608
 
     def continue_ids(self, connection: Connection, table: str, last: int) -> None:
@@ -244,7 +248,8 @@ def _delete_ids(session: Session, table: Table, ids: Sequence[int]) -> int:
     """Delete rows by id; return how many there were."""
     if not ids:
         return 0
-    statement = f"DELETE FROM {table.name} WHERE id IN %s ORDER BY id LIMIT %s"  # nosec B608  # names from the model
+    # The names are those of the model.
+    statement = f"DELETE FROM {table.name} WHERE id IN %s ORDER BY id LIMIT %s"  # nosec B608
     return direct.change_text(session, statement, (list_of(ids), len(ids)))
 
 

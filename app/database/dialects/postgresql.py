@@ -96,7 +96,8 @@ class PostgreSql(Dialect):
         pairs = zip(names[1:], source.expressions[1:], strict=True)
         sets = ", ".join(f"{name} = {expression}" for name, expression in pairs)
         matching = f"{table.name}.id = given.id"
-        statement = f"UPDATE {table.name} SET {sets} FROM {source.source} WHERE {matching}"  # nosec B608  # names from the model
+        # The names are those of the model.
+        statement = f"UPDATE {table.name} SET {sets} FROM {source.source} WHERE {matching}"  # nosec B608
         direct.execute(session, statement, source.values)
 
     def insert_if_absent(self, table: Table) -> Insert:
@@ -158,7 +159,9 @@ def _insert(
 ) -> tuple[str, Sequence[Any]]:
     source = _given_rows(table, names, columns, session.get_bind().dialect)
     column_names, expressions = ", ".join(names), ", ".join(source.expressions)
-    statement = f"INSERT INTO {table.name} ({column_names}) SELECT {expressions} FROM {source.source}"  # nosec B608  # names from the model
+    # The names are those of the model.
+    selected = f"SELECT {expressions} FROM {source.source}"  # nosec B608
+    statement = f"INSERT INTO {table.name} ({column_names}) {selected}"  # nosec B608
     return statement, source.values
 
 

@@ -117,4 +117,5 @@ def _insert_or_ignore(table: Table) -> Insert:
 
 def _insert_text(table: Table, names: Sequence[str]) -> str:
     marks = ", ".join("?" * len(names))
-    return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({marks})"  # nosec B608  # names from the model
+    # The names are those of the model.
+    return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({marks})"  # nosec B608

@@ -32,8 +32,8 @@ def find_widths(session: Session, table: str) -> Widths:
         return {}
     columns = text(
         "SELECT column_name, character_maximum_length, character_octet_length"
-        f" FROM information_schema.columns WHERE table_schema = {schema} AND table_name = :table"  # nosec B608
-        " AND character_maximum_length IS NOT NULL"
+        f" FROM information_schema.columns WHERE table_schema = {schema}"  # nosec B608
+        " AND table_name = :table AND character_maximum_length IS NOT NULL"
     )
     rows = session.connection().execute(columns, {"table": table})
     return {name: Width(int(characters), int(octets)) for name, characters, octets in rows}

@@ -122,7 +122,8 @@ def _find_table(connection: sqlite3.Connection, name: str) -> SourceTable:
 def read_chunk(connection: sqlite3.Connection, table: SourceTable, after: Key | None, limit: int) -> Rows:
     """Return the next rows in the order of the key; ``after`` None: the first ones."""
     where = "" if after is None else f'WHERE "{table.key}" > ?'
-    statement = f'SELECT {table.selected} FROM "{table.name}" {where} ORDER BY "{table.key}" LIMIT {limit}'  # nosec B608
+    order = f'ORDER BY "{table.key}" LIMIT {limit}'
+    statement = f'SELECT {table.selected} FROM "{table.name}" {where} {order}'  # nosec B608
     return _read(connection, statement, () if after is None else (after,))
 
 
@@ -132,7 +133,8 @@ def read_rows(connection: sqlite3.Connection, table: SourceTable, keys: Sequence
     for start in range(0, len(keys), KEYS):
         some = tuple(keys[start : start + KEYS])
         marks = ", ".join("?" * len(some))
-        statement = f'SELECT {table.selected} FROM "{table.name}" WHERE "{table.key}" IN ({marks})'  # nosec B608
+        where = f'WHERE "{table.key}" IN ({marks})'
+        statement = f'SELECT {table.selected} FROM "{table.name}" {where}'  # nosec B608
         rows += _read(connection, statement, some)
     return rows
 
@@ -154,7 +156,8 @@ def _read(connection: sqlite3.Connection, statement: str, parameters: tuple[Key,
 def count_rows(connection: sqlite3.Connection, table: SourceTable) -> tuple[int, int]:
     """Return the number of rows and, if the key is a number, the sum of the keys."""
     keys = "COALESCE(SUM(id), 0)" if table.key == "id" else "0"
-    counts: tuple[int, int] = connection.execute(f'SELECT COUNT(*), {keys} FROM "{table.name}"').fetchone()  # nosec B608
+    statement = f'SELECT COUNT(*), {keys} FROM "{table.name}"'  # nosec B608
+    counts: tuple[int, int] = connection.execute(statement).fetchone()
     return counts
 
 
@@ -173,7 +176,8 @@ def find_revision(connection: sqlite3.Connection) -> str:
 
 def find_highest_id(connection: sqlite3.Connection, table: SourceTable) -> int:
     """Return the highest id; 0: no rows."""
-    highest: int = connection.execute(f'SELECT COALESCE(MAX(id), 0) FROM "{table.name}"').fetchone()[0]  # nosec B608
+    statement = f'SELECT COALESCE(MAX(id), 0) FROM "{table.name}"'  # nosec B608
+    highest: int = connection.execute(statement).fetchone()[0]
     return highest
 
 

@@ -70,7 +70,8 @@ def _column(name: str, kind: TypeEngine[Any], *, nullable: bool, takes_nul: bool
 def delete_rows(connection: Connection, table: SourceTable, keys: Sequence[Key]) -> None:
     """Delete the rows with these keys."""
     for some, marks in _slices(keys):
-        statement = f"DELETE FROM {table.name} WHERE {_quoted(connection, table.key)} IN ({marks})"  # nosec B608
+        key = _quoted(connection, table.key)
+        statement = f"DELETE FROM {table.name} WHERE {key} IN ({marks})"  # nosec B608
         connection.exec_driver_sql(statement, some)
 
 
