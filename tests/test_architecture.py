@@ -50,6 +50,7 @@ FORBIDDEN = (
     ("app.services.runs.logs", "import executor_client.journal.journal"),
     ("app.console.jobs.pages", "import app.pipeline.scan"),
     ("workers.loop", "import app.store.fires.queue"),
+    ("app.console.report.load", "import app.database.engine"),
     ("workers.time_ring", "import app.console.web.access"),
 )
 

@@ -111,5 +111,5 @@ def test_a_terminal_is_not_asked_without_standard_output(
 def test_a_password_is_not_asked_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(getpass, "getpass", getpass.fallback_getpass)  # type: ignore[attr-defined]
     monkeypatch.setattr(sys, "stdin", io.StringIO("a-good-password\n" * 2))
-    with pytest.raises(Stop, match="no terminal to prompt on: add --password-stdin"):
+    with pytest.raises(Stop, match="cannot prompt without a terminal: add --password-stdin"):
         ask_password(from_stdin=False)
