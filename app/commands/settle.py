@@ -9,7 +9,7 @@ from app.commands.context import one_line_errors, open_database
 from app.database.engine import read_scope
 from app.domain.access.permissions import system_actor
 from app.errors import NotConfigured
-from app.services.backups import lost_commits
+from app.services.backups import commit_loss, lost_commits
 from app.services.backups.reconcile import preview
 from app.services.installation import nodes
 from executor_client.cli.output.times import Instant
@@ -37,8 +37,8 @@ def settle(since: str | None, yes: bool) -> None:
     if since_ms is not None and since_ms > now_ms():
         raise click.BadParameter("a time that has passed is expected", param_hint="--since")
     with read_scope() as session:
-        highest_sent_id = lost_commits.known_as_sent(session, config)
-        if since_ms is None and not yes and not lost_commits.is_behind(session, highest_sent_id):
+        highest_sent_id = commit_loss.known_as_sent(session, config)
+        if since_ms is None and not yes and not commit_loss.is_behind(session, highest_sent_id):
             ending = preview(session, now_ms=now_ms())
             raise NotConfigured(
                 "the database has all runs that were sent from here; if commits are missing all the same,"

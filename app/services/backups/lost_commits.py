@@ -14,8 +14,9 @@ from sqlalchemy.orm import Session
 from app.clock import MINUTE_MS, Clock, Millis, monotonic_ms, now_ms
 from app.database.engine import read_scope, transact
 from app.domain.access.permissions import Actor, system_actor
-from app.pipeline.sent_log_ids import SentLogIds, read_highest
+from app.pipeline.sent_log_ids import SentLogIds
 from app.services.auditing import audit
+from app.services.backups.commit_loss import ACTION, is_behind
 from app.services.backups.reconcile import IDS_MIN, LOST_COMMITS, Fires, end_runs, settle_fires, skip_ids
 from app.services.installation.nodes import node_name
 from app.settings.config import Config
@@ -26,8 +27,6 @@ from app.store.fires import log_ids
 
 logger = logging.getLogger(__name__)
 
-#: entry of the change history
-ACTION = "node.settled"
 #: how long a database must be behind: a node of a cluster may apply the last commits of others a moment later
 CONFIRM_MS: Millis = 1_000
 #: the settling of a node leaves out more ids than this, far more than are sent in a second
@@ -104,22 +103,11 @@ class CommitWatch:
             transact(lambda session: end_runs(session, LOST_COMMITS, up_to=border, now_ms=clock()))
 
 
-def is_behind(session: Session, highest_id: int) -> bool:
-    """Whether the database would give the id of a run that was sent again."""
-    return whole_tables.last_log_id(session.connection()) < highest_id
-
-
 def _was_settled(session: Session, *, log_id: int, now_ms: Millis) -> bool:
     """Whether a node has settled the loss of a run with the id ``log_id``."""
     # PostgreSQL leaves ids out even if the transaction fails, so that the entry must be there, too
     recent = audit_entries.find_recent(session, (ACTION,), since_ms=now_ms - NOTICED_MS, limit=1)
     return bool(recent) and whole_tables.last_log_id(session.connection()) > log_id + IDS_SKIPPED
-
-
-def known_as_sent(session: Session, config: Config) -> int:
-    """Return the highest id of this database that a node with this home has sent; 0: unknown."""
-    identity = log_ids.find_identity(session)
-    return read_highest(config.home, identity) if identity else 0
 
 
 def settle_lost(

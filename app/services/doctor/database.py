@@ -12,7 +12,7 @@ from app.domain.schedules.time_zones import differ
 from app.errors import NotConfigured
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.services.accounts import passwords, weak_passwords
-from app.services.backups import lost_commits
+from app.services.backups import commit_loss
 from app.services.doctor.findings import Finding, Findings, counted, fine, named, problem, warning
 from app.services.doctor.host import stored_tokens
 from app.services.operations.readiness import find_silence, find_unclaimed
@@ -198,10 +198,10 @@ def check_runs(session: Session) -> Findings:
 
 def check_commits(session: Session, config: Config) -> Findings:
     """Check that the database has the runs that were sent from here, and that none were lost lately."""
-    highest_id = lost_commits.known_as_sent(session, config)
+    highest_id = commit_loss.known_as_sent(session, config)
     since_ms = now_ms() - SETTLED_MS
-    entries = audit.find_recent(session, (lost_commits.ACTION,), since_ms=since_ms, limit=1)
-    if lost_commits.is_behind(session, highest_id):
+    entries = audit.find_recent(session, (commit_loss.ACTION,), since_ms=since_ms, limit=1)
+    if commit_loss.is_behind(session, highest_id):
         yield problem(
             "commits",
             f"the database lacks its last commits: run {highest_id} was sent, and would be given again",
