@@ -1,4 +1,4 @@
-"""Bytes of a first visit: each page with its style sheets and scripts, as they are sent; without browser."""
+"""Bytes of a first visit: each page with its style sheet, font and scripts, as sent; without browser."""
 
 import re
 from collections.abc import Callable
@@ -20,6 +20,8 @@ LINKED = re.compile(r'<(?:link rel="(?:stylesheet|icon)"|script)[^>]*(?:href|src
 IMPORTED = re.compile(r'^\s*(?:import|export)\b[^;]*?["\'](\.[^"\']+)["\']', re.MULTILINE)
 #: minified modules: `import{a}from"./b.js"`, but not `import("./b.js")`, which is loaded when it is needed
 MINIFIED = re.compile(r'\b(?:import|from)"(\.[^"]+)"')
+#: files that a style sheet loads; its pictures are data: addresses
+STYLED = re.compile(r'url\("?(\.[^")]+)"?\)')
 
 Get = Callable[..., tuple[str, int]]
 
@@ -57,15 +59,16 @@ def _modules(get: Get, first: list[str], files: dict[str, tuple[str, int]]) -> d
         if address not in files:
             files[address] = get(address, Accept="*/*")
         text, sizes[address] = files[address]
-        if address.endswith(".js"):
-            waiting += [urljoin(address, each) for each in IMPORTED.findall(text) + MINIFIED.findall(text)]
+        loaded = IMPORTED.findall(text) + MINIFIED.findall(text) if address.endswith(".js") else []
+        loaded += STYLED.findall(text) if address.endswith(".css") else []
+        waiting += [urljoin(address, each) for each in loaded]
     return sizes
 
 
 def test_a_first_visit_of_any_page_is_small(console: Console, get: Get) -> None:
     files: dict[str, tuple[str, int]] = {}
     visits = {name: visit(get, console.url + path, files) for name, path in pages(console).items()}
-    assert all(len(sizes) > 10 for sizes in visits.values()), "files of a page are not found"
+    assert all(len(sizes) > 9 for sizes in visits.values()), "files of a page are not found"
     sums = {name: sum(sizes.values()) for name, sizes in visits.items()}
     assert {name: size for name, size in sums.items() if size > VISIT_MAX} == {}
     assert visits["dashboard"]["page"] < DASHBOARD_MAX

@@ -21,17 +21,13 @@ from typing import Any
 from flask import Flask, Response, abort, current_app, request
 from werkzeug.security import safe_join
 
-from app.console.web import bootstrap, icons
+from app.console.web import style
+from app.console.web.style import HASH_LENGTH
 
 #: cached files; the console has 150, most of them languages of the editor
 KEPT = 400
-#: characters of the hash in a name
-HASH_LENGTH = 12
 #: files that are generated, not read
-MADE: dict[str, Callable[[], bytes]] = {
-    "css/bootstrap.css": bootstrap.style_sheet,
-    "css/icons.css": icons.style_sheet,
-}
+MADE: dict[str, Callable[[], bytes]] = {"css/console.css": style.style_sheet}
 #: a script that another one imports, ``from "./copy.js"`` or ``import("./copy.js")``; there are no circles
 _IMPORT = re.compile(r'((?:\bfrom |\bimport\())"(\.[^"]+\.js)"')
 FOR_EVER = "public, max-age=31536000, immutable"

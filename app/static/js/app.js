@@ -222,7 +222,7 @@
     const wasOpen = opener.getAttribute("aria-expanded") === "true";
     document.querySelector(".page").inert = isOpen;
     opener.setAttribute("aria-expanded", String(isOpen));
-    if (isOpen) drawer.querySelector("a").focus();
+    if (isOpen) drawer.querySelector(".sidebar a").focus();
     else if (wasOpen) opener.focus();
   }
 

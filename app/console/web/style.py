@@ -1,0 +1,36 @@
+"""The style sheet of the console: one file, put together once from Bootstrap, the icons and ``static/css``.
+
+The tokens come first: nothing after them names a colour. Comments and indents are left out.
+"""
+
+import re
+from hashlib import sha256
+
+from app.console.web import bootstrap, icons
+
+STATIC = icons.APP / "static"
+#: the order of the files under static/; a later rule goes before an earlier one
+SHEETS = (
+    *("tokens", "app", "frame", "boxes", "lists", "menus", "forms", "jobs", "picker", "report", "runs"),
+    *("api", "media"),
+)
+#: characters of the hash in an address, see static_files.py
+HASH_LENGTH = 12
+#: as css/app.css names it
+FONT = "../fonts/inter.woff2"
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_SPACE = re.compile(r"\s*\n\s*")
+
+
+def style_sheet() -> bytes:
+    """Return the style sheet; without the set-up's files it has the console's own part only."""
+    parts = [bootstrap.style_sheet().decode(), icons.style_sheet().decode()]
+    parts += [(STATIC / "css" / f"{name}.css").read_text(encoding="utf-8") for name in SHEETS]
+    text = "\n".join(parts).replace(FONT, _font_address())
+    return _SPACE.sub("\n", _COMMENT.sub("", text)).encode()
+
+
+def _font_address() -> str:
+    """Return the address of the font with its hash: browsers keep it for a year."""
+    digest = sha256((STATIC / "css" / FONT).read_bytes()).hexdigest()[:HASH_LENGTH]
+    return FONT.replace(".woff2", f".{digest}.woff2")
