@@ -360,7 +360,7 @@ def test_the_sidebar_collapses_and_stays_collapsed(console: Console, open_page: 
 
 def test_a_phone_has_a_drawer(console: Console, open_page: OpenPage) -> None:
     page = open_page("/jobinfo", reduced_motion="no-preference", **PHONE)
-    link = page.locator(".sidebar").get_by_role("link", name="Logs")
+    link = page.locator(".sidebar").get_by_role("link", name="Runs")
     expect(link).to_be_hidden()
     opener = page.get_by_role("link", name="Open navigation")
     opener.press("Enter")

@@ -87,6 +87,6 @@ def test_fields_of_an_unchanged_form_are_no_unsaved_changes(
     prompts: list[str] = []
     page.on("dialog", lambda dialog: (prompts.append(dialog.type), dialog.accept()))
     expect(page.get_by_label("limit", exact=True)).to_be_visible()
-    page.get_by_role("link", name="Logs").click()
+    page.locator(".sidebar").get_by_role("link", name="Runs").click()
     page.wait_for_url(f"{console.url}/joblog")
     assert prompts == []

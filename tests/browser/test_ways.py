@@ -125,12 +125,12 @@ def test_leaving_a_changed_form_asks_first(console: Console, open_page: OpenPage
     page = open_page(f"/jobinfo/{console.seeded.jobs[3]}/edit")
     prompts: list[str] = []
     page.on("dialog", lambda dialog: (prompts.append(dialog.type), dialog.accept()))
-    page.get_by_role("link", name="Logs").click()
+    page.locator(".sidebar").get_by_role("link", name="Runs").click()
     page.wait_for_url(f"{console.url}/joblog")
     assert prompts == []
     page.goto(f"{console.url}/jobinfo/{console.seeded.jobs[3]}/edit")
     page.get_by_label("Job description").fill("something else")
-    page.get_by_role("link", name="Logs").click()
+    page.locator(".sidebar").get_by_role("link", name="Runs").click()
     page.wait_for_url(f"{console.url}/joblog")
     assert prompts == ["beforeunload"]
 

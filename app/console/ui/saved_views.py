@@ -15,7 +15,7 @@ from app.console.ui.lists.listing import here
 from app.console.ui.notices import Subject, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor
-from app.console.web.language import _, lazy_gettext
+from app.console.web.language import _, lazy_gettext, lazy_pgettext
 from app.database.flask_db import read_scope, session_scope
 from app.domain.access.permissions import Actor
 from app.domain.lists.filters import ListName, kept_filters, read_filters
@@ -31,7 +31,7 @@ POLICY = {
 }
 
 ENDPOINTS = {ListName.JOBS: "jobs.index", ListName.LOGS: "logs.index"}
-TITLES = {ListName.JOBS: lazy_gettext("Jobs"), ListName.LOGS: lazy_gettext("Logs")}
+TITLES = {ListName.JOBS: lazy_gettext("Jobs"), ListName.LOGS: lazy_pgettext("menu", "Runs")}
 #: placeholder for the reader's name in the owner filter
 ME = "{me}"
 

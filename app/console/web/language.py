@@ -7,6 +7,7 @@ from typing import Any, cast
 from flask import g
 from flask_babel import get_translations
 from flask_babel import lazy_gettext as _lazy_gettext
+from flask_babel import lazy_pgettext as _lazy_pgettext
 from markupsafe import Markup
 
 #: cached template texts, all languages together
@@ -27,6 +28,11 @@ def ngettext(singular: str, plural: str, num: int, **params: object) -> str:
 def lazy_gettext(msgid: str) -> str:
     """Return a text that is translated when it is shown."""
     return cast(str, _lazy_gettext(msgid))
+
+
+def lazy_pgettext(context: str, msgid: str) -> str:
+    """Return a text that is translated when it is shown, where one word has several translations."""
+    return cast(str, _lazy_pgettext(context, msgid))
 
 
 def catalogue() -> NullTranslations:

@@ -95,7 +95,7 @@ def test_the_compiled_catalogue_is_up_to_date(locale: str) -> None:
     compiled = read_mo(BytesIO((APP / "translations" / locale / "LC_MESSAGES" / "messages.mo").read_bytes()))
     for message in catalogue(locale):
         if message.id:
-            found = compiled.get(texts_of(message)[0], message.context)
+            found = compiled.get(texts_of(message)[0], message.context and message.context.encode())
             assert found is not None, texts_of(message)[0]
             assert strings_of(found) == strings_of(message)
 

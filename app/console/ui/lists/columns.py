@@ -78,7 +78,7 @@ JOBS = ColumnTable(
 LOGS = ColumnTable(
     Order("time", descending=True),
     (
-        Column("id", _l("Log ID")),
+        Column("id", _l("Run ID")),
         Column("job", _l("Job")),
         *(
             Column(name, title, can_hide=True, is_default=False)
