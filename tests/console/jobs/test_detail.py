@@ -230,7 +230,7 @@ def test_the_alarms_of_a_job_and_their_delivery_are_shown(admin: Console) -> Non
             )
     page = admin.get(address).text
     shown = text_of_section(page)
-    assert "Reason Log ID Time State" in shown
+    assert "Reason Run ID Time State" in shown
     assert "sent, recovered since" in shown
     assert "Unresolved 2 just now could not be delivered 1 target mail ops@example.com: refused <b>" in shown
     assert "<b>" not in page.split('id="alarms"')[1].split("</section>")[0]
