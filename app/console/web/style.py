@@ -18,6 +18,10 @@ SHEETS = (
 HASH_LENGTH = 12
 #: as css/app.css names it
 FONT = "../fonts/inter.woff2"
+#: values of the dark theme, once it is chosen
+_DARK = re.compile(r"\[data-bs-theme=dark\] (\{[^}]+\})")
+#: the same for a visitor without a choice and without JavaScript
+_UNCHOSEN = r"\g<0>\n@media (prefers-color-scheme: dark) { :root:not([data-bs-theme]) \1 }"
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _SPACE = re.compile(r"\s*\n\s*")
 
@@ -25,7 +29,8 @@ _SPACE = re.compile(r"\s*\n\s*")
 def style_sheet() -> bytes:
     """Return the style sheet; without the set-up's files it has the console's own part only."""
     parts = [bootstrap.style_sheet().decode(), icons.style_sheet().decode()]
-    parts += [(STATIC / "css" / f"{name}.css").read_text(encoding="utf-8") for name in SHEETS]
+    tokens, *others = ((STATIC / "css" / f"{name}.css").read_text(encoding="utf-8") for name in SHEETS)
+    parts += [_DARK.sub(_UNCHOSEN, tokens), *others]
     text = "\n".join(parts).replace(FONT, _font_address())
     return _SPACE.sub("\n", _COMMENT.sub("", text)).encode()
 

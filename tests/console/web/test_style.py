@@ -34,6 +34,6 @@ def test_a_page_requests_one_style_sheet_and_its_font(admin: Console) -> None:
 
 def test_both_dark_blocks_hold_the_same_values() -> None:
     """One is for a choice, the other for a system without scripts."""
-    tokens = (STATIC / "css" / "tokens.css").read_text(encoding="utf-8")
-    chosen, unchosen = (re.search(pattern, tokens)[1].split() for pattern in DARK)  # type: ignore[index]
+    sheet = style_sheet().decode()
+    chosen, unchosen = (re.search(pattern, sheet)[1].split() for pattern in DARK)  # type: ignore[index]
     assert chosen == unchosen
