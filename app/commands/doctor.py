@@ -8,8 +8,9 @@ import click
 
 from app.commands.context import EXIT_FAILED, EXIT_NOT_CONFIGURED, configuration, one_line_errors
 from app.commands.invocation import Settings
+from app.domain.text.texts import counted
 from app.services.doctor.examination import Examination, examine
-from app.services.doctor.findings import Finding, Level, counted
+from app.services.doctor.findings import Finding, Level
 
 #: sign and colour of each level
 SIGNS = {Level.OK: ("ok", "green"), Level.WARNING: ("!", "yellow"), Level.PROBLEM: ("X", "red")}

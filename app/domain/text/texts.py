@@ -49,3 +49,8 @@ def plain_text(text: str) -> str:
     if "<br" not in text and "<span" not in text:
         return text
     return html.unescape(_TAGS.sub("", _BREAKS.sub("\n", text))).strip()
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun: ``1 job``, ``2 jobs``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -9,11 +9,12 @@ from app.database.dialects.choice import dialect_of
 from app.database.engine import ENGINE_POOL
 from app.domain.enums import NodeKind
 from app.domain.schedules.time_zones import differ
+from app.domain.text.texts import counted
 from app.errors import NotConfigured
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.services.accounts import passwords, weak_passwords
 from app.services.backups import commit_loss
-from app.services.doctor.findings import Finding, Findings, counted, fine, named, problem, warning
+from app.services.doctor.findings import Finding, Findings, fine, named, problem, warning
 from app.services.doctor.host import stored_tokens
 from app.services.operations.readiness import find_silence, find_unclaimed
 from app.settings.config import Config

@@ -11,11 +11,12 @@ from app.domain.alarms.channel_kinds import ChannelKind
 from app.domain.alarms.mail_addresses import mails_of
 from app.domain.enums import AddressType, AlarmState
 from app.domain.executors.draining import is_drained
+from app.domain.text.texts import counted
 from app.errors import ExecutorUnreachable
 from app.executors.addresses import refusal
 from app.executors.calls import Peer, refusal_of
 from app.executors.gateway import Gateway
-from app.services.doctor.findings import Findings, counted, fine, named, problem, warning
+from app.services.doctor.findings import Findings, fine, named, problem, warning
 from app.settings.config import Config
 from app.store.executors import drains, last_seen, registry
 from app.store.executors import listing as group_lists

@@ -51,8 +51,3 @@ def named(names: list[str]) -> str:
     """Return the first names of a list, and how many more there are."""
     more = len(names) - NAMED_MAX
     return ", ".join(names[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun: ``1 job``, ``2 jobs``."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from sqlalchemy import Connection
 
 from app.clock import DAY_MS, Millis
+from app.domain.text.texts import counted
 from app.errors import NotConfigured
 from app.models.base import use_zone
 from app.services.installation.schema import MIGRATIONS, newest_revision
@@ -66,15 +67,11 @@ def change_of(connection: Connection) -> str:
     former = find_former_tables(connection)
     if former is None:
         return "created the tables"
-    return f"adopted XXL-JOB {former.releases}: {_count(former.jobs, 'job')}, {_count(former.runs, 'run')}"
+    return f"adopted XXL-JOB {former.releases}: {counted(former.jobs, 'job')}, {counted(former.runs, 'run')}"
 
 
 def _number(revision: str) -> str:
     return revision.partition("_")[0]
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def retention_notice(connection: Connection, config: Config, *, now_ms: Millis) -> str | None:

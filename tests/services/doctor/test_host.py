@@ -11,10 +11,11 @@ import pytest
 
 from app.clock import DAY_MS
 from app.database.engine import bind_for_reading
+from app.domain.text.texts import counted
 from app.errors import NotConfigured
 from app.services.backups.last_backup import LastBackup, note_last
 from app.services.doctor import host
-from app.services.doctor.findings import Finding, Level, counted, named
+from app.services.doctor.findings import Finding, Level, named
 from app.settings.config import Config, MailConfig
 from tests.support.factories import T0
 
