@@ -16,7 +16,7 @@ from app.console.scripting.plain_triggers import PlainTriggers
 from app.console.web import languages
 from app.console.web.access import Access
 from app.console.web.current import OUTSIDE
-from app.console.web.request_log import RequestLog
+from app.console.web.request_log import RequestLog, WSGIApp
 from app.database.engine import (
     ATTEMPTS,
     bind_engine,
@@ -40,8 +40,6 @@ BODY_MAX = 8 * 1024 * 1024
 FORM_PARTS_MAX = 1_000
 #: address of a client with its port: ``192.0.2.1:40123``, ``[2001:db8::1]:40123``
 WITH_PORT = re.compile(r"(?P<v4>[0-9.]+):[0-9]+|\[(?P<v6>[0-9A-Fa-f:.]+)\](?::[0-9]+)?")
-
-WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Console(Flask):

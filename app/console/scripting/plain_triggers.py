@@ -36,8 +36,6 @@ BODY_MAX = 64 * 1024
 #: headers of browsers, and of requests that are more than plain
 OTHERS = ("HTTP_ORIGIN", "HTTP_SEC_FETCH_SITE", "HTTP_TRANSFER_ENCODING", "HTTP_HX_REQUEST")
 
-WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-
 
 class Caller(NamedTuple):
     """Login of a request."""
