@@ -6,6 +6,7 @@ them, and puts table and plots into ``docs/performance.md``.
 
 import argparse
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +170,12 @@ def origin(found: Found) -> str:
     yardsticks = [row["yardstick_ms"] for row in found.values()]
     measured = f"measured at {min(yardsticks)} to {max(yardsticks)} ms"
     commits = ", ".join(sorted({row["commit"] for row in found.values()}))
-    return f"Converted to a yardstick of {YARDSTICK_MS} ms, {measured}; commits {commits}."
+    return _wrapped(f"Converted to a yardstick of {YARDSTICK_MS} ms, {measured}; commits {commits}.")
+
+
+def _wrapped(text: str) -> str:
+    """Return prose in lines as short as those of docs/."""
+    return textwrap.fill(text, 100, break_on_hyphens=False)
 
 
 def main() -> None:
@@ -183,7 +189,7 @@ def main() -> None:
     for name, svg in plots(found).items():
         if any(row_name.startswith(SOURCES[name]) for _, row_name, _ in found):
             (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
-            shown.append(f"![Plot: {name}](performance/{name}.svg)\n\n{CAPTIONS[name]}\n")
+            shown.append(f"![Plot: {name}](performance/{name}.svg)\n\n{_wrapped(CAPTIONS[name])}\n")
     page = folder.parent / "performance.md"
     text = filled(page.read_text(encoding="utf-8"), "table", f"{table(found)}\n\n{origin(found)}")
     page.write_text(filled(text, "plots", "\n".join(shown)), encoding="utf-8")

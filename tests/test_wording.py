@@ -1,8 +1,8 @@
-"""Words that docs/glossary.md bans are not used; and the check can fail."""
+"""Words that docs/glossary.md bans are not used, and no line is too long; and the checks can fail."""
 
 import pytest
 
-from tests.support.wording import GLOSSARY, ROOT, banned_words, files, wording_problems
+from tests.support.wording import GLOSSARY, ROOT, banned_words, files, long_lines, wording_problems
 
 WORDS = banned_words(GLOSSARY.read_text(encoding="utf-8"))
 
@@ -41,3 +41,16 @@ def test_a_banned_word_is_found(text: str) -> None:
 )
 def test_data_and_other_words_are_allowed(text: str) -> None:
     assert wording_problems("x.py", text, WORDS) == []
+
+
+def test_no_line_of_code_is_too_long() -> None:
+    """Ruff allows a longer one that ends in a comment for a tool."""
+    code = [path for path in files() if path.suffix == ".py"]
+    long = [
+        line for path in code for line in long_lines(str(path.relative_to(ROOT)), path.read_text("utf-8"))
+    ]
+    assert long == []
+
+
+def test_a_long_line_is_found() -> None:
+    assert long_lines("x.py", f"{'x' * 110}\n{'x' * 111}\n") == ["x.py:2: 111 characters"]

@@ -76,7 +76,8 @@ def test_every_instant_has_one_row_whatever_is_killed(cluster: Cluster) -> None:
     eventually(lambda: fires_left(cluster) == 0, SETTLE_S, "everything on its way has ended")
 
     found = check(read_history(cluster.engine(), jobs, cluster.journals.values()))
-    print(f"scheduler pauses: {storm.pauses_s}, console kills: {storm.consoles}, {found.counts}")  # noqa: T201
+    summary = f"scheduler pauses: {storm.pauses_s}, console kills: {storm.consoles}, {found.counts}"
+    print(summary)  # noqa: T201
     assert found.problems == {}, found.report()
     assert found.counts["expected"] >= JOBS * storm.seconds
     assert storm.pauses_s

@@ -220,7 +220,10 @@ def test_invalid_registrations_are_refused(executor: Executor, body: bytes, mess
 
 
 def test_numbers_and_unknown_fields_of_a_registration(executor: Executor) -> None:
-    body = b'{"registryGroup":"EXECUTOR","registryKey":4711,"registryValue":"http://10.1.2.3:9999/","more":{"x":[1]}}'
+    body = (
+        b'{"registryGroup":"EXECUTOR","registryKey":4711,"registryValue":"http://10.1.2.3:9999/",'
+        b'"more":{"x":[1]}}'
+    )
     assert executor.call("registry", body) == (200, None)
     assert only_row(Registration).registry_key == "4711"
 

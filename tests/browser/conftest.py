@@ -56,7 +56,8 @@ def open_page(browser: Browser, console: Console, watch: Watch) -> Iterator[Open
     contexts: list[BrowserContext] = []
 
     def open_(path: str = "/", *, user: tuple[str, str] | None = ADMIN, **options: object) -> Page:
-        context = browser.new_context(**{"locale": "en-US", "reduced_motion": "reduce", **options})  # type: ignore[arg-type]
+        options = {"locale": "en-US", "reduced_motion": "reduce", **options}
+        context = browser.new_context(**options)  # type: ignore[arg-type]
         contexts.append(context)
         page = context.new_page()
         watch.over(page)

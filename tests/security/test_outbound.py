@@ -146,7 +146,8 @@ def test_slow_executors_leave_threads_to_logins_and_executors(
             token = {"XXL-JOB-ACCESS-TOKEN": access_tokens(settings)[0]}
             assert request("/api/registry", "POST", **token)[0] == 200
             with admin.app.app_context():
-                assert db.engine.pool.checkedout() == 0, "no connection is held meanwhile"  # type: ignore[attr-defined]
+                connections = db.engine.pool.checkedout()  # type: ignore[attr-defined]
+            assert connections == 0, "no connection is held meanwhile"
         finally:
             answered.set()
         assert [future.result()[0] for future in slow] == [200, 200]

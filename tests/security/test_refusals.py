@@ -174,9 +174,8 @@ def test_a_throttled_login_and_a_line_for_each_failed_one(
     escaped = r'"admin\" address=10.9.9.9\nlogin refused address=10.8.8.8"'
     assert lines[0] == f"login refused address=127.0.0.1 username={escaped} reason=password"
     assert lines[5].endswith("reason=wait")
-    assert {re.match(r"login refused address=(\S+) username=\"", line).group(1) for line in lines} == {  # type: ignore[union-attr]
-        "127.0.0.1"
-    }
+    addresses = {re.sub(r"login refused address=(\S+) username=\".*", r"\1", line) for line in lines}
+    assert addresses == {"127.0.0.1"}
     assert "my-secret-typo" not in caplog.text
 
 

@@ -79,8 +79,9 @@ ENTRIES = ("wsgi", "manage", "__main__")
 
 #: calls that open, read, start or measure something
 EFFECTS = re.compile(
-    r"open|os\.\w+|Path\(.*\)\.(read|write|open|mkdir|exists|is_)\w*|Path\.(cwd|home)|create_engine|create_app|Config\.from_env|now_ms"
-    r"|time\.\w+|logging\.(basicConfig|config\.\w+)|signal\.\w+|socket\.\w+|subprocess\.\w+|multiprocessing\.(Process|Queue|get_context)"
+    r"open|os\.\w+|Path\(.*\)\.(read|write|open|mkdir|exists|is_)\w*|Path\.(cwd|home)|create_engine"
+    r"|create_app|Config\.from_env|now_ms|time\.\w+|logging\.(basicConfig|config\.\w+)|signal\.\w+"
+    r"|socket\.\w+|subprocess\.\w+|multiprocessing\.(Process|Queue|get_context)"
     r"|(threading\.)?(Thread|Timer)|(\w+\.)?(ThreadPoolExecutor|ProcessPoolExecutor)"
 )
 VAGUE_MODULES = {
@@ -100,8 +101,9 @@ GIVEN_NAMES = {"process_bind_param", "process_result_value", "process_literal_pa
 VAGUE_NAMES = re.compile(r"(do|process)_|\w*(Util|Utils|Helper|Manager|Common)$")
 
 EVENTS = (
-    "click|dblclick|change|input|submit|reset|load|unload|error|focus|blur|key\\w+|mouse\\w+|pointer\\w+|touch\\w+|drag\\w*|drop|scroll|wheel"
-    "|toggle|select|paste|copy|cut|animation\\w+|transition\\w+|before\\w+|after\\w+|hashchange|popstate|message|invalid|close|cancel|resize"
+    "click|dblclick|change|input|submit|reset|load|unload|error|focus|blur|key\\w+|mouse\\w+|pointer\\w+"
+    "|touch\\w+|drag\\w*|drop|scroll|wheel|toggle|select|paste|copy|cut|animation\\w+|transition\\w+"
+    "|before\\w+|after\\w+|hashchange|popstate|message|invalid|close|cancel|resize"
 )
 #: forbidden in a page by ``script-src 'self'; style-src 'self'``
 INLINE = {
@@ -239,11 +241,11 @@ def _area(name: str, modules: Mapping[str, Module]) -> str | None:
 def dialect_problems(modules: Mapping[str, Module]) -> list[str]:
     """Check that only a ``Dialect`` distinguishes databases, and what parses URLs."""
     return [
-        f"{module.name}:{node.lineno} distinguishes databases, which a Dialect does: {ast.unparse(node)}"  # type: ignore[attr-defined]
+        f"{module.name}:{node.lineno} distinguishes databases, which a Dialect does: {ast.unparse(node)}"
         for module in modules.values()
         if not any(f"{module.name}.".startswith(f"{package}.") for package in DATABASE_PACKAGES)
         for node in ast.walk(module.tree)
-        if _distinguishes_databases(node)
+        if isinstance(node, ast.expr) and _distinguishes_databases(node)
     ]
 
 
@@ -311,9 +313,10 @@ def name_problems(modules: Mapping[str, Module]) -> list[str]:
     ]
     for module in modules.values():
         for node in ast.walk(module.tree):
-            named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-            if named and node.name not in GIVEN_NAMES and VAGUE_NAMES.match(node.name.lstrip("_")):  # type: ignore[attr-defined]
-                problems.append(f"{module.name}:{node.lineno} {node.name}: a name like this says nothing")  # type: ignore[attr-defined]
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                continue
+            if node.name not in GIVEN_NAMES and VAGUE_NAMES.match(node.name.lstrip("_")):
+                problems.append(f"{module.name}:{node.lineno} {node.name}: a name like this says nothing")
     return problems
 
 

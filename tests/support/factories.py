@@ -144,7 +144,8 @@ def make_drains(job: Job, *addresses: str) -> None:
 def all_rows(model: type[Row], **equal: Any) -> list[Row]:
     """Return the committed rows of a table, ids ascending; ``equal`` restricts columns to values."""
     with read_scope() as session:
-        return list(session.scalars(select(model).filter_by(**equal).order_by(model.id)))  # type: ignore[attr-defined]
+        rows = select(model).filter_by(**equal).order_by(model.id)  # type: ignore[attr-defined]
+        return list(session.scalars(rows))
 
 
 def only_row(model: type[Row], **equal: Any) -> Row:

@@ -1,4 +1,4 @@
-"""Words that the glossary bans, searched in code, tests and documentation."""
+"""Words that the glossary bans, searched in code, tests and documentation; and long lines of code."""
 
 import re
 from collections.abc import Iterator
@@ -8,6 +8,8 @@ ROOT = Path(__file__).resolve().parents[2]
 GLOSSARY = ROOT / "docs" / "glossary.md"
 FOLDERS = ("app", "bench", "docs", "executor_client", "migrations", "tests", "workers")
 SUFFIXES = {".py", ".html", ".js", ".css", ".md"}
+#: characters of the longest line of code
+MAX_LINE = 110
 #: third-party files, and those that list the words
 LEFT_OUT = ("app/static/vendor/", "docs/glossary.md", "executor_client/build/", "tests/test_wording.py")
 
@@ -33,4 +35,13 @@ def wording_problems(name: str, text: str, words: list[str]) -> list[str]:
         f"{name}:{number}: {found.group()!r} is banned by docs/glossary.md"
         for number, line in enumerate(text.splitlines(), 1)
         for found in pattern.finditer(line)
+    ]
+
+
+def long_lines(name: str, text: str) -> list[str]:
+    """Return the lines that are too long, with their lengths."""
+    return [
+        f"{name}:{number}: {len(line)} characters"
+        for number, line in enumerate(text.splitlines(), 1)
+        if len(line) > MAX_LINE
     ]

@@ -106,7 +106,8 @@ def test_a_trace_is_shown_in_the_readers_language_and_zone(
     stored_trace = (
         "Trigger: CRON, due 2026-11-20 08:00:00.250 +0800, seen by node one\n"
         "Claimed: 2026-11-20 08:00:00.262 +0800 (12 ms after due), node one\n"
-        "Route: ROUND; block strategy: COVER_EARLY; timeout: 5 s; retries left: 1\n>>> trigger <<<\nSent to: http://a/\n"
+        "Route: ROUND; block strategy: COVER_EARLY; timeout: 5 s; retries left: 1\n"
+        ">>> trigger <<<\nSent to: http://a/\n"
         "Result: unknown, no answer after 3000 ms, code 500: no answer in time\n"
         "Resolver: send again, delivery is at_least_once\n<b>own words</b>"
     )

@@ -58,7 +58,8 @@ def test_the_other_texts_fit_their_columns() -> None:
         "glue_remark": FIELD_OF["glue_remark"].max_length,
         "schedule_conf": MAX_CONF_LENGTH,
     }
-    assert limits == {name: Job.__table__.columns[name].type.length for name in limits}  # type: ignore[attr-defined]
+    columns = Job.__table__.columns
+    assert limits == {name: columns[name].type.length for name in limits}  # type: ignore[attr-defined]
 
 
 def test_every_choice_has_values_and_an_error_and_every_number_a_range() -> None:

@@ -446,4 +446,5 @@ def test_the_schema_of_the_parameters() -> None:
         "required": ["day"],
         "additionalProperties": False,
     }
-    assert Handler("h", spread).parameters_schema()["additionalProperties"] == {"type": "number"}  # type: ignore[index]
+    schema = Handler("h", spread).parameters_schema()
+    assert schema["additionalProperties"] == {"type": "number"}  # type: ignore[index]

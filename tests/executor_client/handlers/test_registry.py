@@ -261,7 +261,8 @@ def test_there_is_no_idempotency_key_outside_a_run() -> None:
 
 
 def test_the_idempotency_key_names_the_run() -> None:
-    assert run_handler(lambda: context.idempotency_key).msg.startswith("job-1-log-1-")  # type: ignore[union-attr]
+    result = run_handler(lambda: context.idempotency_key)
+    assert result.msg.startswith("job-1-log-1-")  # type: ignore[union-attr]
 
 
 @truth_table(
