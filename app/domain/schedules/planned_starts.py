@@ -124,6 +124,8 @@ def start_minutes(
     ``starts`` are those estimated of the schedule.
     """
     with_starts = [hour for hour in hours if starts.hours >> hour & 1]
+    if not with_starts:
+        return
     if schedule.type == ScheduleType.CRON:
         minutes, _hours, per_minute, _days = _cron_parts(schedule.conf)
         offset = datetime.fromtimestamp(window.from_ms // SECOND_MS, zone(schedule.time_zone)).minute

@@ -115,7 +115,7 @@
   const hidden = new WeakMap();
 
   function filter(chart) {
-    const kinds = hidden.get(chart) || new Set();
+    const kinds = hidden.get(chart);
     for (const button of chart.querySelectorAll("[data-legend] button")) {
       const isOn = !kinds.has(button.value);
       button.setAttribute("aria-pressed", String(isOn));
@@ -125,8 +125,12 @@
       const parts = Array.from(link.querySelectorAll(".bar, .mark"));
       link.style.display = parts.length && !parts.some(isShown) ? "none" : "";
     }
-    for (const svg of chart.querySelectorAll("[data-top]")) restack(svg, kinds.size > 0);
+    for (const svg of chart.querySelectorAll("[data-top]")) {
+      if (kinds.size || "filtered" in svg.dataset) restack(svg, kinds.size > 0);
+    }
   }
+
+  const tenths = (value) => Math.round(10 * value) / 10;
 
   function stepOf(highest) {
     for (let size = 1; ; size *= 10) {
@@ -140,6 +144,7 @@
     const bars = linksOf(svg).map((link) => [link, Array.from(link.querySelectorAll(".bar")).filter(isShown)]);
     const sums = bars.map(([, parts]) => parts.reduce((sum, part) => sum + Number(part.dataset.n), 0));
     const highest = Math.max(0, ...sums);
+    svg.dataset.filtered = "";
     if (!highest) return;
     const step = stepOf(highest);
     const top = Math.max(highest, step);
@@ -150,8 +155,8 @@
       for (const part of parts) {
         const height = Math.max(LEAST, (area * Number(part.dataset.n)) / top);
         y -= height;
-        part.setAttribute("y", y);
-        part.setAttribute("height", height);
+        part.setAttribute("y", tenths(y));
+        part.setAttribute("height", tenths(height));
       }
       const above = link.querySelector(".above");
       if (!above) return;
@@ -175,14 +180,13 @@
     const button = target.closest ? target.closest("[data-legend] button") : null;
     if (!button) return;
     const chart = button.closest("[data-chart]");
-    const kinds = new Set(hidden.get(chart));
+    const kinds = hidden.get(chart);
     if (!kinds.delete(button.value)) kinds.add(button.value);
-    hidden.set(chart, kinds);
     refresh();
   }
 
   function refresh() {
-    for (const chart of document.querySelectorAll("[data-chart]")) if (hidden.has(chart)) filter(chart);
+    for (const chart of document.querySelectorAll("[data-chart]")) filter(chart);
     for (const row of document.querySelectorAll("[data-bars]")) {
       if (!row.contains(document.activeElement)) stopAt(linksOf(row), -1);
     }
@@ -192,13 +196,13 @@
 
   document.addEventListener("keydown", onKey);
   document.addEventListener("pointerover", onOver);
-  document.addEventListener("pointerleave", hide);
+  document.addEventListener("pointerleave", ({ pointerType }) => pointerType !== "touch" && hide());
   document.addEventListener("focusin", onFocus);
   document.addEventListener("focusout", () => current && hide());
   document.addEventListener("click", onClick);
   document.addEventListener("click", onLegend);
   document.addEventListener("scroll", place, { capture: true, passive: true });
   document.addEventListener("live-refreshed", refresh);
-  for (const chart of document.querySelectorAll("[data-chart]")) filter(chart);
+  for (const chart of document.querySelectorAll("[data-chart]")) hidden.set(chart, new Set());
   refresh();
 })();

@@ -272,11 +272,68 @@ def test_if_not_even_today_is_counted_a_hint_is_shown(
     assert {"unknown" in square for square in squares(page).values()} == {True}
 
 
-def test_the_dashboard_links_to_it_and_stays_marked(admin: Console) -> None:
-    add_group()
-    assert "/load" in admin.get("/").text
+def test_the_menu_has_it_only_for_users_who_see_a_group(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     sidebar = part(admin.get("/load").text, 'class="sidebar"', "</nav>")
-    assert re.search(r'data-page="dashboard"[^>]*aria-current="page"', sidebar)
+    assert re.findall(r'data-page="(\w+)"[^>]*aria-current="page"', sidebar) == ["load"]
+    assert 'data-page="load"' not in part(normal_user().get("/").text, 'class="sidebar"', "</nav>")
+
+
+def test_the_menu_has_it_for_a_user_of_a_group(admin: Console, normal_user: Callable[..., Console]) -> None:
+    group_id = add_group()
+    viewer = normal_user(group_id, rights={group_id: frozenset({Right.VIEW})})
+    assert 'data-page="load"' in part(viewer.get("/").text, 'class="sidebar"', "</nav>")
+
+
+def test_frequent_jobs_are_left_out_unless_all_are_wanted(admin: Console) -> None:
+    group_id = add_group()
+    add_job(group_id, job_desc="each minute", schedule_conf="0 * * * * ?", start=True)
+    only = admin.get("/load").text
+    assert "left out" not in only, "there is no other job"
+    assert {label.split(" · ")[1] for label in bars(only)} == {"60 starts"}
+    add_job(group_id, job_desc="at nine", schedule_conf="0 0 9 * * ?", start=True)
+    page = admin.get("/load")
+    assert "1 job that runs more often than hourly is left out. Show all jobs" in text_of(page)
+    assert [label.split(" ", 2)[2] for label in bars(page.text) if "· 0" not in label] == ["09:00 · 1 start"]
+    every = admin.get("/load?all=1")
+    assert "Leave out jobs that run more often than hourly" in text_of(every)
+    assert "/load?all=1&amp;hour=" in every.text
+    assert len(bars(every.text)) == 24
+
+
+def test_the_hours_are_stacked_by_executor_group(admin: Console) -> None:
+    many, few = add_group(title="Orders"), add_group("other-app", "Mail")
+    for job_group in (many, many, few):
+        add_job(job_group, schedule_conf="0 0 9 * * ?", start=True)
+    page = admin.get("/load").text
+    (label,) = (label for label in bars(page) if "· 0" not in label)
+    assert label.endswith("09:00 · 3 starts · Orders 2 · Mail 1")
+    planned = part(page, 'id="planned"')
+    assert re.findall(r'class="bar (group-\d)" data-n="(\d)"', planned) == [
+        ("group-1", "2"),
+        ("group-2", "1"),
+    ]
+    assert re.findall(r"</svg>\s+(\w+) <b>(\d)</b>", planned) == [("Orders", "2"), ("Mail", "1")]
+
+
+def test_jobs_that_start_together_are_listed_with_their_minute(admin: Console) -> None:
+    group_id, other = add_group(title="Payments"), add_group("other-app", "Other")
+    together = [add_job(group_id, schedule_conf=f"{second} 30 3 * * ?", start=True) for second in (0, 30)]
+    alone = add_job(group_id, schedule_conf="0 45 3 * * ?", start=True)
+    add_job(other, schedule_conf="0 30 3 * * ?", start=True)
+    page = admin.get("/load").text
+    clashes = part(page, 'id="clashes"')
+    ((address, time),) = re.findall(r'<a href="([^"]+)">\w+ \S+ ([\d:]+)</a>', clashes)
+    assert time == "03:30"
+    assert "2 jobs of Payments" in clashes
+    hour = part(page, 'id="starters"')
+    assert re.findall(r"<title>([\d:]+) · (\d)", hour) == [("03:30", "3"), ("03:45", "1")]
+    minute = unescape(address).removeprefix("/xxl-job-admin").removesuffix("#starters")
+    starters = re.findall(r'/jobinfo/(\d+)">', part(admin.get(minute).text, 'id="starters"'))
+    assert {str(job_id) for job_id in together} < set(starters)
+    assert str(alone) not in starters
+    assert "Jobs that start at 03:30" in text_of(admin.get(minute))
 
 
 def test_the_number_of_statements_does_not_grow_with_the_jobs(admin: Console) -> None:
