@@ -4,7 +4,7 @@ from datetime import date
 from zoneinfo import ZoneInfo
 
 from app.console.report.run_calendar import day_address
-from app.console.ui.bar_chart import COUNTS, NUMBERED, BarChart, Meaning, Slot, bar_chart, short_number
+from app.console.ui.bar_chart import COUNTS, BarChart, Meaning, Slot, bar_chart, short_number
 from app.console.ui.filters import number
 from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
@@ -19,6 +19,8 @@ RESULTS = {
 }
 #: most days that are named below, and most bars that carry their number of runs
 NAMED, COUNTED = 8, 31
+#: most bars whose number is not shortened
+NUMBERED = 8
 
 
 def days_chart(chart: Chart, zone: ZoneInfo) -> BarChart:

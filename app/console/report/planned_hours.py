@@ -202,9 +202,9 @@ def minutes_chart(
 def clash_rows(
     clashes: Iterable[Clash], window: Window, titles: Mapping[int, str], zone: ZoneInfo, base: str
 ) -> list[tuple[str, str, str]]:
-    """Return time, sentence and address of minutes in which several jobs of a group start, ascending."""
+    """Return time, sentence and address of the minutes in which several jobs of a group start."""
     rows, name_of = [], day_namer()
-    for clash in sorted(clashes, key=lambda clash: clash.minute):
+    for clash in clashes:
         hour, place = divmod(clash.minute, MINUTES)
         at = datetime.fromtimestamp((window.from_ms + clash.minute * MINUTE_MS) // SECOND_MS, zone)
         sentence = ngettext(

@@ -20,8 +20,8 @@ LEAST = 2
 BAR_SHARE, WIDEST = 0.68, 6
 #: steps between lines, at most so many lines
 STEPS, LINES = (1, 2, 5), 4
-#: most bars with a number above on any screen; more of them carry it on a wide one only
-NUMBERED = 8
+#: characters above all bars that have room on a phone
+CHARACTERS = 30
 #: round durations between lines, up to half a day
 DURATION_STEPS: tuple[Millis, ...] = (
     *(1, 2, 5, 10, 20, 50, 100, 200, 500),
@@ -70,6 +70,8 @@ class Bar:
     parts: list[Part]
     #: where the text above it stands
     above_y: float
+    #: whether its label below has room on a wide screen only
+    is_minor: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ class BarChart:
     @property
     def is_crowded(self) -> bool:
         """Whether the numbers above the bars have room on a wide screen only."""
-        return self.is_stacked and len(self.bars) > NUMBERED
+        return self.is_stacked and sum(len(bar.slot.above) for bar in self.bars) > CHARACTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +152,13 @@ def bar_chart(
     top = max(highest, step)
     width = 100 / max(len(slots), places, 1)
     bar_width = min(width * BAR_SHARE, WIDEST)
-    bars = []
+    bars, ticks = [], 0
     for place, slot in enumerate(slots):
+        ticks += bool(slot.tick)
         middle, parts = (place + 0.5) * width, _parts(slot.values, top)
         above_y = min((part.y for part in parts), default=TOP + AREA) - 5
         x, slot_x = f"{middle - bar_width / 2:.2f}%", f"{place * width:.2f}%"
-        bars.append(Bar(slot, slot_x, x, f"{middle:.2f}%", parts, round(above_y, 1)))
+        bars.append(Bar(slot, slot_x, x, f"{middle:.2f}%", parts, round(above_y, 1), ticks % 2 == 0))
     return BarChart(
         bars,
         [Line(_height(at, top), scale.text(at)) for at in range(step, top + 1, step)] if step else [],

@@ -9,6 +9,8 @@
   /* pixels: from the bar to its card, from the card to the edge of the window, lowest part of a bar */
   const [GAP, EDGE, LEAST] = [8, 8, 2];
   const [STEPS, LINES] = [[1, 2, 5], 4];
+  /* most bars with whole numbers */
+  const SHORT = 8;
 
   /* ---- rows of bars ---- */
 
@@ -148,8 +150,7 @@
     if (!highest) return;
     const step = stepOf(highest);
     const top = Math.max(highest, step);
-    const isShort = svg.matches(".crowded");
-    const numbers = new Intl.NumberFormat(document.documentElement.lang, isShort ? { notation: "compact" } : {});
+    const numbers = new Intl.NumberFormat(document.documentElement.lang, { notation: bars.length > SHORT ? "compact" : "standard" });
     bars.forEach(([link, parts], index) => {
       let y = ground;
       for (const part of parts) {
