@@ -38,7 +38,7 @@ LOOKS = [
 ]
 #: drawn by scripts, by page: must exist before the checks
 DRAWN = {
-    "dashboard": ".ring",
+    "dashboard": "#run-timeline .mark",
     "log": ".log-line",
     "glue": ".cm-content",
 }

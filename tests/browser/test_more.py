@@ -155,3 +155,14 @@ def test_a_login_ends_in_a_dialog(console: Console, open_page: OpenPage) -> None
     page.locator("dialog[open] button.btn-danger").click()
     expect(page.locator("[data-toasts]")).not_to_be_empty()
     expect(listed).to_have_count(before - 1)
+
+
+def test_other_pages_show_that_jobs_fail(open_page: OpenPage) -> None:
+    page = open_page("/jobinfo")
+    icon = page.locator("link[rel=icon]")
+    expect(icon).to_have_attribute("href", re.compile(r"/mark\."))
+    address = page.url
+    page.goto(address.removesuffix("jobinfo"))
+    expect(icon).to_have_attribute("href", re.compile("/mark-failing"))
+    page.goto(address)
+    expect(icon).to_have_attribute("href", re.compile("/mark-failing"))

@@ -8,8 +8,9 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.console.jobs.history.rows import HistoryRow, history_rows
 from app.console.jobs.history.version_rows import VersionPage, version_page
+from app.console.ui.bar_chart import BarChart
+from app.console.ui.last_runs import last_runs_chart, statistics
 from app.console.ui.lists.listing import whole_number
-from app.console.ui.sparkline import Timeline, statistics, timeline_of
 from app.console.ui.waiting import Waiting, waiting_fires
 from app.console.web.current import settings
 from app.console.web.language import lazy_gettext
@@ -58,7 +59,7 @@ class Overview:
     logs: list[JobLog]
     #: why the last run failed or waits
     reason: str
-    timeline: Timeline
+    chart: BarChart
     statistics: Statistics
     waiting: list[Waiting]
     mutes: list[Mute]
@@ -125,12 +126,13 @@ def page_of(session: Session, job: Job, tab: str, *, actor: Actor, now_ms: Milli
 
 def _overview(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Overview:
     logs = overview.find_job_logs(session, job.id, group_ids=actor.group_ids(Right.VIEW), limit=COUNTED)
+    reasons = find_reasons(session, logs[:DRAWN])
     children = job_store.find_jobs(session, job.child_ids).values()
     return Overview(
         children=[child for child in children if actor.may(child.job_group, Right.VIEW)],
         logs=logs,
-        reason=next(iter(find_reasons(session, logs[:1]).values()), ""),
-        timeline=timeline_of(logs[:DRAWN]),
+        reason=reasons.get(logs[0].id, "") if logs else "",
+        chart=last_runs_chart(logs[:DRAWN], reasons),
         statistics=statistics(logs),
         waiting=waiting_fires(session, [job.job_group], now_ms=now_ms, job_id=job.id),
         mutes=_mutes(session, job, now_ms),

@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
 from app.clock import now_ms
-from app.console.report.charts import charts_of
+from app.console.report.charts import days_chart
 from app.console.report.gantt import gantt_of, requested_hours, within_ms
 from app.console.ui.labels import RANGES, choices
 from app.console.ui.lists.ranges import TimeRange, day_names, named_range, requested_days
@@ -58,7 +58,7 @@ def index() -> ResponseReturnValue:
         period=period,
         gantt=gantt_of(runs, hours),
         report=report,
-        charts=charts_of(report.chart, ZoneInfo(settings().time_zone)),
+        days=days_chart(report.chart, ZoneInfo(settings().time_zone)),
     )
 
 

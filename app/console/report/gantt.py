@@ -14,10 +14,11 @@ from zoneinfo import ZoneInfo
 from flask import url_for
 
 from app.clock import MINUTE_MS, SECOND_MS, Millis
+from app.console.ui.bar_chart import Meaning
 from app.console.ui.filters import HOUR_MS, absolute, outcome, reader_zone, run_duration
 from app.console.ui.labels import SKIP_REASONS
+from app.console.ui.last_runs import SIGNS, run_kind
 from app.console.ui.lists.listing import address_with, whole_number
-from app.console.ui.sparkline import SIGNS
 from app.console.web.language import _, ngettext
 from app.console.web.language import lazy_gettext as _l
 from app.domain.runs.outcome import OPEN
@@ -31,7 +32,7 @@ HOURS = {1: 10, 6: 60, 24: 240}
 DEFAULT_HOURS = 1
 #: segments of the period
 SEGMENTS = 24
-#: kind of mark -> top within the line and height, in pixels
+#: colour of a mark -> top within the line and height, in pixels
 SHAPES = {
     "success": (13, 9),
     "danger": (10, 12),
@@ -40,16 +41,13 @@ SHAPES = {
     "wait": (12, 10),
     "skip": (20, 2),
 }
-#: sign per kind; success has none
-MARK_SIGNS = {"success": "", "danger": "✗", "warning": "?", "info": "▸", "wait": "…", "skip": "◇"}
-MARK_LABELS = {
-    "success": _l("Succeeded"),
-    "danger": _l("Failed"),
-    "warning": _l("Unresolved"),
-    "info": _l("Running"),
-    "wait": _l("Waiting"),
-    "skip": _l("Missed"),
+#: kind of part -> label and sign: outcomes of runs, and missed runs
+MEANINGS = {
+    **{run_kind(name): (label, sign) for name, (_tone, sign, label) in SIGNS.items()},
+    "skip": (_l("Missed"), "◇"),
 }
+#: kinds that the legend has even if no mark is of them
+ALWAYS = frozenset({"success", "danger failed", "info"})
 #: outcome -> its number in a segment
 _NUMBERS = {name: number for number, name in enumerate(SIGNS)}
 
@@ -96,17 +94,6 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
-    """Legend entry: meaning and look of a kind of mark; also a column of the table."""
-
-    kind: str
-    y: int
-    height: int
-    sign: str
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
 class Gantt:
     """The timeline, and sentences about what it omits."""
 
@@ -128,20 +115,24 @@ class Gantt:
 
     @property
     def legend(self) -> list[Meaning]:
-        """Kinds of marks."""
+        """Kinds of marks that there are; also the columns of the table."""
         return [
-            Meaning(kind, *SHAPES[kind], MARK_SIGNS[kind], str(label)) for kind, label in MARK_LABELS.items()
+            Meaning(kind, str(label), sign="" if kind == "success" else sign)
+            for kind, (label, sign) in MEANINGS.items()
+            if kind in ALWAYS or any(lane.counts[kind] for lane in self.lanes)
         ]
 
     @property
-    def shapes(self) -> dict[str, tuple[int, int, str]]:
-        """Kind of mark -> top, height, sign."""
-        return {kind: (*SHAPES[kind], MARK_SIGNS[kind]) for kind in SHAPES}
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        """Colour of a mark -> top and height."""
+        return SHAPES
 
     @property
-    def outcomes(self) -> list[tuple[str, str]]:
-        """Kind of mark and label of each outcome, by the numbers in the segments."""
-        return [(kind, str(label)) for kind, _sign, label in SIGNS.values()]
+    def looks(self) -> list[tuple[str, str, str]]:
+        """Kind, label and sign of each outcome, by the numbers in the segments, and of missed runs."""
+        return [
+            (kind, str(label), "" if kind == "success" else sign) for kind, (label, sign) in MEANINGS.items()
+        ]
 
 
 def requested_hours() -> int:
@@ -169,7 +160,7 @@ def _lane(row: JobRuns, length_ms: Millis) -> Lane:
     segments = defaultdict(list)
     for run in row.runs:
         segments[run.trigger_time // length_ms].append(run)
-    counts = Counter(SIGNS[outcome(run)][0] for run in row.runs)
+    counts = Counter(run_kind(outcome(run)) for run in row.runs)
     counts["wait"] += row.waiting.count if row.waiting else 0
     counts["skip"] = min(SKIPPED_MAX, sum(skip.skipped for skip in row.skips))
     return Lane(
@@ -216,7 +207,8 @@ def _summary(count: int, total: int, counts: Counter[str]) -> str:
     """Summarize the marks of a lane; the figures cover the marks shown."""
     cut = _("%(n)s of %(all)s runs", n=count, all=total)
     parts = [cut if total > count else ngettext("%(num)d run", "%(num)d runs", count)]
-    parts += [_("%(n)s failed", n=counts["danger"])] if counts["danger"] else []
+    failed = sum(count for kind, count in counts.items() if kind.startswith("danger"))
+    parts += [_("%(n)s failed", n=failed)] if failed else []
     parts += [_("%(n)s unresolved", n=counts["warning"])] if counts["warning"] else []
     parts += [_("%(n)s running", n=counts["info"])] if counts["info"] else []
     parts += [_("%(n)s waiting", n=counts["wait"])] if counts["wait"] else []

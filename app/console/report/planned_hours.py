@@ -1,34 +1,36 @@
-"""Planned hours: scheduled starts per hour, as SVG bars of the next 24 hours and a table of a week."""
+"""Planned hours: scheduled starts per hour, as bars of the next 24 hours and of the minutes of one, and as a
+table of a week.
+"""
 
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
+from zoneinfo import ZoneInfo
 
-from flask import url_for
 from flask_babel import format_date
 
+from app.clock import MINUTE_MS, SECOND_MS
+from app.console.ui.bar_chart import COUNTS, BarChart, Meaning, Slot, bar_chart, short_number
 from app.console.ui.filters import number
 from app.console.web.language import _, ngettext
 from app.domain.lists.heat_levels import FLAT_LEVEL, is_flat, level_bounds, level_of, level_tops
-from app.domain.schedules.planned_starts import QUARTER_MS, HourOfDay, hours_of
-from app.services.report.planned_load import PlannedLoad
+from app.domain.schedules.planned_starts import QUARTER_MS, HourOfDay, Window, hours_of
+from app.services.report.planned_load import Clash, PlannedLoad
 
-#: hours drawn as bars, and hours between the time labels below them
-NEXT_HOURS, TICK_HOURS = 24, 3
-#: quarters in an hour
-QUARTERS = 4
-#: pixels: the highest bar, the lowest one above zero, the labels below
-AREA_HEIGHT, LEAST_HEIGHT, LABEL_HEIGHT = 110, 2, 20
-#: share of its slot that a bar fills
-BAR_SHARE = 0.72
+#: hours drawn as bars, hours and minutes between the labels below them
+NEXT_HOURS, TICK_HOURS, TICK_MINUTES = 24, 3, 15
+#: quarters, and minutes, in an hour
+QUARTERS, MINUTES = 4, 60
 #: number of quiet hours listed
 QUIET = 3
+#: executor groups with a colour of their own
+GROUPS = 5
+#: kind of the parts of all others
+OTHERS = "group-0"
 HOURS_A_DAY, DAYS_A_WEEK = 24, 7
 #: any Monday
 MONDAY = date(2024, 1, 1)
-THOUSAND, MILLION = 1_000, 1_000_000
-#: smaller counts are shown with one decimal; 10.0k would take a fifth character
-SHORT = 9.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +51,8 @@ class Hour:
 
     @property
     def short(self) -> str:
-        """The count in at most four characters: ``850``, ``1.2k``, ``36k``, ``1.2M``."""
-        for unit, letter in ((MILLION, "M"), (THOUSAND, "k")):
-            if self.starts >= unit:
-                count = self.starts / unit
-                return f"{count:.1f}{letter}" if count < SHORT else f"{count:.0f}{letter}"
-        return str(self.starts) if self.starts else "·"
-
-
-@dataclass(frozen=True, slots=True)
-class HourBar:
-    """Bar of one of the next 24 hours; positions are percentages of the width."""
-
-    hour: Hour
-    x: str
-    slot_x: str
-    middle: str
-    y: int
-    height: int
-    tick: str
+        """The count in at most four characters."""
+        return short_number(self.starts) if self.starts else "·"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,41 +65,77 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class PlannedHours:
-    """Bars and table, and the hour whose jobs are listed."""
+    """Bars of the next hours, table of a week, and the hour whose jobs are listed."""
 
-    bars: list[HourBar]
+    chart: BarChart
     days: list[Day]
     selected_hour: Hour
     busiest: Hour
     quiet: list[Hour]
     #: whether all hours have about the same number of starts
     is_even: bool
+    #: starts in the next 24 hours
+    next_starts: int
     #: level, label
     legend: list[tuple[int, str]]
-    bar_width: str
-    slot_width: str
-    height: int = AREA_HEIGHT
-    whole_height: int = AREA_HEIGHT + LABEL_HEIGHT
-
-    @property
-    def next_starts(self) -> int:
-        """Number of starts in the next 24 hours."""
-        return sum(bar.hour.starts for bar in self.bars)
 
 
-def planned_hours(load: PlannedLoad, zone_name: str, first_quarter: int) -> PlannedHours:
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Executor groups in the charts: kinds of parts by id, titles by kind."""
+
+    kinds: dict[int, str]
+    titles: dict[str, str]
+
+    def values(self, counts: Iterable[tuple[int, int]]) -> dict[str, int]:
+        """Return kind -> starts, from ids and their starts."""
+        sums = Counter[str]()
+        for group_id, count in counts:
+            sums[self.kinds[group_id]] += count
+        return {kind: sums[kind] for kind in self.titles if sums[kind]}
+
+    def label(self, heading: str, values: Mapping[str, int]) -> str:
+        """Return the text of a bar: its heading and, of several groups, the starts of each."""
+        parts = [f"{self.titles[kind]} {number(count)}" for kind, count in values.items()]
+        return " · ".join([heading, *(parts if len(self.titles) > 1 else [])])
+
+    def legend(self, slots: Iterable[Slot]) -> list[Meaning]:
+        """Return the groups of a chart; none if there is one only."""
+        sums = Counter[str]()
+        for slot in slots:
+            sums.update(slot.values)
+        titles = {kind: title for kind, title in self.titles.items() if sums[kind]}
+        entries = [Meaning(kind, title, number(sums[kind])) for kind, title in titles.items()]
+        return entries if len(entries) > 1 else []
+
+
+def groups_of(load: PlannedLoad, titles: Mapping[int, str]) -> Groups:
+    """Give the groups with most starts in the next hours a colour of their own."""
+    sums = {group_id: sum(starts[:NEXT_HOURS]) for group_id, starts in load.starts.items()}
+    ranked = sorted(sums, key=lambda group_id: (-sums[group_id], group_id))
+    kinds = {group_id: f"group-{place}" for place, group_id in enumerate(ranked[:GROUPS], 1)}
+    names = {kind: titles.get(group_id, str(group_id)) for group_id, kind in kinds.items()}
+    if len(ranked) > GROUPS:
+        names[OTHERS] = _("Other executors")
+    return Groups({group_id: kinds.get(group_id, OTHERS) for group_id in ranked}, names)
+
+
+def planned_hours(
+    load: PlannedLoad, groups: Groups, zone_name: str, first_quarter: int, *, base: str
+) -> PlannedHours:
     """Return bars and table; ``first_quarter`` (quarter hours since 1970) chooses the hour to list.
 
-    If no hour starts with it, the busiest one is listed.
+    If no hour starts with it, the busiest one is listed. ``base`` is the page, with its query.
     """
     clock_hours = hours_of(load.window, zone_name)
-    sums = [sum(load.starts[hour] for hour in at.hours) for at in clock_hours]
+    totals = [sum(starts) for starts in zip(*load.starts.values(), strict=True)] or [0] * load.window.hours
+    sums = [sum(totals[hour] for hour in at.hours) for at in clock_hours]
     tops, first, is_even = level_tops(sums), load.window.from_ms // QUARTER_MS, is_flat(sums)
     name_of = day_namer()
-    base, names = url_for("load.index"), {day: name_of(day) for day in {at.day for at in clock_hours}}
+    names = {day: name_of(day) for day in {at.day for at in clock_hours}}
     hours = []
     for at, starts in zip(clock_hours, sums, strict=True):
-        href = f"{base}?hour={first + at.hours[0] * QUARTERS}#starters"
+        href = f"{base}hour={first + at.hours[0] * QUARTERS}#starters"
         level = FLAT_LEVEL if is_even else level_of(starts, tops)
         hours.append(Hour(at, starts, level, _label(at, names[at.day], starts), href))
     soon = hours[:NEXT_HOURS]
@@ -124,18 +145,79 @@ def planned_hours(load: PlannedLoad, zone_name: str, first_quarter: int) -> Plan
     )
     quiet = sorted(soon, key=lambda hour: hour.starts)[:QUIET]
     quiet.sort(key=lambda hour: hour.at.hours)
-    step = 100 / len(soon)
     return PlannedHours(
-        _bars(soon, step),
+        _hours_chart(load, groups, soon, selected_hour),
         _days(hours, names),
         selected_hour,
         busiest,
         quiet,
         is_even,
+        sum(hour.starts for hour in soon),
         [(FLAT_LEVEL, range_label(min(sums), max(sums)))] if is_even else _legend(tops, max(sums)),
-        f"{step * BAR_SHARE:.2f}%",
-        f"{step:.2f}%",
     )
+
+
+def _hours_chart(load: PlannedLoad, groups: Groups, hours: list[Hour], selected_hour: Hour) -> BarChart:
+    slots = []
+    for hour in hours:
+        counts = [
+            (group_id, sum(starts[number] for number in hour.at.hours))
+            for group_id, starts in load.starts.items()
+        ]
+        values = groups.values(counts)
+        tick = hour.clock if hour.at.hour % TICK_HOURS == 0 else ""
+        is_current = hour is selected_hour
+        above = short_number(hour.starts) if hour.starts else ""
+        label = groups.label(hour.label, values)
+        slots.append(Slot(values, label, hour.href, above=above, tick=tick, is_current=is_current))
+    return bar_chart(slots, groups.legend(slots), COUNTS)
+
+
+def minutes_chart(
+    groups: Groups, hour: Hour, starts: Mapping[tuple[int, int], int], selected_minute: int | None
+) -> BarChart:
+    """Return the bars of the minutes of an hour; ``starts`` by minute of the window and group."""
+    counts = defaultdict[int, list[tuple[int, int]]](list)
+    for (minute, group_id), count in starts.items():
+        counts[minute % MINUTES].append((group_id, count))
+    slots, path = [], hour.href.removesuffix("#starters")
+    for place in range(MINUTES):
+        minute = hour.at.hours[0] * MINUTES + place
+        values, clock = groups.values(counts[place]), f"{hour.at.hour:02d}:{place:02d}"
+        total = sum(values.values())
+        heading = clock + " · " + ngettext("%(n)s start", "%(n)s starts", total, n=number(total))
+        slots.append(
+            Slot(
+                values,
+                groups.label(heading, values),
+                f"{path}&minute={place}#starters" if total else "",
+                above=short_number(total) if total else "",
+                tick=clock if place % TICK_MINUTES == 0 else "",
+                is_current=minute == selected_minute,
+            )
+        )
+    return bar_chart(slots, groups.legend(slots), COUNTS)
+
+
+def clash_rows(
+    clashes: Iterable[Clash], window: Window, titles: Mapping[int, str], zone: ZoneInfo, base: str
+) -> list[tuple[str, str, str]]:
+    """Return time, sentence and address of the minutes in which several jobs of a group start."""
+    rows, name_of = [], day_namer()
+    for clash in clashes:
+        hour, place = divmod(clash.minute, MINUTES)
+        at = datetime.fromtimestamp((window.from_ms + clash.minute * MINUTE_MS) // SECOND_MS, zone)
+        sentence = ngettext(
+            "%(n)s job of %(group)s",
+            "%(n)s jobs of %(group)s",
+            clash.jobs,
+            n=number(clash.jobs),
+            group=titles.get(clash.group_id, str(clash.group_id)),
+        )
+        quarter = window.from_ms // QUARTER_MS + hour * QUARTERS
+        address = f"{base}hour={quarter}&minute={place}#starters"
+        rows.append((f"{name_of(at.date())} {at:%H:%M}", sentence, address))
+    return rows
 
 
 def _legend(tops: tuple[int, ...], highest: int) -> list[tuple[int, str]]:
@@ -152,19 +234,6 @@ def day_namer() -> Callable[[date], str]:
 def _label(at: HourOfDay, day: str, starts: int) -> str:
     text = f"{day} {at.hour:02d}:00 · " + ngettext("%(n)s start", "%(n)s starts", starts, n=number(starts))
     return text + " · " + _("this hour occurs twice (clock change)") if len(at.hours) > 1 else text
-
-
-def _bars(hours: list[Hour], step: float) -> list[HourBar]:
-    highest = max(hour.starts for hour in hours)
-    bars = []
-    for place, hour in enumerate(hours):
-        height = max(LEAST_HEIGHT, round(AREA_HEIGHT * hour.starts / highest)) if hour.starts else 0
-        x, slot_x, middle = (
-            f"{step * share:.2f}%" for share in (place + (1 - BAR_SHARE) / 2, place, place + 0.5)
-        )
-        tick = hour.clock if hour.at.hour % TICK_HOURS == 0 else ""
-        bars.append(HourBar(hour, x, slot_x, middle, AREA_HEIGHT - height, height, tick))
-    return bars
 
 
 def _days(hours: list[Hour], names: dict[date, str]) -> list[Day]:

@@ -119,9 +119,9 @@ def _square(x: int, y: int, kind: str, sign: str, label: Markup, href: Markup) -
     link = f'href="{href}"' if href else f'role="img" aria-label="{label}"'
     shapes = f'<rect class="day {kind}" x="{x}" y="{y}" width="{SQUARE}" height="{SQUARE}" rx="2"/>'
     if sign == "some":
-        shapes += f'<circle class="mark {kind}" cx="{x + 7.5}" cy="{y + 7.5}" r="2.5"/>'
+        shapes += f'<circle class="flaw {kind}" cx="{x + 7.5}" cy="{y + 7.5}" r="2.5"/>'
     elif sign == "many":
-        shapes += f'<path class="mark {kind}" d="M{x + 3.5} {y + 3.5}l8 8m0 -8l-8 8"/>'
+        shapes += f'<path class="flaw {kind}" d="M{x + 3.5} {y + 3.5}l8 8m0 -8l-8 8"/>'
     return f"<a {link}><title>{label}</title>{shapes}</a>"
 
 

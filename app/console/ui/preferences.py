@@ -13,6 +13,7 @@ from app.console.ui.lists.listing import here
 from app.console.ui.notices import Notice, requested_notice, way_back
 from app.console.web.current import LoggedIn, current_user, settings
 from app.console.web.languages import language_of_request
+from app.domain.access.permissions import Right
 from executor_client.wire.version import VERSION
 
 THEME_COOKIE = "xxl_job_theme"
@@ -48,6 +49,11 @@ class Frame:
     notice: Notice | None
     cookie_path: str
     version: str = VERSION
+
+    @property
+    def may_view(self) -> bool:
+        """Whether the user sees any executor group."""
+        return self.user is not None and self.user.actor.has_anywhere(Right.VIEW)
 
     @property
     def languages(self) -> list[tuple[str, tuple[str, str]]]:

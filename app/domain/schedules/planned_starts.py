@@ -5,7 +5,7 @@ in the hours and days it allows, a period shorter than an hour by its average. C
 an hour are ignored.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime, timedelta
 from functools import lru_cache, reduce
 from operator import or_
@@ -47,6 +47,10 @@ class HourlyStarts(NamedTuple):
     def count_in(self, hours: Iterable[int]) -> int:
         """Return the number of starts in some hours of the window."""
         return round(self.per_hour * sum(self.hours >> hour & 1 for hour in hours))
+
+    def is_frequent(self, window: Window) -> bool:
+        """Whether there are more starts in the window than hours."""
+        return self.per_hour * self.hours.bit_count() > window.hours
 
 
 class HourOfDay(NamedTuple):
@@ -112,20 +116,54 @@ def total_starts(starts_and_jobs: Iterable[tuple[HourlyStarts, int]], window: Wi
     return [round(total) for total in totals]
 
 
+def start_minutes(
+    schedule: Schedule, next_ms: Millis, starts: HourlyStarts, window: Window, hours: Iterable[int]
+) -> Iterator[tuple[int, float]]:
+    """Yield the minutes (0: the first of the window) of some hours with starts, and how many each has.
+
+    ``starts`` are those estimated of the schedule.
+    """
+    with_starts = [hour for hour in hours if starts.hours >> hour & 1]
+    if not with_starts:
+        return
+    if schedule.type == ScheduleType.CRON:
+        minutes, _hours, per_minute, _days = _cron_parts(schedule.conf)
+        offset = datetime.fromtimestamp(window.from_ms // SECOND_MS, zone(schedule.time_zone)).minute
+        of_an_hour = [(minute - offset) % 60 for minute in range(60) if minutes >> minute & 1]
+        yield from ((60 * hour + minute, per_minute) for hour in with_starts for minute in of_an_hour)
+        return
+    if schedule.type == ScheduleType.AT:
+        at_ms = next_after_ms(schedule, window.from_ms - 1) or window.until_ms
+        yield from (((at_ms - window.from_ms) // MINUTE_MS, 1) for _hour in with_starts)
+        return
+    period_ms = next_after_ms(Schedule(ScheduleType.FIX_RATE, schedule.conf, "UTC"), 0) or HOUR_MS
+    for hour in with_starts:
+        if period_ms <= MINUTE_MS:
+            yield from ((60 * hour + minute, MINUTE_MS / period_ms) for minute in range(60))
+            continue
+        from_ms = window.from_ms + hour * HOUR_MS
+        first_ms = next_ms + max(0, -(-(from_ms - next_ms) // period_ms)) * period_ms
+        instants = range(first_ms, from_ms + HOUR_MS, period_ms)
+        yield from (((at_ms - window.from_ms) // MINUTE_MS, 1) for at_ms in instants)
+
+
 @lru_cache(maxsize=SCHEDULES_KEPT)
 def _cron_starts(conf: str, zone_name: str, window: Window) -> HourlyStarts:
     """Count a cron expression by the hours of the zone's clock and the days it allows."""
-    fields = split_fields(conf)
-    if len(fields) == unix.FIELD_COUNT:
-        minutes, hours, per_minute = *unix.minutes_and_hours(fields), 1
-        day_conf = " ".join(["0 0", *fields[2:]])
-    else:
-        cron = CronExpression.parse(conf)
-        minutes, hours, per_minute = cron.minutes, cron.hours, cron.seconds.bit_count()
-        day_conf = " ".join(["0 0 0", *fields[3:]])
+    minutes, hours, per_minute, day_conf = _cron_parts(conf)
     by_day, by_hour = _local_masks(zone_name, window, lowest_bit(minutes))
     days = _days_allowed(day_conf, _first_day(window, zone_name), len(by_day))
     return HourlyStarts(per_minute * minutes.bit_count(), _union(by_day, days) & _union(by_hour, hours))
+
+
+@lru_cache(maxsize=SCHEDULES_KEPT)
+def _cron_parts(conf: str) -> tuple[int, int, int, str]:
+    """Return masks of minutes and hours, starts per minute, and the expression for midnight of its days."""
+    fields = split_fields(conf)
+    if len(fields) == unix.FIELD_COUNT:
+        return *unix.minutes_and_hours(fields), 1, " ".join(["0 0", *fields[2:]])
+    cron = CronExpression.parse(conf)
+    return cron.minutes, cron.hours, cron.seconds.bit_count(), " ".join(["0 0 0", *fields[3:]])
 
 
 def _repeated_starts(

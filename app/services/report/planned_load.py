@@ -1,5 +1,6 @@
 """Planned load: estimate how many runs the schedules start in the next hours, to place a new job."""
 
+from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,11 +11,18 @@ from app.clock import Millis, monotonic_ms
 from app.domain.access.permissions import Actor, Right
 from app.domain.enums import ScheduleType
 from app.domain.schedules.cron.fields import InvalidCronExpression
-from app.domain.schedules.planned_starts import HourlyStarts, Window, estimate_starts, total_starts
+from app.domain.schedules.planned_starts import (
+    HourlyStarts,
+    Window,
+    estimate_starts,
+    start_minutes,
+    total_starts,
+)
 from app.domain.schedules.schedule import Schedule
 from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN
+from app.store.executors import groups as group_store
 from app.store.jobs import scheduling as job_store
 from app.store.jobs.scheduling import JobName, ScheduleGroup
 
@@ -27,9 +35,12 @@ CACHED = frozenset({ScheduleType.CRON, ScheduleType.AT})
 
 
 class Planned(NamedTuple):
-    """A schedule and the starts of each of its jobs; a page has thousands."""
+    """A schedule of a group and the starts of each of its jobs; a page has thousands."""
 
     scheduled: ScheduleGroup
+    schedule: Schedule
+    #: next start of a fixed rate or delay
+    next_ms: Millis
     starts: HourlyStarts
 
 
@@ -38,15 +49,17 @@ class PlannedLoad:
     """Estimated starts, within a window, of the jobs a user may see."""
 
     window: Window
-    #: by hour
-    starts: list[int]
+    #: id of an executor group -> its starts by hour
+    starts: dict[int, list[int]]
     planned: list[Planned]
     #: jobs counted
     jobs: int
+    #: jobs not counted because they run more often than hourly
+    frequent: int = 0
     #: jobs not counted because there are more than SCHEDULES_MAX schedules
-    too_many: int
+    too_many: int = 0
     #: jobs not counted because their schedules were not read in time
-    unread: int
+    unread: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +71,75 @@ class Starter:
     starts: int
 
 
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """Minute of a window (0: its first) in which several jobs of one executor group start."""
+
+    minute: int
+    group_id: int
+    jobs: int
+
+
 def planned_load(
-    session: Session, actor: Actor, window: Window, *, now_ms: Millis, budget_ms: Millis = BUDGET_MS
+    session: Session,
+    actor: Actor,
+    window: Window,
+    *,
+    now_ms: Millis,
+    budget_ms: Millis = BUDGET_MS,
+    with_frequent: bool = True,
 ) -> PlannedLoad:
-    """Estimate the starts of the enabled jobs the actor may see; a job with an invalid schedule has none."""
+    """Estimate the starts of the enabled jobs the actor may see; a job with an invalid schedule has none.
+
+    Jobs that run more often than hourly can be left out, if there are others.
+    """
     group_ids = actor.group_ids(Right.VIEW)
     schedules = job_store.find_scheduled(session, group_ids, limit=SCHEDULES_MAX)
     jobs = sum(scheduled.jobs for scheduled in schedules)
     too_many = job_store.count_scheduled(session, group_ids) - jobs if len(schedules) == SCHEDULES_MAX else 0
     planned, unread = _read(schedules, window, now_ms=now_ms, budget_ms=budget_ms)
-    totals = total_starts([(starts, scheduled.jobs) for scheduled, starts in planned], window)
-    return PlannedLoad(window, totals, planned, jobs - unread, too_many, unread)
+    rare = [each for each in planned if not each.starts.is_frequent(window)]
+    is_cut = not with_frequent and any(each.starts.hours for each in rare)
+    frequent = sum(each.scheduled.jobs for each in planned if each.starts.is_frequent(window))
+    counted = rare if is_cut else planned
+    by_group = defaultdict(list)
+    for each in counted:
+        by_group[each.scheduled.job_group].append((each.starts, each.scheduled.jobs))
+    return PlannedLoad(
+        window,
+        {group_id: total_starts(pairs, window) for group_id, pairs in by_group.items()},
+        counted,
+        jobs - unread - (frequent if is_cut else 0),
+        frequent if is_cut else 0,
+        too_many,
+        unread,
+    )
 
 
 def find_starters(
-    session: Session, actor: Actor, load: PlannedLoad, hours: Collection[int], *, limit: int
+    session: Session,
+    actor: Actor,
+    load: PlannedLoad,
+    hours: Collection[int],
+    *,
+    limit: int,
+    minute: int | None = None,
 ) -> tuple[list[Starter], int]:
-    """Return the jobs with the most starts in some hours of the window, and how many jobs have any."""
+    """Return the jobs with the most starts in some hours of the window, and how many jobs have any.
+
+    ``minute`` limits them to those that start in it (0: the first of the window).
+    """
+
+    def count_of(planned: Planned) -> int:
+        if minute is None:
+            return planned.starts.count_in(hours)
+        minutes = start_minutes(planned.schedule, planned.next_ms, planned.starts, load.window, hours)
+        return round(sum(count for at, count in minutes if at == minute))
+
     starting = sorted(
-        (-count, scheduled.first_id, scheduled)
-        for scheduled, starts in load.planned
-        if (count := starts.count_in(hours))
+        (-count, planned.scheduled.first_id, planned.scheduled)
+        for planned in load.planned
+        if (count := count_of(planned))
     )
     most = list[tuple[int, ScheduleGroup, int]]()
     for negative, first_id, scheduled in starting[:limit]:
@@ -91,6 +152,33 @@ def find_starters(
         Starter(names[job_id], scheduled, count) for job_id, scheduled, count in most if job_id in names
     ]
     return starters, sum(scheduled.jobs for _negative, _first, scheduled in starting)
+
+
+def find_titles(session: Session, load: PlannedLoad) -> dict[int, str]:
+    """Return the titles of the executor groups that have starts."""
+    groups = group_store.find_groups(session, load.starts)
+    return {group_id: group.title or group.app_name for group_id, group in groups.items()}
+
+
+def minute_starts(load: PlannedLoad, hours: Collection[int]) -> dict[tuple[int, int], int]:
+    """Return minute of the window, id of the group -> starts, of the minutes of some hours that have any."""
+    counts = defaultdict[tuple[int, int], float](float)
+    for scheduled, schedule, next_ms, starts in load.planned:
+        for minute, count in start_minutes(schedule, next_ms, starts, load.window, hours):
+            counts[minute, scheduled.job_group] += count * scheduled.jobs
+    return {place: round(count) for place, count in sorted(counts.items())}
+
+
+def find_clashes(load: PlannedLoad, *, hours: int, limit: int) -> list[Clash]:
+    """Return the minutes of the next hours in which most jobs of one group start, at least two."""
+    counts = Counter[tuple[int, int]]()
+    for scheduled, schedule, next_ms, starts in load.planned:
+        if starts.is_frequent(load.window):
+            continue
+        minutes = start_minutes(schedule, next_ms, starts, load.window, range(hours))
+        counts.update({(at, scheduled.job_group): scheduled.jobs for at, _count in minutes})
+    most = sorted((-jobs, place) for place, jobs in counts.items() if jobs > 1)
+    return [Clash(minute, group_id, -jobs) for jobs, (minute, group_id) in most[:limit]]
 
 
 def _read(
@@ -106,23 +194,27 @@ def _read(
         if number and scheduled.schedule_type in CACHED and monotonic_ms() >= late_ms:
             unread += scheduled.jobs
             continue
+        if scheduled.schedule_type not in list(ScheduleType):
+            continue
         try:
-            planned.append(Planned(scheduled, _estimate(scheduled, zone, window, now_ms)))
+            schedule, next_ms = _schedule(scheduled, zone), _next_ms(scheduled, now_ms)
+            starts = estimate_starts(schedule, next_ms, window)
+            planned.append(Planned(scheduled, schedule, next_ms, starts))
         except (InvalidCronExpression, InvalidInput):
             pass  # the scan reports it
     return planned, unread
 
 
-def _estimate(job: ScheduleGroup, config_zone: str, window: Window, now_ms: Millis) -> HourlyStarts:
-    if job.schedule_type not in list(ScheduleType):
-        return HourlyStarts()
-    schedule = Schedule(
-        ScheduleType(job.schedule_type),
-        (job.schedule_conf or "").strip(),
-        job.time_zone or config_zone,
-        job.not_before_ms,
-        job.not_after_ms,
+def _schedule(scheduled: ScheduleGroup, config_zone: str) -> Schedule:
+    return Schedule(
+        ScheduleType(scheduled.schedule_type),
+        (scheduled.schedule_conf or "").strip(),
+        scheduled.time_zone or config_zone,
+        scheduled.not_before_ms,
+        scheduled.not_after_ms,
     )
-    # a fixed delay counts from the end of a run: here as if the current one ended now
-    next_ms = job.next_ms if 0 < job.next_ms < AFTER_THE_CURRENT_RUN else now_ms
-    return estimate_starts(schedule, next_ms, window)
+
+
+def _next_ms(scheduled: ScheduleGroup, now_ms: Millis) -> Millis:
+    """Return the next start; a fixed delay counts from the end of a run: here as if that ended now."""
+    return scheduled.next_ms if 0 < scheduled.next_ms < AFTER_THE_CURRENT_RUN else now_ms

@@ -8,6 +8,8 @@
   const MARKED_MS = 2000;
   const SLOWEST_S = 60;
   const KEPT = "live-paused";
+  const FAILING = "failing-jobs";
+  const FAILING_MS = 600_000;
   const GONE = [403, 404];
   const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
   const WEEKS = [["week", 604800], ...UNITS];
@@ -41,6 +43,18 @@
       const text = "elapsed" in time.dataset ? span(Math.max(0, -seconds)) : distance(seconds);
       if (text !== time.textContent) time.textContent = text;
     }
+  }
+
+  /* ---- icon of the page: a red dot while jobs fail ---- */
+
+  /* The dashboard has the number of failing jobs; other pages of this tab show for a while what it had last. */
+  function showIcon() {
+    const icon = document.querySelector("link[rel=icon]");
+    const part = document.querySelector('[data-part="health"]');
+    if (part) sessionStorage.setItem(FAILING, JSON.stringify([Number(part.dataset.failing), Date.now()]));
+    const [count, at] = JSON.parse(sessionStorage.getItem(FAILING) || "[0, 0]");
+    const href = count && Date.now() - at < FAILING_MS ? icon.dataset.failing : icon.dataset.fine;
+    if (icon.getAttribute("href") !== href) icon.setAttribute("href", href);
   }
 
   /* ---- parts ---- */
@@ -159,9 +173,11 @@
     keepPlace(() => update.run());
     mark(update.changed);
     tickTimes();
+    showIcon();
     document.dispatchEvent(new CustomEvent("live-refreshed", { detail: { changed: update.changed } }));
   }
 
+  showIcon();
   if (body.dataset.now) window.setInterval(() => document.hidden || tickTimes(), 1000);
   if (!tools) return;
 

@@ -12,6 +12,7 @@
   const section = document.getElementById("run-timeline");
   if (!section) return;
   const settings = JSON.parse(section.dataset.timeline);
+  const signs = new Map(settings.looks.map(([kind, , sign]) => [kind, sign]));
   const skew = Number(document.body.dataset.now) - Date.now();
   const spans = JSON.parse(document.body.dataset.durations);
   const dates = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium", timeZone: settings.zone });
@@ -34,7 +35,7 @@
       for (const text of part.dataset.marks.split(" ")) {
         const [outcome, offset, took, next] = text.split(".").map((each) => parseInt(each, 16));
         id += next;
-        const [kind, word] = settings.outcomes[outcome];
+        const [kind, word, sign] = settings.looks[outcome];
         const start = first + offset;
         const isOpen = kind === "info" || kind === "wait";
         const ms = isOpen ? Math.max(0, now - start) * 1000 : took;
@@ -42,7 +43,7 @@
           [settings.run.replace("{id}", id), word, Number.isNaN(ms) ? "" : lasted(Math.floor(ms)), dates.format(start * 1000)]
             .filter(Boolean)
             .join(" · ");
-        runs.push({ key: String(id), kind, start, end: start + (ms || 0) / 1000, label, href: settings.log + id });
+        runs.push({ key: String(id), kind, sign, start, end: start + (ms || 0) / 1000, label, href: settings.log + id });
       }
     }
     return runs;
@@ -51,7 +52,7 @@
   function othersOf(lane, now) {
     const part = lane.querySelector("[data-others]");
     return (part ? JSON.parse(part.dataset.others) : []).map(([kind, start, end, label, href]) => ({
-      key: `${kind}${start}`, kind, start, end: end === null ? now : end, label: () => label, href,
+      key: `${kind}${start}`, kind, sign: signs.get(kind), start, end: end === null ? now : end, label: () => label, href,
     }));
   }
 
@@ -81,7 +82,7 @@
 
   function linkOf(known, mark) {
     const link = known.get(mark.key) || made("a");
-    if (!link.firstChild) link.append(made("title"), made("rect"));
+    if (!link.firstChild) link.append(made("rect"));
     link.dataset.key = mark.key;
     set(link, { href: mark.href });
     return link;
@@ -105,13 +106,12 @@
     for (const mark of marks) {
       const link = linkOf(known, mark);
       known.delete(mark.key);
-      const [top, tall, sign] = settings.shapes[mark.kind];
+      const { sign } = mark;
+      const [top, tall] = settings.shapes[mark.kind.split(" ")[0]];
       const x = Math.min(100 - LEAST_WIDTH, percent(mark.start));
       const width = Math.max(LEAST_WIDTH, percent(mark.end) - x);
-      const [title, rect] = link.children;
-      const text = mark.label();
-      if (title.textContent !== text) title.textContent = text;
-      set(rect, { class: `mark ${mark.kind}`, x: `${x}%`, y: mark.line * LINE + top, width: `${width}%`, height: tall });
+      set(link, { "aria-label": mark.label() });
+      set(link.firstChild, { class: `mark ${mark.kind}`, x: `${x}%`, y: mark.line * LINE + top, width: `${width}%`, height: tall });
       const row = `${mark.line}${sign}`;
       const hasRoom = sign && !(x - lastSign[row] < SIGN_ROOM);
       if (hasRoom) lastSign[row] = x;

@@ -221,6 +221,7 @@ _COUNTED_FROM = case(
     (Job.schedule_type.in_([ScheduleType.FIX_RATE, ScheduleType.FIX_DELAY]), Job.trigger_next_time), else_=0
 )
 _STARTED_BY = (
+    Job.job_group,
     Job.schedule_type,
     Job.schedule_conf,
     Job.time_zone,
@@ -231,8 +232,9 @@ _STARTED_BY = (
 
 
 class ScheduleGroup(NamedTuple):
-    """A schedule with the number of enabled jobs that have it."""
+    """A schedule with the number of enabled jobs of an executor group that have it."""
 
+    job_group: int
     schedule_type: str
     schedule_conf: str | None
     time_zone: str

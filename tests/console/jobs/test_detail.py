@@ -9,6 +9,7 @@ import pytest
 
 from app.clock import DAY_MS, now_ms
 from app.console.jobs.form.draft import preview
+from app.console.ui.bar_chart import TOP
 from app.database.engine import session_scope
 from app.domain.access.permissions import Right
 from app.domain.enums import ScheduleType
@@ -48,10 +49,9 @@ def test_the_last_runs_are_bars_that_link_to_their_logs(admin: Console) -> None:
     ids = add_runs(group_id, job_id, (200, 200, 10), (200, 500, 40), (500, 0, 0), (200, 200, 20))
     page = admin.get(f"/jobinfo/{job_id}")
     assert page.text.count('<rect class="bar ') == 4
-    assert markup_of(page).index(f'/joblog/{ids[0]}" aria-label') < markup_of(page).index(
-        f'/joblog/{ids[3]}" aria-label'
-    )
-    assert 'class="bar danger" x="18" y="0"' in page.text  # the longest is the highest
+    assert [int(log_id) for log_id in re.findall(r'/joblog/(\d+)"><title>', markup_of(page))] == ids
+    assert re.search(rf'class="bar danger failed" [^>]*y="{TOP}.0"', page.text), "the longest is the highest"
+    assert f"<title>Run {ids[1]} · Failed · 40 s · 20" in page.text
     shown = text_of(page)
     for figure in (
         "Runs counted 4",
@@ -111,13 +111,21 @@ def test_statistics_cover_the_last_hundred_runs(admin: Console) -> None:
     assert page.text.count('<rect class="bar ') == 60
 
 
-def test_runs_that_never_started_have_no_longest(admin: Console) -> None:
+def test_runs_that_never_started_have_no_scale(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     add_runs(group_id, job_id, (500, 0, 0), (500, 0, 0))
-    assert "Oldest on the left. Figures" in text_of(admin.get(f"/jobinfo/{job_id}"))
-    add_runs(group_id, job_id, (200, 200, 0))
-    assert "the highest bar took < 1 s." in text_of(admin.get(f"/jobinfo/{job_id}"))
+    page = admin.get(f"/jobinfo/{job_id}").text
+    assert 'class="at"' not in page
+    assert page.count('<rect class="bar danger refused"') == 2
+    assert re.search(r'value="refused">.*?Not started <span class="sign">–</span> <b>2</b>', page, re.DOTALL)
+    add_runs(group_id, job_id, (200, 200, 40))
+    assert re.findall(r'class="at"[^>]*>([^<]+)<', admin.get(f"/jobinfo/{job_id}").text) == [
+        "10 s",
+        "20 s",
+        "30 s",
+        "40 s",
+    ]
 
 
 def test_a_job_whose_group_was_deleted_has_its_id(admin: Console) -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from html import unescape
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -10,7 +11,7 @@ import pytest
 from flask import Flask
 
 from app.clock import now_ms
-from app.console.report.planned_hours import Hour, PlannedHours, planned_hours
+from app.console.report.planned_hours import PlannedHours, groups_of, planned_hours
 from app.console.report.run_calendar import month_and_day_labels
 from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import Right, system_actor
@@ -18,7 +19,6 @@ from app.domain.schedules import planned_starts
 from app.domain.schedules.planned_starts import (
     QUARTER_MS,
     HourlyStarts,
-    HourOfDay,
     estimate_starts,
     next_days,
 )
@@ -45,12 +45,12 @@ def part(page: str, begin: str, end: str = "</section>") -> str:
 
 
 def bars(page: str) -> list[str]:
-    return re.findall(r"<title>(.*?)</title>", part(page, '<svg class="hours"', "</svg>"))
+    return re.findall(r"<title>(.*?)</title>", part(page, 'id="planned"'))
 
 
 def squares(page: str) -> dict[str, str]:
     """Return day -> its part of the calendar."""
-    drawing = part(page, '<svg class="calendar" data-bars="7"', "</svg>")
+    drawing = part(page, '<svg class="chart calendar" data-bars="7"', "</svg>")
     return {
         re.findall(r"\d{4}-\d\d-\d\d", square)[-1 if "href" in square.split("<title>")[0] else 0]: square
         for square in drawing.split("<a")[1:]
@@ -79,7 +79,7 @@ def test_starts_of_the_next_hours_and_the_jobs_of_one_hour_are_shown(admin: Cons
     at_five = add_job(
         group_id, job_desc="at five", schedule_conf="* 0 5 * * ?", time_zone="Asia/Tokyo", start=True
     )
-    response = admin.get("/load")
+    response = admin.get("/load?all=1")
     page, found = response.text, bars(response.text)
     assert len(found) == 24
     # five in Tokyo is four in Shanghai, the zone of the reader
@@ -91,9 +91,11 @@ def test_starts_of_the_next_hours_and_the_jobs_of_one_hour_are_shown(admin: Cons
     assert re.findall(r'/jobinfo/(\d+)">', starters)
     assert "thrice &lt;b&gt;" in starters
     assert text_of(response).count("busiest: 04:00") == 1
-    drawn = part(page, '<svg class="hours"', "</svg>").split("<a ")
+    drawn = part(page, 'id="planned"').split("<a ")
     quiet_href = next(
-        re.findall(r'href="([^"]+)#starters"', bar)[0] for bar in drawn[:0:-1] if "aria-current" not in bar
+        unescape(re.findall(r'href="([^"]+)#starters"', bar)[0])
+        for bar in drawn[:0:-1]
+        if "aria-current" not in bar
     )
     assert "stopped" not in starters
     assert re.search(rf"{at_five}\s+at five", starters)
@@ -124,7 +126,7 @@ def test_a_user_sees_only_starts_of_visible_groups(
     assert {label.split(" · ")[1] for label in bars(page)} == {"1 start"}
     assert "theirs" not in page
     assert "Only jobs you can view are counted." in page
-    assert {label.split(" · ")[1] for label in bars(admin.get("/load").text)} == {"3,601 starts"}
+    assert {label.split(" · ")[1] for label in bars(admin.get("/load?all=1").text)} == {"3,601 starts"}
 
 
 def test_schedules_that_are_too_slow_or_too_many_are_left_out_with_a_hint(
@@ -177,7 +179,7 @@ def test_schedules_left_out_are_counted_at_the_next_request(
             loads.append(planned_load.planned_load(session, system_actor("test"), window, now_ms=at_ms))
     # the job with a fixed period is counted at once
     assert [load.unread for load in loads] == [4, 1, 0]
-    assert sum(loads[-1].starts) == (6 * 4 + 1) * window.hours
+    assert sum(loads[-1].starts[group_id]) == (6 * 4 + 1) * window.hours
 
 
 def test_an_invalid_schedule_does_not_break_the_page(admin: Console) -> None:
@@ -212,7 +214,7 @@ def test_the_calendar_shows_runs_failures_and_links_to_logs(admin: Console, sett
     assert len(found) in range(52 * 7 + 1, 53 * 7 + 1)
     assert "100 runs</title>" in found[succeeding]
     assert "level-4" in found[succeeding]
-    assert "mark" not in found[succeeding]
+    assert "flaw" not in found[succeeding]
     assert "102 runs · 5 failed · 2 running" in found[some]
     assert "<circle" in found[some]
     assert "12 runs · 2 failed" in found[failing]
@@ -270,11 +272,68 @@ def test_if_not_even_today_is_counted_a_hint_is_shown(
     assert {"unknown" in square for square in squares(page).values()} == {True}
 
 
-def test_the_dashboard_links_to_it_and_stays_marked(admin: Console) -> None:
-    add_group()
-    assert "/load" in admin.get("/").text
+def test_the_menu_has_it_only_for_users_who_see_a_group(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     sidebar = part(admin.get("/load").text, 'class="sidebar"', "</nav>")
-    assert re.search(r'data-page="dashboard"[^>]*aria-current="page"', sidebar)
+    assert re.findall(r'data-page="(\w+)"[^>]*aria-current="page"', sidebar) == ["load"]
+    assert 'data-page="load"' not in part(normal_user().get("/").text, 'class="sidebar"', "</nav>")
+
+
+def test_the_menu_has_it_for_a_user_of_a_group(admin: Console, normal_user: Callable[..., Console]) -> None:
+    group_id = add_group()
+    viewer = normal_user(group_id, rights={group_id: frozenset({Right.VIEW})})
+    assert 'data-page="load"' in part(viewer.get("/").text, 'class="sidebar"', "</nav>")
+
+
+def test_frequent_jobs_are_left_out_unless_all_are_wanted(admin: Console) -> None:
+    group_id = add_group()
+    add_job(group_id, job_desc="each minute", schedule_conf="0 * * * * ?", start=True)
+    only = admin.get("/load").text
+    assert "left out" not in only, "there is no other job"
+    assert {label.split(" · ")[1] for label in bars(only)} == {"60 starts"}
+    add_job(group_id, job_desc="at nine", schedule_conf="0 0 9 * * ?", start=True)
+    page = admin.get("/load")
+    assert "1 job that runs more often than hourly is left out. Show all jobs" in text_of(page)
+    assert [label.split(" ", 2)[2] for label in bars(page.text) if "· 0" not in label] == ["09:00 · 1 start"]
+    every = admin.get("/load?all=1")
+    assert "Leave out jobs that run more often than hourly" in text_of(every)
+    assert "/load?all=1&amp;hour=" in every.text
+    assert len(bars(every.text)) == 24
+
+
+def test_the_hours_are_stacked_by_executor_group(admin: Console) -> None:
+    many, few = add_group(title="Orders"), add_group("other-app", "Mail")
+    for job_group in (many, many, few):
+        add_job(job_group, schedule_conf="0 0 9 * * ?", start=True)
+    page = admin.get("/load").text
+    (label,) = (label for label in bars(page) if "· 0" not in label)
+    assert label.endswith("09:00 · 3 starts · Orders 2 · Mail 1")
+    planned = part(page, 'id="planned"')
+    assert re.findall(r'class="bar (group-\d)" data-n="(\d)"', planned) == [
+        ("group-1", "2"),
+        ("group-2", "1"),
+    ]
+    assert re.findall(r"</svg>\s+(\w+) <b>(\d)</b>", planned) == [("Orders", "2"), ("Mail", "1")]
+
+
+def test_jobs_that_start_together_are_listed_with_their_minute(admin: Console) -> None:
+    group_id, other = add_group(title="Payments"), add_group("other-app", "Other")
+    together = [add_job(group_id, schedule_conf=f"{second} 30 3 * * ?", start=True) for second in (0, 30)]
+    alone = add_job(group_id, schedule_conf="0 45 3 * * ?", start=True)
+    add_job(other, schedule_conf="0 30 3 * * ?", start=True)
+    page = admin.get("/load").text
+    clashes = part(page, 'id="clashes"')
+    ((address, time),) = re.findall(r'<a href="([^"]+)">\w+ \S+ ([\d:]+)</a>', clashes)
+    assert time == "03:30"
+    assert "2 jobs of Payments" in clashes
+    hour = part(page, 'id="starters"')
+    assert re.findall(r"<title>([\d:]+) · (\d)", hour) == [("03:30", "3"), ("03:45", "1")]
+    minute = unescape(address).removeprefix("/xxl-job-admin").removesuffix("#starters")
+    starters = re.findall(r'/jobinfo/(\d+)">', part(admin.get(minute).text, 'id="starters"'))
+    assert {str(job_id) for job_id in together} < set(starters)
+    assert str(alone) not in starters
+    assert "Jobs that start at 03:30" in text_of(admin.get(minute))
 
 
 def test_the_number_of_statements_does_not_grow_with_the_jobs(admin: Console) -> None:
@@ -304,8 +363,9 @@ def test_repeated_and_missing_hours_of_clock_changes_are_shown(app: Flask) -> No
     def drawn(first: str) -> PlannedHours:
         at = datetime.fromisoformat(first).replace(tzinfo=ZoneInfo("Europe/Berlin"))
         window = next_days(int(at.timestamp()) * 1000, "Europe/Berlin", days=1)
+        load = PlannedLoad(window, {1: [1] * window.hours}, [], 0)
         with app.test_request_context("/load"):
-            return planned_hours(PlannedLoad(window, [1] * window.hours, [], 0, 0, 0), "Europe/Berlin", 0)
+            return planned_hours(load, groups_of(load, {1: "Orders"}), "Europe/Berlin", 0, base="/load?")
 
     twice, never = drawn("2026-10-24T23:30"), drawn("2026-03-28T23:30")
     assert [hour.label for hour in twice.days[0].hours if hour][2:4] == [
@@ -313,26 +373,10 @@ def test_repeated_and_missing_hours_of_clock_changes_are_shown(app: Flask) -> No
         "Sun 2026-10-25 03:00 · 1 start",
     ]
     assert [number for number, hour in enumerate(never.days[0].hours) if hour is None] == [2]
-    assert (len(twice.bars), len(never.bars)) == (24, 23)
+    assert (len(twice.chart.bars), len(never.chart.bars)) == (24, 23)
 
 
 def test_the_job_form_links_to_the_quiet_hours(admin: Console) -> None:
     job_id = add_job(add_group())
     for path in ("/jobinfo/new", f"/jobinfo/{job_id}/edit"):
         assert "/load" in admin.get(path).text, path
-
-
-def test_counts_have_at_most_four_characters() -> None:
-    texts = {
-        0: "·",
-        7: "7",
-        999: "999",
-        1_000: "1.0k",
-        9_949: "9.9k",
-        9_950: "10k",
-        36_400: "36k",
-        3_600_000: "3.6M",
-        36_000_000: "36M",
-    }
-    at = HourOfDay(date(2026, 5, 4), 3, (0,))
-    assert {starts: Hour(at, starts, 0, "", "").short for starts in texts} == texts

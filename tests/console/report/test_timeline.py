@@ -86,9 +86,7 @@ def runs_of(part: str) -> dict[int, Shown]:
             outcome, offset, took, more = text.split(".")
             log_id += int(more, 16)
             at_ms = (int(number) * settings["seconds"] + int(offset, 16)) * SECOND_MS
-            runs[log_id] = Shown(
-                settings["outcomes"][int(outcome)][1], at_ms, int(took, 16) if took else None
-            )
+            runs[log_id] = Shown(settings["looks"][int(outcome)][1], at_ms, int(took, 16) if took else None)
     return runs
 
 
@@ -279,7 +277,7 @@ def test_the_same_counts_are_in_a_table(admin: Console) -> None:
     save(Fire(job_id=job_id, fire_key="t:0", due_time=now_ms() - 30 * MINUTE_MS, trigger_type="CRON"))
     miss(job_id, skipped=7)
     table = timeline(admin).split("<noscript>")[1]
-    assert re.findall(r'class="num">(\d+)<', table) == ["2", "1", "0", "1", "2", "7"]
+    assert re.findall(r'class="num">(\d+)<', table) == ["2", "1", "1", "2", "7"]
 
 
 def test_the_job_list_shows_the_last_runs_as_a_strip(
@@ -293,7 +291,7 @@ def test_the_job_list_shows_the_last_runs_as_a_strip(
     ]
     failed = run(group_id, job_id, handled=500, ago_ms=MINUTE_MS)
     page = admin.get("/jobinfo")
-    strips = re.findall(r'<svg class="timeline strip".*?</svg>', page.text, re.DOTALL)
+    strips = re.findall(r'<svg class="chart strip".*?</svg>', page.text, re.DOTALL)
     assert len(strips) == 1
     assert [int(log_id) for log_id in re.findall(r"/joblog/(\d+)", strips[0])] == [*ids[-19:], failed]
     assert 'aria-label="The last 20 runs, oldest first; 19 succeeded"' in strips[0]

@@ -31,7 +31,7 @@ def test_a_notice_names_and_links_what_was_changed(
 
 
 def test_the_sidebar_marks_one_page(admin: Console) -> None:
-    for path, marked in (("/user", "users"), ("/user/audit", "users.audit"), ("/load", "dashboard")):
+    for path, marked in (("/user", "users"), ("/user/audit", "users.audit"), ("/load", "load")):
         sidebar = admin.get(path).text.split('class="sidebar"')[1].split("</nav>")[0]
         assert re.findall(r'data-page="([\w.]+)"[^>]*aria-current', sidebar) == [marked], path
     missing = admin.get("/nothing-here", headers={"Accept": "text/html"}).text

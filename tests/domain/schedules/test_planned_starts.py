@@ -17,6 +17,7 @@ from app.domain.schedules.planned_starts import (
     estimate_starts,
     hours_of,
     next_days,
+    start_minutes,
     total_starts,
 )
 from app.domain.schedules.schedule import Schedule, next_after_ms
@@ -188,3 +189,32 @@ def test_every_job_of_a_schedule_counts() -> None:
 def test_an_invalid_expression_is_refused(expression: str) -> None:
     with pytest.raises(InvalidCronExpression):
         estimate_starts(cron(expression), 0, Window(0, 24))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "minutes"),
+    [
+        (cron("0 5,50 1 * * ?"), [(65, 1), (110, 1)]),
+        (cron("0/20 5 1 * * ?"), [(65, 3)]),
+        (cron("0 0 7 * * ?", "Asia/Kathmandu"), [(75, 1)]),
+        (Schedule(ScheduleType.FIX_RATE, "1800", "UTC"), [(10, 1), (40, 1), (70, 1), (100, 1)]),
+        (Schedule(ScheduleType.FIX_RATE, "5400", "UTC"), [(10, 1), (100, 1)]),
+        (Schedule(ScheduleType.AT, "2026-03-02 01:07:30", "UTC"), [(67, 1)]),
+        (Schedule(ScheduleType.NONE, "", "UTC"), []),
+    ],
+    ids=str,
+)
+def test_the_minutes_of_the_starts(schedule: Schedule, minutes: list[tuple[int, float]]) -> None:
+    window = Window(instant("UTC", "2026-03-02 00:00"), 2)
+    next_ms = window.from_ms + 10 * 60_000
+    starts = estimate_starts(schedule, next_ms, window)
+    assert list(start_minutes(schedule, next_ms, starts, window, range(2))) == minutes
+
+
+@pytest.mark.parametrize(
+    ("expression", "frequent"),
+    [("0 0 * * * ?", False), ("0 0/30 * * * ?", True), ("0 0/20 9 * * ?", False), ("* 0 9 * * ?", True)],
+)
+def test_more_starts_than_hours_are_frequent(expression: str, frequent: bool) -> None:
+    window = Window(instant("UTC", "2026-03-02 00:00"), 48)
+    assert estimate_starts(cron(expression), 0, window).is_frequent(window) is frequent

@@ -16,22 +16,23 @@ def test_schedules_of_enabled_jobs_are_grouped(database: str) -> None:
     rate = make_job(schedule_type="FIX_RATE", schedule_conf="60", trigger_status=1, trigger_next_time=77)
     later = make_job(schedule_type="FIX_RATE", schedule_conf="60", trigger_status=1, trigger_next_time=78)
     first_job, second_job = (
-        make_job(**nightly, trigger_status=1, trigger_next_time=next_ms) for next_ms in (1, 2)
+        make_job(**nightly, job_group=later.job_group, trigger_status=1, trigger_next_time=next_ms)
+        for next_ms in (1, 2)
     )
     make_job(**nightly)
     make_job(schedule_type="NONE", trigger_status=1)
     with read_scope() as session:
         found = jobs.find_scheduled(session, None, limit=9)
         assert found == [
-            ("CRON", "0 0 3 * * ?", "UTC", 5, 9, 0, 2, first_job.id),
-            ("FIX_RATE", "60", "", 0, 0, 77, 1, rate.id),
-            ("FIX_RATE", "60", "", 0, 0, 78, 1, later.id),
+            (later.job_group, "CRON", "0 0 3 * * ?", "UTC", 5, 9, 0, 2, first_job.id),
+            (rate.job_group, "FIX_RATE", "60", "", 0, 0, 77, 1, rate.id),
+            (later.job_group, "FIX_RATE", "60", "", 0, 0, 78, 1, later.id),
         ]
         assert jobs.find_scheduled(session, None, limit=1) == found[:1]
         assert jobs.find_scheduled(session, [rate.job_group], limit=9) == [found[1]]
         assert jobs.find_scheduled(session, [], limit=9) == []
         assert jobs.find_of_schedule(session, None, found[0], limit=9) == [first_job.id, second_job.id]
         assert jobs.find_of_schedule(session, None, found[0], limit=1) == [first_job.id]
-        assert jobs.find_of_schedule(session, [second_job.job_group], found[0], limit=9) == [second_job.id]
+        assert jobs.find_of_schedule(session, [rate.job_group], found[0], limit=9) == []
         assert jobs.find_of_schedule(session, None, found[2], limit=9) == [later.id]
         assert (jobs.count_scheduled(session, None), jobs.count_scheduled(session, [])) == (4, 0)

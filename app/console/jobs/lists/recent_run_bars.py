@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from app.clock import Millis
 from app.console.ui.filters import absolute_in, duration, outcome, reader_zone, run_duration
-from app.console.ui.sparkline import SIGNS
+from app.console.ui.last_runs import SIGNS
 from app.console.web.language import ngettext
 from app.domain.runs.outcome import OPEN
 from app.store.runs.recent import Run
@@ -55,7 +55,7 @@ def strip_drawer() -> Callable[[Sequence[Run]], Markup]:
             len(runs),
             good=good,
         )
-        opening = f'<svg class="timeline strip" data-bars role="group" aria-label="{escape(label)}"'
+        opening = f'<svg class="chart strip" data-bars role="group" aria-label="{escape(label)}"'
         opening += f' width="{len(runs) * STEP}" height="{HEIGHT}"'
         return Markup(f"{opening}>{''.join(bars)}</svg>")  # nosec B704  # escaped above
 
