@@ -265,7 +265,7 @@ def test_a_job_is_run_from_its_menu(console: Console, open_page: OpenPage) -> No
 def test_the_preview_updates_while_typing(open_page: OpenPage) -> None:
     page = open_page("/jobinfo/new")
     page.get_by_label("Cron").fill("0 30 4 * * ?")
-    expect(page.locator("#schedule-preview")).to_contain_text("At 04:30")
+    expect(page.locator("#schedule-preview")).to_contain_text("Daily at 04:30")
     expect(page.locator("#schedule-preview li")).to_have_count(5)
     page.get_by_label("Cron").fill("0 61 4 * * ?")
     expect(page.locator("#schedule-preview .bad mark")).to_have_text("61")
