@@ -22,6 +22,7 @@ from app.domain.enums import (
     TriggerType,
 )
 from app.domain.jobs.glue_languages import GLUE_LANGUAGES
+from app.domain.schedules.intervals import interval_of
 from app.models.alarm import Alarm
 from app.services.alarms.alarm_list import results_of
 from app.services.alarms.targets import displayed
@@ -202,13 +203,33 @@ def target_title(name: str) -> str:
 
 
 def interval_words(kind: str, conf: str | None) -> str:
-    """Return ``every 30 seconds`` or ``30 seconds after each run``; empty for other kinds of schedules."""
-    seconds = int(conf) if conf and conf.isdecimal() else 0
-    if kind == ScheduleType.FIX_RATE:
-        return ngettext("every %(n)s second", "every %(n)s seconds", seconds, n=conf)
-    if kind == ScheduleType.FIX_DELAY:
-        return ngettext("%(n)s second after each run", "%(n)s seconds after each run", seconds, n=conf)
-    return ""
+    """Return ``Every 15 minutes`` or ``15 minutes after each run``; empty for other kinds of schedules."""
+    words = {ScheduleType.FIX_RATE.value: _every, ScheduleType.FIX_DELAY.value: _after_each_run}.get(kind)
+    if words is None or not (conf and conf.isdecimal()):
+        return ""
+    return words(*interval_of(int(conf)))
+
+
+def _every(count: int, unit: str) -> str:
+    match unit:
+        case "day":
+            return ngettext("Every day", "Every %(num)d days", count)
+        case "hour":
+            return ngettext("Every hour", "Every %(num)d hours", count)
+        case "minute":
+            return ngettext("Every minute", "Every %(num)d minutes", count)
+    return ngettext("Every second", "Every %(num)d seconds", count)
+
+
+def _after_each_run(count: int, unit: str) -> str:
+    match unit:
+        case "day":
+            return ngettext("%(num)d day after each run", "%(num)d days after each run", count)
+        case "hour":
+            return ngettext("%(num)d hour after each run", "%(num)d hours after each run", count)
+        case "minute":
+            return ngettext("%(num)d minute after each run", "%(num)d minutes after each run", count)
+    return ngettext("%(num)d second after each run", "%(num)d seconds after each run", count)
 
 
 def _label_filter(labels: Mapping[Any, str]) -> Callable[[str | None], str]:
