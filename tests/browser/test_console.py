@@ -389,7 +389,7 @@ def test_the_editor_shows_the_source_and_saves_it(console: Console, open_page: O
 
 def test_the_language_is_switched_in_place(console: Console, open_page: OpenPage) -> None:
     page = open_page("/jobinfo?author=lina", user=NORMAL)
-    page.get_by_role("button", name="Welcome").click()
+    page.get_by_role("button", name="Account menu").click()
     page.get_by_role("button", name="繁體中文").click()
     expect(page.get_by_role("heading", name="任務管理")).to_be_visible()
     expect(page).to_have_url(f"{console.url}/jobinfo?author=lina")

@@ -107,5 +107,5 @@ def _filter_labels(filters: RequestedLogs, title: str, job_text: str) -> list[tu
         ("jobGroup", _("Executor"), title if "jobGroup" in request.args else ""),
         ("jobId", _("Job"), job_text),
         ("logStatus", _("Status"), str(LOG_STATUSES.get(filters.status, ""))),
-        ("range", _("Trigger time"), span if {"range", "from", "to"} & request.args.keys() else ""),
+        ("range", _("Dispatched"), span if {"range", "from", "to"} & request.args.keys() else ""),
     ]

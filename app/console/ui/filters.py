@@ -164,7 +164,7 @@ def run_duration(log: JobLog | Run) -> Millis | None:
 def muted_until(until_ms: Millis) -> str:
     """Return until when alarms are muted, as a label."""
     return (
-        _("Muted until unmuted")
+        _("Muted, no end")
         if until_ms >= UNTIL_UNDONE_MS
         else _("Muted until %(time)s", time=absolute(until_ms))
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from flask import Flask
 
+from app.console.ui.filters import listed
 from app.console.web.language import _, ngettext
 from app.console.web.language import lazy_gettext as _l
 from app.domain.access.permissions import Right
@@ -102,7 +103,7 @@ MUTE_SPANS = {
     MuteSpan.DAY: _l("24 hours"),
     MuteSpan.TOMORROW: _l("until tomorrow, 8:00"),
     MuteSpan.WEEK: _l("7 days"),
-    MuteSpan.UNTIL_UNDONE: _l("until unmuted"),
+    MuteSpan.UNTIL_UNDONE: _l("no end"),
 }
 ALARM_STATES = {
     AlarmState.PENDING: _l("waiting"),
@@ -113,6 +114,11 @@ ALARM_STATES = {
     AlarmState.PARTLY: _l("not delivered to all targets"),
     AlarmState.SILENT: _l("not sent: no channel configured"),
     AlarmState.MUTED: _l("muted"),
+}
+#: abilities that clients announce
+CAPABILITIES = {
+    "durable-dedup": _l("starts no run twice"),
+    "run-state": _l("reports states of runs"),
 }
 #: the original's numbers of the log cleaning options
 CLEAN_KINDS = {
@@ -172,6 +178,7 @@ def init_app(app: Flask) -> None:
         "alarm_reason": ALARM_REASONS,
     }
     app.add_template_filter(alarm_outcome)
+    app.add_template_filter(capabilities)
     app.add_template_filter(alarm_targets)
     app.add_template_filter(interval_words)
     app.add_template_filter(target_title)
@@ -191,6 +198,11 @@ def alarm_outcome(alarm: Alarm) -> str:
 def alarm_targets(alarm: Alarm) -> list[tuple[str, str]]:
     """Return the targets of an alarm, each with its problem; empty: accepted."""
     return [(name, "" if text == "ok" else _(text)) for name, text in results_of(alarm)]
+
+
+def capabilities(names: str) -> str:
+    """Return what a client announces, such as ``durable-dedup,run-state``, in words."""
+    return listed(_label_filter(CAPABILITIES)(name) for name in names.split(",") if name)
 
 
 def target_title(name: str) -> str:

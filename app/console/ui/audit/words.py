@@ -156,7 +156,7 @@ NAMED = {
 _FIELDS = {
     "address": _l("Address"),
     "adopt": _l("Adopted objects"),
-    "apply": _l("Number of the apply"),
+    "apply": _l("Apply id"),
     "create": _l("Added objects"),
     "delete": _l("Deleted objects"),
     "update": _l("Changed objects"),
