@@ -232,7 +232,9 @@ def test_the_rows_show_state_and_load(admin: Console) -> None:
     make_fire(job, due_time=now_ms() + 4_000)
     rows = rows_of(admin, group_id)
     assert "Online" in rows[FIRST]
-    assert "starts no run twice 1 2 accepted" in rows[FIRST], "one run, two more of the same job are queued there"
+    assert "starts no run twice 1 2 accepted" in rows[FIRST], (
+        "one run, two more of the same job are queued there"
+    )
     assert "Not responding" in rows[SECOND]
     assert "unknown 0 1 accepted" in rows[SECOND]
     assert "Offline" in rows[GONE]
