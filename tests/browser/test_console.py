@@ -52,6 +52,24 @@ def test_a_menu_stays_inside_the_window(open_page: OpenPage) -> None:
     assert box["y"] + box["height"] <= 844
 
 
+def test_the_menu_of_a_row_switches_its_schedule(console: Console, open_page: OpenPage) -> None:
+    job_id = console.seeded.jobs[5]
+    page = open_page("/jobinfo?jobDesc=temporary")
+    switch = page.get_by_role("switch", name=f"Schedule of job {job_id}")
+    opener = page.get_by_role("button", name=f"Actions on job {job_id}")
+    menu = page.locator(".menu:popover-open")
+    for act, is_on in (("Switch on", True), ("Switch off", False)):
+        opener.focus()
+        page.keyboard.press("Enter")
+        entry = menu.get_by_role("button", name=act)
+        entry.focus()
+        page.keyboard.press("Enter")
+        expect(menu).to_have_count(0)
+        expect(switch).to_be_checked(checked=is_on)
+        expect(opener).to_be_focused()
+    expect(page.locator("tbody .col-next")).to_have_text("–")
+
+
 def test_a_schedule_is_switched_in_its_row_and_back_by_undo(console: Console, open_page: OpenPage) -> None:
     job_id = console.seeded.jobs[5]
     page = open_page("/jobinfo?jobDesc=temporary")
@@ -313,6 +331,8 @@ def test_the_builder_writes_an_expression(open_page: OpenPage) -> None:
     page.get_by_role("button", name="Build the expression").click()
     dialog = page.get_by_role("dialog", name="Build the expression")
     expect(dialog.locator("[data-builder-result]")).to_have_text("0 0/15 8-18 ? * 2")
+    expect(dialog.locator("[data-builder-words]")).to_contain_text("Every 15 minutes, Mondays 08:00–18:59")
+    expect(dialog.locator("[data-builder-words] li")).to_have_count(5)
     dialog.get_by_role("tab", name="Weekday").click()
     dialog.locator("#unit-week").get_by_label("Wednesday").last.check()
     dialog.get_by_role("tab", name="Second").click()

@@ -91,7 +91,7 @@ LOGS = ColumnTable(
                 ("trigger", _l("Trigger")),
             )
         ),
-        Column("time", _l("Dispatched"), is_sortable=True),
+        Column("time", lazy_pgettext("run", "Time"), is_sortable=True),
         Column("duration", _l("Duration"), can_hide=True),
         Column("state", _l("State")),
         *(
