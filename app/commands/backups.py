@@ -7,6 +7,7 @@ import click
 
 from app.clock import now_ms
 from app.commands.context import configuration, one_line_errors
+from app.domain.text.texts import counted
 from app.services.backups.backup import Backup, back_up
 from app.services.backups.last_backup import LastBackup, note_last
 from app.services.backups.manifest import SecretFrom
@@ -45,7 +46,8 @@ def _print_backup(result: Backup) -> None:
     manifest = result.manifest
     megabytes = result.path.stat().st_size / 1_000_000
     click.echo(
-        f"{result.path}: {manifest.database}, schema {manifest.schema}, {sum(manifest.rows.values())} rows,"
+        f"{result.path}: {manifest.database}, schema {manifest.schema},"
+        f" {counted(sum(manifest.rows.values()), 'row')},"
         f" {manifest.rows.get('xxl_job_log', 0)} of them runs, {megabytes:.1f} MB"
     )
     for name, source in manifest.secrets.items():
@@ -73,9 +75,12 @@ def restore(file: Path, replace_all: bool, accept_unproven: bool) -> None:
 def _report(restored: RestoreResult) -> list[str]:
     settled = restored.settlement
     return [
-        f"restored: {sum(restored.manifest.rows.values())} rows; next id of a run: {settled.next_log_id}",
-        f"skipped: the times up to now of {settled.fires.jobs} jobs, and {settled.fires.queued} queued runs",
-        f"ended as unresolved: {settled.fires.open_runs} runs; cancelled: {settled.tasks} background tasks;"
+        f"restored: {counted(sum(restored.manifest.rows.values()), 'row')};"
+        f" next id of a run: {settled.next_log_id}",
+        f"skipped: the times up to now of {counted(settled.fires.jobs, 'job')},"
+        f" and {counted(settled.fires.queued, 'queued run')}",
+        f"ended as unresolved: {counted(settled.fires.open_runs, 'run')};"
+        f" cancelled: {counted(settled.tasks, 'background task')};"
         f" logged out: {settled.logins} sessions",
         *(f"kept: {path}" for path in restored.old_files),
         *(f"kept: table {name}, which this version does not know" for name in restored.unknown),

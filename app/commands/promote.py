@@ -11,6 +11,7 @@ from app.commands.invocation import Settings
 from app.database.engine import bind_engine
 from app.database.opening import check_database
 from app.database.urls import without_password
+from app.domain.text.texts import counted
 from app.errors import NotConfigured
 from app.services.installation.preconditions import check_schema
 from app.services.promotion import promoting, server
@@ -50,7 +51,8 @@ def promote(settings: Settings, url: str, save: bool) -> None:
         check_database(config)
         check_schema(bind_engine(config))
         promoted = promoting.promote(config, new_url, _show_progress, _show_step)
-        click.echo(f"moved to {promoted.target}: {promoted.rows} rows in {promoted.took_ms / 1000:.1f} s")
+        rows = counted(promoted.rows, "row")
+        click.echo(f"moved to {promoted.target}: {rows} in {promoted.took_ms / 1000:.1f} s")
         click.echo(f"claims paused {promoted.paused_ms} ms, nothing written {promoted.fence_ms} ms")
     if env_file is not None:
         write_setting(env_file, URL_SETTING, new_url)

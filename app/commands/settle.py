@@ -8,6 +8,7 @@ from app.clock import SECOND_MS, now_ms
 from app.commands.context import one_line_errors, open_database
 from app.database.engine import read_scope
 from app.domain.access.permissions import system_actor
+from app.domain.text.texts import counted
 from app.errors import NotConfigured
 from app.services.backups import commit_loss, lost_commits
 from app.services.backups.reconcile import preview
@@ -42,8 +43,9 @@ def settle(since: str | None, yes: bool) -> None:
             ending = preview(session, now_ms=now_ms())
             raise NotConfigured(
                 "the database has all runs that were sent from here; if commits are missing all the same,"
-                f" --since TIME or --yes ends {ending.open_runs} runs and skips {ending.queued} queued ones"
-                f" and the times up to now of {ending.jobs} jobs"
+                f" --since TIME or --yes ends {counted(ending.open_runs, 'run')}"
+                f" and skips {ending.queued} queued ones"
+                f" and the times up to now of {counted(ending.jobs, 'job')}"
             )
     result = lost_commits.settle_lost(
         actor=system_actor("command line"), clock=now_ms, up_to_id=highest_sent_id, since_ms=since_ms
@@ -51,6 +53,9 @@ def settle(since: str | None, yes: bool) -> None:
     assert result is not None  # whether the database is behind or not
     click.echo(f"next id of a run: {result.next_log_id}")
     click.echo(
-        f"skipped: the times up to now of {result.fires.jobs} jobs, and {result.fires.queued} queued runs"
+        f"skipped: the times up to now of {counted(result.fires.jobs, 'job')},"
+        f" and {counted(result.fires.queued, 'queued run')}"
     )
-    click.echo(f"ended as unresolved: {result.fires.open_runs} runs; a late result still settles one")
+    click.echo(
+        f"ended as unresolved: {counted(result.fires.open_runs, 'run')}; a late result still settles one"
+    )

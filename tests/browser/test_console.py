@@ -52,6 +52,24 @@ def test_a_menu_stays_inside_the_window(open_page: OpenPage) -> None:
     assert box["y"] + box["height"] <= 844
 
 
+def test_the_menu_of_a_row_switches_its_schedule(console: Console, open_page: OpenPage) -> None:
+    job_id = console.seeded.jobs[5]
+    page = open_page("/jobinfo?jobDesc=temporary")
+    switch = page.get_by_role("switch", name=f"Schedule of job {job_id}")
+    opener = page.get_by_role("button", name=f"Actions on job {job_id}")
+    menu = page.locator(".menu:popover-open")
+    for act, is_on in (("Switch on", True), ("Switch off", False)):
+        opener.focus()
+        page.keyboard.press("Enter")
+        entry = menu.get_by_role("button", name=act)
+        entry.focus()
+        page.keyboard.press("Enter")
+        expect(menu).to_have_count(0)
+        expect(switch).to_be_checked(checked=is_on)
+        expect(opener).to_be_focused()
+    expect(page.locator("tbody .col-next")).to_have_text("–")
+
+
 def test_a_schedule_is_switched_in_its_row_and_back_by_undo(console: Console, open_page: OpenPage) -> None:
     job_id = console.seeded.jobs[5]
     page = open_page("/jobinfo?jobDesc=temporary")
@@ -265,7 +283,7 @@ def test_a_job_is_run_from_its_menu(console: Console, open_page: OpenPage) -> No
 def test_the_preview_updates_while_typing(open_page: OpenPage) -> None:
     page = open_page("/jobinfo/new")
     page.get_by_label("Cron").fill("0 30 4 * * ?")
-    expect(page.locator("#schedule-preview")).to_contain_text("At 04:30")
+    expect(page.locator("#schedule-preview")).to_contain_text("Daily at 04:30")
     expect(page.locator("#schedule-preview li")).to_have_count(5)
     page.get_by_label("Cron").fill("0 61 4 * * ?")
     expect(page.locator("#schedule-preview .bad mark")).to_have_text("61")
@@ -313,6 +331,8 @@ def test_the_builder_writes_an_expression(open_page: OpenPage) -> None:
     page.get_by_role("button", name="Build the expression").click()
     dialog = page.get_by_role("dialog", name="Build the expression")
     expect(dialog.locator("[data-builder-result]")).to_have_text("0 0/15 8-18 ? * 2")
+    expect(dialog.locator("[data-builder-words]")).to_contain_text("Every 15 minutes, Mondays 08:00–18:59")
+    expect(dialog.locator("[data-builder-words] li")).to_have_count(5)
     dialog.get_by_role("tab", name="Weekday").click()
     dialog.locator("#unit-week").get_by_label("Wednesday").last.check()
     dialog.get_by_role("tab", name="Second").click()
@@ -389,7 +409,7 @@ def test_the_editor_shows_the_source_and_saves_it(console: Console, open_page: O
 
 def test_the_language_is_switched_in_place(console: Console, open_page: OpenPage) -> None:
     page = open_page("/jobinfo?author=lina", user=NORMAL)
-    page.get_by_role("button", name="Welcome").click()
+    page.get_by_role("button", name="Account menu").click()
     page.get_by_role("button", name="繁體中文").click()
     expect(page.get_by_role("heading", name="任務管理")).to_be_visible()
     expect(page).to_have_url(f"{console.url}/jobinfo?author=lina")

@@ -1,8 +1,11 @@
-"""Lists on their screens: rows that fit a window, cards and folded filters on a phone."""
+"""Lists on their screens: rows that fit a window, cards and folded filters on a phone, times that tick."""
+
+import re
 
 import pytest
-from playwright.sync_api import ViewportSize, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
+from tests.browser.serving import Console
 from tests.support.browser import PHONE, WIDE, WIDER, OpenPage
 
 pytestmark = pytest.mark.browser
@@ -83,3 +86,27 @@ def test_nineteen_runs_fit_a_window_and_are_cards_of_three_lines_on_a_phone(open
 def test_the_dashboard_fits_a_small_phone(open_page: OpenPage, width: int) -> None:
     page = open_page("/", viewport={"width": width, "height": 740})
     assert page.evaluate(WIDER) == []
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN", "zh-TW"])
+def test_a_script_names_times_as_the_server_does(console: Console, open_page: OpenPage, locale: str) -> None:
+    page = open_page(f"/jobgroup/{console.seeded.groups[0]}", locale=locale)
+    days = texts_before_and_after_a_tick(page)
+    page.goto(f"{console.url}/jobinfo")
+    jobs = texts_before_and_after_a_tick(page)
+    assert len(days) >= 4
+    assert len(jobs) >= 10
+    assert [pair for pair in days + jobs if pair[0] != pair[1]] == []
+    assert any(":" in before for before, _after in days + jobs), "tomorrow 06:00"
+
+
+def texts_before_and_after_a_tick(page: Page) -> list[tuple[str, str]]:
+    """Return the relative times of a page as the server and as the script wrote them, with 9 for numbers."""
+    times = page.locator("time[datetime]").filter(has_not_text=re.compile(r"^\d+[-:]"))
+    before = times.all_text_contents()
+    times.evaluate_all("(all) => all.forEach((time) => { time.textContent = '?'; })")
+    expect(page.locator("time[datetime]").get_by_text("?", exact=True)).to_have_count(0)
+    after = page.locator("time[datetime]").filter(has_not_text=re.compile(r"^\d+[-:]")).all_text_contents()
+    return [
+        (re.sub(r"\d+", "9", old), re.sub(r"\d+", "9", new)) for old, new in zip(before, after, strict=True)
+    ]

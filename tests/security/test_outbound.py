@@ -177,7 +177,7 @@ def test_every_call_of_a_page_shares_the_budget(admin: Console, executor: FakeEx
     assert executor.requests == []
 
 
-MESSAGE = Message("[XXL-JOB] nightly report", "Log 7 failed")
+MESSAGE = Message("[Duetime] nightly report", "Log 7 failed")
 #: Apprise loads all its plugins at the first message, some with old imports
 old_imports = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 NEVER = "a link-local or metadata address, to which no alarm is sent"

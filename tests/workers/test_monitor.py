@@ -227,7 +227,7 @@ def test_the_monitor_reports_a_wrong_clock_once(clocks: Clocks, config: Config, 
         made.tick_alarms(clocks.wall_ms)
     eventually(lambda: made.tick_alarms(clocks.wall_ms) and hook.requests)
     (request,) = hook.requests
-    assert request.json["title"] == "[XXL-JOB] one: clock wrong, scheduling stopped"
+    assert request.json["title"] == "[Duetime] one: clock wrong, scheduling stopped"
     made._notifier.close()
     made._resolver.close()
 
@@ -253,7 +253,7 @@ def test_a_clock_that_is_ahead_ends_no_mute_and_failures_are_still_reported(
     titles = [
         request.json["title"] for request in hook.requests if "clock wrong" not in request.json["title"]
     ]
-    assert titles == [f"[XXL-JOB] Nightly report (job {other.id}): 1 run failed"]
+    assert titles == [f"[Duetime] Nightly report (job {other.id}): 1 run failed"]
     made._notifier.close()
     made._resolver.close()
 
@@ -326,7 +326,7 @@ def test_workers_on_a_host_with_a_wrong_clock_fire_nothing_and_report_it(
     finally:
         program.kill()
     (request,) = hook.requests
-    assert request.json["title"] == "[XXL-JOB] one: clock wrong, scheduling stopped"
+    assert request.json["title"] == "[Duetime] one: clock wrong, scheduling stopped"
     assert re.search(r"\b[45]\.\d s ahead of the database's", request.json["message"]), (
         "a busy machine compares 0.1 s late"
     )

@@ -14,7 +14,7 @@ from app.console.ui.lists.sorting import GROUPS, Sorting, requested_order
 from app.console.ui.notices import Subject, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
-from app.console.web.language import _
+from app.console.web.language import _, lazy_pgettext
 from app.database.flask_db import read_scope, session_scope
 from app.domain.text.fingerprints import fingerprint
 from app.errors import ChangedMeanwhile, InvalidInput
@@ -150,7 +150,9 @@ def remove(group_id: int) -> ResponseReturnValue:
         _("Delete"),
         "danger",
         "trash",
-        first=(_("Its jobs"), url_for("jobs.index", jobGroup=group_id)) if used_by else None,
+        first=(str(lazy_pgettext("link", "Jobs")), url_for("jobs.index", jobGroup=group_id))
+        if used_by
+        else None,
     )
     return confirm_page(question, back=way_back("groups.index"))
 

@@ -13,4 +13,4 @@ class CleanForm(ConsoleForm):
 
     job_group = HiddenField()
     job_id = HiddenField()
-    kind = SelectField(_l("What is deleted"), validate_choice=False)
+    kind = SelectField(_l("Runs to delete"), validate_choice=False)

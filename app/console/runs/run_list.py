@@ -18,7 +18,7 @@ from app.console.ui.lists.sorting import LOGS, Sorting
 from app.console.ui.saved_views import views_of
 from app.console.ui.waiting import Waiting, waiting_fires
 from app.console.web.current import current_actor
-from app.console.web.language import _
+from app.console.web.language import _, lazy_pgettext
 from app.database.flask_db import read_scope
 from app.domain.access.permissions import Actor, Right
 from app.domain.lists.filters import ListName
@@ -107,5 +107,9 @@ def _filter_labels(filters: RequestedLogs, title: str, job_text: str) -> list[tu
         ("jobGroup", _("Executor"), title if "jobGroup" in request.args else ""),
         ("jobId", _("Job"), job_text),
         ("logStatus", _("Status"), str(LOG_STATUSES.get(filters.status, ""))),
-        ("range", _("Trigger time"), span if {"range", "from", "to"} & request.args.keys() else ""),
+        (
+            "range",
+            str(lazy_pgettext("run", "Time")),
+            span if {"range", "from", "to"} & request.args.keys() else "",
+        ),
     ]

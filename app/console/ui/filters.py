@@ -1,5 +1,6 @@
 """Template filters: instants in the reader's zone, durations, outcomes of runs."""
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
@@ -10,18 +11,20 @@ from flask import Flask, g
 from flask_babel import format_decimal, format_timedelta, get_locale, get_timezone
 from markupsafe import Markup, escape
 
-from app.clock import DAY_MS, LATEST_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
+from app.clock import LATEST_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
 from app.console.web.language import _
 from app.domain.alarms.muting import UNTIL_UNDONE_MS
 from app.domain.enums import HandleCode, TriggerCode
 from app.domain.runs.outcome import outcome_of
 from app.domain.schedules.planning import is_capped
+from app.domain.text.relative_times import Nearness, nearness
 from app.models.job import AFTER_THE_CURRENT_RUN
 from app.models.log import JobLog
 from app.store.runs.recent import Run
 
-#: an instant nearer than this is "now"
-NOW_MS: Millis = 2 * SECOND_MS
+#: threshold with which Babel does not go over to weeks
+DAYS_ONLY = 1_000
+_NUMBER_BEFORE_WORD = re.compile("(?<=[0-9])(?=[\u4e00-\u9fff])")
 HOUR_MS: Millis = 60 * MINUTE_MS
 #: shorter durations are shown with a decimal
 TENTHS_BELOW_MS: Millis = 10 * SECOND_MS
@@ -62,22 +65,42 @@ def _format_instant(second: int, zone: tzinfo, separator: str) -> str:
 
 
 def relative(ms: Millis) -> str:
-    """Return ``3 minutes ago``, ``now`` or ``in 2 hours`` in the reader's language.
+    """Return ``3 minutes ago``, ``now``, ``in 2 hours`` or ``tomorrow 06:00`` in the reader's language.
 
-    Beyond 30 days it is the date.
+    Beyond 30 days it is the date. js/live.js does the same while a page is open.
     """
-    distance = ms - now_ms()
-    if abs(distance) < NOW_MS:
-        return _("just now") if distance <= 0 else _("now")
-    if abs(distance) > 30 * DAY_MS:
-        return absolute(ms)
-    return _distance(distance // SECOND_MS, get_locale())
+    near, count = nearness(ms, reader_zone(), now_ms=now_ms())
+    match near:
+        case Nearness.JUST_NOW:
+            return _("just now")
+        case Nearness.NOW:
+            return _("now")
+        case Nearness.SECONDS:
+            return _distance(timedelta(seconds=count), get_locale())
+        case Nearness.DAYS:
+            return _distance(timedelta(days=count), get_locale())
+        case Nearness.DATE:
+            return absolute(ms)
+    time = absolute(ms)[11:16]
+    if near is Nearness.TODAY:
+        return _("today %(time)s", time=time)
+    return (
+        _("tomorrow %(time)s", time=time) if near is Nearness.TOMORROW else _("yesterday %(time)s", time=time)
+    )
 
 
 @lru_cache(DISTANCES_KEPT)
-def _distance(seconds: int, _locale: object) -> str:
+def _distance(distance: timedelta, _locale: object) -> str:
     """Return ``in 2 hours``; cached, because jobs of a list are often due in the same second."""
-    return str(format_timedelta(timedelta(seconds=seconds), add_direction=True, threshold=1.5))
+    granularity = "day" if abs(distance) >= timedelta(days=1) else "second"
+    threshold = DAYS_ONLY if granularity == "day" else 1.5
+    text = format_timedelta(distance, granularity=granularity, add_direction=True, threshold=threshold)
+    return spaced(str(text))
+
+
+def spaced(text: str) -> str:
+    """Return text with a blank between a number and a Chinese word, and the short word for seconds."""
+    return _NUMBER_BEFORE_WORD.sub(" ", text).replace("秒钟", "秒")
 
 
 def instant(ms: Millis | None, exact: bool = False, absent: str = "–") -> Markup:
@@ -141,7 +164,7 @@ def run_duration(log: JobLog | Run) -> Millis | None:
 def muted_until(until_ms: Millis) -> str:
     """Return until when alarms are muted, as a label."""
     return (
-        _("Muted until unmuted")
+        _("Muted, no end")
         if until_ms >= UNTIL_UNDONE_MS
         else _("Muted until %(time)s", time=absolute(until_ms))
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from flask import Flask
 
+from app.console.ui.filters import listed
 from app.console.web.language import _, ngettext
 from app.console.web.language import lazy_gettext as _l
 from app.domain.access.permissions import Right
@@ -22,6 +23,7 @@ from app.domain.enums import (
     TriggerType,
 )
 from app.domain.jobs.glue_languages import GLUE_LANGUAGES
+from app.domain.schedules.intervals import interval_of
 from app.models.alarm import Alarm
 from app.services.alarms.alarm_list import results_of
 from app.services.alarms.targets import displayed
@@ -101,7 +103,7 @@ MUTE_SPANS = {
     MuteSpan.DAY: _l("24 hours"),
     MuteSpan.TOMORROW: _l("until tomorrow, 8:00"),
     MuteSpan.WEEK: _l("7 days"),
-    MuteSpan.UNTIL_UNDONE: _l("until unmuted"),
+    MuteSpan.UNTIL_UNDONE: _l("no end"),
 }
 ALARM_STATES = {
     AlarmState.PENDING: _l("waiting"),
@@ -112,6 +114,11 @@ ALARM_STATES = {
     AlarmState.PARTLY: _l("not delivered to all targets"),
     AlarmState.SILENT: _l("not sent: no channel configured"),
     AlarmState.MUTED: _l("muted"),
+}
+#: abilities that clients announce
+CAPABILITIES = {
+    "durable-dedup": _l("starts no run twice"),
+    "run-state": _l("reports states of runs"),
 }
 #: the original's numbers of the log cleaning options
 CLEAN_KINDS = {
@@ -171,6 +178,7 @@ def init_app(app: Flask) -> None:
         "alarm_reason": ALARM_REASONS,
     }
     app.add_template_filter(alarm_outcome)
+    app.add_template_filter(capabilities)
     app.add_template_filter(alarm_targets)
     app.add_template_filter(interval_words)
     app.add_template_filter(target_title)
@@ -192,6 +200,11 @@ def alarm_targets(alarm: Alarm) -> list[tuple[str, str]]:
     return [(name, "" if text == "ok" else _(text)) for name, text in results_of(alarm)]
 
 
+def capabilities(names: str) -> str:
+    """Return what a client announces, such as ``durable-dedup,run-state``, in words."""
+    return listed(_label_filter(CAPABILITIES)(name) for name in names.split(",") if name)
+
+
 def target_title(name: str) -> str:
     """Return the name of an alarm target, as services.alarms.targets makes it, in the reader's language."""
     name = displayed(name)
@@ -202,13 +215,33 @@ def target_title(name: str) -> str:
 
 
 def interval_words(kind: str, conf: str | None) -> str:
-    """Return ``every 30 seconds`` or ``30 seconds after each run``; empty for other kinds of schedules."""
-    seconds = int(conf) if conf and conf.isdecimal() else 0
-    if kind == ScheduleType.FIX_RATE:
-        return ngettext("every %(n)s second", "every %(n)s seconds", seconds, n=conf)
-    if kind == ScheduleType.FIX_DELAY:
-        return ngettext("%(n)s second after each run", "%(n)s seconds after each run", seconds, n=conf)
-    return ""
+    """Return ``Every 15 minutes`` or ``15 minutes after each run``; empty for other kinds of schedules."""
+    words = {ScheduleType.FIX_RATE.value: _every, ScheduleType.FIX_DELAY.value: _after_each_run}.get(kind)
+    if words is None or not (conf and conf.isdecimal()):
+        return ""
+    return words(*interval_of(int(conf)))
+
+
+def _every(count: int, unit: str) -> str:
+    match unit:
+        case "day":
+            return ngettext("Every day", "Every %(num)d days", count)
+        case "hour":
+            return ngettext("Every hour", "Every %(num)d hours", count)
+        case "minute":
+            return ngettext("Every minute", "Every %(num)d minutes", count)
+    return ngettext("Every second", "Every %(num)d seconds", count)
+
+
+def _after_each_run(count: int, unit: str) -> str:
+    match unit:
+        case "day":
+            return ngettext("%(num)d day after each run", "%(num)d days after each run", count)
+        case "hour":
+            return ngettext("%(num)d hour after each run", "%(num)d hours after each run", count)
+        case "minute":
+            return ngettext("%(num)d minute after each run", "%(num)d minutes after each run", count)
+    return ngettext("%(num)d second after each run", "%(num)d seconds after each run", count)
 
 
 def _label_filter(labels: Mapping[Any, str]) -> Callable[[str | None], str]:

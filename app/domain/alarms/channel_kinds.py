@@ -78,7 +78,7 @@ KINDS: Mapping[ChannelKind, KindOfChannel] = {
                 N_("Webhook URL"),
                 N_(
                     "In the group: Settings, Bots, Add bot, Custom bot; copy its webhook. As security setting"
-                    " choose the keyword XXL-JOB; signatures are not supported."
+                    " choose the keyword Duetime; signatures are not supported."
                 ),
                 "https://open.feishu.cn/open-apis/bot/v2/hook/xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx",
             ),
@@ -97,7 +97,7 @@ KINDS: Mapping[ChannelKind, KindOfChannel] = {
                 N_("Secret"),
                 N_(
                     "Only with the security setting Additional signature; without it choose the keyword"
-                    " XXL-JOB."
+                    " Duetime."
                 ),
                 "SECxxxxxxxx",
                 is_secret=True,

@@ -1,7 +1,8 @@
 """Descriptions of cron expressions in words.
 
-They come from cron-descriptor. It does not know the whole dialect, so an expression it would describe wrongly
-is shown unchanged. Sentences and names of days and months that its Chinese catalogues lack are added here.
+Frequent expressions have sentences of their own (app.domain.schedules.sentences), the others those of
+cron-descriptor. It does not know the whole dialect, so an expression it would describe wrongly is shown
+unchanged. Sentences and names of days and months that its Chinese catalogues lack are added here.
 """
 
 import re
@@ -13,7 +14,10 @@ from cron_descriptor import ExpressionDescriptor, FormatException, MissingFieldE
 from app.domain.schedules.cron import unix
 from app.domain.schedules.cron.expression import FIELDS, CronExpression, split_fields
 from app.domain.schedules.cron.fields import DAY_OF_WEEK, InvalidCronExpression
+from app.domain.schedules.sentences import chinese, english
+from app.domain.schedules.sentences.shapes import find_shape
 
+_WRITERS: Final = {"zh_CN": chinese.simplified, "zh_TW": chinese.traditional}
 _LOCALES: Final = {"zh_CN": "zh_CN", "zh_TW": "zh_TW", "en": "en_US"}
 _SUNDAY_FIRST_NAMES: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _MONTH_NAMES: Final = (
@@ -22,11 +26,7 @@ _MONTH_NAMES: Final = (
 )
 #: names that cron-descriptor leaves in English
 _CHINESE_NAMES: Final = dict(
-    zip(
-        _SUNDAY_FIRST_NAMES,
-        ("星期日", "星期一", "星期二", "星期三", "星期四", "星期五", "星期六"),
-        strict=True,
-    )
+    zip(_SUNDAY_FIRST_NAMES, ("周日", "周一", "周二", "周三", "周四", "周五", "周六"), strict=True)
 ) | {name: f"{month} 月" for month, name in enumerate(_MONTH_NAMES, 1)}
 #: sentences that its catalogues lack or translate badly
 _SENTENCES: Final[dict[str, dict[str, str]]] = {
@@ -78,6 +78,8 @@ def describe(expression: str, language: str) -> str:
             CronExpression.parse(expression)
     except InvalidCronExpression:
         return expression
+    if shape := find_shape(expression):
+        return _WRITERS.get(language, english.sentence)(shape)
     weekday = unix.WEEKDAY if is_unix else FIELDS.index(DAY_OF_WEEK)
     if not (all(map(_is_plain, fields)) and _PLAIN_WEEKDAY_STEP.fullmatch(fields[weekday])):
         return expression
@@ -100,7 +102,10 @@ def _words(fields: list[str], locale: str) -> str:
         words: str = _Descriptor(" ".join(fields), options).get_full_description()
     except (FormatException, MissingFieldException, LookupError, ValueError):
         return ""
-    return _polish_chinese(words) if locale in _SENTENCES else _polish_english(words)
+    if locale not in _SENTENCES:
+        return _polish_english(words)
+    words = _polish_chinese(words)
+    return words.replace("周", "週") if locale == "zh_TW" else words
 
 
 def _polish_english(words: str) -> str:
@@ -114,6 +119,8 @@ def _polish_chinese(chinese: str) -> str:
     chinese = _ENDLESS.sub(r"\1 年起", chinese)
     words = re.sub("[A-Z][a-z]+", lambda name: _CHINESE_NAMES.get(name[0], name[0]), chinese)
     words = re.sub(r"(始[于於]) 在", r"\1", re.sub(" +", " ", words))
+    words = re.sub(r"(^|, )在 (?=\d\d:\d\d(?:,|$))", r"\1", words)
+    words = re.sub(r"([仅僅]在 \d{4})$", r"\1 年", words)
     words = words.replace(", 和 ", " 和 ").replace(", ", "，").strip()
     return _BETWEEN_CHARACTERS.sub("", words)
 

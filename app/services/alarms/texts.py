@@ -20,6 +20,8 @@ from app.services.alarms.muted_alarms import EndedMute, when_text
 from app.settings.config import Config
 from app.store.alarms.alarms import HeldAlarms
 
+#: start of each title; also the keyword without which some chats refuse a message
+PREFIX = "[Duetime]"
 #: characters quoted from the message of a run, and runs and jobs named in an alarm
 EXCERPT = 1_000
 NAMED_RUNS = 10
@@ -55,7 +57,7 @@ def compose(
     facts = _facts(job, group, _newest(runs), config) | {"runs": len(alarms)}
     if not runs:
         facts["state"] = alarms[-1].reason
-    return Message(f"[XXL-JOB] {name}: {count}", "\n".join(lines), MessageType.FAILURE, facts)
+    return Message(f"{PREFIX} {name}: {count}", "\n".join(lines), MessageType.FAILURE, facts)
 
 
 def compose_recovery(job: Job | None, group: Group | None, run: JobLog | None, config: Config) -> Message:
@@ -63,7 +65,7 @@ def compose_recovery(job: Job | None, group: Group | None, run: JobLog | None, c
     name = _name(job)
     lines = [f"Job: {name}", f"Executor group: {group.title}" if group else ""]
     return Message(
-        f"[XXL-JOB] {name}: recovered",
+        f"{PREFIX} {name}: recovered",
         "\n".join([*lines, *([_headline(run, config), _link(run, config)] if run else [])]),
         MessageType.SUCCESS,
         _facts(job, group, run, config) | {"state": "recovered", "reason": ""},
@@ -87,7 +89,7 @@ def compose_mute_end(mute_end: EndedMute, config: Config) -> Message:
         f"Held back: {_count(mute_end.alarms)}, runs {first} to {last}",
         *_section("Still failing:", failing, mute_end, config),
         *_section(
-            "State unknown (the failed runs were cleaned from the log, no success since):",
+            "State unknown (the failed runs were cleared from the log, no success since):",
             unknown,
             mute_end,
             config,
@@ -99,7 +101,7 @@ def compose_mute_end(mute_end: EndedMute, config: Config) -> Message:
         lines += ["", f"Recovered meanwhile: {names}{more}"]
     state = f"{len(failing)} jobs still failing" if mute.group_id and len(failing) != 1 else "still failing"
     facts = _facts(mute_end.jobs.get(mute.job_id), group, None, config) | {"state": "unmuted"}
-    title = f"[XXL-JOB] {name}: no longer muted, {state if failing else 'state unknown'}"
+    title = f"{PREFIX} {name}: no longer muted, {state if failing else 'state unknown'}"
     return Message(title, "\n".join(lines), MessageType.WARNING, facts)
 
 
@@ -113,7 +115,7 @@ def compose_test(name: str, username: str, config: Config, now_ms: Millis) -> Me
     ]
     facts = {"state": "test", "link": console_url(config)}
     return Message(
-        f"[XXL-JOB] TEST alarm, nothing has failed: {name}", "\n".join(lines), MessageType.INFO, facts
+        f"{PREFIX} TEST alarm, nothing has failed: {name}", "\n".join(lines), MessageType.INFO, facts
     )
 
 
@@ -127,7 +129,7 @@ def compose_clock(node: str, news: ClockNews, config: Config) -> Message:
             "Its clock agrees with the database's again. The node schedules jobs again.",
             console_url(config),
         ]
-        title = f"[XXL-JOB] {node}: clock correct again, scheduling resumed"
+        title = f"{PREFIX} {node}: clock correct again, scheduling resumed"
         return Message(title, "\n".join(lines), MessageType.SUCCESS, {"state": "node"})
     side = "ahead of" if news.skew_ms > 0 else "behind"
     lines = [
@@ -138,7 +140,7 @@ def compose_clock(node: str, news: ClockNews, config: Config) -> Message:
         " If no other node runs meanwhile, missed runs follow the misfire strategies of their jobs.",
         console_url(config),
     ]
-    title = f"[XXL-JOB] {node}: clock wrong, scheduling stopped"
+    title = f"{PREFIX} {node}: clock wrong, scheduling stopped"
     return Message(title, "\n".join(lines), MessageType.FAILURE, {"state": "node"})
 
 
@@ -153,14 +155,14 @@ def compose_workers_lost(silence: str, nodes: Sequence[str], config: Config) -> 
     ]
     title = "no scheduler is running" if silence else f"{', '.join(nodes)}: workers have died"
     text = "\n".join(filter(None, lines))
-    return Message(f"[XXL-JOB] {title}", text, MessageType.FAILURE, {"state": "node"})
+    return Message(f"{PREFIX} {title}", text, MessageType.FAILURE, {"state": "node"})
 
 
 def compose_workers_back(missing: Sequence[str], config: Config) -> Message:
     """Write the notice that a scheduler or workers run again; ``missing``: nodes that are still dead."""
     left = f"; still missing: {', '.join(missing)}" if missing else ", and no workers are missing"
     text = f"A scheduler is running{left}.\n{console_url(config)}"
-    return Message("[XXL-JOB] workers are running again", text, MessageType.SUCCESS, {"state": "node"})
+    return Message(f"{PREFIX} workers are running again", text, MessageType.SUCCESS, {"state": "node"})
 
 
 def _compose_jump(node: str, news: ClockNews, config: Config) -> Message:
@@ -171,7 +173,7 @@ def _compose_jump(node: str, news: ClockNews, config: Config) -> Message:
             "Its clock is steady again. The node schedules jobs again.",
             console_url(config),
         ]
-        title = f"[XXL-JOB] {node}: clock steady again, scheduling resumed"
+        title = f"{PREFIX} {node}: clock steady again, scheduling resumed"
         return Message(title, "\n".join(lines), MessageType.SUCCESS, {"state": "node"})
     lines = [
         f"Node: {node}",
@@ -180,7 +182,7 @@ def _compose_jump(node: str, news: ClockNews, config: Config) -> Message:
         "If it is wrong, correct it. Instants it has already started early are not started again.",
         console_url(config),
     ]
-    title = f"[XXL-JOB] {node}: clock set ahead, scheduling paused"
+    title = f"{PREFIX} {node}: clock set ahead, scheduling paused"
     return Message(title, "\n".join(lines), MessageType.FAILURE, {"state": "node"})
 
 

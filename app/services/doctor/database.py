@@ -212,7 +212,7 @@ def check_commits(session: Session, config: Config) -> Findings:
         yield warning(
             "commits",
             "the database has lost commits in the last week and was settled"
-            f" {(now_ms() - entries[0].at_ms) // MINUTE_MS} minutes ago",
+            f" {counted((now_ms() - entries[0].at_ms) // MINUTE_MS, 'minute')} ago",
             "run again what is missing; make standbys synchronous, see docs/operations.md",
         )
     else:

@@ -12,6 +12,9 @@
   const WEEKDAYS = { SUN: 1, MON: 2, TUE: 3, WED: 4, THU: 5, FRI: 6, SAT: 7 };
   const MONTHS = { JAN: 1, FEB: 2, MAR: 3, APR: 4, MAY: 5, JUN: 6, JUL: 7, AUG: 8, SEP: 9, OCT: 10, NOV: 11, DEC: 12 };
   const result = sheet.querySelector("[data-builder-result]");
+  const words = sheet.querySelector("[data-builder-words]");
+  const PAUSE_MS = 250;
+  let timer = 0;
 
   function section(unit) {
     return sheet.querySelector(`[data-unit="${unit}"]`);
@@ -134,6 +137,19 @@
 
   function show() {
     result.textContent = UNITS.map(write).join(" ").trim();
+    window.clearTimeout(timer);
+    timer = window.setTimeout(describe, PAUSE_MS);
+  }
+
+  /* The expression in words, and its next times, as in the form. */
+  async function describe() {
+    const cron = result.textContent;
+    const zone = document.getElementById("time_zone");
+    const query = new URLSearchParams({ schedule_type: "CRON", cron, time_zone: zone ? zone.value : "" });
+    const answer = await fetch(`${words.dataset.builderWords}?${query}`).catch(() => null);
+    if (!answer || !answer.ok || answer.redirected) return;
+    const text = await answer.text();
+    if (cron === result.textContent) words.innerHTML = text;
   }
 
   /* Quartz requires exactly one of day and weekday to be a question mark. */

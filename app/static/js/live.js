@@ -11,20 +11,39 @@
   const FAILING = "failing-jobs";
   const FAILING_MS = 600_000;
   const GONE = [403, 404];
-  const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
-  const WEEKS = [["week", 604800], ...UNITS];
+  const UNITS = [["hour", 3600], ["minute", 60], ["second", 1]];
+  const DAY_S = 86400;
+  /* As in domain/text/relative_times.py. */
+  const DISTANCE_S = 12 * 3600;
+  const NEAR_S = 30 * DAY_S;
   const skew = Number(body.dataset.now || Date.now()) - Date.now();
 
   /* ---- times ---- */
 
   const language = document.documentElement.lang;
+  const timeZone = body.dataset.zone;
   const relative = new Intl.RelativeTimeFormat(language, { numeric: "always" });
+  const named = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
+  const dates = new Intl.DateTimeFormat("en-CA", { timeZone, year: "numeric", month: "2-digit", day: "2-digit" });
+  const clock = new Intl.DateTimeFormat("en-GB", { timeZone, hour: "2-digit", minute: "2-digit" });
 
-  function distance(seconds) {
+  /* A blank between a number and a Chinese word, as filters.spaced(). */
+  function counted(number, unit) {
+    return relative.format(number, unit).replace(/([0-9])(?=[\u4e00-\u9fff])/g, "$1 ").replace("秒钟", "秒");
+  }
+
+  function distance(seconds, at) {
     const size = Math.abs(seconds);
     if (size < 2) return seconds > 0 ? body.dataset.dueNow : body.dataset.justNow;
-    const [unit, length] = WEEKS.find(([, each]) => size / each >= 1.5) || WEEKS.at(-1);
-    return relative.format(Math.sign(seconds) * Math.max(1, Math.round(size / length)), unit);
+    if (size >= DISTANCE_S) return size > NEAR_S ? "" : day(at);
+    const [unit, length] = UNITS.find(([, each]) => size / each >= 1.5) || UNITS.at(-1);
+    return counted(Math.sign(seconds) * Math.max(1, Math.round(size / length)), unit);
+  }
+
+  function day(at) {
+    const dayOf = (ms) => Date.parse(dates.format(ms)) / 1000 / DAY_S;
+    const days = dayOf(at) - dayOf(Date.now() + skew);
+    return Math.abs(days) > 1 ? counted(days, "day") : `${named.format(days, "day")} ${clock.format(at)}`;
   }
 
   function span(seconds) {
@@ -37,11 +56,13 @@
   function tickTimes() {
     const now = Date.now() + skew;
     for (const time of document.querySelectorAll("time[datetime]")) {
-      const seconds = (Date.parse(time.dateTime) - now) / 1000;
-      const isDate = /\d:\d\d/.test(time.textContent);
+      const at = Date.parse(time.dateTime);
+      const seconds = (at - now) / 1000;
+      /* A date or a time alone, not "tomorrow 06:00". */
+      const isDate = /^\d+[-:]/.test(time.textContent);
       if (isDate || Number.isNaN(seconds)) continue;
-      const text = "elapsed" in time.dataset ? span(Math.max(0, -seconds)) : distance(seconds);
-      if (text !== time.textContent) time.textContent = text;
+      const text = "elapsed" in time.dataset ? span(Math.max(0, -seconds)) : distance(seconds, at);
+      if (text && text !== time.textContent) time.textContent = text;
     }
   }
 

@@ -7,10 +7,16 @@
   const jobOf = (address) => /\/jobinfo\/(\d+)\/(start|stop)$/.exec(new URL(address).pathname);
 
   function show(button, isOn) {
-    button.setAttribute("aria-checked", String(isOn));
+    const act = isOn ? words.dataset.switchOff : words.dataset.switchOn;
     button.formAction = button.formAction.replace(/(start|stop)$/, isOn ? "stop" : "start");
-    button.title = isOn ? words.dataset.switchOff : words.dataset.switchOn;
-    button.firstElementChild.textContent = isOn ? words.dataset.on : words.dataset.off;
+    if (button.getAttribute("role") === "switch") {
+      button.setAttribute("aria-checked", String(isOn));
+      button.title = act;
+      button.firstElementChild.textContent = isOn ? words.dataset.on : words.dataset.off;
+    } else { /* The entry of a menu. */
+      button.firstElementChild.className = isOn ? "bi bi-stop-circle" : "bi bi-play-circle";
+      button.lastElementChild.textContent = act;
+    }
   }
 
   function showAll(jobId, isOn) {
@@ -26,6 +32,7 @@
     const job = event.target.matches("#switch, [data-toast] form") && jobOf(address);
     if (!job) return;
     event.preventDefault();
+    event.submitter?.closest("[popover]")?.hidePopover();
     const [, jobId, act] = job;
     showAll(jobId, act === "start");
     const answer = await fetch(address, { method: "POST", body: new URLSearchParams(new FormData(event.target)), headers: { Accept: "application/json" } }).catch(() => null);

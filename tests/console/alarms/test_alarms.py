@@ -81,7 +81,7 @@ def test_a_test_reaches_the_targets_of_a_real_alarm_and_shows_each_result(
         assert (
             titles(hook)
             == titles(everywhere)
-            == [f"[XXL-JOB] TEST alarm, nothing has failed: nightly report (job {job_id})"]
+            == [f"[Duetime] TEST alarm, nothing has failed: nightly report (job {job_id})"]
         )
         assert "Sent by admin" in hook.requests[0].json["message"]
         submit(admin, f"/jobgroup/{group.id}/test-alarm")
@@ -270,12 +270,12 @@ def test_mutes_are_shown_on_pages_with_failures(admin: Console, normal_user: Cal
     mute(group_id=foreign, span="undone")
     mute(job_id=secret)
     board, listed = admin.get("/"), text_of(admin.get("/jobinfo"))
-    assert text_of(board).count("Muted until unmuted") == 2, "with the failing job and in the list"
+    assert text_of(board).count("Muted, no end") == 2, "with the failing job and in the list"
     assert "all jobs of Other" in text_of(board)
     assert "<b>disk" not in board.text
-    assert (listed.count("Muted until 2"), listed.count("Muted until unmuted")) == (1, 2)
-    assert "Muted until unmuted" in text_of(admin.get(f"/jobinfo/{by_group}"))
-    assert "Muted until unmuted" in text_of(admin.get(f"/jobgroup/{foreign}"))
+    assert (listed.count("Muted until 2"), listed.count("Muted, no end")) == (1, 2)
+    assert "Muted, no end" in text_of(admin.get(f"/jobinfo/{by_group}"))
+    assert "Muted, no end" in text_of(admin.get(f"/jobgroup/{foreign}"))
     assert "Test alarms are still sent" not in text_of(admin.get(f"/jobgroup/{foreign}/test-alarm")), (
         "the group has no channel"
     )

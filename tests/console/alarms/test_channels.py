@@ -74,7 +74,7 @@ def test_save_and_test_sends_one_message_and_shows_the_result(admin: Console, ho
     page = submit(admin, path)
     assert "channel Hook Sent" in text_of(page)
     assert "s3cr3t" not in page.text
-    assert titles(hook) == ["[XXL-JOB] TEST alarm, nothing has failed: all jobs"]
+    assert titles(hook) == ["[Duetime] TEST alarm, nothing has failed: all jobs"]
     assert hook.requests[0].json["type"] == "info"
     hook.respond("*", Answer(status=404))
     assert "channel Hook Failed the webhook answered with the status 404" in text_of(submit(admin, path))
@@ -93,7 +93,7 @@ def test_a_mail_channel_needs_the_mail_server(admin: Console) -> None:
     job_id = add_job(add_group(), alarm_email="a@b.example")
     save_alarm(job_id)
     page = text_of(admin.get(f"/jobinfo/{job_id}?tab=alarms"))
-    assert missing in page
+    assert "Nothing is sent to 2 mail addresses: XXL_JOB_MAIL_HOST is not set. Alarm channels" in page
     assert "No channel configured" not in page
     assert "not sent: no mail server" in page
     assert "1 job has an alarm mail, but XXL_JOB_MAIL_HOST is not set" in text_of(admin.get("/"))

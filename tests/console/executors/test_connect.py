@@ -146,12 +146,12 @@ def test_refused_attempts_are_named_until_that_host_is_connected(admin: Console)
     refuse("refused.token", "my-app", "10.0.0.9")
     refuse("refused.registration", "my-app")
     page = text_of(admin.get(PAGE))
-    assert "10.0.0.7 tried as my-app without an access token" in page
-    assert "10.0.0.9 tried as my-app with a wrong access token" in page
-    assert "10.0.0.7 tried as my-app and was refused no net" in page
-    assert page.count(" tried as ") == 3
+    assert "10.0.0.7 tried to register as my-app without an access token" in page
+    assert "10.0.0.9 tried to register as my-app with a wrong access token" in page
+    assert "10.0.0.7 tried to register as my-app and was refused no net" in page
+    assert page.count(" tried to register as ") == 3
     registered("my-app", "http://10.0.0.7:9998/")
-    assert text_of(admin.get(PAGE)).count(" tried as ") == 1
+    assert text_of(admin.get(PAGE)).count(" tried to register as ") == 1
 
 
 def test_results_of_lost_runs_are_shown_although_their_executor_is_connected(admin: Console) -> None:
@@ -182,7 +182,7 @@ def test_others_see_neither_foreign_executors_nor_refused_attempts(
     assert "An administrator adds it" in page
     own = text_of(viewer.get("/connect?appname=own-app"))
     assert "Connected http://10.0.0.6:9998/" in own
-    assert "tried as" not in own
+    assert "tried to register" not in own
     assert submit(viewer, PAGE).status_code == 403
 
 

@@ -232,7 +232,9 @@ def test_the_rows_show_state_and_load(admin: Console) -> None:
     make_fire(job, due_time=now_ms() + 4_000)
     rows = rows_of(admin, group_id)
     assert "Online" in rows[FIRST]
-    assert "durable-dedup 1 2 accepted" in rows[FIRST], "one run, two more of the same job are queued there"
+    assert "starts no run twice 1 2 accepted" in rows[FIRST], (
+        "one run, two more of the same job are queued there"
+    )
     assert "Not responding" in rows[SECOND]
     assert "unknown 0 1 accepted" in rows[SECOND]
     assert "Offline" in rows[GONE]
@@ -300,7 +302,7 @@ def test_drained_instances_are_marked_in_lists_and_dialogs(admin: Console) -> No
     assert f"{SECOND} drained" not in nodes
     assert f"/jobgroup/{group_id}" in admin.get(f"/jobinfo/{job_id}/nodes").text
     run = text_of(admin.get(f"/jobinfo/{job_id}/run"))
-    assert f"Drained, and chosen for no run: {FIRST}." in run
+    assert f"Drained, receive no runs: {FIRST}." in run
 
 
 def test_the_dashboard_lists_fully_drained_groups(

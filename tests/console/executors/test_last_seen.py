@@ -89,7 +89,7 @@ def test_the_page_and_the_dialogs_list_instances_that_are_gone(admin: Console, o
     for path in (f"/jobgroup/{orders.id}", f"/jobgroup/{orders.id}/nodes", f"/jobinfo/{job.id}/nodes"):
         page = text_of(admin.get(path))
         assert "No instance is online" in page, path
-        assert f"{GONE} 3 hours ago durable-dedup {OTHER} 2 days ago unknown" in page
+        assert f"{GONE} 3 hours ago starts no run twice {OTHER} 2 days ago unknown" in page
         gone_part = page.partition("No longer registered")[2]
         assert gone_part.count("http://") == 2, "one spelling each, recent ones, of this application"
     assert submit(admin, f"/jobgroup/{orders.id}/drain", address=GONE).status_code == 400, (
@@ -106,7 +106,7 @@ def test_listed_and_busy_instances_show_their_last_seen_time(admin: Console, ord
     assert "No longer registered" not in page
     make_fire(make_job(job_group=orders.id), state="ACCEPTED", address=GONE)
     page = text_of(admin.get(f"/jobgroup/{orders.id}"))
-    assert f"{GONE} Offline 3 hours ago durable-dedup 1 0 none" in page
+    assert f"{GONE} Offline 3 hours ago starts no run twice 1 0 none" in page
     assert "No answer" not in text_of(submit(admin, f"/jobgroup/{orders.id}/test")), (
         "instances that are gone are not called"
     )

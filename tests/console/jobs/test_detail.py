@@ -135,7 +135,7 @@ def test_a_job_whose_group_was_deleted_has_its_id(admin: Console) -> None:
         session.query(Group).filter_by(id=group_id).delete()
     assert f"Executor {group_id} · 0 online" in text_of(admin.get(f"/jobinfo/{job_id}"))
     instances = text_of(admin.get(f"/jobinfo/{job_id}/nodes"))
-    assert f"Instances {group_id} The executor group of this job no longer exists." in instances
+    assert f"Registered instances {group_id} The executor group of this job no longer exists." in instances
 
 
 def test_a_job_that_never_ran_has_no_statistics(admin: Console) -> None:

@@ -108,6 +108,17 @@ def test_the_menu_of_a_row_depends_on_the_job_and_the_users_rights(
         "running": view_links | change | times | {"jobinfo/#/kill"},
         "read only": view_links | times,
     }
+    acts = {
+        name: re.findall(r'formaction="[^"]*/(start|stop)"', rows[job_id]) for name, job_id in ids.items()
+    }
+    # the switch, and the entry of the menu
+    assert acts == {
+        "on": ["stop"] * 2,
+        "off": ["start"] * 2,
+        "by hand": ["start"],
+        "running": ["start"] * 2,
+        "read only": [],
+    }
 
 
 def test_only_rows_that_changed_are_sent_to_a_live_list(

@@ -366,7 +366,7 @@ def test_the_list_has_pages(admin: Console) -> None:
 def test_the_preview_describes_a_schedule_and_its_times(admin: Console) -> None:
     page = admin.get("/jobinfo/preview", query_string={"schedule_type": "CRON", "cron": "0 0 3 * * ?"})
     assert page.text.count("<li>") == 5
-    assert "At 03:00" in page.text
+    assert "Daily at 03:00" in page.text
     wrong = admin.get("/jobinfo/preview", query_string={"schedule_type": "CRON", "cron": "0 61 3 * * ?"})
     assert "preview bad" in wrong.text
     assert "minute" in wrong.text.lower()

@@ -144,7 +144,7 @@ def test_schedules_that_are_too_slow_or_too_many_are_left_out_with_a_hint(
     monkeypatch.setattr(planned_load, "SCHEDULES_MAX", 3)
     page = text_of(admin.get("/load"))
     assert "1 job is left out" in page
-    assert "3 jobs with their schedule on" in page
+    assert "3 jobs on a schedule" in page
 
 
 def test_schedules_left_out_are_counted_at_the_next_request(

@@ -223,9 +223,9 @@ def test_without_runs_the_timeline_says_what_to_do(
     group_id = add_group()
     add_job(group_id)
     part = timeline(admin)
-    assert "No run in the last 1 hour" in part
-    assert "hours=24" in part.split("No run in")[1]
-    assert "No run in the last 24 hours" in timeline(admin, "?hours=24")
+    assert "No runs in the last hour" in part
+    assert "hours=24" in part.split("No runs in")[1]
+    assert "No runs in the last 24 hours" in timeline(admin, "?hours=24")
     # a user without a group should request one
     assert 'id="run-timeline"' not in normal_user().get("/").text
 

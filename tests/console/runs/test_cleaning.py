@@ -82,7 +82,7 @@ def test_the_count_is_shown_before_anything_goes(admin: Console) -> None:
     kept, gone = add_logs(group_id, add_job(group_id), 2), add_logs(group_id, job_id, 3)
     assert "nightly report" in admin.get(f"/joblog/clean?jobId={job_id}&jobGroup={group_id}").text
     asked = submit(admin, "/joblog/clean", job_group=group_id, job_id=job_id, kind=9)
-    assert "3 rows will be deleted." in text_of(asked)
+    assert "3 runs will be deleted." in text_of(asked)
     assert ids_left() == sorted(kept + gone)
     result = result_of(admin, submit(admin, "/joblog/clean", **fields_of(asked)))
     assert "3 of 3 rows are deleted." in text_of(result)

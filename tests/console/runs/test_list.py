@@ -151,17 +151,17 @@ def test_the_ends_of_a_range_may_be_in_either_order(admin: Console, group_id: in
     log_id = add_log(job_id, group_id, trigger_time=T0)
     page = admin.get("/joblog?from=2024-05-02T00:00:00&to=2024-04-30T00:00:00")
     assert f'href="/xxl-job-admin/joblog/{log_id}' in page.text
-    assert "Trigger time: 2024-04-30 00:00:00 – 2024-05-02 00:00:00" in text_of(page)
+    assert "Time: 2024-04-30 00:00:00 – 2024-05-02 00:00:00" in text_of(page)
 
 
 @pytest.mark.parametrize("name", ["range=custom&", ""])
 def test_a_range_of_two_instants_is_shown_and_removed_as_a_whole(admin: Console, name: str) -> None:
     path = f"/joblog?{name}from=2024-05-01T00:00:00&to=2024-05-02T12:30:00&logStatus=2"
     page = admin.get(path)
-    assert "Trigger time: 2024-05-01 00:00:00 – 2024-05-02 12:30:00" in text_of(page)
-    chip = re.search(r'class="chip" href="([^"]+)">Trigger time', page.text)
+    assert "Time: 2024-05-01 00:00:00 – 2024-05-02 12:30:00" in text_of(page)
+    chip = re.search(r'class="chip" href="([^"]+)">Time', page.text)
     assert chip is not None
     assert chip[1] == "/xxl-job-admin/joblog?logStatus=2"
-    assert "Trigger time: … – 2024-05-02 12:30" in text_of(
+    assert "Time: … – 2024-05-02 12:30" in text_of(
         admin.get("/joblog?range=custom&from=soon&to=2024-05-02T12:30")
     )

@@ -10,15 +10,22 @@ from app.console.ui.labels import LABELS_OF, interval_words, target_title
 @pytest.mark.parametrize(
     ("kind", "conf", "words"),
     [
-        ("FIX_RATE", "1", "every 1 second"),
-        ("FIX_RATE", "30", "every 30 seconds"),
+        ("FIX_RATE", "1", "Every second"),
+        ("FIX_RATE", "30", "Every 30 seconds"),
+        ("FIX_RATE", "60", "Every minute"),
+        ("FIX_RATE", "900", "Every 15 minutes"),
+        ("FIX_RATE", "3600", "Every hour"),
+        ("FIX_RATE", "172800", "Every 2 days"),
         ("FIX_DELAY", "1", "1 second after each run"),
-        ("FIX_DELAY", "60", "60 seconds after each run"),
-        ("FIX_RATE", "soon", "every soon seconds"),
+        ("FIX_DELAY", "60", "1 minute after each run"),
+        ("FIX_DELAY", "7200", "2 hours after each run"),
+        ("FIX_DELAY", "86400", "1 day after each run"),
+        ("FIX_RATE", "soon", ""),
+        ("FIX_RATE", None, ""),
         ("CRON", "0 0 * * * ?", ""),
     ],
 )
-def test_intervals_in_words(kind: str, conf: str, words: str) -> None:
+def test_intervals_in_words(kind: str, conf: str | None, words: str) -> None:
     assert interval_words(kind, conf) == words
 
 

@@ -15,12 +15,21 @@ APP = Path(__file__).resolve().parents[3] / "app"
 LOCALES = ("zh_Hans_CN", "zh_Hant_TW")
 METHODS = [("**.py", "python"), ("templates/**.html", "jinja2")]
 KEYWORDS = {**DEFAULT_KEYWORDS, "_l": None, "lazy_gettext": None}
-#: words for which the catalogue has another one: 逾時, 線上, 運行模式, 執行, 變更歷史
+#: words for which the catalogue has another one: 逾時, 線上, 運行模式, 執行, 變更歷史, 調度日誌, 週
 OTHER_WORDS = {
-    "zh_Hans_CN": re.compile("[的该]运行(?!模式)|运行[、将都]|审计|变更记录"),
-    "zh_Hant_TW": re.compile("超時|在線(?!上)|上線|執行模式|稽核|變更記錄|包含檢視"),
+    "zh_Hans_CN": re.compile("[的该]运行(?!模式)|运行[、将都]|审计|变更记录|执行记录|调度记录|星期"),
+    "zh_Hant_TW": re.compile("超時|在線(?!上)|上線|執行模式|稽核|變更記錄|包含檢視|執行記錄|調度記錄|星期"),
 }
 PARAMETER = re.compile(r"%\(\w+\)[sd]")
+CHINESE = "[\u4e00-\u9fff]"
+#: parameters whose texts are or begin with Chinese words, such as 任务 5
+CHINESE_PARAMETERS = "object|field|run"
+#: a Chinese word and a Latin one, a number or a parameter without a blank between them
+NO_BLANK = re.compile(
+    rf"{CHINESE}(?:[A-Za-z0-9]|%\((?!{CHINESE_PARAMETERS})\w+\))|(?:[A-Za-z0-9]|%\(\w+\)[sd]){CHINESE}"
+)
+#: names of the original
+WITHOUT_BLANK = ("一致性HASH",)
 
 
 def texts_of(message: Message) -> tuple[str, ...]:
@@ -79,7 +88,7 @@ def test_no_text_is_left_over(locale: str, program_texts: set[str]) -> None:
 def test_a_translation_keeps_the_parameters(locale: str) -> None:
     for message in catalogue(locale):
         if message.id:
-            program_texts = set(PARAMETER.findall(texts_of(message)[0]))
+            program_texts = set(PARAMETER.findall(texts_of(message)[-1]))  # "Every day" has no number.
             for translated in strings_of(message):
                 assert set(PARAMETER.findall(translated)) == program_texts, texts_of(message)[0]
 
@@ -88,6 +97,12 @@ def test_a_translation_keeps_the_parameters(locale: str) -> None:
 def test_one_thing_has_one_word(locale: str) -> None:
     texts = [text for message in catalogue(locale) if message.id for text in strings_of(message)]
     assert [text for text in texts if OTHER_WORDS[locale].search(text)] == []
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_a_blank_stands_between_chinese_and_latin(locale: str) -> None:
+    texts = [text for message in catalogue(locale) if message.id for text in strings_of(message)]
+    assert [text for text in texts if NO_BLANK.search(text) and text not in WITHOUT_BLANK] == []
 
 
 @pytest.mark.parametrize("locale", LOCALES)

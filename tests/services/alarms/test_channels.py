@@ -28,7 +28,7 @@ from tests.support.fake_executor import Answer, FakeExecutor, Fault
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
-MESSAGE = Message("[XXL-JOB] Nächtlicher Bericht:\nfailed", "Log 7\ndisk füll\n")
+MESSAGE = Message("[Duetime] Nächtlicher Bericht:\nfailed", "Log 7\ndisk füll\n")
 PASSWORD = "letter-box-5"
 #: key of a WeCom group robot
 KEY = "693a91f6-7aaa-4bc4-97a0-0ec2sifa5aaa"
@@ -79,7 +79,7 @@ def test_a_mail_without_tls() -> None:
     mail = email.message_from_bytes(envelope.content or b"", policy=email.policy.default)
     assert not encrypted
     assert (envelope.mail_from, envelope.rcpt_tos) == ("jobs@example.com", ["ops@example.com"])
-    assert mail["Subject"] == "[XXL-JOB] Nächtlicher Bericht: failed", "one line, whatever the title contains"
+    assert mail["Subject"] == "[Duetime] Nächtlicher Bericht: failed", "one line, whatever the title contains"
     assert mail["Date"]
     assert mail.get_content().replace("\r\n", "\n") == MESSAGE.body
 

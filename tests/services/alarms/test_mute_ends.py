@@ -77,7 +77,7 @@ def test_muted_and_failing_jobs_do_not_delay_recoveries_of_others(
         assert call_back(make_run(of_both[3]).id, 200, now_ms=T0 + 21_000)
         tick_until(notifier, T0 + 30_000, *["SENT"] * 3, "CLOSED", "SENT", "CLOSED")
         eventually(lambda: notifier.tick(T0 + 30_000) and len(hook.requests) == 8)
-    assert messages(hook)[6]["title"] == f"[XXL-JOB] fine again (job {recovered.id}): recovered"
+    assert messages(hook)[6]["title"] == f"[Duetime] fine again (job {recovered.id}): recovered"
 
 
 def test_notified_targets_get_the_recovery_while_others_keep_failing(
@@ -185,7 +185,7 @@ def test_a_job_whose_failed_run_was_cleaned_up_has_an_unknown_state(
     with notifying(config) as notifier:
         eventually(lambda: notifier.tick(T0 + HOUR) and all_rows(Mute) == [])
     (message,) = messages(hook)
-    assert message["title"] == "[XXL-JOB] Shop (shop): no longer muted, still failing"
+    assert message["title"] == "[Duetime] Shop (shop): no longer muted, still failing"
     failing_part, unknown = message["message"].split(
         "State unknown (the failed runs were cleaned from the log, no success since):"
     )
@@ -195,7 +195,7 @@ def test_a_job_whose_failed_run_was_cleaned_up_has_an_unknown_state(
     (ended,) = end_another_mute(cleaned)
     assert (
         compose_mute_end(ended, config).title
-        == f"[XXL-JOB] cleaned (job {cleaned.id}): no longer muted, state unknown"
+        == f"[Duetime] cleaned (job {cleaned.id}): no longer muted, state unknown"
     )
     assert "Still failing" not in compose_mute_end(ended, config).body
 

@@ -72,7 +72,7 @@ def test_held_alarms_of_a_job_that_leaves_a_muted_group_go_to_its_new_group(
         assert [(row.job_id, row.group_id) for row in all_rows(Mute)] == [(0, job.job_group)]
         assert former.requests == []
     (message,) = messages(hook)
-    assert message["title"] == f"[XXL-JOB] Nightly report (job {job.id}): no longer muted, still failing"
+    assert message["title"] == f"[Duetime] Nightly report (job {job.id}): no longer muted, still failing"
     assert f"Held back: 1 alarm, runs {run.id} to {run.id}" in message["message"]
 
 

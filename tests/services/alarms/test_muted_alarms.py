@@ -78,7 +78,7 @@ def test_a_muted_job_sends_no_alarm_and_one_summary_at_the_end(
         for later_ms in range(T0 + HOUR, T0 + HOUR + 60_000, 10_000):
             notifier.tick(later_ms)
     (message,) = messages(hook)
-    assert message["title"] == f"[XXL-JOB] Nightly report (job {job.id}): no longer muted, still failing"
+    assert message["title"] == f"[Duetime] Nightly report (job {job.id}): no longer muted, still failing"
     assert f"Held back: 2 alarms (1 unresolved), runs {first.id} to {last.id}" in message["message"]
     assert "Reason: disks are being replaced" in message["message"]
     assert f"https://jobs.example.com/admin/joblog?jobId={job.id}" in message["message"]
@@ -158,7 +158,7 @@ def test_a_muted_group_is_summed_up_in_one_message_for_all_its_jobs(
         eventually(lambda: notifier.tick(T0 + HOUR) and all_rows(Mute) == [])
     assert (
         messages(hook)[1]["title"]
-        == "[XXL-JOB] Shop orders (shop-orders): no longer muted, 3 jobs still failing"
+        == "[Duetime] Shop orders (shop-orders): no longer muted, 3 jobs still failing"
     )
     text = messages(hook)[1]["message"]
     assert "Held back: 5 alarms, runs" in text
@@ -276,7 +276,7 @@ def test_the_summary_names_a_limited_number_of_jobs(config: Config) -> None:
     message = compose_mute_end(
         EndedMute(muted, Group(id=7, title="Shop", app_name="shop"), of_jobs, held_alarms, failing), config
     )
-    assert message.title == "[XXL-JOB] Shop (shop): no longer muted, 25 jobs still failing"
+    assert message.title == "[Duetime] Shop (shop): no longer muted, 25 jobs still failing"
     assert "Held back: 100 alarms (50 unresolved), runs 1 to 150" in message.body
     assert "Reason" not in message.body
     assert message.body.count("… and 5 more jobs") == 2
@@ -314,7 +314,7 @@ def test_a_mail_address_gets_only_its_own_jobs(config: Config) -> None:
         for mail, message in messages_to.items()
     }
     assert named == {"ann@example.com": [1, 2], "bob@example.com": [2, 3]}
-    assert messages_to["bob@example.com"].title == "[XXL-JOB] Shop (shop): no longer muted, still failing"
+    assert messages_to["bob@example.com"].title == "[Duetime] Shop (shop): no longer muted, still failing"
     assert "Held back: 2 alarms, runs 2 to 3" in messages_to["bob@example.com"].body
 
 

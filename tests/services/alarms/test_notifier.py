@@ -60,7 +60,7 @@ def test_the_alarm_of_a_failed_run_has_reason_and_link(
     with notifying(config) as notifier:
         tick_until(notifier, T0, "SENT")
     (message,) = messages(hook)
-    assert message["title"] == f"[XXL-JOB] Nightly report (job {job.id}): 1 run failed"
+    assert message["title"] == f"[Duetime] Nightly report (job {job.id}): 1 run failed"
     assert "disk full" in message["message"]
     assert f"https://jobs.example.com/admin/joblog/logDetailPage?id={run.id}" in message["message"]
     assert only_row(JobLog).alarm_status == 2
@@ -225,7 +225,7 @@ def test_a_recovery_is_reported_once(database: str, config: Config, hook: FakeEx
     assert len(hook.requests) == 2
     assert [message["title"] for message in messages(hook)][
         1
-    ] == f"[XXL-JOB] Nightly report (job {job.id}): recovered"
+    ] == f"[Duetime] Nightly report (job {job.id}): recovered"
 
 
 def test_a_recovery_is_retried_for_the_targets_that_failed(
@@ -524,11 +524,11 @@ def test_a_wrong_clock_is_reported_to_the_installation_only(
         for second in range(600):
             notifier.tick(T0 + MINUTE + second * 1_000)
     wrong, right = messages(everywhere)
-    assert wrong["title"] == "[XXL-JOB] one: clock wrong, scheduling stopped"
+    assert wrong["title"] == "[Duetime] one: clock wrong, scheduling stopped"
     assert (
         "5.2 s behind the database's. A node that is off by more than 1 s fires nothing." in wrong["message"]
     )
-    assert right["title"] == "[XXL-JOB] one: clock correct again, scheduling resumed"
+    assert right["title"] == "[Duetime] one: clock correct again, scheduling resumed"
     assert hook.requests == []
     assert [(entry.action, entry.username) for entry in all_rows(AuditEntry)] == [("node.notice", "one")] * 2
     assert "clock wrong" in (all_rows(AuditEntry)[0].changes or "")
@@ -536,10 +536,10 @@ def test_a_wrong_clock_is_reported_to_the_installation_only(
 
 def test_a_clock_without_comparison_is_reported_as_set_ahead(config: Config) -> None:
     hold_notice = compose_clock("one", ClockNews(right=False, skew_ms=600_000, compared=False), config)
-    assert hold_notice.title == "[XXL-JOB] one: clock set ahead, scheduling paused"
+    assert hold_notice.title == "[Duetime] one: clock set ahead, scheduling paused"
     assert "set 600.0 s ahead" in hold_notice.body
     steady = compose_clock("one", ClockNews(right=True, skew_ms=0, compared=False), config)
-    assert steady.title == "[XXL-JOB] one: clock steady again, scheduling resumed"
+    assert steady.title == "[Duetime] one: clock steady again, scheduling resumed"
 
 
 def test_without_a_channel_of_the_installation_the_groups_get_notices(
@@ -559,7 +559,7 @@ def test_a_notice_without_any_channel_is_logged(
         notifier.tick(T0)
         notifier.tick(T0 + 1000)
     assert (
-        caplog.text.count("node notice not sent, no channel is set up title=[XXL-JOB] one: clock wrong") == 1
+        caplog.text.count("node notice not sent, no channel is set up title=[Duetime] one: clock wrong") == 1
     )
 
 

@@ -41,7 +41,7 @@ def test_runs_are_counted_by_how_they_ended(
 ) -> None:
     alarms = alarms_of(*("unresolved" if trigger_code == 504 else "failed" for trigger_code, _ in codes))
     message = compose(JOB, None, alarms, runs_of(*codes), config)
-    assert message.title == f"[XXL-JOB] Nightly report (job 7): {counted}"
+    assert message.title == f"[Duetime] Nightly report (job 7): {counted}"
     known = f"{counted}: unknown whether it ran" if UNRESOLVED in codes else counted
     assert message.body.splitlines()[2] == known
     assert message.facts["runs"] == len(codes)

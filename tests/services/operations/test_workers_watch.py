@@ -38,7 +38,7 @@ def news(watch: WorkersWatch, from_ms: int, until_ms: int, *alive: int) -> list[
         for node_id in alive:
             set_node(node_id, heartbeat_ms=at_ms, scanned_ms=at_ms)
         messages.append((at_ms - T0, watch.find_news(at_ms)))
-    return [(at_ms, message.title.removeprefix("[XXL-JOB] ")) for at_ms, message in messages if message]
+    return [(at_ms, message.title.removeprefix("[Duetime] ")) for at_ms, message in messages if message]
 
 
 def test_workers_that_have_all_died_are_one_notice_and_so_is_their_return(watch: WorkersWatch) -> None:

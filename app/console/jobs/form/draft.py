@@ -251,7 +251,7 @@ def _describe(schedule: Schedule, language: str) -> str:
         case ScheduleType.FIX_RATE | ScheduleType.FIX_DELAY:
             return interval_words(schedule.type, schedule.conf)
         case _:
-            return _("once")
+            return _("Once")
 
 
 def _instants(instants: list[Millis], local: ZoneInfo, now_ms: Millis) -> tuple[Instant, ...]:

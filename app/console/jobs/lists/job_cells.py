@@ -120,6 +120,6 @@ def _words(kind: str, conf: str, language: str) -> str:
             words = describe(conf, language)
             return words if words != conf else ""
         case ScheduleType.AT:
-            return _("once")
+            return _("Once")
         case _:
             return interval_words(kind, conf)

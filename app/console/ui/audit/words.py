@@ -29,7 +29,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
     "glue": {"glue.save": _l("saved the code of %(object)s")},
     "log": {
         "log.kill": _l("killed %(object)s"),
-        "log.clear": _l("cleaned the log of %(object)s"),
+        "log.clear": _l("cleared the log of %(object)s"),
     },
     "group": {
         "group.add": _l("added %(object)s"),
@@ -115,7 +115,7 @@ PARTS = {
 }
 #: sentences of entries that concern no single object
 WITHOUT_OBJECT = {
-    "log.clear": _l("cleaned the log"),
+    "log.clear": _l("cleared the log"),
     "alarm.test": _l("sent a test alarm to the channels of the installation"),
     "group.token_show": _l("viewed the access token of the console"),
     "alarm.failed": _l("could not deliver a notice"),
@@ -156,7 +156,7 @@ NAMED = {
 _FIELDS = {
     "address": _l("Address"),
     "adopt": _l("Adopted objects"),
-    "apply": _l("Number of the apply"),
+    "apply": _l("Apply id"),
     "create": _l("Added objects"),
     "delete": _l("Deleted objects"),
     "update": _l("Changed objects"),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.console.web.language import lazy_gettext as _l
+from app.console.web.language import lazy_pgettext
 from app.domain.lists.orders import Order
 
 
@@ -90,17 +91,17 @@ LOGS = ColumnTable(
                 ("trigger", _l("Trigger")),
             )
         ),
-        Column("time", _l("Trigger time"), is_sortable=True),
+        Column("time", lazy_pgettext("run", "Time"), is_sortable=True),
         Column("duration", _l("Duration"), can_hide=True),
         Column("state", _l("State")),
         *(
             Column(name, title, can_hide=True, is_default=False)
             for name, title in (
-                ("trigger-result", _l("Trigger result")),
-                ("trigger-note", _l("Trigger message")),
-                ("handle-time", _l("Handle time")),
-                ("handle-result", _l("Handle result")),
-                ("handle-note", _l("Handle message")),
+                ("trigger-result", _l("Dispatch")),
+                ("trigger-note", _l("Dispatch trace")),
+                ("handle-time", _l("Ended")),
+                ("handle-result", lazy_pgettext("run", "Result")),
+                ("handle-note", _l("Message")),
             )
         ),
         Column("act", _l("Actions")),

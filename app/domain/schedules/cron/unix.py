@@ -68,6 +68,21 @@ def minutes_and_hours(fields: list[str]) -> tuple[int, int]:
     return _mask(minutes, 60), _mask(hours, 24)
 
 
+def day_masks(fields: list[str]) -> tuple[int, int, int] | None:
+    """Return masks of the days of a month, the months and the days of a week, bit 0 = Sunday.
+
+    The mask of a week is 0 if all its days are allowed. None: a day is the last or n-th of a month, or days
+    of both kinds are named, of which either is enough.
+    """
+    cron = _read(" ".join(fields))
+    month_days, months, weekdays = cron.expanded[_HOUR + 1 : FIELD_COUNT]
+    has_rules = bool(cron.nth_weekday_of_month) or "l" in month_days
+    if has_rules or ("*" not in month_days and "*" not in weekdays):
+        return None
+    week = 0 if "*" in weekdays else _mask(weekdays, 7)
+    return _mask(month_days, 32), _mask(months, 13) & ~1, week
+
+
 def _mask(values: Sequence[int | str], size: int) -> int:
     return (1 << size) - 1 if "*" in values else sum(1 << int(value) for value in values)
 
