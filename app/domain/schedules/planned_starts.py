@@ -129,7 +129,7 @@ def start_minutes(
     if schedule.type == ScheduleType.CRON:
         minutes, _hours, per_minute, _days = _cron_parts(schedule.conf)
         offset = datetime.fromtimestamp(window.from_ms // SECOND_MS, zone(schedule.time_zone)).minute
-        of_an_hour = [(minute - offset) % 60 for minute in range(60) if minutes >> minute & 1]
+        of_an_hour = [(minute - offset) % 60 for minute in _bits(minutes)]
         yield from ((60 * hour + minute, per_minute) for hour in with_starts for minute in of_an_hour)
         return
     if schedule.type == ScheduleType.AT:
@@ -176,6 +176,11 @@ def _repeated_starts(
         return HourlyStarts(HOUR_MS / period_ms, _hours_between(window, first_ms, until_ms))
     starts = range(first_ms, until_ms, period_ms)
     return HourlyStarts(1, sum(1 << (at_ms - window.from_ms) // HOUR_MS for at_ms in starts))
+
+
+@lru_cache(maxsize=SCHEDULES_KEPT)
+def _bits(mask: int) -> tuple[int, ...]:
+    return tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
 
 
 def _hours_between(window: Window, from_ms: Millis, until_ms: Millis) -> int:

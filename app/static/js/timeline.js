@@ -6,6 +6,8 @@
   const SVG = "http://www.w3.org/2000/svg";
   const LINE = 24;
   const LINES_MAX = 3;
+  /* pixels by which lines of the axis go beyond a track, whose room cuts them */
+  const BEYOND = 72;
   /* percent of the width: narrowest mark, least distance of two signs */
   const LEAST_WIDTH = 0.25;
   const SIGN_ROOM = 1.3;
@@ -90,7 +92,7 @@
 
   function tickLines(track, places, height) {
     const group = track.querySelector("g") || track.insertBefore(made("g"), track.firstChild);
-    group.replaceChildren(...places.map(([x]) => set(made("line"), { class: "tick", x1: `${x}%`, x2: `${x}%`, y2: height })));
+    group.replaceChildren(...places.map(([x]) => set(made("line"), { class: "tick", x1: `${x}%`, x2: `${x}%`, y1: -BEYOND, y2: height + BEYOND })));
     return group;
   }
 
