@@ -99,7 +99,7 @@ def test_failures_of_the_day_stand_beside_no_claim_that_all_is_well(admin: Conso
 
 def test_the_runs_tile_names_its_days(admin: Console) -> None:
     for name, title in (("week", "Last week"), ("month", "Last 30 days"), ("nonsense", "Last week")):
-        tile = admin.get(f"/?range={name}").text.split(">Runs</span>")[1].split("</a>")[0]
+        tile = admin.get(f"/?range={name}").text.split('class="caption">Runs</span>')[1].split("</a>")[0]
         assert f'class="hint">{title}<' in tile
 
 

@@ -187,7 +187,7 @@ def test_a_job_whose_failed_run_was_cleaned_up_has_an_unknown_state(
     (message,) = messages(hook)
     assert message["title"] == "[Duetime] Shop (shop): no longer muted, still failing"
     failing_part, unknown = message["message"].split(
-        "State unknown (the failed runs were cleaned from the log, no success since):"
+        "State unknown (the failed runs were cleared from the log, no success since):"
     )
     assert f"Still failing:\nfailing (job {failing.id}): 1 alarm, runs {runs[0].id}" in failing_part
     assert f"\ncleaned (job {cleaned.id}): 1 alarm, runs {runs[1].id}" in unknown
