@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from executor_client.api.calls import (
     JobRef,
+    app_names,
     create_job,
     end_run,
     explain_missing,
@@ -28,7 +29,6 @@ from executor_client.api.calls import (
 from executor_client.api.client import WAIT_S, ApiClient
 from executor_client.api.credentials import find_credentials
 from executor_client.api.errors import ApiError, RunNotEnded, RunUnsuccessful
-from executor_client.api.lookup import app_names
 from executor_client.api.pool import ClientPool
 from executor_client.api.session import PATIENCE_S, Item
 from executor_client.api.transport import Transport
