@@ -39,6 +39,8 @@ def run_configured() -> None:
         config = follow(Config.from_env())
         check_database(config)
         command = click.get_current_context(silent=True)
+        if command is not None and command.info_name == "downgrade":
+            raise Refused("there is no downgrade: restore a backup instead")
         if command is None or command.info_name != "upgrade":  # others of ``flask db`` only read
             run(config.database_url)
             return

@@ -9,15 +9,8 @@ from alembic import op
 
 revision = "${up_revision}"
 down_revision = "${down_revision}"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     """Change the schema."""
     ${upgrades if upgrades else "pass"}
-
-
-def downgrade() -> None:
-    """Raise; restore a backup to go back."""
-    raise NotImplementedError

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -128,24 +130,22 @@ def require_free(variable: str, host: str, port: int) -> None:
 
 def welcome(address: str, home: Path, *, password_given: bool) -> None:
     """Print the address, the first password if it is still valid, and what to do next."""
-    password_file = home / "admin_password"
+    password, where = "(was changed)", "only as a hash, in the database"
     if password_given:
-        password, where = "the one in XXL_JOB_ADMIN_PASSWORD", "only as a hash, in the database"
-    elif password_file.exists():
-        password, where = (
-            password_file.read_text(encoding="utf-8").strip(),
-            f"{shown(password_file)}, until you change it",
-        )
-    else:
-        password, where = "(was changed)", "only as a hash, in the database"
-    print()
-    print("ready           console and workers run, jobs are fired")
-    print(f"open            {address}/")
-    print("user            admin")
-    print(f"admin password: {password}")
-    print(f"stored in       {where}")
-    print("then            log in, choose your own password, run a demo job from its menu, open its log")
-    print("stop            Ctrl-C", flush=True)
+        password = "the one in XXL_JOB_ADMIN_PASSWORD"
+    elif (file := home / "admin_password").exists():
+        password, where = file.read_text(encoding="utf-8").strip(), f"{shown(file)}, until you change it"
+    print(
+        f"""
+ready           console and workers run, jobs are fired
+open            {address}/
+user            admin
+admin password: {password}
+stored in       {where}
+then            log in, choose your own password, run a demo job from its menu, open its log
+stop            Ctrl-C""",
+        flush=True,
+    )
 
 
 def shown(path: Path) -> Path:
@@ -181,7 +181,7 @@ class Parts:
         if path.exists():
             path.replace(f"{path}.1")
         # The umask stays the user's, because files that handlers of the executor write are theirs.
-        with open(path, "wb", opener=_open_private) as log:
+        with open(path, "wb", opener=partial(os.open, mode=SECRET_MODE)) as log:
             self.processes[name] = subprocess.Popen(
                 command,
                 cwd=ROOT,
@@ -257,16 +257,10 @@ class Parts:
             print("Stopped.", flush=True)
 
 
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, SECRET_MODE)
-
-
 def kill_group(process: "subprocess.Popen[bytes]") -> None:
     """Kill the remaining processes of a part."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
 
 

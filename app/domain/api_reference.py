@@ -1,7 +1,7 @@
 """API reference: tables of operations and objects, built from the OpenAPI 3.1 document.
 
-Reads the document as JSON; a reference within it (``$ref``) is followed. An object schema that has a name is
-one table, which operations link to.
+Reads the document as ``api.v1.document`` writes it: references lead to schemas only, and each operation has
+an id and a tag. An object schema that has a name is one table, which operations link to.
 """
 
 import json
@@ -13,10 +13,8 @@ from typing import Any
 METHODS = ("get", "post", "put", "patch", "delete")
 #: longest list of enum values, in characters
 VALUES_MAX = 200
-#: deepest nesting of objects without a name of their own
+#: deepest nesting of objects in an example
 NESTING_MAX = 4
-#: most references followed in a row, so that a circle of them ends
-REFERENCES_MAX = 4
 JSON = "application/json"
 #: highest id of most objects: a number from 1 to it is called an id
 ID_MAX = 2**31 - 1
@@ -122,62 +120,51 @@ def read_document(document: Json) -> Reference:
 class _Reader:
     def __init__(self, document: Json) -> None:
         self._document = document
-        schemas = document.get("components", {}).get("schemas", {})
-        self._schemas = {name: schema for name, schema in schemas.items() if "properties" in schema}
+        self._components: Mapping[str, Json] = document["components"]["schemas"]
+        self._schemas = {name: schema for name, schema in self._components.items() if "properties" in schema}
 
     def reference(self) -> Reference:
         operations = list(self._operations())
-        descriptions = {tag["name"]: tag.get("description", "") for tag in self._document.get("tags", ())}
-        names = dict.fromkeys([*descriptions, *(tag for tag, _operation in operations)])
         resources = (
             Resource(
-                name,
-                descriptions.get(name, ""),
-                tuple(operation for tag, operation in operations if tag == name),
+                tag["name"],
+                tag["description"],
+                tuple(operation for name, operation in operations if name == tag["name"]),
             )
-            for name in names
+            for tag in self._document["tags"]
         )
         objects = (
             ObjectSchema(name, _text(schema), tuple(self._members(schema)))
             for name, schema in sorted(self._schemas.items())
         )
-        version = str(self._document.get("info", {}).get("version", ""))
-        return Reference(
-            version, tuple(resource for resource in resources if resource.operations), tuple(objects)
-        )
+        return Reference(self._document["info"]["version"], tuple(resources), tuple(objects))
 
     def _operations(self) -> Iterator[tuple[str, Operation]]:
-        for path, item in self._document.get("paths", {}).items():
-            common = item.get("parameters", [])
+        for path, item in self._document["paths"].items():
             for method in METHODS:
                 if method in item:
-                    operation = item[method]
-                    tag = (operation.get("tags") or [""])[0]
-                    yield tag, self._operation(method, path, operation, common)
+                    yield item[method]["tags"][0], self._operation(method, path, item[method])
 
-    def _operation(self, method: str, path: str, operation: Json, common: list[Json]) -> Operation:
-        body = self._resolved(operation.get("requestBody", {})).get("content", {}).get(JSON, {})
-        schema = self._resolved(body.get("schema", {}))
-        parameters = [self._parameter(item) for item in (*common, *operation.get("parameters", []))]
-        answers = (self._answer(status, answer) for status, answer in operation.get("responses", {}).items())
+    def _operation(self, method: str, path: str, operation: Json) -> Operation:
+        body = operation.get("requestBody", {}).get("content", {}).get(JSON, {}).get("schema", {})
+        schema = self._resolved(body)
+        example = json.dumps(self._example(schema), ensure_ascii=False, indent=2) if body else ""
         return Operation(
-            id=operation.get("operationId") or f"{method}{path}",
+            id=operation["operationId"],
             method=method,
             path=path,
             summary=operation.get("summary", ""),
             description=operation.get("description", ""),
-            parameters=tuple(parameters),
+            parameters=tuple(map(self._parameter, operation.get("parameters", ()))),
             body=tuple(self._members(schema)),
-            body_object=self._object(body.get("schema", {})),
-            example=self._body_example(body, schema),
-            answers=tuple(sorted(answers, key=lambda answer: answer.status)),
+            body_object=self._object(body),
+            example=example,
+            answers=tuple(self._answer(*answer) for answer in sorted(operation["responses"].items())),
             is_public=operation.get("security") == [],
         )
 
     def _parameter(self, parameter: Json) -> Member:
-        parameter = self._resolved(parameter)
-        schema = parameter.get("schema", {})
-        example = parameter.get("example", schema.get("default", _first(schema.get("examples"))))
+        schema = parameter["schema"]
         return Member(
             parameter["name"],
             self._type(schema),
@@ -185,54 +172,41 @@ class _Reader:
             bool(parameter.get("required")),
             parameter.get("description") or _text(schema),
             location=parameter["in"],
-            example="" if example is None else _plain(example),
+            example=_plain(schema.get("default", _first(schema.get("examples")))),
         )
 
     def _answer(self, status: str, answer: Json) -> Answer:
-        answer = self._resolved(answer)
         content = answer.get("content", {})
         object_name = self._object(content.get(JSON, {}).get("schema", {}))
-        return Answer(
-            status,
-            answer.get("description", ""),
-            tuple(content),
-            object_name,
-            tuple(answer.get("headers", ())),
-        )
+        headers = tuple(answer.get("headers", ()))
+        return Answer(status, answer["description"], tuple(content), object_name, headers)
 
-    def _members(self, schema: Json, prefix: str = "", depth: int = 0) -> Iterator[Member]:
+    def _members(self, schema: Json) -> Iterator[Member]:
         required_names = schema.get("required", ())
         for name, schema_of_member in schema.get("properties", {}).items():
             member = self._resolved(schema_of_member)
             object_name = self._object(schema_of_member)
             yield Member(
-                prefix + name,
+                name,
                 self._type(schema_of_member),
                 object_name,
                 name in required_names,
                 schema_of_member.get("description") or ("" if object_name else _text(member)),
                 example=_plain(_first(schema_of_member.get("examples", member.get("examples")))),
             )
-            item_schema = member.get("items", member)
-            if not object_name and depth < NESTING_MAX and "properties" in item_schema:
-                marker = "[]." if "items" in member else "."
-                yield from self._members(item_schema, f"{prefix}{name}{marker}", depth + 1)
 
     def _type(self, schema: Json) -> str:
         """Return a type in words, such as ``array of text`` or ``integer, 1 to 200, or null``."""
-        choices = [choice for key in ("anyOf", "oneOf") for choice in schema.get(key, ())]
-        if choices:
-            return " or ".join(dict.fromkeys(self._type(choice) for choice in choices))
+        if "anyOf" in schema:
+            return " or ".join(dict.fromkeys(map(self._type, schema["anyOf"])))
         if "$ref" in schema:
-            name = schema["$ref"].rpartition("/")[2]
-            return name if name in self._schemas else self._type(self._resolved(schema))
+            name = _name(schema)
+            return name if name in self._schemas else self._type(self._components[name])
         if "enum" in schema or "const" in schema:
             values = schema.get("enum", [schema.get("const")])
             text = ", ".join(_plain(value) for value in values)
             return f"one of {text}" if len(text) <= VALUES_MAX and len(values) > 1 else text[:VALUES_MAX]
         type_ = schema.get("type", "any")
-        if isinstance(type_, list):
-            return " or ".join(self._type({**schema, "type": choice}) for choice in type_)
         if type_ == "array":
             return ", ".join([f"array of {self._type(schema.get('items', {}))}", *_bounds(schema)])
         if type_ == "object" and isinstance(schema.get("additionalProperties"), dict):
@@ -245,54 +219,35 @@ class _Reader:
     def _object(self, schema: Json) -> str:
         """Return the name of the object that a schema holds, also in an array or beside null."""
         if "$ref" in schema:
-            name = schema["$ref"].rpartition("/")[2]
-            return name if name in self._schemas else ""
-        inner = [choice for key in ("anyOf", "oneOf", "allOf") for choice in schema.get(key, ())]
-        inner += [schema["items"]] if isinstance(schema.get("items"), dict) else []
-        return next((name for name in map(self._object, inner) if name), "")
+            return _name(schema) if _name(schema) in self._schemas else ""
+        inner = [*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else ())]
+        return next(filter(None, map(self._object, inner)), "")
 
     def _resolved(self, schema: Json) -> Json:
-        for _step in range(REFERENCES_MAX):
-            if "$ref" not in schema:
-                break
-            target: Any = self._document
-            for part in schema["$ref"].removeprefix("#/").split("/"):
-                target = target[part.replace("~1", "/").replace("~0", "~")]
-            schema = target
-        return schema
-
-    def _body_example(self, body: Json, schema: Json) -> str:
-        if not body:
-            return ""
-        explicit = body.get("example") or schema.get("example") or _first(schema.get("examples"))
-        example = explicit if explicit is not None else self._example(schema)
-        return json.dumps(example, ensure_ascii=False, indent=2)
+        """Return a schema, or the one that it refers to."""
+        return self._components[_name(schema)] if "$ref" in schema else schema
 
     def _example(self, schema: Json, depth: int = 0) -> Any:
         """Return a value for a schema: its example or default, otherwise one of its type."""
-        explicit = [schema.get("example"), _first(schema.get("examples")), schema.get("const")]
-        explicit += [_first(schema.get("enum")), schema.get("default")]
-        value = next((choice for choice in explicit if choice is not None), None)
+        explicit = [_first(schema.get("examples")), schema.get("const"), _first(schema.get("enum"))]
+        value = next((choice for choice in (*explicit, schema.get("default")) if choice is not None), None)
         if value is not None:
             return value
-        choices = [choice for key in ("anyOf", "oneOf", "allOf") for choice in schema.get(key, ())]
-        schema = self._resolved(choices[0] if choices else schema)
-        type_ = schema.get("type")
-        if choices:
-            return None if "default" in schema else self._example(schema, depth)
+        if "anyOf" in schema:
+            first = self._resolved(schema["anyOf"][0])
+            return None if "default" in first else self._example(first, depth)
         if "properties" in schema and depth < NESTING_MAX:
             required_names = schema.get("required", ())
             return {
-                name: self._example(self._merged(member), depth + 1)
+                name: self._example({**self._resolved(member), **member}, depth + 1)
                 for name, member in schema["properties"].items()
                 if name in required_names or "examples" in member
             }
-        if type_ == "array":
+        if schema.get("type") == "array":
             return []
-        return {"string": "text", "integer": 1, "number": 1, "boolean": False, "object": {}}.get(str(type_))
-
-    def _merged(self, schema: Json) -> Json:
-        return {**self._resolved(schema), **{key: schema[key] for key in schema if key != "$ref"}}
+        return {"string": "text", "integer": 1, "number": 1, "boolean": False, "object": {}}.get(
+            str(schema.get("type"))
+        )
 
 
 def _bounds(schema: Json) -> Iterator[str]:
@@ -313,6 +268,11 @@ def _bounds(schema: Json) -> Iterator[str]:
 
 def _number(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _name(schema: Json) -> str:
+    """Return the name of the schema that one refers to."""
+    return str(schema["$ref"].rpartition("/")[2])
 
 
 def _text(schema: Json) -> str:

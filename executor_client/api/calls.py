@@ -8,7 +8,6 @@ from typing import Any, get_args
 
 from executor_client.api.client import ApiClient
 from executor_client.api.errors import Conflict, NotFound, NotUnique, UnknownName
-from executor_client.api.lookup import app_names, jobs_named
 from executor_client.api.session import Item
 from executor_client.api.transport import Query, Request
 from executor_client.api.views import UNSUCCESSFUL, Job, ListedState, State
@@ -171,3 +170,25 @@ def end_run(client: ApiClient, run_id: str) -> Item:
 def log_text(client: ApiClient, run_id: str) -> str:
     """Return the log of a run."""
     return "\n".join(line for piece in client.log(run_id) for line in piece["lines"])
+
+
+def jobs_named(client: ApiClient, name: str, *, app_name: str = "") -> list[Item]:
+    """Return the jobs with a handler or description, by id; ``app_name``: of this executor group.
+
+    An empty name, for example of an unset variable, matches nothing, although jobs with code have no handler.
+    """
+    if not name.strip():
+        return []
+    of_group = {"app_name": app_name} if app_name else {}
+    job_by_id = {
+        job["id"]: job
+        for parameter, member in (("handler", "handler"), ("q", "description"))
+        for job in client.jobs({parameter: name, **of_group})
+        if job[member] == name
+    }
+    return [job_by_id[job_id] for job_id in sorted(job_by_id)]
+
+
+def app_names(client: ApiClient) -> dict[int, str]:
+    """Return id -> AppName of the executor groups that the token may see."""
+    return {group["id"]: group["app_name"] for group in client.groups()}

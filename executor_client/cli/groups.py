@@ -4,7 +4,7 @@ import click
 
 from executor_client.cli.invocation import Invocation, Stop, api_command
 from executor_client.cli.lookup import find_group
-from executor_client.cli.output.output import plain, show_done, show_item, show_keys, show_list
+from executor_client.cli.output.output import plain, show_done, show_item, show_list
 from executor_client.cli.output.tables import Column
 from executor_client.cli.output.times import local_time
 
@@ -53,10 +53,7 @@ def groups() -> None:
 def list_groups(invocation: Invocation, quiet: bool) -> None:
     """List the executor groups."""
     rows = invocation.client.groups()
-    if quiet:
-        show_keys(rows, "id")
-    else:
-        show_list(invocation, rows, GROUP_COLUMNS)
+    show_list(invocation, rows, GROUP_COLUMNS, only="id" if quiet else "")
 
 
 @groups.command("show")
@@ -81,10 +78,7 @@ def list_instances(invocation: Invocation, group: str | None, quiet: bool) -> No
     client = invocation.client
     query = {"group_id": find_group(client, group)["id"]} if group is not None else None
     rows = client.items("/instances", query)
-    if quiet:
-        show_keys(rows, "address")
-    else:
-        show_list(invocation, rows, INSTANCE_COLUMNS)
+    show_list(invocation, rows, INSTANCE_COLUMNS, only="address" if quiet else "")
 
 
 @instances.command("drain")

@@ -1,18 +1,19 @@
-"""Commands ``jobs``: list, show, trigger, start, stop, next-times, export."""
+"""Commands ``jobs``: list, show, trigger, start, stop, next-times, export; and ``next-times``."""
 
 import click
 
 from executor_client.api.client import ApiClient
 from executor_client.api.session import Item
+from executor_client.api.transport import Query
 from executor_client.cli.groups import group_option
 from executor_client.cli.invocation import Invocation, api_command
 from executor_client.cli.job_completion import job_argument, jobs_argument
-from executor_client.cli.job_export import export_jobs
 from executor_client.cli.lookup import find_group, find_job
-from executor_client.cli.output.output import note, plain, show_document, show_item, show_keys, show_list
+from executor_client.cli.output.output import note, plain, show_document, show_item, show_list
 from executor_client.cli.output.run_columns import COLOURS
 from executor_client.cli.output.tables import Column
 from executor_client.cli.trigger import trigger
+from executor_client.code.writing import write_text
 
 
 def schedule_text(job: Item) -> str:
@@ -60,10 +61,12 @@ def list_jobs(
     client = invocation.client
     group_id = find_group(client, group)["id"] if group is not None else None
     rows = client.jobs({"q": text, "group_id": group_id, **filters})
-    if quiet:
-        show_keys(rows, "id")
-    else:
-        show_list(invocation, rows, columns(client) if invocation.is_for_people else ())
+    show_list(
+        invocation,
+        rows,
+        columns(client) if invocation.is_for_people and not quiet else (),
+        only="id" if quiet else "",
+    )
 
 
 @jobs.command("show")
@@ -124,5 +127,36 @@ def show_times(invocation: Invocation, answer: Item) -> None:
         note("none")
 
 
+@click.command("next-times", short_help="Print the next times of a schedule.")
+@click.argument("expression")
+@click.option("--tz", "time_zone", default="", help="IANA time zone; default: the console's.")
+@click.option("--count", type=click.IntRange(1, 100), default=5, show_default=True)
+@api_command
+def next_times(invocation: Invocation, expression: str, time_zone: str, count: int) -> None:
+    """Print the next times of a cron EXPRESSION."""
+    schedule = {"schedule_type": "CRON", "schedule": expression, "time_zone": time_zone, "count": count}
+    show_times(invocation, invocation.client.post("/schedules/next-times", schedule))
+
+
+@jobs.command("export", short_help="Print jobs as a file that xxl apply takes.")
+@jobs_argument
+@click.option("--whole", is_flag=True, help="Include members that have the default value of a new job.")
+@api_command
+def export_jobs(invocation: Invocation, names: tuple[str, ...], whole: bool) -> None:
+    """Print jobs and their executor groups as a YAML file, which xxl plan and xxl apply take.
+
+    Children of a job are named if they are among them or managed as code.
+    """
+    client = invocation.client
+    job_ids = ",".join(str(find_job(client, name)["id"]) for name in names)
+    query: Query = {"jobs": job_ids, "whole": whole}
+    answer = client.get("/code/export", query)
+    if invocation.output == "json":
+        show_document(invocation, answer["document"])
+    else:
+        click.echo(write_text(answer["document"], answer["variables"]), nl=False)
+    for text in answer.get("notes", ()):
+        note(text, fg="yellow")
+
+
 jobs.add_command(trigger)
-jobs.add_command(export_jobs)

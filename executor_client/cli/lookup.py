@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from executor_client.api.calls import jobs_named
 from executor_client.api.client import ApiClient
 from executor_client.api.error_messages import EXIT_USAGE
 from executor_client.api.errors import NotFound
-from executor_client.api.lookup import jobs_named
 from executor_client.api.session import Item
 from executor_client.cli.invocation import Stop
 

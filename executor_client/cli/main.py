@@ -10,9 +10,8 @@ from executor_client.cli.code import apply, drift, export, plan, undo
 from executor_client.cli.completion import completion
 from executor_client.cli.groups import groups, instances, nodes
 from executor_client.cli.invocation import common_options, invocation_of
-from executor_client.cli.jobs import jobs
+from executor_client.cli.jobs import jobs, next_times
 from executor_client.cli.login import login, logout, whoami
-from executor_client.cli.next_times import next_times
 from executor_client.cli.runs import runs
 from executor_client.cli.tokens import tokens
 from executor_client.cli.users import users

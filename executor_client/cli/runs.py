@@ -7,7 +7,7 @@ from executor_client.cli.invocation import Invocation, api_command
 from executor_client.cli.job_completion import complete_job
 from executor_client.cli.lookup import explain_missing, find_group, find_job
 from executor_client.cli.output.log_lines import show_log
-from executor_client.cli.output.output import show_done, show_item, show_keys, show_list
+from executor_client.cli.output.output import show_done, show_item, show_list
 from executor_client.cli.output.run_columns import COLOURS, COLUMNS
 from executor_client.cli.output.times import Duration, Instant
 from executor_client.cli.trigger import WaitOptions, finish
@@ -47,10 +47,7 @@ def list_runs(
         **{name.rstrip("_"): value for name, value in filters.items()},
     }
     rows = client.items("/runs", query, limit=limit or None)
-    if quiet:
-        show_keys(rows, "id")
-    else:
-        show_list(invocation, rows, COLUMNS)
+    show_list(invocation, rows, COLUMNS, only="id" if quiet else "")
 
 
 @runs.command("show")

@@ -1,5 +1,6 @@
 """Command ``jobs trigger``: start a run, and wait for its end."""
 
+from contextlib import closing
 from dataclasses import dataclass
 
 import click
@@ -111,7 +112,7 @@ def await_run(invocation: Invocation, run: Item, wait_options: WaitOptions) -> N
         is_note = wait_options.quiet or not invocation.is_for_people
         for line in grown_lines(client, run_id, timeout_s=wait_options.timeout_s):
             click.echo(line_text(line), err=is_note)
-    with Progress() as progress:
+    with closing(Progress()) as progress:
         for update in client.watch(run_id, timeout_s=_left_s(until_s), wait_s=WAIT_S):
             run.update(update)
             progress.show(f"run {run['id']}: {run['state']}")

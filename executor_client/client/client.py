@@ -10,11 +10,11 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from executor_client.api.calls import (
     JobRef,
+    app_names,
     create_job,
     end_run,
     explain_missing,
@@ -28,7 +28,6 @@ from executor_client.api.calls import (
 from executor_client.api.client import WAIT_S, ApiClient
 from executor_client.api.credentials import find_credentials
 from executor_client.api.errors import ApiError, RunNotEnded, RunUnsuccessful
-from executor_client.api.lookup import app_names
 from executor_client.api.pool import ClientPool
 from executor_client.api.session import PATIENCE_S, Item
 from executor_client.api.transport import Transport
@@ -158,12 +157,7 @@ class Client:
     def __enter__(self) -> "Client":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -64,6 +64,7 @@ def location_of(handler: Handler) -> SourceLocation | None:
 def _argument(member: str, declaration: Declaration | None) -> str:
     """Return the argument of ``@job`` that sets a member of the API."""
     if member in ("schedule", "schedule_type"):
-        return next((name for name in SCHEDULES if getattr(declaration, name, None) is not None), member)
+        terms = declaration.terms if declaration is not None else {}
+        return next((name for name in SCHEDULES if name in terms), member)
     head, dot, rest = member.partition(".")
     return {value: name for name, value in MEMBERS.items()}.get(head, head) + dot + rest

@@ -106,36 +106,22 @@ class _FolderLoader:
         """Yield the folders to read, in their order."""
         root = self.folder.path
         if not root.is_dir():
-            raise InvalidCode([CodeError(SourceLocation(str(root)), "is not a folder")])
-        base = root / BASE
-        if not base.is_dir():
+            raise self._unusable("is not a folder")
+        if not (root / BASE).is_dir():
             if self.folder.overlays:
-                raise InvalidCode(
-                    [
-                        CodeError(
-                            SourceLocation(str(root)),
-                            f"overlays need a folder {BASE} with what is common to all",
-                        )
-                    ]
-                )
+                raise self._unusable(f"overlays need a folder {BASE} with what is common to all")
             yield root
             return
-        yield base
+        yield root / BASE
         for name in self.folder.overlays:
             if not (root / name).is_dir() or name == BASE or "/" in name:
-                overlays = sorted(path.name for path in root.iterdir() if path.is_dir() and path.name != BASE)
-                visible_overlays = (
-                    ", ".join(overlay for overlay in overlays if not overlay.startswith(".")) or "none"
-                )
-                raise InvalidCode(
-                    [
-                        CodeError(
-                            SourceLocation(str(root)),
-                            f"there is no overlay {name}; known: {visible_overlays}",
-                        )
-                    ]
-                )
+                names = sorted(path.name for path in root.iterdir() if path.is_dir() and path.name != BASE)
+                known = ", ".join(known for known in names if not known.startswith("."))
+                raise self._unusable(f"there is no overlay {name}; known: {known or 'none'}")
             yield root / name
+
+    def _unusable(self, problem: str) -> InvalidCode:
+        return InvalidCode([CodeError(SourceLocation(str(self.folder.path)), problem)])
 
     def _variables(self, layers: Sequence[Path]) -> Variables:
         values: dict[str, str] = {}

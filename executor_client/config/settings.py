@@ -126,6 +126,11 @@ class Setting(NamedTuple):
     help: str
 
 
+def _named(field: str, parse: Callable[[str], Any], metavar: str, text: str) -> Setting:
+    """Return the setting of a field whose variable and option are named after it."""
+    return Setting(field, PREFIX + field.upper(), f"--{field.replace('_', '-')}", parse, metavar, text)
+
+
 SETTINGS = (
     Setting(
         "admin_addresses",
@@ -135,31 +140,10 @@ SETTINGS = (
         "URL[,URL]",
         "http://host:port/xxl-job-admin",
     ),
-    Setting("appname", "XXL_JOB_EXECUTOR_APPNAME", "--appname", str, "NAME", "name of the executor group"),
-    Setting(
-        "host",
-        "XXL_JOB_EXECUTOR_HOST",
-        "--host",
-        str,
-        "ADDRESS",
-        "address to listen on (default 127.0.0.1)",
-    ),
-    Setting(
-        "port",
-        "XXL_JOB_EXECUTOR_PORT",
-        "--port",
-        parse_port,
-        "PORT",
-        "port to listen on (default 9999)",
-    ),
-    Setting(
-        "address",
-        "XXL_JOB_EXECUTOR_ADDRESS",
-        "--address",
-        str,
-        "URL",
-        "URL to register (default http://host:port/)",
-    ),
+    _named("appname", str, "NAME", "name of the executor group"),
+    _named("host", str, "ADDRESS", "address to listen on (default 127.0.0.1)"),
+    _named("port", parse_port, "PORT", "port to listen on (default 9999)"),
+    _named("address", str, "URL", "URL to register (default http://host:port/)"),
     Setting("access_tokens", "XXL_JOB_ACCESS_TOKEN", "", split_list, "", ""),
     Setting(
         "access_tokens",
@@ -177,58 +161,36 @@ SETTINGS = (
         "DIR",
         "folder of the journal and the token file (default instance)",
     ),
-    Setting(
-        "log_path",
-        "XXL_JOB_EXECUTOR_LOG_PATH",
-        "--log-path",
-        Path,
-        "DIR",
-        "folder of the job logs (default executor-logs in the home)",
-    ),
-    Setting(
-        "log_retention_days",
-        "XXL_JOB_EXECUTOR_LOG_RETENTION_DAYS",
-        "--log-retention-days",
-        parse_days,
-        "DAYS",
-        "days to keep job logs (default 30; below 3: forever)",
-    ),
-    Setting(
+    _named("log_path", Path, "DIR", "folder of the job logs (default executor-logs in the home)"),
+    _named("log_retention_days", parse_days, "DAYS", "days to keep job logs (default 30; below 3: forever)"),
+    _named(
         "log_level",
-        "XXL_JOB_EXECUTOR_LOG_LEVEL",
-        "--log-level",
         parse_level,
         "LEVEL",
         "lowest level of the executor's own log on stderr: debug, info (default), warning, error",
     ),
-    Setting(
+    _named(
         "route_logging",
-        "XXL_JOB_EXECUTOR_ROUTE_LOGGING",
-        "--route-logging",
         parse_switch,
         "",
         "copy a handler's logging records into its job log (default on, off where mounted)",
     ),
-    Setting(
+    _named(
         "capture_output",
-        "XXL_JOB_EXECUTOR_CAPTURE_OUTPUT",
-        "--capture-output",
         parse_switch,
         "",
         "copy what a handler prints into its job log (default on, off where mounted)",
     ),
     Setting(
         "timing.shutdown_wait_s",
-        "XXL_JOB_EXECUTOR_SHUTDOWN_WAIT_SECONDS",
+        f"{PREFIX}SHUTDOWN_WAIT_SECONDS",
         "--shutdown-wait",
         parse_wait,
         "SECONDS",
         "a stop waits this long for running handlers, then kills them (default 30)",
     ),
-    Setting(
+    _named(
         "allow_glue",
-        "XXL_JOB_EXECUTOR_ALLOW_GLUE",
-        "--allow-glue",
         parse_languages,
         "LANG[,LANG]",
         "script languages to allow: python, shell, php, nodejs, powershell",
@@ -243,14 +205,7 @@ SETTINGS = (
             ("script_open_files", "OPEN_FILES", "--script-open-files", "N", "open files of such a process"),
         )
     ),
-    Setting(
-        "metrics",
-        "XXL_JOB_EXECUTOR_METRICS",
-        "--metrics",
-        parse_switch,
-        "",
-        "serve GET /metrics (default off)",
-    ),
+    _named("metrics", parse_switch, "", "serve GET /metrics (default off)"),
 )
 
 

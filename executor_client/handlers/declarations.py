@@ -5,7 +5,7 @@ plan`` and ``apply``. The console decides on terms that are not declared.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, Literal, TypedDict
@@ -73,42 +73,15 @@ class Terms(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Declaration:
-    """Checked terms of a job, in their final form; None: not declared."""
+    """Declared terms of a job, checked and in their final form: times in seconds, instants with tzinfo."""
 
-    description: str | None = None
-    owner: str | None = None
-    cron: str | None = None
-    #: seconds, as all times here
-    every: int | None = None
-    fixed_delay: int | None = None
-    timezone: str | None = None
-    #: with tzinfo
-    not_before: datetime | None = None
-    not_after: datetime | None = None
-    param: str | None = None
-    route: Route | None = None
-    block: Block | None = None
-    misfire: Misfire | None = None
-    timeout: int | None = None
-    retry: int | None = None
-    retry_interval: int | None = None
-    retry_backoff: float | None = None
-    delivery: Delivery | None = None
-    children: tuple[str, ...] | None = None
-    tags: tuple[str, ...] | None = None
-    #: addresses, separated by commas
-    alarm_email: str | None = None
-    alarm_channels: tuple[str, ...] | None = None
-    enabled: bool | None = None
+    terms: Mapping[str, Any] = field(hash=False)
 
     @property
     def members(self) -> dict[str, Any]:
         """The members of the job that are declared, by their names in API v1 and jobs as code."""
         members: dict[str, Any] = {}
-        for name in (field.name for field in fields(self)):
-            value = getattr(self, name)
-            if value is None:
-                continue
+        for name, value in self.terms.items():
             if name in SCHEDULES:
                 members["schedule_type"] = SCHEDULES[name]
             members[MEMBERS.get(name, name)] = _json(name, value)
@@ -177,7 +150,7 @@ def declare(handler: str, arguments: Mapping[str, Any]) -> Declaration | None:
     for name in ("not_before", "not_after"):
         if name in values:
             values[name] = _with_zone(handler, name, values)
-    return Declaration(**values)
+    return Declaration({name: values[name] for name in _READERS if name in values})
 
 
 def _require_key(handler: str) -> None:

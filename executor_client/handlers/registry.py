@@ -193,7 +193,7 @@ def _require_usable(handler: Handler) -> None:
 
 def _require_readable(handler: Handler) -> None:
     """Refuse a declared parameter that the function cannot take: every run would fail."""
-    param = handler.declaration.param if handler.declaration is not None else None
+    param = handler.declaration.terms.get("param") if handler.declaration is not None else None
     if param is None:
         return
     try:

@@ -40,7 +40,7 @@ def text(value: Any) -> str:
 
 def texts(value: Any) -> tuple[str, ...]:
     """Return a list of texts."""
-    if isinstance(value, str) or not _is_listing(value):
+    if isinstance(value, str) or not isinstance(value, list | tuple | set | frozenset):
         raise ValueError(f"must be a list of strings such as ['a', 'b'], not {value!r}")
     items = [text(item) for item in value]
     return tuple(sorted(items) if isinstance(value, set | frozenset) else items)
@@ -175,7 +175,3 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, tuple | set | frozenset):
         return list(value)
     raise TypeError(f"{type(value).__name__} is not a JSON value")
-
-
-def _is_listing(value: Any) -> bool:
-    return isinstance(value, list | tuple | set | frozenset)

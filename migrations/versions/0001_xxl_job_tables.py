@@ -9,8 +9,6 @@ from sqlalchemy.dialects.mysql import MEDIUMTEXT
 
 revision = "0001"
 down_revision = None
-branch_labels = None
-depends_on = None
 
 #: SQLite: never reuse an id, not even that of the newest row after its deletion
 TABLE_OPTIONS = {"mysql_charset": "utf8mb4", "mysql_engine": "InnoDB", "sqlite_autoincrement": True}
@@ -136,8 +134,3 @@ def upgrade() -> None:
     lock = sa.table("xxl_job_lock", sa.column("lock_name", sa.String))
     if op.get_bind().execute(sa.select(lock)).first() is None:
         op.bulk_insert(lock, [{"lock_name": "schedule_lock"}])
-
-
-def downgrade() -> None:
-    """Raise; restore a backup to go back."""
-    raise NotImplementedError

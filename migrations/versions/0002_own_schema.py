@@ -13,8 +13,6 @@ from alembic import op
 
 revision = "0002_own_schema"
 down_revision = "0001"
-branch_labels = None
-depends_on = None
 #: revisions before the first release that this one replaces; the last of them has the same schema
 REPLACES = ("0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
 
@@ -358,8 +356,3 @@ def convert_crons() -> None:
     unscheduled = (job.c.schedule_type == "NONE", job.c.schedule_conf.is_(None), job.c.job_cron != "")
     op.execute(sa.update(job).where(*unscheduled).values(schedule_type="CRON", schedule_conf=job.c.job_cron))
     alter_column(JOB, OLD_CRON, found, nullable=True)
-
-
-def downgrade() -> None:
-    """Raise; restore a backup to go back."""
-    raise NotImplementedError

@@ -9,8 +9,6 @@ from alembic import op
 
 revision = "0003_first_release"
 down_revision = "0002_own_schema"
-branch_labels = None
-depends_on = None
 
 OLD_TABLE, NEW_TABLE = "xxl_job_seen", "xxl_job_last_seen"
 #: (table, old name, new name)
@@ -40,8 +38,3 @@ def rename_column(table: str, old: str, new: str) -> None:
         op.alter_column(
             table, old, new_column_name=new, existing_type=sa.BigInteger(), existing_nullable=False
         )
-
-
-def downgrade() -> None:
-    """Raise; restore a backup to go back."""
-    raise NotImplementedError

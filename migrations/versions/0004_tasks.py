@@ -10,8 +10,6 @@ from sqlalchemy.dialects.mysql import MEDIUMTEXT
 
 revision = "0004_tasks"
 down_revision = "0003_first_release"
-branch_labels = None
-depends_on = None
 
 #: SQLite: an id is never given twice, not even after the newest row was deleted
 TABLE_OPTIONS = {"mysql_charset": "utf8mb4", "mysql_engine": "InnoDB", "sqlite_autoincrement": True}
@@ -93,8 +91,3 @@ def upgrade() -> None:
             op.create_index(name, table, columns, unique=unique)
     if "xxl_job_once" in present:
         op.drop_table("xxl_job_once")
-
-
-def downgrade() -> None:
-    """Not supported: restore a backup instead."""
-    raise NotImplementedError

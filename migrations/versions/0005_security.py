@@ -10,8 +10,6 @@ from alembic import op
 
 revision = "0005_security"
 down_revision = "0004_tasks"
-branch_labels = None
-depends_on = None
 
 EXACT = "utf8mb4_bin"
 
@@ -76,8 +74,3 @@ def upgrade() -> None:
                 existing_type=sa.String(length),
                 existing_nullable=False,
             )
-
-
-def downgrade() -> None:
-    """Not supported: restore a backup instead."""
-    raise NotImplementedError

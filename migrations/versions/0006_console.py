@@ -9,8 +9,6 @@ from alembic import op
 
 revision = "0006_console"
 down_revision = "0005_security"
-branch_labels = None
-depends_on = None
 
 TABLE_OPTIONS = {"mysql_charset": "utf8mb4", "mysql_engine": "InnoDB"}
 
@@ -65,8 +63,3 @@ def upgrade() -> None:
     for name, table, keys, unique in INDEXES:
         if name not in {index["name"] for index in sa.inspect(op.get_bind()).get_indexes(table)}:
             op.create_index(name, table, keys, unique=unique)
-
-
-def downgrade() -> None:
-    """Not supported: restore a backup instead."""
-    raise NotImplementedError

@@ -9,8 +9,6 @@ from alembic import op
 
 revision = "0007_scans"
 down_revision = "0006_console"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -20,8 +18,3 @@ def upgrade() -> None:
         op.add_column(
             "xxl_job_node", sa.Column("scanned_ms", sa.BigInteger(), nullable=False, server_default="0")
         )
-
-
-def downgrade() -> None:
-    """Not supported: restore a backup instead."""
-    raise NotImplementedError

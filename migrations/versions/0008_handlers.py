@@ -9,8 +9,6 @@ from alembic import op
 
 revision = "0008_handlers"
 down_revision = "0007_scans"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -18,8 +16,3 @@ def upgrade() -> None:
     present = {column["name"] for column in sa.inspect(op.get_bind()).get_columns("xxl_job_registry")}
     if "handlers" not in present:
         op.add_column("xxl_job_registry", sa.Column("handlers", sa.Text()))
-
-
-def downgrade() -> None:
-    """Not supported: restore a backup instead."""
-    raise NotImplementedError

@@ -10,8 +10,6 @@ from sqlalchemy.dialects.mysql import MEDIUMTEXT
 
 revision = "0009_api"
 down_revision = "0008_handlers"
-branch_labels = None
-depends_on = None
 
 _BIG_ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 _LONG_TEXT = sa.Text().with_variant(MEDIUMTEXT, "mysql", "mariadb")
@@ -128,8 +126,3 @@ def _add_trigger_key() -> None:
         op.add_column("xxl_job_log", sa.Column("trigger_key", sa.BigInteger()))
     if name not in {index["name"] for index in inspector.get_indexes("xxl_job_log")}:
         op.create_index(name, "xxl_job_log", ["trigger_key"], sqlite_where=where, postgresql_where=where)
-
-
-def downgrade() -> None:
-    """Not supported: restore a backup instead."""
-    raise NotImplementedError

@@ -9,8 +9,6 @@ from alembic import op
 
 revision = "0010_reports"
 down_revision = "0009_api"
-branch_labels = None
-depends_on = None
 
 #: table -> its new columns, all without a value at first
 COLUMNS = {
@@ -28,8 +26,3 @@ def upgrade() -> None:
         for name, kind in columns.items():
             if name not in present:
                 op.add_column(table, sa.Column(name, kind))
-
-
-def downgrade() -> None:
-    """Not supported: restore a backup instead."""
-    raise NotImplementedError

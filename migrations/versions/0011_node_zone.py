@@ -9,8 +9,6 @@ from alembic import op
 
 revision = "0011_node_zone"
 down_revision = "0010_reports"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -19,8 +17,3 @@ def upgrade() -> None:
     if "time_zone" not in present:
         zone = sa.Column("time_zone", sa.String(64), nullable=False, server_default="")
         op.add_column("xxl_job_node", zone)
-
-
-def downgrade() -> None:
-    """Not supported: restore a backup instead."""
-    raise NotImplementedError

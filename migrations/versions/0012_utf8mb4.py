@@ -13,8 +13,6 @@ from alembic import op
 
 revision = "0012_utf8mb4"
 down_revision = "0011_node_zone"
-branch_labels = None
-depends_on = None
 
 TABLES = (
     "xxl_job_info",
@@ -119,8 +117,3 @@ def is_outgrown(kind: str, collation: str) -> bool:
     if kind.startswith("varchar"):
         return int(kind[len("varchar(") : -1]) > VARCHAR_MAX
     return kind == "text" and not collation.startswith("utf8")
-
-
-def downgrade() -> None:
-    """Not supported: restore a backup instead."""
-    raise NotImplementedError

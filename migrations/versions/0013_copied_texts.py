@@ -13,8 +13,6 @@ from alembic import op
 
 revision = "0013_copied_texts"
 down_revision = "0012_utf8mb4"
-branch_labels = None
-depends_on = None
 
 JOB = "xxl_job_info"
 #: table -> columns with copies of the job's columns of the same names
@@ -69,8 +67,3 @@ def type_for(octets: int, characters: int) -> str:
     if characters <= VARCHAR_MAX:
         return f"varchar({characters})"
     return next(kind for kind, most in TEXTS.items() if octets <= most)
-
-
-def downgrade() -> None:
-    """Not supported: restore a backup instead."""
-    raise NotImplementedError

@@ -40,7 +40,7 @@ def mute_job(job_id: int) -> ResponseReturnValue:
     back = way_back("jobs.show", job_id=job_id)
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.OPERATE)
-        mute = mutes.find_of_job(session, job_id, now_ms=now_ms())
+        mute = mutes.find_of(session, job_id=job_id, now_ms=now_ms())
     values = {"subject": f"{job.id} · {job.job_desc}", "back": back, "mute": mute, "is_group": False}
     return _answer(
         values,
@@ -53,7 +53,7 @@ def mute_job(job_id: int) -> ResponseReturnValue:
 def unmute_job(job_id: int) -> ResponseReturnValue:
     """End the mute of a job."""
     with session_scope() as session:
-        mutes.unmute_job(session, job_id, actor=current_actor(), now_ms=now_ms())
+        mutes.unmute(session, job_id=job_id, actor=current_actor(), now_ms=now_ms())
     return done("unmuted", way_back("jobs.show", job_id=job_id), at=job_id)
 
 
@@ -63,7 +63,7 @@ def mute_group(group_id: int) -> ResponseReturnValue:
     back = way_back("group_page.show", group_id=group_id)
     with read_scope() as session:
         group = groups.get_group(session, group_id, actor=current_actor(), right=Right.OPERATE)
-        mute = mutes.find_of_group(session, group_id, now_ms=now_ms())
+        mute = mutes.find_of(session, group_id=group_id, now_ms=now_ms())
     values = {"subject": f"{group.title} ({group.app_name})", "back": back, "mute": mute, "is_group": True}
     return _answer(
         values,
@@ -76,7 +76,7 @@ def mute_group(group_id: int) -> ResponseReturnValue:
 def unmute_group(group_id: int) -> ResponseReturnValue:
     """End the mute of a group."""
     with session_scope() as session:
-        mutes.unmute_group(session, group_id, actor=current_actor(), now_ms=now_ms())
+        mutes.unmute(session, group_id=group_id, actor=current_actor(), now_ms=now_ms())
     return done("unmuted", way_back("group_page.show", group_id=group_id))
 
 

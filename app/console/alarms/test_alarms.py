@@ -30,8 +30,8 @@ def job(job_id: int) -> ResponseReturnValue:
     """Test the alarms of a job."""
     with read_scope() as session:
         test = test_alarms.job_to_test(session, job_id, actor=current_actor(), config=settings())
-        job_mute = mutes.find_of_job(session, job_id, now_ms=now_ms())
-        whole = mutes.find_of_group(session, test.group.id, now_ms=now_ms()) if test.group else None
+        job_mute = mutes.find_of(session, job_id=job_id, now_ms=now_ms())
+        whole = mutes.find_of(session, group_id=test.group.id, now_ms=now_ms()) if test.group else None
     return _page(test, url_for("jobs.show", job_id=job_id), job_mute or whole)
 
 
@@ -40,7 +40,7 @@ def group(group_id: int) -> ResponseReturnValue:
     """Test the alarms of an executor group."""
     with read_scope() as session:
         test = test_alarms.group_to_test(session, group_id, actor=current_actor(), config=settings())
-        mute = mutes.find_of_group(session, group_id, now_ms=now_ms())
+        mute = mutes.find_of(session, group_id=group_id, now_ms=now_ms())
     return _page(test, url_for("group_page.show", group_id=group_id), mute)
 
 

@@ -46,7 +46,7 @@ def instances_page(group_id: int, checked: Mapping[str, CheckResult]) -> str:
     actor = current_actor()
     group, instances = _found(group_id, Right.VIEW)
     with read_scope() as session:
-        mute = mutes.find_of_group(session, group_id, now_ms=now_ms())
+        mute = mutes.find_of(session, group_id=group_id, now_ms=now_ms())
         check = last_checks(session, [group]).get(group_id)
         jobs = job_lists.count_of_group(session, group_id)
     return render_template(

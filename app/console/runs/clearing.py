@@ -4,16 +4,18 @@ from dataclasses import asdict
 
 from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
+from wtforms import HiddenField, SelectField
 
 from app.clock import now_ms
-from app.console.runs.forms import CleanForm
 from app.console.ui import tasks
+from app.console.ui.forms.base_form import ConsoleForm
 from app.console.ui.forms.typed_phrase import deletion_phrase, require_phrase
 from app.console.ui.labels import CLEAN_KINDS, choices
 from app.console.ui.lists.listing import whole_number
 from app.console.ui.notices import way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, translate
+from app.console.web.language import lazy_gettext as _l
 from app.database.flask_db import read_scope
 from app.domain.tasks import TaskKind
 from app.errors import InvalidInput
@@ -23,6 +25,17 @@ from app.services.runs import clearing
 from app.services.runs.clearing import ClearRequest
 from app.services.runs.logs import ClearType
 from app.store.executors import listing as group_lists
+
+
+class CleanForm(ConsoleForm):
+    """Clear the log."""
+
+    ALIASES = {"type": "kind"}
+
+    job_group = HiddenField()
+    job_id = HiddenField()
+    kind = SelectField(_l("Runs to delete"), validate_choice=False)
+
 
 blueprint = Blueprint("log_cleaning", __name__)
 POLICY = {

@@ -42,7 +42,7 @@ def list_values() -> dict[str, Any]:
         is_first = paging.page == 1
         visible = groups.visible_groups(session, actor)
         title = next((group.title for group in visible if group.id == filters.group_id), "")
-        job_text = _job_text(session, filters, actor)
+        job_text = choices.name_jobs(session, [filters.job_id], actor=actor)[0].text if filters.job_id else ""
         values = {
             "rows": rows.log_rows(session, page.rows, actor=actor),
             "jobs": choices.jobs_to_select(session, filters.group_id, actor=actor)
@@ -67,10 +67,6 @@ def list_values() -> dict[str, Any]:
         "here": here(),
         "export_query": filter_parameters(),
     }
-
-
-def _job_text(session: Session, filters: RequestedLogs, actor: Actor) -> str:
-    return choices.name_jobs(session, [filters.job_id], actor=actor)[0].text if filters.job_id else ""
 
 
 def _waiting_fires(session: Session, filters: RequestedLogs, actor: Actor, at_ms: Millis) -> list[Waiting]:

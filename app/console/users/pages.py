@@ -6,24 +6,27 @@ from functools import partial
 
 from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
+from wtforms import BooleanField, HiddenField, PasswordField, RadioField, StringField
 
 from app.clock import now_ms
 from app.console.account import sessions
 from app.console.ui.audit.entries import entry_rows
 from app.console.ui.audit.words import OBJECTS
 from app.console.ui.forms import stale
+from app.console.ui.forms.base_form import ConsoleForm
 from app.console.ui.forms.confirm import Question, confirm_page
 from app.console.ui.labels import RANGES, RIGHTS, choices
 from app.console.ui.lists.listing import chips, fetch_requested, whole_number
 from app.console.ui.lists.sorting import AUDIT, USERS, Sorting, requested_order
 from app.console.ui.notices import Subject, done, way_back
 from app.console.users.audit_filter import requested_entries
-from app.console.users.forms import UserForm
 from app.console.web.access import Access
 from app.console.web.current import current_actor, current_user, settings
 from app.console.web.language import _
+from app.console.web.language import lazy_gettext as _l
 from app.database.flask_db import read_scope, session_scope
 from app.domain.access.permissions import Right, parse_rights
+from app.domain.enums import Role
 from app.domain.text.fingerprints import fingerprint
 from app.errors import ChangedMeanwhile, InvalidInput
 from app.models.user import User
@@ -33,6 +36,26 @@ from app.services.auditing import audit as trail
 from app.services.executors import groups
 from app.settings.home import forget_first_password
 from app.store.accounts.audit import COUNT_MAX, SEARCHED_MAX
+
+
+class UserForm(ConsoleForm):
+    """Add or edit a user; rights are check boxes ``right=<group>:<right>``."""
+
+    loaded = HiddenField()
+    username = StringField(_l("User name"))
+    password = PasswordField(_l("Password"))
+    role = RadioField(_l("Role"), validate_choice=False, default="0")
+    disabled = BooleanField(_l("Disabled"))
+    #: checked rights
+    rights: frozenset[str] = frozenset()
+
+    def offer(self) -> None:
+        """Fill the choices."""
+        self.role.choices = [
+            (str(int(Role.NORMAL)), str(_l("Normal user"))),
+            (str(int(Role.ADMIN)), str(_l("Administrator"))),
+        ]
+
 
 blueprint = Blueprint("users", __name__)
 POLICY = {

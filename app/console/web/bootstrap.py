@@ -42,7 +42,8 @@ def reduced(sheet: str, words: set[str]) -> str:
         if head.startswith(_GROUPS):
             body = reduced(body, words)
         elif not head.startswith("@"):
-            head = ",".join(selector for selector in _selectors(head) if is_used(selector))
+            # A comma in brackets separates no selectors.
+            head = ",".join(selector for selector in re.split(r",(?![^()]*\))", head) if is_used(selector))
         if head and body:
             rules.append(f"{head}{{{body}}}")
     return "".join(rules)
@@ -61,8 +62,3 @@ def _rules(sheet: str) -> Iterator[tuple[str, str]]:
             if depth == 0:
                 yield sheet[head_start : body_start - 1].strip(), sheet[body_start : match.start()]
                 head_start = match.end()
-
-
-def _selectors(head: str) -> list[str]:
-    """Return the selectors of a rule; a comma in brackets separates none."""
-    return re.split(r",(?![^()]*\))", head)

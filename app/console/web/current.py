@@ -37,10 +37,6 @@ _HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}(:[0-9]{1,5})?")
 class LoggedIn:
     """The user of a request, as Flask-Login hands it to views and templates (``current_user``)."""
 
-    is_authenticated = True
-    is_active = True
-    is_anonymous = False
-
     def __init__(self, visitor: Visitor) -> None:
         self.visitor = visitor
 
@@ -86,26 +82,16 @@ class LoggedIn:
         text = f"csrf:{self.visitor.token_hash}:".encode("utf-8", "replace")
         return hmac.new(key, text, sha256).hexdigest()
 
-    def get_id(self) -> str:
-        """Flask-Login's name of the user."""
-        return str(self.visitor.actor.user_id)
-
 
 class Anonymous:
     """User of a request without a login."""
 
-    is_authenticated = False
-    is_active = False
-    is_anonymous = True
     is_admin = False
     must_change_password = False
     username = ""
     language = ""
     time_zone = ""
     csrf_token = ""
-
-    def get_id(self) -> None:
-        """Return None: there is no user id."""
 
 
 def current_user() -> LoggedIn | None:

@@ -92,7 +92,7 @@ def _on_http_error(error: HTTPException) -> BaseResponse:
         return BaseResponse(status=status, headers=error.get_headers())
     response = (
         _answer(status, translate(error.description or ""))
-        if _wants_page() or _wants_text()
+        if "text/html" in request.headers.get("Accept", "") or _wants_text()
         else status_answer(status, error.name, timestamp_ms=now_ms())
     )
     for name, value in error.get_headers():
@@ -121,10 +121,6 @@ def _on_failure(error: Exception) -> Response:
     )
     text = translate(N_("Internal error. It is logged under number %(number)s.", number=number))
     return envelope(code=FAIL, msg=text) if is_scripting() else _answer(500, text)
-
-
-def _wants_page() -> bool:
-    return "text/html" in request.headers.get("Accept", "")
 
 
 def _wants_text() -> bool:

@@ -59,7 +59,7 @@ def is_common(password: str, *, username: str, common: Set[str]) -> bool:
         spelling in common or spelling in words
         for candidate in (*_without_surroundings(password), *_without_number(password, common))
         for spelling in _spellings(_repeated(candidate))
-    ) or _is_short_word_with_number(password, common)
+    ) or any(len(word) < WORD_MIN for word in _without_number(password, common))
 
 
 def _is_sequence(password: str) -> bool:
@@ -103,10 +103,6 @@ def _without_number(password: str, common: Set[str]) -> Iterator[str]:
     numbers = {_digits(password[:before]), _digits(password[len(password) - after :])} - {""}
     if numbers and numbers <= common:
         yield password[before : len(password) - after]
-
-
-def _is_short_word_with_number(password: str, common: Set[str]) -> bool:
-    return any(len(word) < WORD_MIN for word in _without_number(password, common))
 
 
 def _digits(text: str) -> str:

@@ -80,18 +80,6 @@ class RouteState:
             _keep(self.orders, job_id, list(dict.fromkeys(recent))[::-1])
 
 
-def _first(_job_id: int, addresses: Sequence[str], _state: RouteState) -> str:
-    return addresses[0]
-
-
-def _last(_job_id: int, addresses: Sequence[str], _state: RouteState) -> str:
-    return addresses[-1]
-
-
-def _random(_job_id: int, addresses: Sequence[str], state: RouteState) -> str:
-    return state.random.choice(addresses)
-
-
 def _round(job_id: int, addresses: Sequence[str], state: RouteState) -> str:
     with state.lock:
         count = state.rounds.get(job_id)
@@ -150,10 +138,10 @@ def _consistent_hash(job_id: int, addresses: Sequence[str], _state: RouteState) 
 
 #: strategies that need no requests: (job id, non-empty addresses, state) -> address
 ROUTERS: dict[RouteStrategy, Callable[[int, Sequence[str], RouteState], str]] = {
-    RouteStrategy.FIRST: _first,
-    RouteStrategy.LAST: _last,
+    RouteStrategy.FIRST: lambda _job_id, addresses, _state: addresses[0],
+    RouteStrategy.LAST: lambda _job_id, addresses, _state: addresses[-1],
     RouteStrategy.ROUND: _round,
-    RouteStrategy.RANDOM: _random,
+    RouteStrategy.RANDOM: lambda _job_id, addresses, state: state.random.choice(addresses),
     RouteStrategy.CONSISTENT_HASH: _consistent_hash,
     RouteStrategy.LEAST_FREQUENTLY_USED: _least_frequently_used,
     RouteStrategy.LEAST_RECENTLY_USED: _least_recently_used,

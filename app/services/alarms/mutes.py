@@ -58,12 +58,6 @@ def mute_job(session: Session, job_id: int, draft: MuteDraft, *, actor: Actor, n
     _mute(session, ("job", job_id), draft, actor=actor, now_ms=now_ms)
 
 
-def unmute_job(session: Session, job_id: int, *, actor: Actor, now_ms: Millis) -> None:
-    """End the mute of a job, if any. Needs the right to operate its group."""
-    jobs.get_job(session, job_id, actor=actor, right=Right.OPERATE)
-    _unmute(session, ("job", job_id), actor=actor, now_ms=now_ms)
-
-
 def mute_group(session: Session, group_id: int, draft: MuteDraft, *, actor: Actor, now_ms: Millis) -> None:
     """Mute the alarms of all jobs of a group, including later ones. Needs the right to operate it."""
     groups.get_group(session, group_id, actor=actor, right=Right.OPERATE)
@@ -72,20 +66,21 @@ def mute_group(session: Session, group_id: int, draft: MuteDraft, *, actor: Acto
     _mute(session, ("group", group_id), draft, actor=actor, now_ms=now_ms)
 
 
-def unmute_group(session: Session, group_id: int, *, actor: Actor, now_ms: Millis) -> None:
-    """End the mute of a group, if any; mutes of single jobs stay. Needs the right to operate it."""
-    groups.get_group(session, group_id, actor=actor, right=Right.OPERATE)
-    _unmute(session, ("group", group_id), actor=actor, now_ms=now_ms)
+def unmute(session: Session, *, job_id: int = 0, group_id: int = 0, actor: Actor, now_ms: Millis) -> None:
+    """End the mute of a job, or that of a group alone, if there is one. Needs the right to operate it."""
+    if job_id:
+        jobs.get_job(session, job_id, actor=actor, right=Right.OPERATE)
+    else:
+        groups.get_group(session, group_id, actor=actor, right=Right.OPERATE)
+    if mutes.end_mute(session, job_id=job_id, group_id=group_id, now_ms=now_ms):
+        target = ("job", job_id) if job_id else ("group", group_id)
+        audit.record(session, "alarm.unmute", actor=actor, now_ms=now_ms, target=target)
 
 
-def find_of_job(session: Session, job_id: int, *, now_ms: Millis) -> Mute | None:
-    """Return the job's own mute if it is in effect."""
-    return _holding(mutes.find_mute(session, job_id=job_id), now_ms)
-
-
-def find_of_group(session: Session, group_id: int, *, now_ms: Millis) -> Mute | None:
-    """Return the group's mute if it is in effect."""
-    return _holding(mutes.find_mute(session, group_id=group_id), now_ms)
+def find_of(session: Session, *, job_id: int = 0, group_id: int = 0, now_ms: Millis) -> Mute | None:
+    """Return the own mute of a job, or that of a group, if it is in effect."""
+    mute = mutes.find_mute(session, job_id=job_id, group_id=group_id)
+    return mute if mute is not None and is_muted(mute.until_ms, now_ms) else None
 
 
 def get_mute(session: Session, mute_id: int, *, actor: Actor, right: Right, now_ms: Millis) -> Muted:
@@ -132,7 +127,9 @@ def _mute(
         reason = " ".join(limited_text("reason", draft.reason, REASON_MAX).split())
     errors.raise_all()
     row = {"since_ms": now_ms, "until_ms": until_ms, "username": actor.username[:64], "reason": reason}
-    mutes.save_mute(session, _ids(target) | row)
+    kind, object_id = target
+    ids = {"job_id": object_id if kind == "job" else 0, "group_id": object_id if kind == "group" else 0}
+    mutes.save_mute(session, ids | row)
     changes = {"until": when_text(until_ms), "reason": reason}
     audit.record(session, "alarm.mute", actor=actor, now_ms=now_ms, target=target, changes=changes)
 
@@ -145,17 +142,3 @@ def _end_of(draft: MuteDraft, now_ms: Millis) -> Millis:
     if not is_muted(draft.until_ms, now_ms):
         raise InvalidInput("until", N_("The end of a mute must be in the future"))
     return min(draft.until_ms, UNTIL_UNDONE_MS)
-
-
-def _unmute(session: Session, target: tuple[str, int], *, actor: Actor, now_ms: Millis) -> None:
-    if mutes.end_mute(session, **_ids(target), now_ms=now_ms):
-        audit.record(session, "alarm.unmute", actor=actor, now_ms=now_ms, target=target)
-
-
-def _ids(target: tuple[str, int]) -> dict[str, int]:
-    kind, object_id = target
-    return {"job_id": object_id if kind == "job" else 0, "group_id": object_id if kind == "group" else 0}
-
-
-def _holding(mute: Mute | None, now_ms: Millis) -> Mute | None:
-    return mute if mute is not None and is_muted(mute.until_ms, now_ms) else None

@@ -40,7 +40,6 @@ from app.services.auditing import audit
 from app.settings.config import Config
 from app.store.alarms import alarms, channels, mutes
 from app.store.alarms import recoveries as recovery_store
-from app.store.alarms.channels import ScopedChannel
 from app.store.executors import groups
 from app.store.executors import listing as group_lists
 from app.store.fires import logs
@@ -159,7 +158,9 @@ class AlarmNotifier:
             alarms.put_off(session, waiting, until_ms=until_ms)
             job = jobs_by_id.get(job_id)
             group = groups_by_id.get(job.job_group) if job else None
-            job_channels = _channels_of(scoped_channels, job_id, group)
+            job_channels = [
+                row.channel for row in scoped_channels if row.covers(group.id if group else 0, job_id)
+            ]
             for batch in filter(None, [*([alarm] for alarm in recoveries), due_failures]):
                 deliveries.append(self._delivery_of_alarms(session, batch, job, group, job_channels))
         return deliveries
@@ -251,8 +252,3 @@ def _store_alarms(
     alarms.finish(session, batch, state=state, outcome=text, next_ms=outcome.next_ms, counts=outcome.counts)
     if state is not AlarmState.PENDING:
         call_at_commit(session, partial(ALARMS_ENDED.add, state.value.lower(), count=len(batch)))
-
-
-def _channels_of(rows: Sequence[ScopedChannel], job_id: int, group: Group | None) -> list[AlarmChannel]:
-    """Return the channels of the console that get the alarms of a job."""
-    return [row.channel for row in rows if row.covers(group.id if group else 0, job_id)]

@@ -7,7 +7,7 @@ from app.domain.runs.log_copies import UNLIMITED
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
-from app.services.doctor.findings import Findings, fine, warning
+from app.services.doctor.findings import Findings, NothingFound, check, warning
 from app.store.base.text_widths import find_attributes, find_widths
 from app.store.fires.logs import COPIES
 
@@ -15,6 +15,7 @@ from app.store.fires.logs import COPIES
 COPIED = {JobLog.__tablename__: COPIES, Fire.__tablename__: ("executor_param",)}
 
 
+@check("columns")
 def check_widths(session: Session) -> Findings:
     """Compare the columns with copies of texts of jobs with those of the jobs."""
     of_jobs, dialect = find_widths(session, Job.__tablename__), dialect_of(session)
@@ -29,9 +30,7 @@ def check_widths(session: Session) -> Findings:
         statement = dialect.widening(table, name, characters=width.characters, octets=width.octets)
         attributes = find_attributes(session, table, name)
         yield warning(
-            "columns",
             f"{table}.{name} is narrower than {Job.__tablename__}.{name}: longer texts are cut there",
             f"{statement}{attributes}; then restart console and workers",
         )
-    if not narrow:
-        yield fine("columns", "those with copies of job texts are as wide as the jobs'")
+    yield NothingFound("those with copies of job texts are as wide as the jobs'")

@@ -14,7 +14,7 @@ from app.errors import NotConfigured
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.services.accounts import passwords, weak_passwords
 from app.services.backups import commit_loss
-from app.services.doctor.findings import Finding, Findings, fine, named, problem, warning
+from app.services.doctor.findings import Finding, Findings, NothingFound, check, fine, named, problem, warning
 from app.services.doctor.host import stored_tokens
 from app.services.operations.readiness import find_silence, find_unclaimed
 from app.settings.config import Config
@@ -43,6 +43,7 @@ SETTLED_MS: Millis = 7 * DAY_MS
 LATE_MS: Millis = MINUTE_MS
 
 
+@check("database")
 def check_server(session: Session, config: Config, safe_url: str) -> Findings:
     """Check the connections of the database, and name it; ``safe_url`` is its URL without the password."""
     version = diagnosis.server_version(session)
@@ -52,13 +53,13 @@ def check_server(session: Session, config: Config, safe_url: str) -> Findings:
     total = nodes * (ENGINE_POOL + config.threads + OF_WORKERS + OF_SINGLE) + SPARE
     if accepted is not None and accepted < total:
         yield warning(
-            "database",
             f"the server accepts {accepted} connections, {counted(nodes, 'node')} may open {total}",
             f"set max_connections of the server to {total} or more, or lower XXL_JOB_THREADS",
         )
-    yield fine("database", f"{product} {version} at {safe_url}")
+    yield fine(f"{product} {version} at {safe_url}")
 
 
+@check("clock")
 def check_clock(session: Session) -> Findings:
     """Compare this host's clock with the database's, and those of the nodes as they report them."""
     before = now_ms()
@@ -70,25 +71,24 @@ def check_clock(session: Session) -> Findings:
     ]
     if names:
         yield problem(
-            "clock",
             f"clocks differ from the database's, so workers do not schedule, and consoles plan for wrong"
             f" times: {named(names)}",
             "set their clocks; run chrony or timesyncd on all hosts",
         )
     if theirs is None:
-        yield fine("clock", "SQLite has no clock of its own to compare with")
+        yield fine("SQLite has no clock of its own to compare with")
         return
     skew = (before + now_ms()) // 2 - theirs
     if abs(skew) > SKEW_MAX_MS:
         yield problem(
-            "clock",
             f"this host's clock differs from the database's by {skew} ms, more than {SKEW_MAX_MS} ms",
             "set the clock; run chrony or timesyncd on both hosts",
         )
     else:
-        yield fine("clock", f"{abs(skew)} ms {'ahead of' if skew >= 0 else 'behind'} the database's")
+        yield fine(f"{abs(skew)} ms {'ahead of' if skew >= 0 else 'behind'} the database's")
 
 
+@check("nodes")
 def check_nodes(session: Session, config: Config) -> Findings:
     """Check which nodes are alive, their versions and zones, and which ended out of order in the last day."""
     at_ms = now_ms()
@@ -99,14 +99,12 @@ def check_nodes(session: Session, config: Config) -> Findings:
     dead = [f"{node.name} ({node.kind})" for node in recent if (node.name, node.kind) not in alive]
     if dead:
         yield warning(
-            "nodes",
             f"nodes that did not stop in order in the last day and are not alive: {named(dead)}",
             "start them again; one that is gone for good is forgotten after a day",
         )
     other_nodes = [f"{node.name} ({node.kind}): {node.version}" for node in live if node.version != VERSION]
     if other_nodes:
         yield warning(
-            "nodes",
             f"nodes of another version than this program ({VERSION}): {named(other_nodes)}",
             "end the upgrade: restart the services of these nodes",
         )
@@ -117,13 +115,12 @@ def check_nodes(session: Session, config: Config) -> Findings:
     ]
     if abroad:
         yield problem(
-            "nodes",
             f"nodes in another time zone than this program ({config.time_zone}): {named(abroad)}",
             "set XXL_JOB_TIMEZONE to the same value on all nodes, and restart their services",
         )
     if live:
         names = [f"{node.name} ({node.kind})" for node in live]
-        yield fine("nodes", f"{len(live)} alive: {named(names)}")
+        yield fine(f"{len(live)} alive: {named(names)}")
 
 
 def _check_services(session: Session, live: Collection[str], at_ms: Millis) -> Findings:
@@ -131,7 +128,6 @@ def _check_services(session: Session, live: Collection[str], at_ms: Millis) -> F
     silence = find_silence(session, now_ms=at_ms)
     if NodeKind.WORKERS not in live and silence is None and _is_a_monitor_silent(session):
         yield problem(
-            "nodes",
             "no workers process sends heartbeats, though a scheduler scans: no alarms are sent",
             "systemctl status xxl-job-workers; if it runs, restart it: its monitor hangs",
         )
@@ -139,7 +135,6 @@ def _check_services(session: Session, live: Collection[str], at_ms: Millis) -> F
         yield _down(NodeKind.WORKERS, "xxl-job-workers", "nothing is scheduled")
     elif silence is not None:
         yield problem(
-            "nodes",
             silence.text,
             "set clocks that are wrong; if none is: journalctl -u xxl-job-workers -n 20, and restart it",
         )
@@ -155,7 +150,6 @@ def _is_a_monitor_silent(session: Session) -> bool:
 
 def _down(kind: NodeKind, unit: str, lost: str) -> Finding:
     return problem(
-        "nodes",
         f"no {kind} process is alive: {lost}",
         f"systemctl start {unit}; if it does not stay up: journalctl -u {unit} -n 20",
     )
@@ -168,6 +162,7 @@ def _live(session: Session) -> list[Node]:
     return [node for node in nodes if node.last_seen_ms(at_ms) >= at_ms - 2 * NODE_DEAD_MS]
 
 
+@check("runs")
 def check_runs(session: Session) -> Findings:
     """Check for unresolved runs, and for runs that wait to be sent."""
     at_ms = now_ms()
@@ -178,25 +173,21 @@ def check_runs(session: Session) -> Findings:
         count = f"{UNRESOLVED_MAX} or more" if len(unresolved) == UNRESOLVED_MAX else str(len(unresolved))
         ids = named([str(log.id) for log in unresolved])
         yield warning(
-            "runs",
             f"{count} unresolved (contact lost, outcome unknown), newest first: {ids}",
             "look at each in the console under Logs, and run its job again if needed",
         )
     waiting, oldest_ms = overview.oldest_waiting_ms(session, None, now_ms=at_ms)
     if unclaimed := find_unclaimed(session, now_ms=at_ms):
-        yield problem(
-            "runs", unclaimed.text, "journalctl -u xxl-job-workers -n 50 shows why no claim succeeds"
-        )
+        yield problem(unclaimed.text, "journalctl -u xxl-job-workers -n 50 shows why no claim succeeds")
     elif oldest_ms is not None and at_ms - oldest_ms > LATE_MS:
         yield warning(
-            "runs",
             f"{waiting} due and not sent yet, the oldest for {(at_ms - oldest_ms) // SECOND_MS} s",
             "see nodes, clock and executors; the page of a run shows why it waits",
         )
-    elif not unresolved:
-        yield fine("runs", "none unresolved, none waiting")
+    yield NothingFound("none unresolved, none waiting")
 
 
+@check("commits")
 def check_commits(session: Session, config: Config) -> Findings:
     """Check that the database has the runs that were sent from here, and that none were lost lately."""
     highest_id = commit_loss.known_as_sent(session, config)
@@ -204,21 +195,19 @@ def check_commits(session: Session, config: Config) -> Findings:
     entries = audit.find_recent(session, (commit_loss.ACTION,), since_ms=since_ms, limit=1)
     if commit_loss.is_behind(session, highest_id):
         yield problem(
-            "commits",
             f"the database lacks its last commits: run {highest_id} was sent, and would be given again",
             "restore a database without this loss, or start the workers, which settle it; or run: xxl settle",
         )
     elif entries:
         yield warning(
-            "commits",
             "the database has lost commits in the last week and was settled"
             f" {counted((now_ms() - entries[0].at_ms) // MINUTE_MS, 'minute')} ago",
             "run again what is missing; make standbys synchronous, see docs/operations.md",
         )
-    else:
-        yield fine("commits", "no run that was sent is missing")
+    yield NothingFound("no run that was sent is missing")
 
 
+@check("token")
 def check_token_of_nodes(session: Session, config: Config) -> Findings:
     """Compare the access token with that of the node that was started last: executors have that one."""
     try:
@@ -228,12 +217,12 @@ def check_token_of_nodes(session: Session, config: Config) -> Findings:
         return
     if node is not None and not prints & set(node.token_fingerprint.split(",")):
         yield problem(
-            "token",
             f"the node that was started last, {node.name} ({node.kind}), had another access token",
             "set the token that executors have: XXL_JOB_ACCESS_TOKEN, or the file access_token of its home",
         )
 
 
+@check("passwords")
 def check_first_password(session: Session, config: Config) -> Findings:
     """Compare the stored first password with that of its user."""
     path = config.home / PASSWORD_FILE
@@ -244,14 +233,14 @@ def check_first_password(session: Session, config: Config) -> Findings:
     user = users.find_by_name(session, ADMIN)
     if user is not None and passwords.verify(user.password, password):
         yield warning(
-            "passwords",
             f"the first password of {ADMIN} is still valid, and in {path}",
             f"log in as {ADMIN} and choose another password; the file is deleted then",
         )
     else:
-        yield warning("passwords", f"the password in {path} is not valid", f"delete {path}")
+        yield warning(f"the password in {path} is not valid", f"delete {path}")
 
 
+@check("passwords")
 def check_passwords(session: Session) -> Findings:
     """Check for users with a default or a common password."""
     defaults = [
@@ -261,16 +250,13 @@ def check_passwords(session: Session) -> Findings:
     ]
     if defaults:
         yield problem(
-            "passwords",
             f"administrators with the default password of XXL-JOB: {named(defaults)}",
             f"choose another one now: xxl users reset-password {defaults[0]} --local",
         )
     weak = weak_passwords.count(session)
     if weak:
         yield problem(
-            "passwords",
             f"scripts still log in with common passwords of {counted(weak, 'user')}",
             "give these scripts other ones; then refuse common passwords to scripts in the list of users",
         )
-    if not defaults and not weak:
-        yield fine("passwords", "no administrator has a default one, no user a common one")
+    yield NothingFound("no administrator has a default one, no user a common one")

@@ -1,6 +1,6 @@
 """Examination of an installation: all checks in order. Writes nothing, and works with the services down."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from app.database.urls import without_password
 from app.errors import NotConfigured
 from app.executors.calls import Peer
 from app.services.doctor import columns, database, executors, host, schedules
-from app.services.doctor.findings import Finding, Findings, Level, fine, problem
+from app.services.doctor.findings import Finding, Findings, Level, check, fine, problem
 from app.services.installation import sealed_tokens
 from app.services.installation.preconditions import check_schema
 from app.settings.config import Config
@@ -53,18 +53,19 @@ def examine(config: Config, *, env_file: Path | None = None, probe: bool = False
         with engine.connect() as connection:
             dialect_of(connection).require_usable(connection)
         check_schema(engine)
-        for check in _checks(config, safe_url):
+        for check_database in _checks(config, safe_url):
             with read_scope() as session:
-                findings += check(session)
+                findings += check_database(session)
         findings += _key(config)
         if probe:
             with read_scope() as session:
                 peers = executors.find_peers(session, host.stored_tokens(config))
     except NotConfigured as exc:
-        findings.append(problem("database", str(exc), DATABASE_ADVICE))
+        findings.append(Finding("database", Level.PROBLEM, str(exc), DATABASE_ADVICE))
         return Examination(tuple(findings), is_complete=False)
     except DBAPIError as exc:
-        findings.append(problem("database", f"{safe_url}: {reason_of(exc)}", DATABASE_ADVICE))
+        text = f"{safe_url}: {reason_of(exc)}"
+        findings.append(Finding("database", Level.PROBLEM, text, DATABASE_ADVICE))
         return Examination(tuple(findings), is_complete=False)
     finally:
         unbind_engine()
@@ -73,7 +74,7 @@ def examine(config: Config, *, env_file: Path | None = None, probe: bool = False
     return Examination(tuple(findings), is_complete=True)
 
 
-def _checks(config: Config, safe_url: str) -> tuple[Callable[[Session], Findings], ...]:
+def _checks(config: Config, safe_url: str) -> tuple[Callable[[Session], Iterator[Finding]], ...]:
     return (
         partial(database.check_server, config=config, safe_url=safe_url),
         columns.check_widths,
@@ -91,11 +92,12 @@ def _checks(config: Config, safe_url: str) -> tuple[Callable[[Session], Findings
     )
 
 
+@check("key")
 def _key(config: Config) -> Findings:
     """Check that the stored tokens and channels can be read with the application key."""
     try:
         sealed_tokens.check(config)
     except NotConfigured as exc:
-        yield problem("key", str(exc), "the services do not start with another key")
+        yield problem(str(exc), "the services do not start with another key")
     else:
-        yield fine("key", "the stored tokens and alarm channels can be read")
+        yield fine("the stored tokens and alarm channels can be read")

@@ -16,7 +16,7 @@ from app.errors import ExecutorUnreachable
 from app.executors.addresses import refusal
 from app.executors.calls import Peer, refusal_of
 from app.executors.gateway import Gateway
-from app.services.doctor.findings import Findings, fine, named, problem, warning
+from app.services.doctor.findings import Findings, NothingFound, check, named, problem, warning
 from app.settings.config import Config
 from app.store.executors import drains, last_seen, registry
 from app.store.executors import listing as group_lists
@@ -33,6 +33,7 @@ GROUPLESS_MAX = 20
 EMPTY_NAMED = 5
 
 
+@check("executors")
 def check_executors(session: Session, config: Config) -> Findings:
     """Check the addresses of all groups: stale, refused, drained, without a group."""
     at_ms, groups = now_ms(), diagnosis.find_groups(session)
@@ -48,37 +49,26 @@ def check_executors(session: Session, config: Config) -> Findings:
         for group, address in addresses
         if (reason := refusal(address, config.executor_networks))
     ]
-    findings = []
     if stale:
-        findings.append(
-            warning(
-                "executors",
-                f"addresses without a heartbeat for 90 s, to which runs are still sent: {named(stale)}",
-                "start them; with console and workers running, they leave the list by themselves",
-            )
+        yield warning(
+            f"addresses without a heartbeat for 90 s, to which runs are still sent: {named(stale)}",
+            "start them; with console and workers running, they leave the list by themselves",
         )
     if unusable:
-        findings.append(
-            problem(
-                "executors",
-                f"addresses that are never called: {named(unusable)}",
-                "correct them in the console under Executors, or set XXL_JOB_EXECUTOR_NETWORKS",
-            )
+        yield problem(
+            f"addresses that are never called: {named(unusable)}",
+            "correct them in the console under Executors, or set XXL_JOB_EXECUTOR_NETWORKS",
         )
     groupless = overview.find_groupless(session, seen_after_ms=at_ms - DAY_MS, limit=GROUPLESS_MAX)
     if groupless:
-        findings.append(
-            warning(
-                "executors",
-                f"executors registered under an AppName without a group: {named(list(groupless))}",
-                "create the group in the console under Executors, or correct the AppName of the executor",
-            )
+        yield warning(
+            f"executors registered under an AppName without a group: {named(list(groupless))}",
+            "create the group in the console under Executors, or correct the AppName of the executor",
         )
-    yield from findings
-    if not findings:
-        yield fine("executors", f"{counted(len(groups), 'group')}; addresses: {len(addresses)}")
+    yield NothingFound(f"{counted(len(groups), 'group')}; addresses: {len(addresses)}")
 
 
+@check("jobs")
 def check_jobs(session: Session) -> Findings:
     """Check that the jobs whose schedule is on have an executor to run on."""
     jobs = Counter(job.job_group for job in diagnosis.find_enabled_jobs(session))
@@ -86,7 +76,6 @@ def check_jobs(session: Session) -> Findings:
     orphans = sum(count for group_id, count in jobs.items() if group_id not in groups)
     if orphans:
         yield problem(
-            "jobs",
             f"{counted(orphans, 'job')} on, of executor groups that no longer exist: each run fails",
             "move the jobs to another executor in the console, or switch them off",
         )
@@ -97,25 +86,21 @@ def check_jobs(session: Session) -> Findings:
         ago = (now_ms() - (seen_ms or 0)) // MINUTE_MS
         since = f"the last one was seen {ago} min ago" if seen_ms else "none was ever seen"
         yield problem(
-            "jobs",
             f"{counted(jobs[group.id], 'job')} on without an executor of {group.app_name}: {since}",
             f"start an executor with AppName {group.app_name}; on its host: python -m executor_client check",
         )
     if len(empty) > EMPTY_NAMED:
         yield problem(
-            "jobs",
             f"{len(empty) - EMPTY_NAMED} more groups with jobs on without an executor",
             "start their executors, or switch the jobs off",
         )
     drained_groups = _all_drained(session, [groups[group_id] for group_id in jobs if group_id in groups])
     if drained_groups:
         yield warning(
-            "jobs",
             f"all addresses are drained, so each run fails: {named(drained_groups)}",
             "end the drain in the console under Executors",
         )
-    if not orphans and not empty and not drained_groups:
-        yield fine("jobs", f"{sum(jobs.values())} on, all with an executor")
+    yield NothingFound(f"{sum(jobs.values())} on, all with an executor")
 
 
 def _all_drained(session: Session, groups: list[GroupRow]) -> list[str]:
@@ -127,50 +112,36 @@ def _all_drained(session: Session, groups: list[GroupRow]) -> list[str]:
     ]
 
 
+@check("alarms")
 def check_alarms(session: Session, config: Config) -> Findings:
     """Check whose alarms reach no one, and which could not be delivered."""
     at_ms = now_ms()
     silent, unmailed = _unreached(session, config)
-    findings = []
     if silent:
-        findings.append(
-            warning(
-                "alarms",
-                f"the alarms of {counted(silent, 'job')} reach no one",
-                "add an alarm channel for all jobs in the console under Alarm channels",
-            )
+        yield warning(
+            f"the alarms of {counted(silent, 'job')} reach no one",
+            "add an alarm channel for all jobs in the console under Alarm channels",
         )
     if unmailed:
-        findings.append(
-            warning(
-                "alarms",
-                f"{counted(unmailed, 'job')} with mail addresses, but no mail server",
-                "set XXL_JOB_MAIL_HOST",
-            )
+        yield warning(
+            f"{counted(unmailed, 'job')} with mail addresses, but no mail server",
+            "set XXL_JOB_MAIL_HOST",
         )
     failed = diagnosis.count_alarms(
         session, AlarmState.FAILED, AlarmState.PARTLY, from_ms=at_ms - DAY_MS, to_ms=at_ms
     )
     if failed:
-        findings.append(
-            problem(
-                "alarms",
-                f"{counted(failed, 'alarm')} of the last day could not be delivered to all targets",
-                "the page of the job names the reason under Alarms; try the channel there with Test alarm",
-            )
+        yield problem(
+            f"{counted(failed, 'alarm')} of the last day could not be delivered to all targets",
+            "the page of the job names the reason under Alarms; try the channel there with Test alarm",
         )
     late = diagnosis.count_alarms(session, AlarmState.PENDING, from_ms=0, to_ms=at_ms - ALARM_LATE_MS)
     if late:
-        findings.append(
-            warning(
-                "alarms",
-                f"{counted(late, 'alarm')} waiting for more than {ALARM_LATE_MS // MINUTE_MS} min",
-                "start the workers; see the log for: alarm not delivered",
-            )
+        yield warning(
+            f"{counted(late, 'alarm')} waiting for more than {ALARM_LATE_MS // MINUTE_MS} min",
+            "start the workers; see the log for: alarm not delivered",
         )
-    yield from findings
-    if not findings:
-        yield fine("alarms", "those of all jobs that are on have a target")
+    yield NothingFound("those of all jobs that are on have a target")
 
 
 def _unreached(session: Session, config: Config) -> tuple[int, int]:
@@ -201,6 +172,7 @@ def find_peers(session: Session, tokens: tuple[str, ...]) -> list[Peer]:
     ]
 
 
+@check("probe")
 def probe(executors: list[Peer], config: Config) -> Findings:
     """Call executors, PROBED_MAX at most, with their token and with a wrong one."""
     peers = executors[:PROBED_MAX]
@@ -213,24 +185,20 @@ def probe(executors: list[Peer], config: Config) -> Findings:
     unguarded = [peer.address for peer, accepts_any in zip(answering, is_open, strict=True) if accepts_any]
     if failed:
         yield problem(
-            "probe",
             f"{len(failed)} of {counted(len(peers), 'executor')} did not accept a probe: {named(failed)}",
             "start them, or open their ports to this host; if the token is wrong, give them the console's",
         )
     if unguarded:
         yield problem(
-            "probe",
             f"executors that accept any access token: {named(unguarded)}",
             "set the access token there: anyone who reaches them can run code",
         )
+    yield NothingFound(f"{counted(len(peers), 'executor')} answered and refused a wrong token")
     if len(executors) > len(peers):
         yield warning(
-            "probe",
             f"{len(executors) - len(peers)} of {counted(len(executors), 'executor')} not probed",
             f"the doctor probes {PROBED_MAX}; test the others in the console under Executors",
         )
-    if not failed and not unguarded:
-        yield fine("probe", f"{counted(len(peers), 'executor')} answered and refused a wrong token")
 
 
 def _failure(gateway: Gateway, peer: Peer) -> str:

@@ -1,9 +1,12 @@
 """Findings of the doctor: result of each check, and advice."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import wraps
+from typing import NamedTuple, ParamSpec
 
+P = ParamSpec("P")
 #: names in a list of a finding; more are counted
 NAMED_MAX = 5
 
@@ -20,7 +23,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Result of one check; ``advice`` is what to do, empty if nothing."""
+    """Result of a check, whose name ``check`` adds; ``advice`` is what to do, empty if nothing."""
 
     check: str
     level: Level
@@ -28,23 +31,48 @@ class Finding:
     advice: str = ""
 
 
-#: a check yields what it found, at least one finding
-Findings = Iterator[Finding]
+class NothingFound(NamedTuple):
+    """The finding of a check that has nothing to report; left out behind one that is not fine."""
+
+    text: str
 
 
-def fine(check: str, text: str) -> Finding:
+#: what a check yields; it names neither itself nor, but for NothingFound, what the others have found
+Findings = Iterator[Finding | NothingFound]
+
+
+def check(name: str) -> Callable[[Callable[P, Findings]], Callable[P, Iterator[Finding]]]:
+    """Make a check of a function: its findings get the name of the check."""
+
+    def decorate(find: Callable[P, Findings]) -> Callable[P, Iterator[Finding]]:
+        @wraps(find)
+        def run(*args: P.args, **kwargs: P.kwargs) -> Iterator[Finding]:
+            is_fine = True
+            for finding in find(*args, **kwargs):
+                if isinstance(finding, Finding):
+                    is_fine = is_fine and finding.level is Level.OK
+                    yield replace(finding, check=name)
+                elif is_fine:
+                    yield Finding(name, Level.OK, finding.text)
+
+        return run
+
+    return decorate
+
+
+def fine(text: str) -> Finding:
     """Return a finding that needs nothing."""
-    return Finding(check, Level.OK, text)
+    return Finding("", Level.OK, text)
 
 
-def warning(check: str, text: str, advice: str) -> Finding:
+def warning(text: str, advice: str) -> Finding:
     """Return a finding that an operator should know."""
-    return Finding(check, Level.WARNING, text, advice)
+    return Finding("", Level.WARNING, text, advice)
 
 
-def problem(check: str, text: str, advice: str) -> Finding:
+def problem(text: str, advice: str) -> Finding:
     """Return a finding that has to be mended."""
-    return Finding(check, Level.PROBLEM, text, advice)
+    return Finding("", Level.PROBLEM, text, advice)
 
 
 def named(names: list[str]) -> str:

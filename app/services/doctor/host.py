@@ -9,7 +9,7 @@ from app.clock import DAY_MS, MINUTE_MS, Millis
 from app.database.urls import sqlite_file
 from app.errors import NotConfigured
 from app.services.backups.last_backup import find_last
-from app.services.doctor.findings import Finding, Findings, fine, named, problem, warning
+from app.services.doctor.findings import Finding, Findings, NothingFound, check, fine, named, problem, warning
 from app.services.installation import preconditions
 from app.settings.config import Config
 from app.settings.home import SECRET_FILES, SECRET_KEY_FILE, TOKEN_FILE, split_tokens
@@ -23,30 +23,30 @@ HOUR_MS: Millis = 60 * MINUTE_MS
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
+@check("settings")
 def check_settings(config: Config) -> Findings:
     """Check what the settings leave open, and what needs more than their text."""
     try:
         preconditions.check_settings(config)
     except NotConfigured as exc:
-        yield problem("settings", str(exc), "correct it; console and workers do not start with it")
+        yield problem(str(exc), "correct it; console and workers do not start with it")
     else:
-        yield fine("settings", f"valid; time zone {config.time_zone}")
+        yield fine(f"valid; time zone {config.time_zone}")
     if not config.on_loopback and not config.proxy_count:
         yield warning(
-            "settings",
             f"the console listens on {config.host} without TLS",
             "put a proxy with TLS in front and set XXL_JOB_PROXY_COUNT=1",
         )
     if not config.on_loopback and not config.allowed_hosts:
         yield warning(
-            "settings",
             "the console answers to any host name",
             "set XXL_JOB_ALLOWED_HOSTS to the names under which it is opened",
         )
     if config.mail.host and not config.public_url:
-        yield warning("settings", "links in alarms lead to this host and port only", "set XXL_JOB_PUBLIC_URL")
+        yield warning("links in alarms lead to this host and port only", "set XXL_JOB_PUBLIC_URL")
 
 
+@check("token")
 def check_tokens(config: Config) -> Findings:
     """Check that there is an access token, and only one."""
     path = config.home / TOKEN_FILE
@@ -54,7 +54,6 @@ def check_tokens(config: Config) -> Findings:
         tokens = stored_tokens(config)
     except OSError as exc:
         yield problem(
-            "token",
             f"there is no access token: XXL_JOB_ACCESS_TOKEN is not set, and {path}: {exc.strerror}",
             "set XXL_JOB_ACCESS_TOKEN to the one that executors have, as after a restore; on a new"
             " installation start the console, which makes one; or run the doctor as root",
@@ -64,15 +63,12 @@ def check_tokens(config: Config) -> Findings:
         is_set = bool(config.access_tokens)
         ending = "set XXL_JOB_ACCESS_TOKEN to it alone" if is_set else "run: xxl rotate-token --end"
         yield warning(
-            "token",
             "two access tokens are valid: a change has not been ended",
             f"give all executors the first one, then {ending}",
         )
     if config.access_tokens and not set(_tokens_in(path)) <= {*tokens}:
-        yield warning(
-            "token", f"{path} has a token that is not valid: XXL_JOB_ACCESS_TOKEN is set", f"delete {path}"
-        )
-    yield fine("token", "set by XXL_JOB_ACCESS_TOKEN" if config.access_tokens else f"in {path}")
+        yield warning(f"{path} has a token that is not valid: XXL_JOB_ACCESS_TOKEN is set", f"delete {path}")
+    yield fine("set by XXL_JOB_ACCESS_TOKEN" if config.access_tokens else f"in {path}")
 
 
 def stored_tokens(config: Config) -> tuple[str, ...]:
@@ -88,6 +84,7 @@ def _tokens_in(path: Path) -> tuple[str, ...]:
         return ()
 
 
+@check("files")
 def check_files(config: Config, env_file: Path | None) -> Findings:
     """Check owner and permissions of the home folder, the secrets and the file of settings."""
     home = config.home
@@ -95,7 +92,6 @@ def check_files(config: Config, env_file: Path | None) -> Findings:
         names = {path.name for path in home.iterdir()}
     except (FileNotFoundError, NotADirectoryError):
         yield problem(
-            "files",
             f"the home folder {home} is absent",
             "set XXL_JOB_HOME to the folder of the services, or start the console, which creates it",
         )
@@ -103,18 +99,13 @@ def check_files(config: Config, env_file: Path | None) -> Findings:
     except OSError as exc:
         yield from (*_open_files(config, env_file), _unreadable(home, exc))
         return
-    findings = [*_open_files(config, env_file), *_foreign_files(home)]
+    yield from (*_open_files(config, env_file), *_foreign_files(home))
     if not config.secret_key and SECRET_KEY_FILE not in names:
-        findings.append(
-            problem(
-                "files",
-                f"there is no application key: {home / SECRET_KEY_FILE} is absent",
-                "restore it from the backup; on a new installation the console makes it at its first start",
-            )
+        yield problem(
+            f"there is no application key: {home / SECRET_KEY_FILE} is absent",
+            "restore it from the backup; on a new installation the console makes it at its first start",
         )
-    yield from findings
-    if not findings:
-        yield fine("files", f"{home}: readable by its owner only")
+    yield NothingFound(f"{home}: readable by its owner only")
 
 
 def _open_files(config: Config, env_file: Path | None) -> Findings:
@@ -124,13 +115,12 @@ def _open_files(config: Config, env_file: Path | None) -> Findings:
     database = sqlite_file(config.database_url)
     private += [] if database is None else [database, *(_beside(database, end) for end in ("-wal", "-shm"))]
     if mode_of(home) & OTHERS:
-        yield warning("files", f"{home} is open to other users", f"chmod 700 {home}")
+        yield warning(f"{home} is open to other users", f"chmod 700 {home}")
     for path in private:
         if mode_of(path) & OTHERS and mode_of(path.parent) & OTHERS:
-            yield problem("files", f"{path} is readable by other users", f"chmod 600 {path}")
+            yield problem(f"{path} is readable by other users", f"chmod 600 {path}")
     if env_file is not None and mode_of(env_file) & stat.S_IRWXO:
         yield problem(
-            "files",
             f"{env_file} is readable by every user",
             f"chown root:xxl-job {env_file}; chmod 640 {env_file}",
         )
@@ -146,14 +136,13 @@ def _foreign_files(home: Path) -> Findings:
         return
     if foreign:
         yield problem(
-            "files",
             f"{home} has files of another user than the folder: {named(foreign)}",
             f"chown --reference={home} {home}/*",
         )
 
 
 def _unreadable(home: Path, error: OSError) -> Finding:
-    return problem("files", f"{home} cannot be read: {error.strerror}", "run the doctor as the services do")
+    return problem(f"{home} cannot be read: {error.strerror}", "run the doctor as the services do")
 
 
 def mode_of(path: Path) -> int:
@@ -168,6 +157,7 @@ def _beside(database: Path, ending: str) -> Path:
     return database.with_name(database.name + ending)
 
 
+@check("disk")
 def check_disk(config: Config) -> Findings:
     """Check the free space of the disks with the home folder and the SQLite file."""
     for folder in _folders(config):
@@ -175,26 +165,25 @@ def check_disk(config: Config) -> Findings:
         text = f"{folder}: {usage.free / GIB:.1f} GiB of {usage.total / GIB:.1f} GiB free"
         required = min(FREE_SHARE * usage.total, FREE_BYTES)
         if usage.free >= required:
-            yield fine("disk", text)
+            yield fine(text)
             continue
         advice = "free some space; keep runs for fewer days (XXL_JOB_LOG_RETENTION_DAYS)"
-        yield problem("disk", text, advice) if usage.free < required / 10 else warning("disk", text, advice)
+        yield problem(text, advice) if usage.free < required / 10 else warning(text, advice)
 
 
+@check("backup")
 def check_backup(config: Config, *, now_ms: Millis) -> Findings:
     """Check the age of the last backup that was made on this host; another one may make them."""
     last = find_last(config)
     if last is None:
         if sqlite_file(config.database_url) is not None:
-            yield warning(
-                "backup", "none has been made", "enable xxl-job-backup.timer, or run: xxl backup FILE"
-            )
+            yield warning("none has been made", "enable xxl-job-backup.timer, or run: xxl backup FILE")
         return
     text = f"the last one is {max(now_ms - last.made_ms, 0) // HOUR_MS} hours old: {last.path}"
     if now_ms - last.made_ms <= BACKUP_MAX_MS:
-        yield fine("backup", text)
+        yield fine(text)
     else:
-        yield warning("backup", text, "journalctl -u xxl-job-backup; then run: xxl backup FILE")
+        yield warning(text, "journalctl -u xxl-job-backup; then run: xxl backup FILE")
 
 
 def _folders(config: Config) -> Iterator[Path]:

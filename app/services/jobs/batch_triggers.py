@@ -53,10 +53,9 @@ def trigger_jobs(
         runs.append((trigger, param, request))
         results.append(QueuedRun(trigger, group_ids[job_id]))
     fires.insert_batch(session, runs)
-    audit_entries = [_audit_entry(trigger.job_id, param) for trigger, param, _ in runs]
+    audit_entries = [
+        audit.Entry("job.trigger", ("job", trigger.job_id), {"executor_param": param, "address_list": None})
+        for trigger, param, _ in runs
+    ]
     audit.record_many(session, audit_entries, actor=actor, now_ms=now_ms)
     return results
-
-
-def _audit_entry(job_id: int, param: str | None) -> audit.Entry:
-    return audit.Entry("job.trigger", ("job", job_id), {"executor_param": param, "address_list": None})

@@ -88,7 +88,8 @@ def version_row(job: Job, source: str, remark: str | None, *, actor: Actor, now_
     require_right(actor, job.job_group, Right.GLUE, missing=jobs.MISSING)
     _require_glue(job)
     columns = check_version(job, source, remark)
-    stamp_ms = _next_stamp(job, now_ms)
+    # Executors compare the time of a version in whole seconds, so no two may share one.
+    stamp_ms = max(now_ms, (job.glue_updatetime or 0) + SECOND_MS)
     return {
         "job_id": job.id,
         "glue_type": job.glue_type,
@@ -189,8 +190,3 @@ def _remark(remark: str | None) -> str:
             N_("The remark must have %(low)s to %(high)s characters", low=REMARK_MIN, high=REMARK_MAX),
         )
     return limited_text("glueRemark", remark, REMARK_MAX)
-
-
-def _next_stamp(job: Job, now_ms: Millis) -> Millis:
-    """Return the time of a new version; executors compare it in whole seconds, so no two may share one."""
-    return max(now_ms, (job.glue_updatetime or 0) + SECOND_MS)

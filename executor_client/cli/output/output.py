@@ -21,20 +21,19 @@ _INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}T[\d:.]+Z")
 MEASURED_ROWS = 200
 
 
-def show_list(invocation: Invocation, items: Iterable[Item], columns: Sequence[Column]) -> None:
-    """Print a list as it arrives: a table, or one array."""
-    if invocation.output == "json":
+def show_list(
+    invocation: Invocation, items: Iterable[Item], columns: Sequence[Column], *, only: str = ""
+) -> None:
+    """Print a list as it arrives: a table, or one array; ``only``: one member of each, for --quiet."""
+    if only:
+        for item in items:
+            click.echo(item[only])
+    elif invocation.output == "json":
         _json_array(items)
     elif invocation.output == "yaml":
         _yaml_sequence(items)
     else:
         _table(items, columns)
-
-
-def show_keys(items: Iterable[Item], member: str) -> None:
-    """Print one member of each item, for ``--quiet``."""
-    for item in items:
-        click.echo(item[member])
 
 
 def show_done(invocation: Invocation, line: str, document: Any) -> None:

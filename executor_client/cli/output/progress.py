@@ -1,7 +1,6 @@
 """Progress line of a run, rewritten in place on standard error; only on a terminal."""
 
 import sys
-from types import TracebackType
 
 import click
 
@@ -24,15 +23,7 @@ class Progress:
             waited_s = monotonic_s() - self._started_s
             click.echo(f"{CLEAR_LINE}{text}, {waited_s:.0f} s", nl=False, err=True)
 
-    def clear(self) -> None:
+    def close(self) -> None:
         """Remove the line."""
         if self._is_shown:
             click.echo(CLEAR_LINE, nl=False, err=True)
-
-    def __enter__(self) -> "Progress":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, place: TracebackType | None
-    ) -> None:
-        self.clear()

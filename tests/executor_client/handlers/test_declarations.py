@@ -134,7 +134,7 @@ def test_handlers_keep_their_declarations() -> None:
 
     found = [registry.find(name) for name in ("plain", "nightly")]
     declared = [each.declaration for each in found if each is not None]
-    assert (declared[0], declared[1] and declared[1].cron) == (None, "0 30 2 * * ?")
+    assert (declared[0], declared[1] and declared[1].terms["cron"]) == (None, "0 30 2 * * ?")
     assert hash(found[1]) is not None
 
 
@@ -159,4 +159,4 @@ def test_methods_keep_their_declarations() -> None:
     registry.register(Reports())
     found = registry.find("nightly")
     assert found is not None
-    assert found.declaration == Declaration(owner="ann")
+    assert found.declaration == Declaration({"owner": "ann"})

@@ -49,7 +49,7 @@ pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), every_da
 
 def unmute(job: Job, now_ms: Millis) -> None:
     with session_scope() as session:
-        mutes.unmute_job(session, job.id, actor=ACTOR, now_ms=now_ms)
+        mutes.unmute(session, job_id=job.id, actor=ACTOR, now_ms=now_ms)
 
 
 def test_a_muted_job_sends_no_alarm_and_one_summary_at_the_end(

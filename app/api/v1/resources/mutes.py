@@ -35,13 +35,12 @@ def add_mute(call: Call, body: MuteIn) -> Made:
     """Mute a job or a group."""
     until_ms = UNTIL_UNDONE_MS if body.until is None else body.until
     draft = MuteDraft(reason=body.reason, until_ms=until_ms)
-    if body.job_id is not None:
-        mutes.mute_job(call.session, body.job_id, draft, actor=call.actor, now_ms=call.now_ms)
-        mute = mutes.find_of_job(call.session, body.job_id, now_ms=call.now_ms)
+    job_id, group_id = body.job_id or 0, body.group_id or 0
+    if job_id:
+        mutes.mute_job(call.session, job_id, draft, actor=call.actor, now_ms=call.now_ms)
     else:
-        group_id = body.group_id or 0
         mutes.mute_group(call.session, group_id, draft, actor=call.actor, now_ms=call.now_ms)
-        mute = mutes.find_of_group(call.session, group_id, now_ms=call.now_ms)
+    mute = mutes.find_of(call.session, job_id=job_id, group_id=group_id, now_ms=call.now_ms)
     assert mute is not None
     return Made(get_mute(call, mute.id), f"/mutes/{mute.id}")
 
@@ -51,10 +50,7 @@ def delete_mute(call: Call, mute_id: int) -> None:
     """End a mute: what still fails is reported."""
     session, actor = call.session, call.actor
     mute = mutes.get_mute(session, mute_id, actor=actor, right=Right.OPERATE, now_ms=call.now_ms).mute
-    if mute.job_id:
-        mutes.unmute_job(session, mute.job_id, actor=actor, now_ms=call.now_ms)
-    else:
-        mutes.unmute_group(session, mute.group_id, actor=actor, now_ms=call.now_ms)
+    mutes.unmute(session, job_id=mute.job_id, group_id=mute.group_id, actor=actor, now_ms=call.now_ms)
 
 
 def _answer(row: Muted) -> MuteOut:

@@ -1,7 +1,7 @@
 """API: rights of the API token of the request."""
 
 from app.api.v1.endpoint import ANY_TOKEN, Call, Resource
-from app.api.v1.schemas.own_token import GroupRights, OwnToken
+from app.api.v1.schemas.tokens import GroupRights, OwnToken
 from app.domain.access.permissions import Right
 from app.store.executors import groups
 

@@ -6,7 +6,7 @@ from app.api.v1.endpoint import Call, Made, Resource
 from app.api.v1.problems import entry_problem
 from app.api.v1.run_answers import waiting_answer
 from app.api.v1.schemas.runs import BatchIn, BatchOut, RunDetail, TriggerIn
-from app.clock import SECOND_MS, Millis
+from app.clock import SECOND_MS
 from app.domain.access.permissions import Right
 from app.errors import XxlJobError
 from app.runtime.logging import request_id
@@ -34,7 +34,7 @@ def trigger_job(call: Call, job_id: int, body: TriggerIn) -> Made:
         address_list=",".join(body.addresses),
         actor=call.actor,
         now_ms=call.now_ms,
-        due_ms=_due_ms(body, call.now_ms),
+        due_ms=body.at if body.in_s is None else call.now_ms + round(body.in_s * SECOND_MS),
     )
     return queued(run)
 
@@ -62,8 +62,3 @@ def trigger_jobs(call: Call, body: BatchIn) -> BatchOut:
 def queued(run: QueuedRun) -> Made:
     """Return the answer about a run that was just queued."""
     return Made(waiting_answer(run), f"/runs/{run.trigger.id}")
-
-
-def _due_ms(body: TriggerIn, now_ms: Millis) -> Millis | None:
-    """Return when the run is due; None: now."""
-    return body.at if body.in_s is None else now_ms + round(body.in_s * SECOND_MS)

@@ -5,7 +5,6 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.jobs.form.forms import GlueForm
-from app.console.jobs.glue import editor_phrases
 from app.console.ui import tasks
 from app.console.ui.forms import stale
 from app.console.ui.forms.stale import LastChange
@@ -14,6 +13,7 @@ from app.console.ui.notices import Subject, done
 from app.console.web.access import Access
 from app.console.web.confirmation import confirmation_kind, refusal_status
 from app.console.web.current import current_actor
+from app.console.web.language import lazy_gettext as _l
 from app.database.flask_db import read_scope, session_scope
 from app.domain.access.permissions import Right
 from app.domain.jobs.glue_languages import GLUE_LANGUAGES
@@ -22,6 +22,35 @@ from app.errors import ChangedMeanwhile, InvalidInput, NotFound
 from app.models.job import Job
 from app.services.jobs import glue
 
+#: the editor's text -> the text shown
+PHRASES = {
+    "Find": _l("Find"),
+    "Replace": _l("Replace with"),
+    "next": _l("Next match"),
+    "previous": _l("Previous match"),
+    "all": _l("All matches"),
+    "match case": _l("Match case"),
+    "regexp": _l("Regular expression"),
+    "by word": _l("Whole words"),
+    "replace": _l("Replace"),
+    "replace all": _l("Replace all"),
+    "close": _l("Close"),
+    "current match": _l("current match"),
+    "replaced $ matches": _l("$ matches replaced"),
+    "replaced match on line $": _l("match on line $ replaced"),
+    "on line": _l("on line"),
+    "Go to line": _l("Go to line"),
+    "go": _l("Go"),
+    "Fold line": _l("Fold the block"),
+    "Unfold line": _l("Unfold the block"),
+    "folded code": _l("folded code"),
+    "unfold": _l("Unfold"),
+    "Folded lines": _l("Folded lines"),
+    "Unfolded lines": _l("Unfolded lines"),
+    "to": _l("to line"),
+    "Completions": _l("Completions"),
+    "Control character": _l("Control character"),
+}
 blueprint = Blueprint("glue", __name__)
 POLICY = {
     "edit": Access.GLUE,
@@ -51,7 +80,7 @@ def edit() -> ResponseReturnValue:
     language = GLUE_LANGUAGES.get(job.glue_type)
     editor = {
         "language": language.editor_mode if language is not None else "",
-        "phrases": editor_phrases.phrases(),
+        "phrases": phrases(),
     }
     may_operate = actor.may(job.job_group, Right.OPERATE)
     page = render_template(
@@ -100,3 +129,8 @@ def _last_change(job_id: int) -> LastChange | None:
     with read_scope() as session:
         versions = glue.list_versions(session, job_id, actor=current_actor())
     return LastChange(versions[0].author or "", versions[0].update_time or 0) if versions else None
+
+
+def phrases() -> dict[str, str]:
+    """Return the texts of the editor in the reader's language."""
+    return {phrase: str(text) for phrase, text in PHRASES.items()}

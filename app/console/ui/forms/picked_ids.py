@@ -2,9 +2,9 @@
 
 import re
 
-from app.console.ui.lists.listing import MAX_ID
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
+from app.store.base.paging import ID_MAX
 
 
 def picked_ids(text: str | None) -> list[int]:
@@ -26,4 +26,4 @@ def _pieces(text: str | None) -> list[str]:
 
 
 def _is_id(piece: str) -> bool:
-    return re.fullmatch(r"[1-9][0-9]{0,9}", piece) is not None and int(piece) <= MAX_ID
+    return re.fullmatch(r"[1-9][0-9]{0,9}", piece) is not None and int(piece) <= ID_MAX

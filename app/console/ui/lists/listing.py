@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from flask import request, url_for
 from werkzeug.datastructures import MultiDict
 
-from app.store.base.paging import Page
+from app.store.base.paging import ID_MAX, Page, to_id
 
 T = TypeVar("T")
 
@@ -18,8 +18,6 @@ DEFAULT_PAGE_SIZE = 25
 NEIGHBOURS = 2
 #: highest page number served: larger offsets are slow
 MAX_PAGE = 100_000
-#: highest id a table of the original can hold
-MAX_ID = 2**31 - 1
 #: query parameters of a notice (notices.py), dropped from links
 PASSING = frozenset({"done", "at", "of", "named", "mark"})
 
@@ -77,7 +75,8 @@ def fetch_requested(fetch: Callable[..., Page[T]]) -> tuple[Page[T], Paging]:
 
     ``fetch`` returns a page by its ``start`` and ``length``.
     """
-    number, length = _requested_page(), _requested_length()
+    number, length = min(MAX_PAGE, max(1, whole_number("page", 1))), whole_number("length", DEFAULT_PAGE_SIZE)
+    length = length if length in PAGE_SIZES else DEFAULT_PAGE_SIZE
     page = fetch(start=(number - 1) * length, length=length)
     if not page.rows and number > 1:
         number = Paging(number, length, page.total).pages
@@ -85,33 +84,18 @@ def fetch_requested(fetch: Callable[..., Page[T]]) -> tuple[Page[T], Paging]:
     return page, Paging(number, length, page.total, capped=page.capped)
 
 
-def _requested_page() -> int:
-    """Return the requested page number, from 1."""
-    return min(MAX_PAGE, max(1, whole_number("page", 1)))
-
-
-def _requested_length() -> int:
-    """Return the requested page size, one of PAGE_SIZES."""
-    length = whole_number("length", DEFAULT_PAGE_SIZE)
-    return length if length in PAGE_SIZES else DEFAULT_PAGE_SIZE
-
-
 def whole_number(name: str, default: int) -> int:
     """Return an integer query parameter; ``default`` if missing or out of the range of ids."""
     text = request.args.get(name, "").strip()
-    if not text.removeprefix("-").isdecimal() or not text.isascii() or len(text) > len(str(MAX_ID)):
+    if not text.removeprefix("-").isdecimal() or not text.isascii() or len(text) > len(str(ID_MAX)):
         return default
-    return int(text) if abs(int(text)) <= MAX_ID else default
+    return int(text) if abs(int(text)) <= ID_MAX else default
 
 
 def ticked_ids(limit: int) -> list[int]:
     """Return the selected ids, at most ``limit`` + 1, which means too many."""
     texts = request.values.getlist("id")[: limit + 1]
-    return [
-        int(text)
-        for text in texts
-        if text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= MAX_ID
-    ]
+    return [object_id for text in texts if (object_id := to_id(text))]
 
 
 def here() -> str:

@@ -151,7 +151,7 @@ def get_schema(_call: Call) -> Response:
 
 @cache
 def _schema() -> str:
-    from app.api.v1.schemas.code_file import file_schema  # here: few installations ask for it
+    from app.api.v1.schemas.code import file_schema  # here: few installations ask for it
 
     return json.dumps(file_schema(), indent=2, ensure_ascii=False)
 

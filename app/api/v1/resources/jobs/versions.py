@@ -5,7 +5,7 @@ from typing import Any
 from app.api.v1.cursors import read_id_cursor, write_cursor
 from app.api.v1.endpoint import Call, Resource
 from app.api.v1.schemas.base import Listed, ListQuery
-from app.api.v1.schemas.versions import FieldChange, VersionListed, VersionOut
+from app.api.v1.schemas.jobs import FieldChange, VersionListed, VersionOut
 from app.clock import now_ms
 from app.domain.access.permissions import Right
 from app.domain.jobs.members import MEMBER_OF_ERROR
