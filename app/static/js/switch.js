@@ -14,7 +14,7 @@
       button.title = act;
       button.firstElementChild.textContent = isOn ? words.dataset.on : words.dataset.off;
     } else { /* The entry of a menu. */
-      button.firstElementChild.className = isOn ? "bi bi-stop-circle" : "bi bi-play-circle";
+      button.firstElementChild.className = isOn ? "bi bi-toggle-off" : "bi bi-toggle-on";
       button.lastElementChild.textContent = act;
     }
   }
