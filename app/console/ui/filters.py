@@ -116,7 +116,7 @@ def instant(ms: Millis | None, exact: bool = False, absent: str = "–") -> Mark
 @lru_cache(INSTANTS_KEPT)
 def _time(ms: Millis, distance: str, exact: bool, zone: ZoneInfo) -> Markup:
     full, near = absolute_in(ms, zone), escape(distance)
-    title, text = (near, full) if exact else (full, near)
+    title, text = (near, f'<span class="day">{full[:10]}</span>{full[10:]}') if exact else (full, near)
     return Markup(  # nosec B704  # dates, a number and an escaped name
         f'<time datetime="{iso(ms)}" title="{title} ({zone.key}) · epoch {ms // 1000}">{text}</time>'
     )
