@@ -239,11 +239,11 @@ def command(*arguments, failure):
 
 
 def run(arguments):
-    """Replace this process by the development runner."""
+    """Replace this process by ``duetime up --demo``."""
     if arguments:
         raise Failed("run takes no arguments; set XXL_JOB_PORT and other variables instead")
     setup()
-    os.execv(PYTHON, [PYTHON, "-m", "app.dev.run"])
+    os.execv(PYTHON, [PYTHON, "-m", "app", "up", "--demo"])
 
 
 def test(arguments):

@@ -16,6 +16,8 @@ from executor_client.wire.version import VERSION
 
 #: commands of this host: name -> module of this package and name there, imported when the command is called
 OPERATING = {
+    "up": "up.up",
+    "init": "init.init",
     "next-times": "next_times.next_times_command",
     "create-user": "users.create_user",
     "link-identity": "users.link_identity",

@@ -61,7 +61,7 @@ def demo(tmp_path: Path) -> Iterator[dict[str, str]]:
     stand_in.write_text(STAND_IN.format(root=ROOT, python=sys.executable))
     stand_in.chmod(0o755)
     programs = Programs(tmp_path)
-    program: Program = programs.start("run", [sys.executable, "-m", "app.dev.run"], environ, cwd=ROOT)
+    program: Program = programs.start("run", [sys.executable, "-m", "app", "up", "--demo"], environ, cwd=ROOT)
     wait_for(program, lambda: "Ctrl-C" in program.output, "everything runs")
     yield environ
     assert programs.stop_all() == []

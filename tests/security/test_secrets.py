@@ -66,7 +66,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     own |= {"XXL_JOB_EXECUTOR_ALLOW_GLUE": "shell", "PYTHONUNBUFFERED": "1"}
     environ = kept | own | SECRETS
     programs = Programs(folder)
-    command = ["sh", "-c", 'umask 0; exec "$0" -m app.dev.run', sys.executable]
+    command = ["sh", "-c", 'umask 0; exec "$0" -m app up --demo', sys.executable]
     program = programs.start("all", command, environ)
     try:
         wait_for(program, lambda: "Ctrl-C" in program.output, "it says how to log in")

@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from app.clock import now_ms
+from app.commands import parts
 from app.database.engine import bind_engine, unbind_engine
-from app.dev import run
 from app.models.fire import Fire
 from app.models.node import NODE_DEAD_MS, Node
 from app.settings.config import Config
@@ -140,7 +140,7 @@ def _beat_of_a_living_node() -> bool:
 def test_a_stop_waits_for_the_slowest_answer_before_it_is_killed(trigger_timeout_s: int) -> None:
     config = Config(trigger_timeout_s=trigger_timeout_s)
     assert stop_timeout_s("scheduler", config) > trigger_timeout_s + STOP_MARGIN_S, "the dispatcher's wait"
-    assert sum(stop_timeout_s(name, config) for name in PARTS) < run.STOP_S
+    assert sum(stop_timeout_s(name, config) for name in PARTS) < parts.STOP_S
 
 
 @pytest.mark.parametrize(
