@@ -273,14 +273,14 @@ def test_an_import_of_another_area_is_found(name: str, target: str, is_allowed: 
     ],
 )
 def test_code_that_distinguishes_databases_is_found(source: str) -> None:
-    assert dialect_problems(modules(("app.store.nodes.clocks", source))) != []
+    assert dialect_problems(modules(("app.store.nodes.nodes", source))) != []
     assert dialect_problems(modules(("app.databases", source))) != []
     assert dialect_problems(modules(("app.database.dialects.choice", source))) == []
 
 
 def test_a_dialect_may_be_used_anywhere() -> None:
     source = "hint = rows.with_hint(Fire, 'x', 'mysql')\nname = dialect_of_url(url).name\nkind.name == 'job'"
-    assert dialect_problems(modules(("app.store.nodes.clocks", source))) == []
+    assert dialect_problems(modules(("app.store.nodes.nodes", source))) == []
 
 
 def test_vague_names_are_found() -> None:

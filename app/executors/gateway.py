@@ -5,6 +5,8 @@ proxies are ignored; size and duration of a response are limited; there is one a
 with the first call, because it costs every process 4 MB.
 """
 
+import json
+import re
 import secrets
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,11 +15,14 @@ from urllib.parse import urlsplit
 from app.domain.runs.trace_templates import NO_ANSWER, NO_CONNECTION
 from app.errors import ExecutorUnreachable, InvalidInput
 from app.executors.calls import LOG_REPLY_MAX, REPLY_MAX, Peer, is_to_repeat, prepare, reason_of, refusal_of
-from app.executors.long_logs import first_lines
 from app.settings.config import Network
 from executor_client.wire.lenient_json import dump_json
 from executor_client.wire.protocol import SUCCESS, JobRequest, LogRequest, LogResult, Reply
 from executor_client.wire.run_reports import Progress
+
+_CONTENT = re.compile(r'"logContent"\s*:\s*"')
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+
 
 if TYPE_CHECKING:
     from app.executors.guarded_http import TooLong
@@ -146,3 +151,20 @@ def _reason(error: Exception, peer: Peer) -> str:
     while (inner := cause.__cause__ or cause.__context__) is not None:
         cause = inner
     return reason_of(cause, urlsplit(peer.address).hostname)
+
+
+def first_lines(answer: bytes) -> Reply | None:
+    """Return the whole lines at the start of a truncated answer to ``/log``; None if there is none.
+
+    The reply has no line numbers, because the caller knows them and reads on behind these lines.
+    """
+    text = answer.decode("utf-8", "replace")
+    content = _CONTENT.search(text)
+    if content is None:
+        return None
+    ends = [escape.end() for escape in _ESCAPE.finditer(text, content.end()) if escape[1] == "n"]
+    try:
+        lines = json.loads(f'"{text[content.end() : ends[-1]]}"', strict=False) if ends else ""
+    except ValueError:  # the cut is in another member
+        return None
+    return Reply(SUCCESS, None, {"logContent": lines}) if lines else None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from app.clock import SECOND_MS, Millis, elapsed_ms, monotonic_ms
 from app.database.engine import read_scope
 from app.models.node import SKEW_MAX_MS
-from app.store.nodes.clocks import database_now_ms
+from app.store.nodes.nodes import database_now_ms
 
 logger = logging.getLogger(__name__)
 

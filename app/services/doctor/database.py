@@ -21,7 +21,7 @@ from app.settings.config import Config
 from app.settings.home import ADMIN, PASSWORD_FILE
 from app.settings.sealing import sealer
 from app.store.accounts import audit, users
-from app.store.nodes import clocks, diagnosis
+from app.store.nodes import diagnosis
 from app.store.nodes import nodes as node_store
 from app.store.pickers import overview
 from executor_client.wire.version import VERSION
@@ -63,7 +63,7 @@ def check_server(session: Session, config: Config, safe_url: str) -> Findings:
 def check_clock(session: Session) -> Findings:
     """Compare this host's clock with the database's, and those of the nodes as they report them."""
     before = now_ms()
-    theirs = clocks.database_now_ms(session)
+    theirs = node_store.database_now_ms(session)
     names = [
         f"{node.name} ({node.kind}) by {node.skew_ms} ms"
         for node in _live(session)

@@ -15,7 +15,7 @@ from app.database.faults import reason_of
 from app.database.urls import without_password
 from app.errors import NotConfigured
 from app.executors.calls import Peer
-from app.services.doctor import columns, database, executors, host, schedules
+from app.services.doctor import columns, database, executors, host
 from app.services.doctor.findings import Finding, Findings, Level, check, fine, problem
 from app.services.installation import sealed_tokens
 from app.services.installation.preconditions import check_schema
@@ -82,7 +82,7 @@ def _checks(config: Config, safe_url: str) -> tuple[Callable[[Session], Iterator
         partial(database.check_nodes, config=config),
         partial(executors.check_executors, config=config),
         executors.check_jobs,
-        schedules.check_schedules,
+        executors.check_schedules,
         partial(executors.check_alarms, config=config),
         database.check_runs,
         partial(database.check_commits, config=config),

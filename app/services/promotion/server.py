@@ -16,7 +16,7 @@ from app.services.installation.upgrade import upgrade
 from app.settings.config import ANSWER_MAX_S, SETTINGS, Config
 from app.store.copies import promotion_target as target
 from app.store.copies import schema, whole_tables
-from app.store.nodes import clocks
+from app.store.nodes import nodes
 
 #: tables in which a used installation has rows
 USED = ("xxl_job_info", "xxl_job_log", "xxl_job_user", "xxl_job_group", "xxl_job_fire", "xxl_job_audit")
@@ -61,7 +61,7 @@ def prepare(engine: Engine, promotion_id: str) -> None:
 def _check_clock(connection: Connection) -> None:
     before_ms = now_ms()
     with Session(connection) as session:
-        database_ms = clocks.database_now_ms(session) or before_ms
+        database_ms = nodes.database_now_ms(session) or before_ms
     if not before_ms - SKEW_MAX_MS <= database_ms <= now_ms() + SKEW_MAX_MS:
         raise NotConfigured(
             f"the clock of the new database differs by {database_ms - now_ms()} ms from that of this host;"

@@ -1,10 +1,11 @@
 """Statements on `xxl_job_node`: nodes and their heartbeats."""
 
-from sqlalchemy import Connection, bindparam, case, delete, func, or_, select, update
+from sqlalchemy import Connection, bindparam, case, delete, func, or_, select, text, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database import single_statement
+from app.database.dialects.choice import dialect_of
 from app.database.engine import affected
 from app.database.rows import bulk
 from app.domain.enums import NodeKind
@@ -133,3 +134,9 @@ def find_nodes(session: Session, *, seen_after_ms: Millis) -> list[Node]:
     is_recent = or_(last_seen_ms >= seen_after_ms, Node.heartbeat_ms >= seen_after_ms)
     query = select(Node).where(is_recent, Node.heartbeat_ms > 0)
     return list(session.scalars(query.order_by(Node.kind, Node.name)))
+
+
+def database_now_ms(session: Session) -> Millis | None:
+    """Return the database server's clock; None for SQLite, which has no server."""
+    statement = dialect_of(session).clock_statement
+    return None if statement is None else int(session.execute(text(statement)).scalar_one())

@@ -12,7 +12,7 @@ from app.models.node import NODE_DEAD_MS, SCAN_MAX_MS
 from app.pipeline.clocks.guard import PERIOD_MS, SKEW_MAX_MS, ClockGuard
 from app.store.base import locks
 from app.store.nodes import nodes
-from app.store.nodes.clocks import database_now_ms
+from app.store.nodes.nodes import database_now_ms
 from tests.support.factories import T0, make_job
 
 

@@ -1,7 +1,7 @@
 """Job form and draft: fill the form from a job, read a draft from it, and preview its schedule."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -16,8 +16,10 @@ from app.console.ui.lists.ranges import read_local, write_local
 from app.console.ui.preferences import zone_names
 from app.console.web.current import translate
 from app.console.web.language import _
+from app.domain.access.permissions import Actor, Right
 from app.domain.enums import GlueType, ScheduleType
 from app.domain.jobs.fields import DIGITS_MAX, PLAIN_FIELDS, JobDraft, Kind, plain_fields
+from app.domain.jobs.glue_languages import GLUE_LANGUAGES
 from app.domain.jobs.tags import split_tags, tags_text
 from app.domain.schedules.cron.expression import FIELDS
 from app.domain.schedules.cron.fields import InvalidCronExpression
@@ -266,3 +268,11 @@ def _instants(instants: list[Millis], local: ZoneInfo, now_ms: Millis) -> tuple[
         )
         for ms, moment, before in zip(instants, moments[1:], moments, strict=False)
     )
+
+
+def with_template(draft: JobDraft, actor: Actor) -> JobDraft:
+    """Return a new job with the template of its language, if it has one and its author may write code."""
+    language = GLUE_LANGUAGES.get(draft.glue_type)
+    if language is None or not actor.may(draft.job_group, Right.GLUE):
+        return draft
+    return replace(draft, glue_source=language.template, glue_remark=_("Initial code"))

@@ -8,9 +8,8 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
 from app.clock import now_ms
-from app.console.jobs import glue_templates
 from app.console.jobs.form import sections as form_sections
-from app.console.jobs.form.draft import Preview, draft_of, offer, preview, schedule_of
+from app.console.jobs.form.draft import Preview, draft_of, offer, preview, schedule_of, with_template
 from app.console.jobs.form.forms import SECTIONS, JobForm
 from app.console.jobs.form.parameters import parameters_of, sent_parameter
 from app.console.jobs.run_once import after_run
@@ -109,7 +108,7 @@ def _store(
             require_unchanged(loaded, version_history.present_fields(session, job))
         jobs.update_job(session, job_id, draft, actor=actor, clock=now_ms)
     else:
-        draft = glue_templates.with_template(draft, actor)
+        draft = with_template(draft, actor)
         job_id = jobs.add_job(session, draft, actor=actor, clock=now_ms, start=action == START)
     if action != RUN:
         return job_id, None
