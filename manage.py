@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Set up, run and check the program: ``python3 manage.py COMMAND [ARGUMENTS]``, or ``make COMMAND ARGS="…"``.
 
-setup         create .venv with the requirements and xxl, unpack browser assets and data, compile the texts
+setup         create .venv with requirements and duetime, unpack browser assets and data, compile the texts
 run           setup, then console, workers and a demo executor until Ctrl-C
 test          setup with the test tools, then pytest with the arguments, two workers a processor
 test-all      the same with extensive tests, and all tests on every kind of database
@@ -46,7 +46,12 @@ DATA = os.path.join(ROOT, "app", "data")
 #: the oldest version the program runs on; the locks are resolved for it
 OLDEST_PYTHON = "3.11"
 #: programs, and the module whose main() they call
-PROGRAMS = (("xxl", "app.__main__"), ("xxl-job-console", "wsgi"), ("xxl-job-workers", "workers.__main__"))
+PROGRAMS = (
+    ("duetime", "app.__main__"),
+    ("xxl", "app.__main__"),
+    ("xxl-job-console", "wsgi"),
+    ("xxl-job-workers", "workers.__main__"),
+)
 #: characters of a path in the first line of a program that every kernel takes
 LONGEST_INTERPRETER = 120
 #: interpreters searched for on PATH if this one is too old
@@ -405,17 +410,18 @@ def pictures(arguments):
 
 
 def reference(_arguments):
-    """Write docs/reference/api.md from the schemas of the API, and cli.md from the commands of xxl."""
+    """Write docs/reference/api.md from the schemas of the API, and cli.md from the commands of duetime."""
     setup(tools=True)
     pages = ("api_reference", "command_reference")
     return max(subprocess.call([PYTHON, "-m", "tests.documented." + page]) for page in pages)
 
 
 def dist(_arguments):
-    """Build with what `setup` unpacked and compiled; `python -m build` alone would not notice its lack."""
+    """Build server and client with what `setup` unpacked and compiled."""
     setup(tools=True)
-    options = ("--no-isolation", "--outdir", os.path.join("build", "dist"))
-    command(PYTHON, "-m", "build", *options, failure="building failed")
+    options = ("--outdir", os.path.join("build", "dist"))
+    command(PYTHON, "-m", "build", "--no-isolation", *options, failure="building the server failed")
+    command(PYTHON, "-m", "build", *options, "executor_client", failure="building the client failed")
 
 
 COMMANDS = {

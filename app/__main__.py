@@ -1,11 +1,12 @@
-"""``python -m app COMMAND``: the program ``xxl``."""
+"""``python -m app COMMAND``: the program ``duetime``."""
 
 import signal
 from typing import Any, NoReturn
 
-from app.commands.main import xxl
+from app.commands.main import duetime
 from app.runtime.logging import set_up_logging
 from app.settings.home import keep_new_files_private
+from executor_client.config.program_name import program_name
 
 
 def main() -> None:
@@ -15,7 +16,7 @@ def main() -> None:
         if signal.getsignal(number) is signal.SIG_DFL:  # not under nohup
             signal.signal(number, _stop)
     set_up_logging("WARNING")
-    xxl(prog_name="xxl")
+    duetime(prog_name=program_name())
 
 
 def _stop(number: int, _frame: Any) -> NoReturn:

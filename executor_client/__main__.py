@@ -1,4 +1,4 @@
-"""Command line: ``python -m executor_client [COMMAND] …``; the same program is installed as ``xxl-executor``.
+"""Command line: ``python -m executor_client [COMMAND] …``, installed as ``duetime-executor``.
 
 Without a command, the arguments are those of ``serve``.
 """

@@ -177,16 +177,18 @@ def test_a_checkout_has_the_programs_of_the_wheel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["scripts"] == {name: f"{module}:main" for name, module in manage.PROGRAMS}
+    alias_of_client = {"xxl": "app.__main__:main"}
+    programs = {name: f"{module}:main" for name, module in manage.PROGRAMS}
+    assert programs == project["scripts"] | alias_of_client
     (tmp_path / "bin").mkdir()
     monkeypatch.setattr(manage, "VENV", str(tmp_path))
     (tmp_path / folder).symlink_to(sys.prefix)
     monkeypatch.setattr(manage, "PYTHON", str(tmp_path / folder / "bin" / "python"))
     manage.link_programs()
     ended = subprocess.run(
-        [tmp_path / "bin" / "xxl", "--version"], cwd=tmp_path, capture_output=True, text=True
+        [tmp_path / "bin" / "duetime", "--version"], cwd=tmp_path, capture_output=True, text=True
     )
-    assert (ended.returncode, ended.stdout) == (0, f"xxl {VERSION}\n"), ended.stderr
+    assert (ended.returncode, ended.stdout) == (0, f"duetime {VERSION}\n"), ended.stderr
 
 
 def test_a_release_without_the_files_of_the_set_up_is_not_built(tmp_path: Path) -> None:

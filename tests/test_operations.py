@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import create_engine, make_url
 
-from app.commands.main import OPERATING, xxl
+from app.commands.main import OPERATING, duetime
 from app.runtime.logging import JSON, TEXT, fields_of, formatter_of
 from app.services.auditing import refusals
 from tests.acceptance.programs import ROOT, free_port
@@ -78,11 +78,11 @@ def test_the_commands_of_the_page_run_in_order(host: dict[str, str], tmp_path: P
 def test_each_command_of_the_program_exists(page: Path) -> None:
     # up to a pipe, or a command in an argument
     lines = [re.split(r'\||"?\$\(', command)[0] for command in commands_of(page)]
-    used = [shlex.split(line)[1:] for line in lines if line.startswith("xxl ")]
+    used = [shlex.split(line)[1:] for line in lines if line.startswith("duetime ")]
     assert len(used) > 5 or page != PAGE
     for arguments in used:
         names = command_of(arguments)
-        ended = CliRunner().invoke(xxl, [*names, "--help"])
+        ended = CliRunner().invoke(duetime, [*names, "--help"])
         assert ended.exit_code == 0
         options = [argument for argument in arguments if argument.startswith("-")]
         assert [option for option in options if option not in ended.output] == []
@@ -90,8 +90,8 @@ def test_each_command_of_the_program_exists(page: Path) -> None:
 
 def command_of(arguments: Sequence[str]) -> list[str]:
     """Return the names of the command that is called, those of its groups first."""
-    command: click.Command = xxl
-    context, names = click.Context(xxl), []
+    command: click.Command = duetime
+    context, names = click.Context(duetime), []
     for argument in arguments:
         if isinstance(command, click.Group) and (inner := command.get_command(context, argument)):
             command = inner
@@ -103,7 +103,7 @@ def command_of(arguments: Sequence[str]) -> list[str]:
 
 def test_the_other_programs_are_stood_in_for() -> None:
     programs = {command.split()[0] for command in commands_of(PAGE)}
-    assert programs <= {"sudo", "cd", "echo", "xxl"}
+    assert programs <= {"sudo", "cd", "echo", "duetime"}
 
 
 @pytest.mark.parametrize(
@@ -124,15 +124,15 @@ def test_the_program_of_a_server_runs_as_its_caller_unless_it_works_on_the_host(
 ) -> None:
     """Commands over the API use the caller's variables and profiles, which ``sudo`` would drop."""
     programs = {"id": "echo ann", "sudo": 'shift 4; echo "services $*"'}
-    programs["opt/.venv/bin/xxl"] = 'echo "caller $*"'
+    programs["opt/.venv/bin/duetime"] = 'echo "caller $*"'
     for name, line in programs.items():
         stand_in = tmp_path / name
         stand_in.parent.mkdir(parents=True, exist_ok=True)
         stand_in.write_text(f"#!/bin/sh\n{line}\n")
         stand_in.chmod(0o755)
-    script = (ROOT / "deploy/xxl").read_text(encoding="utf-8").replace("/opt/xxl-job", f"{tmp_path}/opt")
+    script = (ROOT / "deploy/duetime").read_text(encoding="utf-8").replace("/opt/xxl-job", f"{tmp_path}/opt")
     ended = subprocess.run(
-        ["sh", "-c", script, "xxl", *arguments.split()],
+        ["sh", "-c", script, "duetime", *arguments.split()],
         env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,

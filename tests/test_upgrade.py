@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from sqlalchemy import Engine, make_url, text
 
 from app.clock import DAY_MS
-from app.commands.main import xxl
+from app.commands.main import duetime
 from app.errors import NotConfigured
 from app.services.installation.schema import MIGRATIONS, RESTORING, Revisions
 from app.services.installation.upgrade import UpgradeReport, upgrade
@@ -330,6 +330,6 @@ def test_the_command_prints_it_too(engine: Engine, tmp_path: Path) -> None:
     make_2_4_1(engine)
     path = tmp_path / "xxl-job.env"
     path.write_text(f"XXL_JOB_HOME={tmp_path}/home\nXXL_JOB_DATABASE_URL={url_of(engine)}\n")
-    ended = CliRunner().invoke(xxl, ["--env-file", str(path), "db", "upgrade"])
+    ended = CliRunner().invoke(duetime, ["--env-file", str(path), "db", "upgrade"])
     assert (ended.exit_code, ended.stderr.count("XXL_JOB_LOG_RETENTION_DAYS")) == (0, 1)
     assert ended.stdout.startswith("adopted XXL-JOB 2.3 to 2.4: ")

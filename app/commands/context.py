@@ -26,7 +26,7 @@ EXIT_NOT_CONFIGURED = 2
 
 
 def configuration() -> Config:
-    """Return the settings of this command: those of ``xxl``, or of ``flask --app wsgi``."""
+    """Return the settings of this command: those of ``duetime``, or of ``flask --app wsgi``."""
     context = click.get_current_context()
     settings = context.find_object(Settings)
     if settings is not None:
@@ -93,7 +93,7 @@ def one_line_errors(command: Callable[P, T]) -> Callable[P, T]:
             raise NotReady(printable(str(exc), "\n")) from exc
         except DBAPIError as exc:
             raise NotReady(str(not_configured(exc))) from exc
-        except BrokenPipeError:  # Click ends the program, as in `xxl ... | head`.
+        except BrokenPipeError:  # Click ends the program, as in `duetime ... | head`.
             raise
         except OSError as exc:  # A file cannot be read or written, or the disk is full.
             raise NotReady(f"{exc.filename or 'disk'}: {exc.strerror or exc}") from exc

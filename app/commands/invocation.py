@@ -1,4 +1,4 @@
-"""Settings of an invocation of ``xxl``: from the file of the services and the environment."""
+"""Settings of an invocation of ``duetime``: from the file of the services and the environment."""
 
 import functools
 import os
@@ -12,7 +12,7 @@ SERVICE_HOME = Path("/var/lib/xxl-job")
 
 
 class Settings:
-    """Settings of an invocation of ``xxl``, read when a command first asks for them."""
+    """Settings of an invocation of ``duetime``, read when a command first asks for them."""
 
     def __init__(self, env_file: Path | None) -> None:
         default = ENV_FILE if os.access(ENV_FILE, os.R_OK) else None

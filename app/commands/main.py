@@ -1,4 +1,4 @@
-"""``xxl``: the program of operators. In a checkout: ``.venv/bin/xxl``, or ``python -m app``.
+"""``duetime``: the program of operators. In a checkout: ``.venv/bin/duetime``, or ``python -m app``.
 
 Its commands work on this host; those of the client, which are in ``executor_client.cli``, over API v1.
 """
@@ -62,7 +62,7 @@ def _open_local() -> Transport:
     return open_local()
 
 
-@click.group("xxl", cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("duetime", cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--env-file",
     type=click.Path(path_type=Path),
@@ -71,12 +71,12 @@ def _open_local() -> Transport:
 @common_options
 @click.version_option(VERSION, message="%(prog)s %(version)s")
 @click.pass_context
-def xxl(context: click.Context, env_file: Path | None) -> None:
+def duetime(context: click.Context, env_file: Path | None) -> None:
     """Operate an XXL-JOB scheduler: jobs and runs over its API, and the installation on this host."""
     context.obj = Settings(env_file)
 
 
 for _command in client.COMMANDS:
-    xxl.add_command(_command)
-xxl.open_local = _open_local
-xxl.sections = {"On this host": [*OPERATING]}
+    duetime.add_command(_command)
+duetime.open_local = _open_local
+duetime.sections = {"On this host": [*OPERATING]}

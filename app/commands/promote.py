@@ -67,7 +67,9 @@ def _require_writable(env_file: Path | None, config: Config) -> Path:
     Raises NotConfigured, before anything moves, if it cannot be replaced or its URL would not count.
     """
     if env_file is None:
-        raise NotConfigured("--save: there is no file of settings; name it: xxl --env-file FILE promote …")
+        raise NotConfigured(
+            "--save: there is no file of settings: duetime --env-file FILE promote … names it"
+        )
     source = config.sources.get(URL_SETTING, str(env_file))
     if source == ENVIRONMENT:
         raise NotConfigured(f"--save: {URL_SETTING} is set in the environment, which overrides {env_file}")

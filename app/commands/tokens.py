@@ -19,4 +19,4 @@ def rotate_token(end: bool) -> None:
     click.echo(f"{path}: {'the former token is removed' if end else 'the new token comes first'}")
     click.echo("next: copy the file to all nodes, and restart console and workers, one node after the other")
     if not end:
-        click.echo("then: give all executors the new token, and run: xxl rotate-token --end")
+        click.echo("then: give all executors the new token, and run: duetime rotate-token --end")

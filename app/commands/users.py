@@ -32,7 +32,7 @@ from executor_client.cli.output.prompts import ask_password
 def create_user(
     username: str, admin: bool, group_ids: tuple[int, ...], reset: bool, password_stdin: bool
 ) -> None:
-    """Create a user. To reset a password: xxl users reset-password USERNAME --local."""
+    """Create a user. To reset a password: duetime users reset-password USERNAME --local."""
     if reset and (admin or group_ids):
         raise click.UsageError("--reset keeps role and groups; leave out --admin and --group")
     config = open_database()

@@ -1,4 +1,4 @@
-"""Programs of this installation: the command ``xxl`` in hints, command lines and limits of the services."""
+"""Programs of this installation: ``duetime`` in hints, command lines and limits of the services."""
 
 import argparse
 import ctypes
@@ -12,8 +12,8 @@ from executor_client.wire.version import VERSION
 
 
 def command(arguments: str) -> str:
-    """Return the command line that runs ``xxl`` with these arguments from any folder, or in this checkout."""
-    path = Path(sys.executable).with_name("xxl")
+    """Return the command line that runs ``duetime`` from any folder, or in this checkout."""
+    path = Path(sys.executable).with_name("duetime")
     program = [str(path)] if path.exists() else [sys.executable, "-m", "app"]
     return f"{shlex.join(program)} {arguments}"
 

@@ -1,4 +1,4 @@
-"""Credentials of the API client: console and token from arguments, the environment or ``xxl`` profiles."""
+"""Credentials of the API client: console and token from arguments, the environment or profiles."""
 
 from collections.abc import Mapping
 
@@ -14,6 +14,7 @@ from executor_client.api.profiles import (
     read_profiles,
     token_of,
 )
+from executor_client.config.program_name import program_name
 
 PREFIX = "xxl_"
 _MAKE_ONE = "make an API token in the console: your name, Account and settings, API tokens"
@@ -31,13 +32,14 @@ def find_credentials(url: str, token: str, profile: str, environ: Mapping[str, s
         credentials = Profile(address, token_of(environ) or _profile_token(address, environ))
         if not credentials.token:
             raise NotConfigured(
-                f"no API token for {address}: set {TOKEN} or {TOKEN_FILE}, or run: xxl login; {_MAKE_ONE}"
+                f"no API token for {address}: set {TOKEN} or {TOKEN_FILE},"
+                f" or run: {program_name()} login; {_MAKE_ONE}"
             )
     else:
         entry = find_profile(profile, {**environ, **({TOKEN: token, TOKEN_FILE: ""} if token else {})})
         if entry is None:
             raise NotConfigured(
-                f"no console to call: give its address (--admin), set {URL}, or run: xxl login"
+                f"no console to call: give its address (--admin), set {URL}, or run: {program_name()} login"
             )
         credentials = Profile(console_url(entry.url), entry.token)
     require_api_token(credentials.token)

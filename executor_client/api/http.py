@@ -25,7 +25,7 @@ class HttpTransport:
 
     def __init__(self, url: str, token: str) -> None:
         self.address = console_url(url)
-        self._headers = {"Authorization": f"Bearer {token}", "User-Agent": f"xxl/{VERSION}"}
+        self._headers = {"Authorization": f"Bearer {token}", "User-Agent": f"duetime/{VERSION}"}
         self._manager: urllib3.PoolManager | None = None
 
     def send(self, request: Request) -> Answer:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from executor_client.api.errors import NotConfigured
+from executor_client.config.program_name import program_name
 
 URL = "XXL_JOB_URL"
 TOKEN = "XXL_JOB_TOKEN"
@@ -58,7 +59,9 @@ def read_profiles(path: Path) -> Profiles:
     except OSError as exc:
         raise NotConfigured(f"{path}: cannot be read: {exc.strerror}") from exc
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise NotConfigured(f"{path}: not a file of profiles; remove it and run: xxl login") from exc
+        raise NotConfigured(
+            f"{path}: not a file of profiles; remove it and run: {program_name()} login"
+        ) from exc
 
 
 def write_profiles(path: Path, profiles: Profiles) -> None:
@@ -96,7 +99,9 @@ def find_profile(name: str, environ: Mapping[str, str]) -> Profile | None:
         return None
     if profile_name not in profiles.profiles:
         names = ", ".join(sorted(profiles.profiles)) or "none"
-        raise NotConfigured(f"there is no profile {profile_name} in {path} (there: {names}); run: xxl login")
+        raise NotConfigured(
+            f"there is no profile {profile_name} in {path} (there: {names}); run: {program_name()} login"
+        )
     profile = profiles.profiles[profile_name]
     return Profile(profile.url, token or profile.token)
 

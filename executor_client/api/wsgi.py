@@ -1,4 +1,4 @@
-"""WSGI transport: calls the application of API v1 in this process, for ``xxl --local``."""
+"""WSGI transport: calls the application of API v1 in this process, for ``duetime --local``."""
 
 import io
 from collections.abc import Callable, Iterable, Mapping

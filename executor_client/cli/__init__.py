@@ -1,1 +1,1 @@
-"""The program ``xxl``: commands over API v1."""
+"""The program ``duetime``: commands over API v1."""

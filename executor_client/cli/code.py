@@ -21,6 +21,7 @@ from executor_client.code.loading import Folder, LoadedFolder, load
 from executor_client.code.plan_text import drift_lines, plan_lines, summary_line
 from executor_client.code.source_locations import CodeError, InvalidCode
 from executor_client.code.writing import write_files, write_text
+from executor_client.config.program_name import program_name
 from executor_client.config.terminal import is_terminal
 
 #: timeout of the answer in seconds: the console checks thousands of jobs in one request
@@ -126,7 +127,7 @@ def apply(
     if not invocation.is_for_people:
         show_document(invocation, result)
     elif result["apply_id"] is not None:
-        click.echo(f"Applied. To take it back: xxl undo {result['apply_id']}")
+        click.echo(f"Applied. To take it back: {program_name()} undo {result['apply_id']}")
 
 
 @click.command("drift", short_help="Show what was changed in the console since it was applied.")

@@ -13,14 +13,14 @@ def completion(context: click.Context, shell: str) -> None:
     """Print a script that completes commands, options, ids and handlers of jobs in a SHELL.
 
     \b
-    bash: echo 'eval "$(xxl completion bash)"' >> ~/.bashrc
-    zsh:  echo 'eval "$(xxl completion zsh)"' >> ~/.zshrc
-    fish: xxl completion fish > ~/.config/fish/completions/xxl.fish
+    bash: echo 'eval "$(duetime completion bash)"' >> ~/.bashrc
+    zsh:  echo 'eval "$(duetime completion zsh)"' >> ~/.zshrc
+    fish: duetime completion fish > ~/.config/fish/completions/duetime.fish
     """
     kind = _Bash if shell == "bash" else get_completion_class(shell)
     assert kind is not None
     root = context.find_root()
-    name = root.info_name or "xxl"
+    name = root.info_name or "duetime"
     click.echo(kind(root.command, {}, name, f"_{name.upper().replace('-', '_')}_COMPLETE").source())
 
 

@@ -1,4 +1,4 @@
-"""Invocation of ``xxl``: common options, the console to call, output format and one-line errors.
+"""Invocation of ``duetime``: common options, the console to call, output format and one-line errors.
 
 Exit codes: 0 done; 1 refused or failed; 2 command line, settings or credentials; 3 timed out; 130 Ctrl-C.
 """
@@ -16,6 +16,7 @@ from executor_client.api.error_messages import EXIT_FAILED, explain
 from executor_client.api.errors import ApiError, Forbidden, NotConfigured, Unauthorized
 from executor_client.api.profiles import URL, find_profile
 from executor_client.api.transport import Transport
+from executor_client.config.program_name import program_name
 from executor_client.config.terminal import printable
 
 EXIT_TIMED_OUT = 3
@@ -41,7 +42,7 @@ class Invocation:
         if self.is_local:
             if self.open_local is None:
                 raise NotConfigured(
-                    "--local: this xxl is not the server's; use that of the server's environment"
+                    "--local: this duetime is not the server's; use that of the server's environment"
                 )
             client = ApiClient(transport=self.open_local())
         else:
@@ -53,8 +54,9 @@ class Invocation:
         return client
 
     def _no_console(self) -> str:
-        ways = "run: xxl login URL" if self.open_local is None else "run: xxl login URL, or add --local"
-        return f"no console to call: there is no profile, and {URL} is not set; {ways}"
+        more = "" if self.open_local is None else ", or add --local"
+        way = f"run: {program_name()} login URL{more}"
+        return f"no console to call: there is no profile, and {URL} is not set; {way}"
 
     @property
     def is_for_people(self) -> bool:
@@ -145,5 +147,8 @@ def api_command(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _fail(error: ApiError) -> NoReturn:
     line, exit_code = explain(error)
-    hints: dict[type[ApiError], str] = {Unauthorized: "; run: xxl login", Forbidden: "; see: xxl whoami"}
+    hints: dict[type[ApiError], str] = {
+        Unauthorized: f"; run: {program_name()} login",
+        Forbidden: f"; see: {program_name()} whoami",
+    }
     raise Stop(line + hints.get(type(error), ""), exit_code) from error

@@ -138,12 +138,12 @@ def next_times(invocation: Invocation, expression: str, time_zone: str, count: i
     show_times(invocation, invocation.client.post("/schedules/next-times", schedule))
 
 
-@jobs.command("export", short_help="Print jobs as a file that xxl apply takes.")
+@jobs.command("export", short_help="Print jobs as a file that duetime apply takes.")
 @jobs_argument
 @click.option("--whole", is_flag=True, help="Include members that have the default value of a new job.")
 @api_command
 def export_jobs(invocation: Invocation, names: tuple[str, ...], whole: bool) -> None:
-    """Print jobs and their executor groups as a YAML file, which xxl plan and xxl apply take.
+    """Print jobs and their executor groups as a YAML file, which duetime plan and duetime apply take.
 
     Children of a job are named if they are among them or managed as code.
     """

@@ -1,4 +1,4 @@
-"""Program ``xxl`` of the client; that of the server has these commands and more."""
+"""Program ``duetime`` of the client; that of the server has these commands and more."""
 
 import errno
 from collections.abc import Callable, Mapping, Sequence
@@ -74,12 +74,12 @@ class Program(click.Group):
                 formatter.write_dl([(name, each.get_short_help_str(70)) for name, each in commands if each])
 
 
-@click.group("xxl", cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("duetime", cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
 @common_options
 @click.version_option(VERSION, message="%(prog)s %(version)s")
-def xxl() -> None:
+def duetime() -> None:
     """Command line of the XXL-JOB scheduler: jobs and runs of a console."""
 
 
 for _command in COMMANDS:
-    xxl.add_command(_command)
+    duetime.add_command(_command)

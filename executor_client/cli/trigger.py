@@ -22,6 +22,7 @@ from executor_client.cli.output.output import note, show_document, show_done
 from executor_client.cli.output.progress import Progress
 from executor_client.cli.output.run_columns import COLOURS, run_line
 from executor_client.cli.output.times import Duration, Instant, local_time
+from executor_client.config.program_name import program_name
 from executor_client.wire.clock import monotonic_s
 
 #: seconds of one wait, after which the progress line is updated
@@ -83,14 +84,14 @@ def finish(invocation: Invocation, run: Item, wait_options: WaitOptions) -> None
     try:
         await_run(invocation, run, wait_options)
     except KeyboardInterrupt:
-        note(f"\nrun {run['id']} continues; follow it with: xxl runs tail -f {run['id']}")
+        note(f"\nrun {run['id']} continues; follow it with: {program_name()} runs tail -f {run['id']}")
         raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
     if not invocation.is_for_people and not wait_options.quiet:
         show_document(invocation, run)
     if run["state"] in OPEN_STATES:
         raise Stop(
             f"run {run['id']}: not ended after {wait_options.timeout_s} s; it continues;"
-            f" follow it with: xxl runs tail -f {run['id']}",
+            f" follow it with: {program_name()} runs tail -f {run['id']}",
             EXIT_TIMED_OUT,
         )
     if invocation.is_for_people or run["state"] != SUCCEEDED:

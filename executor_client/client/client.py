@@ -133,8 +133,8 @@ class Run(RunView):
 class Client:
     """Client of a console, with an API token. It may be used by several threads.
 
-    Without address or token, those of ``xxl`` are used: ``XXL_JOB_URL`` with ``XXL_JOB_TOKEN``, or the last
-    login. Requests are repeated for up to ``patience_s`` while the console is busy (429 and 503 with
+    Without address or token, those of ``duetime`` are used: ``XXL_JOB_URL`` with ``XXL_JOB_TOKEN``, or the
+    last login. Requests are repeated for up to ``patience_s`` while the console is busy (429 and 503 with
     Retry-After) or its connection breaks; a request that was repeated has one effect.
     """
 
@@ -147,7 +147,7 @@ class Client:
         patience_s: float = PATIENCE_S,
         transport: Callable[[], Transport] | None = None,
     ) -> None:
-        """``profile``: a login of ``xxl``; ``transport`` opens another way to the console, for tests."""
+        """``profile``: a login of ``duetime``; ``transport`` opens another way to the console, for tests."""
         if transport is None:
             login = find_credentials(url, token, profile, os.environ)
             self._pool = ClientPool(lambda: ApiClient(login.url, login.token, patience_s=patience_s))

@@ -19,6 +19,7 @@ from executor_client.code.declared_jobs import DeclaredJobs
 from executor_client.code.git_source import source_of
 from executor_client.code.plan_text import plan_lines, summary_line, without_colours
 from executor_client.code.source_locations import InvalidCode
+from executor_client.config.program_name import program_name
 from executor_client.config.terminal import is_terminal, read_line, write_line
 from executor_client.handlers.registry import Handler, registry
 from executor_client.program.importing import import_handlers
@@ -57,7 +58,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add("modules", nargs="*", metavar="MODULE", help="modules with handlers: myapp.jobs, or a file jobs.py")
     add("--admin", metavar="URL", default="", help=f"address of the console [{URL}, else {ADMINS}]")
     add("--token-file", metavar="FILE", type=Path, help=f"file with an API token [{TOKEN_FILE}]")
-    add("--profile", metavar="NAME", default="", help="console and token of a login with xxl")
+    add("--profile", metavar="NAME", default="", help="console and token of a login with duetime")
     add("--appname", metavar="NAME", default="", help=f"AppName of the executor group [{APPNAME}]")
     add("--create-group", action="store_true", help="make the executor group if it does not exist")
     add("--prune", metavar="NAME", action="append", default=[], help="delete this job, no longer declared")
@@ -105,7 +106,7 @@ def _make(request: _CodeRequest, options: argparse.Namespace) -> int:
         _print(result, options)
     elif result["apply_id"] is not None:
         address = f"{URL}={request.client.address} " if _address(options) else ""
-        _write(f"Applied. To take it back: {address}xxl undo {result['apply_id']}")
+        _write(f"Applied. To take it back: {address}{program_name()} undo {result['apply_id']}")
     return 0
 
 
@@ -196,7 +197,7 @@ def _confirm(question: str) -> None:
 _ABOUT = (
     "A job belongs to the code in the terms that its handler declares, and in all else to the console.\n"
     "A new one arrives stopped, unless it declares enabled=True. The token is an API token of the console,\n"
-    "not the access token of executors: XXL_JOB_TOKEN, XXL_JOB_TOKEN_FILE, --token-file or a login with xxl."
+    "not the access token of executors: XXL_JOB_TOKEN, XXL_JOB_TOKEN_FILE, --token-file or a login."
 )
 PLAN = Command(
     "show what applying the declared jobs would change",

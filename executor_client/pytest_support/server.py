@@ -38,7 +38,7 @@ def missing_server(beside: Path = BESIDE) -> str:
     """Return why no console can be started, empty if it can."""
     if not all((beside / mark).exists() for mark in MARKS):
         return (
-            f"the fixture console needs the server xxl-job-scheduler beside executor_client, in {beside}:"
+            f"the fixture console needs the server duetime beside executor_client, in {beside}:"
             f" install it into this environment, or use a checkout of the project: {_command('CHECKOUT')}"
         )
     if importlib.util.find_spec(NEEDED) is None:  # a checkout, with the client's packages only

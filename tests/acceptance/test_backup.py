@@ -25,7 +25,7 @@ JOBS = 100
 TIMEOUT_S = 60
 
 
-def xxl(cluster: Cluster, *arguments: object) -> str:
+def duetime(cluster: Cluster, *arguments: object) -> str:
     """Run a command of operators and return its output."""
     ended = subprocess.run(
         [sys.executable, "-m", "app", *map(str, arguments)],
@@ -82,7 +82,7 @@ def test_a_backup_beside_100_fires_a_second_is_complete_and_nothing_fires_twice_
     eventually(lambda: list(tmp_path.glob(".xxl-job.backup.*")), message="the backup has begun")
     interrupted.kill()
     assert not path.exists()
-    assert "verified" in xxl(cluster, "backup", path)
+    assert "verified" in duetime(cluster, "backup", path)
     received(cluster, len(cluster.events("recv")) + JOBS)
     stop(cluster)
 
@@ -91,7 +91,7 @@ def test_a_backup_beside_100_fires_a_second_is_complete_and_nothing_fires_twice_
         assert content is not None
         manifest = json.load(content)
     lost = runs(cluster)
-    assert "next: start the console" in xxl(cluster, "restore", "--replace", path)
+    assert "next: start the console" in duetime(cluster, "restore", "--replace", path)
     restored = runs(cluster)
     assert before.items() <= restored.items() <= lost.items()
     assert len(restored) == manifest["rows"]["xxl_job_log"] < len(lost)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.newcomer
 INSTALL_S = 240
 #: what an executor needs, including indirect dependencies and the client itself
 PACKAGES = {
-    *("xxl-job-executor", "flask", "waitress", "urllib3", "certifi"),
+    *("duetime-executor", "flask", "waitress", "urllib3", "certifi"),
     *("blinker", "click", "itsdangerous", "jinja2", "markupsafe", "werkzeug"),
 }
 #: largest number of them that the project allows itself
@@ -70,19 +70,20 @@ def test_the_client_works_without_the_rest_of_the_project(
     (tmp_path / "app" / "myjobs.py").write_text(JOBS)
     bin_folder = tmp_path / "venv" / "bin"
     install(tmp_path)
-    xxl = bin_folder / "xxl"
-    alone = subprocess.run([xxl, "--version"], capture_output=True, text=True, check=False)
-    assert alone.stderr == "xxl: yaml is missing; run: pip install 'xxl-job-executor[cli]'\n"
+    program = bin_folder / "duetime-cli"
+    alone = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    assert alone.stderr == "duetime-cli: yaml is missing; run: pip install 'duetime-executor[cli]'\n"
     succeed(
         bin_folder / "python",
         *("-m", "pip", "install", "--quiet", "./executor_client[cli,async,metrics]"),
         cwd=tmp_path,
     )
-    assert succeed(xxl, "--version", cwd=tmp_path) == f"xxl {VERSION}\n"
+    for name in ("duetime-cli", "xxl"):
+        assert succeed(bin_folder / name, "--version", cwd=tmp_path) == f"{name} {VERSION}\n"
     assert len(installed(bin_folder / "python")) <= PACKAGES_MAX
 
     port = free_port()
-    executor = str(bin_folder / "xxl-executor")
+    executor = str(bin_folder / "duetime-executor")
     arguments = ["myjobs", "--admin", admin.url, "--appname", "alone", "--port", str(port)]
     lines = succeed(executor, "check", *arguments, cwd=tmp_path / "app", XXL_JOB_ACCESS_TOKEN=TOKEN)
     assert "ok      handlers: hello\n" in lines
@@ -110,18 +111,18 @@ def install(folder: Path) -> None:
     assert {*source.rglob("*")} == before, "an installation leaves no files in the source tree"
     assert installed(python) == PACKAGES
     code = (
-        "from importlib.metadata import distribution; d = distribution('xxl-job-executor');"
+        "from importlib.metadata import distribution; d = distribution('duetime-executor');"
         "print(d.metadata['License-Expression'], *sorted(str(f) for f in d.files"
         " if f.name in ('LICENSE', 'py.typed', 'METADATA')));"
         " print(d.read_text('METADATA').partition('\\n\\n')[2])"
     )
-    information = f"xxl_job_executor-{VERSION}.dist-info"
+    information = f"duetime_executor-{VERSION}.dist-info"
     about, _, text = succeed(python, "-c", code, cwd=folder).partition("\n")
     assert about.split() == [
         "Apache-2.0",
-        "executor_client/py.typed",
         f"{information}/METADATA",
         f"{information}/licenses/LICENSE",
+        "executor_client/py.typed",
     ]
     assert text.strip() == (ROOT / "executor_client" / "README.md").read_text(encoding="utf-8").strip()
 

@@ -14,15 +14,14 @@ from executor_client.wire.version import VERSION
 from tests.acceptance.console import Console
 from tests.acceptance.programs import ROOT, Programs, free_port, wait_for
 
+SERVER, CLIENT = "duetime", "duetime-executor"
 #: building, or a new environment and an installation on a slow machine
 INSTALL_S = 300
 #: what is built from; the rest of the checkout is not needed
 SOURCES = ("app", "executor_client", "migrations", "workers", "wsgi.py", "pyproject.toml", "setup.py")
-SOURCES += ("requirements.in", "README.md", "LICENSE")
+SOURCES += ("requirements.in", "MANIFEST.in", "README.md", "LICENSE")
 #: by their suffixes
 NOT_PACKED = {".po", ".pyc", ".toml"}
-#: those of the client's own package
-OF_CLIENT = {"executor_client/LICENSE", "executor_client/README.md"}
 
 pytestmark = pytest.mark.timeout(INSTALL_S * 2)
 
@@ -38,39 +37,45 @@ def succeed(*arguments: str | Path, cwd: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from the source release, not from the checkout."""
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The wheels of server and client, built from their source releases, not from the checkout."""
     folder = tmp_path_factory.mktemp("release")
     for name in SOURCES:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "build"))
         else:
             shutil.copy(ROOT / name, folder)
-    succeed(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", cwd=folder)
-    built = {path.name: path for path in (folder / "dist").iterdir()}
-    assert set(built) == {
-        f"xxl_job_scheduler-{VERSION}.tar.gz",
-        f"xxl_job_scheduler-{VERSION}-py3-none-any.whl",
-    }
-    return built[f"xxl_job_scheduler-{VERSION}-py3-none-any.whl"]
+    build = (sys.executable, "-m", "build", "--outdir", folder / "dist")
+    succeed(*build, "--no-isolation", cwd=folder)
+    succeed(*build, "executor_client", cwd=folder)
+    built = {path.name for path in (folder / "dist").iterdir()}
+    wheels = {name: f"{name.replace('-', '_')}-{VERSION}-py3-none-any.whl" for name in (SERVER, CLIENT)}
+    sources = {f"{name.replace('-', '_')}-{VERSION}.tar.gz" for name in (SERVER, CLIENT)}
+    assert built == {*wheels.values(), *sources}
+    return {name: folder / "dist" / file for name, file in wheels.items()}
 
 
-def test_the_wheel_contains_everything_the_server_reads(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
+def test_the_wheel_contains_everything_the_server_reads_and_requires_the_client(
+    wheels: dict[str, Path],
+) -> None:
+    with zipfile.ZipFile(wheels[SERVER]) as archive:
         packed = set(archive.namelist())
-        about = f"xxl_job_scheduler-{VERSION}.dist-info"
+        about = f"duetime-{VERSION}.dist-info"
         programs = archive.read(f"{about}/entry_points.txt").decode()
+        requirements = archive.read(f"{about}/METADATA").decode()
     needed = {
         str(path.relative_to(ROOT))
-        for folder in ("app", "executor_client", "migrations", "workers")
+        for folder in ("app", "migrations", "workers")
         for path in (ROOT / folder).rglob("*")
         if path.is_file() and path.suffix not in NOT_PACKED and "build" not in path.relative_to(ROOT).parts
-    } - OF_CLIENT
+    }
     assert {"app/static/vendor/htmx/htmx-2.min.js", "app/data/common-passwords.txt.gz"} <= needed
     assert {name for name in packed if not name.startswith(about)} == needed | {"wsgi.py"}
     assert f"{about}/licenses/LICENSE" in packed
-    for program in ("xxl = app.__main__:main", "xxl-job-console = wsgi:main", "xxl-job-workers = "):
+    for program in ("duetime = app.__main__:main", "xxl-job-console = wsgi:main", "xxl-job-workers = "):
         assert program in programs
+    assert f"Requires-Dist: duetime-executor[cli]=={VERSION}\n" in requirements
+    assert "Requires-Dist: sqlalchemy<2.1\n" in requirements
 
 
 @pytest.fixture
@@ -80,36 +85,73 @@ def programs(tmp_path: Path) -> Iterator[Programs]:
     assert made.stop_all() == []
 
 
+class Environment:
+    """A new virtual environment, into which the wheels are installed."""
+
+    def __init__(self, folder: Path, wheels: dict[str, Path]) -> None:
+        self.bin, self.folder = folder / "venv" / "bin", folder
+        self._wheels = wheels[SERVER].parent
+        succeed(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
+
+    def pip(self, *arguments: str) -> None:
+        succeed(self.bin / "python", "-m", "pip", "--quiet", *arguments, cwd=self.folder)
+
+    def install(self, name: str) -> None:
+        self.pip("install", "--find-links", str(self._wheels), f"{name}=={VERSION}")
+
+    def run(self, program: str, *arguments: str, folder: Path | None = None) -> str:
+        return succeed(self.bin / program, *arguments, cwd=folder or self.folder)
+
+
 @pytest.mark.newcomer
 @pytest.mark.extensive
-def test_an_installed_wheel_runs_outside_the_checkout(
-    wheel: Path, tmp_path: Path, programs: Programs
+def test_an_installed_server_runs_outside_the_checkout(
+    wheels: dict[str, Path], tmp_path: Path, programs: Programs
 ) -> None:
-    venv = tmp_path / "venv"
-    succeed(sys.executable, "-m", "venv", venv, cwd=tmp_path)
-    succeed(venv / "bin" / "python", "-m", "pip", "install", "--quiet", wheel, cwd=tmp_path)
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
-    xxl = venv / "bin" / "xxl"
-    assert succeed(xxl, "--version", cwd=folder) == f"xxl {VERSION}\n"
-    succeed(xxl, "db", "upgrade", cwd=folder)
+    environment = Environment(tmp_path, wheels)
+    environment.install(SERVER)
+    for program in ("duetime", "xxl"):
+        assert environment.run(program, "--version") == f"{program} {VERSION}\n"
+    home = tmp_path / "in production"
+    environment.run("duetime", "init", str(home))
 
     port = free_port()
     environ = {
         "PATH": os.environ["PATH"],
         "XXL_JOB_PORT": str(port),
+        "XXL_JOB_EXECUTOR_PORT": str(free_port()),
         "XXL_JOB_ADMIN_PASSWORD": "long-enough-77",
     }
-    served = programs.start("console", [str(venv / "bin" / "xxl-job-console")], environ, cwd=folder)
-    workers = programs.start("workers", [str(venv / "bin" / "xxl-job-workers")], environ, cwd=folder)
+    command = [str(environment.bin / "duetime"), "up", "--home", str(home), "--demo"]
+    up = programs.start("up", command, environ, cwd=tmp_path)
+    wait_for(up, lambda: "Ctrl-C" in up.output, "everything runs")
+    assert str(home) in up.output
     console = Console(f"http://127.0.0.1:{port}/xxl-job-admin")
-    wait_for(served, console.answers, "it answers")
-    wait_for(workers, lambda: "scheduler started" in workers.output, "the scheduler has started")
     page = console.http.get(f"{console.address}/toLogin", headers={"Accept-Language": "zh-CN"}).text
     assert "登录" in page
-    style = console.http.get(f"{console.address}/static/vendor/bootstrap/bootstrap.min.css")
-    assert style.status_code == 200
     console.login("long-enough-77")
-    assert {path.name for path in folder.iterdir()} == {"instance"}
-    assert "database and schema: ok" in succeed(xxl, "check-config", cwd=folder)
-    assert (workers.end(), served.end()) == (0, 0)
+    assert "database and schema: ok" in environment.run("duetime", "check-config", folder=home)
+    assert environment.run("duetime", "jobs", "list", "--local", "--quiet", folder=home).split()
+    assert up.end() == 0
+    assert {path.name for path in tmp_path.iterdir()} >= {"venv", home.name}
+
+
+@pytest.mark.newcomer
+@pytest.mark.extensive
+@pytest.mark.parametrize("first", [SERVER, CLIENT])
+def test_server_and_client_share_an_environment(wheels: dict[str, Path], tmp_path: Path, first: str) -> None:
+    environment = Environment(tmp_path, wheels)
+    environment.install(first)
+    environment.install(SERVER if first == CLIENT else f"{CLIENT}[cli]")
+    for program in ("duetime", "duetime-cli", "xxl"):
+        assert "Examine the installation" in environment.run(program, "doctor", "--help")
+    environment.pip("uninstall", "--yes", SERVER)
+    assert not (environment.bin / "duetime").exists()
+    for program in ("duetime-cli", "xxl"):
+        assert environment.run(program, "--version") == f"{program} {VERSION}\n"
+        assert "Over the API" in environment.run(program, "--help")
+    assert environment.run("duetime-executor", "--version") == f"{VERSION}\n"
+    environment.install(SERVER)
+    environment.pip("uninstall", "--yes", CLIENT)
+    environment.install(SERVER)
+    assert environment.run("duetime", "--version") == f"duetime {VERSION}\n"

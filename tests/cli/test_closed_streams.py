@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from executor_client.cli.invocation import Stop
-from executor_client.cli.main import xxl
+from executor_client.cli.main import duetime
 from executor_client.cli.output.prompts import ask_password
 from tests.cli.fake_api import FakeApi, Reply
 from tests.support.cli import Run, job, run_of
@@ -52,7 +52,7 @@ def code_without(monkeypatch: pytest.MonkeyPatch) -> Run:
     def run(stream: str, *arguments: str) -> int:
         monkeypatch.setattr(sys, stream, None)
         with pytest.raises(SystemExit) as ended:
-            xxl(arguments, prog_name="xxl")
+            duetime(arguments, prog_name="duetime")
         assert isinstance(ended.value.code, int)
         return ended.value.code
 

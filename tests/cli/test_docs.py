@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from app.commands.main import xxl
+from app.commands.main import duetime
 from executor_client.api import profiles
 from tests.acceptance.programs import ROOT, Program, Programs, free_port, wait_for
 from tests.documented.blocks import script_of
@@ -40,8 +40,8 @@ def test_the_variables_are_named() -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_completion_is_a_script(shell: str) -> None:
-    ended = CliRunner().invoke(xxl, ["completion", shell], prog_name="xxl")
-    assert (ended.exit_code, "_XXL_COMPLETE" in ended.output) == (0, True)
+    ended = CliRunner().invoke(duetime, ["completion", shell], prog_name="duetime")
+    assert (ended.exit_code, "_DUETIME_COMPLETE" in ended.output) == (0, True)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def demo(tmp_path: Path) -> Iterator[dict[str, str]]:
         "PATH": f"{tmp_path}/bin:{os.environ['PATH']}",
     }
     (tmp_path / "bin").mkdir()
-    stand_in = tmp_path / "bin" / "xxl"
+    stand_in = tmp_path / "bin" / "duetime"
     stand_in.write_text(STAND_IN.format(root=ROOT, python=sys.executable))
     stand_in.chmod(0o755)
     programs = Programs(tmp_path)

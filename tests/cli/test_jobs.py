@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.shell_completion import BashComplete
 
-from executor_client.cli.main import xxl
+from executor_client.cli.main import duetime
 from executor_client.cli.output.tables import Column, line, width_of, widths
 from tests.cli.fake_api import FakeApi
 from tests.support.cli import Run, error_of, job
@@ -103,7 +103,7 @@ def test_schedules_are_switched(api: FakeApi, run: Run) -> None:
 
 def test_names_of_jobs_are_completed(api: FakeApi, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     api.page("/jobs", job(7, handler="nightly"), job(71))
-    completion = BashComplete(xxl, {}, "xxl", "_XXL_COMPLETE")
+    completion = BashComplete(duetime, {}, "duetime", "_DUETIME_COMPLETE")
     for start, words in (("n", ["nightly"]), ("7", ["7", "71"]), ("x", [])):
         found = completion.get_completions(["jobs", "trigger"], start)
         assert [each.value for each in found] == words

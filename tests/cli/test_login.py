@@ -21,13 +21,13 @@ def test_a_login_is_kept_and_used(clean: Path, address: str) -> None:
     assert json.loads(plain_run("whoami", "-o", "json").stdout)["url"] == address
     assert plain_run("logout").exit_code == 0
     assert error_of(plain_run("whoami"), 2) == (
-        "no console to call: there is no profile, and XXL_JOB_URL is not set; run: xxl login URL"
+        "no console to call: there is no profile, and XXL_JOB_URL is not set; run: duetime login URL"
     )
 
 
 def test_a_refused_token_is_not_kept(clean: Path, address: str) -> None:
     ended = plain_run("login", address, "--token-stdin", text="xxl_wrong\n")
-    assert error_of(ended, 2) == "the token is refused: the token is unknown; run: xxl login"
+    assert error_of(ended, 2) == "the token is refused: the token is unknown; run: duetime login"
     assert not clean.exists()
 
 
@@ -39,7 +39,7 @@ def test_profiles_are_named(clean: Path, address: str, monkeypatch: pytest.Monke
     assert plain_run("--profile", "west", "whoami").exit_code == 0
     line = error_of(plain_run("whoami", "--profile", "north"), 2)
     assert line.startswith("there is no profile north in ")
-    assert line.endswith("(there: east, west); run: xxl login")
+    assert line.endswith("(there: east, west); run: duetime login")
 
 
 def test_a_file_that_others_can_read_is_refused(clean: Path, address: str) -> None:

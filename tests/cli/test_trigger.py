@@ -42,7 +42,8 @@ def test_a_run_that_is_not_over_in_time_is_exit_code_3(api: FakeApi, run: Run) -
     api.on("GET", "/runs/71", run_of("running"))
     ended = run("jobs", "trigger", "7", "--timeout", "0")
     assert (
-        error_of(ended, 3) == "run 71: not ended after 0 s; it continues; follow it with: xxl runs tail -f 71"
+        error_of(ended, 3)
+        == "run 71: not ended after 0 s; it continues; follow it with: duetime runs tail -f 71"
     )
 
 
@@ -83,7 +84,7 @@ def test_wrong_options_are_exit_code_2(run: Run, options: tuple[str, ...], line:
 def test_a_refused_trigger_is_exit_code_1(api: FakeApi, run: Run) -> None:
     api.on("POST", "/jobs/7/runs", problem(403, "permission denied"))
     line = error_of(run("jobs", "trigger", "7", "-w"), 1)
-    assert line == "permission denied: the token does not have the right; see: xxl whoami"
+    assert line == "permission denied: the token does not have the right; see: duetime whoami"
 
 
 def test_ctrl_c_leaves_the_run(api: FakeApi, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +94,7 @@ def test_ctrl_c_leaves_the_run(api: FakeApi, run: Run, monkeypatch: pytest.Monke
     monkeypatch.setattr(ApiClient, "watch", interrupted)
     ended = run("jobs", "trigger", "7", "--wait")
     assert (ended.exit_code, ended.stdout) == (130, "")
-    assert ended.stderr == "\nrun 71 continues; follow it with: xxl runs tail -f 71\n"
+    assert ended.stderr == "\nrun 71 continues; follow it with: duetime runs tail -f 71\n"
 
 
 def events(*each: dict[str, Any]) -> Reply:

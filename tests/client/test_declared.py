@@ -109,7 +109,7 @@ def test_what_is_declared_is_planned_and_made(run: Run) -> None:
     assert "\033" not in planned.out
     assert all_rows(Apply) == []
     applied = run("apply", "jobs.py", "--create-group", "--yes", "--source", "shop@1a2b")
-    assert re.search(r"\nApplied\. To take it back: XXL_JOB_URL=http\S+ xxl undo 1\n$", applied.out)
+    assert re.search(r"\nApplied\. To take it back: XXL_JOB_URL=http\S+ duetime undo 1\n$", applied.out)
     assert only_row(Apply).source == "shop@1a2b"
     again = run("plan", "jobs", "--create-group", "--exit-code")
     assert (again.code, again.out) == (0, "Nothing to do: 2 unchanged.\n")

@@ -29,11 +29,12 @@ BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")
 
 @pytest.fixture
 def environment(config: Config, database: str, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The environment of commands: the program xxl, and a console with a token for it."""
-    program = tmp_path / "bin/xxl"
+    """The environment of commands: the program duetime, and a console with a token for it."""
+    program = tmp_path / "bin/duetime"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m executor_client.cli "$@"\n')
     program.chmod(0o755)
+    program.with_name("duetime-cli").symlink_to(program)
     make_group(app_name="other-app")
     with serving(ApiMount(_no_page, config, Caller(Gateway(config.executor_networks), ()))) as port:
         yield {

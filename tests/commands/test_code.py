@@ -43,9 +43,11 @@ def run(config: Config, monkeypatch: pytest.MonkeyPatch) -> Run:
     app = app_of(config)
     actor = replace(system_actor("ann"), via="command line")
     monkeypatch.setattr(
-        main.xxl, "open_local", lambda: WsgiTransport(app, environ={LOCAL_ACTOR: actor}, address="this host")
+        main.duetime,
+        "open_local",
+        lambda: WsgiTransport(app, environ={LOCAL_ACTOR: actor}, address="this host"),
     )
-    return lambda *arguments: CliRunner().invoke(main.xxl, [*map(str, arguments), "--local"])
+    return lambda *arguments: CliRunner().invoke(main.duetime, [*map(str, arguments), "--local"])
 
 
 @pytest.fixture
@@ -74,7 +76,7 @@ def test_from_a_plan_to_its_undoing(run: Run, folder: Path) -> None:
     assert times.count(" 02:00:00 UTC") == 3
     assert planned[-1] == "Plan: 2 to create, 0 unchanged."
     applied = output(run("apply", folder, "--yes", "--source", "infra@1a2b3c"))
-    assert applied[-1] == "Applied. To take it back: xxl undo 1"
+    assert applied[-1] == "Applied. To take it back: duetime undo 1"
     assert output(run("plan", folder)) == ["Nothing to do: 2 unchanged."]
     assert output(run("apply", folder, "--yes")) == ["Nothing to do: 2 unchanged."]
     assert only_row(Apply).source == "infra@1a2b3c"

@@ -58,5 +58,5 @@ def test_without_a_console_both_ways_are_named(tmp_path: Path, monkeypatch: pyte
     assert (ended.exit_code, ended.stderr) == (
         2,
         "Error: no console to call: there is no profile, and XXL_JOB_URL is not set;"
-        " run: xxl login URL, or add --local\n",
+        " run: duetime login URL, or add --local\n",
     )

@@ -1,4 +1,4 @@
-"""The program ``xxl``: where its settings come from, and how it ends."""
+"""The program ``duetime``: where its settings come from, and how it ends."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ import pytest
 
 from app.commands import invocation
 from app.commands.flask_app import create_command_app
-from app.commands.main import OPERATING, load_command, xxl
+from app.commands.main import OPERATING, duetime, load_command
 from app.settings.config import Config
 from executor_client.wire.version import VERSION
 from tests.support.commands import env_file, run
@@ -81,12 +81,12 @@ def test_commands_end_in_order_with_standard_streams_closed(
     }
     for command, (exit_code, line) in said.items():
         with pytest.raises(SystemExit) as ended:
-            xxl(["--env-file", str(path), *command])
+            duetime(["--env-file", str(path), *command])
         assert (ended.value.code, line in capsys.readouterr().err) == (exit_code, True)
     monkeypatch.setattr(sys, "stdin", StringIO('{"expr": "0 0 12 * * ?"}\n'))
     monkeypatch.setattr(sys, "stdout", None)
     with pytest.raises(SystemExit) as ended:
-        xxl(["--env-file", str(path), "next-times"])
+        duetime(["--env-file", str(path), "next-times"])
     assert ended.value.code == 0
 
 
@@ -253,7 +253,7 @@ def test_a_file_of_the_services_that_cannot_be_read_is_named(
 
 
 def test_the_version_is_that_of_the_program() -> None:
-    assert run("--version").output == f"xxl {VERSION}\n"
+    assert run("--version").output == f"duetime {VERSION}\n"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -286,7 +286,7 @@ def test_a_signal_ends_a_command_in_order(number: signal.Signals) -> None:
     code = (
         "import signal, sys; from app import __main__ as program\n"
         "signal.signal(int(sys.argv[1]), signal.SIG_DFL)\n"  # nohup ignores SIGHUP
-        "program.xxl = lambda **_: signal.raise_signal(int(sys.argv[1]))\n"
+        "program.duetime = lambda **_: signal.raise_signal(int(sys.argv[1]))\n"
         "try: program.main()\n"
         "finally: print('undone')\n"
     )
@@ -299,7 +299,7 @@ def test_a_command_over_the_api_imports_neither_the_database_nor_the_console() -
     """Each takes a multiple of the time of the command."""
     script = (
         "import sys, click.testing, app.commands.main as main\n"
-        "ended = click.testing.CliRunner().invoke(main.xxl, ['jobs', 'list', '--profile', 'none'])\n"
+        "ended = click.testing.CliRunner().invoke(main.duetime, ['jobs', 'list', '--profile', 'none'])\n"
         "assert ended.exit_code == 2, ended.output\n"
         "print(*sorted({'sqlalchemy', 'flask', 'alembic', 'app.commands.context'} & {*sys.modules}))"
     )

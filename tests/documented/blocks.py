@@ -41,5 +41,5 @@ def script_of(page: Path) -> str:
     lines = ["set -eu"]
     for command in commands_of(page):
         lines.append(f"echo {shlex.quote('$ ' + command)}")
-        lines.append(f"{command} || [ $? = 1 ]" if command.startswith("xxl doctor") else command)
+        lines.append(f"{command} || [ $? = 1 ]" if command.startswith("duetime doctor") else command)
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""docs/reference/cli.md, made from the commands of xxl: ``python3 manage.py reference`` writes it."""
+"""docs/reference/cli.md, made from the commands of duetime: ``python3 manage.py reference`` writes it."""
 
 import inspect
 from collections.abc import Iterator
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from app.commands.main import xxl
+from app.commands.main import duetime
 from executor_client.cli.main import COMMANDS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/cli.md"
-HEAD = """# The commands of `xxl`
+HEAD = """# The commands of `duetime`
 
 Made from the program by `python3 manage.py reference`; how to use them: [cli.md](../cli.md).
 
@@ -24,12 +24,12 @@ COMMON = {"--local", "--profile", "--output", "--help"}
 def reference() -> str:
     """Return the page."""
     parts = [HEAD]
-    context = click.Context(xxl, info_name="xxl")
-    for name in xxl.list_commands(context):
-        command = xxl.get_command(context, name)
+    context = click.Context(duetime, info_name="duetime")
+    for name in duetime.list_commands(context):
+        command = duetime.get_command(context, name)
         assert command is not None
         place = "" if command in COMMANDS else " (host)"
-        for path, each in _leaves(f"xxl {name}", command):
+        for path, each in _leaves(f"duetime {name}", command):
             parts.append("\n".join(_section(path, place, each, context)))
     return "\n".join(parts)
 
@@ -43,7 +43,7 @@ def _leaves(path: str, command: click.Command) -> Iterator[tuple[str, click.Comm
 
 
 def _section(path: str, place: str, command: click.Command, parent: click.Context) -> Iterator[str]:
-    context = click.Context(command, parent=parent, info_name=path.removeprefix("xxl "))
+    context = click.Context(command, parent=parent, info_name=path.removeprefix("duetime "))
     arguments = " ".join(piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]")
     yield f"## {path}{place}\n"
     yield f"```\n{path} {arguments}".rstrip() + "\n```\n"

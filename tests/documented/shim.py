@@ -75,7 +75,7 @@ def git(arguments: list[str]) -> int:
             (target / entry.name).symlink_to(entry)
     shutil.copytree(CHECKOUT / "deploy", target / "deploy")
     for path in (target / "deploy").iterdir():
-        if path.suffix == ".service" or path.name == "xxl":
+        if path.suffix == ".service" or path.name == "duetime":
             text = mapped(path.read_text(encoding="utf-8"), here())
             path.write_text(text.replace("-m app", f"-m app --env-file {here()}/etc/xxl-job.env"))
     return 0

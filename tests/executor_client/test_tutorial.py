@@ -19,7 +19,7 @@ ADDRESS = "http://127.0.0.1:8080/xxl-job-admin"
 COMMANDS_S = 100
 #: the programs that an installation makes
 PROGRAM = '#!/bin/sh\nPYTHONPATH={root} exec {python} -m executor_client "$@"\n'
-#: the checkout of the page: `xxl tokens create … --local` prints a token
+#: the checkout of the page: `duetime tokens create … --local` prints a token
 XXL = '#!/bin/sh\necho "{token}"\n'
 
 
@@ -44,14 +44,14 @@ def folder(tmp_path: Path) -> Path:
     """A folder with the files of the page, and what its step 1 makes."""
     for name, text in re.findall(r"^```python\n# (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
         (tmp_path / name).write_text(text)
-    write_program(tmp_path / "bin" / "xxl-executor", PROGRAM.format(root=ROOT, python=sys.executable))
+    write_program(tmp_path / "bin" / "duetime-executor", PROGRAM.format(root=ROOT, python=sys.executable))
     write_program(tmp_path / "venv" / "bin" / "activate", "")
     return tmp_path
 
 
 def add_checkout(home: Path, access_token: str, token: str) -> None:
     checkout = home / "job-scheduler"
-    write_program(checkout / ".venv" / "bin" / "xxl", XXL.format(token=token))
+    write_program(checkout / ".venv" / "bin" / "duetime", XXL.format(token=token))
     (checkout / "instance").mkdir()
     (checkout / "instance" / "access_token").write_text(access_token)
 

@@ -182,7 +182,7 @@ def test_an_unwritable_secret_is_reported_in_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_what_root_creates_belongs_to_the_owner_of_the_home(tmp_path: Path) -> None:
-    """``sudo xxl db upgrade`` must not leave files that the services cannot read."""
+    """``sudo duetime db upgrade`` must not leave files that the services cannot read."""
     home = tmp_path / "home"
     home.mkdir()
     os.chown(home, 12345, 23456)

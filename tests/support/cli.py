@@ -5,7 +5,7 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from executor_client.cli.main import xxl
+from executor_client.cli.main import duetime
 
 Run = Callable[..., Result]
 
@@ -13,7 +13,7 @@ Run = Callable[..., Result]
 def plain_run(*arguments: object, text: str = "", color: bool = False) -> Result:
     """Run the program of the client alone; ``color``: as on a terminal."""
     words = [str(argument) for argument in arguments]
-    return CliRunner().invoke(xxl, words, input=text, color=color, prog_name="xxl")
+    return CliRunner().invoke(duetime, words, input=text, color=color, prog_name="duetime")
 
 
 def error_of(ended: Result, exit_code: int) -> str:

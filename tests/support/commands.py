@@ -4,11 +4,13 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from app.commands.main import xxl
+from app.commands.main import duetime
 
 
 def run(*arguments: object, text: str = "") -> Result:
-    return CliRunner().invoke(xxl, [str(argument) for argument in arguments], input=text, prog_name="xxl")
+    return CliRunner().invoke(
+        duetime, [str(argument) for argument in arguments], input=text, prog_name="duetime"
+    )
 
 
 def env_file(folder: Path, **settings: object) -> Path:

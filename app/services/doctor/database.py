@@ -196,7 +196,7 @@ def check_commits(session: Session, config: Config) -> Findings:
     if commit_loss.is_behind(session, highest_id):
         yield problem(
             f"the database lacks its last commits: run {highest_id} was sent, and would be given again",
-            "restore a database without this loss, or start the workers, which settle it; or run: xxl settle",
+            "restore a database without this loss, or let the workers or `duetime settle` settle it",
         )
     elif entries:
         yield warning(
@@ -251,7 +251,7 @@ def check_passwords(session: Session) -> Findings:
     if defaults:
         yield problem(
             f"administrators with the default password of XXL-JOB: {named(defaults)}",
-            f"choose another one now: xxl users reset-password {defaults[0]} --local",
+            f"choose another one now: duetime users reset-password {defaults[0]} --local",
         )
     weak = weak_passwords.count(session)
     if weak:

@@ -21,7 +21,7 @@ from app.services.installation import sealed_tokens
 from app.services.installation.preconditions import check_schema
 from app.settings.config import Config
 
-DATABASE_ADVICE = "start the database, correct XXL_JOB_DATABASE_URL, or upgrade the schema: xxl db upgrade"
+DATABASE_ADVICE = "start the database, correct XXL_JOB_DATABASE_URL, or run: duetime db upgrade"
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def check_tokens(config: Config) -> Findings:
         return
     if len(tokens) > 1:
         is_set = bool(config.access_tokens)
-        ending = "set XXL_JOB_ACCESS_TOKEN to it alone" if is_set else "run: xxl rotate-token --end"
+        ending = "set XXL_JOB_ACCESS_TOKEN to it alone" if is_set else "run: duetime rotate-token --end"
         yield warning(
             "two access tokens are valid: a change has not been ended",
             f"give all executors the first one, then {ending}",
@@ -177,13 +177,13 @@ def check_backup(config: Config, *, now_ms: Millis) -> Findings:
     last = find_last(config)
     if last is None:
         if sqlite_file(config.database_url) is not None:
-            yield warning("none has been made", "enable xxl-job-backup.timer, or run: xxl backup FILE")
+            yield warning("none has been made", "enable xxl-job-backup.timer, or run: duetime backup FILE")
         return
     text = f"the last one is {max(now_ms - last.made_ms, 0) // HOUR_MS} hours old: {last.path}"
     if now_ms - last.made_ms <= BACKUP_MAX_MS:
         yield fine(text)
     else:
-        yield warning(text, "journalctl -u xxl-job-backup; then run: xxl backup FILE")
+        yield warning(text, "journalctl -u xxl-job-backup; then run: duetime backup FILE")
 
 
 def _folders(config: Config) -> Iterator[Path]:

@@ -53,8 +53,8 @@ class Revisions:
             )
         if revision is not None and revision.startswith(FILLING_REVISION):
             raise NotConfigured(
-                "xxl promote is filling the database, or was broken off: the old database goes on;"
-                " run xxl promote again (docs/promote.md)"
+                "duetime promote is filling the database, or was broken off: the old database goes on;"
+                " run duetime promote again (docs/promote.md)"
             )
         if revision == MOVED_REVISION:
             raise NotConfigured("the database has moved to another one (docs/promote.md)")

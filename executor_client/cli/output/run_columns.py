@@ -1,4 +1,4 @@
-"""Columns of ``xxl runs`` tables."""
+"""Columns of ``duetime runs`` tables."""
 
 from executor_client.api.session import Item
 from executor_client.cli.output.output import plain

@@ -318,7 +318,7 @@ def test_killed_before_the_move_the_old_database_goes_on(
         paused_until_s = connection.execute("PRAGMA user_version").fetchone()[0]
         assert paused_until_s <= now_ms() // 1000 + promotion_mark.PAUSE_S
     add_user(old, "after the kill")
-    with pytest.raises(NotConfigured, match="xxl promote is filling|no tables of this program"):
+    with pytest.raises(NotConfigured, match="duetime promote is filling|no tables of this program"):
         check_schema(new_engine)
     clear_leftovers(old)
     with closing(source.connect(database_file(old))) as connection:
@@ -343,7 +343,7 @@ def test_killed_after_the_move_the_new_database_goes_on(
 ) -> None:
     fill(old_engine)
     run_and_kill(old, empty_database, "moved")
-    with pytest.raises(NotConfigured, match="xxl promote is filling"):
+    with pytest.raises(NotConfigured, match="duetime promote is filling"):
         check_schema(new_engine)
     new = follow(old)  # as each start does
     check_schema(new_engine)

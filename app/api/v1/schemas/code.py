@@ -268,7 +268,7 @@ def file_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Jobs as code",
-        "description": "File of groups, jobs and alarm channels for `xxl plan` and `xxl apply`.",
+        "description": "File of groups, jobs and alarm channels for `duetime plan` and `duetime apply`.",
         "type": "object",
         "additionalProperties": False,
         "properties": properties,
