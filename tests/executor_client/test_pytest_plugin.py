@@ -114,7 +114,7 @@ s.missing_server.__defaults__ = (Path('/nowhere'),)
 """
 CLIENT_ONLY = "import sys; sys.modules['sqlalchemy'] = None"
 PACKAGES = f"needs the packages of the server in {BESIDE}, such as sqlalchemy"
-BESIDE_CLIENT = "needs the server xxl-job-scheduler beside executor_client, in /nowhere"
+BESIDE_CLIENT = "needs the server duetime beside executor_client, in /nowhere"
 WITH_PLUGIN = "/.venv/bin/python -m pytest -p executor_client.pytest_plugin"
 
 
