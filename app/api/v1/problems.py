@@ -39,6 +39,8 @@ STATUSES: dict[type[XxlJobError], int] = {
     TooManyCalls: 503,
     ExecutorUnreachable: 502,
 }
+#: most wrong values of a body that are named, and longest name: a body may consist of unknown members
+ERRORS_MAX, NAME_MAX = 10_000, 300
 FAULTS = {
     Fault.BUSY: "the database is busy; send the request again",
     Fault.FULL: "the disk of the database is full",
@@ -127,12 +129,17 @@ def _field_errors(error: XxlJobError) -> list[FieldError]:
 
 
 def _on_invalid(error: ValidationError) -> Response:
+    if error.error_count() > ERRORS_MAX:
+        many = FieldError(
+            field="body", reason=f"has {error.error_count()} errors, which are too many to name"
+        )
+        return problem(422, _detail_of([many]), [many])
     details = error.errors(include_url=False, include_context=False, include_input=False)
     if [detail["type"] for detail in details] == ["json_invalid"]:
         return problem(400, f"the body is not JSON: {details[0]['msg'].removeprefix('Invalid JSON: ')}")
     errors = [
         FieldError(
-            field=".".join(str(part) for part in detail["loc"]) or "body",
+            field=".".join(str(part) for part in detail["loc"])[:NAME_MAX] or "body",
             reason=detail["msg"].removeprefix("Value error, "),
         )
         for detail in details

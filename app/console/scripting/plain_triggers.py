@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from flask import Flask
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.clock import Millis, now_ms
-from app.console.web.current import OUTSIDE, login_tokens
+from app.console.web.current import OUTSIDE, PLAIN_HOST, login_tokens
 from app.console.web.envelope import envelope
 from app.console.web.guards import host_name, names_of
 from app.database.batch_writer import BatchWriter
@@ -34,7 +33,14 @@ FORM = "application/x-www-form-urlencoded"
 FIELDS = frozenset({"id", "executorParam", "addressList"})
 BODY_MAX = 64 * 1024
 #: headers of browsers, and of requests that are more than plain
-OTHERS = ("HTTP_ORIGIN", "HTTP_SEC_FETCH_SITE", "HTTP_TRANSFER_ENCODING", "HTTP_HX_REQUEST")
+OTHERS = (
+    "HTTP_ORIGIN",
+    "HTTP_SEC_FETCH_SITE",
+    "HTTP_TRANSFER_ENCODING",
+    "HTTP_HX_REQUEST",
+    "HTTP_UPGRADE",
+)
+SCHEMES = frozenset({"http", "https"})
 
 
 class Caller(NamedTuple):
@@ -68,9 +74,9 @@ class PlainTriggers:
             return self._inner(environ, start_response)
         try:
             username = self._writer.submit(trigger, _queue_runs)
-        except (DBAPIError, TimeoutError) as exc:  # It may be done: not to be repeated.
+        except Exception as exc:  # It may be done: not repeated, but answered as an error of the view.
             with self._app.request_context(environ):
-                answer = self._app.make_response(self._app.handle_user_exception(exc))
+                answer = self._app.finalize_request(self._app.handle_user_exception(exc))
                 return answer(environ, start_response)
         if username is None:
             return self._inner(environ, start_response)
@@ -85,21 +91,30 @@ class PlainTriggers:
             and environ.get("REQUEST_METHOD") == "POST"
             and environ.get("CONTENT_TYPE", "").partition(";")[0] == FORM
             and not environ.get("QUERY_STRING")
+            and environ["wsgi.url_scheme"] in SCHEMES
             and OUTSIDE not in environ
             and not any(name in environ for name in OTHERS)
         )
         length = environ.get("CONTENT_LENGTH") or ""
         if not is_plain or not re.fullmatch("[0-9]{1,5}", length) or not 0 < int(length) <= BODY_MAX:
             return None
-        if self._names is not None and host_name(environ.get("HTTP_HOST", "")) not in self._names:
+        if not self._is_for_us(environ.get("HTTP_HOST", "")):
             return None
         body = environ["wsgi.input"].read(int(length))
         environ["wsgi.input"] = io.BytesIO(body)
+        if len(body) < int(length):  # The client has left before its end.
+            return None
         fields, tokens = _fields(body), login_tokens(environ.get("HTTP_COOKIE", ""))
         if not tokens or not re.fullmatch("[0-9]{1,9}", fields.get("id", "")) or fields.get("addressList"):
             return None
         run = BatchEntry(int(fields["id"]), fields.get("executorParam", ""), request_id.get())
         return PlainTrigger(Caller(tuple(tokens), environ.get("REMOTE_ADDR") or ""), run)
+
+    def _is_for_us(self, host: str) -> bool:
+        """Whether a ``Host`` header names this console; one that is not plain is left to the view."""
+        return self._names is None or (
+            PLAIN_HOST.fullmatch(host) is not None and host_name(host) in self._names
+        )
 
     def _answer(self, environ: dict[str, Any]) -> tuple[list[tuple[str, str]], bytes]:
         scheme = environ["wsgi.url_scheme"]

@@ -31,7 +31,7 @@ COOKIES_MAX = 4
 #: set in the WSGI environment of requests outside the context path
 OUTSIDE = "xxl_job.outside"
 #: a host as browsers send it, with underscores, and its port
-_HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}(:[0-9]{1,5})?")
+PLAIN_HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}(:[0-9]{1,5})?")
 
 
 class LoggedIn:
@@ -180,7 +180,7 @@ def request_host() -> str:
     Werkzeug takes a name with an underscore, such as that of a service of Compose, for malformed.
     """
     header = request.headers.get("Host", "")
-    return request.host or (header if _HOST.fullmatch(header) else "")
+    return request.host or (header if PLAIN_HOST.fullmatch(header) else "")
 
 
 def console_url() -> str:

@@ -7,11 +7,11 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.access.permissions import Actor, Right, require_right
+from app.domain.access.permissions import Actor
 from app.domain.runs.trigger_keys import Trigger, new_trigger
-from app.errors import NotFound, XxlJobError
+from app.errors import XxlJobError
 from app.services.auditing import audit
-from app.services.jobs.jobs import MISSING, QueuedRun, check_param
+from app.services.jobs.jobs import QueuedRun, check_group, check_param
 from app.services.jobs.rules import PARAM_MAX
 from app.store.base import locks
 from app.store.fires import queue as fires
@@ -42,16 +42,14 @@ def trigger_jobs(
     runs: list[tuple[Trigger, str | None, str]] = []
     for job_id, param, request in entries:
         try:
-            if job_id not in group_ids:
-                raise NotFound(MISSING)
-            require_right(actor, group_ids[job_id], Right.OPERATE, missing=MISSING)
+            group_id = check_group(group_ids.get(job_id), actor)
             check_param(session, param or "", partial(param_by_job.get, job_id))
         except XxlJobError as error:
             results.append(error)
             continue
         trigger = new_trigger(job_id, now_ms)
         runs.append((trigger, param, request))
-        results.append(QueuedRun(trigger, group_ids[job_id]))
+        results.append(QueuedRun(trigger, group_id))
     fires.insert_batch(session, runs)
     audit_entries = [
         audit.Entry("job.trigger", ("job", trigger.job_id), {"executor_param": param, "address_list": None})

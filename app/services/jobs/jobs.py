@@ -245,10 +245,7 @@ def trigger_job(
     ``executor_param`` None: the job's own; ``address_list`` empty: the addresses of the group. ``repeats`` is
     the log id of a run of this job, visible to the actor, whose checkpoint the new run gets.
     """
-    group_id = locks.lock_group_of(session, job_id)
-    if group_id is None:
-        raise NotFound(MISSING)
-    require_right(actor, group_id, Right.OPERATE, missing=MISSING)
+    group_id = check_group(locks.lock_group_of(session, job_id), actor)
     errors, addresses = InputErrors(), None
     with errors:
         check_param(session, executor_param or "", lambda: job_lists.find_params(session, [job_id])[job_id])
@@ -303,6 +300,14 @@ def _switch_off(session: Session, job: Job, actor: Actor, clock: Clock) -> None:
     job.trigger_status, job.trigger_last_time, job.trigger_next_time = int(TriggerStatus.STOPPED), 0, 0
     job.update_time = void_result.now_ms
     _record(session, "job.stop", job, actor, void_result.now_ms, {"withdrawn": void_result.withdrawn})
+
+
+def check_group(group_id: int | None, actor: Actor) -> int:
+    """Check the right to run the jobs of a group (None: there is no such job), and return the group."""
+    if group_id is None:
+        raise NotFound(MISSING)
+    require_right(actor, group_id, Right.OPERATE, missing=MISSING)
+    return group_id
 
 
 def check_param(session: Session, text: str, read_job_param: Callable[[], str | None]) -> None:

@@ -56,3 +56,11 @@ def test_the_source_of_an_apply_is_one_line_of_text(api: Api, source: str) -> No
 def test_an_empty_address_does_not_stand_for_all(api: Api, address: str) -> None:
     answer = api.post(f"/jobs/{make_job().id}/runs", {"addresses": [address]})
     assert [each["field"] for each in answer.get_json()["errors"]] == ["addresses.0"]
+
+
+def test_a_body_of_wrong_members_is_not_answered_with_all_of_them(api: Api) -> None:
+    answer = api.post("/runs:batch", {"runs": [{f"m{number}": 1 for number in range(20_000)}]})
+    assert [each["field"] for each in answer.get_json()["errors"]] == ["body"]
+    assert "20001" in answer.get_json()["detail"]
+    answer = api.post("/runs:batch", {"runs": [{"job_id": 1, 100_000 * "m": 1}]})
+    assert (answer.status_code, len(answer.data) < 2_000) == (422, True)
