@@ -19,8 +19,8 @@ from executor_client.config.config import ExecutorConfig, without_user
 from executor_client.config.settings import level_number
 from executor_client.handlers.registry import HandlerRegistry, registry
 from executor_client.lifecycle import forks, process_exit
+from executor_client.wire.capabilities import Capabilities
 from executor_client.wire.errors import ExecutorError, HeldElsewhere, ImportedOnly, StartRefused
-from executor_client.wire.protocol import Capabilities
 
 if TYPE_CHECKING:
     from flask import Blueprint
@@ -248,7 +248,7 @@ class Executor:
         except ExecutorError as exc:
             engine.abort()
             raise StartRefused(str(exc)) from exc
-        capabilities = Capabilities(durable_dedup=True, boot_id=self._boot_id, run_state=True)
+        capabilities = Capabilities(True, self._boot_id, run_state=True, last_lines=True)
         self._service.capabilities = capabilities.to_header()
         self._service.metrics = engine.render_metrics
         self._service.endpoints = engine.endpoints

@@ -31,6 +31,7 @@ from app.services.executors.registration_check import RegistrationChecks
 from app.services.runs.callbacks import CallbackStore
 from app.settings.config import Config
 from app.settings.home import access_tokens
+from executor_client.wire.capabilities import Capabilities
 from executor_client.wire.lenient_json import dump_json
 from executor_client.wire.protocol import (
     FAIL,
@@ -40,7 +41,6 @@ from executor_client.wire.protocol import (
     MSG_NO_TOKEN,
     MSG_URI_NOT_FOUND,
     SEND_AGAIN,
-    Capabilities,
     Reply,
 )
 from executor_client.wire.registration_check import CHECK_ACTION

@@ -20,15 +20,9 @@ from app.services.runs.callbacks import CallbackStore, StoreResult
 from app.settings.config import Network
 from app.store.executors import groups
 from executor_client.wire.callbacks import CallbackBatch, MissingResult, parse_callbacks
+from executor_client.wire.capabilities import Capabilities
 from executor_client.wire.lenient_json import load_json
-from executor_client.wire.protocol import (
-    FAIL,
-    MSG_ILLEGAL_ARGUMENT,
-    SUCCESS,
-    Capabilities,
-    RegistryRequest,
-    Reply,
-)
+from executor_client.wire.protocol import FAIL, MSG_ILLEGAL_ARGUMENT, SUCCESS, RegistryRequest, Reply
 from executor_client.wire.run_reports import NO_GROUP, RUN_STATE, SEND_SCHEMAS
 
 logger = logging.getLogger(__name__)

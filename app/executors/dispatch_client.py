@@ -21,7 +21,8 @@ from app.executors.calls import LACKS, CallOutcome, Delivered, Peer, is_to_repea
 from app.executors.connection import Answer, Broken, Connection
 from app.executors.names import Names
 from app.settings.config import Network
-from executor_client.wire.protocol import Capabilities, Reply
+from executor_client.wire.capabilities import Capabilities
+from executor_client.wire.protocol import Reply
 
 logger = logging.getLogger(__name__)
 

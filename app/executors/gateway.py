@@ -76,9 +76,15 @@ class Gateway:
         """
         return self.read_run(peer, request, timeout_s=timeout_s, progress=False).piece
 
-    def read_run(self, peer: Peer, request: LogRequest, *, timeout_s: float, progress: bool) -> ReadLog:
-        """Read a piece of a run's log; executors of ours add the ``progress`` of a run that has not ended."""
+    def read_run(
+        self, peer: Peer, request: LogRequest, *, timeout_s: float, progress: bool, last_lines: int = 0
+    ) -> ReadLog:
+        """Read a piece of a run's log; executors of ours add the ``progress`` of a run that has not ended.
+
+        Those that announce LAST_LINES return the ``last_lines`` instead, unless that is 0.
+        """
         body = request.to_wire() | ({"progress": True} if progress else {})
+        body |= {"lastLines": last_lines} if last_lines else {}
         reply = self._call(peer, "log", body, timeout_s=timeout_s)
         if refusal := refusal_of(reply):
             raise ExecutorUnreachable(peer.address, refusal)

@@ -20,8 +20,9 @@ from app.store.executors import groups, last_seen, registry
 from app.store.executors.last_seen import Departure
 from app.store.fires import open as open_fires
 from app.store.nodes import nodes
+from executor_client.wire.capabilities import Capabilities
 from executor_client.wire.lenient_json import dump_json
-from executor_client.wire.protocol import SCHEMAS_DIGEST, Capabilities, RegistryRequest, to_handlers_header
+from executor_client.wire.protocol import SCHEMAS_DIGEST, RegistryRequest, to_handlers_header
 
 logger = logging.getLogger(__name__)
 

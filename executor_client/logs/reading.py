@@ -6,6 +6,7 @@ the line after the last one it received, so its byte offset is cached for recent
 
 import json
 import os
+import sys
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
@@ -49,6 +50,13 @@ class LogReader:
 
     def read(self, request: LogRequest, *, max_bytes: int = PAGE_MAX_BYTES) -> LogResult:
         """Return as many lines from ``from_line_num`` on as fit into ``max_bytes`` of JSON."""
+        return self._read(request, 0, max_bytes)
+
+    def read_end(self, request: LogRequest, count: int, *, max_bytes: int = PAGE_MAX_BYTES) -> LogResult:
+        """Return the last ``count`` lines, or as many as fit; the last line's number is that of all lines."""
+        return self._read(request, count, max_bytes)
+
+    def _read(self, request: LogRequest, last_count: int, max_bytes: int) -> LogResult:
         try:
             path = log_file(self._root, request.log_id, request.log_date_time)
         except ValueError:
@@ -58,6 +66,8 @@ class LogReader:
         except OSError:
             return LogResult(request.from_line_num, 0, MSG_LOG_NOT_EXISTS, is_end=True)
         try:
+            if last_count:
+                return self._read_end(descriptor, path, last_count, max_bytes)
             return self._read_open(descriptor, path, request.from_line_num, max_bytes)
         finally:
             os.close(descriptor)
@@ -74,6 +84,12 @@ class LogReader:
         text, end = _take_lines(descriptor, first, max_bytes)
         self._cache_position(path, end)
         return LogResult(from_line, end.line - 1, text, is_end=False)
+
+    def _read_end(self, descriptor: int, path: Path, count: int, max_bytes: int) -> LogResult:
+        after = _skip_lines(descriptor, self._start(path, os.fstat(descriptor)), sys.maxsize)
+        first, text = _last_lines(descriptor, after, count, max_bytes)
+        self._cache_position(path, after)
+        return LogResult(first, after.line - 1, text, is_end=False)
 
     def _start(self, path: Path, status: os.stat_result) -> _Position:
         """Return the cached position if it is still valid for this file, else the first line."""
@@ -109,6 +125,26 @@ def _skip_lines(descriptor: int, start: _Position, target: int) -> _Position:
             line, offset = target, position + newline_at + 1
         position += len(chunk)
     return _Position(start.inode, line, offset)
+
+
+def _last_lines(descriptor: int, after: _Position, count: int, max_bytes: int) -> tuple[int, str]:
+    """Return the lines before a position, at most ``count``, and the number of the first of them."""
+    begin = max(0, after.offset - max_bytes)
+    data = os.pread(descriptor, after.offset - begin, begin)
+    lines = data.split(b"\n")[:-1]
+    if begin and len(lines) > 1:  # the first one may be only the end of its line
+        lines = lines[1:]
+    texts: list[str] = []
+    for line in reversed(lines[-count:]):
+        text = line.decode("utf-8", "replace") + "\n"
+        size = _json_size(text)
+        if size > max_bytes:
+            if not texts:  # one character takes at most six bytes of JSON
+                texts.append(f"{text[: max_bytes // 6]}{_CUT_MARK}\n")
+            break
+        max_bytes -= size
+        texts.append(text)
+    return after.line - len(texts), "".join(reversed(texts))
 
 
 def _take_lines(descriptor: int, first: _Position, max_bytes: int) -> tuple[str, _Position]:

@@ -13,6 +13,7 @@ from executor_client.config.config import ExecutorConfig, without_user
 from executor_client.handlers.schemas import NO_SCHEMAS, Schemas
 from executor_client.service.http_pool import is_timeout, open_pool, user_headers
 from executor_client.wire.callbacks import CallbackItem, callback_body
+from executor_client.wire.capabilities import Capabilities
 from executor_client.wire.errors import AdminUnreachable
 from executor_client.wire.lenient_json import dump_json
 from executor_client.wire.protocol import (
@@ -26,7 +27,6 @@ from executor_client.wire.protocol import (
     REGISTRY_GROUP,
     SUCCESS,
     TOKEN_HEADER,
-    Capabilities,
     RegistryRequest,
     Reply,
     to_handlers_header,

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 
 from executor_client.execution.intake import Intake
 from executor_client.logs.reading import PAGE_MAX_BYTES, WHOLE_MAX_BYTES, LogReader
-from executor_client.wire.lenient_json import load_json, long_field
+from executor_client.wire.lenient_json import load_json, long_field, long_or
 from executor_client.wire.protocol import (
     FAIL,
     MSG_BAD_TOKEN,
@@ -137,4 +137,9 @@ class Endpoints:
             if fields.get("progress") is True:
                 progress = run.context.current_progress
                 extra = {"running": True} | ({"progress": progress.to_text()} if progress else {})
-        return Reply(SUCCESS, None, {**self._logs.read(request, max_bytes=max_bytes).to_wire(), **extra})
+        last_lines = long_or(fields, "lastLines", 0)
+        if last_lines > 0:
+            piece = self._logs.read_end(request, last_lines, max_bytes=max_bytes)
+        else:
+            piece = self._logs.read(request, max_bytes=max_bytes)
+        return Reply(SUCCESS, None, {**piece.to_wire(), **extra})

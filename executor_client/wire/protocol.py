@@ -21,7 +21,7 @@ from executor_client.wire.lenient_json import (
     text_field,
     whole_number,
 )
-from executor_client.wire.run_reports import RUN_STATE, usable_checkpoint
+from executor_client.wire.run_reports import usable_checkpoint
 
 TOKEN_HEADER = "XXL-JOB-ACCESS-TOKEN"
 APPNAME_HEADER = "XXL-JOB-APPNAME"
@@ -303,47 +303,3 @@ def from_handlers_header(value: str | None) -> list[str]:
 
 def _whole_names(value: str) -> str:
     return value if len(value) <= HANDLERS_MAX else value[: HANDLERS_MAX + 1].rpartition(",")[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Capabilities:
-    """Capabilities in ``CAPABILITIES_HEADER``; only executors of this project send it."""
-
-    #: a log id starts at most once, also across restarts
-    durable_dedup: bool = False
-    #: changes with every start of the process; "" if unknown
-    boot_id: str = ""
-    #: names of its handlers, in HANDLERS_HEADER
-    handlers: tuple[str, ...] = ()
-    #: takes checkpoints and reports progress, see ``run_reports``
-    run_state: bool = False
-    #: digest of the schemas of its handlers; "" without any
-    schemas: str = ""
-
-    def to_header(self) -> str:
-        """Return the header value, for example ``durable-dedup,boot=5f0c…,run-state``."""
-        words = (
-            "durable-dedup" if self.durable_dedup else "",
-            f"boot={self.boot_id}" if self.boot_id else "",
-            RUN_STATE if self.run_state else "",
-            f"schemas={self.schemas}" if self.schemas else "",
-        )
-        return ",".join(filter(None, words))
-
-    @classmethod
-    def from_header(cls, value: str | None, handlers: str | None = None) -> "Capabilities":
-        """Parse CAPABILITIES_HEADER and HANDLERS_HEADER; ignore unknown words."""
-        words = [word.strip() for word in (value or "").split(",")]
-        return cls(
-            "durable-dedup" in words,
-            _value_of("boot", words)[:64],
-            tuple(from_handlers_header(handlers)),
-            RUN_STATE in words,
-            _value_of("schemas", words)[:SCHEMAS_DIGEST],
-        )
-
-
-def _value_of(name: str, words: Iterable[str]) -> str:
-    """Return the value of the first ``name=value``; "" without one, or if it is unprintable."""
-    values = [word.partition("=")[2] for word in words if word.startswith(f"{name}=")]
-    return values[0] if values and values[0].isascii() and values[0].isprintable() else ""

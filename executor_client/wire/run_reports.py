@@ -15,6 +15,8 @@ from executor_client.wire.lenient_json import dump_json
 CONSOLE_HEADER = "X-Exec-Console"
 #: capability: takes checkpoints with a run, returns progress with the log
 RUN_STATE = "run-state"
+#: capability: returns the last lines of a log on request
+LAST_LINES = "last-lines"
 #: the console requests the schemas of the handlers
 SEND_SCHEMAS = "send-schemas"
 #: no executor group has the AppName that registers

@@ -26,7 +26,8 @@ from app.pipeline.resolve import Resolver
 from app.pipeline.send import SendOutcome
 from app.settings.config import Config
 from app.store.nodes import nodes
-from executor_client.wire.protocol import MSG_LOG_NOT_EXISTS, Capabilities, RegistryRequest
+from executor_client.wire.capabilities import Capabilities
+from executor_client.wire.protocol import MSG_LOG_NOT_EXISTS, RegistryRequest
 from tests.support.factories import T0, all_rows, make_job, make_run
 from tests.support.fake_executor import Answer
 

@@ -16,7 +16,8 @@ from app.models.registry import Registration
 from app.pipeline.record import Lease, fix_address, give_back
 from app.pipeline.registration import deregister, refresh_addresses, register
 from app.store.executors import drains
-from executor_client.wire.protocol import Capabilities, RegistryRequest
+from executor_client.wire.capabilities import Capabilities
+from executor_client.wire.protocol import RegistryRequest
 from tests.pipeline.steps import call_back, claim_fires, claim_one, claimer, give_back_all
 from tests.support.factories import (
     FIRST,

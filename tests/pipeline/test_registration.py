@@ -17,7 +17,8 @@ from app.pipeline import registration
 from app.pipeline.registration import APP_MAX, HEARD_AFTER_MS, OUTAGE_MS, TOTAL_MAX, check_registration
 from app.store.executors import last_seen
 from app.store.executors.registry import DEAD_AFTER_MS
-from executor_client.wire.protocol import Capabilities, RegistryRequest
+from executor_client.wire.capabilities import Capabilities
+from executor_client.wire.protocol import RegistryRequest
 from tests.pipeline.steps import run_concurrently
 from tests.support.factories import FIRST, T0, all_rows, make_group, only_row, remove, save
 from tests.support.plan import every_database

@@ -19,6 +19,7 @@ from app.database.flask_db import read_scope
 from app.domain.access.permissions import Right
 from app.errors import NotFound, TooManyCalls, XxlJobError
 from app.services.runs import logs, rows
+from app.services.runs.log_ends import Pieces, fetch_end, fetch_range
 from app.services.runs.log_lines import fetch_lines, has_log
 from app.services.runs.rows import LogRow
 
@@ -32,6 +33,9 @@ POLICY = {
     "raw": Access.VIEW,
     "kill": Access.OPERATE,
 }
+
+#: most lines of a log in one answer
+LAST_MAX = 2_000
 
 ONE_LOG = "/joblog/<int(max=9223372036854775807):log_id>"
 
@@ -78,30 +82,46 @@ def message(log_id: int) -> ResponseReturnValue:
 
 @blueprint.get(f"{ONE_LOG}/lines")
 def lines(log_id: int) -> ResponseReturnValue:
-    """Return the log lines from ``?from=`` on as JSON, or an ``error`` if the executor is unreachable."""
+    """Return the log lines from ``?from=`` on as JSON, or an ``error`` if the executor is unreachable.
+
+    With ``?last=`` only so many of the end of the log, with ``?to=`` those up to that line.
+    """
     try:
-        piece = fetch_lines(
-            log_id, max(1, whole_number("from", 1)), actor=current_actor(), caller=executor_caller()
-        )
+        pieces = _pieces(log_id)
     except NotFound:
         raise
     except TooManyCalls as exc:
         return jsonify(error=translate_error(exc)), 503, {"Retry-After": str(exc.retry_after_s)}
     except XxlJobError as exc:
         return jsonify(error=translate_error(exc))
+    piece = pieces.piece
     now = piece.progress
     progress = {"progress": {"percent": now.percent, "text": now.text}} if now is not None else {}
     return jsonify(
         {
-            "from": piece.first,
-            "to": piece.last,
-            "lines": piece.lines,
-            "end": piece.is_end,
+            "from": pieces.first,
+            "to": pieces.last,
+            "lines": pieces.lines,
+            "end": piece.is_end and not pieces.has_more,
             "outcome": piece.outcome,
             "note": piece.message,
+            **({"more": True} if pieces.has_more else {}),
+            **({"errors": pieces.errors} if pieces.errors is not None else {}),
             **progress,
         }
     )
+
+
+def _pieces(log_id: int) -> Pieces:
+    """Return the lines that the query of the request names."""
+    first, last = max(1, whole_number("from", 1)), whole_number("to", 0)
+    actor, caller = current_actor(), executor_caller()
+    if count := min(whole_number("last", 0), LAST_MAX):
+        return fetch_end(log_id, first, count, actor=actor, caller=caller)
+    if last >= first:
+        return fetch_range(log_id, first, min(last, first + LAST_MAX - 1), actor=actor, caller=caller)
+    piece = fetch_lines(log_id, first, actor=actor, caller=caller)
+    return Pieces(piece.first, piece.last, piece.lines, piece)
 
 
 @blueprint.get(f"{ONE_LOG}/log.txt")

@@ -119,6 +119,7 @@ ALARM_STATES = {
 CAPABILITIES = {
     "durable-dedup": _l("starts no run twice"),
     "run-state": _l("reports states of runs"),
+    "last-lines": _l("returns the end of a log at once"),
 }
 #: the original's numbers of the log cleaning options
 CLEAN_KINDS = {

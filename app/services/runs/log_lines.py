@@ -25,6 +25,8 @@ class Lines:
     outcome: str
     message: str = ""
     progress: Progress | None = None
+    #: whether these are the last lines of the log, as requested
+    is_tail: bool = False
 
 
 def has_log(log: JobLog) -> bool:
@@ -37,9 +39,17 @@ def has_log(log: JobLog) -> bool:
 
 
 def fetch_lines(
-    log_id: int, first: int, *, actor: Actor, caller: Caller, timeout_s: float = math.inf
+    log_id: int,
+    first: int,
+    *,
+    actor: Actor,
+    caller: Caller,
+    timeout_s: float = math.inf,
+    last_lines: int = 0,
 ) -> Lines:
     """Fetch the lines from ``first`` on from the executor, in ``timeout_s`` or the time of one call.
+
+    With ``last_lines``, an executor that can returns that many of its end instead.
 
     The log has ended if there are no new lines and the run has a result, unless it was killed and its handler
     has not ended. The executor's own "end" is ignored, because it is also reported for a log that does not
@@ -50,13 +60,17 @@ def fetch_lines(
     state = outcome_of(log.trigger_code, log.handle_code, log.killed)
     if not log.executor_address:
         return Lines(first, first - 1, [], log.trigger_code != TriggerCode.NONE, state)
-    piece = logs.read_log(log_id, first, actor=actor, caller=caller, timeout_s=timeout_s)
+    piece = logs.read_log(
+        log_id, first, actor=actor, caller=caller, timeout_s=timeout_s, last_lines=last_lines
+    )
+    if piece.is_tail:
+        first = piece.from_line_num
     if piece.to_line_num < first:
         is_end = _has_ended(log) and not piece.is_running
         lines = Lines(first, first - 1, [], is_end, state, message=piece.log_content.strip())
     else:
         lines = Lines(first, piece.to_line_num, split_lines(piece.log_content), False, state)
-    return replace(lines, progress=piece.progress)
+    return replace(lines, progress=piece.progress, is_tail=piece.is_tail)
 
 
 def split_lines(content: str) -> list[str]:

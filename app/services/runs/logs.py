@@ -38,7 +38,7 @@ from app.store.runs import listing as log_lists
 from app.store.runs.clearing import Clearing
 from app.store.runs.listing import LogFilter, LogStatus
 from executor_client.wire.protocol import LogRequest, LogResult
-from executor_client.wire.run_reports import RUN_STATE, Progress
+from executor_client.wire.run_reports import LAST_LINES, RUN_STATE, Progress
 
 __all__ = ["LogFilter", "LogStatus"]
 
@@ -87,6 +87,8 @@ class LogPiece:
     progress: Progress | None = None
     #: whether our executor is still running it, as one that was killed and cleans up
     is_running: bool = False
+    #: whether these are the last lines of the log, as requested
+    is_tail: bool = False
 
 
 def list_logs(
@@ -148,28 +150,40 @@ def get_log(session: Session, log_id: int, *, actor: Actor, right: Right = Right
 
 
 def read_log(
-    log_id: int, from_line_num: int, *, actor: Actor, caller: Caller, timeout_s: float = LOG_TIMEOUT_S
+    log_id: int,
+    from_line_num: int,
+    *,
+    actor: Actor,
+    caller: Caller,
+    timeout_s: float = LOG_TIMEOUT_S,
+    last_lines: int = 0,
 ) -> LogPiece:
     """Read lines of a run's log from its executor, in LOG_TIMEOUT_S at most. Opens its own transaction.
 
+    With ``last_lines``, an executor that can returns that many of its end; others those from the given line.
     Raises ExecutorUnreachable and TooManyCalls.
     """
     with read_scope() as session:
         log = get_log(session, log_id, actor=actor)
         peer = _peer(session, log, caller, at_ms=now_ms())
         may_run = log.handle_code == HandleCode.NONE or bool(log.killed)
-        reports = may_run and _reports_progress(session, peer)
+        words = _announced(session, peer) if may_run or last_lines else []
+        reports, is_tail = may_run and RUN_STATE in words, last_lines > 0 and LAST_LINES in words
     request = LogRequest(
         log_id=log.id, log_date_time=log.trigger_time or 0, from_line_num=max(from_line_num, 1)
     )
     with caller.permit():
         piece, progress, is_running = caller.gateway.read_run(
-            peer, request, timeout_s=min(timeout_s, LOG_TIMEOUT_S), progress=reports
+            peer,
+            request,
+            timeout_s=min(timeout_s, LOG_TIMEOUT_S),
+            progress=reports,
+            last_lines=last_lines if is_tail else 0,
         )
     last = _last_line(piece)
     nothing_new = piece.from_line_num > last
     is_end = True if nothing_new and log.handle_code > 0 and not is_running else piece.is_end
-    return LogPiece(piece.from_line_num, last, piece.log_content, is_end, progress, is_running)
+    return LogPiece(piece.from_line_num, last, piece.log_content, is_end, progress, is_running, is_tail)
 
 
 def _last_line(piece: LogResult) -> int:
@@ -186,10 +200,10 @@ def _last_line(piece: LogResult) -> int:
     return last
 
 
-def _reports_progress(session: Session, peer: Peer) -> bool:
-    """Whether an executor of ours is registered there, which returns the progress with the log."""
-    announcing = registry.find_announcing(session, {peer.address}, RUN_STATE)
-    return (peer.address, peer.app_name) in announcing
+def _announced(session: Session, peer: Peer) -> list[str]:
+    """Return the capabilities of the executor of ours that is registered there, if any."""
+    boots = registry.find_boots(session, {peer.address})
+    return boots.get((peer.address, peer.app_name), ("", ""))[1].split(",")
 
 
 def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> str:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from app.domain.runs.log_levels import ErrorCount, level_of
+
 MODULE = Path(__file__).parents[3] / "app/static/js/log-levels.js"
 LEVELS = {
     "error": [
@@ -77,3 +79,17 @@ def test_errors_and_stack_frames_are_recognised_in_all_languages() -> None:
     wanted = [(line, level) for level, of_level in LEVELS.items() for line in of_level]
     assert list(zip(lines, json.loads(found[0]), strict=True)) == wanted
     assert found[1] == "frame true"
+
+
+def test_the_server_recognises_the_same_ones() -> None:
+    lines = [(line, level) for level, of_level in LEVELS.items() for line in of_level]
+    assert [(line, level_of(line)) for line, _ in lines] == lines
+    assert level_of("    run()", "frame") == "frame"
+    assert level_of("x = 1", "frame") == ""
+
+
+def test_an_error_with_its_stack_counts_once() -> None:
+    errors = ErrorCount()
+    errors.add(["Traceback (most recent call last):", '  File "a.py", line 2, in f'])
+    errors.add(["    g()", "ValueError: no", "fine", "\x1b[31mERROR\x1b[0m again"])
+    assert errors.count == 2

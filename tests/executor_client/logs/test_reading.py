@@ -54,6 +54,53 @@ def test_only_whole_lines_are_returned(tmp_path: Path, content: bytes, to_line: 
     assert read(tmp_path) == LogResult(1, to_line, text, is_end=False)
 
 
+def read_end(root: Path, count: int, max_bytes: int = PAGE_MAX_BYTES) -> LogResult:
+    return LogReader(root).read_end(LogRequest(5, T0, 1), count, max_bytes=max_bytes)
+
+
+@pytest.mark.parametrize(
+    ("content", "count", "first", "last", "text"),
+    [
+        (b"a\nb\nc\n", 2, 2, 3, "b\nc\n"),
+        (b"a\nb\nc\n", 3, 1, 3, "a\nb\nc\n"),
+        (b"a\nb\nc\n", 99, 1, 3, "a\nb\nc\n"),
+        (b"a\nb\nhalf", 1, 2, 2, "b\n"),
+        (b"\n\n", 5, 1, 2, "\n\n"),
+        (b"half", 5, 1, 0, ""),
+        (b"", 5, 1, 0, ""),
+    ],
+)
+def test_reading_the_end(
+    tmp_path: Path, content: bytes, count: int, first: int, last: int, text: str
+) -> None:
+    make_log(tmp_path, content)
+    assert read_end(tmp_path, count) == LogResult(first, last, text, is_end=False)
+
+
+def test_the_end_is_what_fits_into_an_answer(tmp_path: Path) -> None:
+    lines = [f"line {number} \u4e2d\n" for number in range(1, 20_001)]
+    make_log(tmp_path, "".join(lines).encode())
+    whole = read_end(tmp_path, 1_000)
+    assert (whole.from_line_num, whole.to_line_num) == (19_001, 20_000)
+    assert whole.log_content == "".join(lines[-1_000:])
+    part = read_end(tmp_path, 1_000, max_bytes=100)
+    assert (part.to_line_num, part.log_content) == (20_000, "".join(lines[part.from_line_num - 1 :]))
+    assert 3 <= 20_001 - part.from_line_num <= 6
+    cut = read_end(tmp_path, 5, max_bytes=12)
+    assert (cut.from_line_num, cut.to_line_num) == (20_000, 20_000)
+
+
+def test_an_overlong_last_line_is_cut(tmp_path: Path) -> None:
+    make_log(tmp_path, b"a\n" + b"\x01" * 100 + b"\n")
+    result = read_end(tmp_path, 5, max_bytes=300)
+    assert (result.from_line_num, result.to_line_num) == (2, 2)
+    assert result.log_content == "\x01" * 50 + " \u2026[line cut]\n"
+
+
+def test_a_log_that_does_not_exist_has_no_end(tmp_path: Path) -> None:
+    assert (read_end(tmp_path, 5).to_line_num, read_end(tmp_path, 5).is_end) == (0, True)
+
+
 def test_a_follower_gets_each_line_once(tmp_path: Path) -> None:
     reader, log = LogReader(tmp_path), RunLog(log_file(tmp_path, 5, T0))
     log.open()

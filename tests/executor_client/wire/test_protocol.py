@@ -5,9 +5,9 @@ import json
 import pytest
 
 from executor_client.wire.callbacks import CallbackItem, callback_body, parse_callbacks
+from executor_client.wire.capabilities import Capabilities
 from executor_client.wire.lenient_json import load_json
 from executor_client.wire.protocol import (
-    Capabilities,
     JobRequest,
     LogRequest,
     LogResult,
