@@ -14,7 +14,7 @@ from typing import Any
 from app.errors import NotConfigured
 from app.settings import parsers
 from app.settings.oidc import OIDC_SETTINGS, OidcConfig, checked
-from app.settings.sources import ENVIRONMENT, SettingValue, gather
+from app.settings.sources import ENVIRONMENT, SettingValue, gather, shown
 
 Network = IPv4Network | IPv6Network
 
@@ -161,7 +161,7 @@ class Config:
             try:
                 parts.get(variable.split("_")[2], settings)[name] = parse(value.text)
             except ValueError as exc:
-                value_text = "" if variable in SECRET_VARIABLES else f"={value.text!r}"
+                value_text = "" if variable in SECRET_VARIABLES else f"={shown(value.text)!r}"
                 place = "" if value.source == ENVIRONMENT else f" ({value.source})"
                 raise NotConfigured(f"{variable}{value_text}{place}: {exc}") from exc
         settings["mail"] = _checked_mail(mail, values.keys())

@@ -85,10 +85,22 @@ def _secret(name: str, values: Mapping[str, SettingValue]) -> SettingValue:
     except UnicodeDecodeError as exc:
         raise NotConfigured(f"{name}={path}: the file cannot be read: expected UTF-8") from exc
     except OSError as exc:
-        raise NotConfigured(f"{name}={path}: the file cannot be read: {exc.strerror}") from exc
+        value_text = f"={path}" if _is_path(Path(path)) else f" ({source})"
+        raise NotConfigured(f"{name}{value_text}: the file cannot be read: {exc.strerror}") from exc
     if not text:
         raise NotConfigured(f"{name}={path}: the file is empty")
     return SettingValue(text, path)
+
+
+def _is_path(path: Path) -> bool:
+    """Whether a file could be there: a value that names none may be the secret itself."""
+    folder = path.parent
+    return path.is_absolute() and folder != Path(folder.anchor) and folder.is_dir()
+
+
+def shown(text: str) -> str:
+    """Return the text of a setting as messages show it: without the user and password of a URL."""
+    return re.sub(r"//.*@", "//…@", text, flags=re.DOTALL)
 
 
 def _suggestion(name: str, names: Collection[str]) -> str:

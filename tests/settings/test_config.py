@@ -21,6 +21,7 @@ from app.settings.config import (
     system_zone,
 )
 from app.settings.oidc import OIDC_SETTINGS, RIGHTS, Grant, OidcConfig
+from app.settings.sources import shown
 from executor_client.api import profiles
 from executor_client.config.config import VARIABLES
 from tests.support.truth_table import truth_table
@@ -231,7 +232,7 @@ def test_invalid_values_are_refused_in_one_line(name: str, text: str, reason: st
     assert reason in message
     assert "\n" not in message
     secret = f"XXL_JOB_{name}" in SECRET_VARIABLES
-    assert (repr(text) in message) is not secret
+    assert (repr(shown(text)) in message) is not secret
 
 
 def test_mysqlclient_is_accepted_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -484,6 +485,23 @@ def test_secrets_are_not_shown() -> None:
     )
     for secret in (TOKEN, "a-password", "the-key-of", "database-secret", "channel-secret"):
         assert secret not in repr(config)
+
+
+@truth_table(
+    "name, value",
+    [
+        ("PUBLIC_URL", "https://user:secret-word@host/"),
+        ("OIDC_ISSUER", "http://user:a/secret-word@b@host"),
+        ("MAIL_HOST", "smtp://user:secret-word@host:25"),
+        ("SECRET_KEY_FILE", "secret-word"),
+        ("SECRET_KEY_FILE", "/secret-word"),
+        ("ACCESS_TOKEN_FILE", "/secret-word/with/slashes"),
+    ],
+)
+def test_a_secret_in_the_wrong_place_is_not_shown(name: str, value: str) -> None:
+    with pytest.raises(NotConfigured, match=f"XXL_JOB_{name}") as caught:
+        Config.from_env({f"XXL_JOB_{name}": value}, dotenv=None)
+    assert "secret-word" not in str(caught.value)
 
 
 def test_a_dotenv_file(tmp_path: Path) -> None:

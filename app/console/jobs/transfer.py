@@ -49,6 +49,8 @@ class _Page:
     text: str = ""
     error: str = ""
     lines: Sequence[ResultLine] = ()
+    #: errors of the file, of which ``lines`` may have the first
+    error_count: int = 0
     plan: Plan | None = None
     has_code: bool = False
 
@@ -130,7 +132,7 @@ def _planned(page: _Page, document: Document, options: ImportOptions) -> _Page:
 def _refused(page: _Page, error: InvalidInput) -> _Page:
     """Return the page with the errors of a file: one that has none of its objects in a notice."""
     if error.field != "file":
-        return replace(page, lines=importing.error_lines(error))
+        return replace(page, lines=importing.error_lines(error), error_count=len(error.errors))
     return replace(page, error="\n".join(translate(item.message) for item in error.errors))
 
 
@@ -142,6 +144,7 @@ def _render(page: _Page, form: ImportForm) -> str:
         rows=tasks.translated_lines(list(page.lines)),
         plan=page.plan.as_json() if page.plan is not None else None,
         error=page.error,
+        error_count=page.error_count,
         form=form,
         confirmation=confirmation_kind() if page.has_code else "",
         form_key=tasks.requested_form_key(),

@@ -5,11 +5,11 @@ The id of a job only serves ``childJobId`` of the others. The values are checked
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from app.domain.code.document import CODE, JOBS, at_place, place
-from app.domain.code.keys import free_key
+from app.domain.code.keys import UsedKeys
 from app.domain.enums import GlueType
 from app.domain.jobs.children import parse_child_ids
 from app.domain.jobs.members import CHILDREN
@@ -52,12 +52,10 @@ def is_former(content: Any) -> bool:
 def read_former(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document of a file; raises InvalidInput with the errors of all jobs."""
     errors, keys, jobs = InputErrors(), dict[str, str](), dict[str, dict[str, Any]]()
-    keys_by_app, parents = defaultdict[str, set[str]](set), dict[str, str]()
+    keys_by_app, parents = defaultdict[str, UsedKeys](UsedKeys), dict[str, str]()
     for number, job in enumerate(content["jobs"], 1):
         with errors:
-            app_name, job_key = _key(number, job, keys_by_app)
-            keys_by_app[app_name].add(job_key)
-            key = f"{app_name}/{job_key}"
+            key = _key(number, job, keys_by_app)
             jobs[key] = _members(key, job)
             if "childJobId" in job:
                 parents[key] = str(job["childJobId"])
@@ -71,13 +69,13 @@ def read_former(content: Mapping[str, Any]) -> dict[str, Any]:
     return {"format": content.get("format"), JOBS: jobs}
 
 
-def _key(number: int, job: Any, keys_by_app: Mapping[str, Collection[str]]) -> tuple[str, str]:
-    """Return the AppName of a job, and a key that is made of its names."""
+def _key(number: int, job: Any, keys_by_app: Mapping[str, UsedKeys]) -> str:
+    """Return the key of a job: its AppName, and a key that is made of its names."""
     if not isinstance(job, dict):
         where = place(JOBS, str(number))
         raise InvalidInput(where, N_("A job must be an object with members such as jobDesc"))
     app_name, *names = (str(job.get(name, "")).strip() for name in ("appname", "jobDesc", "executorHandler"))
-    return app_name, free_key(names, keys_by_app.get(app_name, ()))
+    return f"{app_name}/{keys_by_app[app_name].make(names)}"
 
 
 def _members(key: str, job: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,25 +2,36 @@
 
 import re
 import unicodedata
-from collections.abc import Collection
-
-from app.domain.code.document import KEY_MAX
+from collections.abc import Iterable
 
 #: longest key that is made, which leaves room for a number
 _MADE_MAX = 60
 
 
-def free_key(names: Collection[str], used_keys: Collection[str]) -> str:
-    """Return a key made from the first of the ``names`` with letters or digits, and not in ``used_keys``.
+class UsedKeys:
+    """Keys of the jobs of a group, and those that are made beside them."""
 
-    ``"Close the books (EU)"`` becomes ``close-the-books-eu``, a second one ``close-the-books-eu-2``.
-    """
-    base = next(filter(None, map(_slug, names)), "job")
-    key, number = base, 1
-    while key in used_keys:
-        number += 1
-        key = f"{base}-{number}"
-    return key[:KEY_MAX]
+    def __init__(self) -> None:
+        self._keys = set[str]()
+        #: base of made keys -> the last number, because thousands of jobs may have one name
+        self._numbers: dict[str, int] = {}
+
+    def add(self, key: str) -> None:
+        """Add a key that is in use."""
+        self._keys.add(key)
+
+    def make(self, names: Iterable[str]) -> str:
+        """Return a new key, made from the first of the ``names`` with letters or digits.
+
+        ``"Close the books (EU)"`` becomes ``close-the-books-eu``, a second one ``close-the-books-eu-2``.
+        """
+        base = next(filter(None, map(_slug, names)), "job")
+        number = self._numbers.get(base, 1)
+        while (key := base if number == 1 else f"{base}-{number}") in self._keys:
+            number += 1
+        self._numbers[base] = number
+        self._keys.add(key)
+        return key
 
 
 def _slug(name: str) -> str:

@@ -1,9 +1,7 @@
 """Backup: one file with a consistent copy of the database and the secrets of the home folder."""
 
-import re
 import sqlite3
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from sqlalchemy import Connection, make_url
@@ -26,8 +24,6 @@ from app.store.nodes import nodes
 from executor_client.wire.version import VERSION
 
 #: names of the files, in UTC: their order is that of their times
-_NAME = "xxl-job-%Y%m%dT%H%M%SZ.backup"
-_OWN = re.compile(r"xxl-job-\d{8}T\d{6}Z\.backup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,16 +137,3 @@ def _find_tables(connection: Connection) -> Tables:
     tables = Tables(revision, whole_tables.namespace_of(connection), whole_tables.own_tables(connection))
     connection.rollback()
     return tables
-
-
-def back_up_to(config: Config, folder: Path, *, keep: int, now_ms: Millis) -> tuple[Backup, list[Path]]:
-    """Write a backup to a folder and keep its newest ``keep``; return it and the removed ones.
-
-    Files of other names stay. Raises NotConfigured before any is removed.
-    """
-    name = datetime.fromtimestamp(now_ms / 1000, UTC).strftime(_NAME)
-    backup = back_up(config, folder / name, now_ms=now_ms)
-    old_files = sorted(path for path in folder.iterdir() if _OWN.fullmatch(path.name))[:-keep]
-    for path in old_files:
-        path.unlink()
-    return backup, old_files

@@ -1,5 +1,6 @@
 """Export of an installation, also of an adopted one, as a document of jobs as code."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,7 @@ from app.domain.code.document import (
     MANUAL,
     place,
 )
-from app.domain.code.keys import free_key, variable_name
+from app.domain.code.keys import UsedKeys, variable_name
 from app.domain.enums import GlueType, ScheduleType
 from app.domain.jobs.fields import DEFAULTS, Kind
 from app.domain.jobs.members import CHILDREN, MEMBER_OF, MEMBERS, read_members
@@ -128,16 +129,14 @@ def _keys(state: State) -> dict[int, str]:
         if key and (present == key or present not in present_keys):
             keys[job_id] = present
             present_keys.add(present)
-    names_by_group: dict[str, set[str]] = {}
+    keys_by_group = defaultdict[str, UsedKeys](UsedKeys)
     for key in keys.values():
         app_name, _, name = key.rpartition("/")
-        names_by_group.setdefault(app_name, set()).add(name)
+        keys_by_group[app_name].add(name)
     for job_id, job in sorted(state.jobs.items()):
         if job_id not in keys:
             app_name = state.groups[job.job_group].app_name
-            names = names_by_group.setdefault(app_name, set())
-            name = free_key([job.job_desc, job.executor_handler or ""], names)
-            names.add(name)
+            name = keys_by_group[app_name].make([job.job_desc, job.executor_handler or ""])
             keys[job_id] = f"{app_name}/{name}"
     return keys
 

@@ -41,6 +41,8 @@ VALUE_MAX = 2_000
 #: result lines of a task, by what happens to an object
 OUTCOMES = {Action.CREATE: "new", Action.UPDATE: "changed"}
 ERROR = "error"
+#: most errors that are shown, and longest name of a wrong value: a file may be wrong everywhere
+ERRORS_MAX, PLACE_MAX = 200, 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +174,17 @@ def _value(value: Any) -> object:
 
 
 def error_lines(error: InvalidInput) -> list[ResultLine]:
-    """Return a line for each error, under the place of its value: ``jobs.sample/close.schedule``."""
-    return [
-        ResultLine(number, ERROR, 0, item.field, {"problem": item.message})
-        for number, item in enumerate(error.errors)
+    """Return a line for each error, under the place of its value: ``jobs.sample/close.schedule``.
+
+    Beyond ERRORS_MAX only their number is shown.
+    """
+    lines = [
+        ResultLine(number, ERROR, 0, item.field[:PLACE_MAX], {"problem": item.message})
+        for number, item in enumerate(error.errors[:ERRORS_MAX])
     ]
+    further = len(error.errors) - len(lines)
+    if further:
+        lines.append(
+            ResultLine(ERRORS_MAX, ERROR, 0, "", {"problem": N_("%(num)s further errors", num=further)})
+        )
+    return lines

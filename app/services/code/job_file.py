@@ -1,6 +1,7 @@
 """Job files of the console: documents of jobs as code, as YAML, JSON, or in the former format."""
 
 import json
+from collections import Counter
 from collections.abc import Collection
 from typing import Any
 
@@ -90,8 +91,8 @@ def _refuse_constant(name: str) -> None:
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        names = [name for name, _value in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
+        counts = Counter(name for name, _value in pairs)
+        repeated = next(name for name, count in counts.items() if count > 1)
         raise InvalidInput("file", N_("%(name)s is given more than once in an object", name=repeated[:200]))
     return members
 

@@ -200,6 +200,14 @@ def test_all_errors_are_named(admin: Console) -> None:
         assert problem in page_text
 
 
+def test_of_very_many_errors_only_the_first_are_shown(admin: Console) -> None:
+    page = plan(admin, json.dumps({"jobs": {f"a/k{number}": {"no": 1} for number in range(3_000)}}))
+    assert page.status_code == 400
+    assert "Correct the file (3000)" in text_of(page)
+    assert "2800 further errors" in text_of(page)
+    assert page.text.count('<td class="main"') == 201
+
+
 def test_a_plan_stores_nothing_and_the_import_stops_what_is_new(admin: Console) -> None:
     add_group()
     before = actions()

@@ -1,6 +1,6 @@
 """Keys made from names."""
 
-from app.domain.code.keys import free_key, variable_name
+from app.domain.code.keys import UsedKeys, variable_name
 from tests.support.truth_table import truth_table
 
 
@@ -17,7 +17,17 @@ from tests.support.truth_table import truth_table
     ],
 )
 def test_keys_are_made_from_the_first_name_with_letters(names: list[str], taken: list[str], key: str) -> None:
-    assert free_key(names, taken) == key
+    keys = UsedKeys()
+    for used in taken:
+        keys.add(used)
+    assert keys.make(names) == key
+
+
+def test_thousands_of_jobs_of_one_name_get_keys_at_once() -> None:
+    keys = UsedKeys()
+    keys.add("close-3")
+    made = [keys.make(["Close"]) for _ in range(50_000)]
+    assert (made[:3], made[-1], len(set(made))) == (["close", "close-2", "close-4"], "close-50001", 50_000)
 
 
 @truth_table(

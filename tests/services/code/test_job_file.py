@@ -60,6 +60,12 @@ def test_an_invalid_file_is_refused_with_place_and_reason(text: str, reason: str
     assert reason in refused.value.message
 
 
+def test_a_repeated_member_is_named_among_many() -> None:
+    members = ",".join(f'"a{number}":1' for number in range(80_000))
+    with pytest.raises(InvalidInput, match="a79999 is given more than once"):
+        read_file("{" + members + ',"a79999":1}')
+
+
 @pytest.mark.usefixtures("database")
 def test_what_an_export_leaves_out_stands_above_it() -> None:
     group = make_group(app_name="books")
