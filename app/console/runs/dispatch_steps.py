@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.clock import Millis
-from app.console.runs.trace import trace_line
+from app.console.runs.trace import FORMATS, trace_line
 from app.console.ui.filters import duration
 from app.console.web.language import _
 from app.domain.runs import trace_templates as lines
@@ -66,18 +66,29 @@ def _add(steps: list[Step], line: str) -> None:
     text = trace_line(line)
     if step is not None:
         steps.append(step)
-        if msgid not in (*_CLAIMS, lines.SENT_TO.msgid, lines.TRIGGER.msgid):
-            step.notes.append(text)
+        step.notes += _notes(msgid, values, text)
     elif msgid in _ROUTES or line.startswith(_ADDRESSES):
         _step(steps, _("Instance chosen")).notes.append(text)
     elif steps:
         steps[-1].notes.append(text)
     else:
         steps.append(Step(_("Dispatch trace"), notes=[text]))
-    if msgid == lines.SENT_TO.msgid:
-        steps[-1].notes.append(values["address"])
-    elif msgid in _CLAIMS and msgid != lines.CLAIMED_AGAIN.msgid:
-        steps[-1].notes.append(_("node %(node)s", node=values["node"]))
+
+
+def _notes(msgid: str, values: dict[str, Any], text: str) -> list[str]:
+    """Return what a line says beside the title and the times of its step."""
+    parts = []
+    if msgid in (lines.TRIGGER.msgid, lines.TRIGGER_SEEN.msgid):
+        parts.append(str(FORMATS["trigger"](values["trigger"])))
+    elif msgid == lines.SENT_TO.msgid:
+        return [values["address"]]
+    elif msgid == lines.ANSWERED.msgid:
+        return [_("Code %(code)s", code=values["code"])]
+    elif msgid not in _CLAIMS:
+        return [text]
+    if "node" in values:
+        parts.append(_("node %(node)s", node=values["node"]))
+    return [" · ".join(parts)]
 
 
 def _step(steps: list[Step], title: str) -> Step:
