@@ -19,7 +19,7 @@ from tests.browser.seed import ADMIN, beat
 from tests.browser.serving import LAUNCH, Console, serving
 
 ROOT = Path(__file__).resolve().parents[2]
-WIDTHS = {"wide": 1440, "phone": 390}
+WIDTHS = {"wide": 1440, "phone": 390, "large": 1920, "tablet": 1024}
 #: pictures of docs/img by look; tests/test_docs.py checks that docs/ shows each of them
 DOCS: Mapping[str, frozenset[str]] = {
     "en-light-wide": frozenset(
@@ -75,6 +75,8 @@ def pages(console: Console) -> dict[str, str]:
         "job-addresses": f"/jobinfo/{jobs[0]}/nodes",
         "logs": "/joblog?range=day",
         "log": f"/joblog/{console.seeded.log_id}",
+        "log-failed": f"/joblog/{console.seeded.log_id + 1}",
+        "log-dispatch": f"/joblog/{console.seeded.log_id}?tab=dispatch",
         "message": f"/joblog/{console.seeded.log_id}/note",
         "kill": f"/joblog/{console.seeded.log_id}/kill",
         "clean": f"/joblog/clean?jobGroup={groups[0]}",

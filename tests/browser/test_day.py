@@ -144,7 +144,7 @@ def run_once(page: Page, labels: Labels) -> None:
 
 
 def kill_run(page: Page, labels: Labels) -> None:
-    kill = page.locator("[data-run-banner] a[href$='/kill']")
+    kill = page.locator("[data-run-acts] a[href$='/kill']")
     kill.click()
     dialog = page.get_by_role("dialog", name=labels.kill)
     dialog.locator("button.btn-danger").click()

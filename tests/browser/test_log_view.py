@@ -31,8 +31,9 @@ def page(console: Console, open_page: OpenPage) -> Page:
 
 
 def test_terminal_colours_are_shown_and_other_sequences_are_not(page: Page) -> None:
-    line = page.locator("#L4 > span")
-    expect(line).to_have_text("2026-11-20 08:00:02 [demo.py:35] red green yellow blue end")
+    line = page.locator("#L4 > .msg")
+    expect(line).to_have_text("red green yellow blue end")
+    expect(page.locator("#L4 > .src")).to_have_text("demo.py:35")
     expect(line.locator(".ansi-31")).to_have_text("red")
     expect(line.locator(".ansi-32.ansi-bold")).to_have_text("green")
     expect(line.locator(".ansi-93")).to_have_text("yellow")
@@ -42,8 +43,8 @@ def test_terminal_colours_are_shown_and_other_sequences_are_not(page: Page) -> N
 def test_line_times_can_be_hidden_and_are_then_not_copied(page: Page) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     stamp = page.locator("#L1 .stamp")
-    expect(stamp).to_have_text("2026-11-20 08:00:00 ")
-    page.get_by_label("Times").uncheck()
+    expect(stamp).to_have_text("08:00:00")
+    page.locator(".toggle", has_text="Time").click()
     expect(stamp).to_be_hidden()
     page.get_by_role("button", name="Copy").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
@@ -86,14 +87,14 @@ def open_sample_log(
         answered = {"from": first, "to": first + len(lines) - 1, "lines": lines, "end": end, "note": ""}
         route.fulfill(json=answered)
 
-    page.route("**/lines?from=*", answer)
+    page.route("**/lines?*", answer)
     page.clock.install()
     page.goto(log_url)
     expect(page.locator("[data-log-status]")).to_contain_text("Waiting")
     before()
     held[0] = False
     for piece in range(len(pieces)):
-        with page.expect_response("**/lines?from=*"):
+        with page.expect_response("**/lines?*"):
             page.clock.run_for(2_000)
         expect(page.locator("#log .log-line")).to_have_count(sum(map(len, pieces[: piece + 1])))
 
@@ -110,7 +111,7 @@ def test_lines_that_exist_are_fetched_without_a_pause(
         counted = {"from": first, "to": first + len(part) - 1, "lines": part}
         route.fulfill(json={**counted, **outcome, "end": not part, "note": ""})
 
-    unread.route("**/lines?from=*", answer)
+    unread.route("**/lines?*", answer)
     unread.clock.install(time=0)
     unread.clock.pause_at(1_000)
     unread.goto(log_url)
@@ -129,7 +130,7 @@ def test_an_ended_run_that_still_writes_is_asked_after_a_pause(unread: Page, log
         one = {"from": asked[-1], "to": asked[-1], "lines": ["a line"], "outcome": "timeout"}
         route.fulfill(json={**one, "end": False, "note": ""})
 
-    unread.route("**/lines?from=*", answer)
+    unread.route("**/lines?*", answer)
     unread.clock.install(time=0)
     unread.clock.pause_at(1_000)
     unread.goto(log_url)
@@ -144,14 +145,14 @@ def test_an_ended_run_that_still_writes_is_asked_after_a_pause(unread: Page, log
 
 def test_an_internal_error_is_not_asked_for_without_end(unread: Page, log_url: str, watch: Watch) -> None:
     text = "Internal error. It is logged under number 1234567890ab."
-    unread.route("**/lines?from=*", lambda route: route.fulfill(status=500, json={"msg": text}))
+    unread.route("**/lines?*", lambda route: route.fulfill(status=500, json={"msg": text}))
     unread.clock.install()
     unread.goto(log_url)
     for _ in range(19):
         expect(unread.locator("[data-log-status]")).to_have_text(text)
-        with unread.expect_response("**/lines?from=*"):
+        with unread.expect_response("**/lines?*"):
             unread.clock.run_for(5_000)
-    unread.unroute("**/lines?from=*")
+    unread.unroute("**/lines?*")
     watch.await_quiet(unread)
     unread.clock.run_for(60_000)
     watch.await_quiet(unread)
@@ -201,11 +202,11 @@ def test_a_log_that_cannot_be_read_names_who_does_not_answer(
     unread: Page, log_url: str, watch: Watch, answer: str
 ) -> None:
     handle, text, is_repeated = NO_LINES[answer]
-    unread.route("**/lines?from=*", handle)
+    unread.route("**/lines?*", handle)
     unread.clock.install()
     unread.goto(log_url)
     expect(unread.locator("[data-log-status]")).to_have_text(text)
-    unread.unroute("**/lines?from=*")
+    unread.unroute("**/lines?*")
     unread.clock.run_for(6_000)
     watch.await_quiet(unread)
     expect(unread.locator("[data-log-status]")).to_have_text("End of the log." if is_repeated else text)
@@ -243,9 +244,13 @@ def test_the_first_error_is_one_key_away(unread: Page, log_url: str) -> None:
         "ValueError: no",
     ]
     open_sample_log(unread, log_url, ["0 errors", *["fine"] * 200, *traceback, "fine", "Caused by: x"])
-    button = unread.get_by_role("button", name="Errors: 2")
-    button.click()
+    unread.get_by_role("button", name="Errors: 2").click()
     expect(unread.locator(".log-line.current")).to_have_text("202Traceback (most recent call last):")
+    expect(unread.locator("[data-first-error]")).to_have_text("Error 1 of 2")
+    unread.get_by_role("button", name="Next error").click()
+    expect(unread.locator(".log-line.current")).to_have_text("207Caused by: x")
+    unread.get_by_role("button", name="Previous error").click()
+    expect(unread.locator("[data-first-error]")).to_have_text("Error 1 of 2")
     expect(unread.locator(".log-line.current")).to_be_in_viewport()
     expect(unread.locator(".log-line.level-frame")).to_have_count(2)
     unread.locator("#log").evaluate("(log) => { log.scrollTop = 0; }")
@@ -301,3 +306,77 @@ def test_a_running_log_shows_the_elapsed_time(console: Console, open_page: OpenP
     first = elapsed.inner_text()
     expect(elapsed).not_to_have_text(first)
     expect(page.get_by_role("link", name="Kill the run")).to_be_visible()
+
+
+def long_log(page: Page, log_url: str, *, errors: int | None = None) -> list[str]:
+    """Open the log of a run that has ended, of 20,000 lines; return the queries of the page."""
+    lines = [f"2026-11-20 08:00:00 [a.py:1] INFO order {number}" for number in range(1, 20_001)]
+    asked: list[str] = []
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.url.partition("?")[2])
+        query = dict(part.split("=") for part in asked[-1].split("&"))
+        first, last = int(query["from"]), int(query.get("to", len(lines)))
+        if "last" in query:
+            first = max(first, len(lines) - int(query["last"]) + 1)
+        part = lines[first - 1 : min(last, first + 1_999)]
+        counted = {} if errors is None or "last" not in query else {"errors": errors}
+        route.fulfill(
+            json={"from": first, "to": first + len(part) - 1, "lines": part, "outcome": "success"}
+            | {"end": not part or errors is not None, "note": "", **counted}
+        )
+
+    page.route("**/lines?*", answer)
+    page.goto(log_url)
+    expect(page.locator("[data-log-status]")).to_contain_text("End of the log")
+    return asked
+
+
+def test_a_long_log_opens_at_its_end(unread: Page, log_url: str) -> None:
+    asked = long_log(unread, log_url)
+    assert asked == ["last=1000&from=1", "from=20001"]
+    expect(unread.locator("#L20000")).to_be_in_viewport()
+    expect(unread.locator("#log .log-line")).to_have_count(1_000)
+    expect(unread.locator("[data-output-tab]")).to_contain_text("20,000 lines")
+
+
+def test_earlier_lines_are_loaded_by_scrolling_and_by_a_button(unread: Page, log_url: str) -> None:
+    asked = long_log(unread, log_url, errors=200)
+    assert asked == ["last=1000&from=1"]
+    expect(unread.get_by_role("button", name="Errors: 200")).to_be_visible()
+    unread.get_by_role("button", name="Earlier lines").click()
+    expect(unread.locator("#L18001")).to_be_attached()
+    expect(unread.locator("#L20000")).to_be_in_viewport()
+    unread.locator("#log").evaluate("(log) => { log.scrollTop = 0; }")
+    expect(unread.locator("#L17001")).to_be_attached()
+    expect(unread.locator("#L18001")).to_be_in_viewport()
+
+
+def test_a_linked_line_is_loaded(unread: Page, log_url: str) -> None:
+    long_log(unread, f"{log_url}#L15000")
+    expect(unread.locator("#L15000")).to_be_in_viewport()
+
+
+def test_lines_of_the_client_are_folded(unread: Page, log_url: str) -> None:
+    start = "2026-11-20 08:00:00 ----------- job execute start, param: null -----------"
+    open_sample_log(unread, log_url, [start, "2026-11-20 08:00:01 [a.py:1] begin"], ["end"])
+    fold = unread.locator(".log-fold")
+    expect(fold.locator("summary")).to_have_text("1job execute start, param: null")
+    expect(unread.locator("#L1")).to_be_hidden()
+    fold.locator("summary").click()
+    expect(unread.locator("#L1")).to_be_visible()
+
+
+def test_hidden_columns_are_remembered(page: Page, log_url: str) -> None:
+    page.locator(".toggle", has_text="Source").click()
+    expect(page.locator("#L1 .src")).to_be_hidden()
+    page.goto(log_url)
+    expect(page.locator("[data-log-status]")).to_contain_text("End of the log")
+    expect(page.locator("#L1 .src")).to_be_hidden()
+    expect(page.locator("#L1 .stamp")).to_be_visible()
+
+
+def test_without_scripts_the_last_lines_are_in_the_page(console: Console, open_page: OpenPage) -> None:
+    page = open_page(f"/joblog/{console.seeded.log_id}", java_script_enabled=False)
+    expect(page.locator(".log-line").last).to_contain_text("order 5119 closed")
+    expect(page.locator("[data-log-tools]")).to_have_count(0)

@@ -271,7 +271,7 @@ def test_the_saved_code_is_run_beside_the_editor(console: Console, open_page: Op
     link = page.get_by_role("link", name="Open the run")
     run = page.context.new_page()
     run.goto(link.get_attribute("href") or "")
-    expect(run.locator("[data-facts]")).to_contain_text("day=1")
+    expect(run.locator("[data-run-banner]")).to_contain_text("day=1")
     run.goto(f"{console.url}/jobinfo/{console.seeded.jobs[5]}/run")
     run.get_by_role("link", name="day=1").click()
     expect(run.get_by_label("Job parameter")).to_have_value("day=1")

@@ -213,6 +213,7 @@ RUNS: dict[str, list[Call]] = {
     "logs.lines": [Call(VIEW, "/joblog/{log}/lines")],
     "run_compare.compare": [Call(VIEW, "/joblog/{log}/compare?old={log}")],
     "logs.raw": [Call(VIEW, "/joblog/{log}/log.txt")],
+    "logs.result": [Call(VIEW, "/joblog/{log}/result.csv")],
     "logs.kill": confirmed(RUN, "/joblog/{log}/kill"),
     "log_cleaning.clean": [
         *listed(RUN, "/joblog/clean"),

@@ -13,6 +13,8 @@ from app.store.runs import listing as log_lists
 
 #: most following runs shown
 FOLLOWERS_MAX = 50
+#: most attempts before a retry shown
+ATTEMPTS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,8 @@ class Chain:
     retries: list[LogRow]
     #: whether there are more than FOLLOWERS_MAX
     cut: bool
+    #: ids of the attempts before this one, oldest first; without deleted and invisible ones
+    attempts: list[int]
 
 
 def chain_of(session: Session, log: JobLog, *, actor: Actor) -> Chain:
@@ -41,4 +45,17 @@ def chain_of(session: Session, log: JobLog, *, actor: Actor) -> Chain:
         children=[row for row in log_rows if row.log.trigger_type != TriggerType.RETRY],
         retries=[row for row in log_rows if row.log.trigger_type == TriggerType.RETRY],
         cut=len(followers) > FOLLOWERS_MAX,
+        attempts=_attempts(session, log, source, actor),
     )
+
+
+def _attempts(session: Session, log: JobLog, source: JobLog | None, actor: Actor) -> list[int]:
+    """Return the attempts before a retry, at most ATTEMPTS_MAX, each found by its id."""
+    attempts: list[int] = []
+    while log.trigger_type == TriggerType.RETRY and source is not None and len(attempts) < ATTEMPTS_MAX:
+        attempts.append(source.id)
+        log, source_id = source, source.source_log_id
+        source = log_lists.find_log(session, source_id) if source_id else None
+        if source is not None and not actor.may(source.job_group, Right.VIEW):
+            break
+    return attempts[::-1]

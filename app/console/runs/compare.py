@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from flask import Blueprint, render_template
 from flask.typing import ResponseReturnValue
 
+from app.console.runs.run_context import compared_tabs, run_context
 from app.console.ui.filters import duration, host, outcome, run_duration
 from app.console.ui.lists.listing import whole_number
 from app.console.web.access import Access
@@ -48,6 +49,7 @@ class Fact:
 def compare(log_id: int) -> ResponseReturnValue:
     """Compare a run with the one of ``?old=``."""
     actor = current_actor()
+    context = run_context(log_id)
     with read_scope() as session:
         pair = [logs.get_log(session, own_id, actor=actor) for own_id in (whole_number("old", 0), log_id)]
         old, new = rows.log_rows(session, pair, actor=actor)
@@ -59,6 +61,8 @@ def compare(log_id: int) -> ResponseReturnValue:
         "runs/compare.html",
         old=old,
         new=new,
+        tab="compare",
+        **context | {"tabs": compared_tabs(context["tabs"], old.log.id, new.log.id)},
         facts=_facts(old, new),
         rows=diff_rows(*texts) if not notes else None,
         notes=notes,

@@ -106,13 +106,14 @@ def _cells(row: LogRow) -> list[str]:
         *(absolute(log.handle_time) if log.handle_time else "", str(log.handle_code), outcome(log)),
         *(str(took_ms) if took_ms is not None else "", _short(log.handle_msg or "")),
     ]
-    return [_escape_formula(cell or "") for cell in cells]
+    return [escape_formula(cell or "") for cell in cells]
 
 
 def _short(message: str) -> str:
     return message if len(message) <= MESSAGE_MAX else message[:MESSAGE_MAX] + CUT_MARK
 
 
-def _escape_formula(cell: str) -> str:
+def escape_formula(cell: str) -> str:
+    """Return a cell that no spreadsheet reads as a formula."""
     inside = INNER_FORMULA.sub(r"\1'", cell)
     return f"'{inside}" if cell.lstrip(" ").startswith(FORMULA) else inside

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
+from app.clock import Millis
 from app.console.ui.filters import outcome
 from app.domain.access.permissions import Actor, Right
 from app.domain.enums import TriggerType
@@ -23,8 +24,9 @@ class Around:
 
     previous_id: int | None
     next_id: int | None
-    #: the last success before a run that did not succeed
+    #: the last success before a run that did not succeed, and when it was triggered
     success_id: int | None
+    success_ms: Millis | None
     #: who triggered it by hand; empty: not by hand, or not known
     username: str
     #: number of the attempt, and attempts in all; None: the job has no retries
@@ -40,12 +42,15 @@ def around(session: Session, row: LogRow, *, actor: Actor) -> Around:
         return run.id if run is not None and actor.may(run.job_group, Right.VIEW) else None
 
     if log.trigger_time is None:  # another program has written the row
-        return Around(None, None, None, "", _attempt(row), COLOURS.get(result, "danger"))
+        return Around(None, None, None, None, "", _attempt(row), COLOURS.get(result, "danger"))
     wants_success = result not in ("success", "running", "sending")
+    success = neighbours.find_previous_success(session, log) if wants_success else None
+    success_id = visible(success)
     return Around(
         previous_id=visible(neighbours.find_previous(session, log)),
         next_id=visible(neighbours.find_next(session, log)),
-        success_id=visible(neighbours.find_previous_success(session, log)) if wants_success else None,
+        success_id=success_id,
+        success_ms=success.trigger_time if success is not None and success_id else None,
         username=_username(session, log),
         attempt=_attempt(row),
         colour=COLOURS.get(result, "danger"),

@@ -5,9 +5,10 @@ from flask.typing import ResponseReturnValue
 from werkzeug.utils import redirect
 
 from app.clock import now_ms
-from app.console.runs.chain import Chain, chain_of
 from app.console.runs.log_reader import whole_text
-from app.console.runs.neighbours import around
+from app.console.runs.progress import progress_text
+from app.console.runs.result_csv import NO_TABLE, csv_of
+from app.console.runs.run_context import PLAIN_LINES, run_context
 from app.console.runs.run_list import list_values
 from app.console.ui.forms.confirm import Question, confirm_page
 from app.console.ui.lists.listing import whole_number
@@ -17,10 +18,11 @@ from app.console.web.current import current_actor, executor_caller, translate_er
 from app.console.web.language import _
 from app.database.flask_db import read_scope
 from app.domain.access.permissions import Right
+from app.domain.runs.result_tables import cells_of
 from app.errors import NotFound, TooManyCalls, XxlJobError
 from app.services.runs import logs, rows
 from app.services.runs.log_ends import Pieces, fetch_end, fetch_range
-from app.services.runs.log_lines import fetch_lines, has_log
+from app.services.runs.log_lines import fetch_lines
 from app.services.runs.rows import LogRow
 
 blueprint = Blueprint("logs", __name__)
@@ -31,6 +33,7 @@ POLICY = {
     "message": Access.VIEW,
     "lines": Access.VIEW,
     "raw": Access.VIEW,
+    "result": Access.VIEW,
     "kill": Access.OPERATE,
 }
 
@@ -48,20 +51,13 @@ def index() -> ResponseReturnValue:
 
 @blueprint.get(ONE_LOG)
 def show(log_id: int) -> ResponseReturnValue:
-    """Show one run: its rolling log, its dispatch trace and its result."""
-    row, chain = _row_in_chain(log_id)
-    with read_scope() as session:
-        beside = around(session, row, actor=current_actor())
-    values = {
-        "around": beside,
-        "log": row.log,
-        "job": row.job,
-        "group": row.group,
-        "may_operate": row.may_operate,
-        "chain": chain,
-        "back": way_back("logs.index") if "next" in request.args else "",
-    }
-    return render_template("runs/show.html", has_log=has_log(row.log), **values)
+    """Show one run: its rolling log, its result or its dispatch."""
+    context = run_context(log_id)
+    tab = request.args.get("tab", "")
+    if tab not in context["tabs"] or tab == "compare":
+        tab = next(iter(context["tabs"]))
+    plain = last_lines(log_id) if tab == "output" and "plain" in request.args else None
+    return render_template("runs/show.html", tab=tab, plain=plain, **context)
 
 
 @blueprint.get("/joblog/logDetailPage")
@@ -76,8 +72,7 @@ def detail_page() -> ResponseReturnValue:
 @blueprint.get(f"{ONE_LOG}/note")
 def message(log_id: int) -> ResponseReturnValue:
     """Show the dispatch trace of a run and the message of its result."""
-    row, chain = _row_in_chain(log_id)
-    return render_template("runs/message.html", log=row.log, job=row.job, group=row.group, chain=chain)
+    return render_template("runs/message.html", **run_context(log_id))
 
 
 @blueprint.get(f"{ONE_LOG}/lines")
@@ -96,7 +91,8 @@ def lines(log_id: int) -> ResponseReturnValue:
         return jsonify(error=translate_error(exc))
     piece = pieces.piece
     now = piece.progress
-    progress = {"progress": {"percent": now.percent, "text": now.text}} if now is not None else {}
+    text = progress_text(now, piece.elapsed_ms) if now is not None else ""
+    progress = {"progress": {"percent": now.percent, "text": text}} if now is not None else {}
     return jsonify(
         {
             "from": pieces.first,
@@ -110,6 +106,27 @@ def lines(log_id: int) -> ResponseReturnValue:
             **progress,
         }
     )
+
+
+def last_lines(log_id: int) -> Pieces | str:
+    """Return the last lines of a log for a page without scripts, or why it cannot be read."""
+    try:
+        return fetch_end(log_id, 1, PLAIN_LINES, actor=current_actor(), caller=executor_caller())
+    except NotFound:
+        raise
+    except XxlJobError as exc:
+        return translate_error(exc)
+
+
+@blueprint.get(f"{ONE_LOG}/result.csv")
+def result(log_id: int) -> ResponseReturnValue:
+    """Return the table of a result as CSV."""
+    lines = cells_of(_row(log_id).log.handle_msg)
+    if lines is None:
+        raise NotFound(NO_TABLE)
+    response = Response(csv_of(lines), content_type="text/csv; charset=utf-8")
+    response.headers.set("Content-Disposition", "attachment", filename=f"run-{log_id}.csv")
+    return response
 
 
 def _pieces(log_id: int) -> Pieces:
@@ -157,10 +174,3 @@ def _row(log_id: int, right: Right = Right.VIEW) -> LogRow:
     with read_scope() as session:
         log = logs.get_log(session, log_id, actor=current_actor(), right=right)
         return rows.log_rows(session, [log], actor=current_actor())[0]
-
-
-def _row_in_chain(log_id: int) -> tuple[LogRow, Chain]:
-    """Return a run with the runs before and after it."""
-    row = _row(log_id)
-    with read_scope() as session:
-        return row, chain_of(session, row.log, actor=current_actor())

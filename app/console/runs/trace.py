@@ -9,6 +9,7 @@ from typing import Any
 
 from flask import Flask
 
+from app.console.runs.progress import progress_text
 from app.console.ui.filters import absolute
 from app.console.ui.labels import BLOCK_STRATEGIES, ROUTE_STRATEGIES, TRIGGER_TYPES
 from app.console.web.current import translate
@@ -55,9 +56,9 @@ UNSENT = [line for line in LINES if line.msgid.startswith(NOT_SENT)]
 NOT_SENT_HEAD = re.compile(r"^[^,\uff0c]*[,\uff0c]\s*")
 
 
-def run_trace(text: str) -> str:
-    """Translate `trigger_msg`, line by line."""
-    return "\n".join(_translated(line, LINES) for line in plain_text(text).split("\n"))
+def trace_line(line: str) -> str:
+    """Translate a line of `trigger_msg`."""
+    return _translated(line, LINES)
 
 
 def run_result(text: str) -> str:
@@ -121,8 +122,8 @@ FORMATS: dict[str, Callable[[str], str]] = {
 
 def init_app(app: Flask) -> None:
     """Register the filters with the templates."""
-    app.add_template_filter(run_trace)
     app.add_template_filter(run_result)
     app.add_template_filter(table_of, "result_table")
     app.add_template_filter(Progress.parse, "progress")
+    app.add_template_filter(progress_text)
     app.add_template_filter(run_reason, "reason")

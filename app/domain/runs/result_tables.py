@@ -1,13 +1,33 @@
 """Result tables: a result message that is a JSON object, or a list of objects, as rows and columns."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 #: rows and columns that a page shows, and characters of a cell; the message itself has the rest
 ROWS_MAX, COLUMNS_MAX, CELL_MAX = 100, 20, 300
 
+#: least digits of a number with separators
+GROUPED_FROM = 5
+
 Cells = Sequence[str]
+
+_PARTS = re.compile(r"(-?)(\d+)((?:\.\d+)?)", re.ASCII)
+
+
+class NumberCell(str):
+    """Cell that was a number, not a text of digits."""
+
+    __slots__ = ()
+
+    @property
+    def grouped(self) -> str:
+        """The number with thousands separators, which one of up to four digits, such as a year, lacks."""
+        match = _PARTS.fullmatch(self)
+        if match is None or len(match[2]) < GROUPED_FROM:
+            return str(self)
+        return f"{match[1]}{int(match[2]):,}{match[3]}"
 
 
 class ResultTable(NamedTuple):
@@ -24,22 +44,41 @@ class ResultTable(NamedTuple):
 
 def table_of(message: str | None) -> ResultTable | None:
     """Return the table of a message; None if it is something else, or cut off."""
+    value, rest = _parsed(message)
+    if isinstance(value, dict) and value:
+        rows = [(_cut(name), _cell(member)) for name, member in list(value.items())[:ROWS_MAX]]
+        return ResultTable((), rows, max(len(value) - ROWS_MAX, 0), 0, rest)
+    return _of_list(value, rest) if _is_list_of_objects(value) else None
+
+
+def cells_of(message: str | None) -> list[list[str]] | None:
+    """Return all cells of the table of a message, uncut, with a row of headings if it has them."""
+    value, _ = _parsed(message)
+    if isinstance(value, dict) and value:
+        return [[str(name), _text(member)] for name, member in value.items()]
+    if not _is_list_of_objects(value):
+        return None
+    names = list(dict.fromkeys(name for item in value for name in item))
+    return [names, *([_text(item[name]) if name in item else "" for name in names] for item in value)]
+
+
+def _is_list_of_objects(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) and item for item in value)
+
+
+def _parsed(message: str | None) -> tuple[Any, str]:
+    """Return the JSON a message begins with, and the text behind it; None: it does not begin with any."""
     text = (message or "").lstrip()
     if not text.startswith(("{", "[")):
-        return None
+        return None, ""
     try:
         value, end = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
-        return None
+        return None, ""
     rest = text[end:]
     if rest.strip() and not rest.startswith("\n"):
-        return None
-    if isinstance(value, dict) and value:
-        rows = [(_cut(name), _cell(member)) for name, member in list(value.items())[:ROWS_MAX]]
-        return ResultTable((), rows, max(len(value) - ROWS_MAX, 0), 0, rest.strip())
-    if isinstance(value, list) and value and all(isinstance(item, dict) and item for item in value):
-        return _of_list(value, rest.strip())
-    return None
+        return None, ""
+    return value, rest.strip()
 
 
 def _of_list(value: list[dict[str, Any]], rest: str) -> ResultTable:
@@ -51,12 +90,17 @@ def _of_list(value: list[dict[str, Any]], rest: str) -> ResultTable:
 
 
 def _cell(value: Any) -> str:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return NumberCell(_cut(_text(value))) if is_number else _cut(_text(value))
+
+
+def _text(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return _cut(value)
+        return value
     try:
-        return _cut(json.dumps(value, ensure_ascii=False, separators=(", ", ": ")))
+        return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
     except RecursionError:
         return "…"
 

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
+from app.clock import Millis, now_ms
 from app.database.engine import read_scope
 from app.domain.access.permissions import Actor
 from app.domain.enums import HandleCode, TriggerCode
@@ -25,6 +26,8 @@ class Lines:
     outcome: str
     message: str = ""
     progress: Progress | None = None
+    #: how long the run has been running; None: not known
+    elapsed_ms: Millis | None = None
     #: whether these are the last lines of the log, as requested
     is_tail: bool = False
 
@@ -70,7 +73,8 @@ def fetch_lines(
         lines = Lines(first, first - 1, [], is_end, state, message=piece.log_content.strip())
     else:
         lines = Lines(first, piece.to_line_num, split_lines(piece.log_content), False, state)
-    return replace(lines, progress=piece.progress, is_tail=piece.is_tail)
+    elapsed_ms = now_ms() - log.started_ms if piece.progress is not None and log.started_ms else None
+    return replace(lines, progress=piece.progress, elapsed_ms=elapsed_ms, is_tail=piece.is_tail)
 
 
 def split_lines(content: str) -> list[str]:

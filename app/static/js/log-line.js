@@ -48,6 +48,35 @@ function write(body, text) {
   if (from < text.length) body.append(piece(text.slice(from), state));
 }
 
+/* [demo.py:12] or [orders#fails]-[45]-[job-5], behind the time */
+const SOURCE = /^\[[^\]\s]{1,200}\](?:-\[[^\]]{1,100}\])*[ \t]+/;
+/* lines of the client: --- job execute start --- */
+const FRAMEWORK = /^(?:<br>)?-{5,} ?\S/;
+
+/* Whether a line is of the client and not of the handler. */
+export function isFramework(row) {
+  return FRAMEWORK.test(row.logText.text);
+}
+
+function timeOf(stamp) {
+  return /\d{2}:\d{2}:\d{2}/.exec(stamp)[0];
+}
+
+/* com.acme.Orders#close and 45 of [com.acme.Orders#close]-[45]-[job-5] as Orders#close:45 */
+function placeOf(source) {
+  const parts = Array.from(source.matchAll(/\[([^\]]*)\]/g), (match) => match[1]);
+  const place = parts[0].replace(/^(?:[\w$]+\.)+(?=[A-Z])/, "");
+  return parts.length > 1 && /^\d+$/.test(parts[1]) ? `${place}:${parts[1]}` : place;
+}
+
+function cell(name, text, title) {
+  const part = document.createElement("span");
+  part.className = name;
+  part.textContent = text;
+  part.title = title.trim();
+  return part;
+}
+
 /* Row of a line; `page`: URL of the page whose line the number links to, empty for this page. */
 export function makeLine(number, text, { level, word, page }) {
   const row = document.createElement("div");
@@ -58,14 +87,16 @@ export function makeLine(number, text, { level, word, page }) {
   link.textContent = String(number);
   link.setAttribute("aria-label", `${word} ${number}`);
   const body = document.createElement("span");
+  body.className = "msg";
   const stamp = STAMP.exec(text);
-  if (stamp) {
-    const time = document.createElement("span");
-    time.className = "stamp";
-    time.textContent = stamp[0];
-    body.append(time);
-  }
-  write(body, stamp ? text.slice(stamp[0].length) : text);
-  row.append(link, body);
+  const rest = stamp ? text.slice(stamp[0].length) : text;
+  const source = stamp ? SOURCE.exec(rest) : null;
+  const cells = [];
+  if (stamp) cells.push(cell("stamp", timeOf(stamp[0]), stamp[0]));
+  if (source) cells.push(cell("src", placeOf(source[0]), source[0]));
+  write(body, source ? rest.slice(source[0].length) : rest);
+  row.append(link, ...cells, body);
+  row.lineNumber = number;
+  row.logText = { stamp: stamp ? stamp[0] : "", source: source ? source[0] : "", text: body.textContent };
   return row;
 }

@@ -29,7 +29,7 @@ export class LogSearch {
     const wanted = patternOf(this.field.value);
     this.hits = [];
     const ranges = [];
-    for (const row of this.view.children) {
+    for (const row of this.view.querySelectorAll(".log-line")) {
       const isHit = wanted !== null && row.lastElementChild.textContent.search(wanted) >= 0;
       row.classList.toggle("marked", isHit);
       if (!isHit) continue;

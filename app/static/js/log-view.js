@@ -1,22 +1,25 @@
-/* Rolling log: polls for new lines until the run has a result and no more lines arrive, and follows its state. */
+/* Rolling log: opens at its end, polls for new lines until the run has a result and no more lines arrive, and follows
+   its state. */
 import { copy } from "./copy.js";
-import { levelOf } from "./log-levels.js";
+import { ErrorSteps } from "./log-errors.js";
+import { LogRows } from "./log-rows.js";
 import { LogSearch } from "./log-search.js";
-import { ESCAPES, makeLine } from "./log-line.js";
 
 const POLL_MS = 2000;
 const RETRY_MS = 5000;
 const FAILURES_MAX = 20;
 /* a piece of so many characters was cut: there are more lines */
 const CUT_CHARACTERS = 40000;
-/* maximum lines in the page; the raw text has all of them */
-const KEPT_MAX = 5000;
+/* lines of the end, and of each piece before it */
+const LINES_AT_ONCE = 1000;
 const NEAR_END_PX = 40;
+const NEAR_START_PX = 200;
 /* statuses of the console for a run that was deleted, or that the reader may not see any more */
 const GONE = [403, 404];
 /* parts of the page of a run that change with its state */
-const PARTS = ["[data-run-banner]", "[data-facts]"];
-const STARTS = "[data-starts-errors]";
+const PARTS = ["[data-run-shape]", "[data-run-acts]", "[data-run-banner]", ".run-tabs"];
+const COLUMNS = "log-columns";
+const PHONE = "(max-width: 767.98px)";
 
 /* Elapsed time of a running run: 0:07, 12:34, 1:02:03. */
 function countUp(root) {
@@ -44,6 +47,33 @@ function offerNotification(tools) {
   });
 }
 
+/* Columns that are shown, as they were chosen last; on a phone there is room for the text only. */
+function keepColumns(tools, view) {
+  const classes = { stamps: "no-stamps", sources: "no-sources", wrap: "no-wrap" };
+  let chosen = {};
+  try {
+    chosen = JSON.parse(window.localStorage.getItem(COLUMNS)) || {};
+  } catch {
+    /* a browser that keeps nothing */
+  }
+  const isPhone = window.matchMedia(PHONE).matches;
+  for (const [name, hidden] of Object.entries(classes)) {
+    const box = tools.querySelector(`[data-${name}]`);
+    const isShown = () => view.classList.toggle(hidden, !box.checked);
+    box.checked = isPhone && name !== "wrap" ? false : chosen[name] !== false;
+    isShown();
+    box.addEventListener("change", () => {
+      isShown();
+      chosen[name] = box.checked;
+      try {
+        window.localStorage.setItem(COLUMNS, JSON.stringify(chosen));
+      } catch {
+        /* as above */
+      }
+    });
+  }
+}
+
 /* Shows the log of the run in `root`, which has the viewer of runs/_viewer.html. */
 export function openLog(root) {
   const view = root.querySelector("[data-lines]");
@@ -54,19 +84,23 @@ export function openLog(root) {
   const tools = root.querySelector("[data-log-tools]");
   const tool = (name) => tools.querySelector(`[data-${name}]`);
   const status = root.querySelector("[data-log-status]");
+  const earlier = root.querySelector("[data-earlier]");
   const labels = view.dataset;
   const page = root.querySelector("[data-run-page]");
   const isSheet = view.closest("dialog") !== null || !page;
+  const rows = new LogRows(view, root.querySelector("[data-map]"), { page: isSheet && page ? page.dataset.runPage : "", word: labels.textLine });
   const search = new LogSearch(view, tool("find"), tool("found"));
   const follow = tool("follow");
-  const jump = tool("first-error");
+  const errors = new ErrorSteps(tools, rows, labels, showError);
   let next = 1;
   let failures = 0;
-  let cut = false;
-  let level = "";
+  let isFirstPiece = true;
+  let isReadOn = false;
+  let isLoadingEarlier = false;
 
   function showState(text) {
-    status.textContent = cut ? `${text} ${labels.textCut}` : text;
+    status.textContent = text;
+    if (follow.checked) view.scrollTop = view.scrollHeight;
   }
 
   /* Fetches the page of the run and replaces what changed. */
@@ -78,47 +112,36 @@ export function openLog(root) {
     for (const part of PARTS) {
       const now = root.querySelector(part);
       const then = fresh.querySelector(part);
-      if (now && then) now.replaceWith(document.adoptNode(then));
+      if (!now || !then) continue;
+      if (now.querySelector("details[open]")) then.querySelector("details").open = true;
+      now.replaceWith(document.adoptNode(then));
     }
+    showCount();
   }
 
   /* What the handler reports with context.progress(). */
   function showProgress(progress) {
     const place = root.querySelector("[data-progress]");
     if (!place || !progress) return;
-    const percent = `${progress.percent}%`;
     const bar = place.querySelector("progress");
     bar.value = progress.percent;
-    bar.setAttribute("aria-valuetext", `${percent} ${progress.text}`.trim());
-    place.querySelector("[data-progress-percent]").textContent = percent;
+    bar.setAttribute("aria-valuetext", `${progress.percent}% ${progress.text}`.trim());
     place.querySelector("[data-progress-text]").textContent = progress.text;
     place.hidden = false;
   }
 
-  /* An error with its stack counts once. */
-  function countErrors() {
-    const count = view.querySelectorAll(STARTS).length;
-    jump.hidden = count === 0;
-    jump.querySelector("span").textContent = labels.textErrors.replace("#", String(count));
+  /* Number of lines, in the tab. */
+  function showCount() {
+    const tab = root.querySelector("[data-output-tab]");
+    if (!tab || next === 1) return;
+    const hint = tab.querySelector(".tab-hint") || tab.appendChild(Object.assign(document.createElement("span"), { className: "tab-hint" }));
+    hint.textContent = labels.textLines.replace("#", (next - 1).toLocaleString(document.documentElement.lang));
   }
 
-  function addLines(first, texts) {
-    const rows = document.createDocumentFragment();
-    texts.forEach((text, index) => {
-      const before = level;
-      level = levelOf(text.replace(ESCAPES, ""), before);
-      const row = makeLine(first + index, text, { level, word: labels.textLine, page: isSheet && page ? page.dataset.runPage : "" });
-      const isBad = level === "error" || level === "frame";
-      if (isBad && before !== "error" && before !== "frame") row.dataset.startsErrors = "";
-      rows.append(row);
-    });
-    view.append(rows);
-    while (view.childElementCount > KEPT_MAX) {
-      view.firstElementChild.remove();
-      cut = true;
-    }
-    countErrors();
-    if (follow.checked) view.scrollTop = view.scrollHeight;
+  function refreshTools() {
+    earlier.hidden = rows.first <= 1;
+    errors.refresh();
+    showCount();
     try {
       search.refresh();
     } catch {
@@ -126,21 +149,53 @@ export function openLog(root) {
     }
   }
 
+  function addLines(part) {
+    if (isReadOn) rows.clear(); /* the end is further on: what was shown of it is none */
+    errors.count(part, () => rows.append(part.from, part.lines, follow.checked));
+    if (follow.checked) view.scrollTop = view.scrollHeight;
+    refreshTools();
+  }
+
+  /* Loads the lines before the first one, down to line `from`. */
+  async function loadEarlier(from) {
+    if (isLoadingEarlier || rows.first <= 1) return;
+    isLoadingEarlier = true;
+    const last = rows.first - 1;
+    const first = Math.max(1, from);
+    const texts = [];
+    try {
+      while (first + texts.length <= last) {
+        const part = await fetchLines(`to=${last}&from=${first + texts.length}`);
+        if (!part || !part.lines || !part.lines.length) return;
+        texts.push(...part.lines);
+      }
+      rows.prepend(first, texts.slice(0, last - first + 1));
+      refreshTools();
+    } catch {
+      /* the button stays */
+    } finally {
+      isLoadingEarlier = false;
+    }
+  }
+
   function reveal(row) {
     follow.checked = false;
+    const fold = row.closest("details");
+    if (fold) fold.open = true;
     row.scrollIntoView({ block: "center" });
   }
 
-  function showFirstError() {
-    const row = view.querySelector(STARTS);
-    if (!row) return;
+  function showError(row) {
     search.mark(row);
     reveal(row);
     view.focus({ preventScroll: true });
   }
 
-  function showLinkedLine() {
-    const row = window.location.hash.startsWith("#L") ? document.getElementById(window.location.hash.slice(1)) : null;
+  async function showLinkedLine() {
+    const number = Number((/^#L(\d+)$/.exec(window.location.hash) || [])[1] || 0);
+    if (!number || isSheet) return;
+    if (number < rows.first) await loadEarlier(number - NEAR_END_PX);
+    const row = document.getElementById(`L${number}`);
     if (row && view.contains(row)) reveal(row);
   }
 
@@ -152,6 +207,7 @@ export function openLog(root) {
   }
 
   function finish(hadEnded) {
+    follow.closest("label").hidden = true;
     if (next === 1) showState(labels.textNothing);
     else showState(hadEnded ? labels.textLoaded : labels.textEnd);
     if (hadEnded) return;
@@ -159,9 +215,9 @@ export function openLog(root) {
     refreshFacts().catch(() => {});
   }
 
-  /* The next lines, an `error` of the executor, or why the console gave none; null: the page is loaded anew. */
-  async function ask() {
-    const answer = await fetch(`${labels.lines}?from=${next}`, { headers: { Accept: "application/json", "X-Refresh": "auto" } });
+  /* Lines, an `error` of the executor, or why the console gave none; null: the page is loaded anew. */
+  async function fetchLines(query) {
+    const answer = await fetch(`${labels.lines}?${query}`, { headers: { Accept: "application/json", "X-Refresh": "auto" } });
     if (answer.redirected) {
       window.location.reload();
       return null;
@@ -181,7 +237,8 @@ export function openLog(root) {
 
   async function step(rounds) {
     if (!view.isConnected) return;
-    const part = await ask().catch(() => ({ refused: labels.textConsole }));
+    const range = isFirstPiece || isReadOn ? `last=${LINES_AT_ONCE}&` : "";
+    const part = await fetchLines(`${range}from=${next}`).catch(() => ({ refused: labels.textConsole }));
     if (!part) return;
     if (part.refused || part.error) {
       retry(part, rounds);
@@ -189,10 +246,13 @@ export function openLog(root) {
     }
     failures = 0;
     if (part.lines.length) {
-      addLines(part.from, part.lines);
+      addLines(part);
       next = part.to + 1;
+      showCount();
+      isFirstPiece = false;
     }
-    if (rounds === 0 || (part.lines.length && window.location.hash)) showLinkedLine();
+    isReadOn = Boolean(part.more);
+    if (rounds === 0 || (part.lines.length && window.location.hash)) await showLinkedLine();
     /* announce new lines only */
     view.setAttribute("aria-live", rounds > 0 && follow.checked ? "polite" : "off");
     if (part.end) {
@@ -201,7 +261,7 @@ export function openLog(root) {
     }
     if (hasChanged(part)) await refreshFacts().catch(() => {});
     showProgress(part.progress);
-    if (hasMore(part)) {
+    if (isReadOn || hasMore(part)) {
       showState(labels.textLoading);
       window.setTimeout(step, 0, rounds + 1);
       return;
@@ -222,11 +282,9 @@ export function openLog(root) {
   }
 
   function shownText() {
-    const isBare = view.classList.contains("no-stamps");
-    const texts = Array.from(view.children, (row) => {
-      const body = row.lastElementChild;
-      const stamp = isBare ? body.querySelector(".stamp") : null;
-      return stamp ? body.textContent.slice(stamp.textContent.length) : body.textContent;
+    const isShown = (name) => !view.classList.contains(`no-${name}`);
+    const texts = Array.from(rows.lines, ({ logText }) => {
+      return (isShown("stamps") ? logText.stamp : "") + (isShown("sources") ? logText.source : "") + logText.text;
     });
     return texts.map((text) => `${text}\n`).join("");
   }
@@ -235,25 +293,33 @@ export function openLog(root) {
     const atEnd = view.scrollHeight - view.scrollTop - view.clientHeight < NEAR_END_PX;
     if (!atEnd) follow.checked = false;
     else if (view.scrollTop > 0) follow.checked = true;
+    if (view.scrollTop < NEAR_START_PX && !follow.checked) loadEarlier(rows.first - LINES_AT_ONCE);
   });
   follow.addEventListener("change", () => {
     if (follow.checked) view.scrollTop = view.scrollHeight;
   });
-  tool("wrap").addEventListener("change", (event) => view.classList.toggle("no-wrap", !event.target.checked));
-  tool("stamps").addEventListener("change", (event) => view.classList.toggle("no-stamps", !event.target.checked));
+  earlier.addEventListener("click", () => loadEarlier(rows.first - LINES_AT_ONCE));
   root.querySelector("[data-copy-log]").addEventListener("click", (event) => copy(event.currentTarget, shownText(), labels.textCopied).catch(() => {}));
-  jump.addEventListener("click", showFirstError);
   view.addEventListener("keydown", (event) => {
     if (event.key !== "e" || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
-    showFirstError();
+    errors.first();
   });
   tools.addEventListener("log-reveal", (event) => reveal(event.detail));
   window.addEventListener("hashchange", showLinkedLine);
+  keepColumns(tools, view);
   offerNotification(tools);
   tools.hidden = false;
   showState(labels.textLoading);
   step(0);
+}
+
+/* The table of a result, for a spreadsheet. */
+for (const button of document.querySelectorAll("[data-copy-csv]")) {
+  button.addEventListener("click", async () => {
+    const answer = await fetch(button.dataset.copyCsv);
+    if (answer.ok) copy(button, (await answer.text()).replace(/^\ufeff/, ""), button.dataset.textCopied).catch(() => {});
+  });
 }
 
 openLog(document.querySelector("main") || document.body);

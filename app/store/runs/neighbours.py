@@ -3,7 +3,7 @@
 Every statement reads a bounded part of an index, however long the log is.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, or_, select
 from sqlalchemy.orm import Session
@@ -17,6 +17,12 @@ from app.models.log import JobLog
 
 #: most runs of a job that are searched for its previous success
 SUCCESS_SEARCHED = 500
+#: most shards of a broadcast
+SHARDS_MAX = 200
+#: longest time between the claims of the shards of a broadcast
+CLAIMED_WITHIN_MS: Millis = 60_000
+
+_COLUMNS = (JobLog.id, JobLog.job_group, JobLog.trigger_time)
 
 
 class Neighbour(NamedTuple):
@@ -24,18 +30,33 @@ class Neighbour(NamedTuple):
 
     id: int
     job_group: int
+    trigger_time: Millis
+
+
+class Shard(NamedTuple):
+    """A run of a broadcast."""
+
+    id: int
+    job_group: int
+    executor_sharding_param: str
+    trigger_code: int
+    handle_code: int
+    killed: int
+    trigger_time: Millis
+    handle_time: Millis | None
+    duration_ms: Millis | None
 
 
 def find_previous(session: Session, log: JobLog) -> Neighbour | None:
     """Return the run of the same job before this one."""
-    before = select(JobLog.id, JobLog.job_group).where(*_before(log))
+    before = select(*_COLUMNS).where(*_before(log))
     return _first(session, before.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()))
 
 
 def find_next(session: Session, log: JobLog) -> Neighbour | None:
     """Return the run of the same job after this one."""
     later = or_(JobLog.trigger_time > log.trigger_time, JobLog.id > log.id)
-    after = select(JobLog.id, JobLog.job_group).where(
+    after = select(*_COLUMNS).where(
         JobLog.job_id == log.job_id, JobLog.trigger_time >= log.trigger_time, later
     )
     return _first(session, after.order_by(JobLog.trigger_time, JobLog.id))
@@ -47,8 +68,35 @@ def find_previous_success(session: Session, log: JobLog) -> Neighbour | None:
     before = select(*columns).where(*_before(log))
     newest_first = before.order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
     recent = newest_first.limit(SUCCESS_SEARCHED).subquery()
-    successes = select(recent.c.id, recent.c.job_group).where(recent.c.handle_code == HandleCode.SUCCESS)
+    successes = select(recent.c.id, recent.c.job_group, recent.c.trigger_time).where(
+        recent.c.handle_code == HandleCode.SUCCESS
+    )
     return _first(session, successes.order_by(recent.c.trigger_time.desc(), recent.c.id.desc()))
+
+
+def find_shards(session: Session, log: JobLog) -> list[Shard]:
+    """Return the runs of a broadcast, the given one included, at most SHARDS_MAX.
+
+    Shards are claimed together; a retry of one is triggered later, and not one of them.
+    """
+    if log.trigger_time is None or not log.executor_sharding_param:
+        return []
+    near = JobLog.trigger_time.between(
+        log.trigger_time - CLAIMED_WITHIN_MS, log.trigger_time + CLAIMED_WITHIN_MS
+    )
+    query = select(*(getattr(JobLog, name) for name in Shard._fields)).where(
+        JobLog.job_id == log.job_id, near, JobLog.executor_sharding_param.is_not(None)
+    )
+    if log.fire_time is not None:
+        query = query.where(JobLog.fire_time == log.fire_time)
+    elif log.trigger_key is not None:
+        query = query.where(JobLog.trigger_key == log.trigger_key)
+    elif log.source_log_id is not None:
+        query = query.where(JobLog.source_log_id == log.source_log_id)
+    else:
+        return []
+    rows = session.execute(query.order_by(JobLog.id).limit(SHARDS_MAX))
+    return [Shard(*row) for row in rows]
 
 
 class WaitingFire(NamedTuple):
@@ -97,6 +145,6 @@ def _before(log: JobLog) -> tuple[ColumnElement[bool], ...]:
     return JobLog.job_id == log.job_id, JobLog.trigger_time <= log.trigger_time, earlier
 
 
-def _first(session: Session, query: Select[tuple[int, int]]) -> Neighbour | None:
+def _first(session: Session, query: Select[Any]) -> Neighbour | None:
     row = session.execute(query.limit(1)).first()
     return Neighbour._make(row) if row is not None else None

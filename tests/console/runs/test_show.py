@@ -40,7 +40,7 @@ def add_run(job_id: int, group_id: int, **changes: object) -> int:
 
 def banner_of(admin: Console, log_id: int) -> str:
     page = admin.get(f"/joblog/{log_id}").text
-    found = re.search(r"<section class=\"box run-banner.*?</section>", page, re.DOTALL)
+    found = re.search(r"<div class=\"page-head run-head.*<nav class=\"tabs", page, re.DOTALL)
     assert found is not None
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", found[0]))
 
@@ -50,6 +50,7 @@ def test_the_title_names_job_and_run(admin: Console, group_id: int, job_id: int)
     page = markup_of(admin.get(f"/joblog/{log_id}"))
     assert f"<title>nightly report · Run {log_id} ·" in page
     assert f'<h1 class="wrap-any"><a href="/xxl-job-admin/jobinfo/{job_id}">nightly report</a>' in page
+    assert f'<span class="run-id">#{log_id}</span></h1>' in page
     deleted = add_run(4711, group_id)
     assert '<h1 class="wrap-any">Job 4711' in markup_of(admin.get(f"/joblog/{deleted}"))
 
@@ -69,7 +70,7 @@ def test_the_banner_says_state_reason_duration_and_attempt(
     killed = add_run(
         job_id, group_id, handle_code=500, handle_msg="killed by root: ok", killed=1, duration_ms=1_290
     )
-    assert re.search(r"Killed .*killed by root.* took 1.2 s", banner_of(admin, killed))
+    assert re.search(r"Killed .*took 1.2 s.*killed by root", banner_of(admin, killed))
     refused = add_run(job_id, group_id, trigger_code=500, handle_code=0, executor_fail_retry_count=2)
     text = banner_of(admin, refused)
     assert "Not started" in text
@@ -90,7 +91,7 @@ def test_the_banner_names_the_user_of_a_run_by_hand(admin: Console, group_id: in
         admin, add_run(job_id, group_id, trigger_type="CRON", trigger_msg=trace)
     )
     parent = add_run(job_id, group_id)
-    assert f"Retry of run #{parent}" in banner_of(
+    assert f"attempt 3 of 3 ( #{parent} )" in banner_of(
         admin, add_run(job_id, group_id, trigger_type="RETRY", source_log_id=parent)
     )
 
@@ -175,18 +176,22 @@ def test_a_run_is_not_compared_with_one_the_user_may_not_see(
 
 def test_a_result_of_json_objects_is_a_table(admin: Console, group_id: int, job_id: int) -> None:
     message = '[{"order":7,"note":"<b>late</b>"},{"order":8}]'
-    page = admin.get(f"/joblog/{add_run(job_id, group_id, handle_msg=message)}").text
-    assert '<th scope="col">order</th><th scope="col">note</th>' in page
+    log_id = add_run(job_id, group_id, handle_msg=message)
+    page = admin.get(f"/joblog/{log_id}?tab=result").text
+    assert '<th scope="col" class="num">order</th><th scope="col">note</th>' in page
     assert "&lt;b&gt;late&lt;/b&gt;" in page
     assert "<b>late" not in page
-    assert "As text" in page
-    assert "As text" not in admin.get(f"/joblog/{add_run(job_id, group_id, handle_msg='42 rows')}").text
+    assert f"/joblog/{log_id}/result.csv" in page
+    assert message not in admin.get(f"/joblog/{log_id}").text
+    text = admin.get(f"/joblog/{add_run(job_id, group_id, handle_msg='42 rows')}?tab=result").text
+    assert "42 rows" in text
+    assert "result.csv" not in text
 
 
 def test_the_last_progress_of_a_run_is_shown(admin: Console, group_id: int, job_id: int) -> None:
     progress = '{"done":3,"total":10,"text":"<orders>"}'
     page = markup_of(admin.get(f"/joblog/{add_run(job_id, group_id, handle_code=500, progress=progress)}"))
-    assert 'max="100" value="30" aria-valuetext="30% &lt;orders&gt;"' in page
+    assert 'max="100" value="30" aria-valuetext="30% 3 of 10 &lt;orders&gt;"' in page
     assert "data-progress hidden" in markup_of(admin.get(f"/joblog/{add_run(job_id, group_id)}"))
 
 
@@ -209,5 +214,8 @@ def test_a_running_run_has_the_progress_with_its_lines(
             capabilities="durable-dedup,run-state",
         )
     )
-    assert admin.get(f"/joblog/{log_id}/lines").get_json()["progress"] == {"percent": 33, "text": "orders"}
+    assert admin.get(f"/joblog/{log_id}/lines").get_json()["progress"] == {
+        "percent": 33,
+        "text": "1 of 3 orders",
+    }
     assert json.loads(executor.requests[-1].body)["progress"] is True

@@ -1,0 +1,123 @@
+"""What the pages of one run show: the run, the runs around it, its history, its tabs and its remedy."""
+
+from typing import Any, NamedTuple
+
+from flask import request, url_for
+
+from app.clock import now_ms
+from app.console.runs.chain import chain_of
+from app.console.runs.dispatch_steps import steps_of
+from app.console.runs.neighbours import around
+from app.console.ui.filters import outcome
+from app.console.ui.notices import way_back
+from app.console.web.current import current_actor
+from app.console.web.language import _, lazy_pgettext
+from app.database.flask_db import read_scope
+from app.domain.access.permissions import Right
+from app.domain.runs.remedies import Remedy, find_remedy
+from app.domain.runs.result_tables import table_of
+from app.models.log import JobLog
+from app.services.alarms.muted_alarms import find_mutes
+from app.services.runs import logs, rows
+from app.services.runs.log_lines import has_log
+from app.services.runs.rows import LogRow
+from app.services.runs.run_history import history_of
+from app.store.runs import neighbours
+
+#: lines of a log in a page without scripts
+PLAIN_LINES = 200
+
+
+class Tab(NamedTuple):
+    """Part of a run: its title, a hint such as a number of rows, and its address."""
+
+    title: str
+    hint: str
+    href: str
+
+
+class Link(NamedTuple):
+    """Button of a remedy."""
+
+    title: str
+    href: str
+
+
+def run_context(log_id: int) -> dict[str, Any]:
+    """Return the values of the templates of a run."""
+    actor = current_actor()
+    with read_scope() as session:
+        log = logs.get_log(session, log_id, actor=actor)
+        row = rows.log_rows(session, [log], actor=actor)[0]
+        chain = chain_of(session, log, actor=actor)
+        beside = around(session, row, actor=actor)
+        failed = outcome(log) not in ("success", "running", "sending")
+        history = history_of(session, log, row.reason if failed else "", actor=actor)
+        shards = [
+            shard for shard in neighbours.find_shards(session, log) if actor.may(shard.job_group, Right.VIEW)
+        ]
+        mutes = find_mutes(session, [row.job], now_ms=now_ms()) if failed and row.job is not None else {}
+    remedy = find_remedy(row.reason) if log.trigger_code not in (0, 200) else None
+    return {
+        "around": beside,
+        "log": log,
+        "job": row.job,
+        "group": row.group,
+        "may_operate": row.may_operate,
+        "chain": chain,
+        "history": history,
+        "shards": shards if len(shards) > 1 else [],
+        "muted": bool(mutes),
+        "remedies": _links(remedy, row) if remedy is not None else [],
+        "network_hint": remedy is Remedy.NETWORK,
+        "has_log": has_log(log),
+        "steps": steps_of(log.trigger_msg),
+        "tabs": _tabs(log, beside.success_id),
+        "back": way_back("logs.index") if "next" in request.args else "",
+    }
+
+
+def _tabs(log: JobLog, success_id: int | None) -> dict[str, Tab]:
+    """Return the tabs of a run by name; the first one is shown without a name."""
+    page = url_for("logs.show", log_id=log.id)
+    dispatch = Tab(_("Dispatch"), "", f"{page}?tab=dispatch")
+    tabs = {"output": Tab(_("Output"), "", page)} if has_log(log) else {"dispatch": dispatch}
+    if log.handle_msg:
+        table = table_of(log.handle_msg)
+        count = len(table.rows) + table.more_rows if table is not None and table.headings else 0
+        hint = _("%(n)s rows", n=count) if count else ""
+        tabs["result"] = Tab(str(lazy_pgettext("run", "Result")), hint, f"{page}?tab=result")
+    tabs.setdefault("dispatch", dispatch)
+    if success_id:
+        compare = url_for("run_compare.compare", log_id=log.id, old=success_id)
+        tabs["compare"] = Tab(_("Compare"), f"#{success_id}", compare)
+    return tabs
+
+
+def compared_tabs(tabs: dict[str, Tab], old_id: int, log_id: int) -> dict[str, Tab]:
+    """Return the tabs with the run that a run is compared with."""
+    compare = url_for("run_compare.compare", log_id=log_id, old=old_id)
+    return tabs | {"compare": Tab(_("Compare"), f"#{old_id}", compare)}
+
+
+def _links(remedy: Remedy, row: LogRow) -> list[Link]:
+    """Return the pages that repair what kept a run from starting; the first one is the nearest."""
+    group, job, actor = row.group, row.job, current_actor()
+    links = []
+    if group is not None:
+        page = url_for("group_page.show", group_id=group.id)
+        executor = Link(_("Executor %(name)s", name=group.title), page)
+        connect = Link(_("Connect an executor"), url_for("connect.show", appname=group.app_name))
+        edit = Link(_("Edit the executor"), url_for("groups.edit", group_id=group.id))
+        by_remedy = {
+            Remedy.CONNECT: [executor, connect],
+            Remedy.UNDRAIN: [executor._replace(title=_("Allow new runs"))],
+            Remedy.NETWORK: [edit] if actor.is_admin else [executor],
+            Remedy.TOKEN: [edit] if actor.is_admin else [executor],
+            Remedy.GLUE: [connect],
+            Remedy.EXECUTOR: [executor],
+        }
+        links = by_remedy.get(remedy, [])
+    if job is not None and remedy in (Remedy.JOB, Remedy.GLUE) and actor.may(job.job_group, Right.EDIT):
+        links = [*links, Link(_("Edit the job"), url_for("jobs.edit", job_id=job.id))]
+    return links
