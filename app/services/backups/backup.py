@@ -23,8 +23,6 @@ from app.store.copies.upgrade_lock import upgrade_lock
 from app.store.nodes import nodes
 from executor_client.wire.version import VERSION
 
-#: names of the files, in UTC: their order is that of their times
-
 
 @dataclass(frozen=True, slots=True)
 class Backup:

@@ -68,7 +68,7 @@ def test_a_backup_that_fails_removes_none(
     def fail(*_arguments: object, **_named: object) -> None:
         raise NotConfigured("the disk is full")
 
-    monkeypatch.setattr("app.services.backups.backup.back_up", fail)
+    monkeypatch.setattr("app.services.backups.regular.back_up", fail)
     with pytest.raises(NotConfigured):
         back_up_to(installation, tmp_path, keep=1, now_ms=MADE)
     assert old.exists()
