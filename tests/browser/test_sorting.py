@@ -18,7 +18,9 @@ def expect_by_owner(page: Page, *, first: str, last: str) -> None:
 
 
 def test_a_heading_sorts_and_shows_the_direction(console: Console, open_page: OpenPage) -> None:
-    page = open_page("/jobinfo?triggerStatus=1", java_script_enabled=False)
+    page = open_page(
+        "/jobinfo?triggerStatus=1", java_script_enabled=False, viewport={"width": 1440, "height": 900}
+    )
     expect(page.get_by_label("Sort by")).to_be_hidden()
     head = page.locator("th.col-owner")
     head.get_by_role("link").click()

@@ -182,7 +182,7 @@ def test_arrow_keys_move_between_the_tabs_of_the_builder(open_page: OpenPage) ->
     [pytest.param(True, id="scripts"), pytest.param(False, id="no-scripts", marks=pytest.mark.extensive)],
 )
 def test_list_preferences_are_applied(console: Console, open_page: OpenPage, scripts: bool) -> None:
-    page = open_page("/jobinfo", java_script_enabled=scripts)
+    page = open_page("/jobinfo", java_script_enabled=scripts, viewport={"width": 1440, "height": 900})
     owner = page.get_by_role("columnheader", name="Owner")
     expect(owner).to_be_visible()
     before = page.locator("tbody tr").first.bounding_box()

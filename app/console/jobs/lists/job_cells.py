@@ -58,14 +58,14 @@ def cell_finder(tag_url_prefix: str) -> Callable[[JobRow, Markup], tuple[object,
             Markup("".join(f" {chip(tag, tag_url_prefix)}" for tag in row.tags)),  # nosec B704
             schedule_of(job),
             cut((handler or "–") if is_bean else str(GLUE_TYPES.get(job.glue_type, job.glue_type))),
-            "BEAN" if is_bean else cut(handler),
+            "" if is_bean else cut(handler),
             cut(job.author or ""),
             (next_time_label(job.trigger_next_time) or instant(job.trigger_next_time)) if is_on else "",
             last,
         )
         rights = (row.may_operate, row.may_edit, row.may_kill)
         has_schedule, opens_code = job.schedule_type != ScheduleType.NONE, row.may_glue and not is_bean
-        flags = (row.addresses > 0, is_bean or handler != "", row.starred, is_on, *rights, has_schedule)
+        flags = (row.addresses > 0, not is_bean and handler != "", row.starred, is_on, *rights, has_schedule)
         return job.id, *texts, *flags, opens_code
 
     return find
@@ -93,7 +93,7 @@ def chip(tag: str, base: str) -> Markup:
 
 
 def schedule_writer() -> Callable[[Job | ListedJob], Markup]:
-    """Return a function that writes the schedule of a job on two lines: the expression, and what it means."""
+    """Return a function that writes the schedule of a job on one line: what it means, and the expression."""
     language = language_of_request()
 
     def write(job: Job | ListedJob) -> Markup:
@@ -107,10 +107,13 @@ def _schedule(kind: str, conf: str, time_zone: str, language: str) -> Markup:
     if kind == ScheduleType.NONE:
         return Markup('<span class="muted">{}</span>').format(_("none"))
     expression = conf if kind in {ScheduleType.CRON, ScheduleType.AT} else f"{kind} {conf}"
-    meaning = " · ".join(text for text in (time_zone, _words(kind, conf, language)) if text)
-    return Markup(
-        '<div class="cut mono" title="{}">{}</div><div class="muted second cut" title="{}">{}</div>'
-    ).format(expression, expression, meaning, meaning)
+    words = _words(kind, conf, language)
+    title = " · ".join(text for text in (words, expression, time_zone) if text)
+    if not words:
+        return Markup('<div class="cut mono" title="{}">{}</div>').format(title, expression)
+    return Markup('<div class="cut" title="{}">{} <span class="mono second">{}</span></div>').format(
+        title, words, " ".join(text for text in (expression, time_zone) if text)
+    )
 
 
 def _words(kind: str, conf: str, language: str) -> str:
