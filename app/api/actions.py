@@ -18,7 +18,6 @@ from app.pipeline import registration
 from app.services.executors.registration_check import RegistrationChecks
 from app.services.runs.callbacks import CallbackStore, StoreResult
 from app.settings.config import Network
-from app.store.executors import groups
 from executor_client.wire.callbacks import CallbackBatch, MissingResult, parse_callbacks
 from executor_client.wire.capabilities import Capabilities
 from executor_client.wire.lenient_json import load_json
@@ -121,9 +120,9 @@ def registry(
 
 def _register(session: Session, request: RegistryRequest, capabilities: Capabilities) -> tuple[str, ...]:
     """Store a registration; return the words of CONSOLE_HEADER."""
-    wants_schemas = registration.register(session, request, capabilities, now_ms=now_ms())
-    has_group = not capabilities.boot_id or bool(groups.find_by_app_name(session, request.registry_key))
-    return RUN_STATE, *([SEND_SCHEMAS] if wants_schemas else []), *([] if has_group else [NO_GROUP])
+    result = registration.register(session, request, capabilities, now_ms=now_ms())
+    needs_schemas, lacks_group = result.needs_schemas, bool(capabilities.boot_id) and not result.has_group
+    return RUN_STATE, *([SEND_SCHEMAS] if needs_schemas else []), *([NO_GROUP] if lacks_group else [])
 
 
 def registry_check(

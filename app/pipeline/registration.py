@@ -4,6 +4,7 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -54,34 +55,45 @@ def check_registration(request: RegistryRequest, networks: tuple[Network, ...]) 
     check_address(address if has_scheme(address) else f"http://{address}", networks)
 
 
-def register(session: Session, request: RegistryRequest, announced: Capabilities, *, now_ms: Millis) -> bool:
+class Registered(NamedTuple):
+    """What an executor of ours is answered."""
+
+    #: whether it has schemas that it should send
+    needs_schemas: bool = False
+    #: whether an executor group has its AppName; also true where that is not known
+    has_group: bool = True
+
+
+def register(
+    session: Session, request: RegistryRequest, announced: Capabilities, *, now_ms: Millis
+) -> Registered:
     """Record a heartbeat; a new address joins its groups' lists in this transaction.
 
-    Return whether the executor has schemas that it should send. Raises Conflict if too many are registered.
-    An executor that registers again, or with a new boot id, has restarted: its runs are checked at once.
+    Raises Conflict if too many are registered. An executor that registers again, or with a new boot id, has
+    restarted: its runs are checked at once.
     """
     group, app_name, address = request.registry_group, request.registry_key, request.registry_value
     if group not in RegistryGroup.__members__:  # XXL-JOB answers 200 as well and fills no address list
         logger.info(
             "registration ignored registry_group=%r app_name=%s address=%s", group[:50], app_name, address
         )
-        return False
+        return Registered()
     announced_row: bulk.Row = {
         "capabilities": replace(announced, boot_id="", schemas="").to_header(),
         "boot_id": announced.boot_id,
         "handlers": to_handlers_header(announced.handlers),
     }
+    is_ours = bool(announced.boot_id or announced.schemas)
+    last = registry.find_last_beat(session, group, app_name, address) if is_ours else None
     needs_schemas = False
     if not announced.schemas or request.schemas is not None:
         announced_row["schemas"] = _schemas_text(request, announced)
     else:
-        digest = registry.find_schemas_digest(session, group, app_name, address)
-        needs_schemas = digest != announced.schemas
-    boot_id = registry.find_boot(session, group, app_name, address) if announced.boot_id else ""
+        needs_schemas = last is None or last.schemas_digest != announced.schemas
     if registry.touch(session, group, app_name, address, announced_row=announced_row, now_ms=now_ms):
-        if boot_id != announced.boot_id:
+        if announced.boot_id and announced.boot_id != (last.boot_id if last is not None else ""):
             _check_runs_after_restart(session, address, announced.boot_id, now_ms)
-        return needs_schemas
+        return Registered(needs_schemas, last is None or last.has_group)
     if registry.count_registrations(session, app_name) >= APP_MAX:
         raise Conflict(f"{app_name} has {APP_MAX} addresses registered already")
     if registry.count_registrations(session) >= TOTAL_MAX:
@@ -92,7 +104,7 @@ def register(session: Session, request: RegistryRequest, announced: Capabilities
     logger.info("executor registered app_name=%s address=%s", app_name, address)
     _refresh_one(session, app_name, now_ms=now_ms)
     _check_runs_after_restart(session, address, announced.boot_id, now_ms)
-    return needs_schemas
+    return Registered(needs_schemas, not is_ours or bool(groups.find_by_app_name(session, app_name)))
 
 
 def _schemas_text(request: RegistryRequest, announced: Capabilities) -> str | None:

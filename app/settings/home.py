@@ -147,8 +147,11 @@ def _stored_tokens(config: Config) -> tuple[str, ...]:
     if config.access_tokens:
         source = config.sources.get("XXL_JOB_ACCESS_TOKEN", "set")
         raise NotConfigured(f"XXL_JOB_ACCESS_TOKEN is set ({source}): put the new token before it there")
-    if not _token_file(config).exists():
-        raise NotConfigured(f"{_token_file(config)}: there is no token yet; the console makes one")
+    path = _token_file(config)
+    if path.is_symlink():  # It is not followed: the folder may belong to another user than root.
+        raise NotConfigured(f"{path} is a link: change the token in {path.resolve()} by hand")
+    if not path.exists():
+        raise NotConfigured(f"{path}: there is no token yet; the console makes one")
     return access_tokens(config)
 
 

@@ -53,8 +53,15 @@ def instant_text(moment: datetime) -> str:
 
 def trigger(client: ApiClient, job_id: int, body: Mapping[str, Any], key: str) -> Item:
     """Trigger a job; without a key of its own the request gets a random one."""
-    headers = {"Idempotency-Key": key} if key else {}
+    headers = _key_header(key)
     return client.call(Request("POST", f"/jobs/{job_id}/runs", body=dict(body), headers=headers))
+
+
+def _key_header(key: str) -> dict[str, str]:
+    """Return the header of an idempotency key; raise ValueError for one that no header can hold."""
+    if not (key.isascii() and key.isprintable()):
+        raise ValueError(f"idempotency_key must be visible ASCII characters, not {key!r}")
+    return {"Idempotency-Key": key} if key else {}
 
 
 @contextmanager
@@ -70,6 +77,8 @@ def find_job(client: ApiClient, job: JobRef, group: str) -> Job:
     """Return a job; raise UnknownName or NotUnique."""
     if isinstance(job, Job):
         return job
+    if not isinstance(job, int | str) or isinstance(job, bool):
+        raise TypeError(f"job must be an id, a handler or description, or a Job, not {job!r}")
     if isinstance(job, int):
         with explain_missing("job", job):
             item = client.job(job)
@@ -109,7 +118,7 @@ def create_job(client: ApiClient, handler: str, group: str, terms: Mapping[str, 
         "owner": members.get("owner") or client.me()["name"],
         "children": [find_job(client, name, group).id for name in members.get("children", ())],
     }
-    headers = {"Idempotency-Key": key} if key else {}
+    headers = _key_header(key)
     return Job.of(client.call(Request("POST", "/jobs", body=body, headers=headers)), group)
 
 

@@ -11,6 +11,7 @@ from app.models.registry import Registration
 from tests.support.api import Executor
 from tests.support.factories import T0, make_group, make_job, make_log, make_run, only_row
 from tests.support.plan import every_database
+from tests.support.statements import statements
 
 pytestmark = every_database
 
@@ -83,6 +84,15 @@ def test_a_missing_group_is_announced_to_executors_that_say_who_they_are(executo
     assert header("run-state,boot=b1") == "run-state,no-group"
     make_group(app_name=APP_NAME)
     assert header("run-state,boot=b1") == "run-state"
+
+
+def test_a_heartbeat_takes_one_read_and_one_write(executor: Executor) -> None:
+    make_group(app_name=APP_NAME)
+    beat = {"headers": TYPED}
+    executor.post("registry", json.dumps(REGISTRATION | {"handlerSchemas": SCHEMAS}), **beat)
+    with statements() as executed:
+        executor.post("registry", json.dumps(REGISTRATION), **beat)
+    assert [text.split()[0] for text in executed] == ["SELECT", "UPDATE"], executed
 
 
 def test_schemas_are_requested_until_they_are_stored(executor: Executor) -> None:

@@ -111,6 +111,22 @@ def test_names_that_do_not_name_one_job_are_refused(client: Client) -> None:
     assert [job.group for job in client.jobs(handler="CLOSE")] == ["there", "here"]
 
 
+@pytest.mark.parametrize("job", [None, 1.5, b"closeOrders", [1], True])
+def test_what_is_no_reference_to_a_job_is_refused(client: Client, job: Any) -> None:
+    with pytest.raises(TypeError, match="job must be an id, a handler or description, or a Job, not"):
+        client.stop_job(job)
+
+
+@pytest.mark.parametrize("key", ["a\r\nX-Other: b", "a\nb", "\0", "é"])
+def test_a_key_that_no_header_holds_is_refused(client: Client, key: str) -> None:
+    job = make_job()
+    with pytest.raises(ValueError, match="idempotency_key must be visible ASCII characters"):
+        client.trigger(job.id, idempotency_key=key)
+    with pytest.raises(ValueError, match="idempotency_key must be visible ASCII characters"):
+        client.create_job("closeOrders", group="demo-executor", idempotency_key=key)
+    assert all_rows(Fire) == []
+
+
 def test_an_empty_name_names_no_job_with_code(client: Client) -> None:
     make_job(executor_handler="", glue_type="GLUE_SHELL")
     with pytest.raises(UnknownName):

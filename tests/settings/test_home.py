@@ -119,6 +119,19 @@ def test_a_token_is_replaced_in_two_steps(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["access_token"]
 
 
+def test_a_token_behind_a_link_is_replaced_where_it_is(tmp_path: Path) -> None:
+    """Only the link would be replaced, and whatever else reads the file would keep the former token."""
+    home, shared = tmp_path / "home", tmp_path / "shared"
+    home.mkdir()
+    shared.write_text("a-manually-stored-token")
+    (home / "access_token").symlink_to(shared)
+    for command in (rotate_token, end_rotation):
+        with pytest.raises(NotConfigured, match=f"is a link: change the token in {shared} by hand"):
+            command(Config(home=home))
+    assert shared.read_text() == "a-manually-stored-token"
+    assert (home / "access_token").is_symlink()
+
+
 def test_the_first_password_can_be_forgotten(tmp_path: Path) -> None:
     config = Config(home=tmp_path)
     first_password(config)

@@ -26,11 +26,32 @@ MANIFEST = "manifest.json"
 SECRETS = "secrets"
 #: a manifest and a secret are small
 SMALL_MAX = 1024 * 1024
+#: entries of an archive at most: manifest, database and secrets
+ENTRIES_MAX = 100
+#: entries with names and sizes of the next one, which tarfile reads as a whole
+HEADERS = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
 #: text of a dump shrinks to a tenth even at the fastest level
 LEVEL = 1
 MODE = 0o600
 #: end of the names of unfinished files
 PART = ".part"
+
+
+class _Entry(tarfile.TarInfo):
+    """Entry of a backup: a small compressed file may hold a header of gigabytes."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> "_Entry":
+        entry = super().frombuf(buf, encoding, errors)
+        if entry.type in HEADERS and entry.size > SMALL_MAX:
+            raise tarfile.ReadError("the header of an entry is too large")
+        return entry
 
 
 def refuse_existing(path: Path) -> None:
@@ -113,7 +134,11 @@ def check_archive(path: Path) -> Manifest:
     """Return the manifest of a backup whose files are all there and unchanged; raises NotConfigured."""
     with _opened(path) as archive:
         manifest = read_manifest(_stored_manifest(archive, path))
-        digests = {entry.name: _digest(_content_of(archive, entry)) for entry in archive}
+        digests: dict[str, str] = {}
+        for number, entry in enumerate(archive):
+            if number == ENTRIES_MAX:
+                raise tarfile.ReadError(f"more than {ENTRIES_MAX} entries")
+            digests[entry.name] = _digest(_content_of(archive, entry))
     damaged = [name for name, digest in manifest.files.items() if digests.get(name) != digest]
     if damaged:
         raise NotConfigured(f"{path} is damaged: {', '.join(damaged)} differs from its checksum")
@@ -179,7 +204,7 @@ def _stored_manifest(archive: tarfile.TarFile, path: Path) -> bytes:
 def _opened(path: Path) -> Iterator[tarfile.TarFile]:
     """Open a backup; any fault while it is read raises NotConfigured."""
     try:
-        with tarfile.open(path, "r:gz") as archive:
+        with tarfile.open(path, "r:gz", tarinfo=_Entry) as archive:
             yield archive
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError, RecursionError) as exc:
         raise NotConfigured(f"{path} is not a backup of this program, or is damaged: {exc}") from exc

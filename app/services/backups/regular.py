@@ -36,7 +36,7 @@ def back_up_to(config: Config, folder: Path, *, keep: int, now_ms: Millis) -> tu
 
 
 def _remove_unfinished(folder: Path, now_ms: Millis) -> None:
-    """Remove what killed commands have left, as far as that is possible."""
+    """Remove what killed commands have left; ignore what cannot be removed."""
     for path in folder.glob(f".xxl-job-*.backup.*{PART}"):
         with suppress(OSError):  # Another command may be removing it.
             if path.lstat().st_mtime * 1000 < now_ms - UNFINISHED_MS:

@@ -1,6 +1,7 @@
 """Statements on `xxl_job_registry`: heartbeats of executors."""
 
 from collections.abc import Collection
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, delete, func, or_, select, update
 from sqlalchemy.orm import Session
@@ -11,6 +12,7 @@ from app.database.rows import bulk
 from app.domain.enums import RegistryGroup
 from app.domain.executors.addresses import has_scheme, spellings, without_slash
 from app.models.base import local_datetime
+from app.models.group import Group
 from app.models.registry import Registration
 from executor_client.wire.protocol import SCHEMAS_DIGEST
 
@@ -36,14 +38,39 @@ def touch(
     return affected(session, statement.values(update_time=now_ms, **announced_row)) > 0
 
 
-def find_boot(session: Session, group: str, app_name: str, address: str) -> str:
-    """Return the last boot id of an address; empty if it sent none or is not registered."""
-    query = select(Registration.boot_id).where(
-        Registration.registry_group == group,
-        Registration.registry_key == app_name,
-        Registration.registry_value == address,
+class LastBeat(NamedTuple):
+    """What a registered address announced last, and the groups of its application."""
+
+    boot_id: str
+    #: of the schemas that are stored; empty without any
+    schemas_digest: str
+    #: whether an executor group has its AppName
+    has_group: bool
+
+
+def find_last_beat(session: Session, group: str, app_name: str, address: str) -> LastBeat | None:
+    """Return what an address announced last; None if it is not registered."""
+    columns = (
+        Registration.boot_id,
+        func.substr(Registration.schemas, 1, SCHEMAS_DIGEST),
+        Group.app_name,
     )
-    return session.scalar(query) or ""
+    query = (
+        select(*columns)
+        .select_from(Registration)
+        .outerjoin(Group, Group.app_name == app_name)
+        .where(
+            Registration.registry_group == group,
+            Registration.registry_key == app_name,
+            Registration.registry_value == address,
+        )
+    )
+    rows = session.execute(query).all()
+    if not rows:
+        return None
+    # MySQL compares without case.
+    has_group = any(row[2] is not None and row[2].strip() == app_name for row in rows)
+    return LastBeat(rows[0][0] or "", rows[0][1] or "", has_group)
 
 
 def insert_registration(
@@ -75,16 +102,6 @@ def find_handlers(session: Session, app_name: str) -> list[str]:
         Registration.registry_group == RegistryGroup.EXECUTOR, Registration.registry_key == app_name
     )
     return [text or "" for text in session.scalars(query.distinct())]
-
-
-def find_schemas_digest(session: Session, group: str, app_name: str, address: str) -> str:
-    """Return the digest of the schemas stored for an address; empty without any."""
-    query = select(func.substr(Registration.schemas, 1, SCHEMAS_DIGEST)).where(
-        Registration.registry_group == group,
-        Registration.registry_key == app_name,
-        Registration.registry_value == address,
-    )
-    return session.scalar(query) or ""
 
 
 def find_schemas(session: Session, app_name: str) -> str | None:

@@ -63,6 +63,7 @@ HARD, SYMBOLIC, FOLDER, FIFO = tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.DIRTYPE
         ([entry(DATABASE, kind=FIFO)], "database.sqlite is not a plain file"),
         ([entry("a", kind=SYMBOLIC, link="b"), entry("b", kind=SYMBOLIC, link="a")], "a is not a plain file"),
         ([entry(f"{n}", b"name\0", kind=tarfile.GNUTYPE_LONGNAME) for n in range(LONG_NAMES)], "recursion"),
+        ([entry(f"{n}") for n in range(archive.ENTRIES_MAX)], "more than 100 entries"),
         ([entry("other", b"x")], "database.sqlite differs from its checksum"),
     ],
 )
@@ -71,6 +72,13 @@ def test_an_entry_that_is_not_a_plain_file_is_refused(
 ) -> None:
     with pytest.raises(NotConfigured, match=reason):
         archive.check_archive(write(tmp_path / "hostile.backup", entries))
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_large_header_of_an_entry_is_not_read(kind: bytes, tmp_path: Path) -> None:
+    path = write(tmp_path / "hostile.backup", [entry("header", bytes(archive.SMALL_MAX + 1), kind=kind)])
+    with pytest.raises(NotConfigured, match="header of an entry is too large"):
+        archive.check_archive(path)
 
 
 def test_a_manifest_that_is_a_link_is_refused(tmp_path: Path) -> None:
