@@ -7,12 +7,15 @@ One process at a time, under the upgrade lock. What the operator has to mend is 
 import re
 from contextlib import ExitStack
 from functools import partial
+from importlib import import_module
+from pkgutil import iter_modules
 
 import click
 from alembic import context
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
+from app import models
 from app.clock import now_ms
 from app.database.dialects.choice import plain_engine
 from app.database.faults import reason_of
@@ -25,6 +28,9 @@ from app.services.installation.upgrade import Look, UpgradeReport
 from app.settings.config import Config
 from app.store.copies.schema import change_revision, find_revision
 from app.store.copies.upgrade_lock import WAIT_S, allow_zero_dates, limit_table_waits, upgrade_lock
+
+for module in iter_modules(models.__path__):
+    import_module(f"app.models.{module.name}")  # the metadata contains only tables of imported models
 
 
 class Refused(click.ClickException):

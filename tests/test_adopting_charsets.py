@@ -61,7 +61,7 @@ def test_every_character_can_be_stored_afterwards(engine: Engine, charset: str, 
     assert only_row(JobLog).handle_msg == "done \U0001f600 完成"
 
 
-@pytest.mark.parametrize("revision", ["0011_node_zone", "0004_tasks"])
+@pytest.mark.parametrize("revision", ["0011_own_schema", "0004_tasks"])
 def test_a_conversion_keeps_texts_and_definitions(engine: Engine, revision: str) -> None:
     make_2_4_1(engine)
     convert_all(engine, "latin1", ", ROW_FORMAT = COMPACT")
@@ -194,7 +194,7 @@ def test_an_interrupted_conversion_is_continued(engine: Engine) -> None:
     execute(
         engine,
         "ALTER TABLE xxl_job_log CONVERT TO CHARACTER SET utf8mb3",
-        "UPDATE alembic_version SET version_num = '0011_node_zone'",
+        "UPDATE alembic_version SET version_num = '0011_own_schema'",
     )
     migrate(url)
     assert charsets(engine) == {"utf8mb4"}
@@ -202,7 +202,7 @@ def test_an_interrupted_conversion_is_continued(engine: Engine) -> None:
 
 def test_tables_of_the_original_are_not_rebuilt(engine: Engine) -> None:
     make_2_4_1(engine)
-    migrate_to(engine, "0011_node_zone")
+    migrate_to(engine, "0011_own_schema")
     with interrupted_after(0):
         migrate_to(engine, "0012_utf8mb4")
 

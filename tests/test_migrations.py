@@ -27,6 +27,7 @@ from app.store.copies import whole_tables
 from tests.support.databases import ROOT, migrate
 from tests.support.factories import T0, all_rows, only_row
 from tests.support.migrations import (
+    EARLIER_VERSIONS,
     ROWS_2_4_1,
     Interrupted,
     bind,
@@ -43,9 +44,9 @@ for module in pkgutil.iter_modules(models.__path__):
 
 
 def test_the_tables_of_all_schemas_are_known_as_those_of_the_program() -> None:
-    versions = (ROOT / "migrations" / "versions").glob("*.py")
+    versions = EARLIER_VERSIONS.glob("*.py")
     named = {name for file in versions for name in re.findall(r'"(xxl_job_\w+)"', file.read_text("utf-8"))}
-    assert whole_tables.OWN == named >= Base.metadata.tables.keys()
+    assert named | Base.metadata.tables.keys() == whole_tables.OWN
 
 
 def test_a_new_database_matches_the_models(engine: Engine) -> None:
@@ -282,13 +283,56 @@ def test_former_addresses_and_logins_keep_their_last_seen_times(engine: Engine) 
     assert only_row(LoginSession).last_seen_ms == 3
 
 
-def test_the_last_revision_before_the_first_release_is_only_stamped(engine: Engine) -> None:
-    migrate_to(engine, "0002_own_schema")
-    execute(engine, "UPDATE alembic_version SET version_num = '0010'")
+#: last revision of each earlier commit that changed our own tables
+EARLIER = sorted(path.stem for path in EARLIER_VERSIONS.glob("*.py"))[1:]
+
+
+@pytest.mark.parametrize("adopted", [False, True], ids=["new", "adopted"])
+@pytest.mark.parametrize(
+    "revision",
+    [
+        name if name in ("0002_own_schema", "0005_security", "0010_reports") else extensive
+        for name, extensive in ((name, pytest.param(name, marks=pytest.mark.extensive)) for name in EARLIER)
+    ],
+)
+def test_a_database_of_an_earlier_commit_is_upgraded_with_its_rows(
+    engine: Engine, revision: str, adopted: bool
+) -> None:
+    if adopted:
+        make_2_4_1(engine)
+    migrate_to(engine, revision)
+    skip = "INSERT INTO xxl_job_skip (job_id, from_ms, to_ms, skipped, reason, recorded_ms)"
+    execute(engine, f"{skip} VALUES (1, 2, 3, 4, 'edited', 5)")
+    migrate(engine.url.render_as_string(hide_password=False))
+    assert (lacks if adopted else differences)(engine) == []
+    bind(engine)
+    assert only_row(Skip).skipped == 4
+    assert [job.id for job in all_rows(Job)] == ([7] if adopted else [])
+    with session_scope() as session:
+        session.add(Group(app_name="long", title="t", access_token="x" * 400))
+    assert all_rows(Group)[-1].access_token == "x" * 400
+
+
+def test_the_last_replaced_revision_is_only_stamped(engine: Engine) -> None:
+    migrate_to(engine, "0011_node_zone")
     with interrupted_after(0):
-        migrate_to(engine, "0002_own_schema")
+        migrate_to(engine, "0011_own_schema")
     with engine.connect() as connection:
-        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0002_own_schema"
+        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0011_own_schema"
+    assert differences(engine) == []
+
+
+def test_an_interruption_between_a_table_and_its_indexes_is_mended(engine: Engine) -> None:
+    migrate(engine.url.render_as_string(hide_password=False))
+    on_table = " ON {}" if engine.dialect.name == "mysql" else ""
+    execute(
+        engine,
+        "DROP INDEX ux_xxl_job_token_hash" + on_table.format("xxl_job_token"),
+        "DROP INDEX i_username" + on_table.format("xxl_job_user"),
+        "UPDATE alembic_version SET version_num = '0001'",
+    )
+    migrate(engine.url.render_as_string(hide_password=False))
+    assert differences(engine) == []
 
 
 def test_later_releases_of_the_original_are_adopted_too(engine: Engine) -> None:

@@ -1,8 +1,8 @@
 """Adopted tables of MySQL and MariaDB in another character set become utf8mb4, which has every character.
 
-Revision: 0012_utf8mb4, after 0011_node_zone. Tables in utf8mb4, as those of the original, are left unchanged.
-Another one is rebuilt once and cannot be written meanwhile: a log of millions of rows takes minutes.
-Each table is changed in one statement, so that an interrupted upgrade can be repeated.
+Revision: 0012_utf8mb4, after 0011_own_schema. Tables in utf8mb4, as those of the original, are left
+unchanged. Another one is rebuilt once and cannot be written meanwhile: a log of millions of rows takes
+minutes. Each table is changed in one statement, so that an interrupted upgrade can be repeated.
 """
 
 import re
@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0012_utf8mb4"
-down_revision = "0011_node_zone"
+down_revision = "0011_own_schema"
 
 TABLES = (
     "xxl_job_info",

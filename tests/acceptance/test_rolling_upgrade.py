@@ -10,13 +10,13 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from alembic.command import upgrade
-from alembic.config import Config as AlembicConfig
+from sqlalchemy import NullPool, create_engine
 
 from tests.acceptance.cluster import Cluster
 from tests.acceptance.programs import ROOT, Program, wait_for
 from tests.support.acceptance import add_jobs, owners, run_for, settle
 from tests.support.eventually import eventually
+from tests.support.migrations import migrate_to
 
 #: the last commit before the migration 0010_reports, and its schema
 EARLIER_COMMIT, EARLIER_SCHEMA = "44e184a", "0009_api"
@@ -48,9 +48,7 @@ def earlier(tmp_path: Path) -> Path:
 @pytest.fixture
 def cluster(clusters: list[Cluster], empty_database: str, tmp_path: Path) -> Cluster:
     """A cluster on a database of the earlier schema."""
-    config = AlembicConfig(ROOT / "migrations" / "alembic.ini")
-    config.attributes["url"] = empty_database
-    upgrade(config, EARLIER_SCHEMA)
+    migrate_to(create_engine(empty_database, poolclass=NullPool), EARLIER_SCHEMA)
     clusters.append(Cluster(tmp_path, empty_database))
     return clusters[0]
 
