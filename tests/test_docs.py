@@ -96,9 +96,18 @@ def test_the_changelog_names_the_version() -> None:
     assert newest[1] == VERSION
 
 
-@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
-def test_named_files_exist(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
+#: pages that name files of the program
+INTERNALS = ("console", "locks", "operators", "pipeline", "time")
+NAMING = (
+    *(DOCS / f"internals/{name}.md" for name in INTERNALS),
+    DOCS / "architecture.md",
+    ROOT / "CONTRIBUTING.md",
+)
+
+
+@pytest.mark.parametrize("page", NAMING, ids=lambda page: page.name)
+def test_named_files_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
     named = set(re.findall(r"`([\w./]+/[\w.]+\.\w+)`", text))
     folders = (ROOT, ROOT / "app")
     assert [name for name in sorted(named) if not any((folder / name).exists() for folder in folders)] == []

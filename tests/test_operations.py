@@ -1,4 +1,4 @@
-"""docs/operations.md: its commands, statements and patterns work as written."""
+"""The guide for operators and its reference: commands, statements and patterns work as written."""
 
 import json
 import logging
@@ -26,8 +26,8 @@ from tests.documented.shim import NAMES, mapped
 from tests.support.databases import SYSTEM_DATABASES, migrate
 from tests.support.migrated_databases import Databases, databases_key
 
-PAGE = ROOT / "docs/operations.md"
-#: seconds for all commands of the page
+GUIDE, REFERENCE = ROOT / "docs/operations.md", ROOT / "docs/reference/operations.md"
+#: seconds for all commands of both pages
 PAGE_S = 600
 
 
@@ -56,10 +56,10 @@ def host(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 @pytest.mark.extensive
 @pytest.mark.timeout(PAGE_S + 20)
-def test_the_commands_of_the_page_run_in_order(host: dict[str, str], tmp_path: Path) -> None:
+def test_the_commands_of_both_pages_run_in_order(host: dict[str, str], tmp_path: Path) -> None:
     """Install, check, back up, restore, upgrade and roll back an installation."""
     ended = subprocess.run(
-        ["bash", "-c", mapped(script_of(PAGE), Path(host["DOCUMENTED_ROOT"]))],
+        ["bash", "-c", mapped(script_of(GUIDE) + script_of(REFERENCE), Path(host["DOCUMENTED_ROOT"]))],
         cwd=tmp_path,
         env=host,
         stdout=subprocess.PIPE,
@@ -70,16 +70,17 @@ def test_the_commands_of_the_page_run_in_order(host: dict[str, str], tmp_path: P
     )
     assert ended.returncode == 0, ended.stdout[-4000:]
     assert "verified: restored into a scratch database" in ended.stdout
-    # workers that are just starting are a finding too
-    assert set(re.findall(r"^ [!X]  (\w+)", ended.stdout, re.MULTILINE)) <= {"files", "nodes"}
+    # those of a new installation, and workers that are just starting
+    expected = {"backup", "files", "nodes", "passwords"}
+    assert set(re.findall(r"^ [!X]  (\w+)", ended.stdout, re.MULTILINE)) <= expected
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.name)
 def test_each_command_of_the_program_exists(page: Path) -> None:
     # up to a pipe, or a command in an argument
     lines = [re.split(r'\||"?\$\(', command)[0] for command in commands_of(page)]
     used = [shlex.split(line)[1:] for line in lines if line.startswith("duetime ")]
-    assert len(used) > 5 or page != PAGE
+    assert len(used) > 5 or page != GUIDE
     for arguments in used:
         names = command_of(arguments)
         ended = CliRunner().invoke(duetime, [*names, "--help"])
@@ -102,7 +103,7 @@ def command_of(arguments: Sequence[str]) -> list[str]:
 
 
 def test_the_other_programs_are_stood_in_for() -> None:
-    programs = {command.split()[0] for command in commands_of(PAGE)}
+    programs = {command.split()[0] for page in (GUIDE, REFERENCE) for command in commands_of(page)}
     assert programs <= {"sudo", "cd", "echo", "duetime"}
 
 
@@ -148,7 +149,7 @@ def test_the_statements_for_a_server_give_the_rights_an_upgrade_needs(
     databases: Databases = request.config.stash[databases_key]
     server = databases.server(database_kind)
     word = "CREATE ROLE" if database_kind == "postgresql" else "GRANT"
-    (block,) = [block for block in blocks_of(PAGE, "sql") if word in block]
+    (block,) = [block for block in blocks_of(GUIDE, "sql") if word in block]
     admin = make_url(server.url.format(SYSTEM_DATABASES[server.url.partition("+")[0]]))
     engine = create_engine(admin, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
@@ -168,7 +169,9 @@ def test_the_statements_for_a_server_give_the_rights_an_upgrade_needs(
 def test_the_patterns_for_fail2ban_find_refused_logins_only(
     form: str, before: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    patterns = re.findall(r"^(?:failregex =| {10,}) *(\^.*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    patterns = re.findall(
+        r"^(?:failregex =| {10,}) *(\^.*)$", REFERENCE.read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert len(patterns) == 2
     finds = [re.compile(pattern.replace("<ADDR>", r"(?P<address>[\w.:]+)")) for pattern in patterns]
     for address in ("203.0.113.9", "2001:db8::7"):
@@ -181,7 +184,7 @@ def test_the_patterns_for_fail2ban_find_refused_logins_only(
 
 
 def test_the_sample_of_a_json_line_is_one() -> None:
-    (sample,) = blocks_of(PAGE, "json")
+    (sample,) = blocks_of(REFERENCE, "json")
     line = json.loads(sample)
     record = logging.LogRecord("", 0, "", 0, "run sent log_id=%s fate=%s ms=%s", (51, "accepted", 2), None)
     assert line["message"] == record.getMessage()

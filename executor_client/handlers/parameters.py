@@ -1,7 +1,8 @@
 """Parameters of a handler: its typed arguments, filled from the text of the job's parameter.
 
 ``def sync(day: date, limit: int = 100)`` takes ``day=2026-01-31``, ``2026-01-31, 5`` or
-``{"day": "2026-01-31", "limit": 5}``. See "Parameters" in docs/executor.md for the exact rules.
+``{"day": "2026-01-31", "limit": 5}``. The exact rules:
+"Parameters" in docs/reference/executor-client.md.
 """
 
 import inspect

@@ -1,4 +1,4 @@
-"""The examples of docs/executor.md and of the package's README are correct, and the tables."""
+"""The examples and tables on executors (guide, reference, the package's README) are correct."""
 
 import re
 import subprocess
@@ -26,7 +26,7 @@ def test_every_snippet_is_python(number: int) -> None:
     compile(SNIPPETS[number], f"snippet {number}", "exec")
 
 
-@pytest.mark.parametrize("snippets", [SNIPPETS, README], ids=["executor.md", "README.md"])
+@pytest.mark.parametrize("snippets", [SNIPPETS, README], ids=["docs", "README.md"])
 def test_the_first_example_passes_its_example_test(tmp_path: Path, snippets: list[str]) -> None:
     (tmp_path / "myjobs.py").write_text(snippet("# myjobs.py", snippets))
     (tmp_path / "test_myjobs.py").write_text(snippet("import run_handler", snippets))
@@ -97,6 +97,14 @@ def test_production_examples_use_existing_options() -> None:
     assert options == ["--token-file"]
     environment = set(re.findall(r"(XXL_JOB_\w+)=", TEXT))
     assert environment <= {*VARIABLES, profiles.TOKEN}
+
+
+def test_the_commands_of_the_guide_use_existing_options() -> None:
+    commands = re.findall(r"^duetime-executor (.*)$", TEXT, re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["myjobs", "check"]
+    options = set(re.findall(r"--[a-z-]+", " ".join(commands)))
+    assert options == {"--admin", "--appname", "--port"}
+    assert options <= set(make_parser()._option_string_actions)
 
 
 RECIPES = (ROOT / "docs" / "executor-recipes.md").read_text(encoding="utf-8")

@@ -161,7 +161,7 @@ def test_no_log_contains_a_secret(running: Running) -> None:
 
     eventually(logged)
     assert [line for line in running.outputs().splitlines() if CANARY in line] == []
-    # as docs/operations.md has it for fail2ban, which removes the time first
+    # as docs/reference/operations.md has it for fail2ban, which removes the time first
     line = (
         r"^\S+ \S+ WARNING +\S+ app\.services\.auditing\.refusals"
         r' login refused address=127\.0\.0\.1 username="admin" reason=password request=\w+$'

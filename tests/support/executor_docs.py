@@ -4,7 +4,9 @@ import re
 
 from tests.executor_client.process import ROOT
 
-TEXT = (ROOT / "docs" / "executor.md").read_text(encoding="utf-8")
+#: the guide, then the reference
+PAGES = (ROOT / "docs/executor.md", ROOT / "docs/reference/executor-client.md")
+TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 
 
 README, SNIPPETS = (

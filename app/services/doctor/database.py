@@ -202,7 +202,7 @@ def check_commits(session: Session, config: Config) -> Findings:
         yield warning(
             "the database has lost commits in the last week and was settled"
             f" {counted((now_ms() - entries[0].at_ms) // MINUTE_MS, 'minute')} ago",
-            "run again what is missing; make standbys synchronous, see docs/operations.md",
+            "run again what is missing; make standbys synchronous, see docs/reference/operations.md",
         )
     yield NothingFound("no run that was sent is missing")
 

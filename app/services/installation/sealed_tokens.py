@@ -39,7 +39,7 @@ def check(config: Config) -> None:
             raise NotConfigured(
                 f"{place_of_key(config)}: {owner}"
                 " was encrypted with another application key; restore the file secret_key that belongs"
-                " to this database, or set XXL_JOB_SECRET_KEY to its content (docs/operations.md)"
+                " to this database, or set XXL_JOB_SECRET_KEY to its content (docs/reference/operations.md)"
             ) from exc
 
 
