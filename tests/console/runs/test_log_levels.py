@@ -42,6 +42,7 @@ LEVELS = {
         "#0 {main}",
         "#1 /app/x.php(12): foo()",
         "  thrown in /app/x.php on line 3",
+        "2026-11-20 08:00:00 \tat com.acme.Job.run(Job.java:12)",
         "At line:1 char:1",
     ],
     "warn": [
@@ -63,6 +64,7 @@ LEVELS = {
         "#12 orders closed",
         "INFO ErrorHandler registered for NotFoundException",
         "10:00:00.123 [main] INFO c.a.Job - saw IOException",
+        "2026-11-20 08:00:00   INFO saw IOException",
     ],
 }
 

@@ -45,7 +45,7 @@ def test_a_trace_is_a_line_of_steps(admin: Console) -> None:
         assert [(step.title, step.took) for step in steps] == [
             ("Due", ""),
             ("Claimed", "+2 ms"),
-            ("Instance chosen", ""),
+            ("Routing", ""),
             ("Sent", ""),
             ("Accepted", "20 ms"),
         ]
@@ -125,7 +125,7 @@ def test_no_fact_is_on_the_page_twice(admin: Console, group_id: int, job_id: int
         assert page.count(fact) == 1, fact
     assert "43 orders closed" not in page
     assert "43 orders closed" in text_of(admin.get(f"/joblog/{log_id}?tab=result"))
-    assert "Instance chosen" in text_of(admin.get(f"/joblog/{log_id}?tab=dispatch"))
+    assert "Routing" in text_of(admin.get(f"/joblog/{log_id}?tab=dispatch"))
 
 
 def test_parameters_are_names_with_values(admin: Console, group_id: int, job_id: int) -> None:
@@ -135,15 +135,20 @@ def test_parameters_are_names_with_values(admin: Console, group_id: int, job_id:
 
 
 def test_a_result_is_a_table_with_numbers_and_a_file(admin: Console, group_id: int, job_id: int) -> None:
-    message = '[{"order":7,"sum":1234567.5,"code":"00123456"},{"order":2026,"sum":-3,"code":"=1+1"}]'
+    message = '[{"order":7,"sum":1234567.5,"code":"00123456"},{"order":2026,"sum":-3210,"code":"=1+1"}]'
     log_id = add_run(job_id, group_id, handle_msg=message)
     page = markup_of(admin.get(f"/joblog/{log_id}?tab=result"))
-    for cell in ('<td class="num">1,234,567.5</td>', '<td class="num">2026</td>', ">00123456</td>"):
+    for cell in (
+        '<td class="num">1,234,567.5</td>',
+        '<td class="num">2026</td>',
+        ">-3,210</td>",
+        ">00123456</td>",
+    ):
         assert cell in page
     answer = admin.get(f"/joblog/{log_id}/result.csv")
     assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
     rows = list(csv.reader(io.StringIO(answer.text.removeprefix("\ufeff"))))
-    assert rows == [["order", "sum", "code"], ["7", "1234567.5", "00123456"], ["2026", "'-3", "'=1+1"]]
+    assert rows == [["order", "sum", "code"], ["7", "1234567.5", "00123456"], ["2026", "'-3210", "'=1+1"]]
     assert admin.get(f"/joblog/{add_run(job_id, group_id, handle_msg='text')}/result.csv").status_code == 404
 
 
