@@ -53,6 +53,15 @@ def level_of(line: str, before: str = "") -> str:
     return "warn" if _WARNS.search(text) else ""
 
 
+def levelled(lines: Iterable[str]) -> list[tuple[str, str]]:
+    """Return each line without terminal colours, behind its level."""
+    texts: list[tuple[str, str]] = []
+    for line in lines:
+        text = _ESCAPES.sub("", line)
+        texts.append((level_of(text, texts[-1][0] if texts else ""), text))
+    return texts
+
+
 class ErrorCount:
     """Count of the errors in a log read in pieces; an error with its stack counts once."""
 

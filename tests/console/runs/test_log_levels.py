@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.runs.log_levels import ErrorCount, level_of
+from app.domain.runs.log_levels import ErrorCount, level_of, levelled
 
 MODULE = Path(__file__).parents[3] / "app/static/js/log-levels.js"
 LEVELS = {
@@ -95,3 +95,13 @@ def test_an_error_with_its_stack_counts_once() -> None:
     errors.add(["Traceback (most recent call last):", '  File "a.py", line 2, in f'])
     errors.add(["    g()", "ValueError: no", "fine", "\x1b[31mERROR\x1b[0m again"])
     assert errors.count == 2
+
+
+def test_lines_have_their_level_and_no_colours() -> None:
+    lines = ['  File "a.py", line 2, in f', "    g()", "\x1b[31mERROR\x1b[0m again", "fine"]
+    assert levelled(lines) == [
+        ("frame", lines[0]),
+        ("frame", lines[1]),
+        ("error", "ERROR again"),
+        ("", "fine"),
+    ]
