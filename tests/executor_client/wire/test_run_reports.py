@@ -238,6 +238,21 @@ def test_a_killed_run_is_running_until_its_handler_has_ended(
     assert "job execute end" in read_log(caller)["logContent"]
 
 
+def test_the_last_lines_of_a_log_are_returned_on_request(
+    start: MakeExecutor, handlers: HandlerRegistry
+) -> None:
+    handlers.job("prints")(lambda: print("\n".join(f"line {number}" for number in range(100))))
+    caller = start()
+    caller.accepted(1, executorHandler="prints")
+    eventually(lambda: "job execute end" in read_log(caller)["logContent"])
+    end = read_log(caller, lastLines=2)
+    assert (end["fromLineNum"], end["toLineNum"]) == (101, 102)
+    assert "line 99\n" in end["logContent"]
+    assert "job execute end" in end["logContent"]
+    for unusable in (0, -1, "x", None):
+        assert read_log(caller, lastLines=unusable)["fromLineNum"] == 1
+
+
 def read_log(caller: Caller, **more: Any) -> dict[str, Any]:
     return dict(caller.post("/log", {"logId": 1, "logDateTime": T0, "fromLineNum": 1, **more})["content"])
 
