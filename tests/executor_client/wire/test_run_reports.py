@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 from contextlib import suppress
 from dataclasses import replace
@@ -241,7 +242,8 @@ def test_a_killed_run_is_running_until_its_handler_has_ended(
 def test_the_last_lines_of_a_log_are_returned_on_request(
     start: MakeExecutor, handlers: HandlerRegistry
 ) -> None:
-    handlers.job("prints")(lambda: print("\n".join(f"line {number}" for number in range(100))))
+    text = "".join(f"line {number}\n" for number in range(100))
+    handlers.job("prints")(lambda: sys.stdout.write(text) and None)
     caller = start()
     caller.accepted(1, executorHandler="prints")
     eventually(lambda: "job execute end" in read_log(caller)["logContent"])
