@@ -118,7 +118,7 @@ def make_place(title: str) -> Place:
         )
         found = session.get_one(Group, group)
         found.access_token, found.former_token = f"own-token-of-{app_name}", f"former-token-of-{app_name}"
-    log = add_log(job, group, address=INSTANCE)
+    log = add_log(job, group, address=INSTANCE, result='{"rows": 1}')
     other = f"other{number}"
     user, login = add_user(other), _login_of(other)
     place = Place(

@@ -13,9 +13,11 @@ def add_log(
     handle_code: int = 0,
     at_ms: int | None = None,
     address: str = "",
+    result: str | None = None,
 ) -> int:
     with session_scope() as session:
         log = JobLog(job_group=group_id, job_id=job_id, trigger_code=trigger_code, handle_code=handle_code)
+        log.handle_msg = result
         log.trigger_time, log.executor_address = at_ms or now_ms(), address or None
         session.add(log)
         session.flush()

@@ -1,6 +1,5 @@
 """Comparison of two runs: their properties, and the difference of their logs."""
 
-import re
 import time
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller, translate_error
 from app.console.web.language import _
 from app.database.flask_db import read_scope
+from app.domain.runs.log_levels import STAMP
 from app.domain.runs.outcome import OPEN
 from app.domain.text.line_diff import diff_rows
 from app.errors import XxlJobError
@@ -30,10 +30,6 @@ POLICY = {
 #: lines of a log that are compared, and the time to read both logs, in seconds
 LINES_COMPARED = 2_000
 READ_S = 10
-#: time at the start of a line, as js/log-line.js finds it
-_STAMP = re.compile(
-    r"^\[?\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?\]?[ \t]*", re.ASCII
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,4 +101,4 @@ def _text_of(row: LogRow, caller: Caller, until_s: float, notes: list[str]) -> s
         notes.append(
             _("The log of run %(id)s cannot be read: %(reason)s", id=row.log.id, reason=translate_error(exc))
         )
-    return "\n".join(_STAMP.sub("", line) for line in lines[:LINES_COMPARED])
+    return "\n".join(STAMP.sub("", line) for line in lines[:LINES_COMPARED])

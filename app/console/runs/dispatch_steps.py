@@ -68,7 +68,7 @@ def _add(steps: list[Step], line: str) -> None:
         steps.append(step)
         step.notes += _notes(msgid, values, text)
     elif msgid in _ROUTES or line.startswith(_ADDRESSES):
-        _step(steps, _("Instance chosen")).notes.append(text)
+        _step(steps, _("Routing")).notes.append(text)
     elif steps:
         steps[-1].notes.append(text)
     else:
@@ -94,7 +94,7 @@ def _notes(msgid: str, values: dict[str, Any], text: str) -> list[str]:
 def _step(steps: list[Step], title: str) -> Step:
     """Return the last step if it has this title, otherwise a new one."""
     if not steps or steps[-1].title != title:
-        steps.append(Step(title, GOOD))
+        steps.append(Step(title))
     return steps[-1]
 
 

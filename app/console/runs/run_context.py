@@ -11,7 +11,7 @@ from app.console.runs.neighbours import around
 from app.console.ui.filters import outcome
 from app.console.ui.notices import way_back
 from app.console.web.current import current_actor
-from app.console.web.language import _, lazy_pgettext
+from app.console.web.language import _, lazy_pgettext, ngettext
 from app.database.flask_db import read_scope
 from app.domain.access.permissions import Right
 from app.domain.runs.remedies import Remedy, find_remedy
@@ -80,12 +80,14 @@ def run_context(log_id: int) -> dict[str, Any]:
 def _tabs(log: JobLog, success_id: int | None) -> dict[str, Tab]:
     """Return the tabs of a run by name; the first one is shown without a name."""
     page = url_for("logs.show", log_id=log.id)
-    dispatch = Tab(_("Dispatch"), "", f"{page}?tab=dispatch")
+    steps = len(steps_of(log.trigger_msg)) + bool(log.handle_code)
+    hint = ngettext("%(num)d step", "%(num)d steps", steps) if steps else ""
+    dispatch = Tab(_("Dispatch"), hint, f"{page}?tab=dispatch")
     tabs = {"output": Tab(_("Output"), "", page)} if has_log(log) else {"dispatch": dispatch}
     if log.handle_msg:
         table = table_of(log.handle_msg)
         count = len(table.rows) + table.more_rows if table is not None and table.headings else 0
-        hint = _("%(n)s rows", n=count) if count else ""
+        hint = ngettext("%(num)d row", "%(num)d rows", count) if count else ""
         tabs["result"] = Tab(str(lazy_pgettext("run", "Result")), hint, f"{page}?tab=result")
     tabs.setdefault("dispatch", dispatch)
     if success_id:

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 
 #: characters of a line that decide
 _READ = 2000
-#: 2026-11-20 08:00:00,123 or [2026-11-20T08:00:00.123+08:00]
+#: 2026-11-20 08:00:00,123 or [2026-11-20T08:00:00.123+08:00], and one blank: others indent what follows
 STAMP = re.compile(
-    r"^\[?\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?\]?[ \t]*", re.ASCII
+    r"^\[?\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?\]?(?:[ \t]|$)", re.ASCII
 )
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;:?]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 #: a line of a lower level may mention an exception without being an error
-_CALM = re.compile(r"^(?:\S+\s+){0,3}?[\[(]?(?:INFO|DEBUG|TRACE|NOTICE|WARN(?:ING)?)\b", re.ASCII)
+_CALM = re.compile(r"^\s*(?:\S+\s+){0,3}?[\[(]?(?:INFO|DEBUG|TRACE|NOTICE|WARN(?:ING)?)\b", re.ASCII)
 _NAMED = re.compile(r"\b\w+(?:Error|Exception)\b(?!\.\w)|\b(?:Error|Exception)(?=:|$)|^Exception\b", re.ASCII)
 _ERRORS = re.compile(
     r"\b(?:ERROR|FATAL|CRITICAL|SEVERE)\b"
@@ -51,6 +51,15 @@ def level_of(line: str, before: str = "") -> str:
     if _ERRORS.search(text) or (not _CALM.search(text) and _NAMED.search(text)):
         return "error"
     return "warn" if _WARNS.search(text) else ""
+
+
+def levelled(lines: Iterable[str]) -> list[tuple[str, str]]:
+    """Return each line without terminal colours, behind its level."""
+    texts: list[tuple[str, str]] = []
+    for line in lines:
+        text = _ESCAPES.sub("", line)
+        texts.append((level_of(text, texts[-1][0] if texts else ""), text))
+    return texts
 
 
 class ErrorCount:

@@ -8,9 +8,6 @@ from typing import Any, NamedTuple
 #: rows and columns that a page shows, and characters of a cell; the message itself has the rest
 ROWS_MAX, COLUMNS_MAX, CELL_MAX = 100, 20, 300
 
-#: least digits of a number with separators
-GROUPED_FROM = 5
-
 Cells = Sequence[str]
 
 _PARTS = re.compile(r"(-?)(\d+)((?:\.\d+)?)", re.ASCII)
@@ -21,11 +18,14 @@ class NumberCell(str):
 
     __slots__ = ()
 
+    #: least digits of a number with separators: one of four may be a year
+    grouped_from = 5
+
     @property
     def grouped(self) -> str:
-        """The number with thousands separators, which one of up to four digits, such as a year, lacks."""
+        """The number with thousands separators."""
         match = _PARTS.fullmatch(self)
-        if match is None or len(match[2]) < GROUPED_FROM:
+        if match is None or len(match[2]) < self.grouped_from:
             return str(self)
         return f"{match[1]}{int(match[2]):,}{match[3]}"
 
@@ -40,6 +40,14 @@ class ResultTable(NamedTuple):
     more_columns: int
     #: what the message has after the JSON, such as lines about child jobs
     rest: str
+
+
+class LargeNumberCell(NumberCell):
+    """The same in a column with larger numbers, where one of four digits is no year."""
+
+    __slots__ = ()
+
+    grouped_from = 4
 
 
 def table_of(message: str | None) -> ResultTable | None:
@@ -85,6 +93,11 @@ def _of_list(value: list[dict[str, Any]], rest: str) -> ResultTable:
     names = list(dict.fromkeys(name for item in value for name in item))
     columns = names[:COLUMNS_MAX]
     rows = [[_cell(item[name]) if name in item else "" for name in columns] for item in value[:ROWS_MAX]]
+    for index in range(len(columns)):
+        cells = [row[index] for row in rows]
+        if any(isinstance(cell, NumberCell) and cell.grouped != cell for cell in cells):
+            for row in rows:
+                row[index] = LargeNumberCell(row[index]) if isinstance(row[index], NumberCell) else row[index]
     headings = [_cut(name) for name in columns]
     return ResultTable(headings, rows, max(len(value) - ROWS_MAX, 0), len(names) - len(columns), rest)
 

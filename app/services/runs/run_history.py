@@ -54,12 +54,15 @@ def history_of(session: Session, log: JobLog, reason: str, *, actor: Actor) -> R
 
 
 def _usual(runs: list[Run]) -> Millis | None:
-    durations = [
-        run.duration_ms
-        for run in runs
-        if run.handle_code == HandleCode.SUCCESS and run.duration_ms is not None
-    ]
+    durations = [_duration(run) for run in runs if run.handle_code == HandleCode.SUCCESS]
     return round(median(durations)) if len(durations) >= USUAL_MIN else None
+
+
+def _duration(run: Run) -> Millis:
+    """Return how long a run took; in whole seconds if its row was adopted, or is of a Java admin."""
+    if run.duration_ms is not None:
+        return run.duration_ms
+    return max(0, (run.handle_time or run.trigger_time) - run.trigger_time)
 
 
 def _same(session: Session, log: JobLog, runs: list[Run], reason: str) -> tuple[int, Millis | None, bool]:

@@ -1,10 +1,10 @@
 /* Level of a log line: error, stack frame, warning or none. Covers the languages of GLUE and their runtimes. */
 
-/* 2026-11-20 08:00:00,123 or [2026-11-20T08:00:00.123+08:00] */
-export const STAMP = /^\[?\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?\]?[ \t]*/;
+/* 2026-11-20 08:00:00,123 or [2026-11-20T08:00:00.123+08:00], and one blank: others indent what follows */
+export const STAMP = /^\[?\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?\]?(?:[ \t]|$)/;
 
 /* a line of a lower level may mention an exception without being an error */
-const CALM = /^(?:\S+\s+){0,3}?[[(]?(?:INFO|DEBUG|TRACE|NOTICE|WARN(?:ING)?)\b/;
+const CALM = /^\s*(?:\S+\s+){0,3}?[[(]?(?:INFO|DEBUG|TRACE|NOTICE|WARN(?:ING)?)\b/;
 const NAMED = /\b\w+(?:Error|Exception)\b(?!\.\w)|\b(?:Error|Exception)(?=:|$)|^Exception\b/;
 /* characters of a line that decide */
 const READ = 2000;

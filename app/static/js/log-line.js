@@ -62,11 +62,11 @@ function timeOf(stamp) {
   return /\d{2}:\d{2}:\d{2}/.exec(stamp)[0];
 }
 
-/* com.acme.Orders#close and 45 of [com.acme.Orders#close]-[45]-[job-5] as Orders#close:45 */
+/* com.acme.Orders#close and 45 of [com.acme.Orders#close]-[45]-[job-5] as Orders:45 */
 function placeOf(source) {
   const parts = Array.from(source.matchAll(/\[([^\]]*)\]/g), (match) => match[1]);
   const place = parts[0].replace(/^(?:[\w$]+\.)+(?=[A-Z])/, "");
-  return parts.length > 1 && /^\d+$/.test(parts[1]) ? `${place}:${parts[1]}` : place;
+  return parts.length > 1 && /^\d+$/.test(parts[1]) ? `${place.split("#")[0]}:${parts[1]}` : place;
 }
 
 function cell(name, text, title) {

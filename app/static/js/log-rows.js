@@ -98,7 +98,7 @@ export class LogRows {
       const picture = document.createElementNS(SVG, "svg");
       picture.setAttribute("viewBox", `0 0 14 ${MAP_HEIGHT}`);
       picture.setAttribute("preserveAspectRatio", "none");
-      const scale = MAP_HEIGHT / Math.max(lines.length, 1);
+      const scale = (MAP_HEIGHT * usedShare(this.view)) / Math.max(lines.length, 1);
       for (const { from, to, kind } of markedRanges(lines)) {
         const mark = document.createElementNS(SVG, "rect");
         mark.setAttribute("class", kind);
@@ -110,6 +110,13 @@ export class LogRows {
       this.map.replaceChildren(picture);
     });
   }
+}
+
+/* Share of the height of a view that its rows take; they may be fewer than have room. */
+function usedShare(view) {
+  const [first, last] = [view.firstElementChild, view.lastElementChild];
+  if (!first || !view.clientHeight) return 1;
+  return Math.min(1, (last.getBoundingClientRect().bottom - first.getBoundingClientRect().top) / view.clientHeight);
 }
 
 function markedRanges(lines) {

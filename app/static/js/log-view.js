@@ -14,6 +14,8 @@ const CUT_CHARACTERS = 40000;
 const LINES_AT_ONCE = 1000;
 const NEAR_END_PX = 40;
 const NEAR_START_PX = 200;
+/* lines that are loaded above one that is linked to */
+const LINES_ABOVE = 40;
 /* statuses of the console for a run that was deleted, or that the reader may not see any more */
 const GONE = [403, 404];
 /* parts of the page of a run that change with its state */
@@ -194,7 +196,7 @@ export function openLog(root) {
   async function showLinkedLine() {
     const number = Number((/^#L(\d+)$/.exec(window.location.hash) || [])[1] || 0);
     if (!number || isSheet) return;
-    if (number < rows.first) await loadEarlier(number - NEAR_END_PX);
+    if (number < rows.first) await loadEarlier(number - LINES_ABOVE);
     const row = document.getElementById(`L${number}`);
     if (row && view.contains(row)) reveal(row);
   }

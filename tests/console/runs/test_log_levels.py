@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.runs.log_levels import ErrorCount, level_of
+from app.domain.runs.log_levels import ErrorCount, level_of, levelled
 
 MODULE = Path(__file__).parents[3] / "app/static/js/log-levels.js"
 LEVELS = {
@@ -42,6 +42,7 @@ LEVELS = {
         "#0 {main}",
         "#1 /app/x.php(12): foo()",
         "  thrown in /app/x.php on line 3",
+        "2026-11-20 08:00:00 \tat com.acme.Job.run(Job.java:12)",
         "At line:1 char:1",
     ],
     "warn": [
@@ -63,6 +64,7 @@ LEVELS = {
         "#12 orders closed",
         "INFO ErrorHandler registered for NotFoundException",
         "10:00:00.123 [main] INFO c.a.Job - saw IOException",
+        "2026-11-20 08:00:00   INFO saw IOException",
     ],
 }
 
@@ -93,3 +95,13 @@ def test_an_error_with_its_stack_counts_once() -> None:
     errors.add(["Traceback (most recent call last):", '  File "a.py", line 2, in f'])
     errors.add(["    g()", "ValueError: no", "fine", "\x1b[31mERROR\x1b[0m again"])
     assert errors.count == 2
+
+
+def test_lines_have_their_level_and_no_colours() -> None:
+    lines = ['  File "a.py", line 2, in f', "    g()", "\x1b[31mERROR\x1b[0m again", "fine"]
+    assert levelled(lines) == [
+        ("frame", lines[0]),
+        ("frame", lines[1]),
+        ("error", "ERROR again"),
+        ("", "fine"),
+    ]

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 from contextlib import suppress
 from dataclasses import replace
@@ -236,6 +237,22 @@ def test_a_killed_run_is_running_until_its_handler_has_ended(
     release.set()
     eventually(lambda: "running" not in read_log(caller, progress=True))
     assert "job execute end" in read_log(caller)["logContent"]
+
+
+def test_the_last_lines_of_a_log_are_returned_on_request(
+    start: MakeExecutor, handlers: HandlerRegistry
+) -> None:
+    text = "".join(f"line {number}\n" for number in range(100))
+    handlers.job("prints")(lambda: sys.stdout.write(text) and None)
+    caller = start()
+    caller.accepted(1, executorHandler="prints")
+    eventually(lambda: "job execute end" in read_log(caller)["logContent"])
+    end = read_log(caller, lastLines=2)
+    assert (end["fromLineNum"], end["toLineNum"]) == (101, 102)
+    assert "line 99\n" in end["logContent"]
+    assert "job execute end" in end["logContent"]
+    for unusable in (0, -1, "x", None):
+        assert read_log(caller, lastLines=unusable)["fromLineNum"] == 1
 
 
 def read_log(caller: Caller, **more: Any) -> dict[str, Any]:
