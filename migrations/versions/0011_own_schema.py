@@ -148,14 +148,10 @@ def widen(column: sa.Column[Any]) -> None:
     found = columns_of(table).get(column.name)
     if found is None:
         return
-    length, wanted = (getattr(kind, "length", None) for kind in (found["type"], type_of(column)))
+    kinds = (found["type"], column.type.dialect_impl(op.get_bind().dialect))
+    length, wanted = (getattr(kind, "length", None) for kind in kinds)
     if length is not None and (wanted is None or length < wanted):
         alter_column(table, column.name, found, type_=column.type)
-
-
-def type_of(column: sa.Column[Any]) -> sa.types.TypeEngine[Any]:
-    """Return the type of a column in this database."""
-    return column.type.dialect_impl(op.get_bind().dialect)
 
 
 def alter_column(table: str, name: str, found: dict[str, Any], **changes: Any) -> None:
