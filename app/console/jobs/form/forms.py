@@ -2,7 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 
-from wtforms import BooleanField, HiddenField, PasswordField, SelectField, StringField, TextAreaField
+from wtforms import (
+    BooleanField,
+    HiddenField,
+    PasswordField,
+    SelectField,
+    StringField,
+    TextAreaField,
+)
 from wtforms.fields.core import Field
 
 from app.clock import Millis
@@ -132,6 +139,8 @@ class RunForm(ConsoleForm):
 
     executor_param = TextAreaField(_l("Job parameter"))
     address_list = StringField(_l("Executor addresses"))
+    when = StringField(default="now")
+    at = StringField(_l("Start at"))
 
 
 class GlueForm(ConsoleForm):
