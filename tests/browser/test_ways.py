@@ -167,7 +167,8 @@ def test_the_builder_starts_with_the_existing_expression(open_page: OpenPage) ->
 def test_arrow_keys_move_between_the_tabs_of_the_builder(open_page: OpenPage) -> None:
     page = open_page("/jobinfo/new")
     page.get_by_role("button", name="Build the expression").click()
-    expect(page.get_by_role("tab", name="Second")).to_be_focused()
+    expect(page.get_by_role("button", name="every 5 min")).to_be_focused()
+    page.get_by_role("tab", name="Hour").focus()
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("tab", name="Minute")).to_be_focused()
     expect(page.locator("#unit-minute")).to_be_visible()

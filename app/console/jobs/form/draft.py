@@ -14,7 +14,6 @@ from app.console.jobs.form.forms import JobForm
 from app.console.ui.forms.base_form import whole
 from app.console.ui.labels import interval_words
 from app.console.ui.lists.ranges import read_local, write_local
-from app.console.ui.preferences import zone_names
 from app.console.web.current import translate
 from app.console.web.language import _
 from app.domain.enums import GlueType, ScheduleType
@@ -75,12 +74,9 @@ class Preview:
     notes: tuple[ClockNote, ...] = ()
 
 
-def offer(form: JobForm, groups: list[Group], config_zone: str) -> None:
+def offer(form: JobForm, groups: list[Group]) -> None:
     """Fill the selects of the form."""
-    zones = [("", _("As configured (%(zone)s)", zone=config_zone)), *((name, name) for name in zone_names())]
-    if form.time_zone.data and form.time_zone.data not in zone_names():
-        zones.append((form.time_zone.data, form.time_zone.data))
-    form.offer([(group.id, f"{group.title} ({group.app_name})") for group in groups], zones)
+    form.offer([(group.id, f"{group.title} ({group.app_name})") for group in groups])
 
 
 def form_of(
