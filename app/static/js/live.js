@@ -67,7 +67,9 @@
     }
   }
 
-  /* ---- icon of the page: a red dot while jobs fail ---- */
+  /* ---- icon and title of the page while jobs fail: a red dot, "(2 failing) Jobs" ---- */
+
+  const plainTitle = document.title;
 
   /* The dashboard has the number of failing jobs; other pages of this tab show for a while what it had last. */
   function showIcon() {
@@ -75,7 +77,10 @@
     const part = document.querySelector('[data-part="health"]');
     if (part) sessionStorage.setItem(FAILING, JSON.stringify([Number(part.dataset.failing), Date.now()]));
     const [count, at] = JSON.parse(sessionStorage.getItem(FAILING) || "[0, 0]");
-    const href = count && Date.now() - at < FAILING_MS ? icon.dataset.failing : icon.dataset.fine;
+    const isFailing = count && Date.now() - at < FAILING_MS;
+    const title = isFailing ? `(${body.dataset.failing.replace("{n}", count)}) ${plainTitle}` : plainTitle;
+    if (document.title !== title) document.title = title;
+    const href = isFailing ? icon.dataset.failing : icon.dataset.fine;
     if (icon.getAttribute("href") !== href) icon.setAttribute("href", href);
   }
 

@@ -14,7 +14,8 @@ ADMIN = Actor(1, "admin", is_admin=True)
 
 def test_jobs_runs_and_groups_are_found_and_only_those_the_user_may_see() -> None:
     own, foreign = (
-        save(make_group(app_name=name, title=f"{name} nightly", address_type=0)).id for name in ("own", "foreign")
+        save(make_group(app_name=name, title=f"{name} nightly", address_type=0)).id
+        for name in ("own", "foreign")
     )
     jobs = [save(make_job(job_group=group, job_desc="nightly report")).id for group in (own, foreign)]
     run, hidden = (
