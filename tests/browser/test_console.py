@@ -342,6 +342,19 @@ def test_the_builder_writes_an_expression(open_page: OpenPage) -> None:
     expect(page.locator("#schedule-preview li")).to_have_count(5)
 
 
+def test_the_builder_offers_presets(open_page: OpenPage) -> None:
+    page = open_page("/jobinfo/new")
+    page.get_by_role("button", name="Build the expression").click()
+    dialog = page.get_by_role("dialog", name="Build the expression")
+    preset = dialog.get_by_role("button", name="weekdays 08:00")
+    preset.click()
+    expect(preset).to_have_attribute("aria-pressed", "true")
+    expect(dialog.locator("[data-builder-result]")).to_have_text("0 0 8 ? * 2-6")
+    expect(dialog.locator("[data-builder-words]")).to_contain_text("08:00")
+    dialog.get_by_role("button", name="Apply").click()
+    expect(page.get_by_label("Cron")).to_have_value("0 0 8 ? * 2-6")
+
+
 def test_the_log_is_text_with_linkable_lines(console: Console, open_page: OpenPage) -> None:
     page = open_page(f"/joblog/{console.seeded.log_id}")
     lines = page.locator(".log-line")

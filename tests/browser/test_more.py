@@ -75,11 +75,15 @@ def test_shortcuts_open_pages_and_the_filters(console: Console, open_page: OpenP
     expect(page).to_have_url(f"{console.url}/jobinfo")
 
 
-def test_the_dashboard_can_be_paused(console: Console, open_page: OpenPage) -> None:
+def test_the_dot_live_pauses_the_dashboard(console: Console, open_page: OpenPage) -> None:
     page = open_page("/")
     button = page.locator("[data-live-pause]")
+    expect(button).to_have_text("Live")
+    expect(button).to_have_accessible_name("Live updates: on, click to pause")
+    expect(page.locator("[data-live-age]")).to_be_hidden()  # only of a page that is stale
     button.click()
-    expect(button).to_have_attribute("aria-pressed", "true")
+    expect(button).to_have_text("Paused")
+    expect(button).to_have_accessible_name("Live updates: paused, click to go on")
     with page.expect_response(lambda response: response.url.rstrip("/") == console.url):
         button.click()
     expect(page.locator('[data-part="wrong"]')).to_contain_text("Failing jobs")

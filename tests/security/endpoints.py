@@ -124,6 +124,7 @@ LISTS: dict[str, list[Call]] = {
     "pickers.jobs": listed(
         LOGIN, "/pick/jobs?q=", "/pick/jobs?q={job}", "/pick/jobs?q=secret&jobGroup={group}&right=operate"
     ),
+    "pickers.everything": listed(LOGIN, "/pick/all?q=", "/pick/all?q={job}", "/pick/all?q=secret"),
     "pickers.handlers": listed(VIEW, "/pick/handlers?job_group={group}"),
     "pickers.groups": listed(LOGIN, "/pick/groups?q=secret", "/pick/groups?q={group}&right=edit"),
     "scripting_logs.chart_info": listed(

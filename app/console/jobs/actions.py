@@ -5,15 +5,16 @@ from functools import partial
 from flask import Blueprint, jsonify, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from app.clock import now_ms
+from app.clock import Millis, now_ms
 from app.console.jobs.form.forms import RunForm
 from app.console.jobs.form.parameters import parameters_of, sent_parameter
 from app.console.jobs.run_once import after_run
 from app.console.ui import tasks
-from app.console.ui.filters import absolute, listed
+from app.console.ui.filters import absolute, listed, reader_zone
 from app.console.ui.forms.base_form import keep_line_ends
 from app.console.ui.forms.confirm import Question, confirm_page
 from app.console.ui.lists.listing import whole_number
+from app.console.ui.lists.ranges import read_local
 from app.console.ui.notices import Subject, done, toast_of, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller
@@ -109,6 +110,7 @@ def run(job_id: int) -> ResponseReturnValue:
                     executor_param=form.executor_param.data or "",
                     repeats=_run_to_continue(job, request.form.get("repeats", "")),
                     address_list=form.address_list.data or "",
+                    due_ms=_requested_start(form),
                     actor=current_actor(),
                     now_ms=now_ms(),
                 )
@@ -131,6 +133,8 @@ def run(job_id: int) -> ResponseReturnValue:
         form_key=tasks.requested_form_key(),
         repeats=_run_to_continue(job, request.values.get("log", "")),
         cancel=way_back("jobs.index"),
+        repeated=whole_number("log", 0),
+        zone=reader_zone().key,
         **values,
     )
     return page, 400 if form.errors or (parameters and parameters.form.errors) else 200
@@ -194,6 +198,19 @@ def _name(job: Job) -> str:
 
 def _subject(job: Job) -> Subject:
     return Subject("job", job.id, job.job_desc)
+
+
+def _requested_start(form: RunForm) -> Millis | None:
+    """Return when the run shall start, None for now; raises InvalidInput."""
+    if form.when.data != "at":
+        return None
+    text = (form.at.data or "").strip()
+    at_ms = read_local(text, reader_zone())
+    if at_ms is None:
+        raise InvalidInput("at", N_('"%(value)s" is not a time such as 2030-01-31 08:00:00', value=text[:40]))
+    if at_ms <= now_ms():
+        raise InvalidInput("at", N_("This time has passed; choose a later one"))
+    return at_ms
 
 
 def _run_to_continue(job: Job, text: str) -> int | None:

@@ -177,7 +177,7 @@ def note_part(section: str) -> ResponseReturnValue:
     if section not in SECTIONS:
         raise NotFound(N_("There is no such section"))
     form = JobForm(request.args)
-    offer(form, [], settings().time_zone)
+    offer(form, [])
     note = form_sections.note(form, section)
     mail_note = form_sections.mail_note(form["alarm_email"].data or "") if section == "alarms" else None
     return render_template("jobs/_note.html", note=note, mail_note=mail_note)

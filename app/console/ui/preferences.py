@@ -2,11 +2,13 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cache
-from zoneinfo import available_timezones
+from datetime import UTC, datetime
+from functools import cache, lru_cache
+from zoneinfo import ZoneInfo, available_timezones
 
 from flask import Flask, Response, current_app, request
 
+from app.clock import DAY_MS
 from app.console.ui.filters import html_language, reader_zone
 from app.console.ui.lists.columns import TABLES
 from app.console.ui.lists.listing import here
@@ -66,6 +68,13 @@ def zone_names() -> tuple[str, ...]:
     """Return the selectable time zones by name, UTC first."""
     zones = (name for name in available_timezones() if "/" in name and not name.startswith(UNOFFERED_AREAS))
     return ("UTC", *sorted(zones))
+
+
+@lru_cache(maxsize=2)
+def zone_offsets(day: int) -> tuple[tuple[str, str], ...]:
+    """Return the selectable time zones with their offset, as ``+08:00``, at a day since 1970."""
+    noon = datetime.fromtimestamp(day * DAY_MS // 1000 + DAY_MS // 2000, UTC)
+    return tuple((name, noon.astimezone(ZoneInfo(name)).isoformat()[19:]) for name in zone_names())
 
 
 def area() -> str:

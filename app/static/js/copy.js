@@ -4,7 +4,7 @@ const SAID_MS = 2000;
 const buttons = new WeakMap();
 
 /* Browsers offer the clipboard to pages of https and of their own host only; on others a field is copied from. */
-async function write(text) {
+export async function copyText(text) {
   if (navigator.clipboard) {
     await navigator.clipboard.writeText(text);
     return;
@@ -23,7 +23,7 @@ async function write(text) {
 
 /* Copies a text; throws if the browser refuses. */
 export async function copy(button, text, copied) {
-  await write(text);
+  await copyText(text);
   const word = button.querySelector("span");
   const known = buttons.get(button) || { label: word.textContent, timer: 0 };
   buttons.set(button, known);

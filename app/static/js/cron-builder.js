@@ -13,6 +13,7 @@
   const MONTHS = { JAN: 1, FEB: 2, MAR: 3, APR: 4, MAY: 5, JUN: 6, JUL: 7, AUG: 8, SEP: 9, OCT: 10, NOV: 11, DEC: 12 };
   const result = sheet.querySelector("[data-builder-result]");
   const words = sheet.querySelector("[data-builder-words]");
+  const presets = Array.from(sheet.querySelectorAll("[data-preset]"));
   const PAUSE_MS = 250;
   let timer = 0;
 
@@ -108,6 +109,7 @@
   function read(unit, raw) {
     const text = numbers(unit, raw).replace(/^\*(?=\/)/, unit === "day" || unit === "month" ? "1" : "0");
     section(unit).querySelector("[data-keep]").hidden = true;
+    for (const box of section(unit).querySelectorAll("[data-item]")) box.checked = false;
     if (text === "" && choose(unit, "omit")) return;
     for (const [shape, make] of SHAPES) {
       const match = shape.exec(text);
@@ -137,6 +139,7 @@
 
   function show() {
     result.textContent = UNITS.map(write).join(" ").trim();
+    for (const chip of presets) chip.setAttribute("aria-pressed", String(numbers("week", chip.dataset.preset) === result.textContent));
     window.clearTimeout(timer);
     timer = window.setTimeout(describe, PAUSE_MS);
   }
@@ -177,13 +180,17 @@
     }
   }
 
-  function open() {
-    const fields = input.value.trim().split(/\s+/);
+  function fill(expression) {
+    const fields = expression.trim().split(/\s+/);
     const known = fields.length === 5 ? fromUnix(fields) : fields.length >= 6 ? fields : null;
     UNITS.forEach((unit, index) => read(unit, known ? known[index] || "" : START[unit]));
     balanceTyped();
-    openTab("second");
     show();
+  }
+
+  function open() {
+    fill(input.value);
+    openTab("hour");
     sheet.showModal();
   }
 
@@ -225,6 +232,7 @@
   sheet.addEventListener("input", onChange);
   sheet.addEventListener("keydown", onTabKey);
   for (const tab of sheet.querySelectorAll("[data-tab]")) tab.addEventListener("click", () => openTab(tab.dataset.tab));
+  for (const chip of presets) chip.addEventListener("click", () => fill(chip.dataset.preset));
   for (const close of sheet.querySelectorAll("[data-builder-close]")) close.addEventListener("click", () => sheet.close());
   sheet.querySelector("[data-builder-take]").addEventListener("click", take);
 })();

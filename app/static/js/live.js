@@ -7,6 +7,7 @@
   const tools = document.querySelector("[data-live-tools]");
   const MARKED_MS = 2000;
   const SLOWEST_S = 60;
+  const STALE_S = 30;
   const KEPT = "live-paused";
   const FAILING = "failing-jobs";
   const FAILING_MS = 600_000;
@@ -66,7 +67,9 @@
     }
   }
 
-  /* ---- icon of the page: a red dot while jobs fail ---- */
+  /* ---- icon and title of the page while jobs fail: a red dot, "(2 failing) Jobs" ---- */
+
+  const plainTitle = document.title;
 
   /* The dashboard has the number of failing jobs; other pages of this tab show for a while what it had last. */
   function showIcon() {
@@ -74,7 +77,10 @@
     const part = document.querySelector('[data-part="health"]');
     if (part) sessionStorage.setItem(FAILING, JSON.stringify([Number(part.dataset.failing), Date.now()]));
     const [count, at] = JSON.parse(sessionStorage.getItem(FAILING) || "[0, 0]");
-    const href = count && Date.now() - at < FAILING_MS ? icon.dataset.failing : icon.dataset.fine;
+    const isFailing = count && Date.now() - at < FAILING_MS;
+    const title = isFailing ? `(${body.dataset.failing.replace("{n}", count)}) ${plainTitle}` : plainTitle;
+    if (document.title !== title) document.title = title;
+    const href = isFailing ? icon.dataset.failing : icon.dataset.fine;
     if (icon.getAttribute("href") !== href) icon.setAttribute("href", href);
   }
 
@@ -207,6 +213,9 @@
   const age = tools.querySelector("[data-live-age]");
   const button = tools.querySelector("[data-live-pause]");
   const period = Number(tools.dataset.livePeriod);
+  const names = { on: [button.textContent, button.ariaLabel], paused: [button.dataset.livePause, button.dataset.livePausedLabel] };
+  /* A page that is this old says so. */
+  const staleAt = Math.max(STALE_S, period * 3);
   let seconds = 0;
   let wait = period;
   let isPaused = sessionStorage.getItem(KEPT) === "1";
@@ -253,17 +262,21 @@
     }
     isAsking = false;
     seconds = 0;
+    if (!isEnded) show();
   }
 
   function show() {
-    button.setAttribute("aria-pressed", String(isPaused));
+    [button.textContent, button.ariaLabel] = isPaused ? names.paused : names.on;
+    button.classList.toggle("paused", isPaused);
+    button.classList.toggle("late", isLate);
+    age.hidden = isEnded || !(isLate || seconds >= staleAt);
     age.textContent = isLate ? age.dataset.liveLate : age.dataset.liveAge.replace("#", seconds);
   }
 
   function tick() {
-    if (isPaused || isEnded || document.hidden) return;
+    if (isEnded || document.hidden) return;
     seconds += 1;
-    if (seconds >= wait) refresh({ "X-Refresh": "auto" });
+    if (!isPaused && seconds >= wait) refresh({ "X-Refresh": "auto" });
     show();
   }
 

@@ -1,4 +1,4 @@
-/* Command palette (Ctrl+K): pages by name, jobs by id, description or handler. */
+/* Command palette (Ctrl+K): pages, and the actions of this page, by name; jobs, runs, executors and users by a search. */
 "use strict";
 
 (function () {
@@ -31,6 +31,54 @@
     all[active].scrollIntoView({ block: "nearest" });
   }
 
+  function group(label, items) {
+    if (!items.length) return [];
+    const part = document.createElement("li");
+    part.setAttribute("role", "group");
+    part.setAttribute("aria-label", label);
+    const caption = document.createElement("span");
+    caption.className = "caption";
+    caption.setAttribute("aria-hidden", "true");
+    caption.textContent = label;
+    const rows = document.createElement("ul");
+    rows.setAttribute("role", "presentation");
+    rows.append(...items);
+    part.append(caption, rows);
+    return [part];
+  }
+
+  /* Buttons and links of the head of the page, its menu, and the theme: an option presses the same control. */
+  function actions(text) {
+    const head = document.querySelector(".page-head");
+    const controls = head ? Array.from(head.querySelectorAll(".actions a[href], [data-switch], .actions .menu button")) : [];
+    controls.push(...document.querySelectorAll("[data-theme-toggle]"));
+    const seen = new Set();
+    return controls.flatMap((control) => {
+      const label = (control.ariaLabel || control.title || control.textContent).replace(/\s+/g, " ").trim();
+      const name = control.matches(".switch") ? control.title || label : label;
+      if (!name || control.disabled || seen.has(name) || !name.toLowerCase().includes(text)) return [];
+      seen.add(name);
+      const option = document.createElement("li");
+      option.setAttribute("role", "option");
+      option.textContent = name;
+      option.control = control;
+      return [option];
+    });
+  }
+
+  function copyLink(text) {
+    const option = document.createElement("li");
+    option.setAttribute("role", "option");
+    option.textContent = sheet.dataset.copyLink;
+    option.copies = true;
+    return option.textContent.toLowerCase().includes(text) ? [option] : [];
+  }
+
+  function own(text) {
+    const { textPages, textActions } = sheet.dataset;
+    return [...group(textActions, [...actions(text), ...copyLink(text)]), ...group(textPages, pages(text))];
+  }
+
   function pages(text) {
     const links = [".sidebar", ".menu"].flatMap((part) => [...document.querySelectorAll(`${part} [data-page]`)]);
     return links
@@ -59,8 +107,7 @@
     asked = new AbortController();
     const { signal } = asked;
     const text = input.value.trim();
-    const found = pages(text.toLowerCase());
-    list.replaceChildren(...found);
+    list.replaceChildren(...own(text.toLowerCase()));
     activate(0);
     status.textContent = "";
     if (!text) return;
@@ -74,16 +121,22 @@
       return;
     }
     const part = new DOMParser().parseFromString(`<ul>${await answer.text()}</ul>`, "text/html");
-    const items = Array.from(part.querySelectorAll("li"), (item) => document.adoptNode(item));
-    for (const item of items) if (item.dataset.value) item.dataset.href = sheet.dataset.job.replace(/0$/, item.dataset.value);
+    const items = Array.from(part.querySelectorAll("body > ul > li"), (item) => document.adoptNode(item));
     const note = items.find((item) => "note" in item.dataset);
     status.textContent = note ? note.textContent : "";
-    list.replaceChildren(...pages(text.toLowerCase()), ...items);
+    list.replaceChildren(...items.filter((item) => item !== note), ...own(text.toLowerCase()), note || "");
     activate(Math.max(0, active));
   }
 
   function go(option) {
-    if (option && option.dataset.href) window.location.assign(option.dataset.href);
+    if (!option) return;
+    if (option.dataset.href) {
+      window.location.assign(option.dataset.href);
+      return;
+    }
+    sheet.close();
+    if (option.copies) import("./copy.js").then(({ copyText }) => copyText(window.location.href)).catch(() => {});
+    else if (option.control) option.control.click();
   }
 
   function open() {

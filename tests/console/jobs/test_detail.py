@@ -213,6 +213,25 @@ def test_a_pause_when_clocks_go_back_is_named(admin: Console) -> None:
         assert ("pauses for an hour" in page) is is_named, form
 
 
+def test_the_days_on_which_a_time_does_not_exist_are_named(admin: Console) -> None:
+    march = 1_806_105_600_000  # 2027-03-26T12:00:00Z; Berlin changes on the 28th
+    daily, never = (
+        Schedule(type=ScheduleType.CRON, conf=conf, time_zone="Europe/Berlin")
+        for conf in ("0 30 2 * * ?", "0 30 2 ? 3 1L")
+    )
+    with admin.app.test_request_context():
+        shown, ended = (preview(schedule, "en", now_ms=march) for schedule in (daily, never))
+    assert [len(time.notes) for time in shown.times] == [0, 1, 0, 0, 0]
+    gap = shown.times[1].notes[0]
+    assert gap.text == "March 28, 2027: 02:30 does not exist in Europe/Berlin, no run"
+    assert gap.is_lost
+    assert gap.hint == "03:30 exists on every day."
+    assert shown.notes[0].text == "October 31, 2027: 02:30 occurs twice in Europe/Berlin, runs once"
+    assert "does not exist in Europe/Berlin" in ended.empty
+    form = {"schedule_type": "CRON", "cron": "0 30 2 * * ?", "time_zone": "Europe/Berlin"}
+    assert "does not exist in Europe/Berlin, no run" in admin.get("/jobinfo/preview", query_string=form).text
+
+
 def test_the_alarms_of_a_job_and_their_delivery_are_shown(admin: Console) -> None:
     group_id = add_group()
     job_id, other = add_job(group_id), add_job(group_id)

@@ -1,7 +1,9 @@
 """Run once: from the form to the run it made, and back to the list."""
 
 import re
+from datetime import datetime
 from urllib.parse import quote, unquote
+from zoneinfo import ZoneInfo
 
 import pytest
 from sqlalchemy import select
@@ -40,6 +42,34 @@ def test_the_page_says_why_the_run_waits(admin: Console, job_id: int, waiting: s
     assert f'href="{LIST.replace("&", "&amp;")}"' in page.text
     assert 'http-equiv="refresh"' in page.text
     assert "refresh=auto" in page.text
+
+
+def test_a_run_can_be_planned_for_a_time(admin: Console, job_id: int) -> None:
+    zone = ZoneInfo("Asia/Shanghai")
+    later = datetime.fromtimestamp(now_ms() // 1000 + 7_200, zone)
+    form = {"when": "at", "at": later.strftime("%Y-%m-%dT%H:%M:%S")}
+    page = path_after(submit(admin, f"/jobinfo/{job_id}/run", **form, next=LIST))
+    assert f"planned for {later:%Y-%m-%d %H:%M:%S}" in text_of(admin.get(page))
+    assert only_row(Fire).due_time == int(later.timestamp()) * 1000
+
+
+@pytest.mark.parametrize(
+    ("at", "error"),
+    [
+        ("2020-01-01T00:00", "This time has passed; choose a later one"),
+        ("", '"" is not a time such as 2030-01-31 08:00:00'),
+        ("tomorrow", '"tomorrow" is not a time such as 2030-01-31 08:00:00'),
+        ("2990-01-01T00:00", "The run must be due in the next 366 days"),
+    ],
+)
+def test_a_time_that_cannot_be_planned_is_refused_at_its_field(
+    admin: Console, job_id: int, at: str, error: str
+) -> None:
+    page = submit(admin, f"/jobinfo/{job_id}/run", when="at", at=at)
+    assert page.status_code == 400
+    assert error in text_of(page)
+    assert all_rows(Fire) == []
+    assert "Run again" not in text_of(page)
 
 
 def test_the_page_says_that_workers_hang(admin: Console, waiting: str) -> None:

@@ -9,11 +9,11 @@ from zoneinfo import ZoneInfo
 from werkzeug.datastructures import MultiDict
 
 from app.clock import LATEST_MS, Millis
+from app.console.jobs.form.clock_notes import ClockNote, clock_note, silence_text
 from app.console.jobs.form.forms import JobForm
 from app.console.ui.forms.base_form import whole
 from app.console.ui.labels import interval_words
 from app.console.ui.lists.ranges import read_local, write_local
-from app.console.ui.preferences import zone_names
 from app.console.web.current import translate
 from app.console.web.language import _
 from app.domain.access.permissions import Actor, Right
@@ -21,6 +21,7 @@ from app.domain.enums import GlueType, ScheduleType
 from app.domain.jobs.fields import DIGITS_MAX, PLAIN_FIELDS, JobDraft, Kind, plain_fields
 from app.domain.jobs.glue_languages import GLUE_LANGUAGES
 from app.domain.jobs.tags import split_tags, tags_text
+from app.domain.schedules.clock_changes import clock_changes, silence_of
 from app.domain.schedules.cron.expression import FIELDS
 from app.domain.schedules.cron.fields import InvalidCronExpression
 from app.domain.schedules.cron_words import describe
@@ -51,6 +52,8 @@ class Instant:
     offset: str
     #: the offset differs from that of the previous instant: daylight saving time starts or ends in between
     shifted: bool = False
+    #: changes of the clocks since the previous instant that leave out or move a run
+    notes: tuple[ClockNote, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +72,13 @@ class Preview:
     parts: tuple[tuple[str, bool], ...] = ()
     #: whether it pauses for an hour when clocks go back
     pauses: bool = False
+    #: changes of the clocks within a year, after the instants, that leave out or move a run
+    notes: tuple[ClockNote, ...] = ()
 
 
-def offer(form: JobForm, groups: list[Group], config_zone: str) -> None:
+def offer(form: JobForm, groups: list[Group]) -> None:
     """Fill the selects of the form."""
-    zones = [("", _("As configured (%(zone)s)", zone=config_zone)), *((name, name) for name in zone_names())]
-    if form.time_zone.data and form.time_zone.data not in zone_names():
-        zones.append((form.time_zone.data, form.time_zone.data))
-    form.offer([(group.id, f"{group.title} ({group.app_name})") for group in groups], zones)
+    form.offer([(group.id, f"{group.title} ({group.app_name})") for group in groups])
 
 
 def form_of(
@@ -225,14 +227,17 @@ def preview(schedule: Schedule, language: str, *, now_ms: Millis) -> Preview:
     except (InvalidInput, ValueError) as exc:
         error = translate(getattr(exc, "message", str(exc)))
         return Preview(schedule.time_zone, error=error, parts=_parts(schedule, exc.__cause__))
-    empty = "" if instants or schedule.type is ScheduleType.FIX_DELAY else _("It never fires again.")
+    if not instants and schedule.type is not ScheduleType.FIX_DELAY:
+        reason = silence_text(silence_of(schedule, now_ms=now_ms), schedule.time_zone)
+        return Preview(schedule.time_zone, description=description, empty=reason)
+    notes = [clock_note(change, schedule.time_zone) for change in clock_changes(schedule, now_ms=now_ms)]
     local = ZoneInfo(schedule.time_zone)
     return Preview(
         schedule.time_zone,
         description=description,
-        times=_instants(instants, local, now_ms),
-        empty=empty,
+        times=_instants(instants, local, now_ms, notes),
         pauses=bool(instants) and pauses_with_clocks(schedule, now_ms=now_ms),
+        notes=tuple(note for note in notes if not instants or note.at_ms > instants[-1]),
     )
 
 
@@ -256,7 +261,9 @@ def _describe(schedule: Schedule, language: str) -> str:
             return _("Once")
 
 
-def _instants(instants: list[Millis], local: ZoneInfo, now_ms: Millis) -> tuple[Instant, ...]:
+def _instants(
+    instants: list[Millis], local: ZoneInfo, now_ms: Millis, notes: list[ClockNote]
+) -> tuple[Instant, ...]:
     """Return local times with their offsets; ``shifted`` compares the first one with now."""
     moments = [datetime.fromtimestamp(min(ms, LATEST_MS) / 1000, local) for ms in (now_ms, *instants)]
     return tuple(
@@ -265,6 +272,7 @@ def _instants(instants: list[Millis], local: ZoneInfo, now_ms: Millis) -> tuple[
             f"{moment:%Y-%m-%d %H:%M:%S}",
             moment.isoformat(timespec="seconds")[19:25],
             shifted=moment.utcoffset() != before.utcoffset(),
+            notes=tuple(note for note in notes if before.timestamp() * 1000 < note.at_ms <= ms),
         )
         for ms, moment, before in zip(instants, moments[1:], moments, strict=False)
     )

@@ -7,7 +7,7 @@ from flask import render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
-from app.clock import now_ms
+from app.clock import DAY_MS, now_ms
 from app.console.jobs.form import sections as form_sections
 from app.console.jobs.form.draft import Preview, draft_of, offer, preview, schedule_of, with_template
 from app.console.jobs.form.forms import SECTIONS, JobForm
@@ -17,6 +17,7 @@ from app.console.ui.forms import stale
 from app.console.ui.forms.base_form import keep_line_ends
 from app.console.ui.forms.stale import LastChange
 from app.console.ui.notices import Subject, done
+from app.console.ui.preferences import zone_offsets
 from app.console.web import refusals
 from app.console.web.current import current_actor, settings, translate
 from app.console.web.languages import language_of_request
@@ -143,7 +144,7 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         owner = ownership_of(session, job) if job is not None else None
     if form.parameters is None:
         offer_parameters(form)
-    offer(form, groups, settings().time_zone)
+    offer(form, groups)
     if owner is not None:
         form.mark_managed(MEMBER_OF[name].attribute for name in owner.members if name in MEMBER_OF)
     titles = (f"{group.title} ({group.app_name})" for group in groups if group.id == form.job_group.data)
@@ -157,6 +158,8 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         action=action,
         cancel=url_for("jobs.show", job_id=job.id) if job is not None else url_for("jobs.index"),
         preview=preview_of_form(form),
+        config_zone=settings().time_zone,
+        zones=zone_offsets(now_ms() // DAY_MS),
         children=children,
         handlers=handlers,
         group_text=next(titles, ""),

@@ -2,7 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 
-from wtforms import BooleanField, HiddenField, PasswordField, SelectField, StringField, TextAreaField
+from wtforms import (
+    BooleanField,
+    HiddenField,
+    PasswordField,
+    SelectField,
+    StringField,
+    TextAreaField,
+)
 from wtforms.fields.core import Field
 
 from app.clock import Millis
@@ -51,6 +58,10 @@ def _group_id(text: str | int) -> int:
     return int(text or 0)
 
 
+def _stripped(text: str | None) -> str:
+    return (text or "").strip()
+
+
 class JobForm(ConsoleForm):
     """Add, edit or copy a job. The inputs of the plain job fields are added below, from their table."""
 
@@ -71,17 +82,16 @@ class JobForm(ConsoleForm):
     rate_s = StringField(_l("Period in seconds"))
     delay_s = StringField(_l("Delay in seconds"))
     at = StringField(_l("Time"))
-    time_zone = SelectField(_l("Time zone"), validate_choice=False)
+    time_zone = StringField(_l("Time zone"), filters=[_stripped])
     not_before = StringField(_l("Not before"))
     not_after = StringField(_l("Not after"))
     glue_type = SelectField(_label("glue_type"), validate_choice=False)
     child_jobid = StringField(_label("child_jobid"))
 
-    def offer(self, groups: list[tuple[int, str]], zones: list[tuple[str, str]]) -> None:
+    def offer(self, groups: list[tuple[int, str]]) -> None:
         """Fill the selects; among several groups none is chosen for the user."""
         is_open = len(groups) > 1 and self.job_group.data not in dict(groups)
         self.job_group.choices = [("", str(_l("Choose an executor"))), *groups] if is_open else groups
-        self.time_zone.choices = zones
         for field in JOB_FIELDS:
             select = self._fields.get(field.attribute)
             if field.kind is Kind.CHOICE and isinstance(select, SelectField):
@@ -132,6 +142,8 @@ class RunForm(ConsoleForm):
 
     executor_param = TextAreaField(_l("Job parameter"))
     address_list = StringField(_l("Executor addresses"))
+    when = StringField(default="now")
+    at = StringField(_l("Start at"))
 
 
 class GlueForm(ConsoleForm):

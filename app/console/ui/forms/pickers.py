@@ -8,13 +8,14 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.database.flask_db import read_scope
 from app.domain.access.permissions import Right
-from app.services.jobs import choices
+from app.services.jobs import choices, palette
 from app.services.jobs.choices import OFFERED_MAX, Offer
 
 blueprint = Blueprint("pickers", __name__, url_prefix="/pick")
 POLICY = {
     "jobs": Access.LOGIN,
     "groups": Access.LOGIN,
+    "everything": Access.LOGIN,
     "handlers": Access.VIEW,
     "users": Access.ADMIN,
 }
@@ -40,6 +41,14 @@ def groups() -> ResponseReturnValue:
     with read_scope() as session:
         offer = choices.offer_groups(session, _typed(), actor=current_actor(), right=_right())
     return _fragment(offer)
+
+
+@blueprint.get("/all")
+def everything() -> ResponseReturnValue:
+    """Search all that the user may see, for the command palette: a few of each kind."""
+    with read_scope() as session:
+        matches = palette.find_matches(session, _typed(), actor=current_actor())
+    return render_template("macros/_palette.html", matches=matches)
 
 
 @blueprint.get("/handlers")
