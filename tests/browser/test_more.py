@@ -170,3 +170,4 @@ def test_other_pages_show_that_jobs_fail(open_page: OpenPage) -> None:
     expect(icon).to_have_attribute("href", re.compile("/mark-failing"))
     page.goto(address)
     expect(icon).to_have_attribute("href", re.compile("/mark-failing"))
+    expect(page).to_have_title(re.compile(r"^\(\d+ failing\) Jobs"))
