@@ -33,17 +33,14 @@
 
   function group(label, items) {
     if (!items.length) return [];
-    const part = document.createElement("li");
+    const part = document.createElement("div");
     part.setAttribute("role", "group");
     part.setAttribute("aria-label", label);
     const caption = document.createElement("span");
     caption.className = "caption";
     caption.setAttribute("aria-hidden", "true");
     caption.textContent = label;
-    const rows = document.createElement("ul");
-    rows.setAttribute("role", "presentation");
-    rows.append(...items);
-    part.append(caption, rows);
+    part.append(caption, ...items);
     return [part];
   }
 
@@ -58,7 +55,7 @@
       const name = control.matches(".switch") ? control.title || label : label;
       if (!name || control.disabled || seen.has(name) || !name.toLowerCase().includes(text)) return [];
       seen.add(name);
-      const option = document.createElement("li");
+      const option = document.createElement("div");
       option.setAttribute("role", "option");
       option.textContent = name;
       option.control = control;
@@ -67,7 +64,7 @@
   }
 
   function copyLink(text) {
-    const option = document.createElement("li");
+    const option = document.createElement("div");
     option.setAttribute("role", "option");
     option.textContent = sheet.dataset.copyLink;
     option.copies = true;
@@ -84,7 +81,7 @@
     return links
       .filter((link) => link.textContent.toLowerCase().includes(text))
       .map((link) => {
-        const option = document.createElement("li");
+        const option = document.createElement("div");
         option.setAttribute("role", "option");
         option.dataset.href = link.href;
         option.textContent = link.textContent.trim();
@@ -94,7 +91,7 @@
 
   /* Says why no jobs are found. */
   function say(text) {
-    const note = document.createElement("li");
+    const note = document.createElement("div");
     note.className = "note";
     note.setAttribute("role", "presentation");
     note.textContent = text;
@@ -120,8 +117,8 @@
       say(hasEnded ? loginEnded : noAnswer);
       return;
     }
-    const part = new DOMParser().parseFromString(`<ul>${await answer.text()}</ul>`, "text/html");
-    const items = Array.from(part.querySelectorAll("body > ul > li"), (item) => document.adoptNode(item));
+    const part = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const items = Array.from(part.body.children, (item) => document.adoptNode(item));
     const note = items.find((item) => "note" in item.dataset);
     status.textContent = note ? note.textContent : "";
     list.replaceChildren(...items.filter((item) => item !== note), ...own(text.toLowerCase()), note || "");
