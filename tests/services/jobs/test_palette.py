@@ -1,4 +1,4 @@
-"""Command palette: what a text finds, and for whom."""
+"""Command palette: what a text finds, and which users may see it."""
 
 import pytest
 
