@@ -242,7 +242,7 @@ def test_the_end_of_the_login_that_the_palette_finds_is_known_to_forms(
     expect(page.locator("[data-palette-status]")).to_contain_text("Log in in another tab, then go on here.")
     log_in(page.context.new_page(), console, ADMIN)
     page.keyboard.press("Escape")
-    page.locator("form", has=page.get_by_label("Time zone")).locator("button.btn-primary").click()
+    page.locator("form", has=page.get_by_label("Time zone")).get_by_role("button", name="Save").click()
     expect(page.locator("[data-toasts]")).to_contain_text("Saved.")
     watch.problems.clear()  # the browser may log what was refused
 

@@ -5,7 +5,32 @@
 (function () {
   const WAIT_MS = 1200;
   const PAGES = { d: "dashboard", j: "jobs", l: "logs", e: "groups", u: "users", h: "help" };
+  const palette = document.querySelector("[data-palette]");
   let armed = 0;
+
+  /* Opened at once, so that no letter is lost; its script is loaded when it is first needed. */
+  function openPalette() {
+    if (palette.open) return;
+    palette.querySelector("input").value = "";
+    palette.showModal();
+    import(palette.dataset.script).then(({ show }) => show()).catch(() => {});
+  }
+
+  function onPaletteKey(event) {
+    if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.key.toLowerCase() !== "k") return;
+    if (document.querySelector("dialog[open]") && !palette.open) return;
+    event.preventDefault();
+    if (palette.open) palette.close();
+    else openPalette();
+  }
+
+  if (palette) {
+    document.addEventListener("keydown", onPaletteKey);
+    for (const button of document.querySelectorAll("[data-palette-open]")) {
+      button.hidden = false;
+      button.addEventListener("click", openPalette);
+    }
+  }
 
   function isTyping(target) {
     if (!(target instanceof Element) || target.closest("dialog:not([open])")) return false; /* closed, has the focus until the next frame */

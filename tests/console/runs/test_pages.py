@@ -116,7 +116,7 @@ def test_a_trace_is_shown_in_the_readers_language_and_zone(
     note = admin.get(f"/joblog/{log_id}/note").text
     assert "Sent to: elsewhere\n&gt;&gt;&gt; 触发子任务 &lt;&lt;&lt;\n1/1 任务 7：已触发" in note
     for page in (admin.get(f"/joblog/{log_id}?tab=dispatch").text, note):
-        assert "2026-11-20 01:00:00</time>.250" in page
+        assert '<span class="day">2026-11-20</span> 01:00:00</time>.250' in page
         assert "按计划 · 节点 one" in page
         assert "+12 毫秒" in page
         assert "路由策略：轮询；阻塞处理策略：覆盖之前调度；任务超时时间：5 秒；剩余重试次数：1" in page
