@@ -8,6 +8,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlalchemy.orm import Session
 
@@ -20,6 +21,7 @@ from app.models.channel import AlarmChannel
 from app.models.group import Group
 from app.models.job import Job
 from app.services.alarms import channel_setup
+from app.services.alarms.channel_health import TESTED, problem_of
 from app.services.alarms.channels import OK, Message
 from app.services.alarms.coverage import reach_of
 from app.services.alarms.targets import Target, all_mails, displayed, targets_of
@@ -40,6 +42,8 @@ TARGETS_MAX = 20
 TESTS_AT_ONCE = 4
 #: tests of one user within the window
 TESTS_MAX = 5
+#: characters of an error that are recorded
+PROBLEM_MAX = 300
 WINDOW_MS: Millis = 10 * MINUTE_MS
 
 _slots = threading.BoundedSemaphore(TESTS_AT_ONCE)
@@ -124,6 +128,8 @@ def send_test(test: AlarmTest, *, actor: Actor, config: Config, now_ms: Millis) 
     try:
         transact(lambda session: _count_test(session, test, list(targets), actor=actor, now_ms=now_ms))
         results = _send_all(targets, compose_test(test.name, actor.username, config, now_ms))
+        if test.channel is not None:
+            transact(partial(_record_result, test=test, results=results, actor=actor, now_ms=now_ms))
     finally:
         _slots.release()
     skipped = [
@@ -149,6 +155,15 @@ def _count_test(
     counter.last_ms = now_ms
     changes = {"targets": [displayed(name) for name in names]}
     audit.record(session, "alarm.test", actor=actor, now_ms=now_ms, target=test.target, changes=changes)
+
+
+def _record_result(
+    session: Session, *, test: AlarmTest, results: Sequence[TargetResult], actor: Actor, now_ms: Millis
+) -> None:
+    """Record what became of the test of a channel, which its health is derived from."""
+    problem = next((problem_of(row.target, row.problem) for row in results if row.problem), "")
+    changes = {"problem": problem[:PROBLEM_MAX]} if problem else {}
+    audit.record(session, TESTED, actor=actor, now_ms=now_ms, target=test.target, changes=changes)
 
 
 def _send_all(targets: dict[str, Target], message: Message) -> list[TargetResult]:

@@ -51,6 +51,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "channel.add": _l("added %(object)s"),
         "channel.update": _l("changed %(object)s"),
         "channel.remove": _l("deleted %(object)s"),
+        "channel.test": _l("tested %(object)s"),
     },
     "code": {
         "code.apply": _l("applied jobs as code"),
@@ -198,6 +199,7 @@ _FIELDS = {
     "open_runs": _l("Unresolved runs"),
     "origin": _l("Site"),
     "password": _l("Password"),
+    "problem": _l("Problem"),
     "path": _l("Page"),
     "permission": _l("Executor groups"),
     "queued": _l("Queued runs that were skipped"),

@@ -1,0 +1,157 @@
+"""Health of the alarm channels of the console, from the outcomes of the last days and from test alarms.
+
+Users who are no administrators see the channels that get alarms of their jobs, and what became of these.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import DAY_MS, Millis
+from app.domain.access.permissions import Actor, Right
+from app.domain.alarms.channel_health import Health, MessageResult, health_of
+from app.domain.enums import AlarmState
+from app.models.channel import AlarmChannel
+from app.services.alarms.channels import OK
+from app.services.alarms.deliveries import LEASE_MS, NOT_TRIED
+from app.services.alarms.targets import destinations_of, displayed, identity
+from app.services.auditing.audit import changes_of
+from app.store.accounts import audit as audit_store
+from app.store.alarms import channels, outcomes
+from app.store.alarms.channels import ScopedChannel
+from app.store.alarms.outcomes import AlarmOutcome
+from app.store.jobs import scheduling as jobs
+
+#: days that are read
+DAYS = 7
+#: audited action: the result of a test of one channel
+TESTED = "channel.test"
+#: states of alarms that are still sent, or were held back before they could be
+_NOT_FINAL = (AlarmState.PENDING, AlarmState.SENDING, AlarmState.MUTED)
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelHealth:
+    """A channel with its health."""
+
+    row: ScopedChannel
+    health: Health
+
+    @property
+    def channel(self) -> AlarmChannel:
+        """The channel."""
+        return self.row.channel
+
+
+def find_broken(session: Session, *, actor: Actor, now_ms: Millis) -> list[ChannelHealth]:
+    """Return the broken channels that an actor may see, the one that fails longest first.
+
+    Three or four statements, whatever the number of channels and alarms; one without any channel.
+    """
+    broken = [each for each in find_health(session, actor=actor, now_ms=now_ms) if each.health.is_broken]
+    return sorted(broken, key=lambda each: each.health.since_ms or 0)
+
+
+def find_health(
+    session: Session, *, actor: Actor, now_ms: Millis, days: Sequence[Millis] = ()
+) -> list[ChannelHealth]:
+    """Return the channels that an actor may see, by name; ``days``: beginnings of the days to count."""
+    rows = _visible(session, channels.list_channels(session), actor)
+    if not rows:
+        return []
+    since_ms = min([now_ms - DAYS * DAY_MS, *days])
+    read = outcomes.read_newest(session, actor.group_ids(Right.VIEW), since_ms=since_ms)
+    results = _results_by_channel([row.channel for row in rows], read)
+    tests = _tests(session, rows, since_ms)
+    return [
+        ChannelHealth(
+            row,
+            health_of(
+                [*results[row.channel.id], *tests.get(row.channel.id, ())],
+                now_ms=now_ms,
+                days=days,
+                changed_ms=row.channel.updated_ms,
+            ),
+        )
+        for row in rows
+    ]
+
+
+def problem_of(name: str, answer: str) -> str:
+    """Return the error of a target, empty if it accepted the message; that of a mail address names it."""
+    if answer == OK:
+        return ""
+    return f"{displayed(name).removeprefix('mail ')}: {answer}" if name.startswith("mail ") else answer
+
+
+def _visible(session: Session, rows: Sequence[ScopedChannel], actor: Actor) -> list[ScopedChannel]:
+    """Return the channels that get alarms of jobs the actor may see."""
+    group_ids = actor.group_ids(Right.VIEW)
+    if group_ids is None:
+        return list(rows)
+    job_ids = {job_id for row in rows for job_id in row.job_ids}
+    seen_jobs = {
+        job_id
+        for job_id, name in jobs.find_names(session, sorted(job_ids)).items()
+        if name.job_group in group_ids
+    }
+    return [
+        row
+        for row in rows
+        if group_ids and (row.channel.for_all or row.group_ids & set(group_ids) or row.job_ids & seen_jobs)
+    ]
+
+
+def _results_by_channel(
+    receivers: Iterable[AlarmChannel], read: Iterable[AlarmOutcome]
+) -> Mapping[int, list[MessageResult]]:
+    """Return channel id -> results of its messages; alarms that were one message count once."""
+    channels_of = defaultdict[str, list[int]](list)
+    for channel in receivers:
+        for name in destinations_of(channel):
+            channels_of[identity(name)].append(channel.id)
+    results = defaultdict[int, list[MessageResult]](list)
+    answers_by_text: dict[str, list[tuple[str, str]]] = {}
+    for row in dict.fromkeys((row.job_id, row.state, _at_ms(row), row.outcome) for row in read):
+        _job_id, state, at_ms, text = row
+        if text not in answers_by_text:
+            answers_by_text[text] = _answers(text)
+        problems: dict[int, str] = {}
+        for name, answer in answers_by_text[text]:
+            for channel_id in channels_of.get(identity(name), ()):
+                problems[channel_id] = problems.get(channel_id) or problem_of(name, answer)
+        for channel_id, problem in problems.items():
+            is_final = state not in _NOT_FINAL
+            results[channel_id].append(MessageResult(at_ms, problem, is_final=is_final))
+    return results
+
+
+def _at_ms(row: AlarmOutcome) -> Millis:
+    """Return the time of the last attempt."""
+    return row.lease_until - LEASE_MS if row.lease_until else row.created_ms
+
+
+def _answers(outcome: str) -> list[tuple[str, str]]:
+    """Return the targets that were asked, with their answers."""
+    try:
+        answers = json.loads(outcome)
+    except ValueError:
+        return []
+    if not isinstance(answers, dict):
+        return []
+    return [(str(name), str(answer)) for name, answer in answers.items() if answer != NOT_TRIED]
+
+
+def _tests(
+    session: Session, rows: Sequence[ScopedChannel], since_ms: Millis
+) -> dict[int, list[MessageResult]]:
+    """Return channel id -> its last test, if that is of the period."""
+    ids = [row.channel.id for row in rows]
+    return {
+        entry.object_id: [MessageResult(entry.at_ms, str(changes_of(entry).get("problem", "")), is_test=True)]
+        for entry in audit_store.find_newest(session, TESTED, "channel", ids)
+        if entry.at_ms >= since_ms
+    }
