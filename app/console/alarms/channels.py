@@ -26,6 +26,7 @@ from app.domain.text.fingerprints import fingerprint
 from app.errors import ChangedMeanwhile, InvalidInput, NotFound
 from app.models.channel import AlarmChannel
 from app.services.alarms import channel_setup
+from app.services.alarms.channel_health import find_health
 from app.services.alarms.targets import settings_of
 from app.services.executors import groups
 from app.services.jobs import choices
@@ -50,6 +51,7 @@ def index() -> ResponseReturnValue:
     actor, config = current_actor(), settings()
     with read_scope() as session:
         channels = channel_setup.list_channels(session, actor=actor)
+        healths = find_health(session, actor=actor, now_ms=now_ms())
         visible = groups.visible_groups(session, actor)
         scopes = _scope_texts(session, channels, {group.id: group.title for group in visible})
         rows = [(row.channel, _summary(row.channel), scopes[row.channel.id]) for row in channels]
@@ -57,6 +59,7 @@ def index() -> ResponseReturnValue:
     return render_template(
         "alarms/channels.html",
         rows=rows,
+        healths={each.channel.id: each.health for each in healths},
         kinds=KINDS,
         groups=group_urls,
         configured=len(config.alarm_urls),

@@ -5,13 +5,16 @@ from dataclasses import replace
 
 import pytest
 
+from app.clock import MINUTE_MS, now_ms
 from app.domain.alarms.channel_kinds import KINDS, ChannelKind
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel, ChannelScope
+from app.services.alarms.deliveries import LEASE_MS
+from app.services.alarms.targets import destinations_of
 from tests.console.pages import path_after, submit, text_of
 from tests.support.console import CONTEXT, Console, add_group, add_job
 from tests.support.console_alarms import configure, titles
-from tests.support.factories import T0, all_rows, make_group, only_row, save
+from tests.support.factories import T0, all_rows, make_group, make_job, make_log, only_row, save
 from tests.support.fake_executor import Answer, FakeExecutor
 from tests.support.statements import statements
 
@@ -154,3 +157,22 @@ def test_the_list_names_what_channels_are_for_in_a_constant_number_of_statements
     with statements() as of_six:
         admin.get("/alarmchannels")
     assert len(of_six) == len(of_one)
+
+
+def test_a_channel_that_loses_messages_is_shown_as_broken(admin: Console) -> None:
+    channel = save(
+        AlarmChannel(
+            name="pager", kind="webhook", settings=json.dumps({"url": "http://127.0.0.1:1/x"}), for_all=1
+        )
+    )
+    (target,) = destinations_of(channel)
+    job = make_job()
+    for minutes in (20, 15):
+        at_ms = now_ms() - minutes * MINUTE_MS
+        outcome = json.dumps({target: "HTTP 500"})
+        row = {"job_id": job.id, "log_id": make_log(job).id, "reason": "failed", "created_ms": at_ms}
+        save(Alarm(**row, state="FAILED", lease_until=at_ms + LEASE_MS, outcome=outcome))
+    page = admin.get("/alarmchannels").text
+    assert "Broken" in page
+    assert "2 messages lost" in page
+    assert "HTTP 500" in page
