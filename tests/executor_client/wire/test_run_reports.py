@@ -247,8 +247,8 @@ def test_the_last_lines_of_a_log_are_returned_on_request(
     caller = start()
     caller.accepted(1, executorHandler="prints")
     eventually(lambda: "job execute end" in read_log(caller)["logContent"])
-    end = read_log(caller, lastLines=2)
-    assert end["fromLineNum"] == end["toLineNum"] - 1 > 100
+    end = read_log(caller, lastLines=3)
+    assert end["fromLineNum"] == end["toLineNum"] - 2 >= 100
     assert "line 99\n" in end["logContent"]
     assert "job execute end" in end["logContent"]
     for unusable in (0, -1, "x", None):
