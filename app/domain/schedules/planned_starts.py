@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from app.clock import MINUTE_MS, SECOND_MS, Millis
 from app.domain.enums import ScheduleType
 from app.domain.schedules.cron import unix
-from app.domain.schedules.cron.days import lowest_bit
+from app.domain.schedules.cron.days import bits_of, lowest_bit
 from app.domain.schedules.cron.expression import CronExpression, split_fields
 from app.domain.schedules.schedule import Schedule, next_after_ms, zone
 
@@ -129,21 +129,20 @@ def start_minutes(
     if schedule.type == ScheduleType.CRON:
         minutes, _hours, per_minute, _days = _cron_parts(schedule.conf)
         offset = datetime.fromtimestamp(window.from_ms // SECOND_MS, zone(schedule.time_zone)).minute
-        of_an_hour = [(minute - offset) % 60 for minute in _bits(minutes)]
+        of_an_hour = [(minute - offset) % 60 for minute in bits_of(minutes)]
         yield from ((60 * hour + minute, per_minute) for hour in with_starts for minute in of_an_hour)
         return
     if schedule.type == ScheduleType.AT:
         at_ms = next_after_ms(schedule, window.from_ms - 1) or window.until_ms
         yield from (((at_ms - window.from_ms) // MINUTE_MS, 1) for _hour in with_starts)
         return
-    period_ms = next_after_ms(Schedule(ScheduleType.FIX_RATE, schedule.conf, "UTC"), 0) or HOUR_MS
+    period_ms = _period(schedule.conf)
     for hour in with_starts:
         if period_ms <= MINUTE_MS:
             yield from ((60 * hour + minute, MINUTE_MS / period_ms) for minute in range(60))
             continue
         from_ms = window.from_ms + hour * HOUR_MS
-        first_ms = next_ms + max(0, -(-(from_ms - next_ms) // period_ms)) * period_ms
-        instants = range(first_ms, from_ms + HOUR_MS, period_ms)
+        instants = range(_first_start(next_ms, period_ms, from_ms), from_ms + HOUR_MS, period_ms)
         yield from (((at_ms - window.from_ms) // MINUTE_MS, 1) for at_ms in instants)
 
 
@@ -170,17 +169,22 @@ def _repeated_starts(
     conf: str, next_ms: Millis, window: Window, from_ms: Millis, until_ms: Millis
 ) -> HourlyStarts:
     """Count a fixed period: by its average if shorter than an hour, otherwise each start."""
-    period_ms = next_after_ms(Schedule(ScheduleType.FIX_RATE, conf, "UTC"), 0) or HOUR_MS
-    first_ms = next_ms + -(-max(0, from_ms - next_ms) // period_ms) * period_ms
+    period_ms = _period(conf)
+    first_ms = _first_start(next_ms, period_ms, from_ms)
     if period_ms < HOUR_MS and first_ms < until_ms:
         return HourlyStarts(HOUR_MS / period_ms, _hours_between(window, first_ms, until_ms))
     starts = range(first_ms, until_ms, period_ms)
     return HourlyStarts(1, sum(1 << (at_ms - window.from_ms) // HOUR_MS for at_ms in starts))
 
 
-@lru_cache(maxsize=SCHEDULES_KEPT)
-def _bits(mask: int) -> tuple[int, ...]:
-    return tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
+def _period(conf: str) -> Millis:
+    """Return the length of a fixed rate or delay."""
+    return next_after_ms(Schedule(ScheduleType.FIX_RATE, conf, "UTC"), 0) or HOUR_MS
+
+
+def _first_start(next_ms: Millis, period_ms: Millis, from_ms: Millis) -> Millis:
+    """Return the first start of a fixed period that is not before an instant."""
+    return next_ms + -(-max(0, from_ms - next_ms) // period_ms) * period_ms
 
 
 def _hours_between(window: Window, from_ms: Millis, until_ms: Millis) -> int:

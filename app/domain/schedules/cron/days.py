@@ -6,6 +6,7 @@ Days of the week are numbered as in the expression: 1 = Sunday … 7 = Saturday.
 from calendar import isleap
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from typing import ClassVar, Final, Protocol
 
 from app.domain.schedules.cron.fields import DAY_OF_MONTH, DAY_OF_WEEK, AllowedValues, Field
@@ -16,6 +17,8 @@ DAYS_A_WEEK: Final = 7
 
 _MONTH_DAYS: Final = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 FEBRUARY: Final = 2
+#: cached masks; the page on the load of all jobs reads thousands
+_MASKS_KEPT: Final = 16_384
 
 
 def days_in_month(year: int, month: int) -> int:
@@ -31,6 +34,12 @@ def day_of_week(year: int, month: int, day: int = 1) -> int:
 def lowest_bit(mask: int) -> int:
     """Return the number of the lowest bit set in a mask that is not 0."""
     return (mask & -mask).bit_length() - 1
+
+
+@lru_cache(maxsize=_MASKS_KEPT)
+def bits_of(mask: int) -> tuple[int, ...]:
+    """Return the numbers of the bits that are set in a mask, ascending."""
+    return tuple(number for number in range(mask.bit_length()) if mask >> number & 1)
 
 
 def mask_of(field: Field, allowed: AllowedValues) -> int:

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from app.domain.schedules.cron.days import (
-    DAYS_A_WEEK,
     DayRule,
     DaysOfMonth,
     DaysOfWeek,
@@ -13,19 +12,19 @@ from app.domain.schedules.cron.days import (
     LastWorkday,
     NearestWorkday,
     NthWeekday,
+    bits_of,
 )
 from app.domain.schedules.sentences.shapes import (
-    SPAN_DAYS,
     Beat,
     Clock,
     HourBeat,
     HourlyAt,
     Shape,
     Times,
-    bits,
     clock_text,
+    is_span,
+    is_span_of_week,
     monday_first,
-    spans_of,
     spans_text,
     weekdays_of,
 )
@@ -79,7 +78,7 @@ def _days(rule: DayRule | None, months: tuple[int, ...]) -> str:
         case DaysOfWeek():
             return _week(weekdays_of(rule))
         case DaysOfMonth():
-            return _month_days(bits(rule.mask), months)
+            return _month_days(bits_of(rule.mask), months)
         case LastDay():
             return f"每月倒数第 {rule.offset + 1} 天" if rule.offset else "每月最后一天"
         case LastWorkday():
@@ -98,14 +97,13 @@ def _week(days: tuple[int, ...]) -> str:
         return "工作日"
     ordered = monday_first(days)
     names = [f"周{_WEEKDAYS[day]}" for day in ordered]
-    if len(days) >= SPAN_DAYS and len(spans_of((day - 2) % DAYS_A_WEEK for day in ordered)) == 1:
+    if is_span_of_week(ordered):
         return f"每{names[0]}至{names[-1]}"
     return f"每{_list(names)}"
 
 
 def _month_days(days: tuple[int, ...], months: tuple[int, ...]) -> str:
-    is_span = len(days) >= SPAN_DAYS and len(spans_of(days)) == 1
-    numbers = f"{days[0]}–{days[-1]}" if is_span else _list(map(str, days))
+    numbers = f"{days[0]}–{days[-1]}" if is_span(days) else _list(map(str, days))
     month = f"每年 {_list(map(str, months))} 月" if months else "每月"
     return f"{month} {numbers} 日"
 

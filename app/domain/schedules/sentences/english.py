@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from app.domain.schedules.cron.days import (
-    DAYS_A_WEEK,
     DayRule,
     DaysOfMonth,
     DaysOfWeek,
@@ -13,22 +12,23 @@ from app.domain.schedules.cron.days import (
     LastWorkday,
     NearestWorkday,
     NthWeekday,
+    bits_of,
 )
 from app.domain.schedules.sentences.shapes import (
-    SPAN_DAYS,
     Beat,
     Clock,
     HourBeat,
     HourlyAt,
     Shape,
     Times,
-    bits,
     clock_text,
+    is_span,
+    is_span_of_week,
     monday_first,
-    spans_of,
     spans_text,
     weekdays_of,
 )
+from app.domain.text.texts import counted
 
 #: from 1 = Sunday; 0 is Saturday as well
 _WEEKDAYS: Final = ("Saturday", "Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
@@ -77,7 +77,7 @@ def _clock(clock: Clock) -> str:
 
 
 def _count(step: int, unit: str) -> str:
-    return unit if step == 1 else f"{step} {unit}s"
+    return unit if step == 1 else counted(step, unit)
 
 
 def _days(rule: DayRule | None, months: tuple[int, ...]) -> str:
@@ -87,7 +87,7 @@ def _days(rule: DayRule | None, months: tuple[int, ...]) -> str:
         case DaysOfWeek():
             return _week(weekdays_of(rule))
         case DaysOfMonth():
-            return _month_days(bits(rule.mask), months)
+            return _month_days(bits_of(rule.mask), months)
         case LastDay():
             return _last_day(rule.offset)
         case LastWorkday():
@@ -105,17 +105,13 @@ def _week(days: tuple[int, ...]) -> str:
     if days in _WEEKS:
         return _WEEKS[days]
     ordered = monday_first(days)
-    if len(days) >= SPAN_DAYS and len(spans_of((day - 2) % DAYS_A_WEEK for day in ordered)) == 1:
+    if is_span_of_week(ordered):
         return f"{_WEEKDAYS[ordered[0]]} to {_WEEKDAYS[ordered[-1]]}"
     return _and(f"{_WEEKDAYS[day]}s" for day in ordered)
 
 
 def _month_days(days: tuple[int, ...], months: tuple[int, ...]) -> str:
-    spans = spans_of(days)
-    if len(spans) == 1 and len(days) >= SPAN_DAYS:
-        numbers = f"{days[0]}–{days[-1]}"
-    else:
-        numbers = _and(map(str, days))
+    numbers = f"{days[0]}–{days[-1]}" if is_span(days) else _and(map(str, days))
     if len(days) == len(months) == 1:
         return f"Yearly on {numbers} {_MONTHS[months[0]]}"
     noun = "day" if len(days) == 1 else "days"
@@ -127,7 +123,7 @@ def _month_days(days: tuple[int, ...], months: tuple[int, ...]) -> str:
 def _last_day(offset: int) -> str:
     if not offset:
         return "Last day of the month"
-    return f"{_count(offset, 'day') if offset > 1 else '1 day'} before the last day of the month"
+    return f"{counted(offset, 'day')} before the last day of the month"
 
 
 def _lower(days: str) -> str:

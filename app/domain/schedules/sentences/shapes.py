@@ -3,7 +3,7 @@
 A shape allows exactly the seconds that its expression allows. An expression that is not frequent has none.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal
@@ -19,6 +19,7 @@ from app.domain.schedules.cron.days import (
     LastWorkday,
     NearestWorkday,
     NthWeekday,
+    bits_of,
     mask_of,
 )
 from app.domain.schedules.cron.expression import CronExpression, split_fields
@@ -103,13 +104,8 @@ def find_shape(expression: str) -> Shape | None:
     cron = CronExpression.parse(expression)
     if cron.years != _ALL_YEARS:
         return None
-    clock = _clock(bits(cron.seconds), bits(cron.minutes), bits(cron.hours))
+    clock = _clock(bits_of(cron.seconds), bits_of(cron.minutes), bits_of(cron.hours))
     return _shape(clock, cron.days, cron.months)
-
-
-def bits(mask: int) -> tuple[int, ...]:
-    """Return the numbers of the bits that are set."""
-    return tuple(number for number in range(mask.bit_length()) if mask >> number & 1)
 
 
 def weekdays_of(rule: DaysOfWeek) -> tuple[int, ...]:
@@ -131,6 +127,16 @@ def spans_of(numbers: Iterable[int]) -> tuple[tuple[int, int], ...]:
         else:
             spans.append((number, number))
     return tuple(spans)
+
+
+def is_span(numbers: Sequence[int]) -> bool:
+    """Whether a sentence writes ascending numbers as a span: they are consecutive, and not too few."""
+    return len(numbers) >= SPAN_DAYS and len(spans_of(numbers)) == 1
+
+
+def is_span_of_week(days: Iterable[int]) -> bool:
+    """Whether a sentence writes days of a week, Monday first, as a span."""
+    return is_span([(day - 2) % DAYS_A_WEEK for day in days])
 
 
 def clock_text(hour: int, minute: int, second: int = 0) -> str:
@@ -157,7 +163,7 @@ def _unix_shape(fields: list[str]) -> Shape | None:
     rule: DayRule = DaysOfMonth(month_days)
     if weekdays:
         rule = DaysOfWeek(weekdays << 1 | weekdays << 1 + DAYS_A_WEEK)
-    return _shape(_clock((0,), bits(minutes), bits(hours)), rule, months)
+    return _shape(_clock((0,), bits_of(minutes), bits_of(hours)), rule, months)
 
 
 def _shape(clock: Clock | None, rule: DayRule, months: int) -> Shape | None:
@@ -170,7 +176,7 @@ def _shape(clock: Clock | None, rule: DayRule, months: int) -> Shape | None:
         return Shape(clock, days)
     if not (isinstance(days, DaysOfMonth) and months.bit_count() <= LISTED):
         return None
-    return Shape(clock, days, bits(months))
+    return Shape(clock, days, bits_of(months))
 
 
 def _is_daily(rule: DayRule) -> bool:
@@ -185,7 +191,7 @@ def _is_daily(rule: DayRule) -> bool:
 def _has_words(rule: DayRule) -> bool:
     match rule:
         case DaysOfMonth():
-            days = bits(rule.mask)
+            days = bits_of(rule.mask)
             return len(days) <= LISTED or len(spans_of(days)) == 1
         case NearestWorkday():
             return rule.entry_day <= _LAST_COMMON_DAY
