@@ -82,7 +82,9 @@ def _planned(session: Session, actor: Actor, at_ms: Millis) -> dict[str, object]
         "load": load,
         "with_frequent": with_frequent,
         "hours": hours,
-        "minutes": minutes_chart(groups, hour, minute_starts(load, hour.at.hours), minute),
+        "minutes": minutes_chart(
+            groups, hour, minute_starts(load, hour.at.hours), minute, window=window, base=base
+        ),
         "minute": f"{hour.at.hour:02d}:{place:02d}" if minute is not None else "",
         "starters": starters,
         "starting": starting,

@@ -130,18 +130,18 @@ def planned_hours(
     clock_hours = hours_of(load.window, zone_name)
     totals = [sum(starts) for starts in zip(*load.starts.values(), strict=True)] or [0] * load.window.hours
     sums = [sum(totals[hour] for hour in at.hours) for at in clock_hours]
-    tops, first, is_even = level_tops(sums), load.window.from_ms // QUARTER_MS, is_flat(sums)
+    tops, is_even = level_tops(sums), is_flat(sums)
     name_of = day_namer()
     names = {day: name_of(day) for day in {at.day for at in clock_hours}}
     hours = []
     for at, starts in zip(clock_hours, sums, strict=True):
-        href = f"{base}hour={first + at.hours[0] * QUARTERS}#starters"
+        href = starters_address(base, load.window, at.hours[0])
         level = FLAT_LEVEL if is_even else level_of(starts, tops)
         hours.append(Hour(at, starts, level, _label(at, names[at.day], starts), href))
     soon = hours[:NEXT_HOURS]
     busiest = max(soon, key=lambda hour: hour.starts)
     selected_hour = next(
-        (hour for hour in hours if first + hour.at.hours[0] * QUARTERS == first_quarter), busiest
+        (hour for hour in hours if quarter_of(load.window, hour.at.hours[0]) == first_quarter), busiest
     )
     quiet = sorted(soon, key=lambda hour: hour.starts)[:QUIET]
     quiet.sort(key=lambda hour: hour.at.hours)
@@ -173,14 +173,31 @@ def _hours_chart(load: PlannedLoad, groups: Groups, hours: list[Hour], selected_
     return bar_chart(slots, groups.legend(slots), COUNTS)
 
 
+def quarter_of(window: Window, hour: int) -> int:
+    """Return the quarter hour since 1970 with which an hour of a window begins."""
+    return window.from_ms // QUARTER_MS + hour * QUARTERS
+
+
+def starters_address(base: str, window: Window, hour: int, minute: int | None = None) -> str:
+    """Return the address of the jobs that start in an hour of a window, or in a minute of it."""
+    of_minute = f"&minute={minute}" if minute is not None else ""
+    return f"{base}hour={quarter_of(window, hour)}{of_minute}#starters"
+
+
 def minutes_chart(
-    groups: Groups, hour: Hour, starts: Mapping[tuple[int, int], int], selected_minute: int | None
+    groups: Groups,
+    hour: Hour,
+    starts: Mapping[tuple[int, int], int],
+    selected_minute: int | None,
+    *,
+    window: Window,
+    base: str,
 ) -> BarChart:
     """Return the bars of the minutes of an hour; ``starts`` by minute of the window and group."""
     counts = defaultdict[int, list[tuple[int, int]]](list)
     for (minute, group_id), count in starts.items():
         counts[minute % MINUTES].append((group_id, count))
-    slots, path = [], hour.href.removesuffix("#starters")
+    slots = []
     for place in range(MINUTES):
         minute = hour.at.hours[0] * MINUTES + place
         values, clock = groups.values(counts[place]), f"{hour.at.hour:02d}:{place:02d}"
@@ -190,7 +207,7 @@ def minutes_chart(
             Slot(
                 values,
                 groups.label(heading, values),
-                f"{path}&minute={place}#starters" if total else "",
+                starters_address(base, window, hour.at.hours[0], place) if total else "",
                 above=short_number(total) if total else "",
                 tick=clock if place % TICK_MINUTES == 0 else "",
                 is_current=minute == selected_minute,
@@ -214,8 +231,7 @@ def clash_rows(
             n=number(clash.jobs),
             group=titles.get(clash.group_id, str(clash.group_id)),
         )
-        quarter = window.from_ms // QUARTER_MS + hour * QUARTERS
-        address = f"{base}hour={quarter}&minute={place}#starters"
+        address = starters_address(base, window, hour, place)
         rows.append((f"{name_of(at.date())} {at:%H:%M}", sentence, address))
     return rows
 

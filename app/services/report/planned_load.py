@@ -98,19 +98,19 @@ def planned_load(
     jobs = sum(scheduled.jobs for scheduled in schedules)
     too_many = job_store.count_scheduled(session, group_ids) - jobs if len(schedules) == SCHEDULES_MAX else 0
     planned, unread = _read(schedules, window, now_ms=now_ms, budget_ms=budget_ms)
-    rare = [each for each in planned if not each.starts.is_frequent(window)]
-    is_cut = not with_frequent and any(each.starts.hours for each in rare)
-    frequent = sum(each.scheduled.jobs for each in planned if each.starts.is_frequent(window))
-    counted = rare if is_cut else planned
+    rare = [row for row in planned if not row.starts.is_frequent(window)]
+    is_cut = not with_frequent and any(row.starts.hours for row in rare)
+    rows = rare if is_cut else planned
+    frequent = sum(row.scheduled.jobs for row in planned) - sum(row.scheduled.jobs for row in rows)
     by_group = defaultdict(list)
-    for each in counted:
-        by_group[each.scheduled.job_group].append((each.starts, each.scheduled.jobs))
+    for row in rows:
+        by_group[row.scheduled.job_group].append((row.starts, row.scheduled.jobs))
     return PlannedLoad(
         window,
         {group_id: total_starts(pairs, window) for group_id, pairs in by_group.items()},
-        counted,
-        jobs - unread - (frequent if is_cut else 0),
-        frequent if is_cut else 0,
+        rows,
+        jobs - unread - frequent,
+        frequent,
         too_many,
         unread,
     )
