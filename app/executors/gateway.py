@@ -20,10 +20,6 @@ from executor_client.wire.lenient_json import dump_json
 from executor_client.wire.protocol import SUCCESS, JobRequest, LogRequest, LogResult, Reply
 from executor_client.wire.run_reports import Progress
 
-_CONTENT = re.compile(r'"logContent"\s*:\s*"')
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-
-
 if TYPE_CHECKING:
     from app.executors.guarded_http import TooLong
 
@@ -31,6 +27,9 @@ if TYPE_CHECKING:
 CALL_TIMEOUT_S = 5.0
 LOG_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 3.0
+
+_CONTENT = re.compile(r'"logContent"\s*:\s*"')
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
 class ReadLog(NamedTuple):

@@ -58,6 +58,7 @@ def run_context(log_id: int) -> dict[str, Any]:
         ]
         mutes = find_mutes(session, [row.job], now_ms=now_ms()) if failed and row.job is not None else {}
     remedy = find_remedy(row.reason) if log.trigger_code not in (0, 200) else None
+    steps = steps_of(log.trigger_msg)
     return {
         "around": beside,
         "log": log,
@@ -71,17 +72,20 @@ def run_context(log_id: int) -> dict[str, Any]:
         "remedies": _links(remedy, row) if remedy is not None else [],
         "network_hint": remedy is Remedy.NETWORK,
         "has_log": has_log(log),
-        "steps": steps_of(log.trigger_msg),
-        "tabs": _tabs(log, beside.success_id),
+        "steps": steps,
+        "tabs": _tabs(log, len(steps), beside.success_id),
         "back": way_back("logs.index") if "next" in request.args else "",
     }
 
 
-def _tabs(log: JobLog, success_id: int | None) -> dict[str, Tab]:
-    """Return the tabs of a run by name; the first one is shown without a name."""
+def _tabs(log: JobLog, steps: int, success_id: int | None) -> dict[str, Tab]:
+    """Return the tabs of a run by name; the first one is shown without a name.
+
+    ``steps`` is the number of those of its dispatch, to which its result is added.
+    """
     page = url_for("logs.show", log_id=log.id)
-    steps = len(steps_of(log.trigger_msg)) + bool(log.handle_code)
-    hint = ngettext("%(num)d step", "%(num)d steps", steps) if steps else ""
+    count = steps + bool(log.handle_code)
+    hint = ngettext("%(num)d step", "%(num)d steps", count) if count else ""
     dispatch = Tab(_("Dispatch"), hint, f"{page}?tab=dispatch")
     tabs = {"output": Tab(_("Output"), "", page)} if has_log(log) else {"dispatch": dispatch}
     if log.handle_msg:
@@ -90,10 +94,7 @@ def _tabs(log: JobLog, success_id: int | None) -> dict[str, Tab]:
         hint = ngettext("%(num)d row", "%(num)d rows", count) if count else ""
         tabs["result"] = Tab(str(lazy_pgettext("run", "Result")), hint, f"{page}?tab=result")
     tabs.setdefault("dispatch", dispatch)
-    if success_id:
-        compare = url_for("run_compare.compare", log_id=log.id, old=success_id)
-        tabs["compare"] = Tab(_("Compare"), f"#{success_id}", compare)
-    return tabs
+    return compared_tabs(tabs, success_id, log.id) if success_id else tabs
 
 
 def compared_tabs(tabs: dict[str, Tab], old_id: int, log_id: int) -> dict[str, Tab]:

@@ -16,6 +16,7 @@ from app.console.web.language import _
 from app.domain.alarms.muting import UNTIL_UNDONE_MS
 from app.domain.enums import HandleCode, TriggerCode
 from app.domain.runs.outcome import outcome_of
+from app.domain.runs.statistics import ended_duration_ms
 from app.domain.schedules.planning import is_capped
 from app.domain.text.relative_times import Nearness, nearness
 from app.models.job import AFTER_THE_CURRENT_RUN
@@ -154,10 +155,8 @@ def run_duration(log: JobLog | Run) -> Millis | None:
     """
     if not log.trigger_time or log.trigger_code not in (TriggerCode.ACCEPTED, TriggerCode.NONE):
         return None
-    if log.duration_ms is not None:
-        return log.duration_ms
-    if log.handle_code != HandleCode.NONE:
-        return max(0, (log.handle_time or log.trigger_time) - log.trigger_time)
+    if log.duration_ms is not None or log.handle_code != HandleCode.NONE:
+        return ended_duration_ms(log.duration_ms, trigger_ms=log.trigger_time, handle_ms=log.handle_time)
     return now_ms() - log.trigger_time if log.trigger_code == TriggerCode.ACCEPTED else None
 
 

@@ -67,12 +67,12 @@ def _read_forward(
     piece: Lines, until_s: float, last: int | None, count: int, *, log_id: int, actor: Actor, caller: Caller
 ) -> Pieces:
     """Read on behind a piece to the end, or to the line ``last``; keep the last ``count`` lines."""
-    kept: deque[str] = deque(maxlen=count)
+    last_lines: deque[str] = deque(maxlen=count)
     errors = ErrorCount()
     position, has_more = piece.first - 1, False
     while piece.lines:
         lines = piece.lines if last is None else piece.lines[: last - position]
-        kept.extend(lines)
+        last_lines.extend(lines)
         errors.add(lines)
         position = piece.last if last is None else min(piece.last, last)
         left_s = until_s - time.monotonic()
@@ -84,4 +84,5 @@ def _read_forward(
         except XxlJobError:
             has_more = True
             break
-    return Pieces(position - len(kept) + 1, position, [*kept], piece, errors.count, has_more)
+    first = position - len(last_lines) + 1
+    return Pieces(first, position, [*last_lines], piece, errors.count, has_more)

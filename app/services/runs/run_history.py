@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
 from app.domain.enums import HandleCode
+from app.domain.runs.statistics import ended_duration_ms
 from app.models.log import JobLog
 from app.services.runs import reasons
 from app.store.runs import recent
@@ -59,21 +60,17 @@ def _usual(runs: list[Run]) -> Millis | None:
 
 
 def _duration(run: Run) -> Millis:
-    """Return how long a run took; in whole seconds if its row was adopted, or is of a Java admin."""
-    if run.duration_ms is not None:
-        return run.duration_ms
-    return max(0, (run.handle_time or run.trigger_time) - run.trigger_time)
+    return ended_duration_ms(run.duration_ms, trigger_ms=run.trigger_time, handle_ms=run.handle_time)
 
 
 def _same(session: Session, log: JobLog, runs: list[Run], reason: str) -> tuple[int, Millis | None, bool]:
-    """Return the number of runs with the same reason, the instant of the first, and whether they are all."""
+    """Return how many runs have the same reason, when the first was triggered, and if there may be more."""
     if not reason:
         return 0, None, False
-    unended = [run for run in runs if run.handle_code != HandleCode.SUCCESS]
-    found = reasons.find_reasons(session, unended)
-    count, since_ms = 1, log.trigger_time
+    reason_of = reasons.find_reasons(session, [run for run in runs if run.handle_code != HandleCode.SUCCESS])
+    count, since_ms, form = 1, log.trigger_time, _form(reason)
     for run in runs:
-        if _form(found.get(run.id, "")) != _form(reason):
+        if _form(reason_of.get(run.id, "")) != form:
             return count, since_ms, False
         count, since_ms = count + 1, run.trigger_time
     return count, since_ms, len(runs) >= RUNS_MAX - 1
