@@ -20,10 +20,14 @@ class Settings:
 
     def read(self) -> Config:
         """Return the configuration as it is written, even if the database has moved."""
-        home = SERVICE_HOME if self.env_file == ENV_FILE else Path("instance")
         # The file names the installation, as a .env in the current folder may belong to another one.
         dotenv = None if self.env_file else Path(".env")
-        return Config.from_env(env_file=self.env_file, default_home=home, dotenv=dotenv)
+        return Config.from_env(env_file=self.env_file, default_home=self.default_home, dotenv=dotenv)
+
+    @property
+    def default_home(self) -> Path:
+        """The home unless the settings have one."""
+        return SERVICE_HOME if self.env_file == ENV_FILE else Path("instance")
 
     @functools.cached_property
     def config(self) -> Config:

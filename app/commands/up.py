@@ -39,11 +39,13 @@ def up(home: Path | None, demo: bool) -> None:
 
     Settings are the variables of docs/configuration.md, and XXL_JOB_EXECUTOR_PORT for the demo executor.
     """
-    env_file = click.get_current_context().ensure_object(Settings).env_file
+    settings = click.get_current_context().find_object(Settings)
+    assert settings is not None
+    env_file = settings.env_file
     folder = Path.cwd() if home is None else home.absolute()
     if home is not None:
         os.environ["XXL_JOB_HOME"] = str(folder)
-    config = Config.from_env(env_file=env_file, dotenv=folder / ".env")
+    config = Config.from_env(env_file=env_file, dotenv=folder / ".env", default_home=settings.default_home)
     os.environ["XXL_JOB_HOME"] = str(config.home)
     options = ("--env-file", str(env_file.absolute())) if env_file else ()
     try:

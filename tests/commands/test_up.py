@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from app.commands import invocation, up
 from app.commands import parts as parts_module
-from app.commands import up
 from app.commands.parts import PartFailed, Parts
 from app.settings.config import Config
 from tests.acceptance.programs import ROOT, free_port
@@ -218,3 +218,16 @@ def test_an_existing_file_of_settings_is_left_as_it_is(tmp_path: Path) -> None:
         f"Error: {tmp_path}/.env exists; edit it, or remove it first\n",
     )
     assert (tmp_path / ".env").read_text() == "XXL_JOB_PORT=9\n"
+
+
+def test_beside_the_settings_of_services_their_home_is_the_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings_file = tmp_path / "xxl-job.env"
+    settings_file.write_text("XXL_JOB_PORT=8081\n")
+    monkeypatch.setattr(invocation, "ENV_FILE", settings_file)
+    monkeypatch.setenv("XXL_JOB_HOME", "")
+    configs: list[Config] = []
+    monkeypatch.setattr(up, "start", lambda config, *_arguments, **_options: configs.append(config))
+    assert run("up").exit_code == 0
+    assert [(config.home, config.port) for config in configs] == [(invocation.SERVICE_HOME, 8081)]
