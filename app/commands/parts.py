@@ -106,7 +106,7 @@ class Parts:
             time.sleep(0.2)
 
     def require_alive(self) -> None:
-        """Raise Failed if a part has ended."""
+        """Raise PartFailed if a part has ended."""
         for name, process in self.processes.items():
             code = process.poll()
             if code is not None:

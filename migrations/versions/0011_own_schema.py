@@ -138,27 +138,27 @@ def rename() -> None:
         if op.get_bind().dialect.name == "sqlite":
             op.execute(f"ALTER TABLE {table} RENAME COLUMN {old} TO {new}")
         else:
-            kept: dict[str, Any] = {"existing_type": sa.BigInteger(), "existing_nullable": False}
-            op.alter_column(table, old, new_column_name=new, **kept)
+            existing: dict[str, Any] = {"existing_type": sa.BigInteger(), "existing_nullable": False}
+            op.alter_column(table, old, new_column_name=new, **existing)
 
 
 def widen(column: sa.Column[Any]) -> None:
     """Widen a column that is narrower in the database."""
     table = column.table.name
-    found = columns_of(table).get(column.name)
-    if found is None:
+    present = columns_of(table).get(column.name)
+    if present is None:
         return
-    kinds = (found["type"], column.type.dialect_impl(op.get_bind().dialect))
-    length, wanted = (getattr(kind, "length", None) for kind in kinds)
-    if length is not None and (wanted is None or length < wanted):
-        alter_column(table, column.name, found, type_=column.type)
+    kinds = (present["type"], column.type.dialect_impl(op.get_bind().dialect))
+    length, full_length = (getattr(kind, "length", None) for kind in kinds)
+    if length is not None and (full_length is None or length < full_length):
+        alter_column(table, column.name, present, type_=column.type)
 
 
-def alter_column(table: str, name: str, found: dict[str, Any], **changes: Any) -> None:
+def alter_column(table: str, name: str, present: dict[str, Any], **changes: Any) -> None:
     """Alter a column; anything not in ``changes`` is kept."""
     with op.batch_alter_table(table) as batch:
         batch.alter_column(
-            name, **{"existing_type": found["type"], "existing_nullable": found["nullable"], **changes}
+            name, **{"existing_type": present["type"], "existing_nullable": present["nullable"], **changes}
         )
 
 
@@ -172,8 +172,8 @@ def make_registry_unique() -> None:
         REGISTRY, sa.column("id", sa.BigInteger), *(sa.column(name, sa.String) for name in columns)
     )
     keys = [table.c[column] for column in columns]
-    kept = sa.select(sa.func.max(table.c.id).label("id")).group_by(*keys).subquery()
-    op.execute(sa.delete(table).where(table.c.id.not_in(sa.select(kept.c.id))))
+    newest = sa.select(sa.func.max(table.c.id).label("id")).group_by(*keys).subquery()
+    op.execute(sa.delete(table).where(table.c.id.not_in(sa.select(newest.c.id))))
     if name in indexes:
         op.drop_index(name, REGISTRY)
     op.create_index(name, REGISTRY, columns, unique=True)
@@ -181,11 +181,11 @@ def make_registry_unique() -> None:
 
 def convert_crons() -> None:
     """Convert the crons of XXL-JOB before 2.3 to schedules, once: afterwards the old column is nullable."""
-    found = columns_of(JOB).get(OLD_CRON)
-    if found is None or found["nullable"]:
+    cron = columns_of(JOB).get(OLD_CRON)
+    if cron is None or cron["nullable"]:
         return
     names = (OLD_CRON, "schedule_type", "schedule_conf")
     job = sa.table(JOB, *(sa.column(name, sa.String) for name in names))
     unscheduled = (job.c.schedule_type == "NONE", job.c.schedule_conf.is_(None), job.c.job_cron != "")
     op.execute(sa.update(job).where(*unscheduled).values(schedule_type="CRON", schedule_conf=job.c.job_cron))
-    alter_column(JOB, OLD_CRON, found, nullable=True)
+    alter_column(JOB, OLD_CRON, cron, nullable=True)

@@ -59,7 +59,7 @@ def index() -> ResponseReturnValue:
     return render_template(
         "alarms/channels.html",
         rows=rows,
-        healths={each.channel.id: each.health for each in healths},
+        healths={row.channel.id: row.health for row in healths},
         kinds=KINDS,
         groups=group_urls,
         configured=len(config.alarm_urls),

@@ -51,8 +51,8 @@ def find_broken(session: Session, *, actor: Actor, now_ms: Millis) -> list[Chann
 
     Three or four statements, whatever the number of channels and alarms; one without any channel.
     """
-    broken = [each for each in find_health(session, actor=actor, now_ms=now_ms) if each.health.is_broken]
-    return sorted(broken, key=lambda each: each.health.since_ms or 0)
+    healths = find_health(session, actor=actor, now_ms=now_ms)
+    return sorted((row for row in healths if row.health.is_broken), key=lambda row: row.health.since_ms or 0)
 
 
 def find_health(
@@ -63,8 +63,8 @@ def find_health(
     if not rows:
         return []
     since_ms = min([now_ms - DAYS * DAY_MS, *days])
-    read = outcomes.read_newest(session, actor.group_ids(Right.VIEW), since_ms=since_ms)
-    results = _results_by_channel([row.channel for row in rows], read)
+    alarm_outcomes = outcomes.read_newest(session, actor.group_ids(Right.VIEW), since_ms=since_ms)
+    results = _results_by_channel([row.channel for row in rows], alarm_outcomes)
     tests = _tests(session, rows, since_ms)
     return [
         ChannelHealth(
@@ -93,7 +93,7 @@ def _visible(session: Session, rows: Sequence[ScopedChannel], actor: Actor) -> l
     if group_ids is None:
         return list(rows)
     job_ids = {job_id for row in rows for job_id in row.job_ids}
-    seen_jobs = {
+    visible_jobs = {
         job_id
         for job_id, name in jobs.find_names(session, sorted(job_ids)).items()
         if name.job_group in group_ids
@@ -101,12 +101,12 @@ def _visible(session: Session, rows: Sequence[ScopedChannel], actor: Actor) -> l
     return [
         row
         for row in rows
-        if group_ids and (row.channel.for_all or row.group_ids & set(group_ids) or row.job_ids & seen_jobs)
+        if group_ids and (row.channel.for_all or row.group_ids & set(group_ids) or row.job_ids & visible_jobs)
     ]
 
 
 def _results_by_channel(
-    receivers: Iterable[AlarmChannel], read: Iterable[AlarmOutcome]
+    receivers: Iterable[AlarmChannel], alarm_outcomes: Iterable[AlarmOutcome]
 ) -> Mapping[int, list[MessageResult]]:
     """Return channel id -> results of its messages; alarms that were one message count once."""
     channels_of = defaultdict[str, list[int]](list)
@@ -115,7 +115,7 @@ def _results_by_channel(
             channels_of[identity(name)].append(channel.id)
     results = defaultdict[int, list[MessageResult]](list)
     answers_by_text: dict[str, list[tuple[str, str]]] = {}
-    for row in dict.fromkeys((row.job_id, row.state, _at_ms(row), row.outcome) for row in read):
+    for row in dict.fromkeys((row.job_id, row.state, _at_ms(row), row.outcome) for row in alarm_outcomes):
         _job_id, state, at_ms, text = row
         if text not in answers_by_text:
             answers_by_text[text] = _answers(text)

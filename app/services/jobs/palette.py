@@ -33,8 +33,8 @@ def find_matches(session: Session, text: str, *, actor: Actor) -> Matches:
     """Return the first matches of each kind; executor groups and users have pages for administrators only."""
     if not text:
         return Matches((), {})
-    wanted = text.removeprefix("#")
-    jobs = tuple(offer_jobs(session, wanted, actor=actor, right=Right.VIEW).choices[:MATCHES_MAX])
+    offer = offer_jobs(session, text.removeprefix("#"), actor=actor, right=Right.VIEW)
+    jobs = tuple(offer.choices[:MATCHES_MAX])
     listed = listing.find_listed(session, [int(job.value) for job in jobs])
     states = {job_id: job.trigger_status == 1 for job_id, job in listed.items()}
     run = _find_run(session, text, actor)

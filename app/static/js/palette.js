@@ -4,7 +4,7 @@ const sheet = document.querySelector("[data-palette]");
 const input = sheet.querySelector("[role=combobox]");
 const list = sheet.querySelector("[role=listbox]");
 const status = sheet.querySelector("[data-palette-status]");
-let asked = new AbortController();
+let request = new AbortController();
 let timer = 0;
 let active = 0;
 
@@ -40,29 +40,32 @@ function group(label, items) {
   return [part];
 }
 
+function makeOption(text) {
+  const option = document.createElement("div");
+  option.setAttribute("role", "option");
+  option.textContent = text;
+  return option;
+}
+
 /* Buttons and links of the head of the page, its menu, and the theme: an option presses the same control. */
 function actions(text) {
   const head = document.querySelector(".page-head");
   const controls = head ? Array.from(head.querySelectorAll(".actions a[href], [data-switch], .actions .menu button")) : [];
   controls.push(...document.querySelectorAll("[data-theme-toggle]"));
-  const seen = new Set();
+  const names = new Set();
   return controls.flatMap((control) => {
     const label = (control.ariaLabel || control.title || control.textContent).replace(/\s+/g, " ").trim();
     const name = control.matches(".switch") ? control.title || label : label;
-    if (!name || control.disabled || seen.has(name) || !name.toLowerCase().includes(text)) return [];
-    seen.add(name);
-    const option = document.createElement("div");
-    option.setAttribute("role", "option");
-    option.textContent = name;
+    if (!name || control.disabled || names.has(name) || !name.toLowerCase().includes(text)) return [];
+    names.add(name);
+    const option = makeOption(name);
     option.control = control;
     return [option];
   });
 }
 
 function copyLink(text) {
-  const option = document.createElement("div");
-  option.setAttribute("role", "option");
-  option.textContent = sheet.dataset.copyLink;
+  const option = makeOption(sheet.dataset.copyLink);
   option.copies = true;
   return option.textContent.toLowerCase().includes(text) ? [option] : [];
 }
@@ -77,15 +80,13 @@ function pages(text) {
   return links
     .filter((link) => link.textContent.toLowerCase().includes(text))
     .map((link) => {
-      const option = document.createElement("div");
-      option.setAttribute("role", "option");
+      const option = makeOption(link.textContent.trim());
       option.dataset.href = link.href;
-      option.textContent = link.textContent.trim();
       return option;
     });
 }
 
-/* Says why no jobs are found. */
+/* Says why nothing is found. */
 function say(text) {
   const note = document.createElement("div");
   note.className = "note";
@@ -96,9 +97,9 @@ function say(text) {
 }
 
 async function ask() {
-  asked.abort();
-  asked = new AbortController();
-  const { signal } = asked;
+  request.abort();
+  request = new AbortController();
+  const { signal } = request;
   const text = input.value.trim();
   list.replaceChildren(...own(text.toLowerCase()));
   activate(0);

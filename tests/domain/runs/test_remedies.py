@@ -11,7 +11,7 @@ SEEN = "the last one was seen 2026-11-20 08:00:00.250 +0800"
 RULES: list[tuple[str, str, Remedy | None]] = [
     ("offline", f"{NOT_SENT}no executor of pay is registered", Remedy.CONNECT),
     ("offline since", f"{NOT_SENT}no executor of pay is registered; {SEEN}", Remedy.CONNECT),
-    ("nobody listens", f"{UNANSWERED}connection refused: nothing listens on this port", Remedy.CONNECT),
+    ("closed port", f"{UNANSWERED}connection refused: nothing listens on this port", Remedy.CONNECT),
     ("one drained", f"{DRAINED}its only address is drained", Remedy.UNDRAIN),
     ("all drained", f"{DRAINED}all 3 addresses are drained", Remedy.UNDRAIN),
     ("outside", f"{UNANSWERED}address 'http://8.8.8.8/' refused: {OUTSIDE}", Remedy.NETWORK),
