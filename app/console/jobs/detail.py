@@ -41,6 +41,8 @@ TABS = {
     "versions": lazy_gettext("Versions"),
     "history": lazy_gettext("History"),
 }
+#: tabs that are refreshed, and that begin with why the job is failing
+LIVE_TABS = ("overview", "runs")
 #: bars of the strip, runs in the figures
 DRAWN, COUNTED = 60, 100
 #: rows of the tabs

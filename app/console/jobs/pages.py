@@ -6,7 +6,7 @@ from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.jobs.detail import TABS, page_of
+from app.console.jobs.detail import LIVE_TABS, TABS, page_of
 from app.console.jobs.form import sections as form_sections
 from app.console.jobs.form.draft import Preview, form_of, new_values, offer, quick_form
 from app.console.jobs.form.edit_page import edit_page, is_saving, offer_parameters, preview_of_form, save
@@ -32,9 +32,11 @@ from app.models.job import Job
 from app.services.code.ownership import ownership_of
 from app.services.executors import instances
 from app.services.jobs import choices, jobs
+from app.services.jobs.failing import LOOKED_AT_OF_ONE, of_job
 from app.services.jobs.jobs import JobFilter
 from app.services.jobs.tags import tags_of
 from app.services.runs import rows
+from app.services.runs.reasons import find_reasons
 from app.store.executors import groups as group_store
 from app.store.executors import listing as group_lists
 
@@ -98,9 +100,16 @@ def show(job_id: int) -> ResponseReturnValue:
         drift = drift_words(session, owner.drift, actor=actor) if owner is not None else []
         is_overview = tab == "overview"
         unknown = choices.find_unknown_handler(session, job, row.group) if is_overview else None
+        group_ids = actor.group_ids(Right.VIEW)
+        failing = of_job(session, job_id, group_ids=group_ids) if tab in LIVE_TABS else None
+        why = find_reasons(session, [failing.last] if failing else [])
     return render_template(
         "jobs/show.html",
         unknown_handler=unknown,
+        failing=failing,
+        why=why[failing.last.id] if failing else "",
+        failing_looked_at=LOOKED_AT_OF_ONE[-1] - 1,
+        live_tabs=LIVE_TABS,
         job=job,
         row=row,
         owner=owner,

@@ -99,6 +99,13 @@ def _distance(distance: timedelta, _locale: object) -> str:
     return spaced(str(text))
 
 
+def age(ms: Millis) -> str:
+    """Return ``3 days`` or ``2 hours``: how long ago an instant was, in one unit, at least a minute."""
+    length = timedelta(milliseconds=max(MINUTE_MS, now_ms() - ms))
+    granularity, threshold = ("day", DAYS_ONLY) if length.days else ("second", 1)
+    return spaced(str(format_timedelta(length, granularity=granularity, threshold=threshold)))
+
+
 def spaced(text: str) -> str:
     """Return text with a blank between a number and a Chinese word, and the short word for seconds."""
     return _NUMBER_BEFORE_WORD.sub(" ", text).replace("秒钟", "秒")
@@ -216,6 +223,7 @@ def init_app(app: Flask) -> None:
         duration,
         outcome,
         run_duration,
+        age,
         muted_until,
         next_time_label,
         host,

@@ -19,6 +19,7 @@ from app.models.glue import GlueVersion
 from app.models.group import Group
 from app.models.log import JobLog
 from app.models.skip import Skip
+from app.services.jobs import failing
 from tests.console.pages import markup_of, submit, text_of
 from tests.support.console import Console, add_group, add_job
 from tests.support.console_executors import registered
@@ -299,3 +300,50 @@ def text_of_section(page: str) -> str:
     return " ".join(
         unescape(re.sub(r"<[^>]+>", " ", page.split('id="alarms"')[1].split("</section>")[0])).split()
     )
+
+
+OK, FAILED, RUNNING, UNRESOLVED = (200, 200, 1), (200, 500, 1), (200, 0, 0), (504, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("codes", "sentences"),
+    [
+        ((OK, FAILED, FAILED, RUNNING), ("Failing for 24 hours.", "2 failures in a row. Last success: #1 ,")),
+        ((FAILED,), ("Failing for 1 day.", "1 failure. It has never succeeded.")),
+        ((OK, UNRESOLVED), ("Unresolved: it is unknown whether the last run ran.", "Last success: #1 ,")),
+    ],
+)
+@pytest.mark.parametrize("tab", ["overview", "runs"])
+def test_a_failing_job_says_so_above_its_tabs(
+    admin: Console, tab: str, codes: tuple[tuple[int, int, int], ...], sentences: tuple[str, ...]
+) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    ids = add_runs(group_id, job_id, *codes)
+    page = admin.get(f"/jobinfo/{job_id}?tab={tab}")
+    for sentence in sentences:
+        assert sentence.replace("#1", f"#{ids[0]}") in text_of(page)
+    last = [log_id for log_id, code in zip(ids, codes, strict=True) if code != RUNNING][-1]
+    assert (f'/joblog/{last}/compare?old={ids[0]}"' in markup_of(page)) == (codes[0] == OK)
+
+
+@pytest.mark.parametrize("codes", [(), (FAILED, OK), (FAILED, OK, RUNNING), (RUNNING,)])
+def test_a_job_that_is_not_failing_has_no_banner(
+    admin: Console, codes: tuple[tuple[int, int, int], ...]
+) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    add_runs(group_id, job_id, *codes)
+    assert "notice failing" not in admin.get(f"/jobinfo/{job_id}").text
+
+
+def test_failures_without_a_success_among_the_last_runs_are_a_lower_bound(
+    admin: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failing, "LOOKED_AT_OF_ONE", (2, 3))
+    group_id = add_group()
+    job_id = add_job(group_id)
+    add_runs(group_id, job_id, OK, *[FAILED] * 4)
+    shown = text_of(admin.get(f"/jobinfo/{job_id}"))
+    assert "Failing for more than 24 hours." in shown
+    assert "More than 2 failures in a row. None of the last" in shown

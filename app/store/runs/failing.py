@@ -1,0 +1,74 @@
+"""Failing jobs: the newest ended run of each job, where that is no success. Reads only.
+
+Jobs are looked for among the newest failed runs, which one index has. Only where that leaves some out,
+because a few jobs fail very often, does each job take a lookup in the index on its runs.
+"""
+
+from sqlalchemy import ColumnElement, Integer, Select, bindparam, case, or_, select
+from sqlalchemy.orm import Session, aliased
+
+from app.database.dialects.choice import dialect_of
+from app.database.rows import bulk
+from app.database.sql.in_list import WANTED, among
+from app.domain.enums import HandleCode
+from app.models.job import Job
+from app.models.log import JobLog
+from app.store.fires.logs import is_failed
+from app.store.pickers.overview import GroupIds, in_groups
+from app.store.runs.recent import Run
+
+#: newest failed runs that are searched before each job is looked up
+SEARCHED_MAX = 2_000
+#: jobs of one statement; fewer on PostgreSQL, which compiles one of very many for 0.1 s
+JOBS_AT_ONCE, JOBS_BEFORE_COMPILING = 10_000, 250
+_NEWEST_FAILED = (
+    select(JobLog.job_id)
+    .where(is_failed())
+    .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+    .limit(bindparam("most", type_=Integer))
+)
+_FAILED_RUNS = select(*(getattr(JobLog, name) for name in Run._fields)).where(
+    among(JobLog.id), JobLog.failed == 1
+)
+
+
+def find_last_failures(session: Session, group_ids: GroupIds) -> list[Run]:
+    """Return the newest ended run of each failing job of these groups (None: of all), the newest first.
+
+    Runs that a job had in other groups do not count.
+    """
+    visible = in_groups(Job.job_group, group_ids)
+    newest = bulk.read_rows(session, _NEWEST_FAILED, {"most": SEARCHED_MAX})
+    if len(newest) == SEARCHED_MAX:
+        newest = bulk.read_rows(session, select(Job.id).where(*visible))
+    job_ids = sorted({row[0] for row in newest})
+    sorts_all = dialect_of(session).reads_index_pages
+    newest_ended = _newest_of_newest_second(group_ids) if sorts_all else _newest_ended(group_ids)
+    last = select(newest_ended.correlate(Job).scalar_subquery()).where(among(Job.id), *visible)
+    runs: list[Run] = []
+    at_once = JOBS_BEFORE_COMPILING if sorts_all else JOBS_AT_ONCE
+    for start in range(0, len(job_ids), at_once):
+        rows = bulk.read_rows(session, last, {WANTED: job_ids[start : start + at_once]})
+        ids = [row[0] for row in rows if row[0]]
+        runs += map(Run._make, bulk.read_among(session, _FAILED_RUNS, ids))
+    return sorted(runs, key=lambda run: (run.trigger_time, run.id), reverse=True)
+
+
+def _newest_ended(group_ids: GroupIds) -> Select[tuple[int]]:
+    runs = select(JobLog.id).where(JobLog.job_id == Job.id, *_has_ended(JobLog, group_ids))
+    return runs.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(1)
+
+
+def _newest_of_newest_second(group_ids: GroupIds) -> Select[tuple[int]]:
+    """Return what ``_newest_ended`` does, for PostgreSQL, which would sort all runs of the job for it."""
+    ended = aliased(JobLog)
+    times = select(ended.trigger_time).where(ended.job_id == Job.id, *_has_ended(ended, group_ids))
+    newest_ms = times.order_by(ended.trigger_time.desc()).limit(1).correlate(Job).scalar_subquery()
+    runs = _newest_ended(group_ids).where(JobLog.trigger_time == newest_ms)
+    return runs.order_by(None).order_by(JobLog.id.desc())
+
+
+def _has_ended(log: type[JobLog], group_ids: GroupIds) -> list[ColumnElement[bool]]:
+    # An expression, which no planner looks for in an index: it shall read the runs of the job in their order.
+    is_result = case((or_(log.failed == 1, log.handle_code == HandleCode.SUCCESS), 1), else_=0) == 1
+    return [is_result, log.trigger_time.is_not(None), *in_groups(log.job_group, group_ids)]
