@@ -32,9 +32,9 @@ from app.models.job import Job
 from app.services.code.ownership import ownership_of
 from app.services.executors import instances
 from app.services.jobs import choices, jobs
-from app.services.jobs.failing import LOOKED_AT_OF_ONE, of_job
 from app.services.jobs.jobs import JobFilter
 from app.services.jobs.tags import tags_of
+from app.services.report.failing import LOOKED_AT_OF_ONE, of_job
 from app.services.runs import rows
 from app.services.runs.reasons import find_reasons
 from app.store.executors import groups as group_store

@@ -19,7 +19,7 @@ from app.models.glue import GlueVersion
 from app.models.group import Group
 from app.models.log import JobLog
 from app.models.skip import Skip
-from app.services.jobs import failing
+from app.services.report import failing
 from tests.console.pages import markup_of, submit, text_of
 from tests.support.console import Console, add_group, add_job
 from tests.support.console_executors import registered

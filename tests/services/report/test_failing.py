@@ -6,7 +6,7 @@ import pytest
 
 from app.database.engine import read_scope
 from app.models.job import Job
-from app.services.jobs import failing
+from app.services.report import failing
 from app.store.runs import failing as failing_runs
 from tests.support.factories import T0, make_job, make_log, remove
 
