@@ -9,7 +9,7 @@ from flask import Flask
 from flask_migrate import Migrate
 
 from app.commands.context import NotReady
-from app.commands.main import COMMANDS, load_command
+from app.commands.main import COMMANDS, OPERATING
 from app.database.engine import engine_options
 from app.database.flask_db import db
 from app.database.opening import create_database_file
@@ -17,6 +17,7 @@ from app.errors import NotConfigured
 from app.services.installation.schema import MIGRATIONS
 from app.settings.config import Config
 from app.settings.home import prepare_home
+from executor_client.cli.main import load_command
 
 
 def create_command_app(config: Config) -> Flask:
@@ -27,7 +28,7 @@ def create_command_app(config: Config) -> Flask:
     app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(config)
     db.init_app(app)
     for name in COMMANDS:
-        app.cli.add_command(load_command(name))
+        app.cli.add_command(load_command(OPERATING[name]))
     migrate = Migrate(app, db, directory=str(MIGRATIONS))
 
     @migrate.configure

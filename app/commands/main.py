@@ -3,7 +3,6 @@
 Its commands work on this host; those of the client, which are in ``executor_client.cli``, over API v1.
 """
 
-from importlib import import_module
 from pathlib import Path
 
 import click
@@ -14,45 +13,25 @@ from executor_client.cli import main as client
 from executor_client.cli.invocation import common_options
 from executor_client.wire.version import VERSION
 
-#: commands of this host: name -> module of this package and name there, imported when the command is called
+#: commands of this host: name -> module and name there, imported when the command is called
 OPERATING = {
-    "up": "up.up",
-    "init": "init.init",
-    "next-times": "next_times.next_times_command",
-    "create-user": "users.create_user",
-    "link-identity": "users.link_identity",
-    "check-config": "settings.check_config",
-    "seed-demo": "demo.seed_demo",
-    "db": "schema.database",
-    "backup": "backups.backup",
-    "restore": "backups.restore",
-    "doctor": "doctor.doctor",
-    "rotate-token": "tokens.rotate_token",
-    "promote": "promote.promote",
-    "settle": "settle.settle",
+    "up": "app.commands.up:up",
+    "init": "app.commands.init:init",
+    "next-times": "app.commands.next_times:next_times_command",
+    "create-user": "app.commands.users:create_user",
+    "link-identity": "app.commands.users:link_identity",
+    "check-config": "app.commands.settings:check_config",
+    "seed-demo": "app.commands.demo:seed_demo",
+    "db": "app.commands.schema:database",
+    "backup": "app.commands.backups:backup",
+    "restore": "app.commands.backups:restore",
+    "doctor": "app.commands.doctor:doctor",
+    "rotate-token": "app.commands.tokens:rotate_token",
+    "promote": "app.commands.promote:promote",
+    "settle": "app.commands.settle:settle",
 }
 #: those that are also commands of ``flask --app wsgi``
 COMMANDS = ("next-times", "create-user", "link-identity", "check-config", "seed-demo")
-
-
-class Program(client.Program):
-    """Program of the server; a command of this host goes before one of the client that has its name."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands."""
-        return sorted({*super().list_commands(ctx), *OPERATING})
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command; None if there is none of this name."""
-        return load_command(cmd_name) if cmd_name in OPERATING else super().get_command(ctx, cmd_name)
-
-
-def load_command(name: str) -> click.Command:
-    """Import a command of this host."""
-    module, _, attribute = OPERATING[name].partition(".")
-    command = getattr(import_module(f"app.commands.{module}"), attribute)
-    assert isinstance(command, click.Command)
-    return command
 
 
 def _open_local() -> Transport:
@@ -62,7 +41,7 @@ def _open_local() -> Transport:
     return open_local()
 
 
-@click.group("duetime", cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("duetime", cls=client.Program, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--env-file",
     type=click.Path(path_type=Path),
@@ -76,7 +55,6 @@ def duetime(context: click.Context, env_file: Path | None) -> None:
     context.obj = Settings(env_file)
 
 
-for _command in client.COMMANDS:
-    duetime.add_command(_command)
+duetime.places = {**client.COMMANDS, **OPERATING}
 duetime.open_local = _open_local
 duetime.sections = {"On this host": [*OPERATING]}

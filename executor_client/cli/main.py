@@ -2,53 +2,56 @@
 
 import errno
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 
 import click
 
 from executor_client.api.transport import Transport
-from executor_client.cli.code import apply, drift, export, plan, undo
-from executor_client.cli.completion import completion
-from executor_client.cli.groups import groups, instances, nodes
 from executor_client.cli.invocation import common_options, invocation_of
-from executor_client.cli.jobs import jobs, next_times
-from executor_client.cli.login import login, logout, whoami
-from executor_client.cli.runs import runs
-from executor_client.cli.tokens import tokens
-from executor_client.cli.users import users
 from executor_client.wire.version import VERSION
 
-#: commands over the API
-COMMANDS: tuple[click.Command, ...] = (
-    login,
-    logout,
-    whoami,
-    jobs,
-    runs,
-    groups,
-    instances,
-    nodes,
-    users,
-    tokens,
-    next_times,
-    plan,
-    apply,
-    drift,
-    export,
-    undo,
-    completion,
-)
+#: commands over the API: name -> module and name there, imported when the command is called
+COMMANDS: Mapping[str, str] = {
+    "login": "executor_client.cli.login:login",
+    "logout": "executor_client.cli.login:logout",
+    "whoami": "executor_client.cli.login:whoami",
+    "jobs": "executor_client.cli.jobs:jobs",
+    "runs": "executor_client.cli.runs:runs",
+    "groups": "executor_client.cli.groups:groups",
+    "instances": "executor_client.cli.groups:instances",
+    "nodes": "executor_client.cli.groups:nodes",
+    "users": "executor_client.cli.users:users",
+    "tokens": "executor_client.cli.tokens:tokens",
+    "next-times": "executor_client.cli.jobs:next_times",
+    "plan": "executor_client.cli.code:plan",
+    "apply": "executor_client.cli.code:apply",
+    "drift": "executor_client.cli.code:drift",
+    "export": "executor_client.cli.code:export",
+    "undo": "executor_client.cli.code:undo",
+    "completion": "executor_client.cli.completion:completion",
+}
 
 #: error numbers of writes to a full disk
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class Program(click.Group):
-    """Group that lists its commands in sections, and may serve ``--local``."""
+    """Group that imports a command when it is called, lists them in sections, and may serve ``--local``."""
 
+    #: name of a command -> its module and name there
+    places: Mapping[str, str] = COMMANDS
     #: title -> names of its commands; commands without a section come first
     sections: Mapping[str, Sequence[str]] = {}
     #: opens the API of this host without HTTP
     open_local: Callable[[], Transport] | None = None
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return sorted(self.places)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; None if there is none of this name."""
+        return load_command(self.places[cmd_name]) if cmd_name in self.places else None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the options before the command."""
@@ -74,12 +77,16 @@ class Program(click.Group):
                 formatter.write_dl([(name, each.get_short_help_str(70)) for name, each in commands if each])
 
 
+def load_command(place: str) -> click.Command:
+    """Import a command."""
+    module, _, name = place.partition(":")
+    command = getattr(import_module(module), name)
+    assert isinstance(command, click.Command)
+    return command
+
+
 @click.group("duetime", cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
 @common_options
 @click.version_option(VERSION, message="%(prog)s %(version)s")
 def duetime() -> None:
     """Command line of the XXL-JOB scheduler: jobs and runs of a console."""
-
-
-for _command in COMMANDS:
-    duetime.add_command(_command)

@@ -11,8 +11,9 @@ import pytest
 
 from app.commands import invocation
 from app.commands.flask_app import create_command_app
-from app.commands.main import OPERATING, duetime, load_command
+from app.commands.main import duetime
 from app.settings.config import Config
+from executor_client.cli.main import load_command
 from executor_client.wire.version import VERSION
 from tests.support.commands import env_file, run
 from tests.support.databases import ROOT, temporary_directory
@@ -284,9 +285,9 @@ def test_a_file_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_a_command_in_order(number: signal.Signals) -> None:
     code = (
-        "import signal, sys; from app import __main__ as program\n"
+        "import signal, sys, app.commands.main as commands; from app import __main__ as program\n"
         "signal.signal(int(sys.argv[1]), signal.SIG_DFL)\n"  # nohup ignores SIGHUP
-        "program.duetime = lambda **_: signal.raise_signal(int(sys.argv[1]))\n"
+        "commands.duetime = lambda **_: signal.raise_signal(int(sys.argv[1]))\n"
         "try: program.main()\n"
         "finally: print('undone')\n"
     )
@@ -308,5 +309,20 @@ def test_a_command_over_the_api_imports_neither_the_database_nor_the_console() -
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "\n", "")
 
 
-def test_every_command_of_this_host_is_known_by_its_name() -> None:
-    assert {name: load_command(name).name for name in OPERATING} == {name: name for name in OPERATING}
+def test_every_command_is_known_by_its_name() -> None:
+    places = duetime.places
+    assert {name: load_command(place).name for name, place in places.items()} == {
+        name: name for name in places
+    }
+
+
+def test_a_command_imports_no_other_command() -> None:
+    script = (
+        "import sys, click.testing, app.commands.main as main\n"
+        "click.testing.CliRunner().invoke(main.duetime, ['db', '--help'])\n"
+        "print(*sorted(name for name in sys.modules if name in PLACES))"
+    )
+    modules = {place.partition(":")[0] for place in duetime.places.values()}
+    command = [sys.executable, "-c", script.replace("PLACES", repr(modules))]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert ended.stdout.split() == ["app.commands.schema"]

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from app.commands.main import duetime
-from executor_client.cli.main import COMMANDS
+from app.commands.main import OPERATING, duetime
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/cli.md"
 HEAD = """# The commands of `duetime`
@@ -28,7 +27,7 @@ def reference() -> str:
     for name in duetime.list_commands(context):
         command = duetime.get_command(context, name)
         assert command is not None
-        place = "" if command in COMMANDS else " (host)"
+        place = " (host)" if name in OPERATING else ""
         for path, each in _leaves(f"duetime {name}", command):
             parts.append("\n".join(_section(path, place, each, context)))
     return "\n".join(parts)
