@@ -53,7 +53,7 @@ def test_the_year_fits_a_usual_window(open_page: OpenPage) -> None:
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 def test_a_long_filter_makes_no_page_wider(open_page: OpenPage, size: ViewportSize) -> None:
     page = open_page(f"/jobinfo?jobDesc={'z' * 500}", viewport=size)
-    expect(page.locator(".chips")).to_contain_text("zzz")
+    expect(page.locator(".search-box")).to_contain_text("zzz")
     assert page.evaluate(WIDER) == []
 
 

@@ -69,9 +69,9 @@ def test_shortcuts_open_pages_and_the_filters(console: Console, open_page: OpenP
     expect(page).to_have_url(f"{console.url}/jobinfo")
     page.wait_for_load_state("load")
     page.keyboard.press("/")
-    expect(page.locator("#jobDesc")).to_be_focused()
+    expect(page.locator("#q")).to_be_focused()
     page.keyboard.type("gl?")
-    expect(page.locator("#jobDesc")).to_have_value("gl?")
+    expect(page.locator("#q")).to_have_value("gl?")
     expect(page).to_have_url(f"{console.url}/jobinfo")
 
 

@@ -30,6 +30,19 @@ def open_display(page: Page) -> None:
         page.get_by_role("button", name="Display").click()
 
 
+def open_filter(page: Page) -> None:
+    if page.viewport_size == PHONE:
+        page.locator('label[for="search-open"]').click()
+    page.get_by_text("Filter", exact=True).click()
+
+
+def show_groups_of_failing(page: Page) -> None:
+    page.context.add_cookies([{"name": "xxl_job_group", "value": "executor", "url": page.url}])
+    page.goto(page.url.partition("#")[0] + "?last=failing")
+    expect(page.locator("[data-collapse]").first).to_be_visible()
+    page.context.clear_cookies(name="xxl_job_group")
+
+
 def open_user_menu(page: Page) -> None:
     if page.viewport_size != PHONE:  # there it is in the drawer, which covers the page
         page.locator("[popovertarget=user-menu]").click()
@@ -59,7 +72,12 @@ def open_question(page: Page) -> None:
 
 
 def switch_off(page: Page) -> None:
-    page.locator("button.switch[aria-checked=true]").first.click()
+    row = page.locator("tr:has(button.switch[aria-checked=true])").first
+    if page.viewport_size == PHONE:  # its cards have the switch in their menu
+        row.locator("button[popovertarget]").click()
+        row.get_by_role("button", name="Switch off").click()
+    else:
+        row.locator("button.switch").click()
     expect(page.locator(".toast-note .undo")).to_be_visible()
 
 
@@ -78,6 +96,8 @@ def find_in_log(page: Page) -> None:
 OPENED: dict[str, Callable[[Page], None]] = {
     "/jobinfo#menu": open_menu,
     "/jobinfo#display": open_display,
+    "/jobinfo#filter": open_filter,
+    "/jobinfo#groups": show_groups_of_failing,
     "/jobinfo#user": open_user_menu,
     "/jobinfo#keys": open_keys,
     "/jobinfo#palette": open_palette,

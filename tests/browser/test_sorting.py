@@ -27,8 +27,9 @@ def test_a_heading_sorts_and_shows_the_direction(console: Console, open_page: Op
     expect(page).to_have_url(f"{console.url}/jobinfo?triggerStatus=1&sort=owner")
     expect(head).to_have_attribute("aria-sort", "ascending")
     expect_by_owner(page, first="lina", last="yusuf")
+    page.get_by_text("Filter", exact=True).click()
     page.locator("#triggerStatus").select_option("")
-    page.get_by_role("button", name="Search").click()
+    page.locator(".picks").get_by_role("button", name="Apply").click()
     expect(head).to_have_attribute("aria-sort", "ascending")
     head.get_by_role("link", name="Owner ascending").click()
     expect_by_owner(page, first="yusuf", last="lina")
@@ -39,9 +40,10 @@ def test_a_heading_sorts_and_shows_the_direction(console: Console, open_page: Op
 
 def test_on_a_phone_a_select_sorts_and_hidden_headings_take_no_focus(open_page: OpenPage) -> None:
     page = open_page("/jobinfo", viewport=PHONE, java_script_enabled=False)
-    page.locator(".fold-button").click()
+    page.locator('label[for="search-open"]').click()
+    page.get_by_text("Filter", exact=True).click()
     page.get_by_label("Sort by").select_option(label="Owner, descending")
-    page.get_by_role("button", name="Search").click()
+    page.locator(".picks").get_by_role("button", name="Apply").click()
     expect(page.get_by_label("Sort by")).to_have_value("-owner")
     expect_by_owner(page, first="yusuf", last="lina")
     page.wait_for_load_state()

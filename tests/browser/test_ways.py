@@ -200,9 +200,11 @@ def test_list_preferences_are_applied(console: Console, open_page: OpenPage, scr
     expect(page.get_by_role("columnheader", name="Duration")).to_be_visible()
 
 
-def test_every_kind_of_button_shows_its_focus(open_page: OpenPage) -> None:
+def test_every_kind_of_button_shows_its_focus(console: Console, open_page: OpenPage) -> None:
     page = open_page("/jobinfo")
-    for kind in ("default", "info", "success"):
+    for kind in ("default", "success", "info"):
+        if kind == "info":
+            page.goto(f"{console.url}/joblog")
         button = page.locator(f"main .btn-{kind}:visible").first
         button.evaluate("(button) => button.focus({ focusVisible: true })")
         expect(button, kind).to_have_css("outline-style", "solid")
@@ -216,6 +218,8 @@ def test_list_preferences_are_chosen_by_keyboard(open_page: OpenPage) -> None:
     expect(menu.locator("[value=comfortable]")).to_be_focused()
     page.keyboard.press("ArrowDown")
     expect(menu.locator("[value=dense]")).to_be_checked()
+    page.keyboard.press("Tab")
+    expect(menu.locator("[value=none]")).to_be_focused()
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
     expect(menu.locator("[name=column]").nth(1)).to_be_focused()

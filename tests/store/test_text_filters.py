@@ -7,7 +7,7 @@ from app.models.user import User
 from app.store.accounts import users
 from app.store.executors import listing as group_lists
 from app.store.jobs import listing as job_lists
-from app.store.jobs.listing import JobFilter
+from app.store.jobs.filtering import JobFilter
 from tests.support.factories import make_group, make_job, save
 
 pytestmark = pytest.mark.usefixtures("database")

@@ -11,6 +11,8 @@ from app.console.account.start_page import start_address, start_choices
 from app.console.ui.forms.confirm import confirm_page
 from app.console.ui.notices import done, way_back
 from app.console.ui.preferences import (
+    GROUP_COOKIE,
+    GROUPINGS,
     LANGUAGES,
     ROWS,
     ROWS_COOKIE,
@@ -60,6 +62,7 @@ KEPT = {
     "theme": (THEME_COOKIE, THEMES, YEAR_S),
     "sidebar": (SIDEBAR_COOKIE, SIDEBARS, WEEK_S),
     "rows": (ROWS_COOKIE, ROWS, YEAR_S),
+    "group": (GROUP_COOKIE, GROUPINGS, YEAR_S),
     "language": (LANGUAGE_COOKIE, tuple(LANGUAGES), YEAR_S),
 }
 

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from flask import Blueprint, render_template, request, url_for
+from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
@@ -12,9 +12,16 @@ from app.console.jobs.form.draft import Preview, form_of, new_values, offer, qui
 from app.console.jobs.form.edit_page import edit_page, is_saving, offer_parameters, preview_of_form, save
 from app.console.jobs.form.forms import SECTIONS, JobForm
 from app.console.jobs.history.version_words import drift_words
-from app.console.jobs.lists.filter import filter_parameters, requested_filter, tag_url_prefix
+from app.console.jobs.lists.filter import (
+    filter_labels,
+    filter_parameters,
+    requested_filter,
+    tag_url_prefix,
+)
 from app.console.jobs.lists.job_cells import cell_finder, chip, cut, last_finder
-from app.console.ui.lists.listing import chips, fetch_requested, whole_number
+from app.console.jobs.lists.search import code_values, last_values, read_search, status_values
+from app.console.jobs.lists.tabs import view_tabs
+from app.console.ui.lists.listing import address_with, chips, fetch_requested, whole_number
 from app.console.ui.lists.sorting import JOBS, Sorting
 from app.console.ui.saved_views import views_of
 from app.console.web.access import Access
@@ -27,14 +34,13 @@ from app.domain.lists.filters import ListName
 from app.domain.text.fingerprints import fingerprint
 from app.domain.text.texts import N_
 from app.errors import NotFound
-from app.models.group import Group
 from app.models.job import Job
 from app.services.code.ownership import ownership_of
 from app.services.executors import instances
 from app.services.jobs import choices, jobs
-from app.services.jobs.jobs import JobFilter
 from app.services.jobs.tags import tags_of
 from app.services.report.failing import LOOKED_AT_OF_ONE, of_job
+from app.services.report.job_views import count_of_groups, count_views, failing_of_rows
 from app.services.runs import rows
 from app.services.runs.reasons import find_reasons
 from app.store.executors import groups as group_store
@@ -59,30 +65,41 @@ POLICY = {
 
 @blueprint.get("/jobinfo")
 def index() -> ResponseReturnValue:
-    """List the jobs."""
+    """List the jobs; filters in the search text (``?q=tag:nightly``) become parameters of the URL."""
     actor = current_actor()
-    job_filter = requested_filter()
     with read_scope() as session:
+        job_filter = requested_filter(session, is_exact=False)
         groups = group_lists.find_visible(session, actor.group_ids(Right.VIEW))
+        search = read_search(request.args.get("q", ""), groups)
+        if search.parameters and not search.hints:
+            return redirect(address_with(page=None, q=search.text or None, **search.parameters))
         page, paging = fetch_requested(partial(jobs.list_rows, session, job_filter, actor=actor))
         job_rows = rows.job_rows(session, page.rows, actor=actor, now_ms=now_ms())
-        views = views_of(session, ListName.JOBS)
-    active = chips(_filter_labels(job_filter, groups))
+        failing = failing_of_rows(session, job_rows, actor=actor)
+        shown_groups = {row.job.job_group for row in job_rows} if job_filter.by_group else set()
+        sizes = count_of_groups(session, job_filter, shown_groups, actor=actor) if shown_groups else {}
+        links = views_of(session, ListName.JOBS)
+        tabs = view_tabs(links, count_views(session, job_filter, actor=actor))
+    active = chips(filter_labels(job_filter, groups))
     return render_template(
         "jobs/index.html",
         rows=job_rows,
-        cells_of=cell_finder(tag_url_prefix()),
-        last_of=last_finder(),
+        sizes=sizes,
+        cells_of=cell_finder(tag_url_prefix(), failing),
+        last_of=last_finder(failing),
         groups=groups,
         filter=job_filter,
         active=active,
+        search=search,
+        choices={"triggerStatus": status_values(), "last": last_values(), "code": code_values()},
         paging=paging,
         sorting=Sorting(JOBS, job_filter.order),
         may_edit=actor.has_anywhere(Right.EDIT),
         editable=[group for group in groups if not job_rows and actor.may(group.id, Right.EDIT)],
         may_operate=actor.has_anywhere(Right.OPERATE),
         export_query=filter_parameters(),
-        views=views,
+        tabs=tabs,
+        save_href=links.save_href,
     )
 
 
@@ -234,19 +251,3 @@ def nodes(job_id: int) -> ResponseReturnValue:
 
 def _preview_of(job: Job) -> Preview:
     return preview_of_form(form_of(job, settings().time_zone))
-
-
-def _filter_labels(job_filter: JobFilter, groups: list[Group]) -> list[tuple[str, str, str]]:
-    title = next(
-        (group.title for group in groups if group.id == job_filter.group_id), str(job_filter.group_id or "")
-    )
-    status = {0: _("Off"), 1: _("On")}.get(job_filter.status, "")
-    return [
-        ("jobGroup", _("Executor"), title),
-        ("triggerStatus", _("Status"), status),
-        ("jobDesc", _("Job description"), job_filter.description),
-        ("executorHandler", "JobHandler", job_filter.handler),
-        ("author", _("Owner"), job_filter.author),
-        ("tag", _("Tag"), job_filter.tag),
-        ("favourites", _("Favourites"), _("only these") if job_filter.starred_by else ""),
-    ]

@@ -71,7 +71,7 @@ def export() -> Response:
 
 def _matching(session: Session) -> list[int]:
     page = jobs.list_rows(
-        session, requested_filter(), actor=current_actor(), start=0, length=bulk.MATCHING_MAX
+        session, requested_filter(session), actor=current_actor(), start=0, length=bulk.MATCHING_MAX
     )
     if page.total > bulk.MATCHING_MAX:
         problem = N_("A file can contain at most %(limit)s jobs; narrow the filters", limit=bulk.MATCHING_MAX)

@@ -21,6 +21,7 @@ from executor_client.wire.version import VERSION
 THEME_COOKIE = "xxl_job_theme"
 SIDEBAR_COOKIE = "xxl_job_sidebar"
 ROWS_COOKIE = "xxl_job_rows"
+GROUP_COOKIE = "xxl_job_group"
 COLUMNS_COOKIE = "xxl_job_columns_{table}"
 WEEK_S = 7 * 86_400
 YEAR_S = 365 * 86_400
@@ -29,6 +30,8 @@ LANGUAGES = {"zh_CN": ("简体中文", "zh-Hans"), "zh_TW": ("繁體中文", "zh
 THEMES = ("light", "dark")
 SIDEBARS = ("wide", "mini")
 ROWS = ("comfortable", "dense")
+#: what the list of jobs is grouped by
+GROUPINGS = ("none", "executor")
 #: separator of column names in the cookie
 SEPARATOR = "."
 #: prefixes of zones that are aliases or not places
@@ -82,6 +85,11 @@ def area() -> str:
     blueprint = current_app.blueprints.get(request.blueprint or "")
     path = blueprint.import_name.split(".") if blueprint is not None else []
     return path[2] if path[:2] == ["app", "console"] else ""
+
+
+def is_grouped() -> bool:
+    """Whether this reader groups the list of jobs by executor."""
+    return request.cookies.get(GROUP_COOKIE) == "executor"
 
 
 def frame() -> Frame:
@@ -154,6 +162,6 @@ def init_app(app: Flask) -> None:
     """Pass the frame to every page; list columns and the way back to the templates."""
     app.context_processor(lambda: {"frame": frame()})
     app.add_template_global(area, "frame_area")
-    for function in (hideable_columns, shown_columns, way_back):
+    for function in (hideable_columns, is_grouped, shown_columns, way_back):
         app.add_template_global(function)
     app.add_template_global(lambda table: TABLES[table].titles, "column_titles")

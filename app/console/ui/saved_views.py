@@ -52,8 +52,11 @@ class BuiltIn:
 
 
 BUILT_IN: dict[str, BuiltIn] = {
-    "mine": BuiltIn(ListName.JOBS, lazy_gettext("My jobs"), {"author": ME}),
+    "failing": BuiltIn(ListName.JOBS, lazy_gettext("Failing"), {"last": "failing"}),
+    "running_jobs": BuiltIn(ListName.JOBS, lazy_gettext("Running"), {"last": "running"}),
+    "mine": BuiltIn(ListName.JOBS, lazy_gettext("Mine"), {"author": ME}),
     "favourites": BuiltIn(ListName.JOBS, lazy_gettext("Favourites"), {"favourites": "1"}),
+    "drifted": BuiltIn(ListName.JOBS, lazy_gettext("Drifted"), {"code": "drifted"}),
     "failed": BuiltIn(ListName.LOGS, lazy_gettext("Failed today"), {"logStatus": "2", "range": "today"}),
     "running": BuiltIn(ListName.LOGS, lazy_gettext("Running now"), {"logStatus": "3", "range": "all"}),
 }
@@ -66,6 +69,8 @@ class ViewLink:
     title: str
     href: str
     current: bool
+    #: key of a built-in one
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,15 +158,17 @@ def views_of(session: Session, name: ListName) -> ListViews:
     actor, active = current_actor(), kept_filters(name, request.args)
     values: dict[str, Any] = {"list_name": name.value, **active}
     views = [
-        (str(built_in.title), built_in_filters(key, actor))
+        (key, str(built_in.title), built_in_filters(key, actor))
         for key, built_in in BUILT_IN.items()
         if built_in.list_name is name
     ]
     views += [
-        (view.name, read_filters(name, view.filters))
+        ("", view.name, read_filters(name, view.filters))
         for view in saved_views.list_views(session, actor, name=name)
     ]
-    links = [ViewLink(title, list_href(name, filters), filters == active) for title, filters in views]
+    links = [
+        ViewLink(title, list_href(name, filters), filters == active, key) for key, title, filters in views
+    ]
     is_new = bool(active) and not any(link.current for link in links)
     return ListViews(links, url_for("saved_views.add", **values) if is_new else "")
 

@@ -3,7 +3,8 @@
 ``url_for('static', filename='js/app.js')`` gives ``…/js/app.0a1b2c3d4e5f.js``. The name without a hash, and
 with the hash of another version, works too; the browser then checks its copy each time: during an upgrade
 pages of one version ask for files of the other. The names that scripts import get their hashes when they are
-read, so that the hash of a script depends on those that it imports.
+read, so that the hash of a script depends on those that it imports. Comments of the console's own scripts are
+left out; their lines stay, so that an error names the line of the file.
 """
 
 import gzip
@@ -30,6 +31,8 @@ KEPT = 400
 MADE: dict[str, Callable[[], bytes]] = {"css/console.css": style.style_sheet}
 #: a script that another one imports, ``from "./copy.js"`` or ``import("./copy.js")``; there are no circles
 _IMPORT = re.compile(r'((?:\bfrom |\bimport\())"(\.[^"]+\.js)"')
+#: a comment that begins a line of a script
+_COMMENT = re.compile(rb"^[ \t]*/\*.*?\*/", re.DOTALL | re.MULTILINE)
 FOR_EVER = "public, max-age=31536000, immutable"
 PACKED_TYPES = re.compile(r"text/.*|application/(?:json|javascript|xml)|image/svg\+xml")
 _NAME = re.compile(rf"(.+)\.([0-9a-f]{{{HASH_LENGTH}}})(\.\w+)")
@@ -94,12 +97,13 @@ def _find(filename: str) -> StaticFile | None:
     if path is None or status is None or not S_ISREG(status.st_mode):
         return None
     version = status.st_mtime_ns, status.st_size
-    names = _imported_names(path, *version) if filename.startswith("js/") else ()
+    is_script = filename.startswith("js/")
+    names = _imported_names(path, *version) if is_script else ()
     imports = tuple(
         _name_with(imported.digest, name) if (imported := _find(normpath(f"js/{name}"))) else name
         for name in names
     )
-    return _read(path, *version, imports)
+    return _read(path, *version, imports, is_script)
 
 
 @cache
@@ -110,17 +114,24 @@ def _made(filename: str) -> StaticFile:
 @lru_cache(KEPT)
 def _imported_names(path: str, _mtime_ns: int, _size: int) -> tuple[str, ...]:
     """Return the names that a script imports, in the order of its text."""
-    return tuple(name for _words, name in _IMPORT.findall(Path(path).read_text(encoding="utf-8")))
+    text = _without_comments(Path(path).read_bytes()).decode()
+    return tuple(name for _words, name in _IMPORT.findall(text))
 
 
 @lru_cache(KEPT)
-def _read(path: str, _mtime_ns: int, _size: int, imports: tuple[str, ...]) -> StaticFile:
+def _read(path: str, _mtime_ns: int, _size: int, imports: tuple[str, ...], is_script: bool) -> StaticFile:
     """Return a file; ``imports`` are the names for those that it imports, in the order of its text."""
     content = Path(path).read_bytes()
+    if is_script:
+        content = _without_comments(content)
     if imports:
         names = iter(imports)
         content = _IMPORT.sub(lambda match: f'{match[1]}"{next(names)}"', content.decode()).encode()
     return _static_file(path, content)
+
+
+def _without_comments(script: bytes) -> bytes:
+    return _COMMENT.sub(lambda comment: b"\n" * comment[0].count(b"\n"), script)
 
 
 def _static_file(name: str, content: bytes) -> StaticFile:

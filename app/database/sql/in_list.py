@@ -44,15 +44,21 @@ _LIST = _List(list_of).with_variant(_List(json.dumps), "sqlite").with_variant(_L
 
 
 class among(FunctionElement[bool]):  # noqa: N801 a function, as SQLAlchemy's own
-    """The condition that a column has one of the values of the parameter WANTED.
+    """The condition that a column has one of the values, by default those of the parameter WANTED.
 
-    For statements that are made once: making one costs a small transaction as much as executing it.
+    The parameter is for statements that are made once: making one costs a small transaction as much as
+    executing it. Values are for conditions with thousands.
     """
 
     inherit_cache = True
 
-    def __init__(self, column: ColumnElement[Any] | InstrumentedAttribute[Any]) -> None:
-        super().__init__(column, bindparam(WANTED, type_=_LIST))
+    def __init__(
+        self, column: ColumnElement[Any] | InstrumentedAttribute[Any], values: Sequence[Any] | None = None
+    ) -> None:
+        wanted = bindparam(WANTED, type_=_LIST)
+        if values is not None:
+            wanted = bindparam(WANTED, list(values), type_=_LIST, unique=True)
+        super().__init__(column, wanted)
         self.type = Boolean()
 
     def self_group(self, against: OperatorType | None = None) -> Self:

@@ -18,12 +18,15 @@ class ListName(StrEnum):
 
 FILTERS: dict[ListName, tuple[str, ...]] = {
     ListName.JOBS: (
+        "q",
         "jobGroup",
         "triggerStatus",
         "jobDesc",
         "executorHandler",
         "author",
         "tag",
+        "last",
+        "code",
         "favourites",
         "sort",
     ),

@@ -1,6 +1,6 @@
-"""Ownership of a job's fields: which of them code owns, and which of these were changed elsewhere."""
+"""Ownership of jobs' fields: which of them code owns, and which of these were changed elsewhere."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +10,16 @@ from app.clock import Millis
 from app.domain.code.document import ALARM_CHANNELS, CODE, ENABLED
 from app.domain.code.drift import drifted
 from app.domain.jobs.members import CHILDREN, MEMBER_OF
+from app.domain.lists.job_search import CodeState
 from app.models.job import Job
 from app.services.code.state import State
 from app.store.alarms import channels
 from app.store.jobs import listing as job_lists
 from app.store.jobs import tags as job_tags
-from app.store.jobs.managed import JOB, find_managed
+from app.store.jobs.managed import JOB, find_managed, find_of_objects, list_changed_last
 
+#: most jobs that are searched for differences from their code, in some 20 ms
+SEARCHED_MAX = 200
 #: members of a job in a document, in the order of the form
 _ORDER = (*MEMBER_OF, ENABLED, ALARM_CHANNELS, CODE)
 
@@ -40,7 +43,8 @@ def ownership_of(session: Session, job: Job) -> Ownership | None:
     managed = find_managed(session, JOB, job.id)
     if managed is None:
         return None
-    drift = drifted(managed.fields, _read_state(session, job, managed.fields).job_values(job))
+    state = _read_state(session, [job], managed.fields)
+    drift = drifted(managed.fields, state.job_values(job))
     return Ownership(
         managed.key,
         managed.source,
@@ -50,13 +54,41 @@ def ownership_of(session: Session, job: Job) -> Ownership | None:
     )
 
 
-def _read_state(session: Session, job: Job, fields: Mapping[str, Any]) -> State:
-    """Return what the present values of the owned ``fields`` depend on."""
-    children = job_lists.find_groups_of(session, job.child_ids) if CHILDREN in fields else {}
-    rows = channels.find_for(session, group_ids=(), job_ids=[job.id]) if ALARM_CHANNELS in fields else []
+def code_states(session: Session, job_ids: Collection[int]) -> dict[int, CodeState]:
+    """Return the states of those of the jobs that are managed as code, by id; at most six statements."""
+    owners = find_of_objects(session, JOB, job_ids)
+    if not owners:
+        return {}
+    jobs = [Job(**columns) for columns in job_lists.read_definitions(session, list(owners), lock=False)]
+    names = {name for owner in owners.values() for name in owner.fields}
+    state = _read_state(session, jobs, names)
+    return {
+        job.id: CodeState.DRIFTED
+        if drifted(owners[job.id].fields, state.job_values(job))
+        else CodeState.MANAGED
+        for job in jobs
+    }
+
+
+def newest_states(session: Session) -> dict[int, CodeState]:
+    """Return the states of the SEARCHED_MAX jobs managed as code that were changed last, by id."""
+    return code_states(session, list_changed_last(session, limit=SEARCHED_MAX))
+
+
+def drifted_ids(states: Mapping[int, CodeState]) -> frozenset[int]:
+    """Return the jobs that differ from their code."""
+    return frozenset(job_id for job_id, state in states.items() if state is CodeState.DRIFTED)
+
+
+def _read_state(session: Session, jobs: Sequence[Job], names: Collection[str]) -> State:
+    """Return what the present values of jobs depend on, of the members that code owns."""
+    job_ids = [job.id for job in jobs]
+    child_ids = {child_id for job in jobs for child_id in job.child_ids} if CHILDREN in names else set()
+    children = job_lists.find_groups_of(session, child_ids) if child_ids else {}
+    rows = channels.find_for(session, group_ids=(), job_ids=job_ids) if ALARM_CHANNELS in names else []
     return State(
         groups={},
         links={child_id: (group_id, ()) for child_id, group_id in children.items()},
-        tags=job_tags.find_tags(session, [job.id]),
+        tags=job_tags.find_tags(session, job_ids),
         channels={channel.channel.id: channel for channel in rows},
     )

@@ -48,7 +48,8 @@ from app.store.base.text_widths import width_of
 from app.store.executors import groups
 from app.store.fires import queue as fires
 from app.store.jobs import listing as job_lists
-from app.store.jobs.listing import JobFilter, ListedJob
+from app.store.jobs.filtering import JobFilter
+from app.store.jobs.listing import ListedJob
 
 __all__ = ["JobDraft", "JobFilter", "Page", "schedule_of"]
 

@@ -7,11 +7,13 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
+from app.domain.lists.job_search import CodeState
 from app.domain.runs.outcome import outcome_of
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.services.alarms.muted_alarms import find_mutes
+from app.services.code.ownership import code_states
 from app.services.runs import reasons
 from app.store.executors import groups as group_store
 from app.store.jobs import favourites
@@ -48,6 +50,10 @@ class JobRow:
     may_operate: bool
     may_edit: bool
     may_glue: bool
+    #: None: no code manages it
+    code: CodeState | None = None
+    #: the job may have older runs than ``runs``
+    has_older: bool = False
 
     @property
     def last(self) -> Run | None:
@@ -84,14 +90,16 @@ def job_rows(
 ) -> list[JobRow]:
     """Return the rows of these jobs; the number of queries does not depend on theirs."""
     ids = [job.id for job in jobs]
+    strip = _strip_length(len(ids))
     groups = group_store.find_groups(session, {job.job_group for job in jobs})
-    runs = recent_runs.find_newest_of_jobs(
-        session, ids, limit=_strip_length(len(ids)), group_ids=actor.group_ids(Right.VIEW)
-    )
-    why = reasons.find_reasons(session, [newest[0] for newest in runs.values()])
+    group_ids = actor.group_ids(Right.VIEW)
+    all_runs = recent_runs.find_newest_of_jobs(session, ids, limit=strip, group_ids=None)
+    runs = {job_id: _in_groups(newest, group_ids) for job_id, newest in all_runs.items()}
+    why = reasons.find_reasons(session, [newest[0] for newest in runs.values() if newest])
     out, waiting = overview.count_fires(session, ids, now_ms=now_ms)
     tags, stars = job_tags.find_tags(session, ids), favourites.find_favourites(session, actor.user_id, ids)
     mutes = find_mutes(session, jobs, now_ms=now_ms)
+    code = code_states(session, ids)
     return [
         JobRow(
             job=job,
@@ -106,9 +114,15 @@ def job_rows(
             may_operate=actor.may(job.job_group, Right.OPERATE),
             may_edit=actor.may(job.job_group, Right.EDIT),
             may_glue=actor.may(job.job_group, Right.GLUE),
+            code=code.get(job.id),
+            has_older=len(all_runs.get(job.id, ())) == strip,
         )
         for job in jobs
     ]
+
+
+def _in_groups(runs: list[Run], group_ids: Collection[int] | None) -> list[Run]:
+    return runs if group_ids is None else [run for run in runs if run.job_group in group_ids]
 
 
 def _strip_length(jobs: int) -> int:

@@ -48,14 +48,52 @@
     if (box.matches("[data-tick]")) onTick(event, box);
     else if (box.matches("[data-tick-all]")) tickAll(box.checked);
     else if (box.matches("[data-tick-matching]")) update();
+    else if (box.closest("[data-collapse]")) fold(box.closest("[data-collapse]"));
     else if (box.closest("[data-tick-none]")) {
       tickAll(false);
       document.querySelector("[data-tick-all]").focus();
     }
   }
 
+  /* Groups fold; which ones is kept in the browser. */
+  const FOLDED = "jobs-folded";
+  const folded = () => new Set(JSON.parse(localStorage.getItem(FOLDED) || "[]"));
+
+  function showGroups() {
+    const ids = folded();
+    let isFolded = false;
+    for (const row of document.querySelectorAll(".grid.jobs.grouped tbody tr")) {
+      const button = row.querySelector("[data-collapse]");
+      if (button) {
+        button.hidden = false;
+        isFolded = ids.has(button.dataset.collapse);
+        button.setAttribute("aria-expanded", String(!isFolded));
+      } else row.hidden = isFolded;
+    }
+  }
+
+  function fold(button) {
+    const ids = folded();
+    if (!ids.delete(button.dataset.collapse)) ids.add(button.dataset.collapse);
+    localStorage.setItem(FOLDED, JSON.stringify([...ids]));
+    showGroups();
+  }
+
+  /* The fields behind Filter close like a menu. */
+  function closePicks(event) {
+    const picks = document.querySelector(".picks[open]");
+    const isLeft = event.type === "keydown" ? event.key === "Escape" : !event.target.closest(".picks");
+    if (!picks || !isLeft) return;
+    picks.open = false;
+    if (event.type === "keydown") picks.firstElementChild.focus();
+  }
+
+  document.addEventListener("click", closePicks);
+  document.addEventListener("keydown", closePicks);
   document.addEventListener("click", onClick);
   document.addEventListener("live-refreshed", update);
+  document.addEventListener("live-refreshed", showGroups);
+  showGroups();
   window.addEventListener("pageshow", update);
   update();
 })();

@@ -29,8 +29,12 @@
   const clock = new Intl.DateTimeFormat("en-GB", { timeZone, hour: "2-digit", minute: "2-digit" });
 
   /* A blank between a number and a Chinese word, as filters.spaced(). */
+  function spaced(text) {
+    return text.replace(/([0-9])(?=[\u4e00-\u9fff])/g, "$1 ").replace("秒钟", "秒");
+  }
+
   function counted(number, unit) {
-    return relative.format(number, unit).replace(/([0-9])(?=[\u4e00-\u9fff])/g, "$1 ").replace("秒钟", "秒");
+    return spaced(relative.format(number, unit));
   }
 
   function distance(seconds, at) {
@@ -54,6 +58,17 @@
     return text.replace("{h}", hours).replace("{m}", minutes).replace("{s}", Math.floor(seconds) % 60);
   }
 
+  /* As filters.age(): in one unit, at least a minute. */
+  function ageWords(seconds) {
+    const [unit, length] = [["day", DAY_S], ...UNITS].find(([, each]) => seconds >= each && each > 1) || UNITS[1];
+    const long = new Intl.NumberFormat(language, { style: "unit", unit, unitDisplay: "long" });
+    return spaced(long.format(Math.max(1, Math.round(seconds / length))));
+  }
+
+  function spanWords(time, seconds) {
+    return "age" in time.dataset ? ageWords(seconds) : span(seconds);
+  }
+
   function tickTimes() {
     const now = Date.now() + skew;
     for (const time of document.querySelectorAll("time[datetime]")) {
@@ -62,7 +77,8 @@
       /* A date or a time alone, not "tomorrow 06:00". */
       const isDate = /^\d+[-:]/.test(time.textContent);
       if (isDate || Number.isNaN(seconds)) continue;
-      const text = "elapsed" in time.dataset ? span(Math.max(0, -seconds)) : distance(seconds, at);
+      const isSpan = "elapsed" in time.dataset || "age" in time.dataset;
+      const text = isSpan ? spanWords(time, Math.max(0, -seconds)) : distance(seconds, at);
       if (text && text !== time.textContent) time.textContent = text;
     }
   }

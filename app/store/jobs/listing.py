@@ -1,10 +1,9 @@
 """Statements of the console and the API on jobs; those of the pipeline are in ``scheduling``."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, bindparam, case, false, func, not_, or_, select
+from sqlalchemy import Select, and_, bindparam, case, func, not_, or_, select
 from sqlalchemy.orm import Session, defer
 
 from app.clock import Millis
@@ -27,11 +26,11 @@ from app.models.skip import Skip
 from app.models.tag import JobTag
 from app.store.alarms import channels
 from app.store.base.ordering import SortKey, by_instant, by_text, ordering
-from app.store.base.paging import ID_MAX, Page, contains, fetch_page, is_small, is_storable
+from app.store.base.paging import ID_MAX, Page, fetch_page, is_storable
 from app.store.fires import queue as fires
-from app.store.jobs import favourites, last_runs
+from app.store.jobs import last_runs
 from app.store.jobs import scheduling as jobs
-from app.store.jobs import tags as job_tags
+from app.store.jobs.filtering import JobFilter, conditions_of
 from app.store.runs import clearing as log_clearing
 
 #: rows deleted by one statement
@@ -81,23 +80,6 @@ class ListedJob(NamedTuple):
     trigger_next_time: Millis
 
 
-@dataclass(frozen=True, slots=True)
-class JobFilter:
-    """Filter of the job list; empty texts, group 0 and status -1 mean all."""
-
-    group_id: int = 0
-    status: int = -1
-    description: str = ""
-    handler: str = ""
-    author: str = ""
-    tag: str = ""
-    #: only favourites of this user; 0: all
-    starred_by: int = 0
-    app_name: str = ""
-    schedule_type: str = ""
-    order: Order = UNSORTED
-
-
 _LISTED = select(*(getattr(Job, name) for name in ListedJob._fields)).where(among(Job.id))
 
 
@@ -125,20 +107,59 @@ def list_ids(
     session: Session, criteria: JobFilter, *, group_ids: Collection[int] | None, start: int, length: int
 ) -> Page[int]:
     """Return a page of the ids of these jobs; sorting whole rows would read GLUE sources."""
-    conditions, newest_first = _conditions(criteria, group_ids), [Job.id.desc()]
-    if criteria.order == UNSORTED:
+    conditions, newest_first = conditions_of(session, criteria, group_ids), [Job.id.desc()]
+    if criteria.order == UNSORTED and not criteria.by_group:
         query = select(Job.id).where(*conditions).order_by(*newest_first)
         return fetch_page(session, query, start=start, length=length)
     ids = select(Job.id).outerjoin(Group, Group.id == Job.job_group).where(*conditions)
-    if criteria.order == Order(LAST_RUN, descending=True):
-        ran = last_runs.ran_last(session, ids, group_ids, start + length)[start : start + length]
-        if len(ran) == length:
-            return Page(ran, fetch_page(session, ids, start=start, length=0).total)
+    if is_failing_first(criteria):
+        return _list_failing_first(session, ids, criteria.failing_ids, group_ids, start, length)
     keys = ORDERS
     if criteria.order.column == LAST_RUN:
         keys = ORDERS | {LAST_RUN: by_instant(*last_runs.last_run(session, group_ids))}
     order = ordering(criteria.order, keys, row_id=Job.id, default=newest_first)
+    if criteria.by_group:
+        order = (*ordering(Order("executor"), ORDERS, row_id=Job.job_group, default=()), *order)
     return fetch_page(session, ids.order_by(*order), start=start, length=length)
+
+
+def is_failing_first(criteria: JobFilter) -> bool:
+    """Return whether these jobs begin with the failing ones: in the order of their last runs, ungrouped."""
+    return criteria.order == Order(LAST_RUN, descending=True) and not criteria.by_group
+
+
+def _list_failing_first(
+    session: Session,
+    ids: Select[tuple[int]],
+    failing_ids: Sequence[int],
+    group_ids: Collection[int] | None,
+    start: int,
+    length: int,
+) -> Page[int]:
+    """Return a page of these jobs: the failing ones as they are, then the others, the last run first."""
+    matches = set(session.scalars(ids.where(among(Job.id, failing_ids)))) if failing_ids else set()
+    first = [job_id for job_id in failing_ids if job_id in matches]
+    total = fetch_page(session, ids, start=0, length=0).total
+    rows = first[start : start + length]
+    begin, missing = max(0, start - len(first)), length - len(rows)
+    if not missing:
+        return Page(rows, total)
+    others = ids.where(Job.id.not_in(first)) if first else ids
+    ran = last_runs.ran_last(session, others, group_ids, begin + missing)[begin : begin + missing]
+    if len(ran) < missing:
+        keys = {LAST_RUN: by_instant(*last_runs.last_run(session, group_ids))}
+        order = ordering(Order(LAST_RUN, descending=True), keys, row_id=Job.id, default=())
+        ran = fetch_page(session, others.order_by(*order), start=begin, length=missing).rows
+    return Page(rows + ran, total)
+
+
+def count_of_groups(
+    session: Session, criteria: JobFilter, *, group_ids: Collection[int] | None, among_ids: Collection[int]
+) -> dict[int, int]:
+    """Return group id -> number of jobs that match the filter, of some of these groups."""
+    conditions = (*conditions_of(session, criteria, group_ids), Job.job_group.in_(list(among_ids)))
+    query = select(Job.job_group, func.count()).where(*conditions).group_by(Job.job_group)
+    return {row[0]: row[1] for row in bulk.read_rows(session, query)}
 
 
 def find_listed(session: Session, job_ids: Collection[int]) -> dict[int, ListedJob]:
@@ -152,7 +173,9 @@ def list_before(
 ) -> list[Job]:
     """Return the newest of these jobs with ids below ``before_id`` (0: of all), without their sources."""
     query = (
-        select(Job).options(defer(Job.glue_source, raiseload=True)).where(*_conditions(criteria, group_ids))
+        select(Job)
+        .options(defer(Job.glue_source, raiseload=True))
+        .where(*conditions_of(session, criteria, group_ids))
     )
     if before_id:
         query = query.where(Job.id < before_id)
@@ -300,39 +323,3 @@ def delete_jobs(session: Session, job_ids: Sequence[int]) -> None:
     channels.forget(session, job_ids=job_ids)
     for model in _OF_JOB:
         deletion.by_values(session, model, "job_id", job_ids)
-
-
-def _reads_rows(criteria: JobFilter) -> bool:
-    """Whether sorting needs columns of the job that no index on its group has.
-
-    MariaDB takes half as long to read all jobs in order as to look up half of them in that index.
-    """
-    return criteria.order.column not in {"", "id", "executor", LAST_RUN}
-
-
-def _conditions(criteria: JobFilter, group_ids: Collection[int] | None) -> list[ColumnElement[bool]]:
-    conditions: list[ColumnElement[bool]] = []
-    if group_ids is not None:
-        group = unindexed_on_mysql(Job.job_group) if _reads_rows(criteria) else Job.job_group
-        conditions.append(group.in_(list(group_ids)))
-    if criteria.group_id > 0:
-        conditions.append(Job.job_group == criteria.group_id)
-    if criteria.status >= 0:
-        conditions.append(is_small(Job.trigger_status, criteria.status))
-    for column, text in (
-        (Job.job_desc, criteria.description),
-        (Job.executor_handler, criteria.handler),
-        (Job.author, criteria.author),
-    ):
-        if text:
-            conditions.append(contains(column, text))
-    if criteria.app_name:
-        is_app = Group.app_name == criteria.app_name if is_storable(criteria.app_name) else false()
-        conditions.append(Job.job_group.in_(select(Group.id).where(is_app)))
-    if criteria.schedule_type:
-        conditions.append(Job.schedule_type == criteria.schedule_type)
-    if criteria.tag:
-        conditions.append(job_tags.has_tag(criteria.tag))
-    if criteria.starred_by:
-        conditions.append(favourites.is_favourite_of(criteria.starred_by))
-    return conditions

@@ -5,12 +5,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, func, select, update
+from sqlalchemy import ColumnElement, Select, func, select, update
 from sqlalchemy.orm import Session, load_only
 
 from app.clock import Millis
 from app.database.engine import affected
 from app.database.rows import bulk, deletion
+from app.models.job import Job
 from app.models.managed import Apply, Managed
 
 JOB, GROUP, CHANNEL = "job", "group", "channel"
@@ -54,6 +55,18 @@ def find_of_objects(session: Session, kind: str, object_ids: Collection[int]) ->
 def find_managed(session: Session, kind: str, object_id: int) -> ManagedObject | None:
     """Return a managed object by its id; None if it is not managed."""
     return find_of_objects(session, kind, [object_id]).get(object_id)
+
+
+def is_managed() -> ColumnElement[bool]:
+    """Return the condition for jobs that are managed as code."""
+    return Job.id.in_(select(Managed.object_id).where(Managed.kind == JOB))
+
+
+def list_changed_last(session: Session, *, limit: int) -> list[int]:
+    """Return the ids of the jobs managed as code that were changed last, the newest change first."""
+    query = select(Job.id).join(Managed, Managed.object_id == Job.id).where(Managed.kind == JOB)
+    newest_first = query.order_by(Job.update_time.desc(), Job.id.desc()).limit(limit)
+    return [row[0] for row in bulk.read_rows(session, newest_first)]
 
 
 def replace_managed(

@@ -11,7 +11,7 @@ from app.database.sql.in_list import among
 from app.domain.text.texts import folded
 from app.models.job import Job
 from app.models.tag import JobTag
-from app.store.base.paging import is_storable
+from app.store.base.paging import contains, is_storable
 
 _OF_JOBS = select(JobTag.job_id, JobTag.tag, JobTag.tag_key).where(among(JobTag.job_id))
 
@@ -42,3 +42,8 @@ def has_tag(tag: str) -> ColumnElement[bool]:
     """Return the condition for jobs with a tag, ignoring case; a text that cannot be stored matches none."""
     key = folded(tag)
     return Job.id.in_(select(JobTag.job_id).where(JobTag.tag_key == key)) if is_storable(key) else false()
+
+
+def has_tag_with(text: str) -> ColumnElement[bool]:
+    """Return the condition for jobs with a tag that contains a text, ignoring case."""
+    return Job.id.in_(select(JobTag.job_id).where(contains(JobTag.tag_key, folded(text))))

@@ -4,6 +4,9 @@ Jobs are looked for among the newest failed runs, which one index has. Only wher
 because a few jobs fail very often, does each job take a lookup in the index on its runs.
 """
 
+from collections.abc import Collection
+from typing import NamedTuple
+
 from sqlalchemy import ColumnElement, Integer, Select, bindparam, case, or_, select
 from sqlalchemy.orm import Session, aliased
 
@@ -32,16 +35,29 @@ _FAILED_RUNS = select(*(getattr(JobLog, name) for name in Run._fields)).where(
 )
 
 
-def find_last_failures(session: Session, group_ids: GroupIds) -> list[Run]:
-    """Return the newest ended run of each failing job of these groups (None: of all), the newest first.
+class LastFailures(NamedTuple):
+    """Last failures of the failing jobs."""
 
-    Runs that a job had in other groups do not count.
+    #: the newest first
+    runs: list[Run]
+    #: there are more failed runs than are searched, and each job was looked up: ten times as slow
+    is_of_each_job: bool
+
+
+def find_last_failures(
+    session: Session, group_ids: GroupIds, *, known_ids: Collection[int] | None = None
+) -> LastFailures:
+    """Return the newest ended run of each failing job of these groups (None: of all).
+
+    Runs that a job had in other groups do not count. ``known_ids``: the jobs that were failing shortly
+    before; not each job is then looked up, but these and those of the newest failed runs.
     """
     visible = in_groups(Job.job_group, group_ids)
     newest = bulk.read_rows(session, _NEWEST_FAILED, {"most": SEARCHED_MAX})
-    if len(newest) == SEARCHED_MAX:
+    is_of_each_job = len(newest) == SEARCHED_MAX and known_ids is None
+    if is_of_each_job:
         newest = bulk.read_rows(session, select(Job.id).where(*visible))
-    job_ids = sorted({row[0] for row in newest})
+    job_ids = sorted({row[0] for row in newest}.union(known_ids or ()))
     sorts_all = dialect_of(session).reads_index_pages
     newest_ended = _newest_of_newest_second(group_ids) if sorts_all else _newest_ended(group_ids)
     last = select(newest_ended.correlate(Job).scalar_subquery()).where(among(Job.id), *visible)
@@ -51,7 +67,8 @@ def find_last_failures(session: Session, group_ids: GroupIds) -> list[Run]:
         rows = bulk.read_rows(session, last, {WANTED: job_ids[start : start + at_once]})
         ids = [row[0] for row in rows if row[0]]
         runs += map(Run._make, bulk.read_among(session, _FAILED_RUNS, ids))
-    return sorted(runs, key=lambda run: (run.trigger_time, run.id), reverse=True)
+    runs.sort(key=lambda run: (run.trigger_time, run.id), reverse=True)
+    return LastFailures(runs, is_of_each_job)
 
 
 def _newest_ended(group_ids: GroupIds) -> Select[tuple[int]]:

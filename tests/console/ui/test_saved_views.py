@@ -65,7 +65,7 @@ def test_the_log_has_its_own_views(admin: Console) -> None:
 
 def test_my_jobs_are_those_of_the_reader(normal_user: Callable[..., Console]) -> None:
     norman = normal_user(add_group())
-    assert '<a href="/xxl-job-admin/jobinfo?author=norman">My jobs</a>' in norman.get("/jobinfo").text
+    assert '<a href="/xxl-job-admin/jobinfo?author=norman">Mine' in norman.get("/jobinfo").text
 
 
 @pytest.mark.parametrize(

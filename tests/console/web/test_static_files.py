@@ -47,6 +47,17 @@ def test_scripts_import_each_other_by_names_with_hashes(admin: Console) -> None:
     assert {"log-levels.js", "parameters.js", "copy.js", "index.js"} <= names
 
 
+def test_comments_of_scripts_are_left_out_but_their_lines_stay(admin: Console, tmp_path: Path) -> None:
+    admin.app.static_folder = str(tmp_path)
+    (tmp_path / "js").mkdir()
+    (tmp_path / "js/b.js").write_text("export const b = 1;")
+    (tmp_path / "js/a.js").write_text(
+        '/* As\n   from "./c.js". */\nimport { b } from "./b.js";\n  /* one */\nf("/*", 1 /* two */);\n'
+    )
+    script = re.sub(r"\.[0-9a-f]{12}\.", ".", admin.get(address_of(admin, "js/a.js")).text)
+    assert script == '\n\nimport { b } from "./b.js";\n\nf("/*", 1 /* two */);\n'
+
+
 def test_a_change_of_an_imported_script_changes_the_name_of_the_importing_one(
     admin: Console, tmp_path: Path
 ) -> None:

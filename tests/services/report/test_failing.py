@@ -1,5 +1,6 @@
 """Which jobs are failing, among many runs and in the groups of a user."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from app.database.engine import read_scope
 from app.models.job import Job
 from app.services.report import failing
 from app.store.runs import failing as failing_runs
+from app.store.runs import recent as recent_runs
 from tests.support.factories import T0, make_job, make_log, remove
 
 SECOND = 1_000
@@ -90,3 +92,77 @@ def test_failures_of_jobs(database: str) -> None:
     assert result.success is not None
     assert result.success.id == ids[0]
     assert (cut.failures, cut.success, cut.is_cut) == (2, None, True)
+
+
+@pytest.fixture
+def lately(database: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
+    """Return a function that finds the failing jobs lately, some ms later than before."""
+    now_ms = 0
+    monkeypatch.setattr(failing, "_known", {})
+    monkeypatch.setattr(failing, "monotonic_ms", lambda: now_ms)
+
+    def find(later_ms: int = 0, group_ids: list[int] | None = None) -> list[int]:
+        nonlocal now_ms
+        now_ms += later_ms
+        with read_scope() as session:
+            return list(failing.find_failing_lately(session, group_ids))
+
+    return find
+
+
+def succeed(job: Job) -> None:
+    """Store a success after the runs of a job."""
+    make_log(job, trigger_code=200, handle_code=200, trigger_time=T0 + SECOND)
+
+
+def test_known_failing_jobs_are_looked_up_again(
+    lately: Callable[..., list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_searched_again(monkeypatch, is_cut=True)
+    first, second, slow, hidden = (make_job() for _ in range(4))
+    make_log(first, trigger_time=T0 - 90 * SECOND, trigger_code=500)
+    runs(second, FAILED)
+    assert lately() == [second.id, first.id]
+    make_log(slow, trigger_time=T0 - SECOND, trigger_code=500)
+    make_log(first, trigger_time=T0 + SECOND, trigger_code=500)
+    succeed(second)
+    assert lately() == [first.id], "triggered before the newest failed runs"
+    assert lately(group_ids=[hidden.job_group]) == [], "for these groups alone"
+    assert lately(later_ms=failing.KNOWN_MS) == [first.id, slow.id]
+
+
+def test_very_many_failing_jobs_are_kept_for_a_while(
+    lately: Callable[..., list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_searched_again(monkeypatch, is_cut=True)
+    monkeypatch.setattr(failing, "AGAIN_MAX", 0)
+    job = make_job()
+    runs(job, FAILED)
+    assert lately() == [job.id]
+    succeed(job)
+    assert lately() == [job.id]
+    assert failing_ids() == {}
+    assert lately(later_ms=failing.AGAIN_MS) == []
+
+
+def test_nothing_is_kept_where_few_runs_failed(lately: Callable[..., list[int]]) -> None:
+    job = make_job()
+    runs(job, FAILED)
+    assert lately() == [job.id]
+    succeed(job)
+    assert lately() == []
+    assert failing._known == {}
+
+
+def test_runs_that_were_read_need_no_others_but_for_those_without_success(database: str) -> None:
+    broken, recovered, tried, fine = (make_job() for _ in range(4))
+    runs(broken, OK, *[FAILED] * 5)
+    runs(recovered, FAILED, OK, FAILED)
+    runs(tried, FAILED, *[RUNNING] * 3)
+    runs(fine, FAILED, OK)
+    ids = [job.id for job in (broken, recovered, tried, fine)]
+    with read_scope() as session:
+        newest = recent_runs.find_newest_of_jobs(session, ids, limit=2, group_ids=None)
+        assert failing.of_newest(session, newest, ids, group_ids=None) == failing.of_jobs(
+            session, ids, group_ids=None
+        )

@@ -13,13 +13,14 @@ from app.models.job import AFTER_THE_CURRENT_RUN
 from app.models.last_seen import LastSeen
 from app.models.registry import Registration
 from app.models.user import User
+from app.services.report.failing import find_failing
 from app.store.accounts import audit, users
 from app.store.accounts.audit import AuditFilter
 from app.store.base.paging import Page
 from app.store.executors import listing as group_lists
 from app.store.jobs import last_runs
 from app.store.jobs import listing as job_lists
-from app.store.jobs.listing import JobFilter
+from app.store.jobs.filtering import JobFilter
 from app.store.runs import listing as log_lists
 from app.store.runs.listing import OLDEST_FIRST, LogFilter, LogStatus
 from tests.support.factories import T0, make_group, make_job, make_log, save
@@ -244,6 +245,31 @@ def test_the_last_run_is_the_last_visible_one(database: str) -> None:
             job_filter = JobFilter(order=Order("last", descending=order.startswith("-")))
             page = job_lists.list_jobs(session, job_filter, group_ids=[visible], start=0, length=9)
             assert [job.id for job in page.rows] == expected
+
+
+@pytest.mark.parametrize("newest_runs", [(2,), (2_000,)])
+def test_failing_jobs_precede_those_that_ran_last(
+    database: str, monkeypatch: pytest.MonkeyPatch, newest_runs: tuple[int, ...]
+) -> None:
+    """Whether a job is failing depends on its visible runs, which its row shows."""
+    monkeypatch.setattr(last_runs, "NEWEST_RUNS", newest_runs)
+    foreign = make_group().id
+    made = [make_job() for _number in range(5)]
+    runs = ((0, 9, 200), (1, 6, 500), (2, 4, 500), (3, 5, 500), (3, 8, 200), (4, 1, 200))
+    for number, ran_ms, result in runs:
+        make_log(made[number], trigger_time=T0 + ran_ms * 1_000, handle_code=result)
+    make_log(made[1], job_group=foreign, trigger_time=T0 + 20_000, handle_code=200)
+    for group_ids, numbers in ((None, (2, 1, 0, 3, 4)), ([job.job_group for job in made], (1, 2, 0, 3, 4))):
+        expected = [made[number].id for number in numbers]
+        with read_scope() as session:
+            failing_ids = tuple(find_failing(session, group_ids))
+            last_first = JobFilter(failing_ids=failing_ids, order=Order("last", descending=True))
+            for start, length in ((0, 1), (0, 3), (1, 2), (0, 5), (3, 9)):
+                page = job_lists.list_jobs(
+                    session, last_first, group_ids=group_ids, start=start, length=length
+                )
+                assert [job.id for job in page.rows] == expected[start : start + length]
+                assert page.total == 5
 
 
 @pytest.mark.parametrize("newest_runs", [(4,), (7,), (2_000,), (4, 2_000)])

@@ -59,7 +59,9 @@ def _requested_jobs(action: BulkAction) -> tuple[list[Job], int]:
     """Return the requested jobs, and the number of matching jobs the user may not change."""
     if request.method == "GET" and "matching" in request.args:
         with read_scope() as session:
-            ids, left_out = job_bulk.find_matching(session, action, requested_filter(), actor=current_actor())
+            ids, left_out = job_bulk.find_matching(
+                session, action, requested_filter(session), actor=current_actor()
+            )
         return _jobs(action, ids), left_out
     limit = MATCHING_MAX if request.form.get("ids") else job_bulk.JOBS_MAX
     return _jobs(action, job_bulk.check_ids(_requested_ids(), limit)), 0

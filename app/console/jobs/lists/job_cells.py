@@ -4,26 +4,44 @@
 templates/jobs/_rows.html.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from urllib.parse import quote
 
 from flask import url_for
 from markupsafe import Markup, escape
 
+from app.console.jobs.lists.failing_words import failing_title, failures_in_a_row
 from app.console.jobs.lists.recent_run_bars import strip_drawer
 from app.console.ui.filters import instant, muted_until, next_time_label, outcome
 from app.console.ui.labels import GLUE_TYPES, interval_words
+from app.console.ui.last_runs import SIGNS
 from app.console.web.language import _
 from app.console.web.languages import language_of_request
 from app.domain.enums import ScheduleType
+from app.domain.jobs.failing import Failing
+from app.domain.lists.job_search import CodeState
 from app.domain.schedules.cron_words import describe
 from app.models.job import Job
 from app.services.runs.rows import JobRow
 from app.store.jobs.listing import ListedJob
+from app.store.runs.recent import Run
 
 #: characters that are shown in full in every column
 SHORT = 14
+#: kinds and icons of the states of a job: its last failure while it is failing, else its last run
+MARKS = {
+    "success": ("success", "check-circle-fill"),
+    "failed": ("danger", "x-circle-fill"),
+    "timeout": ("danger", "clock-fill"),
+    "killed": ("danger", "stop-circle-fill"),
+    "refused": ("danger", "slash-circle-fill"),
+    "unresolved": ("warning", "question-circle-fill"),
+    "running": ("info", "arrow-repeat"),
+    "sending": ("warning", "hourglass-split"),
+}
+#: most tags of a row that are shown; the others are counted
+TAGS_MAX = 2
 #: cached tags
 CHIPS_KEPT = 4_096
 #: cached schedules, all languages together
@@ -40,23 +58,33 @@ def cut(text: str, href: str = "") -> Markup:
     return Markup(f'<span class="cut"{title}>{html}</span>')  # nosec B704  # escaped above
 
 
-def cell_finder(tag_url_prefix: str) -> Callable[[JobRow, Markup], tuple[object, ...]]:
+def cell_finder(
+    tag_url_prefix: str, failing: Mapping[int, Failing[Run]]
+) -> Callable[[JobRow, Markup], tuple[object, ...]]:
     """Return a function that finds the cells of a row from it and its cell of the last run.
 
-    A tag is a link to ``tag_url_prefix`` with its name.
+    A tag is a link to ``tag_url_prefix`` with its name. ``failing``: the failing jobs, by id.
     """
     schedule_of, job_base = schedule_writer(), url_for("jobs.show", job_id=0)[:-1]
+    marks = {word: _mark(*MARKS[word], SIGNS[word][2]) for word in MARKS}
+    never = _mark("none", "circle", _("Never ran"))
+    code_marks = {
+        CodeState.MANAGED: _mark("code", "code-slash", _("Managed by code")),
+        CodeState.DRIFTED: _mark("code warning", "code-slash", _("Differs from its code")),
+    }
 
     def find(row: JobRow, last: Markup) -> tuple[object, ...]:
         job = row.job
         is_on, is_bean, handler = job.trigger_status == 1, job.glue_type == "BEAN", job.executor_handler or ""
         texts = (
+            marks.get(outcome(failing[job.id].last if job.id in failing else row.last), never),
             cut(job.job_desc, f"{job_base}{job.id}"),
+            code_marks[row.code] if row.code else "",
             cut(row.group.title if row.group else str(job.job_group)),
             str(row.addresses),
-            # The chips escape their texts.
-            Markup("".join(f" {chip(tag, tag_url_prefix)}" for tag in row.tags)),  # nosec B704
+            _tags(row.tags, tag_url_prefix),
             schedule_of(job),
+            cut(job.schedule_conf or ""),
             cut((handler or "–") if is_bean else str(GLUE_TYPES.get(job.glue_type, job.glue_type))),
             "" if is_bean else cut(handler),
             cut(job.author or ""),
@@ -71,7 +99,7 @@ def cell_finder(tag_url_prefix: str) -> Callable[[JobRow, Markup], tuple[object,
     return find
 
 
-def last_finder() -> Callable[[JobRow, str], tuple[object, ...]]:
+def last_finder(failing: Mapping[int, Failing[Run]]) -> Callable[[JobRow, str], tuple[object, ...]]:
     """Return a function that finds the parts of the last run's cell from a row and the run's reason."""
     draw = strip_drawer()
 
@@ -80,10 +108,30 @@ def last_finder() -> Callable[[JobRow, str], tuple[object, ...]]:
         muted = muted_until(row.muted_until_ms) if row.muted_until_ms else ""
         out = row.out if row.out > 1 or word != "running" else 0
         started, strip = (instant(last.trigger_time), draw(row.runs)) if last else ("", "")
-        texts = (why, started, str(out), str(row.waiting), muted, strip)
-        return last.id if last else 0, *texts, word, why != "", out > 0, row.waiting > 0, muted != ""
+        times, title = "", ""
+        if failures := failing.get(row.job.id):
+            times, title = failures_in_a_row(failures, last), failing_title(failures)
+        texts = (why, started, str(out), str(row.waiting), muted, strip, times, title)
+        flags = (why != "", out > 0, row.waiting > 0, muted != "", times != "", title != "")
+        return last.id if last else 0, *texts, word, *flags
 
     return find
+
+
+def _mark(kind: str, glyph: str, label: object) -> Markup:
+    """Return an icon with its meaning as its name."""
+    return Markup('<i class="bi bi-{} job-state {}" role="img" aria-label="{}" title="{}"></i>').format(
+        glyph, kind, label, label
+    )
+
+
+def _tags(tags: Sequence[str], base: str) -> Markup:
+    """Return the first tags as links, and how many others there are."""
+    chips = Markup(" ").join(chip(tag, base) for tag in tags[:TAGS_MAX])
+    if len(tags) <= TAGS_MAX:
+        return chips
+    others = ", ".join(tags[TAGS_MAX:])
+    return chips + Markup(' <span class="chip" title="{}">+{}</span>').format(others, len(tags) - TAGS_MAX)
 
 
 @lru_cache(CHIPS_KEPT)

@@ -67,6 +67,7 @@ JOBS = ColumnTable(
         Column("desc", _l("Job description"), is_sortable=True),
         Column("executor", _l("Executor"), is_sortable=True, shown_in="desc"),
         Column("schedule", _l("Schedule"), can_hide=True),
+        Column("conf", _l("Expression"), can_hide=True, is_default=False),
         Column("mode", _l("Run mode"), is_sortable=True, can_hide=True, is_default=False),
         Column("owner", _l("Owner"), is_sortable=True, can_hide=True),
         Column("status", _l("Status"), is_sortable=True, descends_first=True, can_hide=True),
