@@ -32,6 +32,7 @@ from executor_client.wire.protocol import (
     to_handlers_header,
 )
 from executor_client.wire.run_reports import CONSOLE_HEADER, NO_GROUP, SEND_SCHEMAS
+from executor_client.wire.version import VERSION
 
 #: longest response read, in bytes
 ANSWER_MAX_BYTES = 64 * 1024
@@ -70,7 +71,7 @@ class AdminClient:
     ) -> None:
         #: without user and password, which are sent as a header, because it is logged and shown
         self.address = without_user(address).rstrip("/")
-        self._capabilities = Capabilities(durable_dedup=True, boot_id=boot_id, run_state=True)
+        self._capabilities = Capabilities(True, boot_id, run_state=True, version=VERSION)
         self._consoles = {} if consoles is None else consoles
         self._timeout_s = config.timing.admin_timeout_s
         self._callback_as_object = False

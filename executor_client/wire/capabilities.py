@@ -9,6 +9,11 @@ from dataclasses import dataclass
 from executor_client.wire.protocol import SCHEMAS_DIGEST, from_handlers_header
 from executor_client.wire.run_reports import LAST_LINES, RUN_STATE
 
+#: word of the header with the version of the client, as ``version=0.1.0``
+VERSION_WORD = "version"
+#: characters of a version that are kept
+VERSION_MAX = 32
+
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
@@ -26,14 +31,17 @@ class Capabilities:
     schemas: str = ""
     #: returns the last lines of a log, see ``run_reports``
     last_lines: bool = False
+    #: of the client; "" if unknown
+    version: str = ""
 
     def to_header(self) -> str:
-        """Return the header value, for example ``durable-dedup,boot=5f0c…,run-state``."""
+        """Return the header value, for example ``durable-dedup,boot=5f0c…,version=0.1.0``."""
         words = (
             "durable-dedup" if self.durable_dedup else "",
             f"boot={self.boot_id}" if self.boot_id else "",
             RUN_STATE if self.run_state else "",
             LAST_LINES if self.last_lines else "",
+            f"{VERSION_WORD}={self.version}" if self.version else "",
             f"schemas={self.schemas}" if self.schemas else "",
         )
         return ",".join(filter(None, words))
@@ -49,6 +57,7 @@ class Capabilities:
             RUN_STATE in words,
             _value_of("schemas", words)[:SCHEMAS_DIGEST],
             LAST_LINES in words,
+            _value_of(VERSION_WORD, words)[:VERSION_MAX],
         )
 
 

@@ -45,6 +45,7 @@ from app.services.alarms.channel_setup import ChannelDraft
 from app.services.auditing import audit
 from app.services.jobs import versions
 from app.store.jobs.managed import JOB
+from tests.browser.seed_alarms import add_alarms
 
 ADMIN = ("admin", "correct-horse-7")
 NORMAL = ("wangwei", "battery-staple-8")
@@ -160,6 +161,8 @@ def seed(
     user_id = _users(session, groups, now_ms)
     view_id = _kept(session, jobs, language)
     _history(session, groups, jobs, log_id, now_ms)
+    session.flush()
+    add_alarms(session, jobs, now_ms)
     _tokens(session, groups, now_ms)
     _versions(session, jobs[0], now_ms)
     _managed(session, jobs[6], now_ms)

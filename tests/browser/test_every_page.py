@@ -55,6 +55,7 @@ COLOURFUL = frozenset(
         "connect",
         "users",
         "audit",
+        "alarms",
         "alarm-channels",
         "alarm-channel-edit",
     )

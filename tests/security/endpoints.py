@@ -257,7 +257,9 @@ GROUPS: dict[str, list[Call]] = {
 INSTALLATION: dict[str, list[Call]] = {
     "alarm_tests.installation": confirmed(ADMIN, "/alarms/test"),
     "alarm_tests.channel": confirmed(ADMIN, "/alarmchannels/{channel}/test"),
-    "alarm_channels.index": listed(ADMIN, "/alarmchannels"),
+    "alarm_inbox.index": listed(LOGIN, "/alarms", "/alarms?jobId={job}", "/alarms?channel={channel}"),
+    "alarm_mute_list.index": listed(LOGIN, "/alarms/mutes"),
+    "alarm_channels.index": listed(LOGIN, "/alarmchannels"),
     "alarm_channels.add": confirmed(ADMIN, "/alarmchannels/new?kind=webhook", **CHANNEL),
     "alarm_channels.edit": confirmed(ADMIN, "/alarmchannels/{channel}/edit", **CHANNEL),
     "alarm_channels.remove": confirmed(ADMIN, "/alarmchannels/{channel}/delete"),

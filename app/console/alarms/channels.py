@@ -1,8 +1,9 @@
-"""Pages of alarm channels: list, add, edit, delete. Administrators only."""
+"""Pages of alarm channels: list with health, and for administrators add, edit, delete."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -10,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import now_ms
 from app.console.alarms.forms import ChannelForm
+from app.console.alarms.sections import read_sections
 from app.console.ui.filters import listed
 from app.console.ui.forms import stale
 from app.console.ui.forms.confirm import Question, confirm_page
@@ -19,6 +21,7 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _
 from app.database.flask_db import read_scope, session_scope, transact
+from app.domain.access.permissions import Right
 from app.domain.alarms.alarm_urls import split_urls
 from app.domain.alarms.channel_kinds import KINDS, ChannelKind
 from app.domain.alarms.channel_settings import summary_of
@@ -26,7 +29,6 @@ from app.domain.text.fingerprints import fingerprint
 from app.errors import ChangedMeanwhile, InvalidInput, NotFound
 from app.models.channel import AlarmChannel
 from app.services.alarms import channel_setup
-from app.services.alarms.channel_health import find_health
 from app.services.alarms.targets import settings_of
 from app.services.executors import groups
 from app.services.jobs import choices
@@ -35,7 +37,7 @@ from app.store.alarms.channels import ScopedChannel
 
 blueprint = Blueprint("alarm_channels", __name__)
 POLICY = {
-    "index": Access.ADMIN,
+    "index": Access.LOGIN,
     "add": Access.ADMIN,
     "edit": Access.ADMIN,
     "remove": Access.ADMIN,
@@ -47,25 +49,35 @@ NAMED = 3
 
 @blueprint.get("/alarmchannels")
 def index() -> ResponseReturnValue:
-    """List the channels, and those of the configuration and of executor groups."""
+    """List the channels with their health; for administrators also what they are, and those set up elsewhere.
+
+    Others see the channels that get alarms of their jobs.
+    """
     actor, config = current_actor(), settings()
+    if not actor.has_anywhere(Right.VIEW):
+        return render_template("alarms/channels.html", sections=None)
     with read_scope() as session:
-        channels = channel_setup.list_channels(session, actor=actor)
-        healths = find_health(session, actor=actor, now_ms=now_ms())
-        visible = groups.visible_groups(session, actor)
-        scopes = _scope_texts(session, channels, {group.id: group.title for group in visible})
-        rows = [(row.channel, _summary(row.channel), scopes[row.channel.id]) for row in channels]
-        group_urls = [(group, len(split_urls(group.alarm_urls))) for group in visible if group.alarm_urls]
+        sections = read_sections(session, actor, now_ms=now_ms())
+        setup = _setup(session, [each.row for each in sections.health]) if actor.is_admin else {}
+    has_mails = any(each.channel.kind == ChannelKind.MAIL for each in sections.health)
     return render_template(
         "alarms/channels.html",
-        rows=rows,
-        healths={row.channel.id: row.health for row in healths},
+        sections=sections,
         kinds=KINDS,
-        groups=group_urls,
         configured=len(config.alarm_urls),
-        mail=config.mail,
-        unmailed=not config.mail.host and any(row[0].kind == ChannelKind.MAIL for row in rows),
+        unmailed=not config.mail.host and has_mails,
+        **setup,
     )
+
+
+def _setup(session: Session, channels: Sequence[ScopedChannel]) -> dict[str, Any]:
+    """Return how the channels are set up, by id, and the groups with channels of their own."""
+    visible = groups.visible_groups(session, current_actor())
+    return {
+        "summaries": {row.channel.id: _summary(row.channel) for row in channels},
+        "scopes": _scope_texts(session, channels, {group.id: group.title for group in visible}),
+        "groups": [(group, len(split_urls(group.alarm_urls))) for group in visible if group.alarm_urls],
+    }
 
 
 @blueprint.route("/alarmchannels/new", methods=["GET", "POST"])

@@ -23,9 +23,11 @@ from app.models.group import Group
 from app.services.alarms import mutes
 from app.services.executors import drains, groups
 from app.services.executors.checks import CheckResult
-from app.services.executors.group_rows import last_checks
+from app.services.executors.instance_records import count_states
 from app.services.executors.instances import Instance, Instances, find_instances
-from app.store.jobs import listing as job_lists
+from app.services.report.group_overview import read_overview
+from app.store.executors.address_runs import READ_MAX
+from executor_client.wire.protocol import from_handlers_header
 
 blueprint = Blueprint("group_page", __name__, url_prefix="/jobgroup/<int(max=2147483647):group_id>")
 POLICY = {
@@ -45,21 +47,20 @@ def instances_page(group_id: int, checked: Mapping[str, CheckResult]) -> str:
     """Render the page; ``checked`` holds the results of a connection check by address."""
     actor = current_actor()
     group, instances = _found(group_id, Right.VIEW)
+    networks = settings().executor_networks
     with read_scope() as session:
         mute = mutes.find_of(session, group_id=group_id, now_ms=now_ms())
-        check = last_checks(session, [group]).get(group_id)
-        jobs = job_lists.count_of_group(session, group_id)
+        overview = read_overview(session, group, instances, networks=networks, actor=actor, now_ms=now_ms())
     return render_template(
         "executors/show.html",
         group=group,
         instances=instances,
-        unusable={
-            address: translate_reason(why)
-            for address, why in instances.unusable(settings().executor_networks).items()
-        },
+        unusable={address: translate_reason(why) for address, why in instances.unusable(networks).items()},
         checked=checked,
-        check=check,
-        jobs=jobs,
+        overview=overview,
+        states=count_states(overview.records),
+        runs_max=READ_MAX,
+        handlers={row.address: from_handlers_header(row.handlers) for row in instances.rows},
         may_operate=actor.may(group_id, Right.OPERATE),
         may_edit=actor.may(group_id, Right.EDIT),
         mute=mute,

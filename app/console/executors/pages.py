@@ -53,7 +53,8 @@ def index() -> ResponseReturnValue:
         page, paging = fetch_requested(
             partial(groups.list_groups, session, group_filter, actor=current_actor())
         )
-        list_rows = group_rows(session, page.rows)
+        networks = settings().executor_networks
+        list_rows = group_rows(session, page.rows, networks=networks, now_ms=now_ms())
         groupless = overview.find_groupless(
             session, seen_after_ms=alive_since(now_ms()), limit=GROUPLESS_SHOWN
         )

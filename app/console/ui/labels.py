@@ -10,6 +10,7 @@ from app.console.ui.filters import listed
 from app.console.web.language import _, ngettext
 from app.console.web.language import lazy_gettext as _l
 from app.domain.access.permissions import Right
+from app.domain.alarms.alarm_results import AlarmResult
 from app.domain.alarms.muting import MuteSpan
 from app.domain.enums import (
     AlarmReason,
@@ -23,11 +24,14 @@ from app.domain.enums import (
     TriggerType,
 )
 from app.domain.jobs.glue_languages import GLUE_LANGUAGES
+from app.domain.runs.trace_templates import find_template
 from app.domain.schedules.intervals import interval_of
+from app.domain.text.texts import N_
 from app.models.alarm import Alarm
 from app.services.alarms.alarm_list import results_of
 from app.services.alarms.targets import displayed
 from app.store.runs.listing import LogStatus
+from executor_client.wire.capabilities import VERSION_WORD
 
 SCHEDULE_TYPES = {
     ScheduleType.NONE: _l("none"),
@@ -115,6 +119,22 @@ ALARM_STATES = {
     AlarmState.SILENT: _l("not sent: no channel configured"),
     AlarmState.MUTED: _l("muted"),
 }
+#: answers of alarm targets with parameters; stored in English, as they were written
+_ANSWERS = (
+    N_("the webhook answered with the status %(status)s"),
+    N_("the channel refused the message: %(reason)s"),
+    N_("the mail server took over %(seconds)s s"),
+    N_("no answer in %(seconds)s s"),
+)
+#: results of the filter of alarms; None: all
+ALARM_RESULTS: Mapping[AlarmResult | None, str] = {
+    None: _l("All"),
+    AlarmResult.SENT: _l("Sent"),
+    AlarmResult.FAILED: _l("Failed"),
+    AlarmResult.HELD: _l("Held back"),
+    AlarmResult.WAITING: _l("Waiting"),
+    AlarmResult.SILENT: _l("No channel"),
+}
 #: abilities that clients announce
 CAPABILITIES = {
     "durable-dedup": _l("starts no run twice"),
@@ -180,9 +200,12 @@ def init_app(app: Flask) -> None:
     }
     app.add_template_filter(alarm_outcome)
     app.add_template_filter(capabilities)
+    app.add_template_filter(client_version)
     app.add_template_filter(alarm_targets)
     app.add_template_filter(interval_words)
     app.add_template_filter(target_title)
+    app.add_template_filter(target_name)
+    app.add_template_filter(answer_text)
     for name, labels in filters.items():
         app.add_template_filter(_label_filter(labels), name)
 
@@ -198,12 +221,29 @@ def alarm_outcome(alarm: Alarm) -> str:
 
 def alarm_targets(alarm: Alarm) -> list[tuple[str, str]]:
     """Return the targets of an alarm, each with its problem; empty: accepted."""
-    return [(name, "" if text == "ok" else _(text)) for name, text in results_of(alarm)]
+    return [(name, "" if text == "ok" else answer_text(text)) for name, text in results_of(alarm)]
+
+
+def answer_text(answer: str) -> str:
+    """Return what a target answered in the reader's language; before it may stand a mail address."""
+    address, separator, rest = answer.partition(": ")
+    if separator and "@" in address and " " not in address:
+        return f"{address}{_(': ')}{answer_text(rest)}"
+    template = find_template(answer, _ANSWERS)
+    return _(template.msgid, **template.values) if template is not None else _(answer)
 
 
 def capabilities(names: str) -> str:
-    """Return what a client announces, such as ``durable-dedup,run-state``, in words."""
-    return listed(_label_filter(CAPABILITIES)(name) for name in names.split(",") if name)
+    """Return what a client announces in words, as ``durable-dedup,version=0.1.0``, version first."""
+    label, version = _label_filter(CAPABILITIES), client_version(names)
+    words = [name for name in names.split(",") if name and not name.startswith(f"{VERSION_WORD}=")]
+    return listed([*([version] if version else []), *map(label, words)])
+
+
+def client_version(names: str) -> str:
+    """Return the version of a client from what it announces; empty without one."""
+    words = dict(name.split("=", 1) for name in names.split(",") if "=" in name)
+    return f"{_('Duetime')} {words[VERSION_WORD]}" if VERSION_WORD in words else ""
 
 
 def target_title(name: str) -> str:
@@ -213,6 +253,12 @@ def target_title(name: str) -> str:
     if kind == "channel":
         return _("channel %(name)s", name=of)
     return _("mail %(address)s", address=of) if kind == "mail" else name
+
+
+def target_name(name: str) -> str:
+    """Return the name of an alarm target without its kind: the name of a channel, a mail address."""
+    kind, _space, of = displayed(name).partition(" ")
+    return of if of and (kind in ("channel", "mail") or kind.isdecimal()) else displayed(name)
 
 
 def interval_words(kind: str, conf: str | None) -> str:

@@ -12,7 +12,7 @@ STATIC = icons.APP / "static"
 #: the order of the files under static/; a later rule goes before an earlier one
 SHEETS = (
     *("tokens", "app", "frame", "boxes", "lists", "menus", "forms", "jobs", "picker", "charts", "report"),
-    *("runs", "api", "media"),
+    *("alarms", "executors", "runs", "api", "media"),
 )
 #: characters of the hash in an address, see static_files.py
 HASH_LENGTH = 12

@@ -8,9 +8,11 @@ A channel is broken if nothing has arrived since its first failure, and two mess
 failure is ``BROKEN_AFTER_MS`` old. So a fault that the retries of one message outlast is none.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
 
 from app.clock import MINUTE_MS, Millis
 
@@ -98,7 +100,7 @@ def health_of(
     ``days`` are the beginnings of the days to count, oldest first. What failed before ``changed_ms``, the
     last change of the channel, says nothing about it any more.
     """
-    ordered = sorted(results, key=lambda result: result.at_ms)
+    ordered = sorted(results, key=attrgetter("at_ms"))
     counts = _count(ordered, days)
     last_ok_ms = max((result.at_ms for result in ordered if not result.problem), default=None)
     known_ms = max(changed_ms, last_ok_ms + 1 if last_ok_ms is not None else 0)
@@ -113,9 +115,11 @@ def health_of(
 
 
 def _count(results: Iterable[MessageResult], days: Sequence[Millis]) -> tuple[DayCount, ...]:
+    if not days:
+        return ()
     sent, failed = [0] * len(days), [0] * len(days)
     for result in results:
-        number = sum(result.at_ms >= day_ms for day_ms in days) - 1
+        number = bisect_right(days, result.at_ms) - 1
         if number >= 0 and not result.is_test:
             (failed if result.problem else sent)[number] += 1
     return tuple(map(DayCount, sent, failed))

@@ -114,16 +114,12 @@ def _results_by_channel(
         for name in destinations_of(channel):
             channels_of[identity(name)].append(channel.id)
     results = defaultdict[int, list[MessageResult]](list)
-    answers_by_text: dict[str, list[tuple[str, str]]] = {}
+    problems_by_text: dict[str, dict[int, str]] = {}
     for row in dict.fromkeys((row.job_id, row.state, _at_ms(row), row.outcome) for row in alarm_outcomes):
         _job_id, state, at_ms, text = row
-        if text not in answers_by_text:
-            answers_by_text[text] = _answers(text)
-        problems: dict[int, str] = {}
-        for name, answer in answers_by_text[text]:
-            for channel_id in channels_of.get(identity(name), ()):
-                problems[channel_id] = problems.get(channel_id) or problem_of(name, answer)
-        for channel_id, problem in problems.items():
+        if text not in problems_by_text:
+            problems_by_text[text] = _problems(text, channels_of)
+        for channel_id, problem in problems_by_text[text].items():
             is_final = state not in _NOT_FINAL
             results[channel_id].append(MessageResult(at_ms, problem, is_final=is_final))
     return results
@@ -134,15 +130,21 @@ def _at_ms(row: AlarmOutcome) -> Millis:
     return row.lease_until - LEASE_MS if row.lease_until else row.created_ms
 
 
-def _answers(outcome: str) -> list[tuple[str, str]]:
-    """Return the targets that were asked, with their answers."""
+def _problems(outcome: str, channels_of: Mapping[str, Sequence[int]]) -> dict[int, str]:
+    """Return channel id -> the error of one of its targets, empty if all accepted the message.
+
+    A target whose turn has not come was not asked. ``channels_of``: identity of a target -> its channels.
+    """
     try:
         answers = json.loads(outcome)
     except ValueError:
-        return []
-    if not isinstance(answers, dict):
-        return []
-    return [(str(name), str(answer)) for name, answer in answers.items() if answer != NOT_TRIED]
+        return {}
+    problems: dict[int, str] = {}
+    for name, answer in answers.items() if isinstance(answers, dict) else ():
+        if answer != NOT_TRIED:
+            for channel_id in channels_of.get(identity(name), ()):
+                problems[channel_id] = problems.get(channel_id) or problem_of(name, str(answer))
+    return problems
 
 
 def _tests(

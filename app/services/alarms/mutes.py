@@ -46,6 +46,8 @@ class Muted:
 
     mute: Mute
     name: str
+    #: its group, or that of its job; 0: the job was deleted
+    group_id: int = 0
 
 
 def mute_job(session: Session, job_id: int, draft: MuteDraft, *, actor: Actor, now_ms: Millis) -> None:
@@ -114,7 +116,14 @@ def list_muted(
         {job_id: name.job_desc for job_id, name in names.items()},
         {group_id: group.title for group_id, group in groups_by_id.items()},
     )
-    return [Muted(mute, titles[0].get(mute.job_id) or titles[1].get(mute.group_id, "")) for mute in rows]
+    return [
+        Muted(
+            mute,
+            titles[0].get(mute.job_id) or titles[1].get(mute.group_id, ""),
+            names[mute.job_id].job_group if mute.job_id in names else mute.group_id,
+        )
+        for mute in rows
+    ]
 
 
 def _mute(

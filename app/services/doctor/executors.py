@@ -121,7 +121,7 @@ def check_alarms(session: Session, config: Config) -> Findings:
     if silent:
         yield warning(
             f"the alarms of {counted(silent, 'job')} reach no one",
-            "add an alarm channel for all jobs in the console under Alarm channels",
+            "add an alarm channel for all jobs in the console under Alarms, Channels",
         )
     if unmailed:
         yield warning(

@@ -53,8 +53,14 @@ def check_group(group_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) 
         ]
         with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="check") as pool:
             results = list(pool.map(lambda peer: _check(permit.gateway, peer), peers))
-    count = sum(result.took_ms is not None for result in results)
-    changes = {"addresses": len(results), "answered": count}
+    reached = [result.address for result in results if result.took_ms is not None]
+    unreached = [result.address for result in results if result.took_ms is None]
+    changes = {
+        "addresses": len(results),
+        "answered": len(reached),
+        "reached": reached,
+        "unreached": unreached,
+    }
     with session_scope() as session:
         audit.record(session, ACTION, actor=actor, now_ms=now_ms, target=("group", group_id), changes=changes)
     return results

@@ -1,27 +1,19 @@
-"""Rows of the list of executor groups: heartbeats, drains, jobs, and the last connection check."""
+"""Rows of the list of executor groups: states of instances, heartbeats, drains, jobs, connection checks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.domain.executors.instance_state import InstanceState
 from app.models.group import Group
-from app.services.auditing.audit import changes_of
-from app.services.executors.checks import ACTION
-from app.store.accounts import audit
+from app.services.executors.instance_records import count_states, find_records
+from app.services.executors.instances import find_of_groups
+from app.services.executors.last_checks import LastCheck, last_checks
+from app.settings.config import Network
 from app.store.executors import drains, last_seen
 from app.store.jobs import listing as job_lists
-
-
-@dataclass(frozen=True, slots=True)
-class LastCheck:
-    """Result of the last connection check of a group, not older than its address list."""
-
-    at_ms: Millis
-    #: instances that were probed, and those that answered
-    addresses: int
-    answered: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,35 +26,30 @@ class GroupRow:
     #: number of drained addresses
     drained: int
     jobs: int
-    #: None: not checked
+    #: None: not checked since it was changed
     check: LastCheck | None
+    #: state -> number of its instances, the worst first; without those that get no runs
+    states: Mapping[InstanceState, int]
 
 
-def group_rows(session: Session, groups: Sequence[Group]) -> list[GroupRow]:
+def group_rows(
+    session: Session, groups: Sequence[Group], *, networks: tuple[Network, ...], now_ms: Millis
+) -> list[GroupRow]:
     """Return the rows of these groups; the number of queries does not depend on theirs."""
     ids = {group.id for group in groups}
     last = last_seen.find_last(session, {group.app_name for group in groups})
     drain_rows, jobs = drains.find_drained(session, ids), job_lists.count_by_group(session, ids)
     checks = last_checks(session, groups)
+    found = find_of_groups(session, groups, now_ms=now_ms)
+    records = find_records(session, groups, found, checks, networks=networks, now_ms=now_ms)
     return [
         GroupRow(
             group,
             last.get(group.app_name),
             len(drain_rows.get(group.id, ())),
             jobs.get(group.id, 0),
-            checks.get(group.id),
+            checks[group.id] if group.id in checks and checks[group.id].is_current else None,
+            count_states(records[group.id]),
         )
         for group in groups
     ]
-
-
-def last_checks(session: Session, groups: Sequence[Group]) -> dict[int, LastCheck]:
-    """Return group id -> last check, of groups checked since they were changed."""
-    changed_ms = {group.id: group.update_time or 0 for group in groups}
-    checks = {}
-    for entry in audit.find_newest(session, ACTION, "group", list(changed_ms)):
-        detail = changes_of(entry)
-        # former versions wrote entries without it
-        if entry.at_ms >= changed_ms[entry.object_id] and "answered" in detail:
-            checks[entry.object_id] = LastCheck(entry.at_ms, detail["addresses"], detail["answered"])
-    return checks

@@ -61,6 +61,8 @@ class Instance:
     load: Load
     #: None: not drained
     drain: Drain | None
+    #: names of its handlers as registered, see ``from_handlers_header``; empty: not reported
+    handlers: str = ""
 
     @property
     def is_known(self) -> bool:
@@ -172,6 +174,7 @@ def _instances_of(group: Group, tables: _Rows, now_ms: Millis) -> Instances:
                 boot_id=beat.boot_id if beat is not None else "",
                 load=loads.get(address, NO_LOAD),
                 drain=drain_of.get(bare_address(address)),
+                handlers=(beat.handlers or "") if beat is not None else "",
             )
         )
     return Instances(

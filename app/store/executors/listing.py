@@ -16,8 +16,10 @@ from app.store.alarms import channels
 from app.store.base.ordering import SortKey, by_text, ordering
 from app.store.base.paging import ID_MAX, Page, contains, fetch_page, is_storable
 
-#: order of lists and select boxes
+#: order of lists
 DEFAULT_ORDER = (Group.app_name, Group.title, Group.id)
+#: order of select boxes and pickers, which show the title
+BY_TITLE = (func.lower(Group.title), Group.app_name, Group.id)
 _ALL_IDS = select(Group.id)
 _ADDRESSES = func.length(Group.address_list) - func.length(func.replace(Group.address_list, ",", ""))
 _LAST_HEARTBEAT = (
@@ -117,8 +119,8 @@ def list_after(
 
 
 def find_visible(session: Session, group_ids: Collection[int] | None) -> list[Group]:
-    """Return these groups (None: all) in the default order."""
-    query = select(Group).order_by(*DEFAULT_ORDER)
+    """Return these groups (None: all) by title, which is what pages show of them."""
+    query = select(Group).order_by(*BY_TITLE)
     if group_ids is not None:
         query = query.where(Group.id.in_(list(group_ids)))
     return list(session.scalars(query))

@@ -5,7 +5,7 @@ An exact id comes first; the others follow newest first (jobs) or by name.
 
 from collections.abc import Collection
 
-from sqlalchemy import ColumnElement, case, or_, select
+from sqlalchemy import ColumnElement, case, func, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.database.rows import bulk
@@ -64,7 +64,9 @@ def search_groups(
         query = query.where(_matches(text, Group.id, Group.title, Group.app_name)).order_by(
             _exact_first(text, Group.id)
         )
-    rows = bulk.read_rows(session, query.order_by(Group.app_name, Group.title, Group.id).limit(limit))
+    rows = bulk.read_rows(
+        session, query.order_by(func.lower(Group.title), Group.app_name, Group.id).limit(limit)
+    )
     return [(row[0], row[1], row[2]) for row in rows]
 
 

@@ -175,6 +175,12 @@ def count_later(
     return session.scalar(select(func.count()).select_from(matches)) or 0
 
 
+def find_without_messages(session: Session, log_ids: Collection[int]) -> list[JobLog]:
+    """Return those of the runs that exist, without messages, which may be long."""
+    query = select(JobLog).options(defer(JobLog.trigger_msg), defer(JobLog.handle_msg))
+    return list(session.scalars(query.where(JobLog.id.in_(log_ids)))) if log_ids else []
+
+
 def find_listed(
     session: Session, log_ids: Collection[int], *, group_ids: Collection[int] | None
 ) -> list[JobLog]:

@@ -50,7 +50,8 @@ def test_a_channel_is_added_changed_and_deleted_without_showing_its_secret(admin
     assert json.loads(only_row(AlarmChannel).settings) == {"url": SLACK}
     assert [row.job_id for row in all_rows(ChannelScope)] == [job_id]
     shown += [admin.get("/alarmchannels"), admin.get("/user/audit?object=channel")]
-    assert f"Ops Slack https://hooks.slack.com/… {job_id} nightly report" in text_of(shown[3])
+    assert "Ops Slack https://hooks.slack.com/… Quiet" in text_of(shown[3])
+    assert f"0 sent {job_id} nightly report" in text_of(shown[3])
     assert "changed alarm channel Ops Name: Slack → Ops For all jobs: yes → no Chosen jobs:" in text_of(
         shown[4]
     )

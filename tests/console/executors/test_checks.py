@@ -63,7 +63,8 @@ def test_addresses_entered_by_hand_show_their_last_check(admin: Console, executo
     assert ' aria-label="2 jobs of Sample">' in markup_of(admin.get("/jobgroup"))
     submit(admin, f"/jobgroup/{group_id}/test")
     for page in pages:
-        assert "1 of 2 answered checked" in text_of(admin.get(page))
+        assert "1 does not take runs 1 reachable" in text_of(admin.get(page))
+    assert "checked just now" in text_of(admin.get(pages[1]))
     form = {"app_name": "sample-app", "title": "Sample", "address_type": "1", "address_list": executor}
     with session_scope() as session:  # as if the check were of yesterday
         session.execute(update(AuditEntry).values(at_ms=now_ms() - DAY_MS))

@@ -101,12 +101,12 @@ def test_listed_and_busy_instances_show_their_last_seen_time(admin: Console, ord
     manual = make_group(app_name="manual-app", title="Manual", address_type=1, address_list=f"{HERE},{OTHER}")
     gone(HERE, 3 * HOUR_MS, "manual-app")
     page = text_of(admin.get(f"/jobgroup/{manual.id}"))
-    assert f"{HERE} No heartbeat 3 hours ago unknown" in page
-    assert f"{OTHER} No heartbeat entered by hand unknown" in page
+    assert f"{HERE} heartbeat 3 hours ago Not known" in page
+    assert f"{OTHER} entered by hand, no heartbeat Not known" in page
     assert "No longer registered" not in page
     make_fire(make_job(job_group=orders.id), state="ACCEPTED", address=GONE)
     page = text_of(admin.get(f"/jobgroup/{orders.id}"))
-    assert f"{GONE} Offline 3 hours ago starts no run twice 1 0 none" in page
+    assert f"{GONE} heartbeat 3 hours ago · starts no run twice Offline 1 0 0 0 – none" in page
     assert "No answer" not in text_of(submit(admin, f"/jobgroup/{orders.id}/test")), (
         "instances that are gone are not called"
     )

@@ -9,6 +9,7 @@ import pytest
 
 from executor_client import Executor, ExecutorConfig, StartRefused
 from executor_client.service.engine import registered_address
+from executor_client.wire.version import VERSION
 from tests.executor_client.stand_in_admin import TOKEN, Answer, StandInAdmin
 from tests.support.eventually import eventually
 from tests.support.executor_client import Caller, MakeExecutor
@@ -35,6 +36,7 @@ def test_an_executor_registers_periodically_and_deregisters(
     assert headers["xxl-job-appname"] == "test"
     assert headers["content-type"] == "application/json;charset=UTF-8"
     assert headers["x-exec-capabilities"].startswith("durable-dedup,boot=")
+    assert headers["x-exec-capabilities"].endswith(f",version={VERSION}")
     assert headers["x-exec-handlers"] == "ok"
     assert "transfer-encoding" not in headers
     executors.pop().stop()

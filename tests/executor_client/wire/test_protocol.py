@@ -236,10 +236,11 @@ def test_capabilities_round_trip_through_their_header() -> None:
     known = Capabilities(durable_dedup=True, boot_id="abc")
     assert known.to_header() == "durable-dedup,boot=abc"
     assert Capabilities.from_header(known.to_header()) == known
-    all_of_them = Capabilities(True, "abc", (), True, "5f0c", True)
-    assert all_of_them.to_header() == "durable-dedup,boot=abc,run-state,last-lines,schemas=5f0c"
+    all_of_them = Capabilities(True, "abc", (), True, "5f0c", True, "0.1.0")
+    assert all_of_them.to_header() == "durable-dedup,boot=abc,run-state,last-lines,version=0.1.0,schemas=5f0c"
     assert Capabilities.from_header(all_of_them.to_header()) == all_of_them
     assert Capabilities.from_header(None) == Capabilities()
+    assert len(Capabilities.from_header("version=" + "9" * 99).version) == 32
     assert Capabilities.from_header("new, durable-dedup , boot=x") == Capabilities(
         durable_dedup=True, boot_id="x"
     )
