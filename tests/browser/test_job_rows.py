@@ -105,3 +105,13 @@ def test_the_fields_behind_filter_close_like_a_menu(console: Console, open_page:
     expect(page).to_have_url(f"{console.url}/jobinfo?last=failing")
     page.locator(".search-box .chip").click()
     expect(page).to_have_url(f"{console.url}/jobinfo")
+
+
+def test_a_failing_job_has_how_often_in_a_row_and_since_when(open_page: OpenPage) -> None:
+    page = open_page("/jobinfo?last=failing", viewport={"width": 1920, "height": 844})
+    since = page.locator(".times", has_text="11×").locator("time")
+    expect(since).to_have_text("9 hours")
+    page.evaluate("document.querySelectorAll('.times time').forEach(time => { time.textContent = ''; })")
+    expect(since).to_have_text("9 hours")
+    page.set_viewport_size({"width": 1440, "height": 844})
+    expect(since).to_be_hidden()

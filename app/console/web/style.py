@@ -12,8 +12,10 @@ STATIC = icons.APP / "static"
 #: the order of the files under static/; a later rule goes before an earlier one
 SHEETS = (
     *("tokens", "app", "frame", "boxes", "lists", "menus", "forms", "jobs", "picker", "charts", "report"),
-    *("alarms", "executors", "runs", "api", "media"),
+    *("runs", "api", "media"),
 )
+#: sheets of few pages, which load them after that of all pages
+PAGE_SHEETS = ("alarms", "executors")
 #: characters of the hash in an address, see static_files.py
 HASH_LENGTH = 12
 #: as css/app.css names it

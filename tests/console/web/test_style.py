@@ -2,7 +2,7 @@
 
 import re
 
-from app.console.web.style import SHEETS, STATIC, style_sheet
+from app.console.web.style import PAGE_SHEETS, SHEETS, STATIC, style_sheet
 from tests.support.console import Console
 
 #: a colour by its digits or by a function
@@ -18,7 +18,7 @@ def test_only_the_tokens_name_a_colour() -> None:
 
 
 def test_every_style_sheet_is_part_of_the_one() -> None:
-    assert {path.stem for path in (STATIC / "css").glob("*.css")} == set(SHEETS)
+    assert {path.stem for path in (STATIC / "css").glob("*.css")} == {*SHEETS, *PAGE_SHEETS}
     assert SHEETS[0] == "tokens"
 
 
