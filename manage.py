@@ -421,7 +421,15 @@ def dist(_arguments):
     setup(tools=True)
     options = ("--outdir", os.path.join("build", "dist"))
     command(PYTHON, "-m", "build", "--no-isolation", *options, failure="building the server failed")
-    command(PYTHON, "-m", "build", *options, "executor_client", failure="building the client failed")
+    command(
+        PYTHON,
+        "-m",
+        "build",
+        "--no-isolation",
+        *options,
+        "executor_client",
+        failure="building the client failed",
+    )
 
 
 COMMANDS = {

@@ -1,6 +1,7 @@
 """Documentation: references from code and pages exist, and every picture is used."""
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
@@ -23,6 +24,8 @@ CITATION = re.compile(
     r"(?:, sections? ((?:[A-Z]?\d[\d.]*|[A-Z])(?:(?:, | and | to )[A-Z]?\d[\d.]*)*))?"
 )
 COMMENT = re.compile(r"{#.*?#}", re.DOTALL)
+#: of shields.io, without a service that is asked for the value
+BADGE = re.compile(r"https://img\.shields\.io/badge/([\w-]+?)-((?:[^-\s]|--)+)-\w+\)")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -96,6 +99,23 @@ def test_the_changelog_names_the_version() -> None:
     assert newest[1] == VERSION
 
 
+def test_the_security_policy_supports_the_minor_release() -> None:
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| ([\d.]+) \| yes \|$", text, re.MULTILINE) == [VERSION.rpartition(".")[0]]
+
+
+def test_the_badges_are_true() -> None:
+    badges = dict(BADGE.findall((ROOT / "README.md").read_text(encoding="utf-8")))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    releases = re.search(r"XXL-JOB ([\d.]+ to [\d.]+)", project["description"])
+    assert releases is not None
+    assert {name: unquote(value).replace("--", "-") for name, value in badges.items()} == {
+        "python": project["requires-python"].removeprefix(">=") + "+",
+        "license": project["license"],
+        "XXL--JOB": releases[1],
+    }
+
+
 #: pages that name files of the program
 INTERNALS = ("console", "locks", "operators", "pipeline", "time")
 NAMING = (
@@ -134,7 +154,10 @@ def long_lines(text: str) -> list[int]:
 
 def test_prose_is_wrapped() -> None:
     """So that a change of a sentence is a readable diff."""
-    pages = [*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
+    pages = [
+        *DOCS.rglob("*.md"),
+        *(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")),
+    ]
     texts = {path: path.read_text(encoding="utf-8") for path in pages if path not in GENERATED}
     assert {str(path): long_lines(text) for path, text in texts.items() if long_lines(text)} == {}
     assert long_lines("word " * 21) == [1]

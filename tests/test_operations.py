@@ -20,21 +20,25 @@ from sqlalchemy import create_engine, make_url
 from app.commands.main import OPERATING, duetime
 from app.runtime.logging import JSON, TEXT, fields_of, formatter_of
 from app.services.auditing import refusals
+from executor_client.wire.version import VERSION
 from tests.acceptance.programs import ROOT, free_port
 from tests.documented.blocks import blocks_of, commands_of, script_of
 from tests.documented.shim import NAMES, mapped
 from tests.support.databases import SYSTEM_DATABASES, migrate
 from tests.support.migrated_databases import Databases, databases_key
+from tests.support.wheels import build_wheels, pip_variables
 
 GUIDE, REFERENCE = ROOT / "docs/operations.md", ROOT / "docs/reference/operations.md"
+VERSION_LINE = "duetime --version"
 #: seconds for all commands of both pages
 PAGE_S = 600
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """Environment of a host of its own: stand-ins for the programs of root, a free port."""
+    """Environment of a host of its own: stand-ins for the programs of root, a free port, the wheels."""
     root = tmp_path / "root"
+    (tmp_path / "wheels").mkdir()
     for folder in ("bin", "etc/systemd/system", "opt", "var/lib", "usr/local/bin"):
         (root / folder).mkdir(parents=True)
     for name in NAMES:
@@ -44,11 +48,15 @@ def host(tmp_path: Path) -> Iterator[dict[str, str]]:
         stand_in.write_text("\n".join(lines + run))
         stand_in.chmod(0o755)
     kept = {name: text for name, text in os.environ.items() if not name.startswith("XXL_JOB_")}
-    yield kept | {
-        "PATH": f"{root}/bin:{root}/usr/local/bin:{os.environ['PATH']}",
-        "DOCUMENTED_ROOT": str(root),
-        "XXL_JOB_PORT": str(free_port()),
-    }
+    yield (
+        kept
+        | {
+            "PATH": f"{root}/bin:{root}/usr/local/bin:{os.environ['PATH']}",
+            "DOCUMENTED_ROOT": str(root),
+            "XXL_JOB_PORT": str(free_port()),
+        }
+        | pip_variables(build_wheels(tmp_path / "wheels"))
+    )
     for pid in root.glob("*.pid"):
         with suppress(ProcessLookupError):
             os.killpg(int(pid.read_text()), signal.SIGTERM)
@@ -58,8 +66,9 @@ def host(tmp_path: Path) -> Iterator[dict[str, str]]:
 @pytest.mark.timeout(PAGE_S + 20)
 def test_the_commands_of_both_pages_run_in_order(host: dict[str, str], tmp_path: Path) -> None:
     """Install, check, back up, restore, upgrade and roll back an installation."""
+    text = mapped(script_of(GUIDE) + script_of(REFERENCE), Path(host["DOCUMENTED_ROOT"]))
     ended = subprocess.run(
-        ["bash", "-c", mapped(script_of(GUIDE) + script_of(REFERENCE), Path(host["DOCUMENTED_ROOT"]))],
+        ["bash", "-c", re.sub(r"(?<=duetime==)[\d.]+", VERSION, text)],
         cwd=tmp_path,
         env=host,
         stdout=subprocess.PIPE,
@@ -79,7 +88,7 @@ def test_the_commands_of_both_pages_run_in_order(host: dict[str, str], tmp_path:
 def test_each_command_of_the_program_exists(page: Path) -> None:
     # up to a pipe, or a command in an argument
     lines = [re.split(r'\||"?\$\(', command)[0] for command in commands_of(page)]
-    used = [shlex.split(line)[1:] for line in lines if line.startswith("duetime ")]
+    used = [shlex.split(line)[1:] for line in lines if line.startswith("duetime ") and line != VERSION_LINE]
     assert len(used) > 5 or page != GUIDE
     for arguments in used:
         names = command_of(arguments)
@@ -125,13 +134,13 @@ def test_the_program_of_a_server_runs_as_its_caller_unless_it_works_on_the_host(
 ) -> None:
     """Commands over the API use the caller's variables and profiles, which ``sudo`` would drop."""
     programs = {"id": "echo ann", "sudo": 'shift 4; echo "services $*"'}
-    programs["opt/.venv/bin/duetime"] = 'echo "caller $*"'
+    programs["opt/bin/duetime"] = 'echo "caller $*"'
     for name, line in programs.items():
         stand_in = tmp_path / name
         stand_in.parent.mkdir(parents=True, exist_ok=True)
         stand_in.write_text(f"#!/bin/sh\n{line}\n")
         stand_in.chmod(0o755)
-    script = (ROOT / "deploy/duetime").read_text(encoding="utf-8").replace("/opt/xxl-job", f"{tmp_path}/opt")
+    script = (ROOT / "deploy/duetime").read_text(encoding="utf-8").replace("/opt/duetime", f"{tmp_path}/opt")
     ended = subprocess.run(
         ["sh", "-c", script, "duetime", *arguments.split()],
         env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},

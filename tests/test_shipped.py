@@ -23,6 +23,8 @@ COMPOSE = {
 }
 #: seconds the workers may take to end (``processes/supervisor.py``), with the longest XXL_JOB_TRIGGER_TIMEOUT
 WORKERS_END_S = 8 + 10 + 3
+#: stages that no image is made of
+BUILDERS = ("wheels", "install", "install-executor")
 #: what no one may find in an image
 PRIVATE = ("instance", ".git", ".env", ".venv", "deploy", "tests", "secrets")
 
@@ -69,7 +71,11 @@ def test_the_server_is_what_a_build_without_a_target_makes() -> None:
 
 def test_packages_are_installed_as_wheels_with_hashes() -> None:
     runs = [argument for _, name, argument in instructions() if name == "RUN"]
-    assert all("--require-hashes" in run for run in runs if "pip install" in run)
+    installs = [
+        command for run in runs for command in run.split("&&") if re.search("pip (install|wheel)", command)
+    ]
+    for command in installs:
+        assert "--require-hashes" in command or {"--no-index", "--no-deps"} <= {*command.split()}, command
     assert "PIP_ONLY_BINARY=:all:" in last("tools", "ENV")
     assert not [run for run in runs if re.search(r"\b(gcc|build-essential|python3-dev)\b", run)]
 
@@ -79,7 +85,14 @@ def test_the_build_sees_only_named_files() -> None:
     assert rules[0] == "*"
     kept = {rule[1:] for rule in rules if rule.startswith("!")}
     assert not kept & {*PRIVATE}
-    assert [name for name in kept if not (ROOT / name).exists()] == []
+    assert [pattern for pattern in kept if not [*ROOT.glob(pattern)]] == []
+
+
+def test_the_images_are_made_of_the_wheels_alone() -> None:
+    copies = [
+        argument for stage, name, argument in instructions() if name == "COPY" and stage not in BUILDERS
+    ]
+    assert {copy.split()[-1] for copy in copies} == {"/opt/duetime"}
 
 
 @pytest.mark.parametrize("path", COMPOSE)

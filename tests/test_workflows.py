@@ -1,5 +1,6 @@
 """Files for Kubernetes and GitHub, which are not run by tests, pass the published schemas."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -75,3 +76,30 @@ def test_a_workflow_with_an_unknown_key_is_refused(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
     ended = subprocess.run([*command, tmp_path / "bad.yml"], capture_output=True, check=False)
     assert ended.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("tag", "title", "passes"),
+    [
+        (f"v{VERSION}", f"## [{VERSION}] - 2026-12-01", True),
+        (f"v{VERSION}", f"## [{VERSION}] - unreleased", False),
+        ("v0.9.0", f"## [{VERSION}] - 2026-12-01", False),
+    ],
+)
+def test_a_release_has_the_tag_of_its_version_and_a_dated_section(
+    tmp_path: Path, tag: str, title: str, passes: bool
+) -> None:
+    steps = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]["build"]["steps"]
+    checks = [step["run"] for step in steps if str(step.get("name", "")).startswith("The ")]
+    assert len(checks) == 2
+    file = tmp_path / "executor_client/wire/version.py"
+    file.parent.mkdir(parents=True)
+    file.write_text((ROOT / "executor_client/wire/version.py").read_text())
+    (tmp_path / "CHANGELOG.md").write_text(
+        f"# Changelog\n\n{title}\n\n- new\n\n## [0.0.1] - 2020-01-01\n\n- old\n"
+    )
+    command = ["bash", "-e", "-o", "pipefail", "-c", "\n".join(checks)]
+    ended = subprocess.run(command, cwd=tmp_path, env={**os.environ, "GITHUB_REF_NAME": tag}, check=False)
+    assert (ended.returncode == 0) is passes
+    if passes:
+        assert (tmp_path / "build/notes.md").read_text() == f"{title}\n\n- new\n\n"

@@ -51,7 +51,7 @@ def _open_local() -> Transport:
 @click.version_option(VERSION, message="%(prog)s %(version)s")
 @click.pass_context
 def duetime(context: click.Context, env_file: Path | None) -> None:
-    """Operate an XXL-JOB scheduler: jobs and runs over its API, and the installation on this host."""
+    """Operate Duetime: jobs and runs over its API, and the installation on this host."""
     context.obj = Settings(env_file)
 
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-PARTS: Mapping[str, Sequence[str]] = {"console": ("wsgi.py",), "workers": ("-m", "workers")}
+PARTS: Mapping[str, Sequence[str]] = {"console": ("-m", "wsgi"), "workers": ("-m", "workers")}
 ROLES: Mapping[str, Sequence[str]] = {"console": ["console"], "workers": ["workers"], "all": [*PARTS]}
 HELP = """\
 usage: python -m app.container ROLE

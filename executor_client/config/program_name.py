@@ -8,6 +8,9 @@ NAMES = ("duetime", "duetime-cli", "xxl")
 
 
 def program_name() -> str:
-    """Return the name by which the program was started."""
+    """Return the name by which the program was started; for another program, that of its environment."""
     name = Path(sys.argv[0]).name
-    return name if name in NAMES else NAMES[0]
+    if name in NAMES:
+        return name
+    server, client, _ = (Path(sys.executable).with_name(program) for program in NAMES)
+    return client.name if client.exists() and not server.exists() else server.name

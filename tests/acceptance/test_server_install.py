@@ -1,8 +1,6 @@
 """The source release of the server: what the wheel contains, and that it runs outside the checkout."""
 
 import os
-import shutil
-import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -13,46 +11,19 @@ import pytest
 from executor_client.wire.version import VERSION
 from tests.acceptance.console import Console
 from tests.acceptance.programs import ROOT, Programs, free_port, wait_for
+from tests.support.wheels import CLIENT, INSTALL_S, SERVER, build_wheels, succeed
 
-SERVER, CLIENT = "duetime", "duetime-executor"
-#: building, or a new environment and an installation on a slow machine
-INSTALL_S = 300
-#: what is built from; the rest of the checkout is not needed
-SOURCES = ("app", "executor_client", "migrations", "workers", "wsgi.py", "pyproject.toml", "setup.py")
-SOURCES += ("requirements.in", "MANIFEST.in", "README.md", "LICENSE")
-#: by their suffixes
+#: by their suffixes: what a wheel contains of deploy, and what it leaves out elsewhere
+UNITS = {".service", ".timer"}
 NOT_PACKED = {".po", ".pyc", ".toml"}
 
 pytestmark = pytest.mark.timeout(INSTALL_S * 2)
 
 
-def succeed(*arguments: str | Path, cwd: Path) -> str:
-    """Run a program that must succeed, without settings of this process; return its output."""
-    clean = {name: text for name, text in os.environ.items() if not name.startswith(("XXL_JOB_", "PYTHON"))}
-    ended = subprocess.run(
-        arguments, cwd=cwd, env=clean, capture_output=True, text=True, timeout=INSTALL_S, check=False
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
-
-
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The wheels of server and client, built from their source releases, not from the checkout."""
-    folder = tmp_path_factory.mktemp("release")
-    for name in SOURCES:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "build"))
-        else:
-            shutil.copy(ROOT / name, folder)
-    build = (sys.executable, "-m", "build", "--outdir", folder / "dist")
-    succeed(*build, "--no-isolation", cwd=folder)
-    succeed(*build, "executor_client", cwd=folder)
-    built = {path.name for path in (folder / "dist").iterdir()}
-    wheels = {name: f"{name.replace('-', '_')}-{VERSION}-py3-none-any.whl" for name in (SERVER, CLIENT)}
-    sources = {f"{name.replace('-', '_')}-{VERSION}.tar.gz" for name in (SERVER, CLIENT)}
-    assert built == {*wheels.values(), *sources}
-    return {name: folder / "dist" / file for name, file in wheels.items()}
+    return build_wheels(tmp_path_factory.mktemp("release"))
 
 
 def test_the_wheel_contains_everything_the_server_reads_and_requires_the_client(
@@ -70,7 +41,15 @@ def test_the_wheel_contains_everything_the_server_reads_and_requires_the_client(
         if path.is_file() and path.suffix not in NOT_PACKED and "build" not in path.relative_to(ROOT).parts
     }
     assert {"app/static/vendor/htmx/htmx-2.min.js", "app/data/common-passwords.txt.gz"} <= needed
-    assert {name for name in packed if not name.startswith(about)} == needed | {"wsgi.py"}
+    files = f"duetime-{VERSION}.data/data/share/duetime"
+    units = {f"{files}/{path.name}" for path in (ROOT / "deploy").iterdir() if path.suffix in UNITS}
+    assert len(units) == 7
+    assert {name for name in packed if not name.startswith(about)} == {
+        *needed,
+        *units,
+        f"{files}/duetime",
+        "wsgi.py",
+    }
     assert f"{about}/licenses/LICENSE" in packed
     for program in ("duetime = app.__main__:main", "xxl-job-console = wsgi:main", "xxl-job-workers = "):
         assert program in programs

@@ -155,7 +155,7 @@ def seed(
             kind=NodeKind.WORKERS,
             started_ms=now_ms,
             heartbeat_ms=now_ms + DAY_MS,
-            version="0.1.0",
+            version="1.0.0",
         )
     )
     user_id = _users(session, groups, now_ms)

@@ -21,9 +21,8 @@ from pathlib import Path
 
 import psutil
 
-CHECKOUT = Path(__file__).resolve().parent.parent.parent
 #: programs that have a stand-in
-NAMES = ("sudo", "id", "useradd", "install", "git", "python3", "systemctl")
+NAMES = ("sudo", "id", "useradd", "install", "python3", "systemctl")
 PAUSE = threading.Event()
 #: seconds for a service to be ready, and to end
 START_S, STOP_S = 60, 30
@@ -49,7 +48,10 @@ def unit(name: str) -> Path:
 def sudo(arguments: list[str]) -> int:
     while arguments and arguments[0].startswith("-"):
         arguments = arguments[2 if arguments[0] == "-u" else 1 :]
-    return subprocess.call(arguments)
+    code = subprocess.call(arguments)
+    if Path(arguments[0]).name == "pip" and code == 0:
+        map_units()
+    return code
 
 
 def install(arguments: list[str]) -> int:
@@ -64,26 +66,16 @@ def install(arguments: list[str]) -> int:
     return subprocess.call(["/usr/bin/install", *kept])
 
 
-def git(arguments: list[str]) -> int:
-    """Clone: show the checkout under the new path, with the paths of its deployment files mapped."""
-    if arguments[0] != "clone":
-        return 0
-    target = Path(arguments[2])
-    target.mkdir(parents=True)
-    for entry in CHECKOUT.iterdir():
-        if entry.name not in ("deploy", ".env", "instance"):
-            (target / entry.name).symlink_to(entry)
-    shutil.copytree(CHECKOUT / "deploy", target / "deploy")
-    for path in (target / "deploy").iterdir():
-        if path.suffix == ".service" or path.name == "duetime":
-            text = mapped(path.read_text(encoding="utf-8"), here())
-            path.write_text(text.replace("-m app", f"-m app --env-file {here()}/etc/xxl-job.env"))
-    return 0
-
-
 def python3(arguments: list[str]) -> int:
-    """Skip the set-up, which the test run has behind it."""
-    return 0 if arguments == ["manage.py", "setup"] else subprocess.call([sys.executable, *arguments])
+    return subprocess.call([sys.executable, *arguments])
+
+
+def map_units() -> None:
+    """Map the paths of the units and of the program of operators, which pip has just installed."""
+    for path in (here() / "opt/duetime/share/duetime").iterdir():
+        text = mapped(path.read_text(encoding="utf-8"), here())
+        command = re.compile(r"(?<=bin/duetime) (?=db|backup|doctor|\"\$@)")
+        path.write_text(command.sub(f" --env-file {here()}/etc/xxl-job.env ", text), encoding="utf-8")
 
 
 def systemctl(arguments: list[str]) -> int:
@@ -192,6 +184,4 @@ def main() -> int:
         return 0
     if name == "useradd":
         return 0
-    return {"sudo": sudo, "install": install, "git": git, "python3": python3, "systemctl": systemctl}[name](
-        sys.argv[1:]
-    )
+    return {"sudo": sudo, "install": install, "python3": python3, "systemctl": systemctl}[name](sys.argv[1:])

@@ -19,8 +19,8 @@ ADDRESS = "http://127.0.0.1:8080/xxl-job-admin"
 COMMANDS_S = 100
 #: the programs that an installation makes
 PROGRAM = '#!/bin/sh\nPYTHONPATH={root} exec {python} -m executor_client "$@"\n'
-#: the checkout of the page: `duetime tokens create … --local` prints a token
-XXL = '#!/bin/sh\necho "{token}"\n'
+#: the server of the page: `duetime tokens create … --local` prints a token
+SERVER = '#!/bin/sh\necho "{token}"\n'
 
 
 def step(number: int) -> str:
@@ -49,11 +49,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def add_checkout(home: Path, access_token: str, token: str) -> None:
-    checkout = home / "job-scheduler"
-    write_program(checkout / ".venv" / "bin" / "duetime", XXL.format(token=token))
-    (checkout / "instance").mkdir()
-    (checkout / "instance" / "access_token").write_text(access_token)
+def add_server(home: Path, access_token: str, token: str) -> None:
+    server = home / "duetime"
+    write_program(server / "bin" / "duetime", SERVER.format(token=token))
+    (server / "instance").mkdir()
+    (server / "instance" / "access_token").write_text(access_token)
 
 
 @pytest.fixture
@@ -103,14 +103,13 @@ def test_the_job_of_the_page_is_declared_deployed_and_run(
     folder: Path, console: Console, programs: Programs
 ) -> None:
     environ = environ_of(folder)
-    add_checkout(folder, console.access_token, console.token)
+    add_server(folder, console.access_token, console.token)
     port = str(free_port())
 
     def here(lines: Sequence[str]) -> list[str]:
         return [line.replace(ADDRESS, console.url).replace("9998", port) for line in lines]
 
-    second = [line for line in commands(1) if line.startswith("CHECKOUT=")]
-    second += here(commands(4))
+    second = here(commands(4))
     assert "+ job shop/closeOrders" in shell(folder, second, environ)
     third = here(commands(5))
     assert "PROBLEM" not in shell(folder, third[:-1], environ)

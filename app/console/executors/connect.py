@@ -160,7 +160,7 @@ def _target(app_name: str, group: Group | None) -> Target:
         return target
     has_file = not config.access_tokens and not (group is not None and group.access_token)
     if (CLIENT_FOLDER / "pyproject.toml").is_file():  # not of a wheel
-        target = replace(target, client_folder=str(CLIENT_FOLDER))
+        target = replace(target, client=str(CLIENT_FOLDER))
     return replace(
         target,
         token_file=str((config.home / TOKEN_FILE).resolve()) if has_file else "",

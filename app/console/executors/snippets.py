@@ -11,8 +11,8 @@ PORT = 9998
 HANDLER = "demoJobHandler"
 #: stands for a token that the reader may not see, or has not asked for
 TOKEN_GAP = "paste-the-access-token-here"
-#: folder of the Python client, from a folder in a clone
-CLONED_FOLDER = "../executor_client"
+#: distribution of the Python client
+CLIENT = "duetime-executor"
 
 _JAVA_DEPENDENCY = """<dependency>
   <groupId>com.xuxueli</groupId>
@@ -72,8 +72,8 @@ class Target:
     token: str = ""
     #: file with the token, if the executor can only be on the console's host
     token_file: str = ""
-    #: folder of the Python client: of the console on that host, otherwise of a clone
-    client_folder: str = CLONED_FOLDER
+    #: what pip installs as the Python client: its name, or a folder on the console's host
+    client: str = CLIENT
 
     @property
     def export(self) -> str:
@@ -81,11 +81,6 @@ class Target:
         if self.token or not self.token_file:
             return f"export XXL_JOB_ACCESS_TOKEN={quote(self.token or TOKEN_GAP)}"
         return f'export XXL_JOB_ACCESS_TOKEN="$(cat {quote(self.token_file)})"'
-
-    @property
-    def is_on_host(self) -> bool:
-        """Whether the paths are those of the console's host."""
-        return self.client_folder != CLONED_FOLDER
 
     @property
     def has_token(self) -> bool:
@@ -105,10 +100,10 @@ def demo() -> None:
     commands = [
         "mkdir -p my-app && cd my-app",
         "python3 -m venv venv && . venv/bin/activate",
-        f"pip install {quote(target.client_folder)}",
+        f"pip install {quote(target.client)}",
         f"cat > jobs.py <<'END'\n{program}END",
         target.export,
-        f"python -m executor_client jobs --admin {quote(target.console_url)}"
+        f"duetime-executor jobs --admin {quote(target.console_url)}"
         f" --appname {quote(target.app_name)} --port {PORT}",
     ]
     return [Block("", "\n".join(commands))]

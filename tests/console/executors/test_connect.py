@@ -62,7 +62,7 @@ def test_every_language_has_the_address_and_the_app_name(admin: Console) -> None
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_values_are_quoted(language: str) -> None:
     nasty = 'x\'; touch "/tmp/$(id)" #`'
-    target = Target("http://host/a b", nasty, token=nasty, token_file="", client_folder=nasty)
+    target = Target("http://host/a b", nasty, token=nasty, token_file="", client=nasty)
     shell = next(block.text for block in LANGUAGES[language][1](target) if not block.name)
     assert subprocess.run(["bash", "-n", "-c", shell]).returncode == 0
     assert f"XXL_JOB_ACCESS_TOKEN={nasty}" in shlex.split(shell, comments=False)
@@ -85,12 +85,11 @@ def test_only_administrators_see_paths_of_the_host(
     norman = normal_user(add_group("my-app"))
     for_admin = admin.get(PAGE).text
     assert (str(settings.home) in for_admin) == settings.on_loopback
-    assert ("Run it in a clone" in for_admin) != settings.on_loopback
+    assert ("pip install duetime-executor" in for_admin) != settings.on_loopback
     page = norman.get(PAGE).text
     assert str(settings.home) not in page
     assert TOKEN_GAP in page
-    assert "pip install ../executor_client" in page
-    assert "Run it in a clone of this project" in page
+    assert "pip install duetime-executor" in page
 
 
 def test_the_token_is_shown_on_request_and_audited(admin: Console, token: str) -> None:
