@@ -1,4 +1,4 @@
-"""Member names of jobs-as-code files, to suggest the right one; the console checks the values."""
+"""Member names of jobs-as-code files, in their order, to suggest the right one; the console checks values."""
 
 from difflib import get_close_matches
 
@@ -6,16 +6,19 @@ GROUP_FILE = ("group", "jobs", "groups", "channels")
 JOB = (
     "description",
     "owner",
-    "alarm_email",
+    "handler",
+    "param",
+    "code",
     "schedule_type",
     "schedule",
     "time_zone",
     "not_before",
     "not_after",
-    "handler",
-    "param",
-    "route_strategy",
+    "enabled",
     "children",
+    "tags",
+    "alarm_email",
+    "route_strategy",
     "misfire_strategy",
     "block_strategy",
     "timeout_s",
@@ -23,10 +26,7 @@ JOB = (
     "retry_interval_s",
     "retry_backoff_percent",
     "delivery",
-    "tags",
-    "enabled",
     "alarm_channels",
-    "code",
 )
 CODE = ("language", "source", "file", "remark")
 GROUP = ("title", "address_type", "addresses")

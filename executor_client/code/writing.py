@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from executor_client.code.loading import BASE, VARIABLES
+from executor_client.code.members import JOB
 from executor_client.code.variables import escape
 from executor_client.code.yaml_writing import dump
 
@@ -21,22 +22,6 @@ SUFFIXES = {
 }
 #: names of group files to avoid: the file of variables, and ``base.yaml``, whose code would need ``base``
 _RESERVED = (VARIABLES, f"{BASE}.yaml")
-#: members of jobs, in the order of a file
-ORDER = (
-    "description",
-    "owner",
-    "handler",
-    "param",
-    "code",
-    "schedule_type",
-    "schedule",
-    "time_zone",
-    "not_before",
-    "not_after",
-    "enabled",
-    "children",
-    "tags",
-)
 
 
 def write_files(
@@ -101,7 +86,7 @@ def _without_variables(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _in_file_order(members: dict[str, Any]) -> dict[str, Any]:
-    first = {name: members[name] for name in ORDER if name in members}
+    first = {name: members[name] for name in JOB if name in members}
     return {**first, **members}
 
 
