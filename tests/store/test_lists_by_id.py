@@ -8,6 +8,7 @@ from app.models.alarm import Alarm
 from app.models.user import User
 from app.store.accounts import audit, rights, users
 from app.store.accounts.audit import AuditFilter
+from app.store.accounts.users import UserFilter
 from app.store.alarms import listing as alarm_lists
 from app.store.alarms import mutes
 from app.store.alarms.listing import AlarmFilter
@@ -105,7 +106,7 @@ def test_users_are_listed_behind_another_with_the_rights_of_each(database: str) 
 
     def names(after: tuple[str, int], *, username: str = "", role: int = -1, limit: int = 9) -> list[str]:
         with read_scope() as session:
-            found = users.list_after(session, after, username=username, role=role, limit=limit)
+            found = users.list_after(session, UserFilter(username, role), after, limit=limit)
             return [user.username for user in found]
 
     assert names(("", 0), limit=2) == ["ann", "bob"]

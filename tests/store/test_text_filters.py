@@ -5,7 +5,9 @@ import pytest
 from app.database.engine import read_scope
 from app.models.user import User
 from app.store.accounts import users
+from app.store.accounts.users import UserFilter
 from app.store.executors import listing as group_lists
+from app.store.executors.listing import GroupFilter
 from app.store.jobs import listing as job_lists
 from app.store.jobs.filtering import JobFilter
 from tests.support.factories import make_group, make_job, save
@@ -28,11 +30,11 @@ def test_a_text_is_found_in_any_case(text: str) -> None:
             assert job_lists.list_jobs(session, job_filter, group_ids=None, start=0, length=10).total == 1, (
                 job_filter
             )
-        for names in ({"app_name": text, "title": ""}, {"app_name": "", "title": text}):
-            assert group_lists.list_groups(session, **names, group_ids=None, start=0, length=10).total == 1, (
+        for names in (GroupFilter(app_name=text), GroupFilter(title=text)):
+            assert group_lists.list_groups(session, names, group_ids=None, start=0, length=10).total == 1, (
                 names
             )
-        assert users.list_users(session, username=text, role=-1, start=0, length=10).total == 1
+        assert users.list_users(session, UserFilter(username=text), start=0, length=10).total == 1
 
 
 @pytest.mark.parametrize("number", [2**15, 2**31 - 1])
@@ -42,7 +44,7 @@ def test_a_number_that_the_column_cannot_hold_is_not_found(number: int) -> None:
     with read_scope() as session:
         page = job_lists.list_jobs(session, JobFilter(status=number), group_ids=None, start=0, length=10)
         assert page.total == 0
-        assert users.list_users(session, username="", role=number, start=0, length=10).total == 0
+        assert users.list_users(session, UserFilter(role=number), start=0, length=10).total == 0
 
 
 @pytest.mark.parametrize("name", ["a\x00b", "\ud800"])

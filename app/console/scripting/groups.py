@@ -9,7 +9,8 @@ from app.console.web.current import current_actor, settings
 from app.console.web.envelope import bean_int, envelope, int_parameter, page_range, table, text_or_empty
 from app.database.flask_db import read_scope, session_scope
 from app.services.executors import groups
-from app.services.executors.groups import GroupDraft, GroupFilter
+from app.services.executors.groups import GroupDraft
+from app.store.executors.listing import GroupFilter
 
 blueprint = Blueprint("scripting_groups", __name__)
 POLICY = {

@@ -13,8 +13,9 @@ from app.database.flask_db import read_scope, session_scope
 from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.services.accounts import own_password, users
-from app.services.accounts.users import UserDraft, UserFilter
+from app.services.accounts.users import UserDraft
 from app.settings.home import forget_first_password
+from app.store.accounts.users import UserFilter
 
 blueprint = Blueprint("scripting_users", __name__)
 POLICY = {

@@ -31,11 +31,12 @@ from app.domain.text.fingerprints import fingerprint
 from app.errors import ChangedMeanwhile, InvalidInput
 from app.models.user import User
 from app.services.accounts import login_list, users, weak_passwords
-from app.services.accounts.users import UserDraft, UserFilter
+from app.services.accounts.users import UserDraft
 from app.services.auditing import audit as trail
 from app.services.executors import groups
 from app.settings.home import forget_first_password
 from app.store.accounts.audit import COUNT_MAX, SEARCHED_MAX
+from app.store.accounts.users import UserFilter
 
 
 class UserForm(ConsoleForm):

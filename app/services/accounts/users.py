@@ -20,7 +20,6 @@ from app.domain.access.permissions import (
     rights_text,
 )
 from app.domain.enums import Role, WeakPassword
-from app.domain.lists.orders import UNSORTED, Order
 from app.domain.text.fingerprints import require_unchanged
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.limits import required_text
@@ -31,6 +30,7 @@ from app.services.accounts import login_throttle, passwords
 from app.services.accounts.password_list import common_passwords
 from app.services.auditing import audit
 from app.store.accounts import api_tokens, rights, saved_views, sessions, users
+from app.store.accounts.users import UserFilter
 from app.store.base.paging import Page
 from app.store.executors import listing as group_lists
 from app.store.jobs import favourites
@@ -67,31 +67,12 @@ class UserDraft:
     loaded: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UserFilter:
-    """Filters and order of the list of users; an empty name and role -1 match all."""
-
-    username: str = ""
-    role: int = -1
-    order: Order = UNSORTED
-    #: only users with a weak password
-    weak_only: bool = False
-
-
 def list_users(
     session: Session, user_filter: UserFilter, *, actor: Actor, start: int = 0, length: int = 10
 ) -> Page[User]:
     """Return a page of users; administrators only."""
     require_admin(actor)
-    return users.list_users(
-        session,
-        username=user_filter.username,
-        role=user_filter.role,
-        start=start,
-        length=length,
-        order=user_filter.order,
-        weak_only=user_filter.weak_only,
-    )
+    return users.list_users(session, user_filter, start=start, length=length)
 
 
 def list_after(
@@ -99,7 +80,7 @@ def list_after(
 ) -> list[User]:
     """Return the users behind ``after`` (name and id; ``("", 0)``: all) by name. Administrators only."""
     require_admin(actor)
-    return users.list_after(session, after, username=user_filter.username, role=user_filter.role, limit=limit)
+    return users.list_after(session, user_filter, after, limit=limit)
 
 
 def granted_rights(session: Session, rows: Sequence[User]) -> dict[int, dict[int, frozenset[Right]]]:

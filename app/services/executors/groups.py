@@ -11,7 +11,6 @@ from app.clock import Millis
 from app.domain.access.permissions import Actor, Right, require_admin, require_right
 from app.domain.alarms.alarm_urls import check_urls
 from app.domain.enums import AddressType
-from app.domain.lists.orders import UNSORTED, Order
 from app.domain.text.fingerprints import require_unchanged
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.limits import limited_text, required_text
@@ -28,8 +27,11 @@ from app.store.alarms import mutes
 from app.store.base.paging import Page
 from app.store.executors import drains, last_seen
 from app.store.executors import listing as group_lists
+from app.store.executors.listing import GroupFilter
 from app.store.jobs import listing as job_lists
 from app.store.runs import reporting
+
+__all__ = ["GroupFilter"]
 
 MISSING = N_("Executor id is invalid")
 APP_NAME_MIN, APP_NAME_MAX = 4, 64
@@ -58,15 +60,6 @@ class GroupDraft:
     loaded: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupFilter:
-    """Filters and order of the list of groups; empty texts match all."""
-
-    app_name: str = ""
-    title: str = ""
-    order: Order = UNSORTED
-
-
 def get_group(session: Session, group_id: int, *, actor: Actor, right: Right = Right.VIEW) -> Group:
     """Return a group the actor has ``right`` on; raises NotFound if it is missing or not visible."""
     group = group_lists.find_group(session, group_id)
@@ -80,29 +73,16 @@ def list_groups(
     session: Session, group_filter: GroupFilter, *, actor: Actor, start: int = 0, length: int = 10
 ) -> Page[Group]:
     """Return a page of the groups the actor may see."""
-    return group_lists.list_groups(
-        session,
-        app_name=group_filter.app_name,
-        title=group_filter.title,
-        group_ids=actor.group_ids(Right.VIEW),
-        start=start,
-        length=length,
-        order=group_filter.order,
-    )
+    group_ids = actor.group_ids(Right.VIEW)
+    return group_lists.list_groups(session, group_filter, group_ids=group_ids, start=start, length=length)
 
 
 def list_after(
     session: Session, group_filter: GroupFilter, *, actor: Actor, after: tuple[str, int] | None, limit: int
 ) -> list[Group]:
     """Return the first groups the actor may see by AppName and id, after these (None: from the start)."""
-    return group_lists.list_after(
-        session,
-        actor.group_ids(Right.VIEW),
-        app_name=group_filter.app_name,
-        title=group_filter.title,
-        after=after,
-        limit=limit,
-    )
+    group_ids = actor.group_ids(Right.VIEW)
+    return group_lists.list_after(session, group_filter, group_ids=group_ids, after=after, limit=limit)
 
 
 def visible_groups(session: Session, actor: Actor) -> list[Group]:

@@ -1,5 +1,7 @@
 """Statements on `xxl_job_user`: users of the console."""
 
+from dataclasses import dataclass
+
 from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
@@ -17,6 +19,17 @@ ORDERS: dict[str, SortKey] = {
     "role": SortKey((User.role, User.username)),
     "state": SortKey((User.disabled, User.username)),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class UserFilter:
+    """Filters and order of the list of users; an empty name and role -1 match all."""
+
+    username: str = ""
+    role: int = -1
+    order: Order = UNSORTED
+    #: only users with a weak password
+    weak_only: bool = False
 
 
 def find_user(session: Session, user_id: int) -> User | None:
@@ -92,44 +105,32 @@ def lock_enabled_admins(session: Session) -> list[User]:
     return list(session.scalars(query.with_for_update()))
 
 
-def list_users(
-    session: Session,
-    *,
-    username: str,
-    role: int,
-    start: int,
-    length: int,
-    order: Order = UNSORTED,
-    weak_only: bool = False,
-) -> Page[User]:
-    """Return a page of users, by name unless another order is given; a negative ``role`` means all.
-
-    ``weak_only``: only those with a weak password.
-    """
-    query = _of(username, role).order_by(
-        *ordering(order, ORDERS, row_id=User.id, default=(User.username, User.id))
+def list_users(session: Session, user_filter: UserFilter, *, start: int, length: int) -> Page[User]:
+    """Return a page of users, by name unless another order is given."""
+    query = _of(user_filter).order_by(
+        *ordering(user_filter.order, ORDERS, row_id=User.id, default=(User.username, User.id))
     )
-    if weak_only:
+    if user_filter.weak_only:
         query = query.where(User.weak_password != WeakPassword.NO)
     return fetch_page(session, query, start=start, length=length)
 
 
 def list_after(
-    session: Session, after: tuple[str, int], *, username: str, role: int, limit: int
+    session: Session, user_filter: UserFilter, after: tuple[str, int], *, limit: int
 ) -> list[User]:
-    """Return the users behind ``after`` (name and id) by name; filters as in ``list_users``."""
+    """Return the users behind ``after`` (name and id) by name; weak or not."""
     name, user_id = after
-    query = _of(username, role).order_by(User.username, User.id).limit(limit)
+    query = _of(user_filter).order_by(User.username, User.id).limit(limit)
     if user_id:
         query = query.where(or_(User.username > name, and_(User.username == name, User.id > user_id)))
     return list(session.scalars(query))
 
 
-def _of(username: str, role: int) -> Select[tuple[User]]:
+def _of(user_filter: UserFilter) -> Select[tuple[User]]:
     query = select(User)
-    if username:
-        query = query.where(contains(User.username, username))
-    return query.where(is_small(User.role, role)) if role >= 0 else query
+    if user_filter.username:
+        query = query.where(contains(User.username, user_filter.username))
+    return query.where(is_small(User.role, user_filter.role)) if user_filter.role >= 0 else query
 
 
 def weak_names(session: Session) -> list[str]:

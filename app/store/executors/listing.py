@@ -1,6 +1,7 @@
 """Statements of the console on executor groups; those of the pipeline are in ``groups``."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, and_, case, delete, false, func, or_, select
 from sqlalchemy.orm import Session
@@ -49,6 +50,15 @@ ORDERS: dict[str, SortKey] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class GroupFilter:
+    """Filters and order of the list of groups; empty texts match all."""
+
+    app_name: str = ""
+    title: str = ""
+    order: Order = UNSORTED
+
+
 def find_group(session: Session, group_id: int) -> Group | None:
     """Return a group or None."""
     return session.get(Group, group_id)
@@ -83,31 +93,28 @@ def lock_group(session: Session, group_id: int) -> Group | None:
 
 def list_groups(
     session: Session,
+    group_filter: GroupFilter,
     *,
-    app_name: str,
-    title: str,
     group_ids: Collection[int] | None,
     start: int,
     length: int,
-    order: Order = UNSORTED,
 ) -> Page[Group]:
     """Return a page of these groups (None: all), in the default order unless another is given."""
-    query = select(Group).order_by(*ordering(order, ORDERS, row_id=Group.id, default=DEFAULT_ORDER))
-    query = query.where(*_conditions(group_ids, app_name, title))
+    order = ordering(group_filter.order, ORDERS, row_id=Group.id, default=DEFAULT_ORDER)
+    query = select(Group).order_by(*order).where(*_conditions(group_ids, group_filter))
     return fetch_page(session, query, start=start, length=length)
 
 
 def list_after(
     session: Session,
-    group_ids: Collection[int] | None,
+    group_filter: GroupFilter,
     *,
-    app_name: str,
-    title: str,
+    group_ids: Collection[int] | None,
     after: tuple[str, int] | None,
     limit: int,
 ) -> list[Group]:
     """Return the first of these groups (None: all) by AppName and id, after those (None: from the start)."""
-    query = select(Group).where(*_conditions(group_ids, app_name, title))
+    query = select(Group).where(*_conditions(group_ids, group_filter))
     if after is not None:
         name, group_id = after
         query = query.where(
@@ -136,9 +143,9 @@ def all_ids(session: Session) -> set[int]:
     return {row.id for row in bulk.read_rows(session, _ALL_IDS)}
 
 
-def _conditions(group_ids: Collection[int] | None, app_name: str, title: str) -> list[ColumnElement[bool]]:
+def _conditions(group_ids: Collection[int] | None, group_filter: GroupFilter) -> list[ColumnElement[bool]]:
     conditions = [] if group_ids is None else [Group.id.in_(list(group_ids))]
-    texts = ((Group.app_name, app_name), (Group.title, title))
+    texts = ((Group.app_name, group_filter.app_name), (Group.title, group_filter.title))
     return conditions + [contains(column, text) for column, text in texts if text]
 
 

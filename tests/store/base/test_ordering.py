@@ -16,8 +16,10 @@ from app.models.user import User
 from app.services.report.failing import find_failing
 from app.store.accounts import audit, users
 from app.store.accounts.audit import AuditFilter
+from app.store.accounts.users import UserFilter
 from app.store.base.paging import Page
 from app.store.executors import listing as group_lists
+from app.store.executors.listing import GroupFilter
 from app.store.jobs import last_runs
 from app.store.jobs import listing as job_lists
 from app.store.jobs.filtering import JobFilter
@@ -39,13 +41,13 @@ def jobs(order: Order, start: int = 0, length: int = 100) -> Page[Any]:
 def groups(order: Order, start: int = 0, length: int = 100) -> Page[Any]:
     with read_scope() as session:
         return group_lists.list_groups(
-            session, app_name="", title="", group_ids=None, start=start, length=length, order=order
+            session, GroupFilter(order=order), group_ids=None, start=start, length=length
         )
 
 
 def user_rows(order: Order, start: int = 0, length: int = 100) -> Page[Any]:
     with read_scope() as session:
-        return users.list_users(session, username="", role=-1, start=start, length=length, order=order)
+        return users.list_users(session, UserFilter(order=order), start=start, length=length)
 
 
 def audit_rows(order: Order, start: int = 0, length: int = 100) -> Page[Any]:

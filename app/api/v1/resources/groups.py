@@ -11,9 +11,10 @@ from app.domain.enums import AddressType
 from app.errors import InvalidInput
 from app.models.group import Group
 from app.services.executors import groups
-from app.services.executors.groups import GroupDraft, GroupFilter
+from app.services.executors.groups import GroupDraft
 from app.services.executors.instances import Instances, Presence, find_of_groups
 from app.store.executors import listing as group_lists
+from app.store.executors.listing import GroupFilter
 from app.store.jobs import listing as job_lists
 
 #: names of fields in errors -> members

@@ -15,9 +15,10 @@ from app.domain.enums import Role, WeakPassword
 from app.errors import InvalidInput
 from app.models.user import User
 from app.services.accounts import users
-from app.services.accounts.users import UserDraft, UserFilter
+from app.services.accounts.users import UserDraft
 from app.settings.home import forget_first_password
 from app.store.accounts import users as user_store
+from app.store.accounts.users import UserFilter
 
 ROLES: dict[RoleName, Role] = {"normal": Role.NORMAL, "admin": Role.ADMIN}
 RIGHTS: dict[Right, RightName] = {
