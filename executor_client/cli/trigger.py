@@ -1,5 +1,6 @@
 """Command ``jobs trigger``: start a run, and wait for its end."""
 
+import sys
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -19,15 +20,35 @@ from executor_client.cli.job_completion import job_argument
 from executor_client.cli.lookup import find_job
 from executor_client.cli.output.log_lines import grown_lines, line_text
 from executor_client.cli.output.output import note, show_document, show_done
-from executor_client.cli.output.progress import Progress
 from executor_client.cli.output.run_columns import COLOURS, run_line
 from executor_client.cli.output.times import Duration, Instant, local_time
 from executor_client.config.program_name import program_name
+from executor_client.config.terminal import is_terminal
 from executor_client.wire.clock import monotonic_s
 
 #: seconds of one wait, after which the progress line is updated
 WAIT_S = 2
 SUCCEEDED, TIMED_OUT = "succeeded", "timed_out"
+CLEAR_LINE = "\r\x1b[2K"
+
+
+class Progress:
+    """Line with a state and the time waited so far; removed at the end."""
+
+    def __init__(self) -> None:
+        self._is_shown = is_terminal(sys.stderr)
+        self._started_s = monotonic_s()
+
+    def show(self, text: str) -> None:
+        """Replace the line."""
+        if self._is_shown:
+            waited_s = monotonic_s() - self._started_s
+            click.echo(f"{CLEAR_LINE}{text}, {waited_s:.0f} s", nl=False, err=True)
+
+    def close(self) -> None:
+        """Remove the line."""
+        if self._is_shown:
+            click.echo(CLEAR_LINE, nl=False, err=True)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ the run ends. Outside a run, ids and shards are -1, the parameter is None, and c
 
 import json
 import logging
+import mmap
+import os
 import sys
 import threading
 import traceback
@@ -19,7 +21,6 @@ from executor_client.logs.files import RunLog
 from executor_client.logs.lines import LineBuffer
 from executor_client.processes.commands import Command, CommandResult, CommandRun, RunningCommands
 from executor_client.processes.tree import RunProcesses
-from executor_client.runs.run_end import RunEnd
 from executor_client.wire.clock import local_stamp, now_ms
 from executor_client.wire.protocol import FAIL, SUCCESS, TIMEOUT, RunRequest
 from executor_client.wire.run_reports import Progress, checkpoint_text
@@ -30,6 +31,31 @@ MESSAGE_MAX = 50_000
 logger = logging.getLogger(__name__)
 
 LineSink = Callable[[str], bool]
+
+
+class RunEnd:
+    """Flag that a run has ended. Without it, the copy of the run in a forked process would never end."""
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        self._is_set = False
+        #: shared byte that forked processes read; None before the first fork
+        self._shared: mmap.mmap | None = None
+
+    def share(self) -> None:
+        """Create the shared flag, before a fork."""
+        if self._shared is None:
+            self._shared = mmap.mmap(-1, 1)
+
+    def set(self) -> None:
+        """End the run; in a forked process, which ends before the run does, for that process only."""
+        self._is_set = True
+        if self._shared is not None and os.getpid() == self._process:
+            self._shared[0] = 1
+
+    def is_set(self) -> bool:
+        """Return whether the run has ended."""
+        return self._is_set or (self._shared is not None and self._shared[0] == 1)
 
 
 class JobContext:
