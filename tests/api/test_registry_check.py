@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from app.api import ExecutorApi
-from app.domain.access.call_rate import BURST
 from app.domain.enums import AddressType
 from app.models.registry import Registration
 from app.services.executors import registration_check
-from app.services.executors.registration_check import NO_EXECUTOR, OTHER_TOKEN, TOO_MANY
+from app.services.executors.registration_check import BURST, NO_EXECUTOR, OTHER_TOKEN, TOO_MANY
 from app.settings.config import Config
 from executor_client import ExecutorConfig
 from executor_client.program.check import check as check_settings

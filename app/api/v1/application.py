@@ -15,16 +15,16 @@ from sqlalchemy.orm import Session
 from werkzeug.exceptions import UnsupportedMediaType
 
 from app.api.v1 import idempotency, problems
-from app.api.v1.access import check_access, find_caller
+from app.api.v1.access import BURST, RATE, check_access, find_caller
 from app.api.v1.bodies import REPEATED, read_body
 from app.api.v1.cursors import mark_cursor, unmark_cursor
 from app.api.v1.endpoint import PUBLIC, Call, Made, Operation, Resource
 from app.api.v1.etags import check_if_match, etag_of
-from app.api.v1.rates import RateLimit
 from app.api.v1.resources import RESOURCES
 from app.api.v1.schemas.base import ID_MAX, Listed, ListQuery, Query, Schema
-from app.clock import Millis, now_ms
+from app.clock import SECOND_MS, Millis, now_ms
 from app.database.engine import read_scope, session_scope, transact
+from app.domain.access.call_rate import CallRate
 from app.domain.access.permissions import unknown_actor
 from app.domain.text.input_errors import InputErrors
 from app.errors import InvalidInput, NotFound, XxlJobError
@@ -56,9 +56,9 @@ def create_api(config: Config, executors: Caller, resources: Sequence[Resource] 
     readers = {
         operation.path: operation for operation in operations if operation.etag and operation.method == "GET"
     }
-    limit = RateLimit()
+    rate = CallRate(RATE, SECOND_MS, burst=BURST)
     for operation in operations:
-        endpoint = Endpoint(operation, readers.get(operation.path), config, executors, limit)
+        endpoint = Endpoint(operation, readers.get(operation.path), config, executors, rate)
         app.add_url_rule(operation.path, operation.name, endpoint, methods=[operation.method])
     app.add_url_rule("/openapi.json", "openapi", Document(operations))
     return app
@@ -106,16 +106,16 @@ class Endpoint:
         reader: Operation | None,
         config: Config,
         executors: Caller,
-        limit: RateLimit,
+        rate: CallRate,
     ) -> None:
         self._operation, self._reader = operation, reader
-        self._config, self._executors, self._limit = config, executors, limit
+        self._config, self._executors, self._rate = config, executors, rate
 
     def __call__(self, **path: Any) -> Response:
         """Return the answer to the current request; errors are raised."""
         operation, at_ms = self._operation, now_ms()
         g.member_names = operation.resource.member_names
-        caller = _caller(operation, self._limit, at_ms)
+        caller = _caller(operation, self._rate, at_ms)
         query, dry_run = _read_query(operation)
         body = _read_body(operation)
         if any(isinstance(value, int) and value > ID_MAX for value in path.values()):
@@ -242,13 +242,13 @@ class Endpoint:
         return answer
 
 
-def _caller(operation: Operation, limit: RateLimit, at_ms: Millis) -> ApiCaller:
+def _caller(operation: Operation, rate: CallRate, at_ms: Millis) -> ApiCaller:
     """Return the caller of the current request; raises if it may not call."""
     if operation.right == PUBLIC:
         return ApiCaller(0, "", unknown_actor(request.remote_addr or ""), 0, 0)
     caller = find_caller(request, now_ms=at_ms)
     g.caller, request.environ[USER] = caller, caller.actor.username
-    check_access(operation, caller, limit)
+    check_access(operation, caller, rate)
     return caller
 
 

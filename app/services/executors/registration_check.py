@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 
-from app.clock import monotonic_ms
+from app.clock import MINUTE_MS, monotonic_ms
 from app.database.engine import read_scope
 from app.domain.access.call_rate import CallRate
 from app.domain.enums import AddressType
@@ -22,6 +22,8 @@ from executor_client.wire.registration_check import RegistrationCheck
 
 logger = logging.getLogger(__name__)
 
+#: calls back per minute on average, and at once
+A_MINUTE, BURST = 20, 5
 #: seconds for the call back
 TIMEOUT_S = 3.0
 TOO_MANY = "too many checks at a time; run it again in a few seconds"
@@ -37,7 +39,7 @@ class RegistrationChecks:
 
     def __init__(self, networks: tuple[Network, ...]) -> None:
         self._gateway = Gateway(networks)
-        self._rate = CallRate()
+        self._rate = CallRate(A_MINUTE, MINUTE_MS, burst=BURST)
         self._calling = threading.Lock()
 
     def check(self, request: RegistryRequest, token: str) -> RegistrationCheck:
@@ -59,7 +61,7 @@ class RegistrationChecks:
         if not self._calling.acquire(blocking=False):
             raise Conflict(TOO_MANY)
         try:
-            if not self._rate.take(at_ms=monotonic_ms()):
+            if self._rate.take(at_ms=monotonic_ms()):
                 raise Conflict(TOO_MANY)
             problem = self._call_back(Peer(request.registry_value, request.registry_key, token))
         finally:
