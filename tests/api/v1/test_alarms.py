@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.api.v1.schemas.channels import ChannelSettings, KindName
+from app.api.v1.schemas.alarms import ChannelSettings, KindName
 from app.database.engine import read_scope
 from app.domain.access.permissions import Right
 from app.domain.alarms.channel_kinds import KINDS, ChannelKind

@@ -6,7 +6,7 @@ from app.api.v1.cursors import cut, read_id_cursor
 from app.api.v1.endpoint import ADMIN, Call, Made, Resource
 from app.api.v1.schemas.alarms import TargetOut
 from app.api.v1.schemas.base import Listed, ListQuery
-from app.api.v1.schemas.channels import (
+from app.api.v1.schemas.alarms import (
     BLANKED,
     ChannelIn,
     ChannelOut,

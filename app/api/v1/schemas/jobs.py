@@ -1,15 +1,25 @@
-"""Schemas of jobs. Members, limits, choices and defaults come from the tables of members and fields."""
+"""Schemas of jobs, their versions, code and next times.
+
+Members, limits, choices and defaults come from the tables of members and fields.
+"""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, create_model
 
-from app.api.v1.schemas.base import Id, Instant, ListQuery, Partial, Schema
+from app.api.v1.schemas.base import Id, Instant, ListQuery, Partial, Query, Schema
 from app.domain.enums import ScheduleType
-from app.domain.jobs.fields import Kind
+from app.domain.jobs.fields import SOURCE_MAX, Kind
 from app.domain.jobs.members import CHILDREN, MEMBERS, PLAIN_MEMBERS, JobMember
 from app.domain.jobs.tags import TAG_MAX, TAGS_MAX
 from app.domain.schedules.schedule import MAX_CONF_LENGTH
+
+Remark = Annotated[
+    str, Field(min_length=4, max_length=100, description="What changed.", examples=["first version"])
+]
+#: most instants of one answer
+COUNT_MAX = 100
+Count = Annotated[int, Field(ge=1, le=COUNT_MAX, description="How many.", examples=[5])]
 
 
 class FieldChange(Schema):
@@ -189,3 +199,69 @@ class JobOut(ShownMembers):
     managed: ManagedJob | None = Field(description="How code manages the job; null: none does.")
     created_at: Instant | None = Field(description="When the job was added.")
     updated_at: Instant | None = Field(description="When the job was changed last.")
+
+
+class CodeIn(Schema):
+    """Code of a job to save as a new version."""
+
+    source: str = Field(max_length=SOURCE_MAX, description="The code.", examples=["echo $1"])
+    remark: Remark
+
+
+class CodeOut(Schema):
+    """Present code of a job."""
+
+    job_id: int
+    run_mode: str = Field(description="Language of the code.", examples=["GLUE_SHELL"])
+    source: str = Field(description="The code.", examples=["echo $1"])
+    remark: str = Field(description="Remark on its version.")
+    updated_at: Instant | None = Field(description="When it was saved. Executors get it with their next run.")
+
+
+class CodeVersion(Schema):
+    """Saved version of a job's code, without the code."""
+
+    id: int
+    run_mode: str = Field(description="Language of the code.", examples=["GLUE_SHELL"])
+    remark: str = Field(description="What changed.")
+    author: str = Field(description="Who saved it; empty: unknown.")
+    saved_at: Instant | None = Field(description="When it was saved.")
+
+
+class CodeVersionSource(CodeVersion):
+    """Saved version of a job's code."""
+
+    source: str = Field(description="The code.", examples=["echo $1"])
+
+
+class ScheduleIn(Schema):
+    """A schedule to try."""
+
+    schedule_type: Literal["CRON", "FIX_RATE", "FIX_DELAY", "AT"] = Field(examples=["CRON"])
+    schedule: str = Field(
+        min_length=1, max_length=MAX_CONF_LENGTH, description="As in a job.", examples=["0 30 2 * * ?"]
+    )
+    time_zone: str = Field("", max_length=64, description="As in a job.", examples=["Europe/Berlin"])
+    not_before: Instant | None = Field(None, description="No times before this instant.")
+    not_after: Instant | None = Field(None, description="No times after this instant.")
+    count: Count = 5
+
+
+class NextTime(Schema):
+    """Planned time."""
+
+    at: Instant
+    local: str = Field(description="Local time in the zone.", examples=["2026-11-24T02:30:00+01:00"])
+
+
+class NextTimes(Schema):
+    """The next planned times, fewer than asked for if the schedule ends; of a fixed delay at most one."""
+
+    time_zone: str = Field(description="Zone of the local times.", examples=["Europe/Berlin"])
+    items: list[NextTime]
+
+
+class NextTimesQuery(Query):
+    """Parameters of next times."""
+
+    count: Count = 5

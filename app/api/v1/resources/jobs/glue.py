@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 from app.api.v1.cursors import cut, read_id_cursor
 from app.api.v1.endpoint import Call, Resource
 from app.api.v1.schemas.base import Listed, ListQuery
-from app.api.v1.schemas.glue import CodeIn, CodeOut, CodeVersion, CodeVersionSource
+from app.api.v1.schemas.jobs import CodeIn, CodeOut, CodeVersion, CodeVersionSource
 from app.domain.access.permissions import Right
 from app.errors import Conflict, NotFound
 from app.models.glue import GlueVersion

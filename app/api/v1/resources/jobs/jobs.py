@@ -7,7 +7,7 @@ from app.api.v1.endpoint import Call, Made, Resource
 from app.api.v1.resources.jobs.schedules import times_out
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.jobs import JobIn, JobOut, JobPatch, JobQuery, LastRun, ManagedJob
-from app.api.v1.schemas.schedules import NextTimes, NextTimesQuery
+from app.api.v1.schemas.jobs import NextTimes, NextTimesQuery
 from app.clock import now_ms
 from app.database.engine import session_scope, transact
 from app.domain.access.permissions import Right

@@ -5,7 +5,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from app.api.v1.endpoint import ANY_TOKEN, Call, Resource
-from app.api.v1.schemas.schedules import NextTime, NextTimes, ScheduleIn
+from app.api.v1.schemas.jobs import NextTime, NextTimes, ScheduleIn
 from app.clock import LATEST_MS, Millis
 from app.domain.enums import ScheduleType
 from app.domain.jobs.members import MEMBER_OF_ERROR
