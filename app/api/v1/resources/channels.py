@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from app.api.v1.cursors import cut, read_id_cursor
 from app.api.v1.endpoint import ADMIN, Call, Made, Resource
-from app.api.v1.schemas.alarms import TargetOut
-from app.api.v1.schemas.base import Listed, ListQuery
 from app.api.v1.schemas.alarms import (
     BLANKED,
     ChannelIn,
@@ -13,7 +11,9 @@ from app.api.v1.schemas.alarms import (
     ChannelPatch,
     ChannelSettings,
     ChannelTestOut,
+    TargetOut,
 )
+from app.api.v1.schemas.base import Listed, ListQuery
 from app.database.engine import read_scope
 from app.domain.alarms.channel_kinds import KINDS, ChannelKind
 from app.domain.text.input_errors import InputErrors

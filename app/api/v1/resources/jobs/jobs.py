@@ -6,8 +6,16 @@ from app.api.v1.cursors import cut, read_id_cursor
 from app.api.v1.endpoint import Call, Made, Resource
 from app.api.v1.resources.jobs.schedules import times_out
 from app.api.v1.schemas.base import Listed
-from app.api.v1.schemas.jobs import JobIn, JobOut, JobPatch, JobQuery, LastRun, ManagedJob
-from app.api.v1.schemas.jobs import NextTimes, NextTimesQuery
+from app.api.v1.schemas.jobs import (
+    JobIn,
+    JobOut,
+    JobPatch,
+    JobQuery,
+    LastRun,
+    ManagedJob,
+    NextTimes,
+    NextTimesQuery,
+)
 from app.clock import now_ms
 from app.database.engine import session_scope, transact
 from app.domain.access.permissions import Right
@@ -16,9 +24,8 @@ from app.domain.jobs.members import MEMBER_OF_ERROR, read_members
 from app.domain.runs.outcome import state_of
 from app.models.base import zone_name
 from app.services.jobs import changes, jobs
-from app.services.jobs.details import JobDetails, details_of
+from app.services.jobs.details import JobDetails, details_of, planned_ms, upcoming
 from app.services.jobs.jobs import JobFilter
-from app.services.jobs.upcoming import planned_ms, upcoming
 from app.store.jobs.managed import ManagedObject
 from app.store.runs.recent import Run
 
