@@ -8,10 +8,9 @@ import click
 from app.clock import now_ms
 from app.commands.context import configuration, one_line_errors
 from app.domain.text.texts import counted
-from app.services.backups.backup import Backup, back_up
+from app.services.backups.backup import Backup, back_up, back_up_to
 from app.services.backups.last_backup import LastBackup, note_last
 from app.services.backups.manifest import SecretFrom
-from app.services.backups.regular import back_up_to
 from app.services.backups.restore import restore as restore_backup
 from app.services.backups.restore_options import Options, RestoreResult
 

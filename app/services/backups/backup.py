@@ -1,18 +1,26 @@
-"""Backup: one file with a consistent copy of the database and the secrets of the home folder."""
+"""Backup: one file with a consistent copy of the database and the secrets of the home folder.
 
+Regular backups are files of a folder named by their time, of which the newest are kept.
+"""
+
+import re
+import shutil
 import sqlite3
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from sqlalchemy import Connection, make_url
 from sqlalchemy.exc import DBAPIError
 
-from app.clock import Millis
+from app.clock import DAY_MS, Millis
 from app.database.dialects.choice import dialect_of_url, plain_engine
 from app.database.faults import not_configured
 from app.database.opening import check_database
 from app.errors import NotConfigured
 from app.services.backups import archive, dumps
+from app.services.backups.archive import PART
 from app.services.backups.manifest import Manifest, SecretFrom, code_of
 from app.services.installation.schema import RESTORING, Revisions, newest_revision
 from app.settings.config import Config
@@ -22,6 +30,12 @@ from app.store.copies import after_restore, schema, whole_tables
 from app.store.copies.upgrade_lock import upgrade_lock
 from app.store.nodes import nodes
 from executor_client.wire.version import VERSION
+
+#: names of the files, in UTC: their order is that of their times
+_NAME = "xxl-job-%Y%m%dT%H%M%SZ.backup"
+_OWN = re.compile(r"xxl-job-[0-9]{8}T[0-9]{6}Z\.backup")
+#: age from which an unfinished file is one of a command that was killed
+UNFINISHED_MS = DAY_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +95,32 @@ def back_up(config: Config, path: Path, *, now_ms: Millis) -> Backup:
     except sqlite3.Error as exc:  # while copying: the disk is full, the file is damaged
         raise NotConfigured(f"{path.parent}: the database cannot be copied there: {exc}") from exc
     return Backup(path, manifest, unverified)
+
+
+def back_up_to(config: Config, folder: Path, *, keep: int, now_ms: Millis) -> tuple[Backup, list[Path]]:
+    """Write a backup to a folder and keep it with the newest others, ``keep`` in all.
+
+    Return it and the removed ones. Files of other names stay. Raises NotConfigured before any is removed.
+    """
+    _remove_unfinished(folder, now_ms)
+    name = datetime.fromtimestamp(now_ms / 1000, UTC).strftime(_NAME)
+    backup = back_up(config, folder / name, now_ms=now_ms)
+    # Not by its name: a clock that was ahead may have left newer ones.
+    others = [path for path in folder.iterdir() if _OWN.fullmatch(path.name) and path.name != name]
+    files = sorted(path for path in others if path.is_symlink() or not path.is_dir())
+    old_files = files[: max(len(files) - keep + 1, 0)]
+    for path in old_files:
+        path.unlink()
+    return backup, old_files
+
+
+def _remove_unfinished(folder: Path, now_ms: Millis) -> None:
+    """Remove what killed commands have left; ignore what cannot be removed."""
+    for path in folder.glob(f".xxl-job-*.backup.*{PART}"):
+        with suppress(OSError):  # Another command may be removing it.
+            if path.lstat().st_mtime * 1000 < now_ms - UNFINISHED_MS:
+                shutil.rmtree(path, ignore_errors=True)
+                path.unlink(missing_ok=True)
 
 
 def secret_sources(config: Config) -> dict[str, SecretFrom]:

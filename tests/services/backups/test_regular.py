@@ -7,8 +7,8 @@ import pytest
 
 from app.clock import DAY_MS
 from app.errors import NotConfigured
+from app.services.backups.backup import back_up_to
 from app.services.backups.last_backup import LastBackup, find_last, note_last
-from app.services.backups.regular import back_up_to
 from app.settings.config import Config
 from tests.support.backups import MADE
 
@@ -68,7 +68,7 @@ def test_a_backup_that_fails_removes_none(
     def fail(*_arguments: object, **_named: object) -> None:
         raise NotConfigured("the disk is full")
 
-    monkeypatch.setattr("app.services.backups.regular.back_up", fail)
+    monkeypatch.setattr("app.services.backups.backup.back_up", fail)
     with pytest.raises(NotConfigured):
         back_up_to(installation, tmp_path, keep=1, now_ms=MADE)
     assert old.exists()
