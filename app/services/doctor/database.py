@@ -1,4 +1,4 @@
-"""Checks in the database: server, clock, nodes, runs and passwords. Reads only."""
+"""Checks in the database: server, clock, nodes, runs, passwords and widths of columns. Reads only."""
 
 from collections.abc import Collection
 
@@ -8,9 +8,13 @@ from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
 from app.database.dialects.choice import dialect_of
 from app.database.engine import ENGINE_POOL
 from app.domain.enums import NodeKind
+from app.domain.runs.log_copies import UNLIMITED
 from app.domain.schedules.time_zones import differ
 from app.domain.text.texts import counted
 from app.errors import NotConfigured
+from app.models.fire import Fire
+from app.models.job import Job
+from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.services.accounts import passwords, weak_passwords
 from app.services.backups import commit_loss
@@ -21,6 +25,8 @@ from app.settings.config import Config
 from app.settings.home import ADMIN, PASSWORD_FILE
 from app.settings.sealing import sealer
 from app.store.accounts import audit, users
+from app.store.base.text_widths import find_attributes, find_widths
+from app.store.fires.logs import COPIES
 from app.store.nodes import diagnosis
 from app.store.nodes import nodes as node_store
 from app.store.pickers import overview
@@ -41,6 +47,8 @@ UNRESOLVED_MAX = 100
 SETTLED_MS: Millis = 7 * DAY_MS
 #: a fire that waits longer shows that runs are late
 LATE_MS: Millis = MINUTE_MS
+#: table -> columns with copies of those of jobs
+COPIED = {JobLog.__tablename__: COPIES, Fire.__tablename__: ("executor_param",)}
 
 
 @check("database")
@@ -260,3 +268,24 @@ def check_passwords(session: Session) -> Findings:
             "give these scripts other ones; then refuse common passwords to scripts in the list of users",
         )
     yield NothingFound("no administrator has a default one, no user a common one")
+
+
+@check("columns")
+def check_widths(session: Session) -> Findings:
+    """Compare the columns with copies of texts of jobs with those of the jobs, which users widen."""
+    of_jobs, dialect = find_widths(session, Job.__tablename__), dialect_of(session)
+    narrow = [
+        (table, name, of_jobs.get(name, UNLIMITED))
+        for table, names in COPIED.items()
+        for widths in [find_widths(session, table)]
+        for name in names
+        if widths.get(name, UNLIMITED).characters < of_jobs.get(name, UNLIMITED).characters
+    ]
+    for table, name, width in narrow:
+        statement = dialect.widening(table, name, characters=width.characters, octets=width.octets)
+        attributes = find_attributes(session, table, name)
+        yield warning(
+            f"{table}.{name} is narrower than {Job.__tablename__}.{name}: longer texts are cut there",
+            f"{statement}{attributes}; then restart console and workers",
+        )
+    yield NothingFound("those with copies of job texts are as wide as the jobs'")

@@ -15,7 +15,7 @@ from app.database.faults import reason_of
 from app.database.urls import without_password
 from app.errors import NotConfigured
 from app.executors.calls import Peer
-from app.services.doctor import columns, database, executors, host
+from app.services.doctor import database, executors, host
 from app.services.doctor.findings import Finding, Findings, Level, check, fine, problem
 from app.services.installation import sealed_tokens
 from app.services.installation.preconditions import check_schema
@@ -77,7 +77,7 @@ def examine(config: Config, *, env_file: Path | None = None, probe: bool = False
 def _checks(config: Config, safe_url: str) -> tuple[Callable[[Session], Iterator[Finding]], ...]:
     return (
         partial(database.check_server, config=config, safe_url=safe_url),
-        columns.check_widths,
+        database.check_widths,
         database.check_clock,
         partial(database.check_nodes, config=config),
         partial(executors.check_executors, config=config),
