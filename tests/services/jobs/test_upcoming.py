@@ -6,7 +6,7 @@ import pytest
 
 from app.errors import InvalidInput
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
-from app.services.jobs.upcoming import planned_ms, upcoming
+from app.services.jobs.details import planned_ms, upcoming
 from tests.support.factories import T0
 
 MINUTE = 60_000
