@@ -2,12 +2,13 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from app.clock import DAY_MS, Millis, monotonic_ms, now_ms
 from app.database.engine import read_scope, transact
 from app.domain.enums import NodeKind
+from app.domain.tasks import TaskKind
 from app.pipeline import registration, resolve
 from app.pipeline.clocks.guard import JUMP_MS, ClockGuard, ClockWatch
 from app.pipeline.clocks.zone_rules import tick_zone_rules
@@ -18,12 +19,12 @@ from app.services.alarms.notifier import AlarmNotifier
 from app.services.alarms.texts import compose_clock
 from app.services.installation import nodes
 from app.services.report.reporting import Cleaner, Reporter
-from app.services.tasks.runner import TaskRunner
+from app.services.tasks.runner import Piece, TaskRunner
+from app.services.tasks.task_step import Turn
 from app.settings.config import Config
 from app.settings.home import access_tokens
 from workers.liveness import Pulse
 from workers.loop import Loop, Tick, round_max_s
-from workers.task_pieces import PIECES
 
 logger = logging.getLogger(__name__)
 
@@ -182,3 +183,29 @@ def run(config: Config, stop: threading.Event, pulse: Pulse) -> None:
     pulse.mark_ready()
     pulse.follow(monitor.is_alive, stop)
     monitor.stop()
+
+
+def _change_next(turn: Turn) -> None:
+    from app.services.jobs import bulk
+
+    bulk.change_next(turn)
+
+
+def _clear_next(turn: Turn) -> None:
+    from app.services.runs import clearing
+
+    clearing.clear_next(turn)
+
+
+def _import_task(turn: Turn) -> None:
+    from app.services.code import importing
+
+    importing.import_task(turn)
+
+
+#: kind of task -> its next piece of work, whose module is imported when a task needs it
+PIECES: Mapping[str, Piece] = {
+    TaskKind.BULK.value: _change_next,
+    TaskKind.CLEAR_LOGS.value: _clear_next,
+    TaskKind.IMPORT.value: _import_task,
+}

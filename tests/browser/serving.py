@@ -25,7 +25,7 @@ from tests.browser.seed import NODE, ZONE, Seeded, seed
 from tests.support.databases import migrate
 from tests.support.plan import BROWSERS
 from workers.loop import Loop
-from workers.task_pieces import PIECES
+from workers.monitor import PIECES
 
 #: how the browser is started: the system's, with no requests but to the console
 LAUNCH: dict[str, Any] = {

@@ -9,7 +9,7 @@ from app.console.web.current import settings
 from app.services.tasks import runner
 from tests.console.pages import path_after
 from tests.support.console import Console
-from workers.task_pieces import PIECES
+from workers.monitor import PIECES
 
 
 def run_tasks(console: Console) -> None:

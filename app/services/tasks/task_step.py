@@ -11,11 +11,11 @@ from app.clock import SECOND_MS, Clock, Millis
 from app.database.engine import read_scope, transact
 from app.domain.access.permissions import Actor
 from app.domain.packed_text import pack
-from app.domain.tasks import EMPTIED, Step, TaskState
+from app.domain.tasks import EMPTIED, Step, TaskKind, TaskState
 from app.domain.text.texts import N_, Text
 from app.models.task import Task
 from app.services.accounts.actors import actor_of
-from app.services.tasks.ending import record_end
+from app.services.auditing import audit
 from app.store.accounts import users
 from app.store.nodes import tasks
 
@@ -126,3 +126,22 @@ def _actor_of(session: Session, task: Task) -> Actor:
             N_("The user %(user)s was deleted or disabled: the task has stopped", user=task.username)
         )
     return actor_of(session, user, address=task.address)
+
+
+def record_end(session: Session, task: Task, *, now_ms: Millis) -> None:
+    """Record the rows that a clearing of logs has deleted, however it ended.
+
+    Every job of the other kinds is audited by itself.
+    """
+    if task.kind != TaskKind.CLEAR_LOGS or not task.done:
+        return
+    parameters = json.loads(task.parameters)
+    changes = {
+        "job_group": parameters["group_id"],
+        "job_id": parameters["job_id"],
+        "kind": parameters["kind_name"],
+        "rows": task.done,
+    }
+    user = Actor(user_id=task.user_id, username=task.username, is_admin=False, address=task.address)
+    target = ("job", parameters["job_id"])
+    audit.record(session, "log.clear", actor=user, now_ms=now_ms, target=target, changes=changes)

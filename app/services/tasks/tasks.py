@@ -24,7 +24,7 @@ from app.domain.text.texts import N_
 from app.errors import Conflict, NotFound, NotVisible
 from app.models.task import Task
 from app.services.auditing import audit
-from app.services.tasks.ending import record_end
+from app.services.tasks.task_step import record_end
 from app.store.base.paging import Page
 from app.store.nodes import nodes, tasks
 

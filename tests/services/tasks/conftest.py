@@ -7,7 +7,7 @@ import pytest
 from app.services.tasks.runner import Piece, TaskRunner
 from app.settings.config import Config
 from tests.support.tasks import Clock
-from workers.task_pieces import PIECES
+from workers.monitor import PIECES
 
 
 @pytest.fixture
