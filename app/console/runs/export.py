@@ -1,4 +1,4 @@
-"""Export: the runs of the filtered log list as CSV, in the order of the list.
+"""Export as CSV: the runs of the filtered log list, in its order, and the table of a result.
 
 The ids are read at once, the runs in chunks while the file is sent: runs that start meanwhile cause no
 duplicates or gaps, and memory and transactions stay those of one chunk.
@@ -7,7 +7,7 @@ duplicates or gaps, and memory and transactions stay those of one chunk.
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from flask import Blueprint, Response, stream_with_context
 
@@ -18,6 +18,7 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.database.flask_db import read_scope
 from app.domain.access.permissions import Actor
+from app.domain.text.texts import N_
 from app.services.runs import logs, rows
 from app.services.runs.rows import LogRow
 
@@ -57,6 +58,7 @@ HEAD = (
     ),
     *("handleTime", "handleCode", "result", "durationMs", "handleMsg"),
 )
+NO_TABLE = N_("The result of this run is not a table.")
 
 
 @blueprint.get("/joblog/runs.csv")
@@ -117,3 +119,10 @@ def escape_formula(cell: str) -> str:
     """Return a cell that no spreadsheet reads as a formula."""
     inside = INNER_FORMULA.sub(r"\1'", cell)
     return f"'{inside}" if cell.lstrip(" ").startswith(FORMULA) else inside
+
+
+def csv_of(lines: Sequence[Sequence[str]]) -> str:
+    """Return lines as CSV; a cell that a spreadsheet would read as a formula is escaped."""
+    file = io.StringIO()
+    csv.writer(file).writerows([escape_formula(cell) for cell in line] for line in lines)
+    return BYTE_ORDER_MARK + file.getvalue()

@@ -5,9 +5,9 @@ from flask.typing import ResponseReturnValue
 from werkzeug.utils import redirect
 
 from app.clock import now_ms
+from app.console.runs.export import NO_TABLE, csv_of
 from app.console.runs.log_reader import whole_text
 from app.console.runs.progress import progress_text
-from app.console.runs.result_csv import NO_TABLE, csv_of
 from app.console.runs.run_context import PLAIN_LINES, run_context
 from app.console.runs.run_list import list_values
 from app.console.ui.forms.confirm import Question, confirm_page
