@@ -21,7 +21,7 @@ from app.services.code.plan import Plans
 from app.services.executors import groups
 from app.services.jobs import jobs
 from app.services.jobs.job_writes import JobWrite, write_jobs
-from app.services.jobs.switches import switch_off, switch_on
+from app.services.jobs.replan import switch_off, switch_on
 from app.store.alarms import mutes
 from app.store.jobs.managed import CHANNEL, GROUP, JOB
 

@@ -29,9 +29,8 @@ from app.runtime.logging import request_id
 from app.services.auditing import audit
 from app.services.jobs import tags as job_tags
 from app.services.jobs import versions
-from app.services.jobs.job_times import next_time_of, set_next_time, void_job
 from app.services.jobs.plan_limits import check_plan
-from app.services.jobs.replan import PLANNED_BY, withdraw_unsent
+from app.services.jobs.replan import PLANNED_BY, next_time_of, set_next_time, void_job, withdraw_unsent
 from app.services.jobs.rules import (
     PARAM_MAX,
     JobDraft,

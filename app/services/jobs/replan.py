@@ -1,4 +1,4 @@
-"""Replanning after a schedule has changed.
+"""Replanning after a schedule has changed, stopped or started, of one job or of many.
 
 Planned fires are withdrawn, due instants are recorded as skipped, and the first instant of the new schedule
 is computed.
@@ -23,6 +23,7 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS
 from app.pipeline.scan import count_max_of, first_ahead, last_decided, plan_job, schedule_of
 from app.pipeline.skips import skip_row, skip_rows
+from app.services.jobs import rules
 from app.store.fires import queue as fires
 from app.store.fires import scheduled as scheduled_fires
 from app.store.jobs.scheduling import DueJob, lock_planned
@@ -32,15 +33,20 @@ from app.store.jobs.skips import insert_skips
 PLANNED_BY = ("schedule_type", "schedule_conf", "time_zone", "not_before_ms", "not_after_ms")
 
 
-def first_instant(schedule: Schedule, last_fire_ms: Millis, *, now_ms: Millis) -> Millis:
-    """Return the first instant after now that was never fired; raises InvalidInput if there is none."""
+def first_instant(
+    schedule: Schedule, last_fire_ms: Millis, *, now_ms: Millis, in_progress: int = 0
+) -> Millis:
+    """Return the first instant after now that was never fired; raises InvalidInput if there is none.
+
+    ``in_progress``: open runs of the schedule; a fixed delay continues after them.
+    """
     try:
         next_ms = next_after_ms(schedule, max(now_ms, last_fire_ms))
     except ValueError as exc:
         raise InvalidInput("scheduleConf", N_("The schedule is invalid: %(reason)s", reason=exc)) from exc
     if next_ms is None:
         raise InvalidInput("scheduleConf", N_("The schedule is invalid: it never fires again"))
-    return next_ms
+    return AFTER_THE_CURRENT_RUN if schedule.type is ScheduleType.FIX_DELAY and in_progress else next_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,3 +161,66 @@ def replan_jobs(session: Session, schedules: Mapping[int, tuple[Schedule, Millis
         row = {"id": job_id, "trigger_next_time": next_ms, "last_fire_ms": last_ms}
         rows.append(row | {"trigger_status": TriggerStatus.RUNNING.value})
     bulk.update_many(session, Job, rows)
+
+
+def set_next_time(session: Session, job: Job, void_result: VoidedInstants) -> None:
+    """Set the next time by an edited schedule; a job that the scan had stopped stays off if there is none."""
+    try:
+        job.trigger_next_time = next_time_of(session, job, void_result.now_ms)
+    except InvalidInput:
+        if not void_result.reopened:
+            raise
+        job.trigger_status = int(TriggerStatus.STOPPED)
+
+
+def next_time_of(session: Session, job: Job, now_ms: Millis) -> Millis:
+    """Return the next time of a job that is on from now; raises InvalidInput if there is none."""
+    schedule = rules.schedule_of(job, zone_name())
+    is_delay = schedule.type is ScheduleType.FIX_DELAY and job.id
+    in_progress = fires.count_open_scheduled(session, [job.id])[job.id] if is_delay else 0
+    return first_instant(schedule, job.last_fire_ms or 0, now_ms=now_ms, in_progress=in_progress)
+
+
+def void_job(session: Session, job: Job, *, reason: str, clock: Clock) -> VoidedInstants:
+    """Withdraw the planned instants of a locked job's schedule, and record due ones as skipped."""
+    planned = DueJob(**{name: getattr(job, name) for name in DueJob._fields})
+    void_result = void_instants(session, {job.id: planned}, reason=reason, clock=clock)
+    job.last_fire_ms = void_result.last_ms[job.id]
+    if void_result.reopened:  # the scan had stopped the job
+        job.trigger_status = int(TriggerStatus.RUNNING)
+    return void_result
+
+
+def switch_on(session: Session, job_ids: Collection[int], *, clock: Clock) -> None:
+    """Switch these schedules on, each from its first unfired instant after now; raises InvalidInput."""
+    jobs = lock_planned(session, job_ids) if job_ids else {}
+    out = fires.count_open_scheduled(session, list(jobs)) if jobs else {}
+    now_ms, rows = clock(), list[bulk.Row]()
+    for job_id, job in jobs.items():
+        if job.trigger_status == TriggerStatus.RUNNING:
+            continue
+        schedule = schedule_of(job, zone_name())
+        next_ms = first_instant(schedule, job.last_fire_ms, now_ms=now_ms, in_progress=out[job_id])
+        rows.append(_row(job_id, TriggerStatus.RUNNING, next_ms, job.last_fire_ms, now_ms))
+    bulk.update_many(session, Job, rows)
+
+
+def switch_off(session: Session, job_ids: Collection[int], *, clock: Clock) -> None:
+    """Switch these schedules off, withdraw their unsent fires, and record the due ones as skipped."""
+    jobs = lock_planned(session, job_ids) if job_ids else {}
+    if not jobs:
+        return
+    result = void_instants(session, jobs, reason="stopped", clock=clock)
+    rows = [_row(job_id, TriggerStatus.STOPPED, 0, result.last_ms[job_id], result.now_ms) for job_id in jobs]
+    bulk.update_many(session, Job, rows)
+
+
+def _row(job_id: int, status: TriggerStatus, next_ms: int, last_ms: int, now_ms: int) -> bulk.Row:
+    return {
+        "id": job_id,
+        "trigger_status": int(status),
+        "trigger_last_time": 0,
+        "trigger_next_time": next_ms,
+        "last_fire_ms": last_ms,
+        "update_time": now_ms,
+    }
