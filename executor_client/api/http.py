@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError
 
-from executor_client.api.address import console_url, is_loopback
+from executor_client.api.credentials import console_url, is_loopback
 from executor_client.api.errors import ApiUnreachable
 from executor_client.api.transport import BASE_PATH, Answer, Request
 from executor_client.service.http_pool import is_timeout, open_pool, proxy_of_environment

@@ -4,8 +4,8 @@ import os
 
 import click
 
-from executor_client.api.address import console_url, is_loopback
 from executor_client.api.client import ApiClient
+from executor_client.api.credentials import console_url, is_loopback
 from executor_client.api.errors import NotConfigured
 from executor_client.api.profiles import (
     DEFAULT_NAME,
