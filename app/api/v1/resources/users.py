@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from app.api.v1.cursors import ID, cut, read_cursor
 from app.api.v1.endpoint import ADMIN, Call, Made, Resource
 from app.api.v1.schemas.base import Listed
-from app.api.v1.schemas.users import RightName, RoleName, UserIn, UserOut, UserPatch, UserQuery, UserRights
+from app.api.v1.schemas.tokens import RightName, RoleName, UserIn, UserOut, UserPatch, UserQuery, UserRights
 from app.database.engine import call_at_commit
 from app.domain.access.permissions import Right
 from app.domain.enums import Role, WeakPassword
