@@ -6,9 +6,11 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.api.v1.schemas.runs import Run, RunDetail
+from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
 from app.domain.enums import TriggerType
 from app.domain.runs.outcome import state_of
+from app.domain.runs.trigger_keys import Trigger
 from app.models.log import JobLog
 from app.services.jobs.jobs import QueuedRun
 from app.services.runs.planned import UnclaimedRun
@@ -28,28 +30,23 @@ def run_answers(session: Session, logs: Sequence[JobLog]) -> list[Run]:
 
 def unclaimed_answer(run: UnclaimedRun) -> Run:
     """Return the answer about a run that no scheduler has claimed."""
-    members: dict[str, Any] = {
-        "id": run.trigger.id,
-        "job_id": run.trigger.job_id,
-        "group_id": run.group_id,
-        "state": "waiting",
-        "trigger_type": TriggerType.MANUAL.value,
-        "due_at": run.due_ms,
-    }
-    return Run(**members)
+    return Run(**_waiting_members(run.trigger, run.group_id, run.due_ms))
 
 
 def waiting_answer(run: QueuedRun) -> RunDetail:
     """Return the answer about a run that was just queued."""
-    members: dict[str, Any] = {
-        "id": run.trigger.id,
-        "job_id": run.trigger.job_id,
-        "group_id": run.group_id,
+    return RunDetail(**_waiting_members(run.trigger, run.group_id, run.trigger.due_ms))
+
+
+def _waiting_members(trigger: Trigger, group_id: int, due_ms: Millis | None) -> dict[str, Any]:
+    return {
+        "id": trigger.id,
+        "job_id": trigger.job_id,
+        "group_id": group_id,
         "state": "waiting",
         "trigger_type": TriggerType.MANUAL.value,
-        "due_at": run.trigger.due_ms,
+        "due_at": due_ms,
     }
-    return RunDetail(**members)
 
 
 def detail_of(session: Session, run: FoundRun, *, actor: Actor) -> RunDetail:
