@@ -50,10 +50,8 @@ def confirm_end_one(row: LoginSession) -> Question:
     subject = " · ".join(
         text for text in (browser_name(row.agent), row.address, absolute(row.created_ms)) if text
     )
-    consequences = [_("The browser or script that uses this login has to log in again.")]
-    return Question(
-        _("End the login?"), subject, consequences, _("End"), kind="danger", glyph="box-arrow-right"
-    )
+    consequence = _("The browser or script that uses this login has to log in again.")
+    return _confirm_end(_("End the login?"), subject, consequence)
 
 
 def confirm_end_others(username: str, count: int) -> Question:
@@ -61,21 +59,21 @@ def confirm_end_others(username: str, count: int) -> Question:
     subject = ngettext(
         "%(num)d other login of %(name)s", "%(num)d other logins of %(name)s", count, name=username
     )
-    consequences = [_("Every other browser and script has to log in again. This login stays.")]
-    return Question(
-        _("End all other logins?"), subject, consequences, _("End"), kind="danger", glyph="box-arrow-right"
-    )
+    consequence = _("Every other browser and script has to log in again. This login stays.")
+    return _confirm_end(_("End all other logins?"), subject, consequence)
 
 
 def confirm_end_all(username: str, count: int) -> Question:
     """Return the confirmation before all logins of another user are ended."""
     subject = ngettext("%(num)d login of %(name)s", "%(num)d logins of %(name)s", count, name=username)
-    consequences = [
-        _("Every browser and script of the user has to log in again. To keep them out, disable the user.")
-    ]
-    return Question(
-        _("End all logins?"), subject, consequences, _("End"), kind="danger", glyph="box-arrow-right"
+    consequence = _(
+        "Every browser and script of the user has to log in again. To keep them out, disable the user."
     )
+    return _confirm_end(_("End all logins?"), subject, consequence)
+
+
+def _confirm_end(heading: str, subject: str, consequence: str) -> Question:
+    return Question(heading, subject, [consequence], _("End"), kind="danger", glyph="box-arrow-right")
 
 
 def init_app(app: Flask) -> None:
