@@ -14,12 +14,8 @@ from zoneinfo import ZoneInfo
 
 from app.clock import SECOND_MS, Millis
 from app.domain.enums import ScheduleType
-from app.domain.schedules.cron import unix
-from app.domain.schedules.cron.days import mask_of
-from app.domain.schedules.cron.expression import CronExpression, split_fields
-from app.domain.schedules.cron.fields import HOUR, parse_field
 from app.domain.schedules.cron.local_time import find_second
-from app.domain.schedules.schedule import Schedule, is_unix_cron, next_after_ms, zone
+from app.domain.schedules.schedule import Schedule, is_hourly, next_after_ms, zone
 
 #: days that are looked at, from now on
 YEAR_DAYS: Final = 366
@@ -62,7 +58,7 @@ class ClockChange:
 
 def clock_changes(schedule: Schedule, *, now_ms: Millis) -> list[ClockChange]:
     """Return the changes within a year that a valid schedule meets, in order."""
-    if schedule.type in _NO_TIMES or _is_hourly(schedule):
+    if schedule.type in _NO_TIMES or is_hourly(schedule):
         return []
     tz = zone(schedule.time_zone)
     changes = []
@@ -83,17 +79,6 @@ def silence_of(schedule: Schedule, *, now_ms: Millis) -> Silence | None:
     if schedule.type is ScheduleType.CRON and next_after_ms(replace(endless, time_zone="UTC"), now_ms):
         return Silence.CLOCKS
     return Silence.PAST
-
-
-def _is_hourly(schedule: Schedule) -> bool:
-    """Whether a cron runs in each hour of a day."""
-    if schedule.type is not ScheduleType.CRON:
-        return False
-    if is_unix_cron(schedule.conf):
-        hours = unix.minutes_and_hours(split_fields(schedule.conf))[1]
-    else:
-        hours = CronExpression.parse(schedule.conf).hours
-    return hours == mask_of(HOUR, parse_field(HOUR, "*"))
 
 
 def _change(schedule: Schedule, tz: ZoneInfo, at_s: int, shift: timedelta) -> ClockChange | None:

@@ -36,6 +36,7 @@ _SECONDS: Final = re.compile(r"[0-9]{1,10}")
 #: Python 3.14 and later read 24:00:00, too
 _AT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} (?!24)[0-9]{2}:[0-9]{2}:[0-9]{2}")
 _AT_SHAPE: Final = "yyyy-MM-dd HH:mm:ss"
+_ALL_HOURS: Final = mask_of(HOUR, parse_field(HOUR, "*"))
 _NO_CRON: Final = N_("Enter a cron expression, such as 0 0/5 * * * ?")
 
 
@@ -147,14 +148,20 @@ def is_unix_cron(expression: str) -> bool:
     return len(split_fields(expression)) == unix.FIELD_COUNT
 
 
+def is_hourly(schedule: Schedule) -> bool:
+    """Whether a cron runs in each hour of a day."""
+    if schedule.type is not ScheduleType.CRON:
+        return False
+    if is_unix_cron(schedule.conf):
+        return unix.minutes_and_hours(split_fields(schedule.conf))[1] == _ALL_HOURS
+    return CronExpression.parse(schedule.conf).hours == _ALL_HOURS
+
+
 def pauses_with_clocks(schedule: Schedule, *, now_ms: Millis) -> bool:
     """Whether a valid schedule of each hour pauses for one when its clocks go back, as six fields do."""
-    if schedule.type is not ScheduleType.CRON or is_unix_cron(schedule.conf):
+    if is_unix_cron(schedule.conf) or not is_hourly(schedule):
         return False
-    hours = CronExpression.parse(schedule.conf).hours
-    return hours == mask_of(HOUR, parse_field(HOUR, "*")) and goes_back(
-        zone(schedule.time_zone), now_ms=now_ms
-    )
+    return goes_back(zone(schedule.time_zone), now_ms=now_ms)
 
 
 def has_day_rules_listed(expression: str) -> bool:
