@@ -62,23 +62,6 @@ def find_recent_addresses(session: Session, job_id: int, *, limit: int) -> list[
     return [address for address in addresses if address]
 
 
-_COMPLETED_BY = (
-    JobLog.id,
-    JobLog.job_id,
-    JobLog.trigger_code,
-    JobLog.trigger_msg,
-    JobLog.handle_code,
-    JobLog.alarm_status,
-    JobLog.executor_param,
-    JobLog.executor_sharding_param,
-    JobLog.executor_fail_retry_count,
-    JobLog.executor_address,
-    JobLog.job_group,
-    JobLog.trigger_type,
-    JobLog.trigger_time,
-)
-
-
 class TracedRun(NamedTuple):
     """A log row as the outcome of its send needs it."""
 
@@ -106,6 +89,7 @@ class RunState(NamedTuple):
     trigger_time: Millis | None
 
 
+_COMPLETED_BY = tuple(getattr(JobLog, name) for name in RunState._fields)
 _LOCKED = select(*_COMPLETED_BY).where(among(JobLog.id)).order_by(JobLog.id).with_for_update()
 
 

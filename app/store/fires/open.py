@@ -38,25 +38,7 @@ class OpenFire(NamedTuple):
     sent_ms: Millis
 
 
-_CHECKED_BY = (
-    Fire.id,
-    Fire.job_id,
-    Fire.log_id,
-    Fire.state,
-    Fire.address,
-    Fire.attempt,
-    Fire.epoch,
-    Fire.lease_until,
-    Fire.accepted_ms,
-    Fire.probe_count,
-    Fire.boot_id,
-    Fire.owner,
-    Fire.due_time,
-    Fire.trigger_type,
-    Fire.sent_ms,
-)
-
-
+_CHECKED_BY = tuple(getattr(Fire, name) for name in OpenFire._fields)
 _LEASED = select(Fire.id).where(Fire.state.in_([FireState.SENDING, FireState.ROUTING])).limit(1)
 
 

@@ -173,26 +173,6 @@ def find_unseen(*, owner: str, after_id: int, now_ms: Millis, orphan_ms: Millis,
     return [DueFire._make(row) for row in single_statement.read(_UNSEEN, parameters | {"most": limit})]
 
 
-_CLAIMED_BY = (
-    Fire.id,
-    Fire.job_id,
-    Fire.fire_key,
-    Fire.due_time,
-    Fire.trigger_type,
-    Fire.executor_param,
-    Fire.address_list,
-    Fire.sharding_param,
-    Fire.fail_retry_count,
-    Fire.log_id,
-    Fire.address,
-    Fire.attempt,
-    Fire.owner,
-    Fire.epoch,
-    Fire.boot_id,
-    Fire.repeats_log_id,
-)
-
-
 class PendingFire(NamedTuple):
     """A PENDING fire as the claim reads it."""
 
@@ -219,6 +199,9 @@ class PendingFire(NamedTuple):
     def is_prepared(self) -> bool:
         """Whether it has a log row although it was never claimed."""
         return self.log_id is not None and self.epoch == 0
+
+
+_CLAIMED_BY = tuple(getattr(Fire, name) for name in PendingFire._fields)
 
 
 def by_id(rows: Select[Row]) -> Select[Row]:

@@ -14,22 +14,6 @@ from app.domain.enums import ScheduleType, TriggerStatus
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 
-#: columns a plan depends on; it is void if one of them has changed since
-_PLANNED_BY = (
-    Job.id,
-    Job.trigger_status,
-    Job.trigger_next_time,
-    Job.trigger_last_time,
-    Job.schedule_type,
-    Job.schedule_conf,
-    Job.misfire_strategy,
-    Job.time_zone,
-    Job.not_before_ms,
-    Job.not_after_ms,
-    Job.last_fire_ms,
-    Job.job_group,
-)
-
 
 class DueJob(NamedTuple):
     """A job as the scan reads it."""
@@ -48,6 +32,8 @@ class DueJob(NamedTuple):
     job_group: int
 
 
+#: columns a plan depends on; it is void if one of them has changed since
+_PLANNED_BY = tuple(getattr(Job, name) for name in DueJob._fields)
 _DUE = (
     select(*_PLANNED_BY)
     .where(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time <= bindparam("until_ms"))
@@ -113,22 +99,6 @@ def find_names(session: Session, job_ids: Collection[int]) -> dict[int, JobName]
     return {row[0]: JobName._make(row) for row in rows}
 
 
-#: columns of a job that its runs need
-_RUN_BY = (
-    Job.id,
-    Job.job_group,
-    Job.executor_route_strategy,
-    Job.executor_handler,
-    Job.executor_param,
-    Job.executor_block_strategy,
-    Job.executor_timeout,
-    Job.executor_fail_retry_count,
-    Job.glue_type,
-    Job.glue_source,
-    Job.glue_updatetime,
-)
-
-
 class JobToRun(NamedTuple):
     """A job as the claim reads it."""
 
@@ -145,6 +115,8 @@ class JobToRun(NamedTuple):
     glue_updatetime: Millis | None
 
 
+#: columns of a job that its runs need
+_RUN_BY = tuple(getattr(Job, name) for name in JobToRun._fields)
 _TO_RUN = select(*_RUN_BY).where(among(Job.id))
 
 
@@ -160,21 +132,6 @@ _EDITED = select(Job.id, Job.update_time).where(among(Job.id))
 def find_edited(session: Session, job_ids: Collection[int]) -> dict[int, Millis]:
     """Return job id -> when the job was edited last (0: unknown), of those that exist."""
     return {row[0]: row[1] or 0 for row in bulk.read_among(session, _EDITED, list(job_ids))}
-
-
-_COMPLETED_BY = (
-    Job.id,
-    Job.job_desc,
-    Job.child_jobid,
-    Job.executor_fail_retry_count,
-    Job.retry_interval_s,
-    Job.retry_backoff_percent,
-    Job.delivery,
-    Job.schedule_type,
-    Job.schedule_conf,
-    Job.trigger_status,
-    Job.trigger_next_time,
-)
 
 
 class JobOfResult(NamedTuple):
@@ -193,6 +150,7 @@ class JobOfResult(NamedTuple):
     trigger_next_time: Millis
 
 
+_COMPLETED_BY = tuple(getattr(Job, name) for name in JobOfResult._fields)
 _OF_RESULTS = select(*_COMPLETED_BY).where(Job.id.in_(select(JobLog.job_id).where(among(JobLog.id))))
 
 

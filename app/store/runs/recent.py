@@ -67,17 +67,7 @@ class RunCounts:
     is_cut: bool
 
 
-_RUN = (
-    JobLog.id,
-    JobLog.job_id,
-    JobLog.job_group,
-    JobLog.trigger_time,
-    JobLog.trigger_code,
-    JobLog.handle_time,
-    JobLog.handle_code,
-    JobLog.duration_ms,
-    JobLog.killed,
-)
+_RUN = tuple(getattr(JobLog, name) for name in Run._fields)
 #: columns read by owner
 _READ: dict[str, tuple[Any, ...]] = {"job_id": _RUN, "job_group": (JobLog.job_id, JobLog.job_group)}
 #: the same as one text for MySQL, because PyMySQL reads a column as slowly as another driver a row
