@@ -31,9 +31,9 @@ ID_DIGITS = 18
 
 
 class NewFire(NamedTuple):
-    """A fire to insert; ``key`` is unique."""
+    """A fire to insert: columns of its row. ``fire_key`` is unique."""
 
-    key: str
+    fire_key: str
     job_id: int
     due_time: Millis
     trigger_type: TriggerType
@@ -51,8 +51,8 @@ def insert_fires(session: Session, fires: Sequence[NewFire]) -> list[DueFire]:
 
     The caller holds a lock that prevents others from inserting the same keys.
     """
-    known_keys = _known_keys(session, [fire.key for fire in fires])
-    fresh = list({fire.key: fire for fire in fires if fire.key not in known_keys}.values())
+    known_keys = _known_keys(session, [fire.fire_key for fire in fires])
+    fresh = list({fire.fire_key: fire for fire in fires if fire.fire_key not in known_keys}.values())
     ids = bulk.insert_with_ids(session, Fire, [_row(fire) for fire in fresh])
     return [DueFire(fire_id, fire.job_id, fire.due_time) for fire_id, fire in zip(ids, fresh, strict=True)]
 
@@ -133,19 +133,7 @@ def source_of(fire_key: str) -> int | None:
 
 
 def _row(fire: NewFire) -> bulk.Row:
-    return {
-        "job_id": fire.job_id,
-        "fire_key": fire.key,
-        "due_time": fire.due_time,
-        "trigger_type": fire.trigger_type.value,
-        "executor_param": fire.executor_param,
-        "address_list": fire.address_list,
-        "sharding_param": fire.sharding_param,
-        "fail_retry_count": fire.fail_retry_count,
-        "state": FireState.PENDING.value,
-        "owner": fire.owner,
-        "repeats_log_id": fire.repeats_log_id,
-    }
+    return fire._asdict() | {"trigger_type": fire.trigger_type.value, "state": FireState.PENDING.value}
 
 
 _UNSEEN = (

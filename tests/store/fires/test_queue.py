@@ -62,7 +62,7 @@ def test_concurrent_writers_store_a_key_once(database: str) -> None:
             for _ in range(4)
         )
     )
-    assert sorted(fire.fire_key for fire in all_rows(Fire)) == sorted(fire.key for fire in batch)
+    assert sorted(fire.fire_key for fire in all_rows(Fire)) == sorted(fire.fire_key for fire in batch)
 
 
 @pytest.mark.databases("mariadb", "postgresql")
