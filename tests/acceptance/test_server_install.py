@@ -42,12 +42,13 @@ def test_the_wheel_contains_everything_the_server_reads_and_requires_the_client(
     }
     assert {"app/static/vendor/htmx/htmx-2.min.js", "app/data/common-passwords.txt.gz"} <= needed
     files = f"duetime-{VERSION}.data/data/share/duetime"
-    units = {f"{files}/{path.name}" for path in (ROOT / "deploy").iterdir() if path.suffix in UNITS}
+    deployed = [path.relative_to(ROOT / "deploy") for path in (ROOT / "deploy").rglob("*") if path.is_file()]
+    units = {path for path in deployed if path.suffix in UNITS}
     assert len(units) == 7
+    others = {path for path in deployed if path.parts[0] in ("duetime", "monitoring", "nginx")}
     assert {name for name in packed if not name.startswith(about)} == {
         *needed,
-        *units,
-        f"{files}/duetime",
+        *(f"{files}/{path}" for path in units | others),
         "wsgi.py",
     }
     assert f"{about}/licenses/LICENSE" in packed

@@ -72,7 +72,7 @@ def python3(arguments: list[str]) -> int:
 
 def map_units() -> None:
     """Map the paths of the units and of the program of operators, which pip has just installed."""
-    for path in (here() / "opt/duetime/share/duetime").iterdir():
+    for path in filter(Path.is_file, (here() / "opt/duetime/share/duetime").iterdir()):
         text = mapped(path.read_text(encoding="utf-8"), here())
         command = re.compile(r"(?<=bin/duetime) (?=db|backup|doctor|\"\$@)")
         path.write_text(command.sub(f" --env-file {here()}/etc/xxl-job.env ", text), encoding="utf-8")
