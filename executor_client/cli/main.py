@@ -89,4 +89,4 @@ def load_command(place: str) -> click.Command:
 @common_options
 @click.version_option(VERSION, message="%(prog)s %(version)s")
 def duetime() -> None:
-    """Command line of the XXL-JOB scheduler: jobs and runs of a console."""
+    """Command line of Duetime: jobs and runs of a console."""
