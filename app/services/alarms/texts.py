@@ -196,7 +196,7 @@ def _link(run: JobLog, config: Config) -> str:
 
 
 def _facts(job: Job | None, group: Group | None, run: JobLog | None, config: Config) -> dict[str, Any]:
-    """Return what a webhook gets of a job and one of its runs; docs/console.md describes it."""
+    """Return what a webhook gets of a job and one of its runs; docs/reference/pages.md describes it."""
     facts: dict[str, Any] = {
         "job": job.id if job else None,
         "description": job.job_desc if job else "",
