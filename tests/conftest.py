@@ -25,6 +25,7 @@ from sqlalchemy.orm import Session
 from app.database.engine import bind_engine, engine_options, session_scope, unbind_engine
 from app.services.accounts import passwords
 from app.services.auditing import refusals
+from app.services.kept import Kept
 from app.settings.config import Config
 from tests.support.databases import STARTERS, Server, missing
 from tests.support.fake_executor import FakeExecutor
@@ -283,6 +284,12 @@ def database(config: Config) -> Iterator[str]:
 def no_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the refusals of earlier tests, which would only be counted."""
     monkeypatch.setattr(refusals, "recorder", refusals.Recorder())
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a page show at once what a test has changed."""
+    monkeypatch.setattr(Kept, "is_on", False)
 
 
 @pytest.fixture

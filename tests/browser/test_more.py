@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from app.clock import now_ms
+from app.clock import MINUTE_MS, now_ms
 from app.database.engine import session_scope
 from app.models.log import JobLog
 from tests.browser.seed import NORMAL
@@ -86,7 +86,7 @@ def test_the_dot_live_pauses_the_dashboard(console: Console, open_page: OpenPage
     expect(button).to_have_accessible_name("Live updates: paused, click to go on")
     with page.expect_response(lambda response: response.url.rstrip("/") == console.url):
         button.click()
-    expect(page.locator('[data-part="wrong"]')).to_contain_text("Failing jobs")
+    expect(page.locator('[data-part="answer"]')).to_contain_text("jobs are failing")
 
 
 def test_a_page_about_what_was_deleted_says_so_and_is_no_longer_updated(
@@ -111,7 +111,7 @@ def test_a_page_about_what_was_deleted_says_so_and_is_no_longer_updated(
 
 def test_a_refresh_keeps_what_is_in_use_and_marks_what_is_new(console: Console, open_page: OpenPage) -> None:
     page = open_page("/")
-    rows = page.locator("[data-part=failure-rows] tr")
+    rows = page.locator("[data-part=attention-rows] tr")
     used = rows.first.locator("a").first
     address = used.get_attribute("href")
     page.locator("details summary").first.click()
@@ -120,7 +120,7 @@ def test_a_refresh_keeps_what_is_in_use_and_marks_what_is_new(console: Console, 
     with session_scope() as session:
         failed = JobLog(
             job_group=console.seeded.groups[0],
-            job_id=console.seeded.jobs[0],
+            job_id=console.seeded.jobs[1],
             trigger_time=at_ms,
             trigger_code=200,
             handle_time=at_ms,
@@ -129,12 +129,40 @@ def test_a_refresh_keeps_what_is_in_use_and_marks_what_is_new(console: Console, 
         session.add(failed)
     try:
         page.evaluate("document.dispatchEvent(new Event('live-wanted'))")
-        expect(page.locator(f"[data-part=f{failed.id}]")).to_have_class("live-changed")
+        expect(page.locator(f"[data-part=aj{failed.job_id}]")).to_have_class("live-changed")
         assert page.evaluate("document.activeElement.getAttribute('href')") == address
         expect(page.locator("details").first).to_have_attribute("open", "")
     finally:
         with session_scope() as session:
             session.delete(session.get_one(JobLog, failed.id))
+
+
+def test_a_run_is_killed_from_the_dashboard_in_two_clicks(console: Console, open_page: OpenPage) -> None:
+    at_ms = now_ms() // 1000 * 1000 - 60 * MINUTE_MS
+    with session_scope() as session:
+        address = session.get_one(JobLog, console.seeded.log_id).executor_address
+        session.add(
+            running := JobLog(
+                job_group=console.seeded.groups[0],
+                job_id=console.seeded.jobs[9],
+                executor_address=address,
+                trigger_time=at_ms,
+                trigger_code=200,
+                progress='{"done": 93, "total": 200, "text": "pages"}',
+            )
+        )
+    page = open_page("/")
+    row = page.locator(f"[data-part=nr{running.id}]")
+    expect(row).to_contain_text("93 of 200 pages")
+    row.get_by_role("link", name="Kill the run").click()
+    page.get_by_role("dialog", name="Kill the run?").get_by_role("button", name="Kill the run").click()
+    expect(page.locator("[data-toasts]")).to_contain_text(f"Run {running.id}")
+    expect(page.get_by_role("heading", name="Dashboard")).to_be_visible()
+    expect(row).to_have_count(0)
+    with session_scope() as session:
+        killed = session.get_one(JobLog, running.id)
+        assert killed.handle_code == 500
+        session.delete(killed)
 
 
 def test_the_editor_uses_the_language_of_the_page(console: Console, open_page: OpenPage) -> None:

@@ -16,8 +16,8 @@ from tests.support.browser import AXE, PHONE, WIDE, WIDER, OpenPage, Watch
 
 pytestmark = pytest.mark.browser
 
-#: lines of the longest reason in the short lists
-LINES = """() => Math.max(...Array.from(document.querySelectorAll(".why .reason"),
+#: lines of the longest reason in the list of what needs attention
+LINES = """() => Math.max(...Array.from(document.querySelectorAll(".att-why > .cut"),
   (each) => each.getBoundingClientRect().height / parseFloat(getComputedStyle(each).lineHeight)))"""
 
 
@@ -213,9 +213,9 @@ def test_the_longest_names_make_no_page_wider(
     assert not wrong, "\n".join(wrong)
 
 
-def test_a_long_reason_takes_three_lines_of_the_dashboard_on_a_phone(
+def test_a_long_reason_takes_two_lines_of_the_dashboard_on_a_phone(
     open_page: OpenPage, long_names: tuple[int, int]
 ) -> None:
     page = open_page("/", viewport=PHONE)
-    expect(page.locator(".why .reason", has_text="eee").first).to_be_visible()
-    assert page.evaluate(LINES) < 3.5
+    expect(page.locator(".att-why > .cut", has_text="eee").first).to_be_visible()
+    assert page.evaluate(LINES) < 2.5

@@ -15,7 +15,7 @@ from tests.browser.serving import Console
 pytestmark = pytest.mark.browser
 
 #: of a page with all its files; of the page of the dashboard alone; of what one refresh of it sends
-VISIT_MAX, DASHBOARD_MAX, REFRESH_MAX = 250_000, 60_000, 5_000
+VISIT_MAX, DASHBOARD_MAX, REFRESH_MAX = 250_000, 15_000, 5_000
 LINKED = re.compile(r'<(?:link rel="(?:stylesheet|icon)"|script)[^>]*(?:href|src)="([^"]+)"')
 IMPORTED = re.compile(r'^\s*(?:import|export)\b[^;]*?["\'](\.[^"\']+)["\']', re.MULTILINE)
 #: minified modules: `import{a}from"./b.js"`, but not `import("./b.js")`, which is loaded when it is needed

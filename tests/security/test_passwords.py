@@ -127,7 +127,7 @@ def test_a_script_goes_on_until_an_administrator_ends_its_grace(adopted: Console
     assert mark_of("olga") == WeakPassword.GRACE
 
     admin = adopted.another().log_in()
-    assert "1 user logs in with a common password." in text_of(admin.get("/"))
+    assert "1 user logs in with a common password" in text_of(admin.get("/"))
     assert "olga" in (listed := text_of(admin.get("/user?weak=1")))
     assert "Weak password" in listed
     assert "admin" not in listed.partition("Weak password")[2].partition("olga")[0]

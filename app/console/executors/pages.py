@@ -23,9 +23,9 @@ from app.services.executors import groups
 from app.services.executors.group_rows import group_rows
 from app.services.executors.groups import GroupDraft, GroupFilter
 from app.services.executors.instances import find_instances
+from app.store.executors import listing as group_lists
 from app.store.executors.registry import alive_since
 from app.store.jobs import listing as job_lists
-from app.store.pickers import overview
 
 blueprint = Blueprint("groups", __name__)
 POLICY = {
@@ -55,7 +55,7 @@ def index() -> ResponseReturnValue:
         )
         networks = settings().executor_networks
         list_rows = group_rows(session, page.rows, networks=networks, now_ms=now_ms())
-        groupless = overview.find_groupless(
+        groupless = group_lists.find_groupless(
             session, seen_after_ms=alive_since(now_ms()), limit=GROUPLESS_SHOWN
         )
     active = chips([("appname", "AppName", group_filter.app_name), ("title", _("Title"), group_filter.title)])

@@ -1,4 +1,4 @@
-"""Dashboard: counts, results, current problems and the run timeline."""
+"""Dashboard: what is wrong, figures of a week, what needs attention, what runs now and next, two charts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,17 +9,22 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
 from app.clock import now_ms
+from app.console.report.answer import answer_of
 from app.console.report.charts import days_chart
+from app.console.report.figures import figures
 from app.console.report.gantt import gantt_of, requested_hours, within_ms
+from app.console.ui.filters import outcome
 from app.console.ui.labels import RANGES, choices
 from app.console.ui.lists.ranges import TimeRange, day_names, named_range, requested_days
+from app.console.ui.remedy_links import Link, remedy_links
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _
 from app.database.flask_db import read_scope
-from app.services.alarms.coverage import count_unmailed
+from app.domain.runs.remedies import find_remedy
 from app.services.report import dashboard
-from app.services.report.dashboard import Chart
+from app.services.report.attention import SHOWN_OTHERS
+from app.services.report.dashboard import Board, Chart
 from app.services.report.run_timeline import run_timeline
 from app.store.runs.day_counts import DayCount
 
@@ -37,10 +42,10 @@ DAY_RANGES = ("today", "yesterday", "week", "month", "this_month", "last_month",
 @blueprint.get("/")
 def index() -> ResponseReturnValue:
     """Show the dashboard."""
-    hours = requested_hours()
+    hours, zone = requested_hours(), ZoneInfo(settings().time_zone)
     with read_scope() as session:
-        board = dashboard.board(session, current_actor(), now_ms=now_ms())
-        unmailed = count_unmailed(session, settings(), actor=current_actor())
+        board = dashboard.board(session, current_actor(), settings(), now_ms=now_ms())
+        numbers = figures(session, current_actor(), board, zone=zone, now_ms=now_ms())
         runs = run_timeline(
             session, current_actor(), board.open_runs, within_ms=within_ms(hours), now_ms=now_ms()
         )
@@ -53,12 +58,15 @@ def index() -> ResponseReturnValue:
     return render_template(
         "report/dashboard.html",
         board=board,
-        unmailed=unmailed,
+        answer=answer_of(board, is_admin=current_actor().is_admin),
+        figures=numbers,
+        rows_shown=SHOWN_OTHERS,
+        remedies=_remedies(board),
         ranges=ranges,
         period=period,
         gantt=gantt_of(runs, hours),
         report=report,
-        days=days_chart(report.chart, ZoneInfo(settings().time_zone)),
+        days=days_chart(report.chart, zone),
     )
 
 
@@ -73,6 +81,16 @@ def chart() -> ResponseReturnValue:
             for day in days
         ]
     )
+
+
+def _remedies(board: Board) -> dict[int, Link]:
+    """Return job id -> nearest page that repairs why its last run was not started."""
+    links = {}
+    for row in board.attention.failing:
+        remedy = find_remedy(row.reason) if outcome(row.last) == "refused" else None
+        if remedy is not None:
+            links[row.job.id] = remedy_links(remedy, board.groups.get(row.job.job_group), row.job)[:1]
+    return {job_id: pages[0] for job_id, pages in links.items() if pages}
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,7 @@ def kill(log_id: int) -> ResponseReturnValue:
     name = row.job.job_desc if row.job is not None else ""
     if request.method == "POST":
         logs.kill_log(log_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
-        return done("killed", url_for("logs.show", log_id=log_id), of=Subject("run", log_id, name))
+        return done("killed", way_back("logs.show", log_id=log_id), of=Subject("run", log_id, name))
     subject = f"{log_id} · {row.job.job_desc if row.job is not None else row.log.job_id}"
     consequences = [
         _(

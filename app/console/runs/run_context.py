@@ -10,6 +10,7 @@ from app.console.runs.dispatch_steps import steps_of
 from app.console.runs.neighbours import around
 from app.console.ui.filters import outcome
 from app.console.ui.notices import way_back
+from app.console.ui.remedy_links import remedy_links
 from app.console.web.current import current_actor
 from app.console.web.language import _, lazy_pgettext, ngettext
 from app.database.flask_db import read_scope
@@ -20,7 +21,6 @@ from app.models.log import JobLog
 from app.services.alarms.muted_alarms import find_mutes
 from app.services.runs import logs, rows
 from app.services.runs.log_lines import has_log
-from app.services.runs.rows import LogRow
 from app.services.runs.run_history import history_of
 from app.store.runs import neighbours
 
@@ -33,13 +33,6 @@ class Tab(NamedTuple):
 
     title: str
     hint: str
-    href: str
-
-
-class Link(NamedTuple):
-    """Button of a remedy."""
-
-    title: str
     href: str
 
 
@@ -69,7 +62,7 @@ def run_context(log_id: int) -> dict[str, Any]:
         "history": history,
         "shards": shards if len(shards) > 1 else [],
         "muted": bool(mutes),
-        "remedies": _links(remedy, row) if remedy is not None else [],
+        "remedies": remedy_links(remedy, row.group, row.job) if remedy is not None else [],
         "network_hint": remedy is Remedy.NETWORK,
         "has_log": has_log(log),
         "steps": steps,
@@ -101,26 +94,3 @@ def compared_tabs(tabs: dict[str, Tab], old_id: int, log_id: int) -> dict[str, T
     """Return the tabs with the run that a run is compared with."""
     compare = url_for("run_compare.compare", log_id=log_id, old=old_id)
     return tabs | {"compare": Tab(_("Compare"), f"#{old_id}", compare)}
-
-
-def _links(remedy: Remedy, row: LogRow) -> list[Link]:
-    """Return the pages that repair what kept a run from starting; the first one is the nearest."""
-    group, job, actor = row.group, row.job, current_actor()
-    links = []
-    if group is not None:
-        page = url_for("group_page.show", group_id=group.id)
-        executor = Link(_("Executor %(name)s", name=group.title), page)
-        connect = Link(_("Connect an executor"), url_for("connect.show", appname=group.app_name))
-        edit = Link(_("Edit the executor"), url_for("groups.edit", group_id=group.id))
-        by_remedy = {
-            Remedy.CONNECT: [executor, connect],
-            Remedy.UNDRAIN: [executor._replace(title=_("Allow new runs"))],
-            Remedy.NETWORK: [edit] if actor.is_admin else [executor],
-            Remedy.TOKEN: [edit] if actor.is_admin else [executor],
-            Remedy.GLUE: [connect],
-            Remedy.EXECUTOR: [executor],
-        }
-        links = by_remedy.get(remedy, [])
-    if job is not None and remedy in (Remedy.JOB, Remedy.GLUE) and actor.may(job.job_group, Right.EDIT):
-        links = [*links, Link(_("Edit the job"), url_for("jobs.edit", job_id=job.id))]
-    return links

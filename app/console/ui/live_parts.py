@@ -8,7 +8,8 @@ into its heading. No include is needed for the two functions, and no view change
   `{% call live_part('rows', tag='tbody') %}`; then new, gone and moved rows are live too. A changed tr or li
   is marked for two seconds. A part that comes and goes needs one around it that stays.
 - More arguments are attributes of the element: `class='grid'`, `data_id=7`; None and False leave one out.
-- Text of `<time>` (`instant()`, `elapsed()`) and CSRF tokens are no change; js/live.js lets the times tick.
+- Text of `<time>` (`instant()`, `elapsed()`, `aged()`) and CSRF tokens are no change; js/live.js lets times
+  tick.
 - What a script added to a part may be gone after a change: listen to `live-refreshed` on the document; its
   `detail.changed` lists the elements. Children of an element with `data-live-keep` belong to the script;
   `live_data('d7', marks=…)` is data for it. Focus, ticked boxes, open menus and details stay.
@@ -28,7 +29,7 @@ from flask import Flask, Response, g, json, request
 from markupsafe import Markup, escape
 
 from app.clock import Millis, now_ms
-from app.console.ui.filters import duration, iso
+from app.console.ui.filters import absolute, age, duration, iso
 
 #: header with the hashes of the parts that the browser shows, one after the other
 HEADER = "X-Parts"
@@ -79,6 +80,13 @@ def elapsed(since_ms: Millis) -> Markup:
     """Render the time since an instant as a duration that counts up: ``12 s``."""
     return Markup('<time datetime="{}" data-elapsed>{}</time>').format(
         iso(since_ms), duration(now_ms() - since_ms)
+    )
+
+
+def aged(since_ms: Millis) -> Markup:
+    """Render the time since an instant in one unit, which counts up: ``3 days``."""
+    return Markup('<time datetime="{}" title="{}" data-age>{}</time>').format(
+        iso(since_ms), absolute(since_ms), age(since_ms)
     )
 
 
@@ -156,7 +164,7 @@ def _answer(response: Response) -> Response:
 
 def init_app(app: Flask) -> None:
     """Make the parts available to the templates, and answer refreshes."""
-    for function in (live_part, live_row, live_data, elapsed):
+    for function in (live_part, live_row, live_data, elapsed, aged):
         app.add_template_global(function)
     app.add_template_global(now_ms)
     app.after_request(_answer)

@@ -23,7 +23,6 @@ from app.store.executors import drains, last_seen, registry
 from app.store.executors import listing as group_lists
 from app.store.nodes import diagnosis
 from app.store.nodes.diagnosis import GroupRow
-from app.store.pickers import overview
 
 #: alarms that wait longer than this are late
 ALARM_LATE_MS = 10 * MINUTE_MS
@@ -60,7 +59,7 @@ def check_executors(session: Session, config: Config) -> Findings:
             f"addresses that are never called: {named(unusable)}",
             "correct them in the console under Executors, or set XXL_JOB_EXECUTOR_NETWORKS",
         )
-    groupless = overview.find_groupless(session, seen_after_ms=at_ms - DAY_MS, limit=GROUPLESS_MAX)
+    groupless = group_lists.find_groupless(session, seen_after_ms=at_ms - DAY_MS, limit=GROUPLESS_MAX)
     if groupless:
         yield warning(
             f"executors registered under an AppName without a group: {named(list(groupless))}",

@@ -1,27 +1,26 @@
 """Dashboard data, limited to the groups a user may view."""
 
-from collections import Counter
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from app.clock import DAY_MS, Millis
+from app.clock import DAY_MS, SECOND_MS, Millis
 from app.domain.access.permissions import Actor, Right
 from app.domain.enums import NodeKind
-from app.domain.executors.draining import leave_out
+from app.domain.report.troubles import Facts, Finding, Trouble, troubles_of
 from app.models.base import local_datetime
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.services.accounts import weak_passwords
-from app.services.alarms import muted_alarms, mutes
-from app.services.alarms.mutes import Muted
-from app.services.runs import reasons
-from app.store.executors import drains, last_seen
+from app.services.alarms.coverage import count_unmailed
+from app.services.code.ownership import drifted_ids, newest_states
+from app.services.kept import Kept
+from app.services.report.attention import Attention, find_attention, find_visible_names
+from app.settings.config import Config
 from app.store.executors import listing as group_lists
-from app.store.jobs import scheduling as job_store
 from app.store.jobs.scheduling import JobName
 from app.store.nodes import nodes as node_store
 from app.store.pickers import overview
@@ -29,35 +28,24 @@ from app.store.runs import day_counts, reporting
 from app.store.runs import recent as recent_runs
 from app.store.runs.day_counts import DayCount
 
-#: rows per short list
-SHOWN = 8
-#: newest failed runs searched for failing jobs
-LOOKED_AT = 200
-#: maximum age of failures shown
+#: rows of running runs, and of jobs that start next
+RUNNING, UPCOMING = 5, 6
+#: starts within it come next; the very next one is shown in any case
+UPCOMING_WITHIN_MS: Millis = 7 * DAY_MS
+#: age up to which failures are mentioned though no job is failing
 FAILED_WITHIN_MS: Millis = DAY_MS
+#: how long it may be shown which jobs differed from their code
+DRIFT_KEPT_MS: Millis = 15 * SECOND_MS
+_drifted = Kept[frozenset[int]](DRIFT_KEPT_MS)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """A run and its job; None if the job was deleted or is not visible to the reader."""
+class RunningRun:
+    """A running run and its job; None if the job was deleted or is not visible to the reader."""
 
-    log: JobLog | recent_runs.Run
+    log: JobLog
     job: JobName | None
-    #: why it failed, in English; empty if it did not
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class FailingJob:
-    """A job whose last run failed, and its number of recent failures."""
-
-    job: JobName
-    last: recent_runs.Run
-    failures: int
-    #: end of the mute; None if not muted
-    muted_until_ms: Millis | None
-    #: why the last run failed, in English
-    reason: str
+    may_kill: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,68 +58,55 @@ class NodeState:
 
 
 @dataclass(frozen=True, slots=True)
-class Offline:
-    """Group without instances, and when the last one was seen; None if unknown."""
+class Nodes:
+    """Nodes, for the reader."""
 
-    group: Group
-    last_seen_ms: Millis | None
+    #: whether a scheduler scans
+    is_scheduling: bool
+    #: whether workers with a right clock are alive but do not scan; and the last scan, 0: none
+    is_stuck: bool
+    scanned_ms: Millis
+    #: whether a scheduler is paused because its clock is wrong
+    is_skewed: bool
+    #: nodes with a wrong clock, and all of the last day; for administrators only
+    skewed: list[Node]
+    states: list[NodeState]
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """Dashboard data except the chart."""
+    """Dashboard data except the charts."""
 
-    groups: int
+    groups: dict[int, Group]
     jobs: int
     enabled: int
     #: distinct instances online
     addresses: int
-    #: whether a scheduler scans
-    scheduling: bool
-    #: whether workers with a right clock are alive but do not scan; and the last scan, 0: none
-    is_stuck: bool
-    scanned_ms: Millis
-    failing: list[FailingJob]
-    failed: list[Run]
-    unresolved: list[Run]
-    #: waiting fires, and when the oldest was due
-    waiting: int
-    oldest_waiting_ms: Millis | None
-    #: whether a scheduler is paused because its clock is wrong
-    is_skewed: bool
-    #: nodes with a wrong clock, and all live nodes; for administrators only
-    skewed: list[Node]
-    nodes: list[NodeState]
-    #: all running and unresolved runs
+    nodes: Nodes
+    #: what is wrong, the most severe first
+    findings: list[Finding]
+    facts: Facts
+    attention: Attention
+    #: whether runs failed in the last day, if no job is failing
+    has_failed: bool
+    #: all running and unresolved runs, and the longest running ones
     open_runs: list[overview.OpenRun]
-    running: list[Run]
+    running: list[RunningRun]
+    running_count: int
     upcoming: list[Job]
-    offline: list[Offline]
-    #: groups whose instances are all drained, so that every run fails
-    drained: list[Group]
-    #: users with a weak password that scripts still log in with; for administrators only, else 0
-    weak_passwords: int
-    #: active mutes; not a problem in themselves
-    muted: list[Muted]
 
     @property
-    def troubles(self) -> int:
-        """Number of kinds of problems."""
-        executors = self.offline or self.drained
-        return sum(
-            map(
-                bool,
-                (
-                    not self.scheduling,
-                    self.is_skewed or self.skewed,
-                    self.failing,
-                    self.unresolved,
-                    self.waiting,
-                    executors,
-                    self.weak_passwords,
-                ),
-            )
-        )
+    def is_late(self) -> bool:
+        """Whether runs are late."""
+        return any(finding.trouble is Trouble.LATE for finding in self.findings)
+
+    @property
+    def needs(self) -> int:
+        """Number of things that need attention, listed or not; muted jobs do not."""
+        attention, facts = self.attention, self.facts
+        executors = len(attention.offline) + len(attention.drained)
+        others = attention.unresolved_count + len(attention.channels) + bool(facts.unmailed)
+        return attention.rows + executors + others + self.is_late
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,53 +139,32 @@ class Chart:
         return self.success + self.failed + self.running
 
 
-def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
+def board(session: Session, actor: Actor, config: Config, *, now_ms: Millis) -> Board:
     """Return the dashboard data."""
     group_ids = actor.group_ids(Right.VIEW)
     groups = group_lists.find_visible(session, group_ids)
     jobs, enabled = overview.count_jobs(session, group_ids)
-    failed = recent_runs.find_failed(session, group_ids, since_ms=now_ms - FAILED_WITHIN_MS, limit=LOOKED_AT)
-    failing, counts = _failing(session, failed)
     open_runs = overview.find_open_runs(session, group_ids)
-    unresolved = overview.find_unresolved(session, open_runs, limit=SHOWN)
-    running = overview.find_running(session, open_runs, now_ms=now_ms, limit=SHOWN)
-    runs_listed: list[JobLog | recent_runs.Run] = [*failing, *failed[:SHOWN], *unresolved, *running]
-    names = _visible_names(session, {log.job_id for log in runs_listed}, actor)
-    failing = [log for log in failing if log.job_id in names][:SHOWN]
-    why = reasons.find_reasons(session, [*failing, *failed[:SHOWN]])
-    muted = muted_alarms.find_mutes(session, [names[log.job_id] for log in failing], now_ms=now_ms)
-    ends = {job_id: mute.until_ms for job_id, mute in muted.items()}
-    nodes = node_store.find_nodes(session, seen_after_ms=now_ms - DAY_MS)
-    skewed = [node for node in nodes if _is_skewed(node, now_ms)]
-    scheduling = node_store.is_scheduling(session, now_ms=now_ms)
-    is_stuck = not scheduling and any(_is_fit(node, now_ms) for node in nodes)
-    waiting, oldest_ms = overview.oldest_waiting_ms(session, group_ids, now_ms=now_ms)
+    attention = find_attention(session, actor, groups, open_runs, now_ms=now_ms)
+    nodes = _nodes(session, actor, now_ms=now_ms)
+    facts = _facts(session, actor, config, groups, attention, nodes, now_ms=now_ms)
+    upcoming = overview.find_upcoming(session, group_ids, limit=UPCOMING)
+    since_ms, soon_ms = now_ms - FAILED_WITHIN_MS, now_ms + UPCOMING_WITHIN_MS
     return Board(
-        groups=len(groups),
+        groups={group.id: group for group in groups},
         jobs=jobs,
         enabled=enabled,
         addresses=len({address for group in groups for address in group.addresses}),
-        scheduling=scheduling,
-        is_stuck=is_stuck,
-        scanned_ms=node_store.last_scan_ms(session, now_ms=now_ms) if is_stuck else 0,
-        failing=[
-            FailingJob(names[log.job_id], log, counts[log.job_id], ends.get(log.job_id), why[log.id])
-            for log in failing
-        ],
-        failed=[Run(log, names.get(log.job_id), why[log.id]) for log in failed[:SHOWN]],
-        unresolved=[Run(log, names.get(log.job_id)) for log in unresolved],
-        waiting=waiting,
-        oldest_waiting_ms=oldest_ms,
-        is_skewed=any(node.kind == NodeKind.WORKERS for node in skewed),
-        skewed=skewed if actor.is_admin else [],
-        nodes=[_node_state(node, now_ms) for node in nodes] if actor.is_admin else [],
+        nodes=nodes,
+        findings=troubles_of(facts, now_ms=now_ms),
+        facts=facts,
+        attention=attention,
+        has_failed=not facts.failing
+        and bool(recent_runs.find_failed(session, group_ids, since_ms=since_ms, limit=1)),
         open_runs=open_runs,
-        running=[Run(log, names.get(log.job_id)) for log in running],
-        upcoming=overview.find_upcoming(session, group_ids, limit=SHOWN),
-        offline=_offline(session, groups),
-        drained=_all_drained(session, groups)[:SHOWN],
-        weak_passwords=weak_passwords.count(session) if actor.is_admin else 0,
-        muted=mutes.list_muted(session, actor, now_ms=now_ms),
+        running=_running(session, actor, open_runs, now_ms=now_ms),
+        running_count=sum(overview.is_running(run, now_ms=now_ms) for run in open_runs),
+        upcoming=[job for job in upcoming if job.trigger_next_time <= soon_ms] or upcoming[:1],
     )
 
 
@@ -227,34 +181,64 @@ def chart(session: Session, actor: Actor, *, from_ms: Millis, to_ms: Millis) -> 
     return Chart(days, uncounted)
 
 
-def _failing(session: Session, failed: list[recent_runs.Run]) -> tuple[list[recent_runs.Run], Counter[int]]:
-    """Return the last runs of the jobs whose last run failed, most failures first, and failures by job."""
-    counts = Counter(log.job_id for log in failed)
-    newest = overview.find_newest_ids(session, counts)
-    last = [log for log in failed if log.id in newest]
-    return sorted(last, key=lambda log: (-counts[log.job_id], log.job_id)), counts
+def _facts(
+    session: Session,
+    actor: Actor,
+    config: Config,
+    groups: Sequence[Group],
+    attention: Attention,
+    nodes: Nodes,
+    *,
+    now_ms: Millis,
+) -> Facts:
+    """Return the facts; what a single reader cannot change is for administrators only."""
+    late, oldest_late_ms = overview.oldest_waiting_ms(session, actor.group_ids(Right.VIEW), now_ms=now_ms)
+    with_instances = sum(bool(group.addresses) for group in groups)
+    is_scheduler = [node.kind == NodeKind.WORKERS for node in nodes.skewed]
+    drifted = _drifted.get(None, lambda: drifted_ids(newest_states(session)))
+    return Facts(
+        is_scheduling=nodes.is_scheduling,
+        is_stuck=nodes.is_stuck,
+        scheduler_clocks=sum(is_scheduler) or int(nodes.is_skewed),
+        console_clocks=len(is_scheduler) - sum(is_scheduler),
+        offline=len(attention.offline),
+        drained=len(attention.drained),
+        online=with_instances - len(attention.drained),
+        failing=attention.failing_count,
+        unresolved=attention.unresolved_count,
+        late=late,
+        oldest_late_ms=oldest_late_ms,
+        broken_channels=len(attention.channels),
+        unmailed=count_unmailed(session, config, actor=actor),
+        weak_passwords=weak_passwords.count(session) if actor.is_admin else 0,
+        drifted=len(find_visible_names(session, actor, drifted)) if drifted else 0,
+    )
 
 
-def _offline(session: Session, groups: list[Group]) -> list[Offline]:
-    """Return the groups without instances.
-
-    One that never had any counts only if it has a schedule that is on.
-    """
-    empty = [group for group in groups if not group.addresses]
-    last = last_seen.find_last(session, {group.app_name for group in empty}) if empty else {}
-    awaited = overview.find_groups_with_schedules(session, [group.id for group in empty]) if empty else set()
-    without_instances = [group for group in empty if group.id in awaited or group.app_name in last]
-    return [Offline(group, last.get(group.app_name)) for group in without_instances[:SHOWN]]
-
-
-def _all_drained(session: Session, groups: list[Group]) -> list[Group]:
-    """Return the groups that have instances, all of them drained."""
-    rows = drains.find_drained(session, [group.id for group in groups])
+def _running(
+    session: Session, actor: Actor, open_runs: Sequence[overview.OpenRun], *, now_ms: Millis
+) -> list[RunningRun]:
+    runs = overview.find_running(session, open_runs, now_ms=now_ms, limit=RUNNING)
+    names = find_visible_names(session, actor, {run.job_id for run in runs})
     return [
-        group
-        for group in groups
-        if group.id in rows and group.addresses and not leave_out(group.addresses, rows[group.id]).open
+        RunningRun(run, names.get(run.job_id), may_kill=actor.may(run.job_group, Right.OPERATE))
+        for run in runs
     ]
+
+
+def _nodes(session: Session, actor: Actor, *, now_ms: Millis) -> Nodes:
+    nodes = node_store.find_nodes(session, seen_after_ms=now_ms - DAY_MS)
+    skewed = [node for node in nodes if _is_skewed(node, now_ms)]
+    is_scheduling = node_store.is_scheduling(session, now_ms=now_ms)
+    is_stuck = not is_scheduling and any(_is_fit(node, now_ms) for node in nodes)
+    return Nodes(
+        is_scheduling,
+        is_stuck,
+        node_store.last_scan_ms(session, now_ms=now_ms) if is_stuck else 0,
+        is_skewed=any(node.kind == NodeKind.WORKERS for node in skewed),
+        skewed=skewed if actor.is_admin else [],
+        states=[_node_state(node, now_ms) for node in nodes] if actor.is_admin else [],
+    )
 
 
 def _node_state(node: Node, now_ms: Millis) -> NodeState:
@@ -269,9 +253,3 @@ def _is_skewed(node: Node, now_ms: Millis) -> bool:
 def _is_fit(node: Node, now_ms: Millis) -> bool:
     """Whether a node is of workers that should scan: alive, by a right clock."""
     return node.kind == NodeKind.WORKERS and node.is_alive(now_ms) and not _is_skewed(node, now_ms)
-
-
-def _visible_names(session: Session, job_ids: Collection[int], actor: Actor) -> dict[int, JobName]:
-    """Return the names of the jobs visible to the actor; a job may have been moved since it ran."""
-    names = job_store.find_names(session, job_ids)
-    return {job_id: name for job_id, name in names.items() if actor.may(name.job_group, Right.VIEW)}

@@ -17,7 +17,7 @@ from app.settings.config import Network
 from app.store.executors.address_runs import READ_MAX
 from app.store.jobs import listing as job_lists
 from app.store.jobs import scheduling as job_store
-from app.store.jobs.listing import JobFilter
+from app.store.jobs.filtering import JobFilter
 from app.store.runs.listing import LogFilter, LogStatus, find_without_messages
 
 #: failures and jobs that are listed

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, and_, case, delete, false, func, or_, select
 from sqlalchemy.orm import Session
 
+from app.clock import Millis
 from app.database.engine import affected
 from app.database.rows import bulk
 from app.domain.enums import RegistryGroup
@@ -153,3 +154,16 @@ def delete_group(session: Session, group_id: int) -> None:
     """Delete a group, also from the alarm channels for it."""
     channels.forget(session, group_ids=[group_id])
     affected(session, delete(Group).where(Group.id == group_id))
+
+
+def find_groupless(session: Session, *, seen_after_ms: Millis, limit: int) -> dict[str, int]:
+    """Return appname -> number of registered executors, for applications without a group."""
+    query = select(Registration.registry_key, func.count()).where(
+        Registration.registry_group == RegistryGroup.EXECUTOR,
+        Registration.update_time >= seen_after_ms,
+        Registration.registry_key.not_in(select(Group.app_name)),
+    )
+    rows = session.execute(
+        query.group_by(Registration.registry_key).order_by(Registration.registry_key).limit(limit)
+    )
+    return {row[0]: row[1] for row in rows}

@@ -19,7 +19,8 @@ from sqlalchemy import (
     func,
     select,
 )
-from sqlalchemy.orm import InstrumentedAttribute, Session, defer
+from sqlalchemy.orm import InstrumentedAttribute, Session, defer, undefer
+from sqlalchemy.sql.base import ExecutableOption
 
 from app.clock import MINUTE_MS, Millis
 from app.database.rows import bulk
@@ -28,7 +29,6 @@ from app.database.sql.in_list import WANTED, among
 from app.database.sql.planner_hints import unindexed_on_postgresql
 from app.domain.enums import FireState, HandleCode, RegistryGroup, TriggerCode, TriggerStatus
 from app.models.fire import Fire
-from app.models.group import Group
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.models.registry import Registration
@@ -142,7 +142,7 @@ def count_out(session: Session, job_ids: Collection[int]) -> dict[int, int]:
     query = select(Fire.job_id, func.count()).where(
         Fire.job_id.in_(list(job_ids)), Fire.state != FireState.PENDING
     )
-    return _counts(session, query.group_by(Fire.job_id))
+    return {row[0]: row[1] for row in session.execute(query.group_by(Fire.job_id))}
 
 
 def _is_waiting(now_ms: Millis | BindParameter[Millis]) -> list[ColumnElement[bool]]:
@@ -224,19 +224,6 @@ def find_registrations(session: Session, app_names: Collection[str]) -> list[Reg
     return list(session.scalars(query.order_by(Registration.registry_key, Registration.registry_value)))
 
 
-def find_groupless(session: Session, *, seen_after_ms: Millis, limit: int) -> dict[str, int]:
-    """Return appname -> number of registered executors, for applications without a group."""
-    app_names = select(Group.app_name)
-    query = select(Registration.registry_key, func.count()).where(
-        Registration.registry_group == RegistryGroup.EXECUTOR,
-        Registration.update_time >= seen_after_ms,
-        Registration.registry_key.not_in(app_names),
-    )
-    return _counts(
-        session, query.group_by(Registration.registry_key).order_by(Registration.registry_key).limit(limit)
-    )
-
-
 def count_jobs(session: Session, group_ids: GroupIds) -> tuple[int, int]:
     """Return the number of jobs, and of those whose schedule is on."""
     on = func.sum(case((Job.trigger_status == TriggerStatus.RUNNING, 1), else_=0))
@@ -302,25 +289,31 @@ def is_running(run: OpenRun, *, now_ms: Millis) -> bool:
     return run.trigger_code == TriggerCode.ACCEPTED and run.trigger_time >= now_ms - RUNNING_WITHIN_MS
 
 
+def is_unresolved(run: OpenRun) -> bool:
+    """Whether it is unknown if an open run has run."""
+    return run.trigger_code == TriggerCode.UNRESOLVED
+
+
 def find_running(
     session: Session, open_runs: Sequence[OpenRun], *, now_ms: Millis, limit: int
 ) -> list[JobLog]:
-    """Return those of the open runs that run, the newest of them, without their messages."""
+    """Return those of the open runs that run, the longest first, with their progress, without messages."""
     running = [run for run in open_runs if is_running(run, now_ms=now_ms)]
-    running.sort(key=lambda run: (run.trigger_time, run.id), reverse=True)
-    return _find_in_order(session, running[:limit])
+    running.sort(key=lambda run: (run.trigger_time, run.id))
+    return _find_in_order(session, running[:limit], undefer(JobLog.progress))
 
 
 def find_unresolved(session: Session, open_runs: Sequence[OpenRun], *, limit: int) -> list[JobLog]:
     """Return those of the open runs that are unresolved, the newest of them, without their messages."""
-    unresolved_runs = [run for run in open_runs if run.trigger_code == TriggerCode.UNRESOLVED]
+    unresolved_runs = [run for run in open_runs if is_unresolved(run)]
     return _find_in_order(session, unresolved_runs[:limit])
 
 
-def _find_in_order(session: Session, runs: Sequence[OpenRun]) -> list[JobLog]:
+def _find_in_order(session: Session, runs: Sequence[OpenRun], *options: ExecutableOption) -> list[JobLog]:
     if not runs:
         return []
-    rows = session.scalars(_without_messages().where(JobLog.id.in_([run.id for run in runs])))
+    query = _without_messages().options(*options).where(JobLog.id.in_([run.id for run in runs]))
+    rows = session.scalars(query)
     log_by_id = {log.id: log for log in rows}
     return [log_by_id[run.id] for run in runs if run.id in log_by_id]
 
@@ -340,10 +333,6 @@ def count_running(session: Session, group_ids: GroupIds) -> int:
     if group_ids is not None:
         query = query.join(Job, Job.id == Fire.job_id).where(*in_groups(Job.job_group, group_ids))
     return session.scalar(query) or 0
-
-
-def _counts(session: Session, query: Select[tuple[K, int]]) -> dict[K, int]:
-    return {row[0]: row[1] for row in session.execute(query)}
 
 
 def _without_messages() -> Select[tuple[JobLog]]:

@@ -312,7 +312,7 @@ def test_the_dashboard_lists_fully_drained_groups(
     drain(group_id, SECOND)
     for console in (admin, norman):
         page = text_of(console.get("/"))
-        assert "Executors that need attention" in page
+        assert "1 executor is drained" in page
         assert "all instances are drained" in page
         assert "Nothing is wrong." not in page
     assert "all instances are drained" not in stranger.get("/").text

@@ -120,7 +120,7 @@ def test_the_dashboard_sends_only_what_changed(admin: Console) -> None:
     add_job(add_group())
     answer = admin.get("/", headers=refresh)
     assert answer.mimetype == "application/json"
-    assert "tiles" in answer.get_json()["parts"]
+    assert "figures" in answer.get_json()["parts"]
 
 
 def test_an_error_stays_whole_and_a_page_without_parts_has_no_change(admin: Console) -> None:
