@@ -305,8 +305,8 @@ def check_subjects():
 
 
 def wrong_subjects(subjects):
-    """Return the subjects that do not begin with a verb of the list, or have more than 60 characters."""
-    return [subject for subject in subjects if len(subject) > 60 or not SUBJECT.match(subject)]
+    """Return the subjects that do not begin with a verb of the list, or have more than 72 characters."""
+    return [subject for subject in subjects if len(subject) > 72 or not SUBJECT.match(subject)]
 
 
 def _lines_of(command):

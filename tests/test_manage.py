@@ -201,6 +201,6 @@ def test_a_release_without_the_files_of_the_set_up_is_not_built(tmp_path: Path) 
 
 
 def test_subjects_of_commits_begin_with_a_verb_of_the_list() -> None:
-    right = ["Fix a race of two claims", "Speed up the scan of due jobs", "Add " + "x" * 56]
-    wrong = ["Let a job rest", "fix a race", "Fixes a race", "Add", "Add " + "x" * 57]
+    right = ["Fix a race of two claims", "Speed up the scan of due jobs", "Add " + "x" * 68]
+    wrong = ["Let a job rest", "fix a race", "Fixes a race", "Add", "Add " + "x" * 69]
     assert manage.wrong_subjects([*right, *wrong]) == wrong
