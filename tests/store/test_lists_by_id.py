@@ -46,10 +46,7 @@ def test_alarms_are_found_by_job_group_state_and_time(database: str) -> None:
     assert listed(ALL) == [third.id, second.id, first.id]
 
 
-def test_a_list_of_alarms_goes_on_and_reads_a_bounded_number(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(alarm_lists, "SEARCHED_MAX", 4)
+def test_a_list_of_alarms_goes_on_and_reads_a_bounded_number(database: str) -> None:
     job = make_job()
     for number in range(1, 10):
         make_alarm(job.id, number, state="SENT" if number in (1, 9) else "PENDING")
@@ -57,7 +54,9 @@ def test_a_list_of_alarms_goes_on_and_reads_a_bounded_number(
     while True:
         with read_scope() as session:
             wanted = AlarmFilter(states=[AlarmState.SENT])
-            part = alarm_lists.list_before(session, wanted, None, before_id=before_id, limit=2)
+            part = alarm_lists.list_before(
+                session, wanted, None, before_id=before_id, limit=2, searched_max=4
+            )
         parts.append([alarm.log_id for alarm in part.rows])
         before_id = part.before_id
         if before_id is None:
