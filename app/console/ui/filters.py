@@ -81,7 +81,7 @@ def relative(ms: Millis) -> str:
         case Nearness.DAYS:
             return _distance(timedelta(days=count), get_locale())
         case Nearness.DATE:
-            return absolute(ms)
+            return absolute(ms)[:10]
     time = absolute(ms)[11:16]
     if near is Nearness.TODAY:
         return _("today %(time)s", time=time)
