@@ -161,15 +161,14 @@ def test_a_broken_channel_is_shown_to_those_whose_jobs_it_serves(
     for minutes in (5, 20):
         save(log := run(group_id, job_id))
         at_ms = now_ms() - minutes * MINUTE_MS
-        outcome = json.dumps({name: "HTTP 500"})
+        outcome = json.dumps({name: "the webhook answered with the status 500"})
         values = {"job_id": job_id, "log_id": log.id, "reason": "failed", "state": "FAILED"}
         save(Alarm(**values, created_ms=at_ms, lease_until=at_ms + LEASE_MS, outcome=outcome))
     for console in (admin, normal_user(group_id)):
         page = text_of(console.get("/"))
         assert "1 alarm channel is broken" in page
-        assert "Broken pager Alarm channel : HTTP 500, 2 messages lost" in page.replace(
-            "channel:", "channel :"
-        )
+        assert "the webhook answered with the status 500, 2 messages lost" in page
+    assert "Webhook 返回状态 500" in text_of(admin.get("/", headers={"Accept-Language": "zh-CN"}))
     assert "Broken pager" not in text_of(
         normal_user(add_group("other-app", "Other"), username="stan").get("/")
     )
