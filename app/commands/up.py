@@ -131,10 +131,12 @@ def require_free(variable: str, host: str, port: int) -> None:
 def welcome(address: str, home: Path, *, password_given: bool, has_demo: bool) -> None:
     """Print the address, the first password if it is still valid, and what to do next."""
     password, where = "(was changed)", "only as a hash, in the database"
+    first = ""
     if password_given:
-        password = "the one in XXL_JOB_ADMIN_PASSWORD"
+        password, first = "the one in XXL_JOB_ADMIN_PASSWORD", ", choose your own password"
     elif (file := home / PASSWORD_FILE).exists():
         password, where = file.read_text(encoding="utf-8").strip(), f"{shown(file)}, until you change it"
+        first = ", choose your own password"
     then = "run a demo job from its menu, open its log" if has_demo else "connect an executor: Executors"
     click.echo(
         f"""
@@ -143,6 +145,6 @@ open            {address}/
 user            admin
 admin password: {password}
 stored in       {where}
-then            log in, choose your own password, {then}
+then            log in{first}, {then}
 stop            Ctrl-C"""
     )

@@ -182,9 +182,13 @@ def test_the_first_password_is_shown_until_it_is_changed(
         up.welcome("http://127.0.0.1:8080/xxl-job-admin", tmp_path, password_given=configured, has_demo=True)
         return capsys.readouterr().out
 
-    assert "(was changed" in printed_welcome(configured=False)
+    changed = printed_welcome(configured=False)
+    assert "(was changed" in changed
+    assert "choose your own" not in changed
     (tmp_path / "admin_password").write_text("first-one\n")
-    assert "admin password: first-one\n" in printed_welcome(configured=False)
+    first = printed_welcome(configured=False)
+    assert "admin password: first-one\n" in first
+    assert "log in, choose your own password, run a demo job" in first
     assert "first-one" not in printed_welcome(configured=True)
 
 

@@ -87,7 +87,7 @@ def check_jobs(session: Session) -> Findings:
         since = f"the last one was seen {ago} min ago" if seen_ms else "none was ever seen"
         yield problem(
             f"{counted(jobs[group.id], 'job')} on without an executor of {group.app_name}: {since}",
-            f"start an executor with AppName {group.app_name}; on its host: python -m executor_client check",
+            f"start an executor with AppName {group.app_name}; on its host: duetime-executor check",
         )
     if len(empty) > EMPTY_NAMED:
         yield problem(
