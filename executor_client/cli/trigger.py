@@ -28,22 +28,28 @@ from executor_client.wire.clock import monotonic_s
 
 #: seconds of one wait, after which the progress line is updated
 WAIT_S = 2
+#: seconds after which a wait that no terminal shows is noted once
+NOTE_S = 10
 SUCCEEDED, TIMED_OUT = "succeeded", "timed_out"
 CLEAR_LINE = "\r\x1b[2K"
 
 
 class Progress:
-    """Line with a state and the time waited so far; removed at the end."""
+    """Line with a state and the time waited so far; removed at the end. Without a terminal, one note."""
 
     def __init__(self) -> None:
         self._is_shown = is_terminal(sys.stderr)
+        self._is_noted = self._is_shown
         self._started_s = monotonic_s()
 
     def show(self, text: str) -> None:
         """Replace the line."""
+        waited_s = monotonic_s() - self._started_s
         if self._is_shown:
-            waited_s = monotonic_s() - self._started_s
             click.echo(f"{CLEAR_LINE}{text}, {waited_s:.0f} s", nl=False, err=True)
+        elif waited_s >= NOTE_S and not self._is_noted:
+            self._is_noted = True
+            note(f"{text} after {waited_s:.0f} s; the nodes that are alive: {program_name()} nodes list")
 
     def close(self) -> None:
         """Remove the line."""

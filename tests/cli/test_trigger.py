@@ -38,6 +38,17 @@ def test_waiting_ends_as_the_run(api: FakeApi, run: Run, state: str, exit_code: 
     assert [each.query for each in api.seen if each.path == "/runs/71"] == [{}, {"wait": "2"}, {"wait": "2"}]
 
 
+def test_a_long_wait_without_a_terminal_is_noted_once(
+    api: FakeApi, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("executor_client.cli.trigger.NOTE_S", 0)
+    answers = [Reply(run_of("waiting")), Reply(run_of("waiting")), Reply(run_of("succeeded"))]
+    api.on("GET", "/runs/71", answers)
+    result = run("jobs", "trigger", "7", "--wait")
+    assert result.stdout == "run 71: succeeded after 2.1 s\n"
+    assert result.stderr == ("run 71: waiting after 0 s; the nodes that are alive: duetime nodes list\n")
+
+
 def test_a_run_that_is_not_over_in_time_is_exit_code_3(api: FakeApi, run: Run) -> None:
     api.on("GET", "/runs/71", run_of("running"))
     ended = run("jobs", "trigger", "7", "--timeout", "0")
