@@ -430,6 +430,10 @@ def dist(_arguments):
         "executor_client",
         failure="building the client failed",
     )
+    print(
+        "dist: add to pip install: --find-links %s" % os.path.abspath(os.path.join("build", "dist")),
+        flush=True,
+    )
 
 
 COMMANDS = {
