@@ -159,7 +159,7 @@ def _is_a_monitor_silent(session: Session) -> bool:
 def _down(kind: NodeKind, unit: str, lost: str) -> Finding:
     return problem(
         f"no {kind} process is alive: {lost}",
-        f"systemctl start {unit}; if it does not stay up: journalctl -u {unit} -n 20; without services: duetime up",
+        f"systemctl start {unit}; if it ends: journalctl -u {unit} -n 20; without services: duetime up",
     )
 
 
