@@ -19,7 +19,8 @@ XxlJobError
 │   └── SignOnExpired     it does not belong to a sign-on that this browser started (400)
 ├── ProviderUnreachable   the OpenID provider did not answer (503)
 └── ExecutorUnreachable   an executor did not answer, or with an invalid answer; with its address
-InvalidCronExpression (ValueError) is beside the parser, in ``app.domain.schedules.cron``.
+InvalidCronExpression (ValueError) is beside the parser, in ``app.domain.schedules.cron``; InvalidTemplate and
+NotFilled (ValueError) are beside that of placeholders, in ``app.domain.parameters``.
 """
 
 

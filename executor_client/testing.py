@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from types import FrameType
 from typing import Any
 
@@ -43,6 +44,7 @@ def run_handler(
     param: str = "",
     *,
     shard: tuple[int, int] = (0, 1),
+    scheduled_at: datetime | None = None,
     cancelled: bool = False,
     timeout: float | None = None,
     kill_after: float | None = None,
@@ -51,9 +53,10 @@ def run_handler(
 ) -> HandlerResult:
     """Run a handler, by name or as a function, with its hooks, as an executor does; return its result.
 
-    ``shard`` is index and total; ``cancelled`` cancels the run before it starts. ``timeout`` is the job's, in
-    seconds; ``kill_after`` kills the run after so many. ``log_level`` is the level of the root logger
-    meanwhile. A failed run is not repeated. Raises ExecutorError for an unknown name.
+    ``shard`` is index and total; ``scheduled_at``, aware, is what the run stands for. ``cancelled`` cancels
+    the run before it starts. ``timeout`` is the job's, in seconds; ``kill_after`` kills the run after so
+    many. ``log_level`` is the level of the root logger meanwhile. A failed run is not repeated. Raises
+    ExecutorError for an unknown name.
 
     The handler runs in the calling thread, so that it sees the open transaction of a test; with ``timeout``
     or ``kill_after`` in a thread of its own; by the name of a ``process=True`` handler in a child process.
@@ -68,12 +71,31 @@ def run_handler(
         broadcast_index=shard[0],
         broadcast_total=shard[1],
         log_date_time=now_ms(),
+        **_logical_time(scheduled_at),
     )
     with captured(), _root_level(log_level), _ctrl_c_ends_the_test():
         outcome = run_once(target, request, kill_after_s=kill_after, cancelled=cancelled)
     return HandlerResult(
         outcome.result.code, outcome.result.msg, outcome.log, outcome.error, outcome.duration_s
     )
+
+
+def _logical_time(scheduled_at: datetime | None) -> dict[str, Any]:
+    """Return the fields of a request that stands for an instant; none without one."""
+    if scheduled_at is None:
+        return {}
+    if scheduled_at.tzinfo is None:
+        raise ValueError(
+            "scheduled_at needs a time zone, as datetime(2024, 5, 1, tzinfo=ZoneInfo('Asia/Tokyo'))"
+        )
+    zone = getattr(scheduled_at.tzinfo, "key", "") or _offset(scheduled_at)
+    return {"logical_time": round(scheduled_at.timestamp() * 1000), "time_zone": zone}
+
+
+def _offset(at: datetime) -> str:
+    """Return the offset of a time from UTC as a value of ``TZ``, which counts to the west."""
+    minutes = round((at.utcoffset() or timedelta()).total_seconds() / 60)
+    return f"<{at:%z}>{'-' if minutes > 0 else '+'}{abs(minutes) // 60}:{abs(minutes) % 60:02}"
 
 
 @contextmanager

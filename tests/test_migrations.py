@@ -7,7 +7,7 @@ from importlib import import_module
 from itertools import takewhile
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, inspect, text
 from sqlalchemy.exc import IntegrityError
 
 from app import models
@@ -319,6 +319,7 @@ def test_the_last_replaced_revision_is_only_stamped(engine: Engine) -> None:
         migrate_to(engine, "0011_own_schema")
     with engine.connect() as connection:
         assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0011_own_schema"
+    migrate(engine.url.render_as_string(hide_password=False))
     assert differences(engine) == []
 
 
@@ -370,3 +371,22 @@ def test_a_revision_is_a_number_with_a_name() -> None:
     files = sorted((ROOT / "migrations" / "versions").glob("0*.py"))
     revisions = [re.findall(r'^revision = "([^"]+)"', path.read_text(), re.MULTILINE)[0] for path in files]
     assert revisions == ["0001", *(path.stem for path in files[1:])]
+
+
+def test_the_parameter_is_widened_and_a_text_stays(engine: Engine) -> None:
+    if engine.dialect.name == "sqlite":
+        pytest.skip("SQLite keeps texts of any length")
+    make_2_4_1(engine)
+    quoted = "`executor_param`" if engine.dialect.name == "mysql" else "executor_param"
+    to_text = f"MODIFY {quoted} text" if engine.dialect.name == "mysql" else f"ALTER {quoted} TYPE text"
+    execute(engine, f"ALTER TABLE xxl_job_log {to_text}")
+    migrate(engine.url.render_as_string(hide_password=False))
+    lengths = {
+        table: next(
+            getattr(column["type"], "length", None)
+            for column in inspect(engine).get_columns(table)
+            if column["name"] == "executor_param"
+        )
+        for table in ("xxl_job_info", "xxl_job_log")
+    }
+    assert lengths == {"xxl_job_info": 2_048, "xxl_job_log": None}

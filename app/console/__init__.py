@@ -2,14 +2,27 @@
 
 from flask import Flask
 
-from app.console import account, alarms, executors, help, jobs, operations, report, runs, scripting, ui, users
+from app.console import (
+    account,
+    alarms,
+    executors,
+    help,
+    jobs,
+    operations,
+    report,
+    runs,
+    scripting,
+    ui,
+    users,
+    variables,
+)
 from app.console.account import sessions
 from app.console.operations import health, metrics
 from app.console.runs import trace
 from app.console.ui import filters, labels, live_parts, page_parts, preferences
 from app.console.web import compression, errors, guards, headers, static_files
 
-AREAS = (account, scripting, ui, report, jobs, runs, executors, alarms, users, operations)
+AREAS = (account, scripting, ui, report, jobs, runs, executors, alarms, variables, users, operations)
 MODULES = (*(module for area in AREAS for module in area.MODULES), help)
 POLICY = guards.merged(MODULES)
 

@@ -115,6 +115,15 @@ class Role(IntEnum):
     ADMIN = 1
 
 
+class ParamForm(IntEnum):
+    """Form of the parameter stored with a fire or a run."""
+
+    #: it is what is sent
+    TEXT = 0
+    #: a template whose placeholders are filled in
+    TEMPLATE = 1
+
+
 class TriggerCode(IntEnum):
     """`xxl_job_log.trigger_code`: outcome of the sending."""
 

@@ -1,6 +1,6 @@
 """`xxl_job_fire`: fires in the pipeline, from their scan to their result."""
 
-from sqlalchemy import BigInteger, Index, Integer, String, Text
+from sqlalchemy import BigInteger, Index, Integer, SmallInteger, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.clock import Millis
@@ -28,9 +28,13 @@ class Fire(Base):
     #: idempotency key: ``cron:<job>:<due_ms>``, ``manual:<due_ms>-<uuid>@<request>``, ``once:…`` likewise, …
     fire_key: Mapped[str] = mapped_column(String(120))
     due_time: Mapped[Millis] = mapped_column(BigInteger)
+    #: logical time; null: `due_time`
+    logical_ms: Mapped[Millis | None] = mapped_column(BigInteger)
     trigger_type: Mapped[str] = mapped_column(String(20))
     #: null: the job's
     executor_param: Mapped[str | None] = mapped_column(Text)
+    #: ParamForm of `executor_param`, if that is not null
+    param_form: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
     #: addresses a manual run is restricted to; null: the group's
     address_list: Mapped[str | None] = mapped_column(Text)
     sharding_param: Mapped[str | None] = mapped_column(String(20))

@@ -34,7 +34,7 @@ class Job(Base):
     )
     executor_route_strategy: Mapped[str | None] = mapped_column(String(50))
     executor_handler: Mapped[str | None] = mapped_column(String(255))
-    executor_param: Mapped[str | None] = mapped_column(String(512))
+    executor_param: Mapped[str | None] = mapped_column(String(2_048))
     executor_block_strategy: Mapped[str | None] = mapped_column(String(50))
     #: seconds; 0 or less: no timeout
     executor_timeout: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
@@ -58,6 +58,8 @@ class Job(Base):
     retry_interval_s: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     #: backoff factor: each retry waits this percentage of the delay before it
     retry_backoff_percent: Mapped[int] = mapped_column(Integer, default=100, server_default="100")
+    #: 1: placeholders of the parameter are filled in before a run is sent
+    fill_parameter: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
     #: latest instant that became a fire or a skip
     last_fire_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
 

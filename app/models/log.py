@@ -4,7 +4,7 @@ from sqlalchemy import BigInteger, Computed, Index, Integer, SmallInteger, Strin
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.clock import SECOND_MS, Millis
-from app.models.base import Base, BigId, EpochMillis, as_repeated
+from app.models.base import Base, BigId, EpochMillis, LongText, as_repeated
 
 #: a run has failed if it could not be sent, or if its result is neither pending nor a success
 #: (docs/reference/scheduling.md, section 6.2)
@@ -49,7 +49,7 @@ class JobLog(Base):
     job_id: Mapped[int] = mapped_column(Integer)
     executor_address: Mapped[str | None] = mapped_column(String(255))
     executor_handler: Mapped[str | None] = mapped_column(String(255))
-    executor_param: Mapped[str | None] = mapped_column(String(512))
+    executor_param: Mapped[str | None] = mapped_column(String(2_048))
     #: ``index/total`` of a shard
     executor_sharding_param: Mapped[str | None] = mapped_column(String(20))
     #: retries left
@@ -64,6 +64,12 @@ class JobLog(Base):
 
     #: the scheduled instant; null for manual, child and retry runs
     fire_time: Mapped[Millis | None] = mapped_column(BigInteger)
+    #: what the run stands for, where that is not `fire_time`, else `trigger_time`: its logical time
+    logical_ms: Mapped[Millis | None] = mapped_column(BigInteger)
+    #: ParamForm: whether `executor_param` is what is sent, or a template that is filled in
+    param_form: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
+    #: what was sent of a template; each ``${`` of a value is written ``$${``, and secrets stay placeholders
+    filled_param: Mapped[str | None] = mapped_column(LongText, deferred=True, deferred_group=REPORTS)
     #: TriggerType; null: an adopted row, or one of a Java admin
     trigger_type: Mapped[str | None] = mapped_column(String(20))
     #: the run of which this one is a child or retry

@@ -32,7 +32,7 @@ def find_repeated(session: Session, routed_fires: Sequence[RoutedFire]) -> dict[
     sources = {
         routed_fire.fire.id: source
         for routed_fire in routed_fires
-        if (source := _source_of(routed_fire)) is not None
+        if (source := repeated_id(routed_fire)) is not None
     }
     if not sources:
         return {}
@@ -69,7 +69,8 @@ def copy_checkpoints(
     bulk.update_many(session, JobLog, rows)
 
 
-def _source_of(routed_fire: RoutedFire) -> int | None:
+def repeated_id(routed_fire: RoutedFire) -> int | None:
+    """Return the log id of the run that a retry, or a run that a user has repeated, repeats; None: none."""
     if routed_fire.fire.repeats_log_id is not None:
         return routed_fire.fire.repeats_log_id
     return (

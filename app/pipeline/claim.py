@@ -13,20 +13,22 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import claims_paused
 from app.database.rows import bulk
-from app.domain.enums import GlueType, TriggerCode
+from app.domain.enums import TriggerCode
 from app.domain.runs.trigger_report import join_lines
 from app.domain.schedules.planning import DueFire
+from app.domain.text.texts import Text
 from app.executors.addresses import storable
 from app.models.base import as_stored
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.checkpoints import copy_checkpoints, find_repeated
-from app.pipeline.claim_trace import trace_claim, trace_unroutable
-from app.pipeline.claimed_run import ClaimedRun, Claimer, RunRow, claimed_run, log_row, mark
+from app.pipeline.claim_trace import trace_claim, trace_unfilled, trace_unroutable
+from app.pipeline.claimed_run import ClaimedRun, Claimer, RunRow, claimed_run, filled_columns, log_row, mark
 from app.pipeline.complete import Result, Source, complete
+from app.pipeline.fill import fill_parameters, is_filled, write_run_ids
 from app.pipeline.group_candidates import find_group_candidates
 from app.pipeline.prepare import NONE_PREPARED, PreparedFire, start
-from app.pipeline.route import RoutedFire, begin_routing, expand_broadcast, route_fire
+from app.pipeline.route import RoutedFire, begin_routing, expand_broadcast, is_as_sent, route_fire
 from app.store.executors import last_seen, registry
 from app.store.fires import logs
 from app.store.fires import prepared as prepared_fires
@@ -115,7 +117,9 @@ def _claim(
             if address is not None:
                 used_slots[address] += 1
             routed_fires.append(routed_fire)
-    runs = _write_logs(session, routed_fires, unfinished, now_ms)
+    filling = fill_parameters(session, routed_fires, unfinished, zone=claimer.zone)
+    runs = _write_logs(session, filling.routed_fires, unfinished, now_ms)
+    routed_fires = write_run_ids(session, filling, {fire_id: run.log_id for fire_id, run in runs.items()})
     bulk.update_many(
         session,
         Fire,
@@ -129,10 +133,9 @@ def _claim(
             trace_claim(routed_fire, node=claimer.node, zone=claimer.zone, now_ms=now_ms),
         )
         for routed_fire in routed_fires
-        if routed_fire.addresses
+        if routed_fire.addresses and routed_fire.fire.id not in filling.reasons
     ]
-    unroutable = [routed_fire for routed_fire in routed_fires if not routed_fire.addresses]
-    _refuse_unroutable(session, unroutable, runs, claimer, now_ms)
+    _refuse(session, routed_fires, filling.reasons, runs, claimer, now_ms)
 
 
 def _lock_due(
@@ -174,18 +177,13 @@ def _job_for_run(
         return job
     run = unfinished[fire.log_id]
     job = job._replace(job_group=run.job_group)
-    if not _is_as_sent(fire, job, run):
+    if not is_as_sent(fire, job, run):
         return job
     is_cut = partial(logs.is_cut, session)
     return job._replace(
         executor_handler=job.executor_handler if is_cut("executor_handler", run.handler) else run.handler,
         executor_param=job.executor_param if is_cut("executor_param", run.param) else run.param,
     )
-
-
-def _is_as_sent(fire: PendingFire, job: JobToRun, run: UnfinishedRun) -> bool:
-    """Whether a run executes what is in its log row, not what its job has now."""
-    return fire.attempt > 0 and job.glue_type == GlueType.BEAN and bool(run.handler)
 
 
 def _write_logs(
@@ -196,6 +194,7 @@ def _write_logs(
 ) -> dict[int, RunRow]:
     """Insert the log rows of new runs, update those of repeated ones, and return the runs by fire id."""
     new = [routed_fire for routed_fire in routed_fires if routed_fire.fire.log_id is None]
+    new.sort(key=is_filled)
     log_ids = logs.insert_logs(session, [log_row(routed_fire, now_ms) for routed_fire in new])
     unsent = UnfinishedRun(as_stored(now_ms), None)
     runs = {
@@ -238,28 +237,36 @@ def _edited(session: Session, routed_fire: RoutedFire, log_id: int, run: Unfinis
         "executor_fail_retry_count": routed_fire.retries,
     }
     row |= logs.copies_of(session, row)
-    is_as_sent = _is_as_sent(routed_fire.fire, routed_fire.job, run)
-    if is_as_sent or [*row.values()] == [run.handler, run.param, run.retries]:
+    row |= filled_columns(routed_fire)
+    is_unchanged = [*row.values()] == [run.handler, run.param, run.retries]
+    if is_unchanged or is_as_sent(routed_fire.fire, routed_fire.job, run):
         return []
     return [{"id": log_id} | row]
 
 
-def _refuse_unroutable(
+def _refuse(
     session: Session,
     routed_fires: Sequence[RoutedFire],
+    reasons: Mapping[int, Text],
     runs: Mapping[int, RunRow],
     claimer: Claimer,
     now_ms: Millis,
 ) -> None:
-    """End the runs that have no address."""
-    if not routed_fires:
+    """End the runs that have no address, and those whose parameter could not be filled in."""
+    refused = [
+        routed_fire
+        for routed_fire in routed_fires
+        if not routed_fire.addresses or routed_fire.fire.id in reasons
+    ]
+    if not refused:
         return
-    last = last_seen.find_last(session, {routed_fire.candidates.app_name for routed_fire in routed_fires})
+    last = last_seen.find_last(session, {routed_fire.candidates.app_name for routed_fire in refused})
     results = []
-    for routed_fire in routed_fires:
+    for routed_fire in refused:
+        reason = reasons.get(routed_fire.fire.id)
         trace = join_lines(
             trace_claim(routed_fire, node=claimer.node, zone=claimer.zone, now_ms=now_ms),
-            trace_unroutable(routed_fire, last, claimer.zone),
+            trace_unroutable(routed_fire, last, claimer.zone) if reason is None else trace_unfilled(reason),
         )
         log_id = runs[routed_fire.fire.id].log_id
         results.append(Result(log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, trace=trace))

@@ -18,6 +18,7 @@ from app.domain.runs.trace_templates import (
     NONE_ENTERED,
     NONE_REGISTERED,
     NONE_REGISTERED_SINCE,
+    NOT_FILLED,
     REGISTERED,
     REGISTERED_MORE,
     REQUEST,
@@ -31,6 +32,7 @@ from app.domain.runs.trace_templates import (
     write,
 )
 from app.domain.runs.trigger_report import format_instant
+from app.domain.text.texts import Text
 from app.pipeline.group_candidates import GroupCandidates, addresses_for, fixed_address, is_restricted
 from app.pipeline.route import RoutedFire
 from app.store.fires.queue import PendingFire
@@ -81,6 +83,11 @@ def trace_unroutable(routed: RoutedFire, last_seen: Mapping[str, Millis], zone: 
     if (seen_ms := last_seen.get(app_name)) is None:
         return fill(NONE_REGISTERED, app=app_name)
     return fill(NONE_REGISTERED_SINCE, app=app_name, instant=format_instant(seen_ms, zone))
+
+
+def trace_unfilled(reason: Text) -> str:
+    """Return the result line of a run whose parameter could not be filled in."""
+    return fill(NOT_FILLED, reason=reason)
 
 
 @lru_cache(LINES_KEPT)

@@ -7,7 +7,10 @@ from typing import NamedTuple
 
 from app.clock import Millis
 from app.database.rows import bulk
-from app.domain.enums import FireState, RouteStrategy
+from app.domain.enums import FireState, ParamForm, RouteStrategy
+from app.domain.executors.addresses import without_slash
+from app.domain.parameters.marked_text import fill_secrets
+from app.domain.parameters.masking import Masker
 from app.domain.runs.request_ids import request_of
 from app.domain.runs.routing import RouteState
 from app.domain.runs.sharding import WHOLE
@@ -15,12 +18,13 @@ from app.domain.runs.trigger_keys import trigger_of
 from app.executors.addresses import storable
 from app.executors.calls import NO_TOKEN, Peer
 from app.pipeline.checkpoints import RepeatedRun
-from app.pipeline.route import RoutedFire, retries_left
+from app.pipeline.route import FilledParameter, RoutedFire, retries_left
 from app.pipeline.sent_log_ids import SentLogIds
 from app.store.fires import queue as fires
 from app.store.fires.logs import UnfinishedRun
 from app.store.fires.queue import PendingFire
 from app.store.jobs.scheduling import JobToRun
+from app.store.variables.values import open_sealed
 from executor_client.wire.lenient_json import dump_json
 from executor_client.wire.protocol import RunRequest
 
@@ -81,10 +85,14 @@ class ClaimedRun(NamedTuple):
     request_id: str = ""
     #: addresses of executors that accept the checkpoint of the request
     checkpoint_addresses: frozenset[str] = frozenset()
+    #: addresses, without a final slash, of executors that take its logical time
+    logical_addresses: frozenset[str] = frozenset()
     #: body of the request, if it was prepared: of a new run, hence without a checkpoint
     prepared_body: bytes | None = None
     #: this claim inserted the log row
     has_new_id: bool = False
+    #: parameter with its secrets, if it has any: they are filled in when it is sent
+    filled: FilledParameter | None = None
 
     def content_for(self, address: str) -> bytes:
         """Return the body of the request as it is sent there."""
@@ -92,7 +100,20 @@ class ClaimedRun(NamedTuple):
 
     def request_for(self, address: str) -> RunRequest:
         """Return the run as it is sent there."""
-        return self.request if address in self.checkpoint_addresses else self.request.without_checkpoint()
+        request = self.request
+        if address not in self.checkpoint_addresses:
+            request = request.without_checkpoint()
+        if self.filled is not None and self.filled.marked is not None:
+            values = {name: open_sealed(text) for name, text in self.filled.sealed.items()}
+            request = request._replace(executor_params=fill_secrets(self.filled.marked, values))
+        takes_time = without_slash(address) in self.logical_addresses
+        return request if takes_time else request.without_logical_time()
+
+    def masked(self, text: str) -> str:
+        """Return a text of the executor without the values of the secrets that are sent."""
+        if not text or self.filled is None:
+            return text
+        return Masker((name, [open_sealed(sealed)]) for name, sealed in self.filled.sealed.items()).mask(text)
 
     def was_sent_to(self, address: str) -> bool:
         """Whether an earlier send may have reached an executor; after more than one send, any executor."""
@@ -123,7 +144,15 @@ def log_row(routed_fire: RoutedFire, now_ms: Millis) -> bulk.Row:
         "executor_handler": routed_fire.job.executor_handler,
         "executor_param": routed_fire.param,
         "executor_sharding_param": str(routed_fire.shard) if routed_fire.shard else None,
+        **filled_columns(routed_fire),
     }
+
+
+def filled_columns(routed_fire: RoutedFire) -> bulk.Row:
+    """Return the columns of the log row of a run whose parameter is filled in; none of any other."""
+    if routed_fire.filled is None:
+        return {}
+    return {"param_form": ParamForm.TEMPLATE.value, "filled_param": routed_fire.filled.marked}
 
 
 def bare_row(fire: PendingFire, job: JobToRun, now_ms: Millis) -> bulk.Row:
@@ -140,6 +169,7 @@ def bare_row(fire: PendingFire, job: JobToRun, now_ms: Millis) -> bulk.Row:
         "handle_code": 0,
         "alarm_status": 0,
         "fire_time": fire.due_time if scheduled else None,
+        "logical_ms": fire.logical_time,
         "trigger_type": fire.trigger_type,
         "source_log_id": None if scheduled else fires.source_of(fire.fire_key),
         "trigger_key": trigger.number if trigger is not None else None,
@@ -188,7 +218,7 @@ def claimed_run(
         route=routed_fire.route,
         address=routed_fire.address,
         peers=_peers(addresses, candidates.app_name, _tokens(routed_fire, claimer)),
-        request=_request(routed_fire, run),
+        request=_request(routed_fire, run, claimer.zone),
         trace=trace,
         remembered=run.remembered,
         sent_to=run.unfinished.address,
@@ -196,7 +226,9 @@ def claimed_run(
         job_group=job.job_group,
         request_id=request_of(fire.fire_key),
         checkpoint_addresses=(run.repeated.checkpoint_addresses if run.repeated is not None else frozenset()),
+        logical_addresses=candidates.logical,
         has_new_id=fire.log_id is None,
+        filled=routed_fire.filled if routed_fire.filled is not None and routed_fire.filled.sealed else None,
     )
 
 
@@ -213,12 +245,13 @@ def _peers(addresses: tuple[str, ...], app_name: str, tokens: tuple[str, ...]) -
     return {address: Peer(address, app_name, *tokens) for address in addresses}
 
 
-def _request(routed_fire: RoutedFire, run: RunRow) -> RunRequest:
+def _request(routed_fire: RoutedFire, run: RunRow, zone: str) -> RunRequest:
     job, shard = routed_fire.job, routed_fire.shard or WHOLE
+    is_told = bool(routed_fire.candidates.logical)
     return RunRequest(
         job_id=job.id,
         executor_handler=job.executor_handler or "",
-        executor_params=routed_fire.param,
+        executor_params=routed_fire.sent_param,
         executor_block_strategy=job.executor_block_strategy or "SERIAL_EXECUTION",
         executor_timeout=max(job.executor_timeout, 0),
         log_id=run.log_id,
@@ -231,4 +264,6 @@ def _request(routed_fire: RoutedFire, run: RunRow) -> RunRequest:
         broadcast_total=shard.total,
         checkpoint=run.repeated.checkpoint if run.repeated is not None else "",
         repeats=run.repeated.log_id if run.repeated is not None else 0,
+        logical_time=routed_fire.fire.logical_time if is_told else None,
+        time_zone=(job.time_zone or zone) if is_told else "",
     )

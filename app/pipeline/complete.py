@@ -8,7 +8,7 @@ statements.
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from typing import NamedTuple
@@ -28,7 +28,10 @@ from app.domain.enums import (
     TriggerCode,
     TriggerType,
 )
+from app.domain.jobs.children import child_id, valid_children
+from app.domain.parameters.masking import Masker
 from app.domain.runs.callback_times import is_of_earlier_run
+from app.domain.runs.logical_times import logical_of
 from app.domain.runs.trace_templates import (
     BAD_CODE,
     BAD_CODE_SAYING,
@@ -39,9 +42,10 @@ from app.domain.runs.trace_templates import (
     CUT,
     fill,
 )
-from app.domain.runs.trigger_report import RESULT_MAX, clean_text, join_lines
+from app.domain.runs.trigger_report import RESULT_MAX, clean_text, fit_result, join_lines
 from app.models.log import JobLog
 from app.pipeline.delays import set_delayed
+from app.pipeline.masking import find_maskers, mask_text
 from app.pipeline.retries import param_to_repeat, retry_fires
 from app.runtime.metrics import RUN_DURATION, RUNS_ENDED
 from app.store.alarms import alarms
@@ -106,6 +110,8 @@ class Completion:
     late: dict[int, int]
     #: runs whose results were left out, because another run has their log id now
     other_runs: tuple[OtherRun, ...] = ()
+    #: log id -> masker of the executor's texts, of the runs with which secrets were sent
+    maskers: Mapping[int, Masker] = field(default_factory=dict)
 
 
 def callback_result(log_id: int, handle_code: int, handle_msg: str | None, log_date_time: int = 0) -> Result:
@@ -134,6 +140,12 @@ def complete(
     other_runs = tuple(other_run for result in results if (other_run := _other_run(runs, result)) is not None)
     if other_runs:
         results = [result for result in results if _other_run(runs, result) is None]
+    if maskers := find_maskers(session, runs.values(), now_ms=now_ms):
+        # Before a text is cut, which could cut a value, too.
+        results = [
+            replace(result, handle_msg=mask_text(maskers, result.log_id, result.handle_msg))
+            for result in results
+        ]
     first = {result.log_id: result for result in reversed(results)}
     endings = [
         (runs[log_id], result)
@@ -146,7 +158,7 @@ def complete(
         if log_id in runs and not _is_open(runs[log_id], first[log_id])
     }
     if not endings:
-        return Completion((), late, other_runs)
+        return Completion((), late, other_runs, maskers)
     won = tuple(run.id for run, _ in endings)
     ended_fires = fires.end_of_logs(session, won)
     sent_ms_by_log = {log_id: fire.sent_ms for log_id, fire in ended_fires.items()}
@@ -159,7 +171,7 @@ def complete(
     _write_successors(session, endings, job_by_log, ended_fires, now_ms)
     _count_ended(session, endings, sent_ms_by_log, now_ms)
     set_delayed(session, delayed_ids, now_ms=now_ms)
-    return Completion(won, late, other_runs)
+    return Completion(won, late, other_runs, maskers)
 
 
 def _other_run(runs: dict[int, RunState], result: Result) -> OtherRun | None:
@@ -249,37 +261,27 @@ def _duration_ms(result: Result, sent_ms: Millis, now_ms: Millis) -> Millis | No
 
 def _known_children(session: Session, parents: Iterable[JobOfResult | None]) -> Collection[int]:
     """Return the children of these jobs that exist; reads nothing if they have none."""
-    return jobs.find_names(session, {child for job in parents if job for child in _child_ids(job)}).keys()
+    return jobs.find_names(
+        session, {child for job in parents if job for child in valid_children(job.child_jobid, job.id)}
+    ).keys()
 
 
 def _result_text(result: Result, job: JobOfResult | None, existing_ids: Collection[int]) -> str | None:
     """Return the executor's text, with lines about child jobs if any; ``existing_ids``: jobs that exist."""
-    text = clean_text(result.handle_msg, RESULT_MAX) if result.handle_msg is not None else None
+    # One character more, by which a text that is cut is known.
+    text = clean_text(result.handle_msg, RESULT_MAX + 1) if result.handle_msg is not None else None
     if result.handle_code != HandleCode.SUCCESS or job is None or not (job.child_jobid or "").strip():
-        return text
+        return fit_result(text) if text is not None else None
     names = (job.child_jobid or "").split(",")
     lines: list[str] = [CHILDREN_HEAD]
     for number, name in enumerate(names, 1):
-        child = _child_id(name, job.id)
+        child = child_id(name, job.id)
         template = CHILD_TRIGGERED if child in existing_ids else CHILD_GONE
         lines.append(fill(template if child else CHILD_INVALID, n=number, all=len(names), id=name.strip()))
     children = "\n".join(lines)
     if len(children) > CHILDREN_MAX:
         children = f"{children[:CHILDREN_MAX]}\n{CUT}"
-    return "\n".join(filter(None, [(text or "")[: RESULT_MAX - len(children) - 1], children]))
-
-
-def _child_ids(job: JobOfResult) -> list[int]:
-    """Return the valid ids of a job's children, each once."""
-    ids = (_child_id(name, job.id) for name in (job.child_jobid or "").split(","))
-    return list(dict.fromkeys(child for child in ids if child))
-
-
-def _child_id(name: str, job_id: int) -> int | None:
-    """Return the job id in a part of `child_jobid`, or None; a job is never its own child."""
-    name = name.strip()
-    child = int(name) if name.isascii() and name.isdigit() else 0
-    return child if 0 < child < 2**31 and child != job_id else None
+    return fit_result(text or "", children)
 
 
 def _is_failure(result: Result) -> bool:
@@ -334,7 +336,8 @@ def _may_retry(run: RunState, job: JobOfResult, result: Result) -> bool:
 
 
 def _children(run: RunState, job: JobOfResult, now_ms: Millis) -> list[fires.NewFire]:
+    logical_ms = logical_of(run)
     return [
-        fires.NewFire(f"child:{run.id}:{child}", child, now_ms, TriggerType.PARENT)
-        for child in _child_ids(job)
+        fires.NewFire(f"child:{run.id}:{child}", child, now_ms, TriggerType.PARENT, logical_ms=logical_ms)
+        for child in valid_children(job.child_jobid, job.id)
     ]

@@ -32,6 +32,8 @@ class GroupCandidates(NamedTuple):
     drained: tuple[str, ...]
     #: all drained addresses of the group in their bare form, including those not in its list
     bare_drained: frozenset[str]
+    #: addresses, without a final slash, of executors that take the logical time of a run
+    logical: frozenset[str]
     #: addresses that start a log id only once, even if it is sent again; others might start it twice
     durable: frozenset[str]
     #: addresses in its runs that do not, or no longer, belong to the group
@@ -45,7 +47,7 @@ def find_group_candidates(
 ) -> dict[int, GroupCandidates]:
     """Return the candidates by group id; a group that does not exist has no name and no address."""
     group_ids = {job.job_group for _, job in pending}
-    group_by_id = groups.find_for_dispatch(session, group_ids)
+    group_by_id = groups.find_for_claim(session, group_ids)
     drained_by_group = drains.find_drained(session, group_ids)
     foreign = find_foreign(session, _addresses_to_check(pending), group_by_id, now_ms=now_ms)
     resent = (
@@ -64,6 +66,7 @@ def find_group_candidates(
             group.tokens,
             *leave_out(_routable(group), bare),
             bare,
+            group.logical,
             durable,
             foreign_addresses,
             foreign_addresses if withholds_token(group_by_id.get(group_id)) else frozenset(),

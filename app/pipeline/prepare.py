@@ -22,6 +22,7 @@ from app.models.base import as_stored
 from app.models.fire import Fire
 from app.pipeline.claim_trace import trace_claim
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS, ClaimedRun, Claimer, RunRow, claimed_run, log_row
+from app.pipeline.fill import fill_parameters, is_filled, write_run_ids
 from app.pipeline.group_candidates import find_group_candidates
 from app.pipeline.route import RoutedFire, begin_routing, route_fire
 from app.store.fires import logs
@@ -81,9 +82,16 @@ def prepare(
         and storable(routed_fire.address) is not None
         and routed_fire.shard is None
     ]
-    log_ids = logs.insert_logs(
-        session, [log_row(routed_fire, routed_fire.fire.due_time) for routed_fire in routed_fires]
+    filling = fill_parameters(session, routed_fires, {}, zone=claimer.zone)
+    # One that cannot be filled in is left to the claim, which ends it.
+    filling.routed_fires = sorted(
+        (each for each in filling.routed_fires if each.fire.id not in filling.reasons), key=is_filled
     )
+    log_ids = logs.insert_logs(
+        session, [log_row(routed_fire, routed_fire.fire.due_time) for routed_fire in filling.routed_fires]
+    )
+    fire_ids = [routed_fire.fire.id for routed_fire in filling.routed_fires]
+    routed_fires = write_run_ids(session, filling, dict(zip(fire_ids, log_ids, strict=True)))
     rows = [
         {"id": routed_fire.fire.id, "log_id": log_id, "address": routed_fire.address}
         for routed_fire, log_id in zip(routed_fires, log_ids, strict=True)
@@ -105,7 +113,7 @@ def _claimed(routed_fire: RoutedFire, log_id: int, claimer: Claimer) -> ClaimedR
     row = RunRow(log_id, UnfinishedRun(as_stored(routed_fire.fire.due_time), None), remembered=False)
     run = claimed_run(routed_fire, row, claimer)
     is_short = len(run.request.executor_params) + len(run.request.glue_source) <= PREPARED_BODY_MAX
-    body = run.content_for(run.address or "") if is_short else None
+    body = run.content_for(run.address or "") if is_short and run.filled is None else None
     return run._replace(prepared_body=body, has_new_id=False)
 
 

@@ -18,12 +18,13 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.claimed_run import ClaimedRun
 from app.pipeline.complete import Result, Source, complete
+from app.pipeline.masking import SentSecrets, maskers_of
 from app.pipeline.send import SendOutcome
 from app.store.executors import drains
 from app.store.fires import logs
 from app.store.fires import open as open_fires
-from app.store.fires import queue as fires
-from app.store.fires.queue import SentFire
+from app.store.fires import sent as sent_fires
+from app.store.fires.sent import SentFire
 
 #: first check of an accepted run, after its acceptance
 FIRST_CHECK_MS: Millis = 10_000
@@ -36,7 +37,8 @@ def record(session: Session, outcomes: Sequence[SendOutcome], *, node: str, now_
     already ended the run.
     """
     runs = logs.lock_traced(session, [outcome.claimed.log_id for outcome in outcomes])
-    fire_by_id = fires.lock_sent(session, [outcome.claimed.fire_id for outcome in outcomes])
+    fire_by_id = sent_fires.lock_sent(session, [outcome.claimed.fire_id for outcome in outcomes])
+    outcomes = _masked(session, outcomes, now_ms)
     refusals: list[Result] = []
     traces: list[bulk.Row] = []
     marks: list[bulk.Row] = []
@@ -65,6 +67,24 @@ def record(session: Session, outcomes: Sequence[SendOutcome], *, node: str, now_
     unreachable = {address for outcome in outcomes for address in outcome.unreachable}
     if unreachable:
         open_fires.check_soon(session, unreachable, now_ms=now_ms)
+
+
+def _masked(session: Session, outcomes: Sequence[SendOutcome], now_ms: Millis) -> Sequence[SendOutcome]:
+    """Return the outcomes with traces that have no value, also no former one, of secrets that were sent."""
+    sent = {
+        outcome.claimed.log_id: SentSecrets(outcome.claimed.job_group, outcome.claimed.filled.sealed)
+        for outcome in outcomes
+        if outcome.claimed.filled is not None
+    }
+    if not sent:
+        return outcomes
+    maskers = maskers_of(session, sent, now_ms=now_ms)
+    return [
+        outcome._replace(trace=tuple(map(masker.mask, outcome.trace)))
+        if (masker := maskers.get(outcome.claimed.log_id)) is not None
+        else outcome
+        for outcome in outcomes
+    ]
 
 
 def _counts(outcome: SendOutcome, fire: SentFire, node: str) -> bool:
@@ -146,7 +166,7 @@ def _lock_unsent(session: Session, claims: Sequence[ClaimedRun], node: str) -> l
     """
     # Logs are locked before fires everywhere.
     runs = logs.lock_runs(session, [claimed.log_id for claimed in claims])
-    fire_by_id = fires.lock_sent(session, [claimed.fire_id for claimed in claims])
+    fire_by_id = sent_fires.lock_sent(session, [claimed.fire_id for claimed in claims])
     valid_claims, resets = [], []
     for claimed in claims:
         fire, run = fire_by_id.get(claimed.fire_id), runs.get(claimed.log_id)
@@ -181,7 +201,7 @@ def fix_address(
     been drained since the claim: the run is then routed again.
     """
     logs.lock_runs(session, [claimed.log_id])  # Logs are locked before fires everywhere.
-    fire = fires.lock_sent(session, [claimed.fire_id]).get(claimed.fire_id)
+    fire = sent_fires.lock_sent(session, [claimed.fire_id]).get(claimed.fire_id)
     if fire is None or not fire.belongs_to(lease.node, claimed.epoch):
         return False
     if late and drains.takes_no_more(session, fire.id, address):

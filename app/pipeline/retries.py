@@ -6,6 +6,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.enums import TriggerType
+from app.domain.runs.logical_times import logical_of
 from app.models.fire import Fire
 from app.store.base.text_widths import width_of
 from app.store.fires import logs
@@ -58,4 +59,6 @@ def _retry(run: RunState, job: JobOfResult, origin: logs.Origin | None, now_ms: 
         executor_param=run.executor_param,
         sharding_param=run.executor_sharding_param,
         fail_retry_count=retries_left - 1,
+        logical_ms=logical_of(run),
+        param_form=run.param_form,
     )

@@ -1,6 +1,6 @@
 """Routing at the claim: the address of a due fire, and the shards of a broadcast."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -8,7 +8,8 @@ from sqlalchemy.orm import Session
 
 from app.database.engine import call_at_commit
 from app.database.rows import bulk
-from app.domain.enums import FireState, RouteStrategy
+from app.domain.enums import FireState, GlueType, RouteStrategy
+from app.domain.parameters.marked_text import unmarked
 from app.domain.runs.routing import PROBING, ROUTERS, SEED_ROWS, RouteState, route_of
 from app.domain.runs.sharding import Shard, parse_shard
 from app.domain.schedules.planning import DueFire
@@ -17,8 +18,18 @@ from app.models.fire import Fire
 from app.pipeline.group_candidates import GroupCandidates, addresses_for, fixed_address
 from app.store.fires import logs
 from app.store.fires import queue as fires
+from app.store.fires.logs import UnfinishedRun
 from app.store.fires.queue import PendingFire
 from app.store.jobs.scheduling import JobToRun
+
+
+class FilledParameter(NamedTuple):
+    """Parameter with its values, all but those of secrets."""
+
+    #: marked text (``app.domain.parameters``); None: it could not be filled in
+    marked: str | None
+    #: name -> sealed value of the secrets in it
+    sealed: Mapping[str, str]
 
 
 class RoutedFire(NamedTuple):
@@ -32,6 +43,8 @@ class RoutedFire(NamedTuple):
     #: None: there is no address, or probes have to choose one
     address: str | None
     shard: Shard | None
+    #: None: the parameter is sent as it is
+    filled: FilledParameter | None = None
 
     @property
     def probes(self) -> bool:
@@ -45,6 +58,13 @@ class RoutedFire(NamedTuple):
         return (self.job.executor_param or "") if run_param is None else run_param
 
     @property
+    def sent_param(self) -> str:
+        """The parameter as it is sent, with placeholders where it has secrets."""
+        if self.filled is None or self.filled.marked is None:
+            return self.param
+        return unmarked(self.filled.marked)
+
+    @property
     def retries(self) -> int:
         """How many retries are left."""
         return retries_left(self.fire, self.job)
@@ -54,6 +74,11 @@ def retries_left(fire: PendingFire, job: JobToRun) -> int:
     """Return how many retries a fire has, its own or all of its job."""
     count = fire.fail_retry_count
     return max(job.executor_fail_retry_count, 0) if count < 0 else count
+
+
+def is_as_sent(fire: PendingFire, job: JobToRun, run: UnfinishedRun) -> bool:
+    """Whether a run executes what is in its log row, not what its job has now."""
+    return fire.attempt > 0 and job.glue_type == GlueType.BEAN and bool(run.handler)
 
 
 def begin_routing(session: Session, routes: RouteState, job_ids: Collection[int]) -> RouteState:
@@ -130,6 +155,7 @@ def expand_broadcast(
             "due_time": fire.due_time,
             "trigger_type": fire.trigger_type,
             "executor_param": fire.executor_param,
+            "param_form": fire.param_form,
             "address_list": fire.address_list,
             "sharding_param": str(Shard(index, len(addresses))),
             "fail_retry_count": fire.fail_retry_count,
@@ -137,6 +163,7 @@ def expand_broadcast(
             "address": storable(address),
             "owner": node,
             "repeats_log_id": fire.repeats_log_id,
+            "logical_ms": fire.logical_time,
         }
         for index, address in enumerate(addresses)
     ]

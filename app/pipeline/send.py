@@ -6,6 +6,7 @@ and so has not read the run (docs/reference/protocol.md, section 9.1).
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -205,6 +206,8 @@ def _sent(claimed: ClaimedRun, address: str, outcome: CallOutcome) -> SendOutcom
     if outcome.delivered is Delivered.UNTRIED:
         return None
     verdict = _judge(outcome, claimed, address)
+    if verdict.text:  # Before it is cut, which could cut a value, too.
+        verdict = replace(verdict, text=claimed.masked(verdict.text))
     unreachable = (address,) if outcome.delivered is Delivered.NO else ()
     return SendOutcome(
         claimed, verdict, _trace(address, outcome, verdict), outcome.took_ms, outcome.boot_id, unreachable

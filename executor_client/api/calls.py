@@ -10,7 +10,7 @@ from executor_client.api.client import ApiClient
 from executor_client.api.errors import Conflict, NotFound, NotUnique, UnknownName
 from executor_client.api.session import Item
 from executor_client.api.transport import Query, Request
-from executor_client.api.views import UNSUCCESSFUL, Job, ListedState, State
+from executor_client.api.views import UNSUCCESSFUL, Job, ListedState, PreviewedRun, State
 from executor_client.handlers.declarations import declare
 from executor_client.handlers.terms import param_text
 from executor_client.wire.errors import HandlerConflict
@@ -24,7 +24,11 @@ JobRef = int | str | Job
 
 
 def trigger_body(
-    param: Any, at: datetime | None, in_: float | timedelta | None, addresses: Sequence[str]
+    param: Any,
+    at: datetime | None,
+    in_: float | timedelta | None,
+    addresses: Sequence[str],
+    logical_time: datetime | None = None,
 ) -> Item:
     """Return the body of a trigger; raise ValueError for values that exclude each other."""
     if at is not None and in_ is not None:
@@ -36,6 +40,8 @@ def trigger_body(
         body["at"] = instant_text(at)
     if in_ is not None:
         body["in_s"] = in_.total_seconds() if isinstance(in_, timedelta) else in_
+    if logical_time is not None:
+        body["logical_time"] = instant_text(logical_time)
     return body
 
 
@@ -44,6 +50,17 @@ def _param(value: Any) -> str:
         return param_text(value)
     except ValueError as exc:
         raise ValueError(f"param {exc}") from exc
+
+
+def preview_parameter(
+    client: ApiClient, job_id: int, *, count: int, logical_time: datetime | None
+) -> list[PreviewedRun]:
+    """Return what the next runs of a job would get, or the one that stands for a time."""
+    query: Query = {"count": count}
+    if logical_time is not None:
+        query = {"logical_time": instant_text(logical_time)}
+    answer = client.get(f"/jobs/{job_id}/parameter-preview", query)
+    return [PreviewedRun.of(item) for item in answer["items"]]
 
 
 def instant_text(moment: datetime) -> str:
@@ -114,7 +131,7 @@ def create_job(client: ApiClient, handler: str, group: str, terms: Mapping[str, 
         "description": handler,
         **members,
         "handler": handler,
-        "group_id": _group_id(client, group),
+        "group_id": group_id_of(client, group),
         "owner": members.get("owner") or client.me()["name"],
         "children": [find_job(client, name, group).id for name in members.get("children", ())],
     }
@@ -135,18 +152,23 @@ def runs_query(
     group: str,
     state: ListedState | None,
     period: tuple[datetime | None, datetime | None],
+    logical: tuple[datetime | None, datetime | None],
 ) -> Query:
-    """Return the filters of a list of runs; names are looked up."""
+    """Return the filters of a list of runs; names are looked up. ``logical``: bounds of logical times."""
     if state is not None:
         _require(state, "state", (*get_args(State), UNSUCCESSFUL))
     job_id = None if job is None else job if isinstance(job, int) else find_job(client, job, group).id
-    since, until = (None if moment is None else instant_text(moment) for moment in period)
+    since, until, logical_from, logical_to = (
+        None if moment is None else instant_text(moment) for moment in (*period, *logical)
+    )
     return {
         "job_id": job_id,
-        "group_id": _group_id(client, group) if group and job is None else None,
+        "group_id": group_id_of(client, group) if group and job is None else None,
         "state": state,
         "from": since,
         "to": until,
+        "logical_from": logical_from,
+        "logical_to": logical_to,
     }
 
 
@@ -155,7 +177,8 @@ def _require(value: object, name: str, options: tuple[str, ...]) -> None:
         raise ValueError(f"{name} cannot be {value!r}: one of {', '.join(options)}")
 
 
-def _group_id(client: ApiClient, app_name: str) -> int:
+def group_id_of(client: ApiClient, app_name: str) -> int:
+    """Return the id of the executor group with an AppName; raise UnknownName."""
     for group_id, name in app_names(client).items():
         if name == app_name:
             return group_id

@@ -52,6 +52,24 @@ class Job:
         )
 
 
+@dataclass(frozen=True)
+class PreviewedRun:
+    """What a run to come would get as its parameter."""
+
+    logical_time: datetime
+    #: secrets are only named; None: it cannot be filled in
+    param: str | None
+    #: why it cannot be filled in
+    reason: str
+
+    @classmethod
+    def of(cls, item: Item) -> "PreviewedRun":
+        """Return the run of an answer."""
+        at = instant(item["logical_time"])
+        assert at is not None  # The API has one for each.
+        return cls(at, item["param"], item["reason"])
+
+
 class RunView:
     """State of a run when it was last read."""
 
@@ -119,6 +137,11 @@ class RunView:
     def due_at(self) -> datetime | None:
         """When it is due, while it waits."""
         return instant(self.data.get("due_at"))
+
+    @property
+    def logical_time(self) -> datetime | None:
+        """What it stands for; None: its console is older than logical times."""
+        return instant(self.data.get("logical_time"))
 
     @property
     def started_at(self) -> datetime | None:

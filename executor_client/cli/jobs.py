@@ -1,4 +1,4 @@
-"""Commands ``jobs``: list, show, trigger, start, stop, next-times, export; and ``next-times``."""
+"""Commands ``jobs``: list, show, trigger, start, stop, export, previews; and ``next-times``."""
 
 import click
 
@@ -12,6 +12,7 @@ from executor_client.cli.lookup import find_group, find_job
 from executor_client.cli.output.output import note, plain, show_document, show_item, show_list
 from executor_client.cli.output.run_columns import COLOURS
 from executor_client.cli.output.tables import Column
+from executor_client.cli.output.times import Instant
 from executor_client.cli.trigger import trigger
 from executor_client.code.writing import write_text
 
@@ -19,6 +20,12 @@ from executor_client.code.writing import write_text
 def schedule_text(job: Item) -> str:
     """Return type and text of a schedule: ``CRON 0 0 3 * * ?``."""
     return f"{job['schedule_type']} {job['schedule']}".strip()
+
+
+_PREVIEW = (
+    Column("LOGICAL TIME", lambda run: plain(run["local"])),
+    Column("PARAMETER", lambda run: plain(run["reason"] or run["param"]), cut=True),
+)
 
 
 def columns(client: ApiClient) -> tuple[Column, ...]:
@@ -114,6 +121,24 @@ def next_times_of_job(invocation: Invocation, job: str, count: int) -> None:
     client = invocation.client
     answer = client.get(f"/jobs/{find_job(client, job)['id']}/next-times", {"count": count})
     show_times(invocation, answer)
+
+
+@jobs.command("preview-parameter")
+@job_argument
+@click.option("--count", type=click.IntRange(1, 20), default=3, show_default=True)
+@click.option("--logical-time", type=Instant(), help="One run that stands for this time, not the next ones.")
+@api_command
+def preview_parameter(invocation: Invocation, job: str, count: int, logical_time: str | None) -> None:
+    """Print what the next runs of JOB would get as their parameter; secrets are only named."""
+    client = invocation.client
+    query: Query = {"count": count, "logical_time": logical_time}
+    answer = client.get(f"/jobs/{find_job(client, job)['id']}/parameter-preview", query)
+    if not invocation.is_for_people:
+        show_document(invocation, answer)
+        return
+    show_list(invocation, answer["items"], _PREVIEW)
+    if not answer["fill_parameter"]:
+        note("placeholders of this job are not filled in")
 
 
 def show_times(invocation: Invocation, answer: Item) -> None:

@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, str] = {
     "nodes": "executor_client.cli.groups:nodes",
     "users": "executor_client.cli.users:users",
     "tokens": "executor_client.cli.tokens:tokens",
+    "variables": "executor_client.cli.variables:variables",
     "next-times": "executor_client.cli.jobs:next_times",
     "plan": "executor_client.cli.code:plan",
     "apply": "executor_client.cli.code:apply",

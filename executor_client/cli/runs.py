@@ -27,6 +27,8 @@ def runs() -> None:
 @click.option("--state", type=click.Choice([*COLOURS, "unsuccessful"]), help="Only runs in this state.")
 @click.option("--from", "from_", type=Instant(), help="Only runs started at this time or later.")
 @click.option("--to", type=Instant(), help="Only runs started at this time or earlier.")
+@click.option("--logical-from", type=Instant(), help="Only runs whose logical time is then or later.")
+@click.option("--logical-to", type=Instant(), help="Only runs whose logical time is then or earlier.")
 @click.option(
     "--limit",
     type=click.IntRange(0),

@@ -73,6 +73,9 @@ class WaitOptions:
 @click.option("--address", "addresses", multiple=True, help="Instance to run on; repeatable.")
 @click.option("--at", type=Instant(), help="Run once at this local time, '2026-12-24 18:00', or RFC 3339.")
 @click.option("--in", "in_s", type=Duration(), help="Run once after this time: 90s, 10m, 1h30m.")
+@click.option(
+    "--logical-time", type=Instant(), help="What the run stands for, as --at: by default its start."
+)
 @click.option("-w", "--wait", is_flag=True, help="Wait for the end of the run.")
 @click.option("--timeout", "timeout_s", type=Duration(), help="Stop waiting after this time; implies --wait.")
 @click.option("-f", "--follow", "follow", is_flag=True, help="Print its log meanwhile; implies --wait.")
@@ -103,7 +106,8 @@ def trigger(
         finish(invocation, run, WaitOptions(timeout_s, follow, quiet))
     elif not quiet:
         due_text = f", due at {local_time(run.get('due_at'))}" if body.keys() & {"at", "in_s"} else ""
-        show_done(invocation, f"run {run['id']}: {run['state']}{due_text}", run)
+        for_text = f", for {local_time(run.get('logical_time'))}" if "logical_time" in body else ""
+        show_done(invocation, f"run {run['id']}: {run['state']}{due_text}{for_text}", run)
 
 
 def finish(invocation: Invocation, run: Item, wait_options: WaitOptions) -> None:

@@ -19,7 +19,8 @@ from executor_client.api.calls import JobRef
 from executor_client.api.errors import RunNotEnded, RunUnsuccessful
 from executor_client.api.session import PATIENCE_S
 from executor_client.api.transport import Transport
-from executor_client.api.views import Job, ListedState, RunView
+from executor_client.api.variables import Variable
+from executor_client.api.views import Job, ListedState, PreviewedRun, RunView
 from executor_client.client.client import Client, JobFilters, LogPiece, Run
 from executor_client.handlers.declarations import Terms
 from executor_client.wire.clock import monotonic_s
@@ -196,6 +197,7 @@ class AsyncClient:
         at: datetime | None = None,
         in_: float | timedelta | None = None,
         addresses: Sequence[str] = (),
+        logical_time: datetime | None = None,
         idempotency_key: str = "",
     ) -> AsyncRun:
         """Run a job once, now or later, and return the run at once; see ``Client.trigger``."""
@@ -207,10 +209,19 @@ class AsyncClient:
                 at=at,
                 in_=in_,
                 addresses=addresses,
+                logical_time=logical_time,
                 idempotency_key=idempotency_key,
             )
         )
         return AsyncRun(self._threads, run)
+
+    async def preview_parameter(
+        self, job: JobRef, *, group: str = "", count: int = 3, logical_time: datetime | None = None
+    ) -> list[PreviewedRun]:
+        """Return what the next runs of a job would get; see ``Client.preview_parameter``."""
+        return await self._threads.call(
+            lambda: self._client.preview_parameter(job, group=group, count=count, logical_time=logical_time)
+        )
 
     async def run(self, run_id: str | int) -> AsyncRun:
         """Return a run."""
@@ -224,12 +235,40 @@ class AsyncClient:
         state: ListedState | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        logical_from: datetime | None = None,
+        logical_to: datetime | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[AsyncRun]:
         """Yield runs, the newest first: of a job, of an executor group, or of all that the token may see."""
-        runs = self._client.runs(job, group=group, state=state, since=since, until=until, limit=limit)
+        runs = self._client.runs(
+            job,
+            group=group,
+            state=state,
+            since=since,
+            until=until,
+            logical_from=logical_from,
+            logical_to=logical_to,
+            limit=limit,
+        )
         async for run in self._items(runs):
             yield AsyncRun(self._threads, run)
+
+    async def variables(self, *, group: str = "") -> AsyncIterator[Variable]:
+        """Yield variables and secrets that the token may see; ``group``: only those of an executor group."""
+        async for variable in self._items(self._client.variables(group=group)):
+            yield variable
+
+    async def set_variable(
+        self, name: str, value: str | None = None, *, secret: str | None = None, group: str = ""
+    ) -> Variable:
+        """Set a variable or secret, and return it without a secret's value; see ``Client.set_variable``."""
+        return await self._threads.call(
+            lambda: self._client.set_variable(name, value, secret=secret, group=group)
+        )
+
+    async def delete_variable(self, name: str, *, group: str = "") -> None:
+        """Delete a variable or secret of an executor group, or of the installation. Raises UnknownName."""
+        await self._threads.call(lambda: self._client.delete_variable(name, group=group))
 
     async def _items(self, items: Iterator[T]) -> AsyncIterator[T]:
         """Yield the items of an iterator whose requests are sent in a thread."""

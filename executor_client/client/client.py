@@ -21,7 +21,9 @@ from executor_client.api.calls import (
     end_run,
     explain_missing,
     find_job,
+    group_id_of,
     log_text,
+    preview_parameter,
     runs_query,
     switch_job,
     trigger,
@@ -32,7 +34,14 @@ from executor_client.api.credentials import find_credentials
 from executor_client.api.errors import ApiError, RunNotEnded, RunUnsuccessful
 from executor_client.api.session import PATIENCE_S, Item
 from executor_client.api.transport import Transport
-from executor_client.api.views import Job, ListedState, RunView
+from executor_client.api.variables import (
+    INSTALLATION,
+    Variable,
+    delete_variable,
+    list_variables,
+    set_variable,
+)
+from executor_client.api.views import Job, ListedState, PreviewedRun, RunView
 from executor_client.handlers.declarations import Terms
 
 
@@ -84,7 +93,7 @@ class ClientPool:
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # typing has it from Python 3.11 on
 
-__all__ = ["ApiError", "Client", "Job", "Run"]
+__all__ = ["ApiError", "Client", "Job", "PreviewedRun", "Run", "Variable"]
 
 
 class JobFilters(TypedDict, total=False):
@@ -259,20 +268,34 @@ class Client:
         at: datetime | None = None,
         in_: float | timedelta | None = None,
         addresses: Sequence[str] = (),
+        logical_time: datetime | None = None,
         idempotency_key: str = "",
     ) -> Run:
         """Run a job once, now or later, and return the run at once.
 
         ``param``: a text, or a value that is sent as JSON; None: the job's own. ``at``: when (local time if
         without tzinfo); ``in_``: after so many seconds. ``addresses``: instances to choose from.
+        ``logical_time``: what the run stands for, by default the time at which it is due.
         ``idempotency_key``: calls with the same key make one run; by default each call makes one, even if its
         answer is lost and it is repeated.
         """
-        body = trigger_body(param, at, in_, addresses)
+        body = trigger_body(param, at, in_, addresses, logical_time)
         with self._pool.client() as client:
             job_id = job if isinstance(job, int) else find_job(client, job, group).id
             with explain_missing("job", job_id):
                 return Run(self._pool, trigger(client, job_id, body, idempotency_key))
+
+    def preview_parameter(
+        self, job: JobRef, *, group: str = "", count: int = 3, logical_time: datetime | None = None
+    ) -> list[PreviewedRun]:
+        """Return what the next ``count`` runs of a job would get as their parameter; secrets are only named.
+
+        ``logical_time``: only the run that stands for this time.
+        """
+        with self._pool.client() as client:
+            job_id = job if isinstance(job, int) else find_job(client, job, group).id
+            with explain_missing("job", job_id):
+                return preview_parameter(client, job_id, count=count, logical_time=logical_time)
 
     def run(self, run_id: str | int) -> Run:
         """Return a run."""
@@ -287,10 +310,40 @@ class Client:
         state: ListedState | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        logical_from: datetime | None = None,
+        logical_to: datetime | None = None,
         limit: int | None = None,
     ) -> Iterator[Run]:
         """Yield runs, the newest first: of a job, of an executor group, or of all that the token may see."""
         with self._pool.client() as client:
-            query = runs_query(client, job, group, state, (since, until))
+            query = runs_query(client, job, group, state, (since, until), (logical_from, logical_to))
             for item in client.items("/runs", query, limit=limit):
                 yield Run(self._pool, item)
+
+    def variables(self, *, group: str = "") -> Iterator[Variable]:
+        """Yield variables and secrets that the token may see; ``group``: only those of an executor group."""
+        with self._pool.client() as client:
+            names = app_names(client)
+            group_id = group_id_of(client, group) if group else None
+            for item in list_variables(client, group_id):
+                yield Variable.of(item, names)
+
+    def set_variable(
+        self, name: str, value: str | None = None, *, secret: str | None = None, group: str = ""
+    ) -> Variable:
+        """Set a variable to ``value``, or a secret to ``secret``, and return it without a secret's value.
+
+        ``group``: AppName of its executor group; without one it is of the installation, which only a token of
+        an administrator sets. A secret needs the right ``glue``.
+        """
+        if (value is None) == (secret is None):
+            raise ValueError("give either value or secret")
+        with self._pool.client() as client:
+            group_id = group_id_of(client, group) if group else INSTALLATION
+            item = set_variable(client, name, group_id, value=value, secret=secret)
+            return Variable.of(item, {group_id: group})
+
+    def delete_variable(self, name: str, *, group: str = "") -> None:
+        """Delete a variable or secret of an executor group, or of the installation. Raises UnknownName."""
+        with self._pool.client() as client:
+            delete_variable(client, name, group_id_of(client, group) if group else INSTALLATION)

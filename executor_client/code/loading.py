@@ -208,7 +208,8 @@ class _FolderLoader:
                     **self.resolver.plain(member_value),
                 }
             else:
-                object_members[member] = self.resolver.plain(member_value)
+                is_parameter = section == "jobs" and member == members.PARAMETER
+                object_members[member] = self.resolver.plain(member_value, is_parameter=is_parameter)
 
     def _code(self, path: Path, name: str, value: Value) -> Any:
         """Return the code of a job; nothing in its source is a variable."""

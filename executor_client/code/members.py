@@ -2,12 +2,15 @@
 
 from difflib import get_close_matches
 
+#: member whose placeholders are those of the console
+PARAMETER = "param"
 GROUP_FILE = ("group", "jobs", "groups", "channels")
 JOB = (
     "description",
     "owner",
     "handler",
-    "param",
+    PARAMETER,
+    "fill_parameter",
     "code",
     "schedule_type",
     "schedule",

@@ -1,10 +1,16 @@
-"""Variables in values: ``${NAME}``, ``${env:NAME}`` of the environment, ``$${`` for a literal ``${``."""
+"""Variables in values: ``${NAME}``, ``${env:NAME}`` of the environment, ``$${`` for a literal ``${``.
+
+In the parameter of a job any other ``${…}`` with ``.`` or ``:`` is a placeholder of the console, such as
+``${time-1d:yyyy-MM-dd}``, and stays as it is.
+"""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 _USE = re.compile(r"\$(?P<escaped>\$\{)|\$\{(?P<name>[^{}]*)\}|(?P<open>\$\{)")
+#: the same in a parameter, where a placeholder may hold braces
+_USE_IN_PARAMETER = re.compile(r"\$(?P<escaped>\$\{)|\$\{(?P<name>(?:[^}$]|\$(?!\{))*)\}|(?P<open>\$\{)")
 _NAME = re.compile(r"(?:env:)?[A-Za-z_][A-Za-z0-9_]*")
 ENVIRONMENT = "env:"
 #: variables of this program, such as its token, which no value of a file may contain
@@ -25,6 +31,13 @@ class Variables:
     def resolve(self, text: str) -> str:
         """Return a text with the values of its variables; raise UndefinedVariable."""
         return _USE.sub(self._value, text)
+
+    def resolve_parameter(self, text: str) -> str:
+        """Return the parameter of a job with the values of its variables; raise UndefinedVariable."""
+        return _USE_IN_PARAMETER.sub(
+            lambda use: use[0] if _is_placeholder(use) else self._value(use),
+            text,
+        )
 
     def _value(self, use: "re.Match[str]") -> str:
         if use["escaped"]:
@@ -59,3 +72,13 @@ def has_variable(text: str) -> bool:
 def escape(text: str) -> str:
     """Return a text in which nothing is a variable."""
     return text.replace("${", "$${")
+
+
+def escape_parameter(text: str) -> str:
+    """Return the parameter of a job so that nothing in it is a variable; placeholders stay as they are."""
+    return _USE_IN_PARAMETER.sub(lambda use: use[0] if _is_placeholder(use) else f"${use[0]}", text)
+
+
+def _is_placeholder(use: "re.Match[str]") -> bool:
+    name = use["name"] or ""
+    return ("." in name or ":" in name) and not name.startswith(ENVIRONMENT)

@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from executor_client.code.loading import BASE, VARIABLES
-from executor_client.code.members import JOB
-from executor_client.code.variables import escape
+from executor_client.code.members import JOB, PARAMETER
+from executor_client.code.variables import escape, escape_parameter
 from executor_client.code.yaml_writing import dump
 
 SCHEMA = "# yaml-language-server: $schema={}\n"
@@ -80,6 +80,8 @@ def _job(job: Mapping[str, Any], folder: str, key: str, files: dict[str, str]) -
 
 def _without_variables(job: Mapping[str, Any]) -> dict[str, Any]:
     members: dict[str, Any] = _escape_values(job)
+    if isinstance(job.get(PARAMETER), str):
+        members[PARAMETER] = escape_parameter(job[PARAMETER])
     if "source" in job.get("code", {}):
         members["code"]["source"] = job["code"]["source"]
     return members

@@ -160,8 +160,11 @@ class Resolver:
     def __init__(self, variables: Variables, report: Callable[[CodeError], None]) -> None:
         self._variables, self._report = variables, report
 
-    def plain(self, value: Value, *, is_literal: bool = False) -> Any:
-        """Return JSON of a value; in a literal text nothing is a variable."""
+    def plain(self, value: Value, *, is_literal: bool = False, is_parameter: bool = False) -> Any:
+        """Return JSON of a value.
+
+        In a literal text nothing is a variable; in a parameter placeholders of the console stay as they are.
+        """
         if isinstance(value.content, dict):
             return {name: self.plain(item) for name, item in value.content.items()}
         if isinstance(value.content, list):
@@ -169,7 +172,8 @@ class Resolver:
         text = str(value.content) if value.content is not None else ""
         if not is_literal and has_variable(text):
             try:
-                text = self._variables.resolve(text)
+                variables = self._variables
+                text = variables.resolve_parameter(text) if is_parameter else variables.resolve(text)
             except UndefinedVariable as exc:
                 self._report(CodeError(value.location, str(exc)))
         return scalar(text) if value.is_plain and not is_literal else text

@@ -48,6 +48,8 @@ class Terms(TypedDict, total=False):
     not_after: datetime
     #: parameter of every run: a text, or a value that is sent as JSON
     param: Any
+    #: whether placeholders of the parameter, such as ``${time:yyyy-MM-dd}``, are filled in before it is sent
+    fill_parameter: bool
     route: Route
     block: Block
     misfire: Misfire
@@ -113,6 +115,7 @@ _READERS = {
     "not_before": terms.moment,
     "not_after": terms.moment,
     "param": terms.param_text,
+    "fill_parameter": terms.switch,
     "route": terms.choice(Route),
     "block": terms.choice(Block),
     "misfire": terms.choice(Misfire),

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import date, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,9 +25,12 @@ from executor_client.processes.tree import RunProcesses
 from executor_client.wire.clock import local_stamp, now_ms
 from executor_client.wire.protocol import FAIL, SUCCESS, TIMEOUT, RunRequest
 from executor_client.wire.run_reports import Progress, checkpoint_text
+from executor_client.wire.start_zone import start_zone, zone_of
 
 #: longer result messages are truncated, as in XXL-JOB
 MESSAGE_MAX = 50_000
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +71,8 @@ class JobContext:
         self.log_id = request.log_id
         #: when the admin triggered the run, UTC epoch milliseconds
         self.log_date_time = request.log_date_time
+        self._logical_time = request.logical_time
+        self._time_zone = request.time_zone
         self.shard_index = request.broadcast_index
         self.shard_total = request.broadcast_total
         #: set when the run has to end: wait on it instead of sleeping
@@ -90,6 +96,22 @@ class JobContext:
         self.keep_checkpoint: LineSink = lambda text: True
         #: called with each progress, in a child process
         self.report_progress: Callable[[Progress], object] = lambda progress: None
+
+    @property
+    def scheduled_at(self) -> datetime:
+        """Logical time: the instant that the run stands for, in the time zone of its job.
+
+        That of a scheduled run is its scheduled time, of a retry and a child that of the run before. From an
+        older console and from an XXL-JOB admin it is ``log_date_time``, in the zone of this process.
+        """
+        if self._logical_time is None:
+            return _aware(self.log_date_time, start_zone())
+        return _aware(self._logical_time, zone_of(self._time_zone) if self._time_zone else start_zone())
+
+    @property
+    def logical_date(self) -> date:
+        """Date of ``scheduled_at``: the day that the run stands for."""
+        return self.scheduled_at.date()
 
     @property
     def checkpoint(self) -> Any:
@@ -206,6 +228,11 @@ class _NoRun(JobContext):
         self.keep_checkpoint = lambda text: False
 
     @property
+    def scheduled_at(self) -> datetime:
+        """Raise RuntimeError: outside a run there is no instant that it stands for."""
+        raise RuntimeError("context.scheduled_at: there is no run here, or it has ended")
+
+    @property
     def idempotency_key(self) -> str:
         """Raise RuntimeError: outside a run all callers would get the same key."""
         raise RuntimeError("context.idempotency_key: there is no run here, or it has ended")
@@ -260,6 +287,10 @@ def as_current_run(run: JobContext | None) -> Iterator[None]:
         yield
     finally:
         _current.reset(token)
+
+
+def _aware(at_ms: int, zone: tzinfo) -> datetime:
+    return (_EPOCH + timedelta(milliseconds=at_ms)).astimezone(zone)
 
 
 def _format(message: str, args: tuple[object, ...]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from executor_client.wire.protocol import SCHEMAS_DIGEST, from_handlers_header
-from executor_client.wire.run_reports import LAST_LINES, RUN_STATE
+from executor_client.wire.run_reports import LAST_LINES, LOGICAL_TIME, RUN_STATE
 
 #: word of the header with the version of the client, as ``version=0.1.0``
 VERSION_WORD = "version"
@@ -33,6 +33,8 @@ class Capabilities:
     last_lines: bool = False
     #: of the client; "" if unknown
     version: str = ""
+    #: takes the logical time of a run, see ``run_reports``
+    logical_time: bool = False
 
     def to_header(self) -> str:
         """Return the header value, for example ``durable-dedup,boot=5f0c…,version=0.1.0``."""
@@ -42,6 +44,7 @@ class Capabilities:
             RUN_STATE if self.run_state else "",
             LAST_LINES if self.last_lines else "",
             f"{VERSION_WORD}={self.version}" if self.version else "",
+            LOGICAL_TIME if self.logical_time else "",
             f"schemas={self.schemas}" if self.schemas else "",
         )
         return ",".join(filter(None, words))
@@ -58,6 +61,7 @@ class Capabilities:
             _value_of("schemas", words)[:SCHEMAS_DIGEST],
             LAST_LINES in words,
             _value_of(VERSION_WORD, words)[:VERSION_MAX],
+            LOGICAL_TIME in words,
         )
 
 

@@ -86,13 +86,22 @@ class RunRequest(NamedTuple):
     checkpoint: str = ""
     #: log id of that run; 0: none
     repeats: int = 0
+    #: what the run stands for; None: not sent
+    logical_time: int | None = None
+    #: time zone of the job, sent with the logical time
+    time_zone: str = ""
 
     def to_wire(self) -> dict[str, Any]:
         """Return the twelve fields in XXL-JOB's order, none null: some clients reject anything else.
 
-        Only a run with a checkpoint has more, see ``without_checkpoint``.
+        Only a run for an executor of this project has more, see ``without_checkpoint`` and
+        ``without_logical_time``.
         """
-        checkpoint_fields = {"checkpoint": self.checkpoint, "repeats": self.repeats} if self.repeats else {}
+        own_fields: dict[str, Any] = {}
+        if self.repeats:
+            own_fields = {"checkpoint": self.checkpoint, "repeats": self.repeats}
+        if self.logical_time is not None:
+            own_fields |= {"logicalTime": self.logical_time, "timeZone": self.time_zone}
         return {
             "jobId": self.job_id,
             "executorHandler": self.executor_handler,
@@ -106,12 +115,16 @@ class RunRequest(NamedTuple):
             "glueUpdatetime": self.glue_updatetime,
             "broadcastIndex": self.broadcast_index,
             "broadcastTotal": self.broadcast_total,
-            **checkpoint_fields,
+            **own_fields,
         }
 
     def without_checkpoint(self) -> "RunRequest":
         """Return the run for an executor that does not announce that it takes checkpoints."""
         return self._replace(checkpoint="", repeats=0) if self.repeats else self
+
+    def without_logical_time(self) -> "RunRequest":
+        """Return the run for an executor that does not announce that it takes logical times."""
+        return self if self.logical_time is None else self._replace(logical_time=None, time_zone="")
 
     @classmethod
     def from_wire(cls, value: Any) -> "RunRequest":
@@ -132,6 +145,8 @@ class RunRequest(NamedTuple):
             broadcast_total=long_field(fields, "broadcastTotal"),
             checkpoint=usable_checkpoint(fields.get("checkpoint")) or "",
             repeats=long_field(fields, "repeats"),
+            logical_time=None if fields.get("logicalTime") is None else long_field(fields, "logicalTime"),
+            time_zone=text_field(fields, "timeZone"),
         )
 
 

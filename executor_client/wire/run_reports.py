@@ -17,6 +17,8 @@ CONSOLE_HEADER = "X-Exec-Console"
 RUN_STATE = "run-state"
 #: capability: returns the last lines of a log on request
 LAST_LINES = "last-lines"
+#: capability: takes the logical time of a run and the time zone of its job
+LOGICAL_TIME = "logical-time"
 #: the console requests the schemas of the handlers
 SEND_SCHEMAS = "send-schemas"
 #: no executor group has the AppName that registers

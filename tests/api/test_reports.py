@@ -8,8 +8,9 @@ from sqlalchemy import select
 from app.database.engine import read_scope
 from app.models.log import JobLog
 from app.models.registry import Registration
+from app.models.variable import Variable
 from tests.support.api import Executor
-from tests.support.factories import T0, make_group, make_job, make_log, make_run, only_row
+from tests.support.factories import T0, make_group, make_job, make_log, make_run, only_row, save
 from tests.support.plan import every_database
 from tests.support.statements import statements
 
@@ -116,3 +117,13 @@ def test_schemas_are_requested_until_they_are_stored(executor: Executor) -> None
     assert schemas() is None, "its handlers have no parameters any more"
     assert register(TYPED, handlerSchemas={"long": "x" * 70_000}) == "run-state"
     assert schemas() == DIGEST + "{}"
+
+
+def test_secrets_are_masked_in_progress_but_not_in_checkpoints(executor: Executor) -> None:
+    job = make_job()
+    given = {"executor_param": "${secret.TOKEN}", "filled_param": "${secret.TOKEN}", "param_form": 1}
+    run = make_run(job, log=given)
+    save(Variable(name="TOKEN", group_id=job.job_group, secret="a-long-secret"))
+    progress = PROGRESS.replace("orders", "with a-long-secret")
+    report(executor, run.id, checkpoint='"a-long-secret"', progress=progress)
+    assert stored(run.id) == ('"a-long-secret"', PROGRESS.replace("orders", "with ‹secret TOKEN›"))

@@ -44,6 +44,8 @@ from app.services.alarms import channel_setup
 from app.services.alarms.channel_setup import ChannelDraft
 from app.services.auditing import audit
 from app.services.jobs import versions
+from app.services.variables import variables
+from app.services.variables.variables import VariableDraft
 from app.store.jobs.managed import JOB
 from tests.browser.seed_alarms import add_alarms
 
@@ -124,6 +126,8 @@ class Seeded:
     user_id: int
     #: a view of the administrator
     view_id: int
+    #: run whose parameter was filled in; the next one could not be
+    filled_id: int
 
 
 def seed(
@@ -166,7 +170,10 @@ def seed(
     _tokens(session, groups, now_ms)
     _versions(session, jobs[0], now_ms)
     _managed(session, jobs[6], now_ms)
-    return Seeded([group.id for group in groups], [job.id for job in jobs], log_id, user_id, view_id)
+    _variables(session, jobs[8], now_ms)
+    filled_id = _filled_runs(session, jobs[8], log_id, now_ms)
+    job_ids = [job.id for job in jobs]
+    return Seeded([group.id for group in groups], job_ids, log_id, user_id, view_id, filled_id)
 
 
 def beat(session: Session, now_ms: Millis) -> None:
@@ -467,6 +474,71 @@ def _history(session: Session, groups: list[Group], jobs: list[Job], log_id: int
         )
     ):
         audit.record_many(session, [entry], actor=lina, now_ms=at_ms + number * MINUTE_MS)
+
+
+#: parameter with placeholders, and what was sent for it
+FILLED = (
+    '{"region": "${var.REGION}", "day": "${time-1d:yyyy-MM-dd}",'
+    ' "file": "${parent.result.file:-none}", "key": "${secret.STORAGE_KEY}"}',
+    '{"region": "eu-west-3", "day": "2026-11-20",'
+    ' "file": "s3://exports/orders.csv", "key": "${secret.STORAGE_KEY}"}',
+)
+
+
+def _filled_runs(session: Session, job: Job, parent_id: int, now_ms: Millis) -> int:
+    """Add a run whose parameter was filled in, and one whose parameter could not be; return the first id."""
+    at_ms = now_ms - 3 * MINUTE_MS
+    common = {"job_group": job.job_group, "job_id": job.id, "executor_handler": job.executor_handler}
+    filled = JobLog(
+        **common,
+        trigger_time=at_ms,
+        trigger_code=200,
+        trigger_type=TriggerType.PARENT,
+        source_log_id=parent_id,
+    )
+    filled.trigger_msg, filled.executor_address = (
+        _trace("http://10.0.3.12:9999", at_ms),
+        "http://10.0.3.12:9999",
+    )
+    filled.handle_code, filled.handle_time, filled.param_form = 200, at_ms + 3 * SECOND_MS, 1
+    filled.executor_param, filled.filled_param = FILLED
+    session.add(filled)
+    session.flush()
+    unfilled = JobLog(
+        **common, trigger_time=at_ms + MINUTE_MS, trigger_code=500, trigger_type=TriggerType.MANUAL
+    )
+    unfilled.executor_param, unfilled.param_form = "${parent.result.file}", 1
+    reason = "parameter not filled: ${parent.result.file}: the run has no parent"
+    unfilled.trigger_msg = f"Trigger: MANUAL, due 2026-11-20 08:00:00.250 +0800\nResult: not sent, {reason}"
+    session.add(unfilled)
+    session.flush()
+    return filled.id
+
+
+def _variables(session: Session, job: Job, now_ms: Millis) -> None:
+    """Add variables with former values, and secrets; the job uses the first variable."""
+    lina = Actor(2, "lina", is_admin=True, address="10.0.3.70")
+    job.fill_parameter, job.executor_param = 1, FILLED[0]
+    drafts = [
+        (job.job_group, VariableDraft("REGION", "eu-central-1")),
+        (job.job_group, VariableDraft("STORAGE_KEY", secret="not a real key 1", is_confirmed=True)),
+        (0, VariableDraft("BUCKET", "s3://warehouse/exports/daily/of-the-shop-with-a-long-name")),
+        (
+            0,
+            VariableDraft(
+                "SMTP_PASSWORD", secret="not a real key 2", allowed=[job.job_group], is_confirmed=True
+            ),
+        ),
+    ]
+    ids = [
+        variables.add_variable(session, draft, group_id=group_id, actor=lina, now_ms=now_ms - 5 * DAY_MS)
+        for group_id, draft in drafts
+    ]
+    for days, value in ((3, "eu-west-1"), (1, "eu-west-3")):
+        at_ms = now_ms - days * DAY_MS
+        variables.change_variable(session, ids[0], VariableDraft(value=value), actor=lina, now_ms=at_ms)
+    secret = VariableDraft(secret="not a real key 3", is_confirmed=True)
+    variables.change_variable(session, ids[1], secret, actor=lina, now_ms=now_ms - DAY_MS)
 
 
 def _tokens(session: Session, groups: list[Group], now_ms: Millis) -> None:

@@ -58,6 +58,9 @@ COLOURFUL = frozenset(
         "alarms",
         "alarm-channels",
         "alarm-channel-edit",
+        "variables",
+        "variable",
+        "secret-new",
     )
 )
 

@@ -128,3 +128,44 @@ def test_a_table_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     text = line(columns, widths(columns, [item]), item)
     assert text == "7   " + "数据" * 8 + "数" + "…"
     assert width_of(text) <= 40
+
+
+PREVIEW = {
+    "fill_parameter": True,
+    "time_zone": "UTC",
+    "items": [
+        {
+            "logical_time": "2030-01-31T02:30:00.000Z",
+            "local": "2030-01-31T02:30:00+00:00",
+            "param": "2030-01-30 ‹secret TOKEN›",
+            "reason": "",
+        },
+        {
+            "logical_time": "2030-02-01T02:30:00.000Z",
+            "local": "2030-02-01T02:30:00+00:00",
+            "param": None,
+            "reason": "variable X does not exist",
+        },
+    ],
+}
+
+
+def test_the_parameter_of_the_next_runs_is_previewed(api: FakeApi, run: Run) -> None:
+    api.on("GET", "/jobs/7", job(7))
+    api.on("GET", "/jobs/7/parameter-preview", PREVIEW)
+    assert run("jobs", "preview-parameter", "7", "--count", "2").stdout == (
+        "LOGICAL TIME               PARAMETER\n"
+        "2030-01-31T02:30:00+00:00  2030-01-30 ‹secret TOKEN›\n"
+        "2030-02-01T02:30:00+00:00  variable X does not exist\n"
+    )
+    assert api.seen[-1].query["count"] == "2"
+    run("jobs", "preview-parameter", "7", "--logical-time", "2030-01-31T02:30:00Z")
+    assert api.seen[-1].query["logical_time"].startswith("2030-01-31T")
+    for form, load in (("json", json.loads), ("yaml", yaml.safe_load)):
+        assert load(run("jobs", "preview-parameter", "7", "-o", form).stdout) == PREVIEW
+
+
+def test_a_parameter_that_is_not_filled_in_is_noted(api: FakeApi, run: Run) -> None:
+    api.on("GET", "/jobs/7", job(7))
+    api.on("GET", "/jobs/7/parameter-preview", {**PREVIEW, "fill_parameter": False})
+    assert "placeholders of this job are not filled in" in run("jobs", "preview-parameter", "7").stderr

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -213,3 +214,31 @@ def test_a_run_whose_log_is_refused_is_no_broadcast(api: FakeApi, run: Run) -> N
     api.on("GET", "/runs/71", run_of("waiting", shards=[]))
     api.on("GET", "/runs/71/log", problem(409, "its log was deleted"))
     assert error_of(run("runs", "tail", "71"), 1) == "its log was deleted"
+
+
+def test_a_run_can_stand_for_another_time(api: FakeApi, run: Run) -> None:
+    answer = run_of("waiting", logical_time="2024-05-01T00:00:00.000Z")
+    api.on("POST", "/jobs/7/runs", Reply(answer, 202))
+    text = run("jobs", "trigger", "7", "--logical-time", "2024-05-01T00:00:00Z").stdout
+    assert text.startswith("run 71: waiting, for 2024-0")
+    assert datetime.fromisoformat(api.seen[-1].body["logical_time"]).timestamp() == 1_714_521_600
+    assert run("jobs", "trigger", "7").stdout == "run 71: waiting\n"
+
+
+@pytest.mark.parametrize(
+    ("started_at", "logical_time", "shown"),
+    [
+        ("2024-05-01T00:00:59.999Z", "2024-05-01T00:00:00.000Z", False),
+        ("2024-05-01T00:01:00.000Z", "2024-05-01T00:00:00.000Z", True),
+        (None, "2024-05-01T00:00:00.000Z", True),
+        ("2024-05-01T00:01:00.000Z", None, False),
+    ],
+)
+def test_a_list_shows_logical_times_that_differ(
+    api: FakeApi, run: Run, started_at: str | None, logical_time: str | None, shown: bool
+) -> None:
+    row = run_of("running", started_at=started_at, logical_time=logical_time, handler="h", address="a")
+    api.on("GET", "/runs", {"items": [row], "next_cursor": None})
+    instants = ("--logical-from", "2024-05-01T00:00:00Z", "--logical-to", "2024-05-02T00:00:00Z")
+    assert (" for 2024-0" in run("runs", "list", *instants).stdout) == shown
+    assert {"logical_from", "logical_to"} <= api.seen[-1].query.keys()

@@ -281,3 +281,39 @@ def test_a_client_over_http(address: str, console: Console, monkeypatch: pytest.
         call_back(start(), 200, "done")
         assert run.wait(timeout=30).message == "done"
         assert [each.id for each in client.runs(job.id)] == [run.id]
+
+
+def test_variables_and_secrets_are_set_listed_and_deleted(client: Client) -> None:
+    make_group(app_name="shop")
+    assert client.set_variable("REGION", "eu-1", group="shop").version == 1
+    assert client.set_variable("REGION", "eu-2", group="shop").version == 2
+    secret = client.set_variable("KEY", secret="a secret value", group="shop")
+    assert (secret.is_secret, secret.value, "a secret value" in repr(secret)) == (True, None, False)
+    client.set_variable("REGION", "of all")
+    assert [(each.name, each.group, each.value) for each in client.variables()] == [
+        ("REGION", "shop", "eu-2"),
+        ("KEY", "shop", None),
+        ("REGION", "", "of all"),
+    ]
+    client.delete_variable("REGION", group="shop")
+    assert [each.name for each in client.variables(group="shop")] == ["KEY"]
+    with pytest.raises(UnknownName, match="REGION"):
+        client.delete_variable("REGION", group="shop")
+    with pytest.raises(ValueError, match="either value or secret"):
+        client.set_variable("REGION")
+
+
+def test_runs_stand_for_the_time_that_is_given_and_are_found_by_it(client: Client) -> None:
+    job, at = make_job(), datetime(2024, 5, 1, tzinfo=UTC)
+    assert client.trigger(job.id, logical_time=at).logical_time == at
+    claim_fires(now_ms=now_ms())
+    assert [run.logical_time for run in client.runs(job.id, logical_from=at, logical_to=at)] == [at]
+    assert list(client.runs(job.id, logical_to=datetime(2024, 4, 30, tzinfo=UTC))) == []
+
+
+def test_the_parameter_of_the_next_runs_is_previewed(client: Client) -> None:
+    job = make_job(executor_param="${time:yyyy-MM-dd} ${parent.result}", fill_parameter=1, time_zone="UTC")
+    at = datetime(2024, 5, 1, 8, tzinfo=UTC)
+    (run,) = client.preview_parameter(job.id, logical_time=at)
+    assert (run.logical_time, run.param, run.reason) == (at, "2024-05-01 ‹parent.result›", "")
+    assert len(client.preview_parameter(job.id, count=1)) == 1

@@ -115,6 +115,14 @@ def test_what_is_declared_is_planned_and_made(run: Run) -> None:
     assert (again.code, again.out) == (0, "Nothing to do: 2 unchanged.\n")
 
 
+def test_a_declared_parameter_keeps_its_placeholders(run: Run, folder: Path) -> None:
+    param = "${time-1d:yyyy-MM-dd} ${parent.result:-none} $${HOME}"
+    (folder / "jobs.py").write_text(PLAIN.replace("@job('a')", f"@job('a', owner='ann', param='{param}')"))
+    assert run("apply", "jobs.py", "--create-group", "--yes").code == 0
+    assert only_row(Job).executor_param == param
+    assert run("plan", "jobs.py", "--create-group").out == "Nothing to do: 1 unchanged.\n"
+
+
 def test_the_documented_jobs_are_made(run: Run, folder: Path) -> None:
     (folder / "jobs.py").write_text(snippet("# jobs.py"))
     assert run("apply", "jobs.py", "--create-group", "-y").code == 0

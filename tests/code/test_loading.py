@@ -89,6 +89,39 @@ def test_values_and_variables(folder: Path, text: str, value: object) -> None:
     assert jobs(folder, files, COUNT="30", REGION="eu-west") == {"sample/a": {"param": value}}
 
 
+@pytest.mark.parametrize(
+    ("param", "value"),
+    [
+        ("${time-1d:yyyy-MM-dd} in ${REGION}", "${time-1d:yyyy-MM-dd} in eu-west"),
+        ('${parent.result:-{"a": 1}', '${parent.result:-{"a": 1}'),
+        ("${var.REGION} ${env:HOST} ${secret.TOKEN}", "${var.REGION} db.example.com ${secret.TOKEN}"),
+        ("$${time:yyyy} $$${time:yyyy}", "${time:yyyy} $${time:yyyy}"),
+        ("${1:-yesterday}", "${1:-yesterday}"),
+        ("${time:'}${REGION}'}", "${time:'}eu-west'}"),
+    ],
+)
+def test_placeholders_of_parameters_stay_as_they_are(folder: Path, param: str, value: str) -> None:
+    files = {"a.yaml": f"group: sample\njobs:\n  a:\n    param: >-\n      {param}\n"}
+    assert jobs(folder, files, REGION="eu-west") == {"sample/a": {"param": value}}
+
+
+@pytest.mark.parametrize(
+    ("member", "message"),
+    [
+        ("owner: ${time:yyyy}", "${time:yyyy} is not a variable such as"),
+        ("param: ${time yyyy}", "${time yyyy} is not a variable such as"),
+        ("param: ${env:HOST.x}", "${env:HOST.x} is not a variable such as"),
+        ("param: ${parent.result:-${REGION}}", "${ without its }"),
+        ("param: ${HOME}", "the variable HOME has no value"),
+    ],
+)
+def test_what_is_neither_variable_nor_placeholder_is_an_error(
+    folder: Path, member: str, message: str
+) -> None:
+    (error,) = errors(folder, {"a.yaml": f"{CLOSE}    {member}\n"}, REGION="eu-west")
+    assert message in error
+
+
 def test_variables_come_from_the_command_line_the_overlay_and_the_base(folder: Path) -> None:
     files = {
         "base/a.yaml": "group: sample\njobs:\n  a: {param: '${A} ${B} ${C}'}\n",

@@ -4,8 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from executor_client.code.loading import Folder, load
+from executor_client.code.loading import Folder, load, load_text
 from executor_client.code.writing import write_files, write_text
 
 DOCUMENT: dict[str, Any] = {
@@ -48,6 +50,28 @@ def test_what_is_written_is_read_as_it_was(tmp_path: Path, is_folder: bool) -> N
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8", newline="")
     assert load(Folder(tmp_path, variables={"OPS_URL": "https://secret"})).document == expected()
+
+
+#: parameters with what could be variables
+PARAMS = st.lists(
+    st.sampled_from(
+        ["$", "$$", "${", "}", "${HOME}", "${time-1d:yyyy}", "${env:A.b}", "${1:-a}", ".", ":", "x{"]
+    ),
+    max_size=8,
+).map("".join)
+
+
+@given(PARAMS)
+def test_a_parameter_is_read_as_it_was(param: str) -> None:
+    document = {"jobs": {"sample/close": {"param": param}}}
+    assert load_text(write_text(document, {}), "a.yaml").document["jobs"] == document["jobs"]
+
+
+def test_placeholders_of_a_parameter_are_written_as_they_are() -> None:
+    param = "${time-1d:yyyy-MM-dd} ${parent.result:-none} ${HOME} $${var.A}"
+    text = write_text({"jobs": {"sample/close": {"param": param, "description": "${time:yyyy}"}}}, {})
+    assert "param: ${time-1d:yyyy-MM-dd} ${parent.result:-none} $${HOME} $$${var.A}\n" in text
+    assert "description: $${time:yyyy}\n" in text
 
 
 @pytest.mark.parametrize(

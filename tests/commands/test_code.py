@@ -173,6 +173,19 @@ def test_an_export_is_applied_as_it_is(run: Run, folder: Path, tmp_path: Path) -
     assert json.loads(run("export", "-o", "json").stdout)["jobs"]["sample/close"]["owner"] == "ann"
 
 
+def test_placeholders_are_planned_applied_and_exported_as_they_are(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    param = "${time-1d:yyyy-MM-dd} ${parent.result.rows[0].id:-none} $${var.A} $${HOME}"
+    change(folder, "    owner: ann\n", f"    owner: ann\n    param: {param}\n")
+    run("apply", folder, "--yes")
+    assert only_row(Job).executor_param == param.replace("$${", "${")
+    target = tmp_path / "exported"
+    assert run("export", target).exit_code == 0
+    assert param.replace("$${var.A}", "${var.A}") in (target / "sample.yaml").read_text()
+    assert output(run("plan", target)) == ["Nothing to do: 2 unchanged."]
+
+
 def test_programs_get_documents(run: Run, folder: Path) -> None:
     planned = json.loads(run("plan", folder, "-o", "json").stdout)
     applied = json.loads(run("apply", folder, "--yes", "-o", "json").stdout)

@@ -2,12 +2,14 @@
 
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -123,7 +125,7 @@ def _install_java() -> list[str]:
 KINDS = (
     Foreign("pyxxl", _install_pyxxl),
     # a text result is sent as JSON; a kill is reported as a success, a timeout as a failure
-    Foreign("node", _install_node, path="/job", echoed=lambda text: f'"{text}"', tool="node"),
+    Foreign("node", _install_node, path="/job", echoed=partial(json.dumps, ensure_ascii=False), tool="node"),
     # a refused run is answered with a list
     Foreign("go", _install_go, unknown="Task not registered", tool="go", is_nightly=True),
     Foreign("java", _install_java, path="/", timeout_code=502, tool="java"),

@@ -5,6 +5,7 @@ Source: docs/reference/pipeline.md, section 6.
 
 import pytest
 
+from app.domain.runs.trigger_report import RESULT_CUT
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.log import JobLog
@@ -85,8 +86,9 @@ def test_codes_of_all_sizes_are_stored(
         ("\U0001f600 行", "\U0001f600 行"),
         ("<script>alert(1)</script>", "<script>alert(1)</script>"),
         ("'; DROP TABLE xxl_job_log; -- %s :name \\", "'; DROP TABLE xxl_job_log; -- %s :name \\"),
-        ("x" * 15_001, "x" * 15_000),
-        ("\U0001f600" * 20_000, "\U0001f600" * 15_000),
+        ("x" * 50_000, "x" * 50_000),
+        ("x" * 50_001, "x" * (50_000 - len(RESULT_CUT)) + RESULT_CUT),
+        ("\U0001f600" * 20_000, "\U0001f600" * ((65_000 - len(RESULT_CUT.encode())) // 4) + RESULT_CUT),
     ],
 )
 def test_any_text_can_be_stored(database: str, message: str, stored: str) -> None:

@@ -27,7 +27,7 @@ servers = pytest.mark.databases("mariadb", "postgresql")
 def wide_job(database: str) -> Iterator[None]:
     """A job table as users have widened it, beside a log that was forgotten."""
     with (
-        changed_column("xxl_job_info", "executor_param", "text", back="varchar(512)"),
+        changed_column("xxl_job_info", "executor_param", "text", back="varchar(2048)"),
         changed_column("xxl_job_info", "executor_handler", "varchar(500)", back="varchar(255)"),
     ):
         yield

@@ -3,6 +3,7 @@
 import pytest
 
 from app.clock import Millis
+from app.domain.runs.trigger_report import RESULT_CUT
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
@@ -106,9 +107,9 @@ def test_a_failure_fires_no_child(database: str, code: int) -> None:
 
 def test_a_long_result_is_cut_and_the_children_stay_readable(database: str) -> None:
     child = make_job()
-    call_back(make_run(make_job(child_jobid=str(child.id))).id, 200, "x" * 20_000)
+    call_back(make_run(make_job(child_jobid=str(child.id))).id, 200, "x" * 60_000)
     stored = only_row(JobLog).handle_msg or ""
-    assert len(stored) == 15_000
+    assert (len(stored), RESULT_CUT in stored) == (50_000, True)
     assert stored.endswith(f"1/1 job {child.id}: triggered")
 
 

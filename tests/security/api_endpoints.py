@@ -41,7 +41,7 @@ def listed(needs: Needs, *paths: str) -> list[ApiCall]:
 
 
 OF_EXECUTORS: dict[str, list[ApiCall]] = {
-    "GET /groups": listed(VIEW, "/groups", "/groups?q=secret"),
+    "GET /groups": listed(VIEW, "/groups", "/groups?q=confidential"),
     "POST /groups": call(ADMIN, "/groups", {"app_name": "new-app", "title": "New"}),
     "GET /groups/<int:group_id>": call(VIEW, "/groups/{group}"),
     "PATCH /groups/<int:group_id>": call(ADMIN, "/groups/{group}", {"title": "Other"}),
@@ -55,7 +55,7 @@ OF_EXECUTORS: dict[str, list[ApiCall]] = {
     "DELETE /drains/<int:drain_id>": call(RUN, "/drains/{drain}"),
 }
 OF_JOBS: dict[str, list[ApiCall]] = {
-    "GET /jobs": [*listed(VIEW, "/jobs", "/jobs?q=secret"), *call(VIEW, "/jobs?group_id={group}")],
+    "GET /jobs": [*listed(VIEW, "/jobs", "/jobs?q=confidential"), *call(VIEW, "/jobs?group_id={group}")],
     "POST /jobs": call(EDIT, "/jobs", JOB),
     "GET /jobs/<int:job_id>": [*call(VIEW, "/jobs/{job}"), *call(VIEW, "/jobs/{code}")],
     "PATCH /jobs/<int:job_id>": call(EDIT, "/jobs/{job}", {"description": "mine"}),
@@ -63,6 +63,7 @@ OF_JOBS: dict[str, list[ApiCall]] = {
     "POST /jobs/<int:job_id>/start": call(RUN, "/jobs/{job}/start", also=(422,)),
     "POST /jobs/<int:job_id>/stop": call(RUN, "/jobs/{job}/stop"),
     "GET /jobs/<int:job_id>/next-times": call(VIEW, "/jobs/{job}/next-times"),
+    "GET /jobs/<int:job_id>/parameter-preview": call(VIEW, "/jobs/{job}/parameter-preview"),
     "POST /schedules/next-times": [
         ApiCall(
             TOKEN, "/schedules/next-times", {"schedule_type": "CRON", "schedule": "0 0 3 * * ?"}, is_list=True
@@ -132,6 +133,24 @@ OF_THE_INSTALLATION: dict[str, list[ApiCall]] = {
     "GET /tokens/<int:token_id>": call(ADMIN, "/tokens/{service}"),
     "DELETE /tokens/<int:token_id>": call(ADMIN, "/tokens/{service}"),
 }
+SECRET = {"name": "NEW_KEY", "secret": "a new secret value"}
+OF_VARIABLES: dict[str, list[ApiCall]] = {
+    "GET /variables": [*listed(VIEW, "/variables"), *call(VIEW, "/variables?group_id={group}")],
+    "POST /variables": [
+        *call(EDIT, "/variables", {"name": "NEW", "value": "1", "group_id": "{group}"}),
+        *call(ADMIN, "/variables", {"name": "NEW", "value": "1"}),
+        *call(ADMIN, "/variables", SECRET),
+    ],
+    "GET /variables/<int:variable_id>": [
+        *call(VIEW, "/variables/{variable}"),
+        *call(VIEW, "/variables/{secret}"),
+    ],
+    "PATCH /variables/<int:variable_id>": call(EDIT, "/variables/{variable}", {"value": "2"}),
+    "DELETE /variables/<int:variable_id>": [
+        *call(EDIT, "/variables/{variable}"),
+        *call(EDIT, "/variables/{secret}"),
+    ],
+}
 OF_CODE: dict[str, list[ApiCall]] = {
     "POST /code/plan": call(EDIT, "/code/plan", {"document": DOCUMENT}),
     "POST /code/apply": [
@@ -149,4 +168,4 @@ OF_CODE: dict[str, list[ApiCall]] = {
     "POST /code/applies/<int:apply_id>/undo": call(EDIT, "/code/applies/{apply}/undo", {}),
     "GET /code/schema.json": listed(ANYONE, "/code/schema.json"),
 }
-OPERATIONS = OF_EXECUTORS | OF_JOBS | OF_RUNS | OF_ALARMS | OF_CODE | OF_THE_INSTALLATION
+OPERATIONS = OF_EXECUTORS | OF_JOBS | OF_RUNS | OF_ALARMS | OF_VARIABLES | OF_CODE | OF_THE_INSTALLATION

@@ -83,7 +83,7 @@ class ConsoleDoor:
 
     def own_text(self, call: Call, answer: TestResponse, place: Place) -> str:
         """Return the text of an answer without what the request itself contained."""
-        text = answer.text.replace(filled(call.path, place), "").replace("q=secret", "")
+        text = answer.text.replace(filled(call.path, place), "").replace("q=confidential", "")
         return text.replace(place.app_name, "") if not call.is_list else text
 
 

@@ -113,6 +113,9 @@ OF_THE_USER: dict[str, list[Call]] = {
     "api_reference.show": [Call(LOGIN, "/help/api")],
     "connect.show": listed(LOGIN, "/connect"),
     "jobs.preview_part": [Call(LOGIN, "/jobinfo/preview?schedule_type=NONE")],
+    "parameter_previews.of_job": [
+        Call(LOGIN, "/jobinfo/parameter-preview", {"executor_param": "${time:yyyy}"})
+    ],
     "jobs.parameters_part": [Call(LOGIN, "/jobinfo/parameters?job_group=1&executor_handler=any&shown=1")],
     "jobs.note_part": [Call(LOGIN, "/jobinfo/summary/alarms?alarm_email=a@example.com")],
     "scripting_jobs.next_trigger_time": [Call(LOGIN, "/jobinfo/nextTriggerTime?scheduleType=NONE")],
@@ -122,11 +125,14 @@ LISTS: dict[str, list[Call]] = {
     "dashboard.chart": listed(LOGIN, "/report"),
     "load.index": listed(LOGIN, "/load"),
     "pickers.jobs": listed(
-        LOGIN, "/pick/jobs?q=", "/pick/jobs?q={job}", "/pick/jobs?q=secret&jobGroup={group}&right=operate"
+        LOGIN,
+        "/pick/jobs?q=",
+        "/pick/jobs?q={job}",
+        "/pick/jobs?q=confidential&jobGroup={group}&right=operate",
     ),
-    "pickers.everything": listed(LOGIN, "/pick/all?q=", "/pick/all?q={job}", "/pick/all?q=secret"),
+    "pickers.everything": listed(LOGIN, "/pick/all?q=", "/pick/all?q={job}", "/pick/all?q=confidential"),
     "pickers.handlers": listed(VIEW, "/pick/handlers?job_group={group}"),
-    "pickers.groups": listed(LOGIN, "/pick/groups?q=secret", "/pick/groups?q={group}&right=edit"),
+    "pickers.groups": listed(LOGIN, "/pick/groups?q=confidential", "/pick/groups?q={group}&right=edit"),
     "scripting_logs.chart_info": listed(
         LOGIN, "/chartInfo?startDate=2000-01-01 00:00:00&endDate=2099-01-01 00:00:00"
     ),
@@ -158,6 +164,7 @@ JOBS: dict[str, list[Call]] = {
     "job_actions.start": [Call(RUN, "/jobinfo/{job}/start", {})],
     "job_actions.stop": [Call(RUN, "/jobinfo/{job}/stop", {})],
     "job_actions.run": confirmed(RUN, "/jobinfo/{job}/run") + confirmed(RUN, "/jobinfo/{job}/run?log={log}"),
+    "parameter_previews.of_run": [Call(RUN, "/jobinfo/{job}/parameter-preview", {"executor_param": "x"})],
     "run_once.queued": [Call(VIEW, f"/jobinfo/{{job}}/run/{{job}}.{'1' * 13}.{'0' * 32}")],
     "run_once.withdraw": confirmed(RUN, f"/jobinfo/{{job}}/run/{{job}}.{'1' * 13}.{'0' * 32}/withdraw"),
     "job_actions.kill": confirmed(RUN, "/jobinfo/{job}/kill"),
@@ -254,6 +261,24 @@ GROUPS: dict[str, list[Call]] = {
     "scripting_groups.update": [Call(ADMIN, "/jobgroup/update", GROUP_BEAN | {"id": "{group}"})],
     "scripting_groups.remove": [Call(ADMIN, "/jobgroup/remove", {"id": "{group}"})],
 }
+SECRET = {"name": "NEW_KEY", "secret": "a new secret value"}
+VARIABLES: dict[str, list[Call]] = {
+    "variables.index": listed(
+        VIEW, "/variables", "/variables?group={group}", "/variables?name=e&kind=secret"
+    ),
+    "variables.show": [Call(VIEW, "/variables/{variable}"), Call(VIEW, "/variables/{secret}")],
+    "variables.remove": confirmed(EDIT, "/variables/{variable}/delete")
+    + confirmed(EDIT, "/variables/{secret}/delete"),
+    "variable_forms.add": listed(EDIT, "/variables/new")
+    + [
+        Call(EDIT, "/variables/new", {"name": "NEW", "value": "1", "group": "{group}"}),
+        Call(EDIT, "/variables/new?kind=secret", SECRET | {"group": "{group}"}),
+        Call(ADMIN, "/variables/new", {"name": "NEW", "value": "1", "group": "0"}),
+        Call(ADMIN, "/variables/new?kind=secret", SECRET | {"group": "0", "allowed": "{group}"}),
+    ],
+    "variable_forms.edit": confirmed(EDIT, "/variables/{variable}/edit", value="2")
+    + confirmed(EDIT, "/variables/{secret}/edit", secret="a new secret value"),
+}
 INSTALLATION: dict[str, list[Call]] = {
     "alarm_tests.installation": confirmed(ADMIN, "/alarms/test"),
     "alarm_tests.channel": confirmed(ADMIN, "/alarmchannels/{channel}/test"),
@@ -282,4 +307,4 @@ INSTALLATION: dict[str, list[Call]] = {
     "scripting_users.update": [Call(ADMIN, "/user/update", {"id": "{user}", "role": "0"})],
     "scripting_users.remove": [Call(ADMIN, "/user/remove", {"id": "{user}"})],
 }
-ENDPOINTS = PUBLIC | OF_THE_USER | LISTS | JOBS | RUNS | GROUPS | INSTALLATION
+ENDPOINTS = PUBLIC | OF_THE_USER | LISTS | JOBS | RUNS | GROUPS | VARIABLES | INSTALLATION

@@ -28,9 +28,12 @@ from app.models.session import LoginSession
 from app.models.tag import JobTag
 from app.models.task import Task
 from app.models.user import User
+from app.models.variable import Variable, VariableVersion
 from app.services.alarms import channel_setup
 from app.services.alarms.channel_setup import ChannelDraft
 from app.services.jobs import glue
+from app.services.variables import variables
+from app.services.variables.variables import VariableDraft
 from app.store.accounts import users
 from tests.console.pages import token_of
 from tests.security.endpoints import INSTANCE, Call
@@ -56,6 +59,8 @@ TABLES: tuple[type[Base], ...] = (
     AlarmChannel,
     ChannelScope,
     ApiToken,
+    Variable,
+    VariableVersion,
 )
 _numbers = itertools.count(1)
 
@@ -81,9 +86,12 @@ class Place(NamedTuple):
     #: API token of the caller, or of a stranger; and one of the user above
     token: int = 0
     their_token: int = 0
+    #: a variable and a secret of the group
+    variable: int = 0
+    secret: int = 0
 
 
-NOWHERE = Place(MISSING, "no-such-app", *[MISSING] * 12)
+NOWHERE = Place(MISSING, "no-such-app", *[MISSING] * 14)
 
 
 class Meaning(StrEnum):
@@ -124,7 +132,17 @@ def make_place(title: str) -> Place:
     place = Place(
         group, app_name, job, code, log, version, login, 0, 0, user, login, _channel_of(group, number)
     )
-    return owned_by(other, place._replace(their_token=_token_of(user, number)))
+    variable, secret = (_variable_of(group, title, is_secret=is_secret) for is_secret in (False, True))
+    place = place._replace(their_token=_token_of(user, number), variable=variable, secret=secret)
+    return owned_by(other, place)
+
+
+def _variable_of(group: int, title: str, *, is_secret: bool) -> int:
+    name, text = ("KEY", None) if is_secret else ("REGION", f"{title} value")
+    sealed = f"{title} sealed value" if is_secret else None
+    draft = VariableDraft(name, value=text, secret=sealed, is_confirmed=True)
+    with session_scope() as session:
+        return variables.add_variable(session, draft, group_id=group, actor=ACTOR, now_ms=now_ms())
 
 
 def _channel_of(group: int, number: int) -> int:

@@ -95,7 +95,7 @@ def check_own_objects(door: Any, role: str) -> None:
 @roles(console=("viewer",), api=("viewer", "foreign"))
 def test_foreign_objects_answer_like_missing_ones(app: Flask, kind: str, role: str) -> None:
     door = DOORS[kind](app)
-    client, foreign = door.meet(role), door.make_place("secret")
+    client, foreign = door.meet(role), door.make_place("confidential")
     before = door.snapshot()
     for name, call in door.calls:
         if call.is_list or not door.names_object(call) or call.needs is Needs.ADMIN:
@@ -103,19 +103,19 @@ def test_foreign_objects_answer_like_missing_ones(app: Flask, kind: str, role: s
         answer, none = client.send(name, call, foreign), client.send(name, call, door.nowhere)
         assert door.shape_of(answer, foreign) == door.shape_of(none, door.nowhere), (name, call)
         assert door.hides_foreign(name, answer), (name, call, answer.text)
-        assert "secret" not in door.own_text(call, answer, foreign), (name, call)
+        assert "confidential" not in door.own_text(call, answer, foreign), (name, call)
     assert door.snapshot() == before, "a refused request has changed something"
 
 
 @roles(console=("outsider", "viewer"), api=("viewer", "limited coder", "foreign"))
 def test_lists_contain_nothing_foreign(app: Flask, kind: str, role: str) -> None:
     door = DOORS[kind](app)
-    client, foreign = door.meet(role), door.make_place("secret")
+    client, foreign = door.meet(role), door.make_place("confidential")
     for name, call in door.calls:
         if call.is_list and call.needs is not Needs.ADMIN:
             answer = client.send(name, call, foreign)
             assert door.meaning_of(answer) is not Meaning.ERROR
-            assert "secret" not in door.own_text(call, answer, foreign), (name, call)
+            assert "confidential" not in door.own_text(call, answer, foreign), (name, call)
 
 
 def test_an_administrator_finds_no_missing_object(app: Flask) -> None:

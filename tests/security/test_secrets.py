@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 import requests
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, inspect, text
 
 from app.database.engine import unbind_engine
 from app.database.opening import check_database
@@ -23,8 +23,10 @@ from app.factory import create_app
 from app.settings.config import Config
 from tests.acceptance.console import TIMEOUT_S, Console
 from tests.acceptance.programs import Program, Programs, free_port, wait_for
+from tests.security.secret_use import SecretUse
 from tests.support.console_web import SAMPLE, rules_of
 from tests.support.eventually import eventually
+from tests.support.fake_executor import FakeExecutor
 
 SECRETS = {
     "XXL_JOB_ACCESS_TOKEN": "canary-token-6d1f0c29",
@@ -34,10 +36,15 @@ SECRETS = {
 }
 GROUP_TOKEN = "canary-group-token-6d1f0c29"
 GROUP_ALARM = "discord://canary-hook/canary-group-alarm-6d1f0c29"
+#: of a secret of jobs, whose value JSON writes differently
+JOB_CANARY = "8e2a77d0"
+JOB_SECRET = f'canary "täglich" {JOB_CANARY}-6d1f0c29'
 USER_PASSWORD = "canary-user-password-6d1f0c29"
 CANARY = "6d1f0c29"
 FORMS = ("/jobgroup/2/edit",)
 APPNAME = "xxl-job-executor-sample"
+#: pages of a run with a secret, and of its job, besides those of number 1
+OF_RUN = ("", "/note", "/lines", "/lines?last=100", "/log.txt", "/compare?old={other}", "/result.csv")
 
 
 @dataclass
@@ -48,6 +55,7 @@ class Running:
     home: Path
     console: Console
     environ: dict[str, str]
+    use: SecretUse
 
     def outputs(self) -> str:
         """Return all that was printed or logged."""
@@ -72,9 +80,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         wait_for(program, lambda: "Ctrl-C" in program.output, "it says how to log in")
         console = Console(f"http://127.0.0.1:{port}/xxl-job-admin")
         console.login(SECRETS["XXL_JOB_ADMIN_PASSWORD"])
-        made = Running(program, folder / "home", console, environ)
-        _use(made)
-        yield made
+        with FakeExecutor() as executor:
+            use = SecretUse(console, environ, folder / "code", JOB_SECRET, executor)
+            made = Running(program, folder / "home", console, environ, use)
+            _use(made)
+            use.prepare()
+            use.run_all()
+            yield made
     finally:
         assert programs.stop_all() == []
 
@@ -91,6 +103,10 @@ def _use(running: Running) -> None:
     fields |= {"access_token": GROUP_TOKEN, "alarm_urls": GROUP_ALARM}
     saved = console.http.post(f"{console.address}/jobgroup/new", data=fields, timeout=TIMEOUT_S)
     assert "canary-app" in saved.text, saved.text[-2_000:]
+    secret = {"csrf_token": token, "name": "CANARY", "group": str(group_id), "secret": JOB_SECRET}
+    secret |= {"password": SECRETS["XXL_JOB_ADMIN_PASSWORD"]}
+    saved = console.http.post(f"{console.address}/variables/new?kind=secret", data=secret, timeout=TIMEOUT_S)
+    assert "CANARY" in saved.text, saved.text[-2_000:]
     requests.post(
         f"{console.address}/api/registry",
         json={
@@ -153,6 +169,30 @@ def test_no_page_contains_a_secret(running: Running) -> None:
     assert [path for path, page in shown.items() if CANARY in page] == []
 
 
+def test_no_page_of_a_run_with_a_secret_contains_it(running: Running) -> None:
+    use, shown = running.use, dict[str, str]()
+    other = use.log_ids[0]
+    paths = [f"/joblog/{log_id}{path.format(other=other)}" for log_id in use.log_ids for path in OF_RUN]
+    paths += [f"/jobinfo/{job_id}{path}" for job_id in use.job_ids for path in ("",)]
+    paths += ["/joblog", "/joblog/runs.csv", "/", "/audit", "/variables", "/alarms", "/jobinfo"]
+    for path in paths:
+        answer = running.console.http.get(f"{running.console.address}{path}", timeout=TIMEOUT_S)
+        shown[f"{answer.status_code} {path}"] = answer.text
+    assert [path for path, text in shown.items() if JOB_CANARY in text] == []
+    assert [path for path in shown if path[0] not in "24"] == []
+    masked = {path for path, text in shown.items() if "‹secret CANARY›" in text or "\\u2039secret" in text}
+    assert {f"200 /joblog/{log_id}/lines" for log_id in use.log_ids if log_id != use.log_ids[3]} <= masked
+
+
+def test_no_answer_alarm_export_or_backup_contains_a_secret(running: Running) -> None:
+    running.use.ask_all()
+    shown = running.use.shown
+    assert len(shown) > 20
+    assert [where for where, text in shown.items() if JOB_CANARY in text] == []
+    assert "secret CANARY" in shown["alarms"]
+    assert "${secret.CANARY}" in shown["--local export"]
+
+
 def test_no_log_contains_a_secret(running: Running) -> None:
     def logged() -> bool:
         return all(
@@ -167,9 +207,25 @@ def test_no_log_contains_a_secret(running: Running) -> None:
         r' login refused address=127\.0\.0\.1 username="admin" reason=password request=\w+$'
     )
     assert re.search(line, running.outputs(), re.MULTILINE)
-    runs = [path.read_text(encoding="utf-8") for path in running.home.rglob("executor-logs/*/*.log")]
+    # An executor sees a secret that it is sent, and may log it.
+    with_secret = {str(log_id) for log_id in running.use.log_ids}
+    paths = [path for path in running.home.rglob("executor-logs/*/*.log") if path.stem not in with_secret]
+    runs = [path.read_text(encoding="utf-8") for path in paths]
     assert "PATH=" in "".join(runs)
     assert CANARY not in "".join(runs)
+
+
+def test_no_table_contains_a_secret_of_a_job(running: Running) -> None:
+    engine = create_engine(f"sqlite:///{running.home / 'xxl_job.db'}")
+    try:
+        with engine.connect() as connection:
+            names = inspect(connection).get_table_names()
+            found = {name: str(connection.execute(text(f"SELECT * FROM {name}")).all()) for name in names}
+    finally:
+        engine.dispose()
+    assert "CANARY" in found["xxl_job_variable"]
+    assert [name for name, rows in found.items() if JOB_CANARY in rows] == []
+    assert {name for name, rows in found.items() if "‹secret CANARY›" in rows} >= {"xxl_job_log"}
 
 
 def test_no_audit_entry_contains_a_secret(running: Running) -> None:

@@ -32,6 +32,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "app.settings": (),
     "app.settings.sealing": ("cryptography",),
     "app.domain": ("croniter", "cron_descriptor"),
+    "app.domain.jobs.structures": ("pydantic",),
     "app.models": SQLALCHEMY,
     "app.database": SQLALCHEMY,
     "app.database.list_parameters": ("psycopg",),
@@ -67,6 +68,8 @@ SHARED_AREAS = ("web", "ui")
 AREA_EXCEPTIONS = {
     # the scripts' login makes the same checks as the page's
     "scripting": ("app.console.account.login",),
+    # the preview of a parameter gives the reason of a run as its page does
+    "jobs": ("app.console.runs.trace",),
     # an administrator ends the sessions of others on the same confirmation pages, and has the same pages for
     # the API tokens of all
     "users": ("app.console.account.sessions", "app.console.account.tokens"),

@@ -147,10 +147,14 @@ def make_2_4_1(engine: Engine) -> None:
 
 
 def differences(engine: Engine) -> list[Any]:
-    """Return the differences of the database from the models."""
+    """Return the differences of the database from the models.
+
+    Types are not compared on SQLite, whose columns take any length: to widen one would copy its table.
+    """
+    compares_types = engine.dialect.name != "sqlite"
     with engine.connect() as connection:
         context = MigrationContext.configure(
-            connection, opts={"compare_type": True, "target_metadata": Base.metadata}
+            connection, opts={"compare_type": compares_types, "target_metadata": Base.metadata}
         )
         return compare_metadata(context, Base.metadata)
 

@@ -5,7 +5,9 @@ import re
 import pytest
 
 #: calls after which objects of the place are gone or elsewhere
-DESTRUCTIVE = re.compile(r"/(jobinfo|jobgroup|joblog|user)/(\{\w+\}/)?(remove|delete|clean|clearLog)")
+DESTRUCTIVE = re.compile(
+    r"/(jobinfo|jobgroup|joblog|user|variables)/(\{\w+\}/)?(remove|delete|clean|clearLog)"
+)
 
 
 #: examples a request

@@ -9,6 +9,7 @@ from app.api.v1.schemas.runs import Run, RunDetail
 from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
 from app.domain.enums import TriggerType
+from app.domain.runs.logical_times import logical_of
 from app.domain.runs.outcome import state_of
 from app.domain.runs.trigger_keys import Trigger
 from app.models.log import JobLog
@@ -16,6 +17,7 @@ from app.services.jobs.jobs import QueuedRun
 from app.services.runs.planned import UnclaimedRun
 from app.services.runs.reasons import find_reasons
 from app.services.runs.run_lookup import FoundRun
+from app.services.runs.sent_parameters import sent_text
 from app.store.runs import listing as log_lists
 
 #: retries and children of an answer
@@ -30,15 +32,17 @@ def run_answers(session: Session, logs: Sequence[JobLog]) -> list[Run]:
 
 def unclaimed_answer(run: UnclaimedRun) -> Run:
     """Return the answer about a run that no scheduler has claimed."""
-    return Run(**_waiting_members(run.trigger, run.group_id, run.due_ms))
+    return Run(**_waiting_members(run.trigger, run.group_id, run.due_ms, run.logical_ms))
 
 
 def waiting_answer(run: QueuedRun) -> RunDetail:
     """Return the answer about a run that was just queued."""
-    return RunDetail(**_waiting_members(run.trigger, run.group_id, run.trigger.due_ms))
+    return RunDetail(**_waiting_members(run.trigger, run.group_id, run.trigger.due_ms, run.logical_ms))
 
 
-def _waiting_members(trigger: Trigger, group_id: int, due_ms: Millis | None) -> dict[str, Any]:
+def _waiting_members(
+    trigger: Trigger, group_id: int, due_ms: Millis | None, logical_ms: Millis | None
+) -> dict[str, Any]:
     return {
         "id": trigger.id,
         "job_id": trigger.job_id,
@@ -46,6 +50,7 @@ def _waiting_members(trigger: Trigger, group_id: int, due_ms: Millis | None) -> 
         "state": "waiting",
         "trigger_type": TriggerType.MANUAL.value,
         "due_at": due_ms,
+        "logical_time": logical_ms,
     }
 
 
@@ -61,6 +66,7 @@ def detail_of(session: Session, run: FoundRun, *, actor: Actor) -> RunDetail:
         **_members(log, find_reasons(session, [log]).get(log.id, "")),
         message=log.handle_msg or "",
         trace=log.trigger_msg or "",
+        sent_param=sent_text(log),
         retries=[str(row.id) for row in successors if row.trigger_type == TriggerType.RETRY],
         children=[str(row.id) for row in successors if row.trigger_type == TriggerType.PARENT],
     )
@@ -78,6 +84,7 @@ def _without_row(session: Session, run: FoundRun) -> RunDetail:
         "state": run.state,
         "trigger_type": TriggerType.MANUAL.value,
         "due_at": run.due_ms,
+        "logical_time": run.logical_ms,
         "started_at": min(starts, default=None),
         "ended_at": max(ends, default=None) if run.has_ended else None,
         "reason": next((shard.reason for shard in shards if shard.reason), ""),
@@ -98,6 +105,7 @@ def _members(log: JobLog, reason: str) -> dict[str, Any]:
         "address": log.executor_address or "",
         "shard": log.executor_sharding_param or "",
         "scheduled_at": log.fire_time,
+        "logical_time": logical_of(log),
         "started_at": log.started_ms,
         "ended_at": log.ended_ms,
         "duration_ms": log.duration_ms,

@@ -7,21 +7,25 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import Millis, now_ms
 from app.console.jobs.form.forms import RunForm
+from app.console.jobs.form.parameter_preview import preview_of_run, run_to_repeat
 from app.console.jobs.form.parameters import parameters_of, sent_parameter
+from app.console.jobs.form.run_times import input_text, requested_logical, requested_start
 from app.console.jobs.run_once import after_run
 from app.console.ui import tasks
 from app.console.ui.filters import absolute, listed, reader_zone
 from app.console.ui.forms.base_form import keep_line_ends
 from app.console.ui.forms.confirm import Question, confirm_page
 from app.console.ui.lists.listing import whole_number
-from app.console.ui.lists.ranges import read_local
 from app.console.ui.notices import Subject, done, toast_of, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller
 from app.console.web.language import _
 from app.database.flask_db import read_scope, session_scope, transact
 from app.domain.access.permissions import Right
+from app.domain.enums import ParamForm
 from app.domain.executors.draining import leave_out
+from app.domain.runs.logical_times import logical_of
+from app.domain.runs.trigger_keys import Trigger
 from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.job import Job
@@ -93,8 +97,14 @@ def remove(job_id: int) -> ResponseReturnValue:
 def run(job_id: int) -> ResponseReturnValue:
     """Run the job once."""
     job = _job(job_id, Right.OPERATE)
-    parameter, shard_address = _run_to_repeat(job)
-    form = RunForm(request.form, executor_param=parameter, address_list=shard_address)
+    parameter, shard_address, logical_ms = _run_to_repeat(job)
+    form = RunForm(
+        request.form,
+        executor_param=parameter,
+        address_list=shard_address,
+        logical_time=input_text(logical_ms),
+        repeated_ms="" if logical_ms is None else str(logical_ms),
+    )
     parameters = parameters_of(job.job_group, job.executor_handler or "", job.glue_type, parameter)
     if request.method == "POST":
         keep_line_ends(form.executor_param)
@@ -102,19 +112,7 @@ def run(job_id: int) -> ResponseReturnValue:
             composed_text = sent_parameter(parameters)
             if composed_text is not None:
                 form.executor_param.data = composed_text
-            trigger, is_new = transact(
-                partial(
-                    trigger_by_form,
-                    job_id=job_id,
-                    form_key=tasks.requested_form_key(),
-                    executor_param=form.executor_param.data or "",
-                    repeats=_run_to_continue(job, request.form.get("repeats", "")),
-                    address_list=form.address_list.data or "",
-                    due_ms=_requested_start(form),
-                    actor=current_actor(),
-                    now_ms=now_ms(),
-                )
-            )
+            trigger, is_new = _trigger(job, form)
             return after_run(trigger, back=way_back("jobs.index"), is_new=is_new)
         except InvalidInput as exc:
             if parameters is None or not parameters.form.errors:
@@ -135,9 +133,28 @@ def run(job_id: int) -> ResponseReturnValue:
         cancel=way_back("jobs.index"),
         repeated=whole_number("log", 0),
         zone=reader_zone().key,
+        parameter_preview=preview_of_run(job, form, run_to_repeat(job)),
         **values,
     )
     return page, 400 if form.errors or (parameters and parameters.form.errors) else 200
+
+
+def _trigger(job: Job, form: RunForm) -> tuple[Trigger, bool]:
+    """Queue the run that the form describes; return its trigger, and False where the form was sent before."""
+    return transact(
+        partial(
+            trigger_by_form,
+            job_id=job.id,
+            form_key=tasks.requested_form_key(),
+            executor_param=form.executor_param.data or "",
+            repeats=_run_to_continue(job, request.form.get("repeats", "")) or _run_to_refill(job),
+            address_list=form.address_list.data or "",
+            due_ms=requested_start(form),
+            logical_ms=requested_logical(form),
+            actor=current_actor(),
+            now_ms=now_ms(),
+        )
+    )
 
 
 @blueprint.route("/kill", methods=["GET", "POST"])
@@ -200,19 +217,6 @@ def _subject(job: Job) -> Subject:
     return Subject("job", job.id, job.job_desc)
 
 
-def _requested_start(form: RunForm) -> Millis | None:
-    """Return when the run shall start, None for now; raises InvalidInput."""
-    if form.when.data != "at":
-        return None
-    text = (form.at.data or "").strip()
-    at_ms = read_local(text, reader_zone())
-    if at_ms is None:
-        raise InvalidInput("at", N_('"%(value)s" is not a time such as 2030-01-31 08:00:00', value=text[:40]))
-    if at_ms <= now_ms():
-        raise InvalidInput("at", N_("This time has passed; choose a later one"))
-    return at_ms
-
-
 def _run_to_continue(job: Job, text: str) -> int | None:
     """Return the id of a failed run of the job that has left a checkpoint; None if it is no such run."""
     if not (text.isascii() and text.isdecimal()) or len(text) > 18:
@@ -222,17 +226,29 @@ def _run_to_continue(job: Job, text: str) -> int | None:
         return log.id if log.job_id == job.id and log.failed and log.checkpoint is not None else None
 
 
-def _run_to_repeat(job: Job) -> tuple[str, str]:
-    """Return parameter and address of the run to repeat (``?log=``), otherwise the job's own parameter.
+def _run_to_refill(job: Job) -> int | None:
+    """Return the id of the run that is run again, whose filled parameter the new run gets; None without one.
+
+    It is no run with a checkpoint, which the form asks about.
+    """
+    log = run_to_repeat(job)
+    if log is None or log.param_form != ParamForm.TEMPLATE:
+        return None
+    return None if log.failed and log.checkpoint is not None else log.id
+
+
+def _run_to_repeat(job: Job) -> tuple[str, str, Millis | None]:
+    """Return parameter, address and logical time of the run to repeat (``?log=``), else the job's parameter.
 
     A shard is repeated on its own instance, any other run on the one that the job's route strategy chooses.
     """
     log_id = whole_number("log", 0)
     if not log_id:
-        return job.executor_param or "", ""
+        return job.executor_param or "", "", None
     with read_scope() as session:
         log = logs.get_log(session, log_id, actor=current_actor())
         param = param_to_repeat(session, log)
     if log.job_id != job.id:
         raise NotFound(logs.MISSING)
-    return (job.executor_param or "") if param is None else param, address_to_repeat(log)
+    param = (job.executor_param or "") if param is None else param
+    return param, address_to_repeat(log), logical_of(log)

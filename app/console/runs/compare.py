@@ -21,6 +21,7 @@ from app.services.executors.callers import Caller
 from app.services.runs import logs, rows
 from app.services.runs.log_lines import fetch_lines, has_log
 from app.services.runs.rows import LogRow
+from app.services.runs.sent_parameters import sent_text
 
 blueprint = Blueprint("run_compare", __name__)
 POLICY = {
@@ -73,11 +74,12 @@ def _facts(old: LogRow, new: LogRow) -> list[Fact]:
 
 def _values(row: LogRow) -> tuple[str, ...]:
     log = row.log
+    sent = sent_text(log)
     return (
         "" if outcome(log) in OPEN else duration(run_duration(log)),
         host(log.executor_address or ""),
         log.executor_handler or "",
-        log.executor_param or "",
+        (log.executor_param or "") if sent is None else sent,
         log.executor_sharding_param or "",
     )
 

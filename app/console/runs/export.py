@@ -18,6 +18,7 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.database.flask_db import read_scope
 from app.domain.access.permissions import Actor
+from app.domain.runs.logical_times import logical_of
 from app.domain.text.texts import N_
 from app.services.runs import logs, rows
 from app.services.runs.rows import LogRow
@@ -56,6 +57,7 @@ HEAD = (
         "triggerTime",
         "triggerCode",
     ),
+    "logicalTime",
     *("handleTime", "handleCode", "result", "durationMs", "handleMsg"),
 )
 NO_TABLE = N_("The result of this run is not a table.")
@@ -105,6 +107,7 @@ def _cells(row: LogRow) -> list[str]:
             log.trigger_type,
         ),
         *(absolute(log.trigger_time) if log.trigger_time else "", str(log.trigger_code)),
+        absolute(logical_ms) if (logical_ms := logical_of(log)) is not None else "",
         *(absolute(log.handle_time) if log.handle_time else "", str(log.handle_code), outcome(log)),
         *(str(took_ms) if took_ms is not None else "", _short(log.handle_msg or "")),
     ]

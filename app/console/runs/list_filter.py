@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 from flask import request
 from sqlalchemy.orm import Session
 
-from app.clock import SECOND_MS, Millis
+from app.clock import SECOND_MS, Millis, storable_ms
 from app.console.ui.lists.listing import whole_number
-from app.console.ui.lists.ranges import requested_range
+from app.console.ui.lists.ranges import read_local, requested_range
 from app.console.ui.lists.sorting import LOGS, requested_order
 from app.domain.access.permissions import Actor, Right
 from app.domain.lists.filters import ListName, kept_filters
@@ -32,6 +32,8 @@ class RequestedLogs:
     range: str
     from_text: str
     to_text: str
+    #: texts of the first and the last logical time; empty without one
+    logical_texts: tuple[str, str]
     #: second up to which a further page lists runs; 0: there is no such bound
     until_s: int = 0
 
@@ -50,7 +52,10 @@ def requested_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Mi
             job_id = 0
         group_id = group_id or job.job_group
     status = whole_number("logStatus", -1)
-    span = requested_range(DEFAULT_RANGE, zone, now_ms=now_ms)
+    logical_texts = request.args.get("logical_from", ""), request.args.get("logical_to", "")
+    logical_from_ms, logical_to_ms = (_instant(text, zone) for text in logical_texts)
+    # A run may start long after the instant that it stands for.
+    span = requested_range("all" if any(logical_texts) else DEFAULT_RANGE, zone, now_ms=now_ms)
     log_filter = LogFilter(
         group_id=group_id,
         job_id=job_id,
@@ -58,6 +63,8 @@ def requested_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Mi
         from_ms=span.bounds.from_ms,
         to_ms=span.bounds.to_ms,
         order=requested_order(LOGS),
+        logical_from_ms=logical_from_ms,
+        logical_to_ms=logical_to_ms,
     )
     until_s = _until_s()
     if until_s:
@@ -71,8 +78,14 @@ def requested_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Mi
         span.name,
         span.from_text,
         span.to_text,
+        logical_texts,
         until_s=until_s,
     )
+
+
+def _instant(text: str, zone: ZoneInfo) -> Millis | None:
+    instant_ms = read_local(text, zone) if text else None
+    return None if instant_ms is None else storable_ms(instant_ms)
 
 
 def _until_s() -> int:

@@ -22,6 +22,7 @@ from app.services.alarms.muted_alarms import find_mutes
 from app.services.runs import logs, rows
 from app.services.runs.log_lines import has_log
 from app.services.runs.run_history import history_of
+from app.services.runs.sent_parameters import find_parameter
 from app.store.runs import neighbours
 
 #: lines of a log in a page without scripts
@@ -49,12 +50,14 @@ def run_context(log_id: int) -> dict[str, Any]:
         shards = [
             shard for shard in neighbours.find_shards(session, log) if actor.may(shard.job_group, Right.VIEW)
         ]
+        parameter = find_parameter(session, log, actor=actor)
         mutes = find_mutes(session, [row.job], now_ms=now_ms()) if failed and row.job is not None else {}
     remedy = find_remedy(row.reason) if log.trigger_code not in (0, 200) else None
     steps = steps_of(log.trigger_msg)
     return {
         "around": beside,
         "log": log,
+        "parameter": parameter,
         "job": row.job,
         "group": row.group,
         "may_operate": row.may_operate,

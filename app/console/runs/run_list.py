@@ -71,7 +71,7 @@ def list_values() -> dict[str, Any]:
 
 def _waiting_fires(session: Session, filters: RequestedLogs, actor: Actor, at_ms: Millis) -> list[Waiting]:
     """Return the oldest waiting fires that match the filters; they stand above the runs of the first page."""
-    if filters.status not in (LogStatus.ALL, LogStatus.WAITING):
+    if filters.status not in (LogStatus.ALL, LogStatus.WAITING) or any(filters.logical_texts):
         return []
     if filters.group_id and actor.may(filters.group_id, Right.VIEW):
         group_ids: GroupIds = frozenset({filters.group_id})
@@ -108,4 +108,6 @@ def _filter_labels(filters: RequestedLogs, title: str, job_text: str) -> list[tu
             str(lazy_pgettext("run", "Time")),
             span if {"range", "from", "to"} & request.args.keys() else "",
         ),
+        ("logical_from", _("Logical time from"), filters.logical_texts[0].replace("T", " ")),
+        ("logical_to", _("Logical time to"), filters.logical_texts[1].replace("T", " ")),
     ]

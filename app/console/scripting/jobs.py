@@ -26,7 +26,7 @@ from app.console.web.envelope import (
 )
 from app.database.flask_db import read_scope, session_scope, transact
 from app.domain.access.permissions import Right
-from app.domain.enums import GlueType, ScheduleType, TriggerStatus
+from app.domain.enums import GlueType, ParamForm, ScheduleType, TriggerStatus
 from app.domain.jobs.children import FIELD as CHILDREN
 from app.domain.jobs.fields import JOB_FIELDS, JobDraft, JobField, Kind
 from app.domain.schedules.cron.fields import InvalidCronExpression
@@ -129,6 +129,7 @@ def trigger() -> Response:
             address_list=text_or_empty("addressList"),
             actor=current_actor(),
             now_ms=now_ms(),
+            param_form=ParamForm.TEXT,
         )
     return envelope()
 

@@ -15,6 +15,7 @@ from app.clock import LATEST_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
 from app.console.web.language import _
 from app.domain.alarms.muting import UNTIL_UNDONE_MS
 from app.domain.enums import HandleCode, TriggerCode
+from app.domain.runs.logical_times import shown_logical_of
 from app.domain.runs.outcome import outcome_of
 from app.domain.runs.statistics import ended_duration_ms
 from app.domain.schedules.planning import is_capped
@@ -167,6 +168,11 @@ def run_duration(log: JobLog | Run) -> Millis | None:
     return now_ms() - log.trigger_time if log.trigger_code == TriggerCode.ACCEPTED else None
 
 
+def logical_time(log: JobLog) -> Millis | None:
+    """Return the logical time of a run where it is shown."""
+    return shown_logical_of(log)
+
+
 def muted_until(until_ms: Millis) -> str:
     """Return until when alarms are muted, as a label."""
     return (
@@ -223,6 +229,7 @@ def init_app(app: Flask) -> None:
         duration,
         outcome,
         run_duration,
+        logical_time,
         age,
         muted_until,
         next_time_label,

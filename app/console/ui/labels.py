@@ -140,6 +140,7 @@ CAPABILITIES = {
     "durable-dedup": _l("starts no run twice"),
     "run-state": _l("reports states of runs"),
     "last-lines": _l("returns the end of a log at once"),
+    "logical-time": _l("takes logical times"),
 }
 #: the original's numbers of the log cleaning options
 CLEAN_KINDS = {

@@ -71,6 +71,8 @@ KINDS = {
     "user": (lazy_gettext("User"), "users.edit", "user_id"),
     "view": (lazy_gettext("The view"), "", ""),
     "channel": (lazy_gettext("Alarm channel"), "alarm_channels.edit", "channel_id"),
+    "variable": (lazy_gettext("Variable"), "variables.show", "variable_id"),
+    "secret": (lazy_gettext("Secret"), "variables.show", "variable_id"),
 }
 #: longest name in a notice, in characters
 NAME_MAX = 60

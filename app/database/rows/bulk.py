@@ -44,7 +44,7 @@ def read_rows(
 
 
 def read_among(
-    session: Session, statement: Select[Any], values: Sequence[int] | Sequence[str]
+    session: Session, statement: Select[Any] | CompoundSelect[Any], values: Sequence[int] | Sequence[str]
 ) -> Sequence[Sequence[Any]]:
     """Return plain rows of a statement made once, whose only parameter is ``among``."""
     return direct.read(session, statement, {WANTED: list(values)})

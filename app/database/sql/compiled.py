@@ -8,11 +8,11 @@ from enum import Enum
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Delete, Dialect, Select, Update
+from sqlalchemy import CompoundSelect, Delete, Dialect, Select, Update
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.dml import ReturningDelete
 
-Statement = Select[Any] | Delete | ReturningDelete[Any] | Update
+Statement = Select[Any] | CompoundSelect[Any] | Delete | ReturningDelete[Any] | Update
 
 
 class CompiledStatement(NamedTuple):
@@ -51,7 +51,7 @@ def compile_statement(statement: Statement, dialect: Dialect) -> CompiledStateme
     """Compile a statement with ``bindparam`` for its variable values; a SELECT may have a constant IN."""
     compiled = _compiled(statement, dialect)
     unset = {bind.key: None for bind in compiled.binds.values() if bind.required}
-    if compiled.post_compile_params and isinstance(statement, Select):
+    if compiled.post_compile_params and isinstance(statement, Select | CompoundSelect):
         compiled = _compiled(statement.params(unset), dialect, render_postcompile=True)
     names = (compiled.positiontup or []) if compiled.positional else [*compiled.params]
     constants = {name: value for name, value in compiled.params.items() if name not in unset}

@@ -25,7 +25,15 @@ from app.domain.text.texts import N_, Text
 from app.errors import InvalidInput
 
 _CODE = {"language": str, "source": str, "remark": str}
-_OF_KIND = {Kind.TEXT: str, Kind.CHOICE: str, Kind.NUMBER: int, Kind.INSTANT: type(None)}
+#: of a structure any value: its model is checked when the job is saved
+_OF_KIND = {
+    Kind.TEXT: str,
+    Kind.CHOICE: str,
+    Kind.NUMBER: int,
+    Kind.INSTANT: type(None),
+    Kind.BOOLEAN: bool,
+    Kind.STRUCTURE: object,
+}
 
 
 def _type_of(name: str) -> type:

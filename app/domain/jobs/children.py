@@ -57,3 +57,16 @@ def leads_to(start: int, job_id: int, children_of: ChildrenOf) -> bool:
 def not_found(job_id: int) -> InvalidInput:
     """Return the error for a child job that does not exist or is not visible to the user."""
     return InvalidInput(FIELD, N_("Child job id (%(id)s) was not found", id=job_id))
+
+
+def valid_children(text: str | None, job_id: int) -> list[int]:
+    """Return the valid ids in a column `child_jobid` of a job, each once."""
+    ids = (child_id(name, job_id) for name in (text or "").split(","))
+    return list(dict.fromkeys(child for child in ids if child))
+
+
+def child_id(name: str, job_id: int) -> int | None:
+    """Return the job id in a part of `child_jobid`, or None; a job is never its own child."""
+    name = name.strip()
+    child = int(name) if name.isascii() and name.isdigit() else 0
+    return child if 0 < child < 2**31 and child != job_id else None

@@ -35,6 +35,10 @@ class Kind(StrEnum):
     NUMBER = "number"
     #: UTC epoch milliseconds; 0: open
     INSTANT = "instant"
+    #: 1 or 0; true or false in JSON
+    BOOLEAN = "boolean"
+    #: JSON text of a model, of pydantic; an object or list in JSON
+    STRUCTURE = "structure"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +72,18 @@ class JobField:
     #: of a choice: its values, and the error for any other
     choices: type[StrEnum] = StrEnum
     invalid: str = ""
+    #: of a structure: its type for pydantic, such as a model or a list of them
+    model: Any = None
     #: of a number: its range
     low: int = 0
     high: int = INT_MAX
     #: of a number: a negative one is stored as 0
     negative_is_zero: bool = False
+
+    @property
+    def error_name(self) -> str:
+        """Name in errors: that of the original's forms, if it has one."""
+        return self.wire_name or self.attribute
 
     @property
     def is_required(self) -> bool:
@@ -103,6 +114,10 @@ def _choice(wire_name: str, label: str, choices: type[StrEnum], invalid: str, **
 
 def _number(wire_name: str, label: str = "", **limits: Any) -> Any:
     return _declare(JobField(Kind.NUMBER, wire_name, label=label, **{"default": 0, **limits}))
+
+
+def _flag(label: str, **options: Any) -> Any:
+    return _declare(JobField(Kind.BOOLEAN, "", label=label, default=0, is_original=False, **options))
 
 
 def _instant() -> Any:
@@ -153,10 +168,15 @@ class JobDraft:
     executor_param: str = _text(
         "executorParam",
         N_("Job parameter"),
-        max_length=512,
+        max_length=2_048,
         keeps_blanks=True,
         is_multiline=True,
         is_wide=True,
+    )
+    #: 1: placeholders of the parameter are filled in before a run is sent
+    fill_parameter: int = _flag(
+        N_("Fill in placeholders"),
+        hint=N_("Otherwise ${…} is sent as it is."),
     )
     executor_route_strategy: str = _choice(
         "executorRouteStrategy", N_("Route strategy"), RouteStrategy, N_("Route strategy is invalid")

@@ -4,6 +4,7 @@ A new attribute of a job is a line of ``JobDraft`` and one of ``MEMBERS``. Limit
 those of ``app.domain.jobs.fields``.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -47,7 +48,7 @@ class JobMember:
             return None
         if job_field.kind is Kind.CHOICE:
             return str(job_field.default or next(iter(job_field.choices)))
-        return job_field.default
+        return self.read(job_field.default) if self.is_converted else job_field.default
 
     @property
     def is_required(self) -> bool:
@@ -57,7 +58,11 @@ class JobMember:
     @property
     def is_converted(self) -> bool:
         """Whether the JSON value is not that of the attribute."""
-        return self.name == CHILDREN or (self.field is not None and self.field.kind is Kind.INSTANT)
+        return self.name == CHILDREN or self._kind in (Kind.INSTANT, Kind.BOOLEAN, Kind.STRUCTURE)
+
+    @property
+    def _kind(self) -> Kind | None:
+        return self.field.kind if self.field is not None else None
 
     def read(self, value: Any) -> Any:
         """Return the JSON value of an attribute's value."""
@@ -65,8 +70,12 @@ class JobMember:
             return list(value or ())
         if self.name == CHILDREN:
             return child_ids_of(value)
-        if self.field is not None and self.field.kind is Kind.INSTANT:
+        if self._kind is Kind.INSTANT:
             return instant_text(value)
+        if self._kind is Kind.BOOLEAN:
+            return bool(value)
+        if self.field is not None and self._kind is Kind.STRUCTURE:
+            return json.loads(value or self.field.default)
         return "" if value is None else value
 
     def write(self, value: Any) -> Any:
@@ -75,8 +84,12 @@ class JobMember:
             return tuple(value)
         if self.name == CHILDREN:
             return child_ids_text(value)
-        if self.field is not None and self.field.kind is Kind.INSTANT:
+        if self._kind is Kind.INSTANT:
             return _read_bound(self.name, value) if value else 0
+        if self._kind is Kind.BOOLEAN:
+            return int(value)
+        if self._kind is Kind.STRUCTURE:
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         return value
 
 
@@ -121,6 +134,12 @@ MEMBERS = (
     ),
     JobMember("param", "executor_param", "Parameter that every run gets."),
     JobMember(
+        "fill_parameter",
+        "fill_parameter",
+        "Whether placeholders of the parameter, such as `${time-1d:yyyy-MM-dd}`, are filled in before a run"
+        " is sent.",
+    ),
+    JobMember(
         "route_strategy",
         "executor_route_strategy",
         "How an instance is chosen for a run. `FAILOVER`: the first that answers; `BUSYOVER`: the first idle"
@@ -164,8 +183,7 @@ MEMBER_OF_ERROR = {
     name: member.name
     for member in MEMBERS
     if member.field is not None
-    for name in (member.attribute, member.field.wire_name)
-    if name
+    for name in (member.attribute, member.field.error_name)
 } | {"notBefore": "not_before", "notAfter": "not_after"}
 
 

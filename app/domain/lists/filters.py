@@ -30,7 +30,17 @@ FILTERS: dict[ListName, tuple[str, ...]] = {
         "favourites",
         "sort",
     ),
-    ListName.LOGS: ("jobGroup", "jobId", "logStatus", "range", "from", "to", "sort"),
+    ListName.LOGS: (
+        "jobGroup",
+        "jobId",
+        "logStatus",
+        "range",
+        "from",
+        "to",
+        "logical_from",
+        "logical_to",
+        "sort",
+    ),
 }
 
 

@@ -17,10 +17,13 @@ from app.domain.runs.trace_templates import (
     NO_ANSWER,
     NO_CANDIDATE,
     NO_CONNECTION,
+    NO_SECRET,
+    NO_VARIABLE,
     NONE_ENTERED,
     NONE_REGISTERED,
     NONE_REGISTERED_SINCE,
     ONLY_ONE_DRAINED,
+    SECRET_SEALED,
     UNANSWERED_WITH,
     find_template,
 )
@@ -43,6 +46,8 @@ class Remedy(StrEnum):
     JOB = "job"
     #: addresses of the executor
     EXECUTOR = "executor"
+    #: the parameter names a variable or secret that is missing or cannot be opened
+    VARIABLES = "variables"
 
 
 #: lines of a trace, and reasons of a request
@@ -61,12 +66,17 @@ _BY_TEMPLATE = {
     NAME_OUTSIDE.msgid: Remedy.NETWORK,
     ADDRESS_OUTSIDE.msgid: Remedy.NETWORK,
     GROUP_GONE.msgid: Remedy.JOB,
+    NO_VARIABLE.msgid: Remedy.VARIABLES,
+    NO_SECRET.msgid: Remedy.VARIABLES,
+    SECRET_SEALED.msgid: Remedy.VARIABLES,
 }
 _TEMPLATES = [
     *(NONE_REGISTERED_SINCE, NONE_REGISTERED, ONLY_ONE_DRAINED, ALL_DRAINED, NONE_ENTERED, NO_CANDIDATE),
     *(GROUP_GONE, CONNECTION_REFUSED, NO_CONNECTION, NO_ANSWER, CLOSED, NAME_OUTSIDE, NAME_UNKNOWN),
-    ADDRESS_OUTSIDE,
+    *(ADDRESS_OUTSIDE, NO_VARIABLE, NO_SECRET, SECRET_SEALED),
 ]
+#: how reasons begin that the parameter of the job is the cause of
+_UNFILLED = "parameter not filled: "
 _NESTED = (ADDRESS_REFUSED, ANSWERED_WITH, UNANSWERED_WITH)
 #: texts of executors: of Java, of ours and of clients like them
 _BY_TEXT = (
@@ -85,6 +95,8 @@ def find_remedy(reason: str) -> Remedy | None:
         match = find_template(text, _TEMPLATES)
         if match is not None:
             return _BY_TEMPLATE[match.msgid]
+    if reason.startswith(_UNFILLED):
+        return Remedy.JOB
     nested = find_template(reason, _NESTED)
     if nested is not None:
         return find_remedy(nested.values["reason"])

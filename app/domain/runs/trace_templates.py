@@ -82,6 +82,7 @@ NONE_ENTERED = _in(
 NO_CANDIDATE = _in(LINES, N_("Result: not sent, no executor is available"))
 UNWRITABLE = _in(LINES, N_("Result: not sent, the database refuses the data of this run: %(reason)s"))
 LEASE_EXPIRED = _in(LINES, N_("Result: not sent, the lease expired"))
+NOT_FILLED = _in(LINES, N_("Result: not sent, %(reason)s"))
 UNREPORTED = _in(LINES, N_("Result: unknown, node %(node)s never reported"))
 RESOLVED = _in(LINES, N_("Resolver: %(outcome)s, %(reason)s"))
 CUT = _in(LINES, N_("… (cut) …"))
@@ -129,6 +130,22 @@ ADDRESS_LOW_PORT = _in(WHYS, N_("port %(port)s is not allowed; 80, 443 and %(fir
 ADDRESS_NO_HOST = _in(WHYS, N_("its host is neither a name nor an IP address"))
 ADDRESS_INVALID = _in(WHYS, N_("its host or port is invalid"))
 ADDRESS_OUTSIDE = _in(WHYS, N_("it is outside the networks of XXL_JOB_EXECUTOR_NETWORKS"))
+#: why a parameter could not be filled in; raised by app.domain.parameters
+NO_PARENT = _in(WHYS, N_("parameter not filled: %(at)s: the run has no parent"))
+NO_RESULT = _in(WHYS, N_("parameter not filled: %(at)s: run %(id)s has no result"))
+RESULT_NO_JSON = _in(WHYS, N_("parameter not filled: %(at)s: the result of run %(id)s is not JSON"))
+RESULT_WAS_CUT = _in(WHYS, N_("parameter not filled: %(at)s: the result of run %(id)s was cut"))
+RESULT_HAS_NO = _in(WHYS, N_("parameter not filled: %(at)s: the result of run %(id)s has no %(path)s"))
+SHARDS_HAVE_NO = _in(WHYS, N_("parameter not filled: %(at)s: the list of the shards has no %(path)s"))
+PARAMETER_NO_JSON = _in(WHYS, N_("parameter not filled: %(at)s: the parameter is not JSON"))
+PARAMETER_HAS_NO = _in(WHYS, N_("parameter not filled: %(at)s: the parameter has no %(path)s"))
+NO_VARIABLE = _in(WHYS, N_("parameter not filled: %(at)s: variable %(name)s does not exist"))
+NO_SECRET = _in(WHYS, N_("parameter not filled: %(at)s: secret %(name)s does not exist"))
+SECRET_SEALED = _in(WHYS, N_("parameter not filled: %(at)s: secret %(name)s cannot be opened"))
+YEAR_OUT_OF_RANGE = _in(WHYS, N_("parameter not filled: %(at)s: year out of range"))
+ZONE_UNKNOWN = _in(WHYS, N_("parameter not filled: %(at)s: this host has no time zone %(name)s"))
+FILLED_TOO_LONG = _in(WHYS, N_("parameter not filled: longer than 60,000 bytes"))
+TEMPLATE_INVALID = _in(WHYS, N_("parameter not filled: %(reason)s"))
 #: written by executor_client.wire.protocol.Reply.parse, in place of an executor's own text
 REPLIES = [
     N_("the answer is empty"),

@@ -6,14 +6,16 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from app.clock import LATEST_MS, Millis
-from app.domain.runs.trace_templates import CUT, TRIGGER, TRIGGER_SEEN, find_template
+from app.domain.runs.trace_templates import CHILDREN_HEAD, CUT, TRIGGER, TRIGGER_SEEN, find_template
 
 #: longest trace, in characters; the column holds 65,535 bytes
 TRACE_MAX = 12_000
 #: longest text of an executor inside a trace, in characters
 ANSWER_MAX = 2_000
-#: longest result text kept (`handle_msg`), in characters, as in the original
-RESULT_MAX = 15_000
+#: longest result text kept (`handle_msg`), in characters and in bytes of UTF-8, lines about children included
+RESULT_MAX, RESULT_BYTES = 50_000, 65_000
+#: end of a result text that was cut, so that it cannot be given to another run
+RESULT_CUT = f"\n{CUT}"
 
 
 def clean_text(text: str, limit: int) -> str:
@@ -66,6 +68,25 @@ def join_lines(*parts: str | Sequence[str] | None) -> str:
         return trace
     half = TRACE_MAX // 2 - 10
     return f"{trace[:half]}\n{CUT}\n{trace[-half:]}"
+
+
+def fit_result(text: str, children: str = "") -> str:
+    """Return a result text with the lines about child jobs at its end; one that is too long is cut."""
+    tail = f"\n{children}" if text and children else children
+    characters, octets = RESULT_MAX - len(tail), RESULT_BYTES - len(tail.encode())
+    if len(text) > characters or len(text.encode()) > octets:
+        kept = text[: characters - len(RESULT_CUT)].encode()[: octets - len(RESULT_CUT.encode())]
+        text = kept.decode(errors="ignore") + RESULT_CUT
+    return text + tail
+
+
+def result_of(handle_msg: str | None) -> str | None:
+    """Return the result of a success: its message without our lines about child jobs; None if it is empty."""
+    text = handle_msg or ""
+    before, head, _ = text.rpartition(CHILDREN_HEAD)
+    if head and (not before or before.endswith("\n")):
+        text = before.removesuffix("\n")
+    return text or None
 
 
 def one_line(text: str) -> str:

@@ -17,7 +17,9 @@ from app.store.accounts.audit import AuditFilter
 from app.store.base.paging import Page, Slice
 
 #: fields whose values are never audited
-SECRET_FIELDS = frozenset({"password", "access_token", "former_token", "alarm_urls", "token", "settings"})
+SECRET_FIELDS = frozenset(
+    {"password", "access_token", "former_token", "alarm_urls", "token", "settings", "secret"}
+)
 BLANKED = "***"
 #: longest value; sources of GLUE jobs have versions of their own
 VALUE_MAX = 500

@@ -165,13 +165,16 @@ def _next_ms(job: DueJob, last_ms: Millis, *, has_run: bool, now_ms: Millis) -> 
 
 
 def _skip_queued(session: Session, cause: Cause, now_ms: Millis) -> int:
-    """Withdraw what was queued for now and has no run: manual runs, retries, children; record each."""
+    """Withdraw what was queued for now and has no run: manual runs, retries, children.
+
+    Each is recorded at its logical time.
+    """
     rows_queued = after_restore.take_queued(session, now_ms=now_ms)
     rows = [
         {
             "job_id": row["job_id"],
-            "from_ms": row["due_time"],
-            "to_ms": row["due_time"],
+            "from_ms": row["logical_ms"],
+            "to_ms": row["logical_ms"],
             "skipped": 1,
             "reason": cause.reason,
             "recorded_ms": now_ms,

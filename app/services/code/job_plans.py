@@ -3,7 +3,10 @@
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
+
+from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
@@ -38,6 +41,7 @@ from app.services.code.request import require_on_job
 from app.services.code.state import State, code_value, whole_code
 from app.services.jobs import glue
 from app.services.jobs.job_writes import JobWrite
+from app.services.jobs.placeholders import check_own
 from app.services.jobs.replan import PLANNED_BY, first_instant
 from app.services.jobs.rules import JobDraft, check_draft, schedule_of
 from app.store.jobs.managed import JOB
@@ -86,8 +90,11 @@ class JobPlan:
 class JobPlanner:
     """Plans jobs one by one; also the job lookup of the rules, for stored and new jobs and groups."""
 
-    def __init__(self, state: State, wishes: Collection[Wish], *, actor: Actor, now_ms: Millis) -> None:
+    def __init__(
+        self, session: Session, state: State, wishes: Collection[Wish], *, actor: Actor, now_ms: Millis
+    ) -> None:
         self.state, self.actor, self.now_ms = state, actor, now_ms
+        self.check_parameter = partial(check_own, session)
         #: jobs that a Java admin cannot read are refused
         self.readable_by_java = False
         #: values are put back as they were, also those that a new job may not have
@@ -190,7 +197,9 @@ class JobPlanner:
 
     def _change(self, wish: Wish, job: Job) -> JobPlan:
         self._require(wish, job.job_group, Right.VIEW)
-        self._check_language(wish, job)
+        if wish.members.get(CODE, {}).get("language", job.glue_type) != job.glue_type:
+            problem = N_("The run mode of a job cannot be changed: it is %(mode)s", mode=job.glue_type)
+            raise InvalidInput("code.language", problem)
         target = self._owned_fields(wish, {})
         current = self.state.job_values(job)
         owner = self.state.managed_object(JOB, wish.key)
@@ -303,14 +312,6 @@ class JobPlanner:
             schedule_of(draft, zone_name()) if is_on else None,
         )
 
-    def _check_language(self, wish: Wish, job: Job) -> None:
-        language = wish.members.get(CODE, {}).get("language", job.glue_type)
-        if language != job.glue_type:
-            raise InvalidInput(
-                "code.language",
-                N_("The run mode of a job cannot be changed: it is %(mode)s", mode=job.glue_type),
-            )
-
     def _owned_fields(self, wish: Wish, columns: Mapping[str, object]) -> dict[str, Any]:
         """Return the fields that the code owns, with the values that are stored."""
         owned_fields = dict(wish.members)
@@ -338,8 +339,9 @@ class JobPlanner:
 
     def _require_routing(self, wish: Wish) -> None:
         if not self.actor.is_admin:
-            where = place(JOBS, wish.key, ALARM_CHANNELS)
-            raise PermissionDenied(f"{where}: only administrators route alarms")
+            raise PermissionDenied(
+                f"{place(JOBS, wish.key, ALARM_CHANNELS)}: only administrators route alarms"
+            )
 
 
 def _moves(changes: Collection[str]) -> bool:

@@ -85,7 +85,7 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
     groups.is_import = request.is_import
     group_plans = _each(GROUPS, document.groups, groups.plan, errors)
     wishes = _wishes(document, state, candidates, groups.id_of, errors)
-    jobs = JobPlanner(state, wishes, actor=request.actor, now_ms=now_ms)
+    jobs = JobPlanner(session, state, wishes, actor=request.actor, now_ms=now_ms)
     jobs.readable_by_java, jobs.is_import = request.readable_by_java, request.is_import
     jobs.app_names |= {group_id: app_name for app_name, group_id in groups.new.items()}
     job_plans = []

@@ -77,7 +77,7 @@ def prepare_undo(
         more = [f"… {len(reasons) - REASONS_MAX} more"] if len(reasons) > REASONS_MAX else []
         reason_list = "; ".join([*reasons[:REASONS_MAX], *more])
         raise Conflict(N_("Apply %(id)s cannot be undone: %(reasons)s", id=apply.id, reasons=reason_list))
-    plans, remade = plan_undo(changes, state, request, now_ms=now_ms)
+    plans, remade = plan_undo(session, changes, state, request, now_ms=now_ms)
     check_runs(session, plans.deletions)
     return PreparedUndo(request, apply, records, changes, plans, plans.summary, remade)
 

@@ -4,6 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sqlalchemy.orm import Session
+
 from app.clock import Millis
 from app.domain.access.permissions import Actor
 from app.domain.code.document import ALARM_CHANNELS
@@ -72,7 +74,7 @@ def with_present_names(changes: Sequence[Undoable], state: State) -> Sequence[Un
 
 
 def plan_undo(
-    changes: Sequence[Undoable], state: State, request: UndoRequest, *, now_ms: Millis
+    session: Session, changes: Sequence[Undoable], state: State, request: UndoRequest, *, now_ms: Millis
 ) -> tuple[Plans, Remade]:
     """Return the plans that put everything back; what is gone and not to be made again is left out."""
     by_kind: dict[str, list[Undoable]] = {
@@ -89,7 +91,7 @@ def plan_undo(
     )
     wishes = [_wish(change, state, remade) for change in by_kind[JOB]]
     wishes += _parents(state, remade, {wish.job_id for wish in wishes})
-    jobs = JobPlanner(state, wishes, actor=request.actor, now_ms=now_ms)
+    jobs = JobPlanner(session, state, wishes, actor=request.actor, now_ms=now_ms)
     jobs.restores = True
     jobs.app_names |= {group_id: app_name for app_name, group_id in groups.new.items()}
     channels = ChannelPlanner(

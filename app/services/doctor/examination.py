@@ -83,6 +83,7 @@ def _checks(config: Config, safe_url: str) -> tuple[Callable[[Session], Iterator
         partial(executors.check_executors, config=config),
         executors.check_jobs,
         executors.check_schedules,
+        partial(executors.check_parameters, config=config),
         partial(executors.check_alarms, config=config),
         database.check_runs,
         partial(database.check_commits, config=config),
@@ -94,10 +95,10 @@ def _checks(config: Config, safe_url: str) -> tuple[Callable[[Session], Iterator
 
 @check("key")
 def _key(config: Config) -> Findings:
-    """Check that the stored tokens and channels can be read with the application key."""
+    """Check that the stored tokens, channels and secrets can be read with the application key."""
     try:
         sealed_tokens.check(config)
     except NotConfigured as exc:
         yield problem(str(exc), "the services do not start with another key")
     else:
-        yield fine("the stored tokens and alarm channels can be read")
+        yield fine("the stored tokens, channels and secrets can be read")

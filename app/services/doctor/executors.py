@@ -226,6 +226,18 @@ def check_schedules(session: Session) -> Findings:
     yield NothingFound("those of XXL-JOB mean the same here")
 
 
+@check("parameters")
+def check_parameters(session: Session, config: Config) -> Findings:
+    """Name jobs whose placeholders a Java admin on the same database would send as they are."""
+    job_ids = diagnosis.find_filling_jobs(session) if config.shared_with_java else []
+    if names := [str(job_id) for job_id in job_ids]:
+        yield warning(
+            f"jobs whose parameter is filled in, which a Java admin does not: {named(names)}",
+            "switch it off for these jobs, or end the Java admin and unset XXL_JOB_SHARED_WITH_JAVA",
+        )
+    yield NothingFound("every admin sends them as they are meant")
+
+
 def _is_listed(expression: str) -> bool:
     try:
         return has_day_rules_listed(expression)

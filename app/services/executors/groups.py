@@ -30,6 +30,9 @@ from app.store.executors import listing as group_lists
 from app.store.executors.listing import GroupFilter
 from app.store.jobs import listing as job_lists
 from app.store.runs import reporting
+from app.store.variables import variables
+
+__all__ = ["GroupFilter"]
 
 __all__ = ["GroupFilter"]
 
@@ -149,6 +152,10 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
     # Held alarms are sent first; then the mute is deleted.
     mutes.end_mute(session, job_id=0, group_id=group_id, now_ms=now_ms)
     reporting.delete_of_group(session, group_id)
+    for variable_id in variables.list_ids_of_group(session, group_id):
+        variables.keep_version(session, variable_id, username=actor.username[:64], now_ms=now_ms)
+        variables.delete_variable(session, variable_id)
+    variables.forget_group(session, group_id)
     if not any(
         group.app_name == groups[group_id].app_name for group in groups.values() if group.id != group_id
     ):

@@ -12,6 +12,7 @@ from app.settings.sealing import CannotUnseal, is_sealed, sealer
 from app.store.alarms import channels
 from app.store.executors import groups
 from app.store.nodes import nodes
+from app.store.variables import values
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ def place_of_key(config: Config) -> str:
 
 
 def check(config: Config) -> None:
-    """Raise NotConfigured if a stored token or alarm channel was sealed with another application key."""
+    """Raise NotConfigured if a stored token, channel or secret was sealed with another application key."""
     with read_scope() as session:
         secrets = [
             (f"the access token of the executor group {token.app_name}", token.text)
@@ -32,6 +33,7 @@ def check(config: Config) -> None:
             (f"the alarm channel {name}", secret)
             for name, secret in channels.find_stored_settings(session).items()
         ]
+        secrets += [(f"the secret {name}", secret) for name, secret in values.find_all_sealed(session)]
     for owner, secret in secrets:
         try:
             sealer().unseal(secret)

@@ -2,19 +2,21 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.access.permissions import Actor
-from app.domain.runs.trigger_keys import Trigger, new_trigger
+from app.domain.runs.logical_times import chosen_logical, second_of
+from app.domain.runs.trigger_keys import new_trigger
 from app.errors import XxlJobError
 from app.services.auditing import audit
-from app.services.jobs.jobs import QueuedRun, check_group, check_param
-from app.services.jobs.rules import PARAM_MAX
+from app.services.jobs.jobs import QueuedRun, check_group
+from app.services.jobs.placeholders import PARAM_MAX, check_given, check_param, has_placeholders
 from app.store.base import locks
 from app.store.fires import queue as fires
+from app.store.fires.queue import BatchFire
 from app.store.jobs import listing as job_lists
 
 
@@ -26,6 +28,8 @@ class BatchEntry(NamedTuple):
     executor_param: str | None
     #: id of the request
     request: str
+    #: logical time; None: the second of the request
+    logical_ms: Millis | None = None
 
 
 def trigger_jobs(
@@ -37,23 +41,32 @@ def trigger_jobs(
     """
     group_ids = locks.lock_groups_of(session, {entry.job_id for entry in entries})
     long = {entry.job_id for entry in entries if len(entry.executor_param or "") > PARAM_MAX}
+    filled = {entry.job_id for entry in entries if has_placeholders(entry.executor_param)}
+    filling = job_lists.find_filling(session, filled) if filled else {}
     param_by_job = job_lists.find_params(session, long) if long else {}
     results: list[QueuedRun | XxlJobError] = []
-    runs: list[tuple[Trigger, str | None, str]] = []
-    for job_id, param, request in entries:
+    runs: list[BatchFire] = []
+    for job_id, param, request, given_ms in entries:
         try:
             group_id = check_group(group_ids.get(job_id), actor)
             check_param(session, param or "", partial(param_by_job.get, job_id))
+            if has_placeholders(param):
+                own_texts = {job_id: filling[job_id]} if job_id in filling else {}
+                check_given(session, param or "", group_id, own_texts)
+            logical_ms = chosen_logical(given_ms, None, due_ms=now_ms, now_ms=now_ms)
         except XxlJobError as error:
             results.append(error)
             continue
         trigger = new_trigger(job_id, now_ms)
-        runs.append((trigger, param, request))
-        results.append(QueuedRun(trigger, group_id))
+        runs.append(BatchFire(trigger, param, request, logical_ms))
+        results.append(QueuedRun(trigger, group_id, logical_ms))
     fires.insert_batch(session, runs)
-    audit_entries = [
-        audit.Entry("job.trigger", ("job", trigger.job_id), {"executor_param": param, "address_list": None})
-        for trigger, param, _ in runs
-    ]
-    audit.record_many(session, audit_entries, actor=actor, now_ms=now_ms)
+    audit.record_many(session, [_entry(run) for run in runs], actor=actor, now_ms=now_ms)
     return results
+
+
+def _entry(run: BatchFire) -> audit.Entry:
+    changes: dict[str, Any] = {"executor_param": run.executor_param, "address_list": None}
+    if run.logical_ms != second_of(run.trigger.due_ms):
+        changes["logical_ms"] = run.logical_ms
+    return audit.Entry("job.trigger", ("job", run.trigger.job_id), changes)

@@ -12,8 +12,9 @@ from enum import StrEnum
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from app.clock import Clock
+from app.clock import Clock, Millis
 from app.domain.access.permissions import Actor, Right
+from app.domain.runs.logical_times import second_of
 from app.domain.tasks import ResultLine, Step, TaskKind
 from app.domain.text.texts import N_
 from app.errors import InvalidInput, XxlJobError
@@ -144,7 +145,7 @@ def _change_next(session: Session, task: Task, params: BulkParams, actor: Actor,
     if params.action is BulkAction.REMOVE and _clear_before_removal(session, job_id, actor, clock):
         return Step()
     step = _step(session, task, params, actor, BulkOutcome.DONE)
-    _change(session, params, job_id, actor=actor, clock=clock)
+    _change(session, params, job_id, actor=actor, clock=clock, logical_ms=second_of(task.created_ms))
     return step
 
 
@@ -172,7 +173,10 @@ def _step(
     return Step(advance=1, lines=[line], finished=task.done + 1 >= len(params.job_ids))
 
 
-def _change(session: Session, params: BulkParams, job_id: int, *, actor: Actor, clock: Clock) -> None:
+def _change(
+    session: Session, params: BulkParams, job_id: int, *, actor: Actor, clock: Clock, logical_ms: Millis
+) -> None:
+    """Carry out the action on one job; ``logical_ms``: the logical time of all its runs."""
     match params.action:
         case BulkAction.START:
             jobs.start_job(session, job_id, actor=actor, clock=clock)
@@ -180,7 +184,13 @@ def _change(session: Session, params: BulkParams, job_id: int, *, actor: Actor, 
             jobs.stop_job(session, job_id, actor=actor, clock=clock)
         case BulkAction.RUN:
             jobs.trigger_job(
-                session, job_id, executor_param=None, address_list=None, actor=actor, now_ms=clock()
+                session,
+                job_id,
+                executor_param=None,
+                address_list=None,
+                actor=actor,
+                now_ms=clock(),
+                former_logical_ms=logical_ms,
             )
         case BulkAction.MOVE:
             jobs.move_job(session, job_id, params.group_id, actor=actor, now_ms=clock())

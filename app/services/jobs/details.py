@@ -8,7 +8,9 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
 from app.domain.enums import ScheduleType, TriggerStatus
+from app.domain.runs.logical_times import second_of
 from app.domain.schedules.schedule import check_schedule, next_times
+from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.services.jobs.rules import schedule_of
@@ -47,6 +49,14 @@ def planned_ms(job: Job) -> Millis | None:
     """Return the next planned instant of a job; None if its schedule is off, or waits for the current run."""
     is_planned = job.trigger_status == TriggerStatus.RUNNING
     return job.trigger_next_time if is_planned and 0 < job.trigger_next_time < AFTER_THE_CURRENT_RUN else None
+
+
+def upcoming_logical(job: Job, count: int, *, now_ms: Millis) -> list[Millis]:
+    """Return the logical times of the next runs; of a job without upcoming times that of a run now."""
+    try:
+        return upcoming(job, count, now_ms=now_ms) or [second_of(now_ms)]
+    except InvalidInput:  # of a schedule that another program has stored
+        return [second_of(now_ms)]
 
 
 def upcoming(job: Job, count: int, *, now_ms: Millis) -> list[Millis]:

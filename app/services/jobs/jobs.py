@@ -5,7 +5,7 @@ locked, its unsent fires are deleted, and those already due are recorded as skip
 take a clock, and read it when they hold their locks.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,14 +14,13 @@ from sqlalchemy.orm import Session
 from app.clock import Clock, Millis
 from app.database.engine import transact
 from app.domain.access.permissions import Actor, Right, require_right
-from app.domain.enums import GlueType, ScheduleType, TriggerStatus
-from app.domain.runs.log_copies import CHARACTER_BYTES
+from app.domain.enums import GlueType, ParamForm, ScheduleType, TriggerStatus
+from app.domain.runs.logical_times import chosen_logical
 from app.domain.runs.trigger_keys import Trigger
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.limits import limited_text
 from app.domain.text.texts import N_
 from app.errors import ForeignValue, InvalidInput, NotFound
-from app.models.fire import Fire
 from app.models.group import split_addresses
 from app.models.job import Job
 from app.pipeline.group_addresses import find_foreign
@@ -29,10 +28,10 @@ from app.runtime.logging import request_id
 from app.services.auditing import audit
 from app.services.jobs import tags as job_tags
 from app.services.jobs import versions
+from app.services.jobs.placeholders import check_run_param
 from app.services.jobs.plan_limits import check_plan
 from app.services.jobs.replan import PLANNED_BY, next_time_of, set_next_time, void_job, withdraw_unsent
 from app.services.jobs.rules import (
-    PARAM_MAX,
     JobDraft,
     StoredJobLookup,
     audited,
@@ -43,7 +42,6 @@ from app.services.jobs.rules import (
 from app.store.alarms import mutes
 from app.store.base import locks
 from app.store.base.paging import Page
-from app.store.base.text_widths import width_of
 from app.store.executors import groups
 from app.store.fires import queue as fires
 from app.store.jobs import listing as job_lists
@@ -62,6 +60,8 @@ class QueuedRun(NamedTuple):
     #: leads to the run
     trigger: Trigger
     group_id: int
+    #: what it stands for
+    logical_ms: Millis
 
 
 def get_job(session: Session, job_id: int, *, actor: Actor, right: Right = Right.VIEW) -> Job:
@@ -239,43 +239,46 @@ def trigger_job(
     now_ms: Millis,
     due_ms: Millis | None = None,
     repeats: int | None = None,
+    logical_ms: Millis | None = None,
+    former_logical_ms: Millis | None = None,
+    param_form: ParamForm = ParamForm.TEMPLATE,
 ) -> QueuedRun:
     """Queue one run, due now or at ``due_ms``.
 
     ``executor_param`` None: the job's own; ``address_list`` empty: the addresses of the group. ``repeats`` is
-    the log id of a run of this job, visible to the actor, whose checkpoint the new run gets.
+    the log id of a run of this job, visible to the actor, whose checkpoint the new run gets. ``logical_ms``
+    is a logical time that is given; without one ``former_logical_ms`` counts, of a run that is run again.
+    ``param_form``: placeholders of a template are filled in if the job has that on.
     """
     group_id = check_group(locks.lock_group_of(session, job_id), actor)
-    errors, addresses = InputErrors(), None
+    errors, addresses, start_ms, run_logical_ms = InputErrors(), None, due_ms or now_ms, now_ms
     with errors:
-        check_param(session, executor_param or "", lambda: job_lists.find_params(session, [job_id])[job_id])
+        check_run_param(session, job_id, group_id, executor_param or "", param_form)
     with errors:
         addresses = _check_addresses(session, group_id, address_list or "", now_ms)
     if due_ms is not None:
         with errors:
             check_plan(session, job_id, due_ms, now_ms=now_ms)
+    with errors:
+        run_logical_ms = chosen_logical(logical_ms, former_logical_ms, due_ms=start_ms, now_ms=now_ms)
     errors.raise_all()
     trigger = fires.insert_manual(
         session,
         job_id,
         executor_param=executor_param,
         address_list=addresses,
-        due_ms=now_ms if due_ms is None else due_ms,
+        due_ms=start_ms,
         planned=due_ms is not None,
         request=request_id.get(),
         repeats=repeats,
+        logical_ms=run_logical_ms,
+        param_form=param_form,
     )
-    changes = {"executor_param": executor_param, "address_list": addresses}
-    planned = {} if due_ms is None else {"due_ms": due_ms}
-    audit.record(
-        session,
-        "job.trigger",
-        actor=actor,
-        now_ms=now_ms,
-        target=("job", job_id),
-        changes=changes | planned,
-    )
-    return QueuedRun(trigger, group_id)
+    given = {"due_ms": due_ms, "logical_ms": logical_ms}
+    changes: dict[str, Any] = {"executor_param": executor_param, "address_list": addresses}
+    changes |= {name: at_ms for name, at_ms in given.items() if at_ms is not None}
+    audit.record(session, "job.trigger", actor=actor, now_ms=now_ms, target=("job", job_id), changes=changes)
+    return QueuedRun(trigger, group_id, run_logical_ms)
 
 
 def _lock_job(session: Session, job_id: int, actor: Actor, right: Right) -> Job:
@@ -308,14 +311,6 @@ def check_group(group_id: int | None, actor: Actor) -> int:
         raise NotFound(MISSING)
     require_right(actor, group_id, Right.OPERATE, missing=MISSING)
     return group_id
-
-
-def check_param(session: Session, text: str, read_job_param: Callable[[], str | None]) -> None:
-    """Check the parameter of a run; a longer one must be the job's own, which XXL-JOB 3.4 has stored."""
-    if len(text) <= PARAM_MAX or text != read_job_param():
-        limited_text("executorParam", text, PARAM_MAX)
-    elif not (width := width_of(session, Fire, "executor_param")).holds(text):
-        limited_text("executorParam", text, width.octets // CHARACTER_BYTES)
 
 
 def _check_addresses(session: Session, group_id: int, text: str, now_ms: Millis) -> str | None:

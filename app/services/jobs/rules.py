@@ -17,6 +17,7 @@ from app.domain.enums import GlueType, ScheduleType
 from app.domain.jobs.children import FIELD as CHILDREN
 from app.domain.jobs.children import child_ids_text, leads_to, not_found, parse_child_ids
 from app.domain.jobs.fields import FIELD_OF, INT_MAX, SOURCE_MAX, JobDraft, JobField, Kind, plain_fields
+from app.domain.jobs.structures import stored_structure
 from app.domain.jobs.tags import check_tags
 from app.domain.schedules.schedule import MAX_CONF_LENGTH, Schedule, check_schedule, has_day_rules_listed
 from app.domain.text.input_errors import InputErrors
@@ -25,12 +26,12 @@ from app.domain.text.texts import N_
 from app.errors import DeniedValue, ForeignValue, InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job
+from app.services.jobs.placeholders import check_own
 from app.store.executors import listing as group_lists
 from app.store.jobs import listing as job_lists
 
 __all__ = ["JobDraft"]
 
-PARAM_MAX = FIELD_OF["executor_param"].max_length
 REMARK_MAX = FIELD_OF["glue_remark"].max_length
 CHILDREN_MAX = FIELD_OF["child_jobid"].max_length
 NO_GROUP = N_("Choose an executor group")
@@ -64,6 +65,9 @@ class JobLookup(Protocol):
     def leads_to(self, child_id: int, job_id: int) -> bool:
         """Return whether ``job_id`` is ``child_id`` or one of its descendants."""
 
+    def check_parameter(self, text: str, group_id: int) -> None:
+        """Raise InvalidInput if no run of the group could have the parameter, with its placeholders."""
+
 
 class StoredJobLookup:
     """Job lookup in the database. It locks the groups it looks up against deletion."""
@@ -84,6 +88,10 @@ class StoredJobLookup:
     def leads_to(self, child_id: int, job_id: int) -> bool:
         """Return whether ``job_id`` is ``child_id`` or one of its descendants."""
         return leads_to(child_id, job_id, self._children_of)
+
+    def check_parameter(self, text: str, group_id: int) -> None:
+        """Raise InvalidInput if no run of the group could have the parameter, with its placeholders."""
+        check_own(self._session, text, group_id)
 
     def _children_of(self, job_ids: Collection[int]) -> Mapping[int, Sequence[int]]:
         """Return the children of the jobs; all descendants are read at once, as callers follow chains."""
@@ -118,12 +126,15 @@ def check_draft(
             check_mails(draft.alarm_email, current=mails_of(job.alarm_email) if job is not None else ())
     with errors:
         columns |= _schedule_columns(draft)
+    if draft.fill_parameter:
+        with errors:
+            _check_filling(lookup, draft, exempt)
     if job is None:
         columns |= _code_columns(draft, errors)
     with errors:
         if "executor_handler" not in exempt:
             _check_handler(draft, job)
-    for kind in (Kind.CHOICE, Kind.NUMBER):
+    for kind in (Kind.CHOICE, Kind.NUMBER, Kind.BOOLEAN, Kind.STRUCTURE):
         columns |= _plain_columns(draft, kind, errors, exempt=exempt)
     with errors:
         columns["child_jobid"] = child_ids_text(_check_children(lookup, draft.child_jobid, actor, job))
@@ -134,6 +145,19 @@ def check_draft(
             check_move(lookup, job, draft.job_group, actor)
     errors.raise_all()
     return columns
+
+
+def _check_filling(lookup: JobLookup, draft: JobDraft, exempt: Collection[str]) -> None:
+    if draft.readable_by_java:
+        raise InvalidInput(
+            "fill_parameter",
+            N_(
+                "A Java admin on the same database would send placeholders as they are"
+                " (XXL_JOB_SHARED_WITH_JAVA)"
+            ),
+        )
+    if "executor_param" not in exempt:
+        lookup.check_parameter(draft.executor_param, draft.job_group)
 
 
 def _check_handler(draft: JobDraft, job: Job | None) -> None:
@@ -176,6 +200,8 @@ def _plain_columns(
         Kind.TEXT: _text,
         Kind.CHOICE: _choice,
         Kind.NUMBER: _number,
+        Kind.BOOLEAN: _flag,
+        Kind.STRUCTURE: stored_structure,
     }
     columns: dict[str, object] = {}
     for column in plain_fields(kind):
@@ -195,24 +221,28 @@ def _is_long_already(field: JobField, value: Any, job: Job) -> bool:
 def _text(field: JobField, value: str) -> str:
     text = value if field.keeps_blanks else value.strip()
     if field.is_required and not text:
-        raise InvalidInput(field.wire_name, field.missing)
-    return limited_text(field.wire_name, text, field.max_length)
+        raise InvalidInput(field.error_name, field.missing)
+    return limited_text(field.error_name, text, field.max_length)
 
 
 def _choice(field: JobField, value: str) -> str:
     if value not in list(field.choices):
-        raise InvalidInput(field.wire_name, field.invalid)
+        raise InvalidInput(field.error_name, field.invalid)
     return value
+
+
+def _flag(_field: JobField, value: int) -> int:
+    return int(bool(value))
 
 
 def _number(field: JobField, value: int) -> int:
     number = max(value, 0) if field.negative_is_zero else value
     if not field.low <= number <= field.high:
         raise InvalidInput(
-            field.wire_name,
+            field.error_name,
             N_(
                 "%(field)s must lie between %(low)s and %(high)s",
-                field=field.wire_name,
+                field=field.error_name,
                 low=field.low,
                 high=field.high,
             ),

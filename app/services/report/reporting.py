@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
 from app.database.engine import read_scope, transact
+from app.domain.jobs.variables import KEPT_MS
 from app.services.accounts.login_throttle import FORGET_AFTER_MS, KNOWN_MS
 from app.services.installation.promotion_leftovers import clear_leftovers
 from app.settings.config import Config
@@ -21,6 +22,7 @@ from app.store.executors import last_seen
 from app.store.nodes import idempotency, nodes, orphans, tasks
 from app.store.runs import reporting
 from app.store.runs.reporting import Counts
+from app.store.variables import variables
 
 logger = logging.getLogger(__name__)
 
@@ -111,6 +113,7 @@ class Cleaner:
             transact(partial(reporting.delete_traces_before, before_ms=traces_ms, limit=DELETE_ROWS)),
             _delete_of_api(now_ms),
             _delete_counters(now_ms),
+            transact(partial(variables.delete_former, before_ms=now_ms - KEPT_MS, limit=DELETE_ROWS)),
         ]
         tasks_ms = now_ms - TASK_DAYS * DAY_MS
         old_tasks = transact(partial(tasks.delete_ended, before_ms=tasks_ms, limit=TASKS_AT_ONCE))

@@ -13,6 +13,7 @@ from app.domain.enums import HandleCode
 from app.domain.executors.token_scope import TokenScope
 from app.pipeline import complete
 from app.pipeline.complete import Completion, OtherRun
+from app.pipeline.masking import mask_text
 from app.runtime.logging import QuotedText, request_id
 from app.runtime.metrics import CALLBACK_DURATION, CALLBACKS
 from app.services.runs.kills import kills
@@ -198,7 +199,12 @@ def _write_reports(session: Session, usable: Sequence[Sequence[CallbackItem]], r
     ended_ids = {*result.won, *result.late}
     reports = {item.log_id: item for items in usable for item in items if item.has_reports}
     rows = [
-        {"id": item.log_id, "checkpoint": item.checkpoint, "progress": item.progress}
+        {
+            "id": item.log_id,
+            # Only the executor reads it again, which needs it as it was.
+            "checkpoint": item.checkpoint,
+            "progress": mask_text(result.maskers, item.log_id, item.progress),
+        }
         for item in reports.values()
         if item.log_id in ended_ids
     ]

@@ -7,6 +7,7 @@ from calendar import monthrange
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
+from functools import partial
 from zoneinfo import ZoneInfo
 
 from sqlalchemy.orm import Session
@@ -15,7 +16,6 @@ from app.clock import Millis, now_ms
 from app.database.engine import read_scope, session_scope, transact
 from app.domain.access.permissions import Actor, Right, require_admin, require_right
 from app.domain.enums import HandleCode, TriggerCode
-from app.domain.runs.evidence import ABSENT_LOGS
 from app.domain.runs.trace_templates import KILLED, KILLED_SAYING, fill
 from app.domain.text.texts import N_
 from app.errors import Conflict, ExecutorUnreachable, InvalidInput, NotFound
@@ -25,9 +25,11 @@ from app.models.base import zone_name
 from app.models.log import JobLog
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.group_addresses import find_foreign, withholds_token
+from app.pipeline.masking import find_maskers, mask_text
 from app.services.auditing import audit
 from app.services.executors.callers import LEFT_GROUP, Caller
 from app.services.runs.kills import kills
+from app.services.runs.log_pieces import MaskedRead, last_line, read_masked
 from app.store.base.paging import Page
 from app.store.executors import listing as group_lists
 from app.store.executors import registry
@@ -37,7 +39,7 @@ from app.store.runs import clearing as log_clearing
 from app.store.runs import listing as log_lists
 from app.store.runs.clearing import Clearing
 from app.store.runs.listing import LogFilter, LogStatus
-from executor_client.wire.protocol import LogRequest, LogResult
+from executor_client.wire.protocol import LogRequest
 from executor_client.wire.run_reports import LAST_LINES, RUN_STATE, Progress
 
 __all__ = ["LogFilter", "LogStatus"]
@@ -169,35 +171,25 @@ def read_log(
         may_run = log.handle_code == HandleCode.NONE or bool(log.killed)
         words = _announced(session, peer) if may_run or last_lines else []
         reports, is_tail = may_run and RUN_STATE in words, last_lines > 0 and LAST_LINES in words
+        masker = find_maskers(session, [log], now_ms=now_ms()).get(log.id)
     request = LogRequest(
         log_id=log.id, log_date_time=log.trigger_time or 0, from_line_num=max(from_line_num, 1)
     )
     with caller.permit():
-        piece, progress, is_running = caller.gateway.read_run(
-            peer,
-            request,
-            timeout_s=min(timeout_s, LOG_TIMEOUT_S),
-            progress=reports,
-            last_lines=last_lines if is_tail else 0,
+        read = partial(
+            caller.gateway.read_run, peer, timeout_s=min(timeout_s, LOG_TIMEOUT_S), progress=reports
         )
-    last = _last_line(piece)
+        lines_wanted = last_lines if is_tail else 0
+        if masker is None:
+            piece, progress, is_running = read(request, last_lines=lines_wanted)
+        else:
+            has_ended = not store_logs.is_unfinished(log.trigger_code, log.handle_code)
+            how = MaskedRead(masker, has_ended=has_ended)
+            piece, progress, is_running = read_masked(read, request, last_lines=lines_wanted, how=how)
+    last = last_line(piece)
     nothing_new = piece.from_line_num > last
     is_end = True if nothing_new and log.handle_code > 0 and not is_running else piece.is_end
     return LogPiece(piece.from_line_num, last, piece.log_content, is_end, progress, is_running, is_tail)
-
-
-def _last_line(piece: LogResult) -> int:
-    """Return the number of the last line of a piece; below its first one if it has none.
-
-    Some clients name one that does not exist: pyxxl where there is no text, or no log; npm xxl-job counts the
-    end of the last line as another one. Source: docs/reference/clients.md, section A6.
-    """
-    text, last = piece.log_content, piece.to_line_num
-    if text in ("", *ABSENT_LOGS):
-        return min(last, piece.from_line_num - 1)
-    if text.endswith("\n") and last == piece.from_line_num + text.count("\n"):
-        return last - 1
-    return last
 
 
 def _announced(session: Session, peer: Peer) -> list[str]:
@@ -214,11 +206,12 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> st
     with read_scope() as session:
         log = get_killable(session, log_id, actor=actor)
         peer = _peer(session, log, caller, at_ms=now_ms)
+        maskers = find_maskers(session, [log], now_ms=now_ms)
     with caller.permit(), kills.hold(log.id):
         reply = caller.gateway.kill(peer, log.job_id)
-        if refusal := refusal_of(reply):
+        if refusal := mask_text(maskers, log.id, refusal_of(reply)):
             raise ExecutorUnreachable(peer.address, refusal)
-        message = reply.msg or ""
+        message = mask_text(maskers, log.id, reply.msg) or ""
         with session_scope() as session:
             text = message.rstrip(": ")
             result_text = fill(KILLED_SAYING if text else KILLED, user=actor.username, said=text)

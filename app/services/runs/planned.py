@@ -31,6 +31,8 @@ class UnclaimedRun(PlannedRun):
     """A triggered run that no scheduler has claimed."""
 
     group_id: int
+    #: what it stands for
+    logical_ms: Millis
 
 
 def list_planned(session: Session, job_id: int, *, now_ms: Millis, limit: int) -> list[PlannedRun]:
@@ -48,19 +50,20 @@ def list_unclaimed(
     job_id: int,
     before: tuple[Millis, int] | None,
     limit: int,
+    logical: tuple[Millis | None, Millis | None] = (None, None),
 ) -> tuple[list[UnclaimedRun], tuple[Millis, int] | None]:
     """Return triggered runs that no scheduler has claimed, the last due first, and where the list goes on.
 
-    ``group_id`` and ``job_id``: 0 for all that the actor may see.
+    ``group_id`` and ``job_id``: 0 for all that the actor may see; ``logical``: first and last logical time.
     """
     visible = actor.group_ids(Right.VIEW)
     if group_id:
         visible = frozenset({group_id}) if visible is None or group_id in visible else frozenset()
     rows = planned_fires.list_unclaimed(
-        session, group_ids=visible, job_id=job_id, before=before, limit=limit + 1
+        session, group_ids=visible, job_id=job_id, before=before, limit=limit + 1, logical=logical
     )
     runs = [
-        UnclaimedRun(trigger, row.due_ms, row.group_id)
+        UnclaimedRun(trigger, row.due_ms, row.group_id, row.logical_ms)
         for row in rows[:limit]
         if (trigger := trigger_of(row.job_id, row.key)) is not None
     ]

@@ -12,7 +12,9 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import read_scope
 from app.domain.access.permissions import Actor, Right
+from app.domain.enums import ParamForm
 from app.domain.runs.log_copies import ELLIPSIS
+from app.domain.runs.logical_times import logical_of
 from app.domain.runs.outcome import state_of
 from app.domain.text.texts import N_
 from app.errors import Conflict, ExecutorUnreachable, NotFound
@@ -125,7 +127,7 @@ def _merged(failures: Sequence[ExecutorUnreachable], killed: int, runs: int) -> 
 
 
 def retry_run(session: Session, run_id: str, *, actor: Actor, now_ms: Millis) -> QueuedRun:
-    """Queue a run with the parameter of this one, and the checkpoint if it failed.
+    """Queue a run with the parameter of this one, filled in as it was, and the checkpoint if it failed.
 
     A shard runs on its own instance again, as a single run.
     """
@@ -140,7 +142,9 @@ def retry_run(session: Session, run_id: str, *, actor: Actor, now_ms: Millis) ->
         address_list=address_to_repeat(log),
         actor=actor,
         now_ms=now_ms,
-        repeats=log.id if log.failed else None,
+        repeats=log.id if log.failed or log.param_form == ParamForm.TEMPLATE else None,
+        former_logical_ms=logical_of(log),
+        param_form=ParamForm(log.param_form),
     )
 
 

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import read_scope
 from app.domain.access.permissions import Actor, Right
+from app.domain.runs.logical_times import logical_of
 from app.domain.runs.outcome import ENDED, state_of, state_of_all
 from app.domain.runs.trigger_keys import Trigger, parse_id
 from app.domain.text.texts import N_
@@ -39,6 +40,8 @@ class FoundRun:
     due_ms: Millis | None = None
     #: whether several instances run it, each a shard
     is_broadcast: bool = False
+    #: what it stands for; None: its row has no time
+    logical_ms: Millis | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -82,7 +85,7 @@ def wait_for_end(run_id: str, *, actor: Actor, timeout_s: float) -> FoundRun:
 
 def _of_row(log: JobLog) -> FoundRun:
     state = state_of(log.trigger_code, log.handle_code, log.killed)
-    return FoundRun(str(log.id), log.job_id, log.job_group, state, (log,))
+    return FoundRun(str(log.id), log.job_id, log.job_group, state, (log,), logical_ms=logical_of(log))
 
 
 def _of_trigger(session: Session, trigger: Trigger, actor: Actor, right: Right) -> FoundRun:
@@ -96,5 +99,12 @@ def _of_trigger(session: Session, trigger: Trigger, actor: Actor, right: Right) 
     states = [state_of(log.trigger_code, log.handle_code, log.killed) for log in rows]
     state = state_of_all(states, is_waiting=outcome.due_ms is not None)
     return FoundRun(
-        trigger.id, job.id, job.job_group, state, rows, outcome.due_ms, is_broadcast=bool(outcome.log_ids)
+        trigger.id,
+        job.id,
+        job.job_group,
+        state,
+        rows,
+        outcome.due_ms,
+        is_broadcast=bool(outcome.log_ids),
+        logical_ms=logical_of(rows[0]) if rows else outcome.logical_ms,
     )

@@ -1,6 +1,6 @@
 """Runs of a trigger: those it became, and what still waits for a scheduler."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy.orm import Session
 
@@ -20,6 +20,8 @@ class TriggerRuns:
     log_ids: tuple[int, ...]
     #: when what still waits for a scheduler is due; None: nothing waits
     due_ms: Millis | None
+    #: what that stands for; None: nothing waits
+    logical_ms: Millis | None = field(default=None, compare=False)
 
     @property
     def is_waiting(self) -> bool:
@@ -33,4 +35,6 @@ def find_trigger_runs(session: Session, trigger: Trigger) -> TriggerRuns:
     log_ids = neighbours.find_triggered(session, trigger)
     if not waiting and not log_ids:
         waiting = neighbours.find_waiting(session, trigger, is_moved=True)
-    return TriggerRuns(tuple(log_ids), waiting[0].due_ms if waiting else None)
+    if not waiting:
+        return TriggerRuns(tuple(log_ids), None)
+    return TriggerRuns(tuple(log_ids), waiting[0].due_ms, waiting[0].logical_ms)

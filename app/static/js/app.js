@@ -112,6 +112,8 @@
       if (field) field.focus();
     };
     focusFirst();
+    const preview = sheet.querySelector("[data-parameter-preview]");
+    if (preview) import(preview.dataset.parameterPreview).then((script) => script.start(sheet), () => {});
     const parameters = sheet.querySelector("[data-parameters]");
     if (!parameters) return;
     import(parameters.dataset.parameters).then((script) => {

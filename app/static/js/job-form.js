@@ -1,5 +1,21 @@
-/* Job form: an invalid schedule is marked at its input while it is typed; one that is missing keeps the server's mark. */
+/* Job form: an invalid schedule is marked at its input while it is typed; one that is missing keeps the server's mark.
+   Filling in placeholders is offered as soon as there is one. */
 "use strict";
+
+(function () {
+  const offer = document.querySelector("[data-fill-offer]");
+  if (!offer) return;
+  const box = offer.querySelector("input");
+
+  function update() {
+    const texts = [...document.querySelectorAll("#executor_param, [data-parameter-fields] input")];
+    offer.hidden = !box.checked && !texts.some((text) => text.value.includes("${"));
+  }
+
+  offer.closest("form").addEventListener("input", update);
+  document.addEventListener("htmx:afterSwap", update);
+  update();
+})();
 
 (function () {
   const place = document.getElementById("schedule-preview");

@@ -1,5 +1,6 @@
 /* Run once: sends the form, waits for the run it makes, and shows that run live in the form's dialog. */
 import { openLog } from "./log-view.js";
+import { start as startPreview } from "./parameter-preview.js";
 import { start as startParameters } from "./parameters.js";
 
 const FIRST_MS = 250;
@@ -85,6 +86,7 @@ function refuse(form, error) {
   if (said) {
     form.replaceChildren(...document.adoptNode(said).childNodes);
     startParameters(form);
+    startPreview(form);
     return;
   }
   for (const button of form.querySelectorAll("button")) button.disabled = false;

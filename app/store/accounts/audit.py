@@ -15,6 +15,7 @@ from app.models.channel import AlarmChannel
 from app.models.log import JobLog
 from app.models.task import Task
 from app.models.user import User
+from app.models.variable import Variable
 from app.store.base.ordering import SortKey, ordering
 from app.store.base.paging import Page, Slice, contains, fetch_page, fetch_slice, is_storable
 from app.store.pickers.overview import GroupIds, in_groups
@@ -92,10 +93,11 @@ def find_recent(
 
 
 def find_names(session: Session, kind: str, ids: Collection[int]) -> dict[int, str]:
-    """Return id -> name of the users or channels that exist; tasks have no name."""
+    """Return id -> name of the users, channels or variables that exist; tasks have no name."""
     columns = {
         "user": (User.id, User.username),
         "channel": (AlarmChannel.id, AlarmChannel.name),
+        "variable": (Variable.id, Variable.name),
         "task": (Task.id, literal("")),
     }
     id_column, name = columns[kind]

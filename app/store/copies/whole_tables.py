@@ -21,7 +21,7 @@ LOG = "xxl_job_log"
 _NAMES = """
 alarm apply audit channel channel_scope drain favourite fire group group_day idempotency info last_seen lock
 log log_report logglue managed mute node registry right session skip start_page tag task task_line throttle
-token user version view
+token user variable variable_version version view
 once seen
 """
 OWN = frozenset(PREFIX + name for name in _NAMES.split())

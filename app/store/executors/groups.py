@@ -3,15 +3,18 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Text, select, type_coerce, update
+from sqlalchemy import Text, literal_column, null, select, type_coerce, union_all, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.engine import affected
 from app.database.rows import bulk
 from app.database.sql.in_list import WANTED, among
-from app.domain.enums import AddressType
+from app.domain.enums import AddressType, RegistryGroup
+from app.domain.executors.addresses import without_slash
 from app.models.group import Group, split_addresses, tokens_in_order
+from app.models.registry import Registration
+from executor_client.wire.run_reports import LOGICAL_TIME
 
 _BY_IDS = select(Group).where(among(Group.id))
 
@@ -35,22 +38,55 @@ class RoutingGroup(NamedTuple):
     addresses: Sequence[str] = ()
     #: its own access tokens, the one to send first; empty: the global token
     tokens: tuple[str, ...] = ()
+    #: registered addresses, without a final slash, of executors that take logical times; only for a claim
+    logical: frozenset[str] = frozenset()
 
 
 _FOR_DISPATCH = select(
     Group.id, Group.app_name, Group.address_type, Group.address_list, Group.access_token, Group.former_token
 ).where(among(Group.id))
+#: rows without an AppName have the address of an executor that takes logical times
+_FOR_CLAIM = union_all(
+    _FOR_DISPATCH.add_columns(null().label("address")),
+    select(Group.id, *(null() for _ in range(5)), Registration.registry_value)
+    .join(Registration, Registration.registry_key == Group.app_name)
+    .where(
+        among(Group.id),
+        Registration.registry_group == RegistryGroup.EXECUTOR,
+        Registration.capabilities.like(literal_column(f"'%{LOGICAL_TIME}%'")),
+    ),
+)
 
 
 def find_for_dispatch(session: Session, group_ids: Collection[int]) -> dict[int, RoutingGroup]:
     """Return the columns of the existing groups that dispatch needs, by id."""
     rows = bulk.read_among(session, _FOR_DISPATCH, list(group_ids))
+    return {row[0]: _routing_group(*row[1:]) for row in rows}
+
+
+def find_for_claim(session: Session, group_ids: Collection[int]) -> dict[int, RoutingGroup]:
+    """Return the groups as ``find_for_dispatch``, with the executors that take logical times."""
+    rows = bulk.read_among(session, _FOR_CLAIM, list(group_ids))
+    addresses: dict[int, set[str]] = {}
+    for group_id, app_name, *_, address in rows:
+        if app_name is None:
+            addresses.setdefault(group_id, set()).add(without_slash(address))
     return {
-        group_id: RoutingGroup(
-            app_name, address_type, split_addresses(address_list), tokens_in_order(access_token, former_token)
-        )
-        for group_id, app_name, address_type, address_list, access_token, former_token in rows
+        row[0]: _routing_group(*row[1:-1])._replace(logical=frozenset(addresses.get(row[0], ())))
+        for row in rows
+        if row[1] is not None
     }
+
+
+def _routing_group(
+    app_name: str,
+    address_type: int,
+    address_list: str | None,
+    access_token: str | None,
+    former_token: str | None,
+) -> RoutingGroup:
+    tokens = tokens_in_order(access_token, former_token)
+    return RoutingGroup(app_name, address_type, split_addresses(address_list), tokens)
 
 
 def find_by_app_name(session: Session, app_name: str) -> list[Group]:

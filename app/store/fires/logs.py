@@ -29,9 +29,16 @@ COPIES = ("executor_handler", "executor_param")
 
 
 def insert_logs(session: Session, rows: Sequence[bulk.Row]) -> list[int]:
-    """Insert log rows, with copies that fit; return their ids, which never change from here on."""
+    """Insert log rows, with copies that fit; return their ids, which never change from here on.
+
+    Those with a filled parameter, which have more columns, are the last.
+    """
     widths = {name: width_of(session, JobLog, name) for name in COPIES}
-    return bulk.insert_with_ids(session, JobLog, [row | _copies(row, widths) for row in rows])
+    copied = [row | _copies(row, widths) for row in rows]
+    plain = [row for row in copied if "param_form" not in row]
+    filled = copied[len(plain) :]
+    ids = bulk.insert_with_ids(session, JobLog, plain)
+    return [*ids, *bulk.insert_with_ids(session, JobLog, filled)] if filled else ids
 
 
 def copies_of(session: Session, row: Mapping[str, Any]) -> dict[str, str]:
@@ -87,6 +94,10 @@ class RunState(NamedTuple):
     #: TriggerType; None: an adopted row, or one of a Java admin
     trigger_type: str | None
     trigger_time: Millis | None
+    fire_time: Millis | None
+    logical_ms: Millis | None
+    #: ParamForm
+    param_form: int = 0
 
 
 _COMPLETED_BY = tuple(getattr(JobLog, name) for name in RunState._fields)
@@ -199,6 +210,8 @@ class UnfinishedRun(NamedTuple):
     param: str | None = None
     #: retries left
     retries: int = 0
+    #: ParamForm of what was sent
+    param_form: int = 0
 
 
 def find_unfinished(session: Session, log_ids: Collection[int]) -> dict[int, UnfinishedRun]:
@@ -217,12 +230,13 @@ def find_unfinished(session: Session, log_ids: Collection[int]) -> dict[int, Unf
         JobLog.executor_handler,
         JobLog.executor_param,
         JobLog.executor_fail_retry_count,
+        JobLog.param_form,
         JobLog.trigger_code,
         JobLog.handle_code,
     )
     rows = session.execute(query.where(JobLog.id.in_(log_ids)))
     return {
-        row.id: UnfinishedRun(row.trigger_time or 0, *row[2:7])
+        row.id: UnfinishedRun(row.trigger_time or 0, *row[2:8])
         for row in rows
         if is_unfinished(row.trigger_code, row.handle_code)
     }

@@ -34,6 +34,8 @@ class UnclaimedFire(NamedTuple):
     group_id: int
     key: str
     due_ms: Millis
+    #: what its run stands for
+    logical_ms: Millis
 
 
 def list_unclaimed(
@@ -43,11 +45,14 @@ def list_unclaimed(
     job_id: int = 0,
     before: tuple[Millis, int] | None = None,
     limit: int,
+    logical: tuple[Millis | None, Millis | None] = (None, None),
 ) -> list[UnclaimedFire]:
     """Return triggered runs that no claim has taken, the last due first; of a broadcast its first shard.
 
-    ``group_ids``: of these groups, None: of all; ``job_id`` 0: of all jobs; ``before``: due time and id.
+    ``group_ids``: of these groups, None: of all; ``job_id`` 0: of all jobs; ``before``: due time and id;
+    ``logical``: first and last logical time, None for no bound.
     """
+    logical_ms = func.coalesce(Fire.logical_ms, Fire.due_time)
     conditions = [
         Fire.state == FireState.PENDING,
         Fire.log_id.is_(None),
@@ -61,7 +66,12 @@ def list_unclaimed(
     if before is not None:
         due_ms, fire_id = before
         conditions.append(or_(Fire.due_time < due_ms, and_(Fire.due_time == due_ms, Fire.id < fire_id)))
-    columns = (Fire.id, Fire.job_id, Job.job_group, Fire.fire_key, Fire.due_time)
+    first_ms, last_ms = logical
+    if first_ms is not None:
+        conditions.append(logical_ms >= first_ms)
+    if last_ms is not None:
+        conditions.append(logical_ms <= last_ms)
+    columns = (Fire.id, Fire.job_id, Job.job_group, Fire.fire_key, Fire.due_time, logical_ms)
     query = select(*columns).join(Job, Job.id == Fire.job_id).where(*conditions)
     newest_first = query.order_by(Fire.due_time.desc(), Fire.id.desc())
     return [UnclaimedFire._make(row) for row in session.execute(newest_first.limit(limit))]

@@ -12,7 +12,8 @@ from app.database.engine import announce_due_fires
 from app.database.rows import bulk, deletion
 from app.database.sql.in_list import among
 from app.database.sql.planner_hints import unindexed_on_sqlite
-from app.domain.enums import FireState, TriggerType
+from app.domain.enums import FireState, ParamForm, TriggerType
+from app.domain.runs.logical_times import second_of
 from app.domain.runs.trigger_keys import Trigger, key_of, new_trigger
 from app.domain.schedules.planning import DueFire
 from app.models.fire import RETRIES_OF_THE_JOB, Fire
@@ -44,6 +45,10 @@ class NewFire(NamedTuple):
     owner: str = ""
     #: run that a user repeats
     repeats_log_id: int | None = None
+    #: logical time; None: `due_time`
+    logical_ms: Millis | None = None
+    #: ParamForm of `executor_param`
+    param_form: int = 0
 
 
 def insert_fires(session: Session, fires: Sequence[NewFire]) -> list[DueFire]:
@@ -75,8 +80,13 @@ def insert_manual(
     planned: bool = False,
     request: str = "",
     repeats: int | None = None,
+    logical_ms: Millis | None = None,
+    param_form: ParamForm = ParamForm.TEXT,
 ) -> Trigger:
-    """Insert a fire of a trigger, due now or ``planned`` for later; ``repeats``: the log id of a run."""
+    """Insert a fire of a trigger, due now or ``planned`` for later; ``repeats``: the log id of a run.
+
+    ``logical_ms``: logical time; None: the second in which it is due.
+    """
     trigger = new_trigger(job_id, due_ms)
     key = key_of(trigger, planned=planned, request=request)
     fire = NewFire(
@@ -87,6 +97,8 @@ def insert_manual(
         executor_param=executor_param,
         address_list=address_list,
         repeats_log_id=repeats,
+        logical_ms=second_of(due_ms) if logical_ms is None else logical_ms,
+        param_form=param_form.value,
     )
     bulk.insert_whole(session, Fire, [_row(fire)])
     if not planned:
@@ -94,8 +106,19 @@ def insert_manual(
     return trigger
 
 
-def insert_batch(session: Session, new: Sequence[tuple[Trigger, str | None, str]]) -> None:
-    """Insert fires of triggers due now, each with its parameter (None: the job's) and its request."""
+class BatchFire(NamedTuple):
+    """A fire of a trigger due now, of a batch."""
+
+    trigger: Trigger
+    #: None: the job's
+    executor_param: str | None
+    #: id of the request
+    request: str
+    logical_ms: Millis
+
+
+def insert_batch(session: Session, new: Sequence[BatchFire]) -> None:
+    """Insert fires of triggers due now."""
     fires = [
         NewFire(
             key_of(trigger, planned=False, request=request),
@@ -103,8 +126,10 @@ def insert_batch(session: Session, new: Sequence[tuple[Trigger, str | None, str]
             trigger.due_ms,
             TriggerType.MANUAL,
             executor_param,
+            logical_ms=logical_ms,
+            param_form=ParamForm.TEMPLATE.value,
         )
-        for trigger, executor_param, request in new
+        for trigger, executor_param, request, logical_ms in new
     ]
     bulk.insert_whole(session, Fire, [_row(fire) for fire in fires])
     if fires:
@@ -133,7 +158,11 @@ def source_of(fire_key: str) -> int | None:
 
 
 def _row(fire: NewFire) -> bulk.Row:
-    return fire._asdict() | {"trigger_type": fire.trigger_type.value, "state": FireState.PENDING.value}
+    return fire._asdict() | {
+        "trigger_type": fire.trigger_type.value,
+        "state": FireState.PENDING.value,
+        "logical_ms": fire.due_time if fire.logical_ms is None else fire.logical_ms,
+    }
 
 
 _UNSEEN = (
@@ -182,6 +211,15 @@ class PendingFire(NamedTuple):
     boot_id: str
     #: run that a user repeats by this one
     repeats_log_id: int | None = None
+    #: ParamForm of `executor_param`
+    param_form: int = 0
+    #: None: `due_time`, of a fire that an older version has inserted
+    logical_ms: Millis | None = None
+
+    @property
+    def logical_time(self) -> Millis:
+        """What its run stands for."""
+        return self.due_time if self.logical_ms is None else self.logical_ms
 
     @property
     def is_prepared(self) -> bool:
@@ -213,46 +251,6 @@ def lock_pending(session: Session, fire_ids: Collection[int]) -> list[PendingFir
     """Lock and return the fires that are still PENDING and not locked by another claim, ids ascending."""
     rows = bulk.read_among(session, _PENDING, list(fire_ids))
     return [PendingFire._make(row) for row in rows]
-
-
-class SentFire(NamedTuple):
-    """A claimed fire as its sender reads it."""
-
-    id: int
-    log_id: int | None
-    state: str
-    owner: str
-    epoch: int
-    attempt: int
-
-    def belongs_to(self, owner: str, epoch: int) -> bool:
-        """Whether this claim still holds the row.
-
-        UNKNOWN: its lease has ended and no other claim followed.
-        """
-        return self.is_of(owner, epoch) and self.state in (
-            FireState.SENDING,
-            FireState.ROUTING,
-            FireState.UNKNOWN,
-        )
-
-    def is_of(self, owner: str, epoch: int) -> bool:
-        """Whether this claim is the latest one, whatever the state of the run."""
-        return (self.owner, self.epoch) == (owner, epoch)
-
-
-_SENT = (
-    by_id(select(Fire.id, Fire.log_id, Fire.state, Fire.owner, Fire.epoch, Fire.attempt))
-    .where(among(Fire.id))
-    .order_by(Fire.id)
-    .with_for_update()
-)
-
-
-def lock_sent(session: Session, fire_ids: Collection[int]) -> dict[int, SentFire]:
-    """Lock the fires that exist; return them by id."""
-    rows = bulk.read_among(session, _SENT, sorted(fire_ids))
-    return {row[0]: SentFire._make(row) for row in rows}
 
 
 def delete_fires(session: Session, fire_ids: Iterable[int]) -> int:

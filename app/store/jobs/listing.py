@@ -88,6 +88,12 @@ def find_job(session: Session, job_id: int) -> Job | None:
     return session.get(Job, job_id)
 
 
+def find_filling(session: Session, job_ids: Collection[int]) -> dict[int, str | None]:
+    """Return the parameters of those of the jobs that fill them in, by id."""
+    query = select(Job.id, Job.executor_param).where(Job.id.in_(job_ids), Job.fill_parameter == 1)
+    return {row.id: row.executor_param for row in session.execute(query)}
+
+
 def find_params(session: Session, job_ids: Collection[int]) -> dict[int, str | None]:
     """Return the parameters of jobs, None without one, by id."""
     rows = session.execute(select(Job.id, Job.executor_param).where(Job.id.in_(job_ids)))

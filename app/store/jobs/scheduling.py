@@ -113,6 +113,10 @@ class JobToRun(NamedTuple):
     glue_type: str
     glue_source: str | None
     glue_updatetime: Millis | None
+    #: empty: that of the installation
+    time_zone: str
+    #: 1: placeholders of the parameter are filled in
+    fill_parameter: int = 0
 
 
 #: columns of a job that its runs need

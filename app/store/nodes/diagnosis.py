@@ -98,6 +98,12 @@ def find_unversioned_lists(session: Session) -> list[CronRow]:
     return [CronRow(row.id, row.schedule_conf) for row in rows]
 
 
+def find_filling_jobs(session: Session) -> list[int]:
+    """Return the ids of the jobs whose parameter is filled in."""
+    query = select(Job.id).where(Job.fill_parameter == 1).order_by(Job.id).limit(JOBS_MAX)
+    return list(session.scalars(query))
+
+
 def find_channels(session: Session) -> list[ChannelRow]:
     """Return the alarm channels, one row for each group and job they are for."""
     query = select(

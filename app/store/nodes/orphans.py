@@ -24,9 +24,10 @@ from app.models.skip import Skip
 from app.models.start_page import StartPage
 from app.models.tag import JobTag
 from app.models.user import User
+from app.models.variable import Variable
 
 #: owner id of rows without an owner: a service token, the row that marks a day as counted, the group of a
-#: channel's job
+#: channel's job, variables of the installation
 NO_OWNER = 0
 
 
@@ -47,6 +48,7 @@ BELONGINGS = (
     Belonging(ChannelScope, "group_id", Group),
     Belonging(Drain, "group_id", Group),
     Belonging(Right, "group_id", Group),
+    Belonging(Variable, "group_id", Group),
     Belonging(GroupDay, "job_group", Group),
     Belonging(Right, "user_id", User),
     Belonging(Favourite, "user_id", User),

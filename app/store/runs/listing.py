@@ -4,13 +4,14 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 from sqlalchemy.orm import Session, defer, undefer_group
 
-from app.clock import Millis
+from app.clock import DAY_MS, Millis
 from app.database.sql.planner_hints import unindexed_but_on_mysql, unindexed_on_mysql, unindexed_on_sqlite
 from app.domain.enums import HandleCode, TriggerCode, TriggerType
 from app.domain.lists.orders import UNSORTED, Order
+from app.domain.runs.logical_times import AHEAD_DAYS
 from app.models.base import lower_bound, upper_bound
 from app.models.log import REPORTS, JobLog
 from app.store.base.ordering import Expression
@@ -25,7 +26,7 @@ COUNT_READ_MAX = 1_000
 ROWS_AT_ONCE = 1_000
 #: the only other order that is fast on a log of any length
 OLDEST_FIRST = Order("time")
-#: newest failures that are searched for those of one kind
+#: newest failures that are searched for those of one kind, and newest runs for those of some logical times
 KIND_MAX = 5_000
 #: newest runs of a job that are searched
 RECENT_RUNS_MAX = 1_000
@@ -66,6 +67,14 @@ class LogFilter:
     order: Order = UNSORTED
     #: time and id of the run before the first of a page, newest first; None: from the newest on
     after: tuple[Millis, int] | None = None
+    #: first and last logical time
+    logical_from_ms: Millis | None = None
+    logical_to_ms: Millis | None = None
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether no index leads to its runs, so that those that match the rest are searched for them."""
+        return self.status in _KINDS or self.logical_from_ms is not None or self.logical_to_ms is not None
 
 
 def find_log(session: Session, log_id: int) -> JobLog | None:
@@ -118,7 +127,7 @@ def list_logs(
     query = select(JobLog)
     if not with_messages:
         query = query.options(defer(JobLog.trigger_msg), defer(JobLog.handle_msg))
-    if criteria.status in _KINDS:
+    if criteria.is_searched:
         ids = _page_of_kind(session, criteria, group_ids, start=start, length=length)
     else:
         id_query = _ordered_ids(criteria, group_ids)
@@ -132,10 +141,10 @@ def list_logs(
 def _page_of_kind(
     session: Session, criteria: LogFilter, group_ids: Collection[int] | None, *, start: int, length: int
 ) -> Page[int]:
-    """Return a page of the failures of one kind; read once, because counting them reads as many rows."""
+    """Return a page of runs that are searched for; read once, because counting them reads as many rows."""
     ids = list(session.scalars(_ordered_ids(criteria, group_ids)))
     start, length = max(start, 0), max(length, 0)
-    # There may be more of this kind beyond the runs that are searched.
+    # There may be more of them beyond the runs that are searched.
     is_capped = session.scalar(_matching_ids(criteria, group_ids).offset(KIND_MAX).limit(1)) is not None
     return Page(ids[start : start + length], len(ids), is_capped)
 
@@ -152,14 +161,14 @@ def list_from(
 ) -> tuple[list[JobLog], tuple[Millis, int] | None]:
     """Return the next runs of the list, without messages, and where the page after them begins (None: ended).
 
-    A page of failures of one kind may be short or empty and still have one after it, because each searches
-    KIND_MAX failures.
+    A page of failures of one kind, or of logical times, may be short or empty and still have one after it,
+    because each searches KIND_MAX runs.
     """
     ids = list_ids(session, criteria, group_ids=group_ids, limit=limit + 1)
     query = select(JobLog).options(defer(JobLog.trigger_msg), defer(JobLog.handle_msg))
     page_logs = _in_order(ids, session.scalars(query.where(JobLog.id.in_(ids)))) if ids else []
     last = page_logs[limit - 1] if len(ids) > limit else None
-    if last is None and criteria.status in _KINDS:
+    if last is None and criteria.is_searched:
         last_id = _matching_ids(criteria, group_ids).offset(KIND_MAX - 1).limit(1)
         last = session.scalar(query.where(JobLog.id == last_id.scalar_subquery()))
     after = (last.trigger_time or 0, last.id) if last is not None else None
@@ -208,13 +217,15 @@ def _in_order(log_ids: Collection[int], rows: Iterable[JobLog]) -> list[JobLog]:
 def _ordered_ids(criteria: LogFilter, group_ids: Collection[int] | None) -> Select[tuple[int]]:
     """Return the query of a list, for ids only: an index may contain them, so an offset reads no rows.
 
-    Failures of one kind are searched for among the KIND_MAX newest (or oldest) failures that match.
+    Failures of one kind are searched for among the KIND_MAX newest (or oldest) failures that match, runs of
+    some logical times among as many runs.
     """
     query = _matching_ids(criteria, group_ids)
-    if criteria.status not in _KINDS:
+    if not criteria.is_searched:
         return query
     recent = query.limit(KIND_MAX).subquery()
-    kind = select(JobLog.id).join(recent, recent.c.id == JobLog.id).where(*_KINDS[criteria.status])
+    conditions = [*_KINDS.get(criteria.status, ()), *_has_logical_time(criteria)]
+    kind = select(JobLog.id).join(recent, recent.c.id == JobLog.id).where(*conditions)
     return kind.order_by(*_order(criteria, JobLog.trigger_time))
 
 
@@ -227,8 +238,9 @@ def _matching_ids(criteria: LogFilter, group_ids: Collection[int] | None) -> Sel
         conditions.append(group == criteria.group_id)
     if group_ids is not None:
         conditions.append(group.in_(list(group_ids)))
-    if criteria.from_ms is not None:
-        conditions.append(time >= lower_bound(criteria.from_ms))
+    from_ms = _first_trigger(criteria)
+    if from_ms is not None:
+        conditions.append(time >= lower_bound(from_ms))
     if criteria.to_ms is not None:
         conditions.append(time <= upper_bound(criteria.to_ms))
     if criteria.later_than_ms is not None:
@@ -237,6 +249,27 @@ def _matching_ids(criteria: LogFilter, group_ids: Collection[int] | None) -> Sel
         after_ms, after_id = criteria.after
         conditions += [time <= after_ms, or_(time < after_ms, JobLog.id < after_id)]
     return select(JobLog.id).where(*conditions).order_by(*_order(criteria, time))
+
+
+def _first_trigger(criteria: LogFilter) -> Millis | None:
+    """Return when the first run that can match was triggered: no logical time is further ahead than so."""
+    if criteria.logical_from_ms is None:
+        return criteria.from_ms
+    return max(criteria.from_ms or 0, criteria.logical_from_ms - AHEAD_DAYS * DAY_MS)
+
+
+def _has_logical_time(criteria: LogFilter) -> list[ColumnElement[bool]]:
+    """Return the condition for logical times, by the rule of ``logical_of``."""
+    conditions = []
+    if (first_ms := criteria.logical_from_ms) is not None:
+        stored = func.coalesce(JobLog.logical_ms, JobLog.fire_time)
+        triggered = and_(stored.is_(None), JobLog.trigger_time >= lower_bound(first_ms))
+        conditions.append(or_(stored >= first_ms, triggered))
+    if (last_ms := criteria.logical_to_ms) is not None:
+        stored = func.coalesce(JobLog.logical_ms, JobLog.fire_time)
+        triggered = and_(stored.is_(None), JobLog.trigger_time <= upper_bound(last_ms))
+        conditions.append(or_(stored <= last_ms, triggered))
+    return conditions
 
 
 def _order(criteria: LogFilter, time: Expression) -> list[Expression]:

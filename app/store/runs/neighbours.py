@@ -104,6 +104,8 @@ class WaitingFire(NamedTuple):
 
     id: int
     due_ms: Millis
+    #: what its run stands for
+    logical_ms: Millis
 
 
 def find_waiting(session: Session, trigger: Trigger, *, is_moved: bool = False) -> list[WaitingFire]:
@@ -112,12 +114,12 @@ def find_waiting(session: Session, trigger: Trigger, *, is_moved: bool = False) 
     ``is_moved``: the time of the fire may differ from the trigger's, because a clock that was ahead has been
     set back; this reads all waiting fires of the job.
     """
-    pending = select(Fire.id, Fire.fire_key, Fire.due_time).where(
+    pending = select(Fire.id, Fire.fire_key, Fire.due_time, Fire.logical_ms).where(
         Fire.state == FireState.PENDING, Fire.log_id.is_(None), Fire.job_id == trigger.job_id
     )
     query = pending if is_moved else pending.where(Fire.due_time == trigger.due_ms)
     return [
-        WaitingFire(row.id, row.due_time)
+        WaitingFire(row.id, row.due_time, row.due_time if row.logical_ms is None else row.logical_ms)
         for row in session.execute(query)
         if trigger_of(trigger.job_id, row.fire_key) == trigger
     ]

@@ -1,15 +1,29 @@
 """Columns of ``duetime runs`` tables."""
 
+from typing import Any
+
 from executor_client.api.session import Item
 from executor_client.cli.output.output import plain
 from executor_client.cli.output.tables import Column
-from executor_client.cli.output.times import duration_text, local_time
+from executor_client.cli.output.times import duration_text, local_time, moment
+
+#: logical times that are at least this far from the start are shown, in seconds
+SHOWN_FROM_S = 60
 
 
 def _start(run: Item) -> str:
-    """Return the start of a run, or its due time."""
-    due_text = "" if run["started_at"] else local_time(run.get("due_at"))
-    return f"due {due_text}" if due_text else local_time(run["started_at"])
+    """Return the start of a run, or its due time; and its logical time where that differs."""
+    start = run["started_at"] or run.get("due_at")
+    start_text = local_time(start) if run["started_at"] else f"due {local_time(start)}" if start else ""
+    logical_time = run.get("logical_time")
+    return f"{start_text} for {local_time(logical_time)}" if _differs(logical_time, start) else start_text
+
+
+def _differs(logical_time: Any, start: Any) -> bool:
+    if not logical_time or not start:
+        return False
+    apart_s = (moment(logical_time) - moment(start)).total_seconds()
+    return abs(apart_s) >= SHOWN_FROM_S
 
 
 COLOURS = {

@@ -40,8 +40,7 @@ class Instant(click.ParamType):  # type: ignore[type-arg]
         """Return the instant in the API's format."""
         text = str(value).strip()
         try:
-            moment = datetime.fromisoformat(readable(text))
-            return moment.astimezone().isoformat(timespec="milliseconds")
+            return moment(text).astimezone().isoformat(timespec="milliseconds")
         except (ValueError, OverflowError):
             self.fail(
                 f"{text!r} is not a time such as '2026-12-24 18:00' or 2026-12-24T18:00:00+08:00", param, ctx
@@ -59,8 +58,12 @@ def local_time(instant: Any) -> str:
     """Return an instant of the API as local time, ``2026-12-24 18:00:00``; nothing for null."""
     if not instant:
         return ""
-    moment = datetime.fromisoformat(readable(str(instant)))
-    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    return moment(instant).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def moment(instant: Any) -> datetime:
+    """Return an instant of the API."""
+    return datetime.fromisoformat(readable(str(instant)))
 
 
 def duration_text(duration_ms: Any) -> str:

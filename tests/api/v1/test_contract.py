@@ -76,6 +76,7 @@ def make_objects(api: Api, address: str) -> dict[str, str]:
     add("mute_id", "/mutes", {"job_id": job_id})
     add("drain_id", "/drains", {"group_id": group_id, "address": SECOND})
     add("channel_id", "/channels", CHANNEL)
+    add("variable_id", "/variables", {"group_id": group_id, "name": "REGION", "value": "eu-1"})
     add("user_id", "/users", {"username": "alice", "password": "battery-staple-9"})
     add("token_id", "/tokens", {"name": "other", "rights": ["view"]})
     add("apply_id", "/code/apply", {"document": DOCUMENT, "source": "infra@1a2b3c"})

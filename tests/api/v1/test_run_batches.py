@@ -11,7 +11,7 @@ from app.domain.access.permissions import Right
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.services.auditing import refusals
-from app.services.jobs.rules import PARAM_MAX
+from app.services.jobs.placeholders import PARAM_MAX
 from tests.support.api_v1 import Api
 from tests.support.factories import all_rows, make_group, make_job
 from tests.support.plan import every_database

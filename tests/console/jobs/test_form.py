@@ -232,3 +232,15 @@ def test_a_changed_window_is_read_anew(admin: Console, zone: str, entered: str, 
     fields = {**FORM, "job_group": group_id, "time_zone": zone, "not_before": entered}
     path_after(submit(admin, f"/jobinfo/{job_id}/edit", **fields))
     assert job_of(job_id).not_before_ms == expected_ms
+
+
+def test_placeholders_are_filled_in_where_the_box_is_ticked(admin: Console) -> None:
+    submit(admin, "/jobinfo/new", **{**FORM, "job_group": add_group()})
+    job = only_job()
+    assert job.fill_parameter == 0
+    submit(admin, f"/jobinfo/{job.id}/edit", fill_parameter="y", executor_param="${time:yyyy}")
+    assert job_of(job.id).fill_parameter == 1
+    page = admin.get(f"/jobinfo/{job.id}/edit").text
+    (box,) = re.findall(r'<input[^>]* id="fill_parameter"[^>]*>', page)
+    assert " checked" in box
+    assert "filled in" in text_of(admin.get(f"/jobinfo/{job.id}"))

@@ -13,6 +13,7 @@ from app.clock import MINUTE_MS, now_ms
 from app.database.engine import session_scope, transact
 from app.domain.runs.trigger_keys import Trigger
 from app.models.fire import Fire
+from app.models.job import Job
 from app.models.log import JobLog
 from app.models.node import Node
 from app.store.fires import queue as fires
@@ -194,3 +195,61 @@ def test_a_repeated_run_continues_from_the_checkpoint_if_wanted(admin: Console, 
     submit(admin, f"/jobinfo/{job_id}/run", executor_param="", repeats=str(succeeded))
     submit(admin, f"/jobinfo/{job_id}/run", executor_param="")
     assert [fire.repeats_log_id for fire in all_rows(Fire)] == [failed, None, None]
+
+
+def at_local(ms: int, shape: str = "%Y-%m-%dT%H:%M:%S") -> str:
+    return datetime.fromtimestamp(ms // 1000, ZoneInfo("Asia/Shanghai")).strftime(shape)
+
+
+def test_a_run_can_stand_for_another_time(admin: Console, job_id: int) -> None:
+    assert 'name="logical_time"' in admin.get(f"/jobinfo/{job_id}/run").text
+    submit(admin, f"/jobinfo/{job_id}/run", logical_time=at_local(T0))
+    assert only_row(Fire).logical_ms == T0
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("3000-01-01T00:00:00", "must lie between 1970 and 31 days from now"),
+        ("1969-12-31T00:00:00", "must lie between 1970 and 31 days from now"),
+        ("yesterday", '"yesterday" is not a time such as 2030-01-31 08:00:00'),
+    ],
+)
+def test_a_logical_time_that_cannot_be_given_is_said_at_its_field(
+    admin: Console, job_id: int, text: str, error: str
+) -> None:
+    page = submit(admin, f"/jobinfo/{job_id}/run", logical_time=text)
+    assert page.status_code == 400
+    assert error in text_of(page)
+    assert 'id="logical_time-error"' in page.text
+    assert all_rows(Fire) == []
+
+
+def repeated_run(job_id: int) -> JobLog:
+    group_id = only_row(Job).job_group
+    return save(
+        JobLog(
+            job_id=job_id,
+            job_group=group_id,
+            trigger_time=T0 + 600_000,
+            logical_ms=T0 + 123,
+            trigger_code=200,
+            handle_code=200,
+        )
+    )
+
+
+def test_running_again_shows_the_time_of_the_run_and_keeps_it_exactly(admin: Console, job_id: int) -> None:
+    log = repeated_run(job_id)
+    page = admin.get(f"/jobinfo/{job_id}/run?log={log.id}").text
+    assert f'value="{at_local(T0)}"' in page
+    assert f'name="repeated_ms" value="{T0 + 123}"' in page
+    submit(admin, f"/jobinfo/{job_id}/run", logical_time=at_local(T0), repeated_ms=str(T0 + 123))
+    assert only_row(Fire).logical_ms == T0 + 123
+
+
+@pytest.mark.parametrize(("text", "logical_ms"), [(at_local(T0 + 60_000), T0 + 60_000), ("", None)])
+def test_running_again_may_change_it(admin: Console, job_id: int, text: str, logical_ms: int | None) -> None:
+    submit(admin, f"/jobinfo/{job_id}/run", logical_time=text, repeated_ms=str(T0 + 123))
+    fire = only_row(Fire)
+    assert fire.logical_ms == (fire.due_time // 1000 * 1000 if logical_ms is None else logical_ms)

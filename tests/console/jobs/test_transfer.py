@@ -100,6 +100,7 @@ def test_a_file_is_a_document_of_jobs_as_code_with_all_members(admin: Console) -
         KEY: {
             **GOOD,
             "param": "",
+            "fill_parameter": False,
             "time_zone": "UTC",
             "not_before": "2030-03-17T17:46:40.000Z",
             "not_after": None,
@@ -193,7 +194,7 @@ def test_all_errors_are_named(admin: Console) -> None:
     add_group()
     wrong = {
         KEY: {**GOOD, "owner": " ", "alarm_email": "the team"},
-        "sample-app/b": {**GOOD, "param": "x" * 513},
+        "sample-app/b": {**GOOD, "param": "x" * 2_049},
     }
     page_text = text_of(plan(admin, json.dumps({"jobs": wrong})))
     for problem in ("Enter an owner", '"the team": not a mail address', "jobs.sample-app/b.param"):

@@ -165,3 +165,33 @@ def test_a_range_of_two_instants_is_shown_and_removed_as_a_whole(admin: Console,
     assert "Time: … – 2024-05-02 12:30" in text_of(
         admin.get("/joblog?range=custom&from=soon&to=2024-05-02T12:30")
     )
+
+
+def test_a_list_names_logical_times_that_differ_from_the_trigger(
+    admin: Console, group_id: int, job_id: int
+) -> None:
+    submit(admin, "/account/settings", language="en", time_zone="UTC")
+    add_log(job_id, group_id, trigger_time=T0, logical_ms=T0 - 60_000)
+    add_log(job_id, group_id, trigger_time=T0, logical_ms=T0 - 59_999)
+    page = text_of(admin.get("/joblog?range=all"))
+    assert page.count("for 2024-05-01 ") == 1
+
+
+def test_the_list_is_filtered_by_logical_time(admin: Console, group_id: int, job_id: int) -> None:
+    submit(admin, "/account/settings", language="en", time_zone="UTC")
+    early = add_log(job_id, group_id, trigger_time=T0 + 3_600_000, logical_ms=T0)
+    late = add_log(job_id, group_id, trigger_time=T0 + 3_600_000, logical_ms=T0 + 86_400_000)
+
+    def shown(query: str) -> set[int]:
+        page = admin.get(f"/joblog?{query}").text
+        return {log_id for log_id in (early, late) if f'/joblog/{log_id}"' in page}
+
+    day = "logical_from=2024-05-01T00:00:00&logical_to=2024-05-01T23:59:59"
+    assert shown(day) == {early}, "of any day: without a range all runs are meant"
+    assert shown("logical_from=2024-05-02T00:00") == {late}
+    assert shown(f"{day}&range=today") == set()
+    page = admin.get(f"/joblog?{day}")
+    assert '<details class="logical" open>' in page.text
+    assert "Logical time from" in text_of(page)
+    assert "logical_from=2024-05-01" in page.text.partition("/joblog/runs.csv?")[2][:200]
+    assert '<details class="logical">' in admin.get("/joblog").text

@@ -14,7 +14,7 @@ from app.models.log import JobLog
 from tests.console.pages import is_at_login, markup_of, path_after, submit, text_of
 from tests.support.console import Console, add_group, add_job
 from tests.support.console_runs import add_log
-from tests.support.factories import save
+from tests.support.factories import T0, save
 from tests.support.fake_executor import Answer, FakeExecutor
 
 
@@ -362,6 +362,7 @@ def test_the_list_is_exported_as_a_table(admin: Console, group_id: int, job_id: 
         (str(kept), "nightly report", "sample-app", "success", "9000")
     ]
     assert rows[0]["parameter"] == "'=cmd()"
+    assert rows[0]["logicalTime"] == rows[0]["triggerTime"]
     assert rows[0]["handleMsg"] == 'two\nlines, "quoted"'
 
 
@@ -420,3 +421,10 @@ def test_the_table_contains_no_invisible_runs_and_is_limited(
 def test_a_run_of_the_list_shows_its_trigger(admin: Console, group_id: int, job_id: int) -> None:
     add_log(job_id, group_id, trigger_type="MANUAL")
     assert "By hand" in text_of(admin.get("/joblog"))
+
+
+def test_a_page_names_the_logical_time_where_it_differs(admin: Console, group_id: int, job_id: int) -> None:
+    same = add_log(job_id, group_id, trigger_time=T0, logical_ms=T0 + 59_999)
+    other = add_log(job_id, group_id, trigger_time=T0, logical_ms=T0 + 60_000)
+    assert "<dt>Logical time</dt>" not in admin.get(f"/joblog/{same}").text
+    assert "<dt>Logical time</dt>" in admin.get(f"/joblog/{other}").text

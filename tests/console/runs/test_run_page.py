@@ -216,3 +216,39 @@ def test_the_page_reads_a_bounded_part_of_the_history(admin: Console, job_id: in
     for number in range(80):
         add_run(job_id, group_id, trigger_time=T0 - number * 1_000 - 1_000, handle_code=500, handle_msg="no")
     assert count() <= few + 1, "reasons of earlier runs, all at once"
+
+
+def test_the_parameter_is_what_was_sent_with_its_template_beside_it(
+    admin: Console, job_id: int, group_id: int
+) -> None:
+    parent = add_run(job_id, group_id, handle_msg='{"file": "/data/a.csv"}')
+    run_id = add_run(
+        job_id,
+        group_id,
+        trigger_type="PARENT",
+        source_log_id=parent,
+        executor_param="${parent.result.file} ${secret.TOKEN} $${x}",
+        filled_param="/data/a.csv ${secret.TOKEN} $${x}",
+        param_form=1,
+    )
+    page = admin.get(f"/joblog/{run_id}")
+    assert "/data/a.csv ‹secret TOKEN› ${x}" in text_of(page)
+    assert "${parent.result.file} ${secret.TOKEN} $${x}" in text_of(page)
+    assert f'/joblog/{parent}">Values of run #{parent}</a>' in page.text
+
+
+def test_a_parameter_that_was_not_filled_in_leads_to_the_job(
+    admin: Console, job_id: int, group_id: int
+) -> None:
+    reason = "parameter not filled: ${var.X}: variable X does not exist"
+    trace = f"Trigger: MANUAL, due 2026-11-20 08:00:00.250 +0800\nResult: not sent, {reason}"
+    run = {"trigger_code": 500, "handle_code": 0, "executor_param": "${var.X}", "param_form": 1}
+    run_id = add_run(job_id, group_id, trigger_msg=trace, **run)
+    page = admin.get(f"/joblog/{run_id}")
+    assert reason in text_of(page)
+    assert f'href="/xxl-job-admin/jobinfo/{job_id}/edit"' in page.text
+    assert 'href="/xxl-job-admin/variables"' in page.text
+    submit(admin, "/account/settings", language="zh_CN", time_zone="UTC")
+    assert "参数无法填充：${var.X}：变量 X 不存在" in text_of(admin.get(f"/joblog/{run_id}"))
+    submit(admin, "/account/settings", language="zh_TW", time_zone="UTC")
+    assert "parameter not filled" not in text_of(admin.get(f"/joblog/{run_id}"))

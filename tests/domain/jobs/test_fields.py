@@ -71,6 +71,12 @@ def test_every_choice_has_values_and_an_error_and_every_number_a_range() -> None
             assert field.low <= field.default <= field.high, field.attribute
 
 
+def test_a_new_field_has_no_name_in_the_endpoints_of_the_original() -> None:
+    """A script that knows neither of them adds a job with the default, and leaves others as they are."""
+    assert {field.kind for field in JOB_FIELDS if not field.wire_name} == {Kind.INSTANT, Kind.BOOLEAN}
+    assert not any(field.wire_name for field in plain_fields(Kind.BOOLEAN))
+
+
 def test_a_plain_field_can_be_shown_and_sent() -> None:
     for kind in (Kind.TEXT, Kind.CHOICE, Kind.NUMBER):
         for field in plain_fields(kind):
@@ -82,8 +88,8 @@ def test_a_plain_field_can_be_shown_and_sent() -> None:
 @truth_table(
     "attribute, value, is_allowed",
     [
-        ("executor_param", "x" * 512, True),
-        ("executor_param", "x" * 513, False),
+        ("executor_param", "x" * 2_048, True),
+        ("executor_param", "x" * 2_049, False),
         ("executor_timeout", 0, True),
         ("executor_timeout", -5, False),
         ("misfire_strategy", "DO_NOTHING", True),

@@ -36,9 +36,11 @@ def test_a_draft_survives_the_way_to_json_and_back() -> None:
         not_before_ms=AT_MS,
         tags=("a",),
         executor_timeout=9,
+        fill_parameter=1,
     )
     members = read_members(draft, draft.tags or ())
     assert (members["children"], members["tags"], members["timeout_s"]) == ([3, 5], ["a"], 9)
+    assert members["fill_parameter"] is True
     assert (members["not_before"], members["not_after"]) == ("2024-05-01T03:04:05.123Z", None)
     assert JobDraft(**draft_values(members)) == draft
 
@@ -50,10 +52,10 @@ def test_a_version_has_no_code() -> None:
     }
 
 
-@truth_table("field", [each for each in JOB_FIELDS if each.wire_name])
+@truth_table("field", JOB_FIELDS)
 def test_an_error_names_the_member_of_its_field(field) -> None:
     member = next(each for each in MEMBERS if each.attribute == field.attribute)
-    assert MEMBER_OF_ERROR[field.wire_name] == member.name
+    assert MEMBER_OF_ERROR[field.error_name] == member.name
 
 
 def test_all_errors_of_an_input_are_renamed() -> None:

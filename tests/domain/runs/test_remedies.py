@@ -8,6 +8,7 @@ OUTSIDE = "it is outside the networks of XXL_JOB_EXECUTOR_NETWORKS"
 UNANSWERED = "Result: refused, no answer after 1 ms, code 500: "
 REFUSED = "Result: refused, answered after 3 ms, code 500: "
 SEEN = "the last one was seen 2026-11-20 08:00:00.250 +0800"
+UNFILLED = f"{NOT_SENT}parameter not filled: "
 RULES: list[tuple[str, str, Remedy | None]] = [
     ("offline", f"{NOT_SENT}no executor of pay is registered", Remedy.CONNECT),
     ("offline since", f"{NOT_SENT}no executor of pay is registered; {SEEN}", Remedy.CONNECT),
@@ -20,6 +21,11 @@ RULES: list[tuple[str, str, Remedy | None]] = [
     ("handler", f"{REFUSED}job handler [closeOrders] not found.", Remedy.JOB),
     ("silent", "Result: unknown, no answer after 3000 ms, code 500: no answer in time", Remedy.EXECUTOR),
     ("no group", f"{NOT_SENT}the executor group of this job no longer exists", Remedy.JOB),
+    ("no parent", f"{UNFILLED}${{parent.result}}: the run has no parent", Remedy.JOB),
+    ("too long", f"{UNFILLED}longer than 60,000 bytes", Remedy.JOB),
+    ("no variable", f"{UNFILLED}${{var.X}}: variable X does not exist", Remedy.VARIABLES),
+    ("no secret", f"{UNFILLED}${{secret.X}}: secret X does not exist", Remedy.VARIABLES),
+    ("sealed secret", f"{UNFILLED}${{secret.X}}: secret X cannot be opened", Remedy.VARIABLES),
     ("another reason", f"{REFUSED}out of cheese", None),
 ]  # fmt: skip
 

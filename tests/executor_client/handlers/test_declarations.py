@@ -148,6 +148,18 @@ def test_a_declared_parameter_fits_the_function() -> None:
         registry.job("sync", param={"day": date(2026, 1, 2), "limit": "many"})(sync)
 
 
+def test_a_declared_parameter_may_hold_placeholders() -> None:
+    registry = HandlerRegistry()
+
+    @registry.job("sync", param={"day": "${time-1d:yyyy-MM-dd}", "limit": 100})
+    def sync(day: date, limit: int = 100) -> None: ...
+
+    handler = registry.find("sync")
+    assert handler is not None
+    assert handler.declaration is not None
+    assert handler.declaration.members["param"] == '{"day":"${time-1d:yyyy-MM-dd}","limit":100}'
+
+
 def test_methods_keep_their_declarations() -> None:
     registry = HandlerRegistry()
 

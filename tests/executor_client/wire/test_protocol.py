@@ -35,6 +35,15 @@ def test_a_trigger_has_exactly_the_twelve_fields_in_order() -> None:
     assert RunRequest.from_wire(wire) == RUN
 
 
+def test_a_trigger_for_our_executors_has_its_logical_time_too() -> None:
+    run = RUN._replace(logical_time=0, time_zone="Asia/Tokyo")
+    wire = run.to_wire()
+    assert list(wire) == [*RUN_KEYS.split(), "logicalTime", "timeZone"]
+    assert RunRequest.from_wire(wire) == run
+    assert run.without_logical_time() == RUN
+    assert RUN.without_logical_time() is RUN
+
+
 @truth_table(
     "changes, field, expected",
     [
@@ -236,8 +245,9 @@ def test_capabilities_round_trip_through_their_header() -> None:
     known = Capabilities(durable_dedup=True, boot_id="abc")
     assert known.to_header() == "durable-dedup,boot=abc"
     assert Capabilities.from_header(known.to_header()) == known
-    all_of_them = Capabilities(True, "abc", (), True, "5f0c", True, "0.1.0")
-    assert all_of_them.to_header() == "durable-dedup,boot=abc,run-state,last-lines,version=0.1.0,schemas=5f0c"
+    all_of_them = Capabilities(True, "abc", (), True, "5f0c", True, "0.1.0", True)
+    header = "durable-dedup,boot=abc,run-state,last-lines,version=0.1.0,logical-time,schemas=5f0c"
+    assert all_of_them.to_header() == header
     assert Capabilities.from_header(all_of_them.to_header()) == all_of_them
     assert Capabilities.from_header(None) == Capabilities()
     assert len(Capabilities.from_header("version=" + "9" * 99).version) == 32

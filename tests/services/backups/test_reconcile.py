@@ -2,13 +2,13 @@
 
 import pytest
 
-from app.clock import MINUTE_MS, Millis
+from app.clock import DAY_MS, MINUTE_MS, Millis
 from app.domain.schedules.planning import MAX_COUNTED_WHEN_LATE
 from app.models.job import Job
 from app.models.skip import Skip
 from app.services.backups import reconcile as settle_module
 from app.services.backups.reconcile import COUNTING_MAX_MS, settle
-from tests.support.factories import T0, all_rows, make_job
+from tests.support.factories import T0, all_rows, make_fire, make_job, only_row
 
 #: as of the backup, and of the restore
 DUE: Millis = T0 // MINUTE_MS * MINUTE_MS
@@ -31,3 +31,12 @@ def test_missed_times_are_not_counted_on_for_long(monkeypatch: pytest.MonkeyPatc
         jobs[2].id: (DUE, NOW, 601),
     }
     assert [job.trigger_next_time for job in all_rows(Job)] == [NOW + MINUTE_MS] * 3
+
+
+@pytest.mark.usefixtures("database")
+@pytest.mark.parametrize(("logical_ms", "skipped_ms"), [(DUE - DAY_MS, DUE - DAY_MS), (None, DUE)])
+def test_a_queued_run_is_skipped_at_its_logical_time(logical_ms: Millis | None, skipped_ms: Millis) -> None:
+    make_fire(make_job(), fire_key="child:1:2", trigger_type="PARENT", due_time=DUE, logical_ms=logical_ms)
+    settle(made_ms=DUE, clock=lambda: NOW)
+    skip = only_row(Skip)
+    assert (skip.from_ms, skip.to_ms, skip.reason) == (skipped_ms, skipped_ms, "restored")

@@ -236,6 +236,14 @@ def test_adopted_jobs_with_day_rules_in_a_list(installed: Config) -> None:
     assert text.endswith(f": {workdays.id} (0 0 9 15W,1W * ?), {last.id} (0 0 9 1,L * ?)")
 
 
+def test_jobs_whose_placeholders_a_java_admin_would_send(installed: Config) -> None:
+    make_due_job(now_ms() + DAY_MS)
+    filled = make_due_job(now_ms() + DAY_MS, fill_parameter=1)
+    assert found_by(installed, "parameters") == []
+    (text,) = found_by(replace(installed, shared_with_java=True), "parameters")
+    assert text == f"jobs whose parameter is filled in, which a Java admin does not: {filled.id}"
+
+
 def test_many_groups_without_an_executor_are_counted(installed: Config) -> None:
     for number in range(executors.EMPTY_NAMED + 3):
         make_due_job(now_ms() + DAY_MS, job_group=make_group(app_name=f"empty-{number}", address_list="").id)
@@ -264,7 +272,7 @@ def test_alarms_that_reach_no_one(installed: Config) -> None:
 @pytest.mark.parametrize(
     ("column", "kind", "back"),
     [
-        ("executor_param", "text", "varchar(512)"),
+        ("executor_param", "text", "varchar(2048)"),
         ("executor_handler", "varchar(500)", "varchar(255)"),
     ],
 )

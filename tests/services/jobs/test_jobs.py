@@ -508,7 +508,7 @@ def test_the_sample_job_is_created_once() -> None:
 
 @pytest.mark.databases("mariadb")
 def test_a_parameter_that_a_fire_cannot_hold_is_refused_with_its_length() -> None:
-    with changed_column("xxl_job_info", "executor_param", "mediumtext", back="varchar(512)"):
+    with changed_column("xxl_job_info", "executor_param", "mediumtext", back="varchar(2048)"):
         own = "p" * 70_000
         job = factories.make_job(executor_param=own)
         with pytest.raises(InvalidInput, match="at most 16383 characters"), session_scope() as session:

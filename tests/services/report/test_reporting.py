@@ -29,6 +29,7 @@ from app.models.tag import JobTag
 from app.models.task import Task
 from app.models.throttle import Throttle
 from app.models.user import User
+from app.models.variable import Variable
 from app.services.report.reporting import (
     CLEAN_PERIOD_MS,
     DELETE_ROWS,
@@ -339,7 +340,8 @@ def owned_rows(job_id: int, group_id: int, user_id: int) -> None:
     token = ApiToken(user_id=user_id, name="ci", token_hash=f"{user_id:064d}")
     favourite = Favourite(user_id=user_id, job_id=job_id)
     scopes = ChannelScope(channel_id=1, job_id=job_id), ChannelScope(channel_id=1, group_id=group_id)
-    for row in (tag, version, skip, drain, right, view, day, page, token, favourite, *scopes):
+    variable = Variable(group_id=group_id, name="A", value="1")
+    for row in (tag, version, skip, drain, right, view, day, page, token, favourite, variable, *scopes):
         save(row)
 
 

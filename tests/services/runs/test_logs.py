@@ -17,15 +17,18 @@ from app.executors.gateway import Gateway
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
+from app.models.variable import Variable
 from app.services.executors.callers import Caller
 from app.services.runs import logs
 from app.services.runs.logs import months_before
 from app.settings.config import Config
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.usefixtures("database")
 
 NOW: Millis = 1_714_530_000_000
 ADMIN = system_actor("test")
+SECRET = 'say "täglich" often'
 
 
 class StubExecutor:
@@ -240,3 +243,64 @@ def test_a_shorter_month_gives_its_last_day() -> None:
     assert (
         months_before(1_711_857_600_000, 1) == 1_711_857_600_000 - 31 * DAY_MS
     )  # 31 March 2024, noon in Shanghai: 29 February
+
+
+def secret_run(address: str, *, handle_code: int = 0, secret: str = SECRET) -> JobLog:
+    """Return a run that was sent a secret."""
+    log = add_run(address, handle_code=handle_code)
+    with session_scope() as session:
+        stored = session.get_one(JobLog, log.id)
+        stored.param_form, stored.executor_param = 1, "${secret.TOKEN}"
+        stored.filled_param = "${secret.TOKEN}"
+        session.add(Variable(name="TOKEN", group_id=log.job_group, secret=secret))
+    return log
+
+
+def answer_log(executor: StubExecutor, text: str, **more: object) -> None:
+    content = {"fromLineNum": 1, "toLineNum": text.count("\n"), "logContent": text, "isEnd": False, **more}
+    executor.answers["/log"] = {"code": 200, "content": content}
+
+
+def test_secrets_are_masked_in_logs(executor: StubExecutor, caller: Caller) -> None:
+    log = secret_run(executor.address)
+    answer_log(executor, f"a {SECRET}\n{json.dumps(SECRET)}\n")
+    piece = logs.read_log(log.id, 1, actor=ADMIN, caller=caller)
+    assert (piece.to_line_num, piece.log_content) == (2, 'a ‹secret TOKEN›\n"‹secret TOKEN›"\n')
+    executor.answers["/log"] = {"code": 500, "msg": f"no {SECRET}"}
+    with pytest.raises(ExecutorUnreachable) as error:
+        logs.read_log(log.id, 1, actor=ADMIN, caller=caller)
+    assert (error.value.reason, error.value.__suppress_context__) == ("no ‹secret TOKEN›", True)
+
+
+@pytest.mark.parametrize(("handle_code", "shown"), [(0, "a\n"), (200, "a\n‹secret TOKEN›\n")])
+def test_a_value_of_several_lines_is_masked_when_it_is_complete(
+    executor: StubExecutor, caller: Caller, handle_code: int, shown: str
+) -> None:
+    """What may begin one waits while the run goes on; nothing of a log stays back in the end."""
+    log = secret_run(executor.address, handle_code=handle_code, secret="long first line\nx\ny")
+    answer_log(executor, "a\nlong first line\n")
+    piece = logs.read_log(log.id, 1, actor=ADMIN, caller=caller)
+    assert (piece.to_line_num, piece.log_content) == (shown.count("\n"), shown)
+
+
+def test_secrets_are_masked_in_answers_to_kills(executor: StubExecutor, caller: Caller) -> None:
+    log = secret_run(executor.address)
+    for code in (500, 200):
+        executor.answers["/kill"] = {"code": code, "msg": f"said {SECRET}"}
+        try:
+            said = logs.kill_log(log.id, actor=ADMIN, caller=caller, now_ms=NOW)
+        except ExecutorUnreachable as exc:
+            said = exc.reason
+        assert said == "said ‹secret TOKEN›"
+    with read_scope() as session:
+        assert session.get_one(JobLog, log.id).handle_msg == "killed by test: said ‹secret TOKEN›"
+
+
+def test_a_log_without_secrets_costs_no_statement(executor: StubExecutor, caller: Caller) -> None:
+    answer_log(executor, "a\n")
+    counts = []
+    for log in (add_run(executor.address), secret_run(executor.address)):
+        with statements() as executed:
+            logs.read_log(log.id, 1, actor=ADMIN, caller=caller)
+        counts.append(len(executed))
+    assert counts[1] == counts[0] + 2

@@ -121,7 +121,7 @@ def test_a_run_whose_parameter_is_cut_in_the_log_is_repeated_with_the_whole_one_
         return all_rows(Fire)[-1].executor_param
 
     whole = "p" * 600
-    with changed_column("xxl_job_info", "executor_param", "text", back="varchar(512)"):
+    with changed_column("xxl_job_info", "executor_param", "text", back="varchar(2048)"):
         job = make_job(executor_param=whole)
         make_fire(job)
         log = only_row(JobLog, id=claim_one().log_id)

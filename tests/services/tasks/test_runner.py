@@ -120,7 +120,9 @@ def test_a_piece_and_its_progress_are_stored_together_or_not_at_all(make_runner:
 
     def lose_connection(turn: Turn) -> None:
         def work(session: Session, task: Task, actor: Actor) -> Step:
-            bulk._change(session, bulk.read_params(task), job.id, actor=actor, clock=turn.clock)
+            bulk._change(
+                session, bulk.read_params(task), job.id, actor=actor, clock=turn.clock, logical_ms=T0
+            )
             raise OperationalError("COMMIT", {}, Exception(2013, "lost"))
 
         turn.commit(work)

@@ -16,6 +16,7 @@ from app.models.skip import Skip
 from app.store.fires import logs
 from app.store.fires import open as open_fires
 from app.store.fires import queue as fires
+from app.store.fires import sent as sent_fires
 from app.store.fires.queue import NewFire
 from app.store.jobs import listing as job_lists
 from app.store.jobs.skips import list_skips
@@ -73,7 +74,7 @@ def test_outcomes_of_many_runs_lock_no_other_fire(database: str) -> None:
     )
     ids = [fire.id for fire in written]
     with session_scope() as recording, session_scope() as claiming:
-        assert len(fires.lock_sent(recording, ids[:1_000])) == 1_000
+        assert len(sent_fires.lock_sent(recording, ids[:1_000])) == 1_000
         assert [fire.id for fire in fires.lock_pending(claiming, ids[900:])] == ids[1_000:]
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
-from app.clock import MINUTE_MS
+from app.clock import DAY_MS, MINUTE_MS
 from app.database.engine import read_scope
 from app.models.base import use_zone
 from app.models.log import JobLog
@@ -21,6 +21,7 @@ from app.store.runs.listing import (
     page_count_max,
 )
 from tests.support.factories import BERLIN_FIRST_TWO, BERLIN_SECOND_TWO, T0, make_job, make_log, only_row
+from tests.support.plan import every_database
 
 
 def found(status: int, **more: int) -> list[int]:
@@ -171,3 +172,54 @@ def test_a_list_leaves_out_no_run_of_the_hour_that_occurs_twice(database: str) -
     with read_scope() as session:
         listed_ms = only_row(JobLog, id=twice[1]).trigger_time or 0
         assert count_later(session, LogFilter(), group_ids=None, after_ms=listed_ms, limit=9) == 1
+
+
+def make_logs_with_logical_times() -> list[int]:
+    """Return the ids of runs: one stored, one scheduled, one adopted by hand, one triggered too early."""
+    job = make_job()
+    times = (
+        {"trigger_time": T0, "logical_ms": T0 - 9 * DAY_MS, "fire_time": T0},
+        {"trigger_time": T0 + 1_000, "logical_ms": None, "fire_time": T0 - 2 * DAY_MS},
+        {"trigger_time": T0 - 3 * DAY_MS, "logical_ms": None, "fire_time": None},
+        {"trigger_time": T0 - 41 * DAY_MS, "logical_ms": T0 - 9 * DAY_MS, "fire_time": None},
+    )
+    return [make_log(job, **columns).id for columns in times]
+
+
+@every_database
+def test_logical_times_are_found_by_the_rule(database: str) -> None:
+    given, scheduled, adopted, too_early = make_logs_with_logical_times()
+
+    def between(first_days: int | None, last_days: int | None) -> list[int]:
+        first_ms, last_ms = (None if days is None else T0 + days * DAY_MS for days in (first_days, last_days))
+        return found(LogStatus.ALL, logical_from_ms=first_ms, logical_to_ms=last_ms)  # type: ignore[arg-type]
+
+    assert between(-9, None) == [scheduled, given, adopted]
+    assert between(-3, None) == [scheduled, adopted]
+    assert between(-3, -3) == [adopted]
+    assert between(-2, 0) == [scheduled]
+    assert between(None, -9) == [given, too_early]
+    assert between(-9, -9) == [given], "none is triggered more than 31 days before its logical time"
+    assert between(1, None) == []
+
+
+def test_runs_of_a_logical_time_are_searched_for_among_the_newest(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_lists, "KIND_MAX", 2)
+    job = make_job()
+    ids = [
+        make_log(job, trigger_time=T0 + number * 1_000, logical_ms=T0 + number % 2 * DAY_MS).id
+        for number in range(5)
+    ]
+    wanted = LogFilter(job_id=job.id, logical_to_ms=T0)
+    with read_scope() as session:
+        listed = list_logs(session, wanted, group_ids=None, start=0, length=10)
+        assert ([log.id for log in listed.rows], listed.capped) == ([ids[4]], True)
+        pages, after = list[int](), None
+        while True:
+            rows, after = list_from(session, replace(wanted, after=after), group_ids=None, limit=10)
+            pages += [log.id for log in rows]
+            if after is None:
+                break
+    assert pages == [ids[4], ids[2], ids[0]]

@@ -16,6 +16,7 @@ from app.api.v1.resources import (
     tokens,
     triggers,
     users,
+    variables,
 )
 from app.api.v1.resources.jobs import code, glue, jobs, schedules, skips, versions
 
@@ -40,5 +41,6 @@ RESOURCES = (
     tokens.resource,
     triggers.resource,
     users.resource,
+    variables.resource,
     versions.resource,
 )

@@ -46,8 +46,10 @@ def list_runs(call: Call) -> Listed[Run]:
     """List the runs that a scheduler has claimed, newest first.
 
     With `state=waiting` and without times, the runs that were triggered and wait for a scheduler come first,
-    the last due of them first: their ids are those of their triggers. A page of one kind of failure may be
-    short, or empty, and have a `next_cursor` nevertheless.
+    the last due of them first: their ids are those of their triggers. A page of one kind of failure, or of
+    logical times, may be short, or empty, and have a `next_cursor` nevertheless: each searches 5000 runs.
+    With `logical_from` these are runs that started at most 31 days before it; with `job_id` or `group_id`
+    those of this job or group alone.
     """
     query: RunQuery = call.query
     if query.state == "waiting" and query.from_ms is None and query.to_ms is None:
@@ -68,6 +70,8 @@ def _claimed(
         from_ms=query.from_ms,
         to_ms=query.to_ms,
         after=after,
+        logical_from_ms=query.logical_from,
+        logical_to_ms=query.logical_to,
     )
     rows, after = logs.list_from(call.session, log_filter, actor=call.actor, limit=limit)
     return run_answers(call.session, rows), after
@@ -86,6 +90,7 @@ def _waiting(call: Call, query: RunQuery) -> Listed[Run]:
             job_id=query.job_id or 0,
             before=after,
             limit=query.limit,
+            logical=(query.logical_from, query.logical_to),
         )
         items = [unclaimed_answer(run) for run in runs]
         if after is not None:

@@ -15,7 +15,7 @@ from app.services.jobs.batch_triggers import BatchEntry
 from app.services.jobs.jobs import QueuedRun
 
 #: names that the services give to the members
-MEMBERS = {"executorParam": "param", "addressList": "addresses"}
+MEMBERS = {"executorParam": "param", "addressList": "addresses", "logicalTime": "logical_time"}
 
 resource = Resource("triggers", "Run jobs once.", MEMBERS)
 
@@ -35,6 +35,7 @@ def trigger_job(call: Call, job_id: int, body: TriggerIn) -> Made:
         actor=call.actor,
         now_ms=call.now_ms,
         due_ms=body.at if body.in_s is None else call.now_ms + round(body.in_s * SECOND_MS),
+        logical_ms=body.logical_time,
     )
     return queued(run)
 
@@ -46,7 +47,7 @@ def trigger_jobs(call: Call, body: BatchIn) -> BatchOut:
     The runs are due now, and queued in one transaction. Each has its own answer, in the order of the request:
     one that is refused leaves the others alone. The request counts once for the limit of requests a second.
     """
-    entries = [BatchEntry(run.job_id, run.param, request_id.get()) for run in body.runs]
+    entries = [BatchEntry(run.job_id, run.param, request_id.get(), run.logical_time) for run in body.runs]
     results = batch_triggers.trigger_jobs(call.session, entries, actor=call.actor, now_ms=call.now_ms)
     g.entry_errors = [result for result in results if isinstance(result, XxlJobError)]
     return BatchOut(

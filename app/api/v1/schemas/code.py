@@ -38,6 +38,10 @@ def _type_of(member: JobMember) -> Any:
         return int
     if job_field.kind is Kind.INSTANT:
         return str | None
+    if job_field.kind is Kind.BOOLEAN:
+        return bool
+    if job_field.kind is Kind.STRUCTURE:
+        return job_field.model
     return (
         Literal[tuple(choice.value for choice in job_field.choices)] if job_field.kind is Kind.CHOICE else str
     )

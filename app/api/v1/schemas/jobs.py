@@ -127,6 +127,10 @@ def _input_type(member: JobMember) -> Any:
             return Annotated[int, Field(ge=job_field.low, le=job_field.high)]
         case Kind.INSTANT:
             return Instant | None
+        case Kind.BOOLEAN:
+            return bool
+        case Kind.STRUCTURE:
+            return job_field.model
     longest = job_field.max_length or LENGTHS.get(member.name)
     return Annotated[str, Field(min_length=1 if job_field.is_required else None, max_length=longest)]
 
@@ -137,7 +141,9 @@ def _output_type(member: JobMember) -> Any:
         return list[int]
     if member.field is None:
         return list[str]
-    types = {Kind.NUMBER: int, Kind.INSTANT: Instant | None}
+    types = {Kind.NUMBER: int, Kind.INSTANT: Instant | None, Kind.BOOLEAN: bool}
+    if member.field.kind is Kind.STRUCTURE:
+        return member.field.model
     return types.get(member.field.kind, str)
 
 
@@ -259,6 +265,35 @@ class NextTimes(Schema):
 
     time_zone: str = Field(description="Zone of the local times.", examples=["Europe/Berlin"])
     items: list[NextTime]
+
+
+class ParameterPreviewQuery(Query):
+    """Parameters of a preview of a parameter."""
+
+    count: Annotated[int, Field(ge=1, le=20)] = 3
+    logical_time: Instant | None = Field(
+        None, description="Preview one run that stands for this instant, instead of the next runs."
+    )
+
+
+class PreviewedRun(Schema):
+    """What one run would get."""
+
+    logical_time: Instant
+    local: str = Field(description="Local time in the zone.", examples=["2026-11-24T02:30:00+01:00"])
+    param: str | None = Field(
+        description="Parameter with its values; null: it cannot be filled in.",
+        examples=['{"day": "2026-11-23", "token": "‹secret TOKEN›"}'],
+    )
+    reason: str = Field("", description="Why it cannot be filled in.")
+
+
+class ParameterPreview(Schema):
+    """What the next runs of a job would get."""
+
+    fill_parameter: bool = Field(description="Whether placeholders are filled in.")
+    time_zone: str = Field(description="Zone of the local times.", examples=["Europe/Berlin"])
+    items: list[PreviewedRun]
 
 
 class NextTimesQuery(Query):

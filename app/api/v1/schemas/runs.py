@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from app.api.v1.schemas.base import Id, Instant, ListQuery, Problem, Query, Schema
+from app.domain.runs.logical_times import AHEAD_DAYS as LOGICAL_AHEAD_DAYS
 from app.services.jobs.plan_limits import AHEAD_DAYS
 
 State = Literal[
@@ -19,6 +20,13 @@ LINES_MAX, LINES = 10_000, 1_000
 LINE_MAX = 2**31 - 1
 
 
+LOGICAL_TIME = Field(
+    None,
+    description=f"What the run stands for, from 1970 to {LOGICAL_AHEAD_DAYS} days from now; null: the second"
+    " in which it is due.",
+)
+
+
 class TriggerIn(Schema):
     """How to run a job once."""
 
@@ -30,6 +38,7 @@ class TriggerIn(Schema):
     in_s: float | None = Field(
         None, ge=1, le=(AHEAD_DAYS - 1) * 86_400, description="Seconds from now, instead of `at`."
     )
+    logical_time: Instant | None = LOGICAL_TIME
 
     @model_validator(mode="after")
     def _check_instant(self) -> Self:
@@ -59,6 +68,12 @@ class Run(Schema):
     shard: str = Field("", description="Number and count of a shard; empty: no shard.", examples=["0/2"])
     due_at: Instant | None = Field(None, description="When it is due, while it waits for the scheduler.")
     scheduled_at: Instant | None = Field(None, description="Instant of the schedule; null: of none.")
+    logical_time: Instant | None = Field(
+        None,
+        description="What it stands for: of a scheduled run its instant, of a retry, a child, a shard and a"
+        " run that was run again that of the run before, of others what was given or the second of the"
+        " trigger.",
+    )
     started_at: Instant | None = Field(None, description="When it was sent.")
     ended_at: Instant | None = Field(None, description="When its result arrived.")
     duration_ms: int | None = Field(None, description="From its sending to its result.")
@@ -71,6 +86,11 @@ class RunDetail(Run):
     """One run with its messages and the runs that belong to it."""
 
     message: str = Field("", description="Text that the executor returned with the result.")
+    sent_param: str | None = Field(
+        None,
+        description="What was sent for a parameter with placeholders, secrets as `‹secret NAME›`; null:"
+        " `param` is what was sent, or nothing was.",
+    )
     trace: str = Field("", description="Steps of its dispatch, one a line.")
     retries: list[str] = Field(default_factory=list, description="Ids of the runs that repeat it.")
     children: list[str] = Field(default_factory=list, description="Ids of the runs of child jobs.")
@@ -82,6 +102,7 @@ class BatchEntryIn(Schema):
 
     job_id: Id
     param: str | None = Field(None, description="Parameter of the run; null: the job's own.")
+    logical_time: Instant | None = LOGICAL_TIME
 
 
 class BatchIn(Schema):
@@ -109,6 +130,8 @@ class RunQuery(ListQuery):
     )
     from_ms: Instant | None = Field(None, alias="from", description="Runs that started then or later.")
     to_ms: Instant | None = Field(None, alias="to", description="Runs that started then or earlier.")
+    logical_from: Instant | None = Field(None, description="Runs whose logical time is then or later.")
+    logical_to: Instant | None = Field(None, description="Runs whose logical time is then or earlier.")
 
 
 class WaitQuery(Query):

@@ -34,8 +34,12 @@ from app.models.job import Job
 from app.settings.config import Config
 
 #: fields whose inputs hold the stored text
-TEXTS = (*(field.attribute for field in PLAIN_FIELDS if field.kind is not Kind.NUMBER), "child_jobid")
+TEXTS = (
+    *(field.attribute for field in PLAIN_FIELDS if field.kind in (Kind.TEXT, Kind.CHOICE)),
+    "child_jobid",
+)
 NUMBERS = plain_fields(Kind.NUMBER)
+FLAGS = tuple(field.attribute for field in plain_fields(Kind.BOOLEAN))
 #: inputs of the window
 BOUNDS = ("not_before", "not_after")
 #: inputs of the short form on the empty list
@@ -92,7 +96,8 @@ def form_of(
     """Return the form of a job, with what was entered instead of its values."""
     local = _zone_of(job, config_zone)
     texts = {bound: write_local(getattr(job, f"{bound}_ms"), local) for bound in BOUNDS}
-    form = JobForm(form_data, data={**_values_of(job, tags), **texts, "loaded": loaded})
+    # A box that an empty form does not name would be unticked.
+    form = JobForm(form_data or None, data={**_values_of(job, tags), **texts, "loaded": loaded})
     form.bounds = {
         (bound, text, local.key): getattr(job, f"{bound}_ms") for bound, text in texts.items() if text
     }
@@ -104,6 +109,7 @@ def _values_of(job: Job, tags: Sequence[str]) -> dict[str, object]:
     """Return the form values of a job, apart from its window."""
     values: dict[str, object] = {name: getattr(job, name) or "" for name in TEXTS}
     values |= {number.attribute: str(getattr(job, number.attribute)) for number in NUMBERS}
+    values |= {name: bool(getattr(job, name)) for name in FLAGS}
     conf = job.schedule_conf or ""
     fields = {
         ScheduleType.CRON: "cron",
@@ -137,7 +143,7 @@ def new_values(group_id: int, author: str, handler: str = "") -> dict[str, objec
         "executor_handler": handler,
         "schedule_type": (ScheduleType.NONE if handler else ScheduleType.CRON).value,
         "glue_type": GlueType.BEAN.value,
-        **{field.attribute: str(field.default) for field in PLAIN_FIELDS if field.default != ""},
+        **{field.attribute: str(field.default) for field in PLAIN_FIELDS if field.default not in ("", 0)},
     }
 
 
@@ -155,6 +161,7 @@ def draft_of(form: JobForm, config: Config) -> JobDraft:
     """Return the draft in the form, with the errors of malformed numbers and times."""
     errors = InputErrors()
     values: dict[str, Any] = {name: form[name].data or "" for name in TEXTS}
+    values |= {name: int(bool(form[name].data)) for name in FLAGS}
     for field in NUMBERS:
         values[field.attribute] = field.low
         with errors:

@@ -11,6 +11,7 @@ from app.clock import DAY_MS, now_ms
 from app.console.jobs.form import sections as form_sections
 from app.console.jobs.form.draft import Preview, draft_of, offer, preview, schedule_of, with_template
 from app.console.jobs.form.forms import SECTIONS, JobForm
+from app.console.jobs.form.parameter_preview import preview_of_job
 from app.console.jobs.form.parameters import parameters_of, sent_parameter
 from app.console.jobs.run_once import after_run
 from app.console.ui.forms import stale
@@ -158,6 +159,7 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         action=action,
         cancel=url_for("jobs.show", job_id=job.id) if job is not None else url_for("jobs.index"),
         preview=preview_of_form(form),
+        parameter_preview=preview_of_job(form, job.id if job is not None else None),
         config_zone=settings().time_zone,
         zones=zone_offsets(now_ms() // DAY_MS),
         children=children,

@@ -21,7 +21,7 @@ from app.domain.jobs.fields import FIELD_OF, JOB_FIELDS, PLAIN_FIELDS, JobField,
 
 #: fields that every job needs, in the order of the page
 MAIN = (
-    *("job_group", "job_desc", "glue_type", "executor_handler", "executor_param"),
+    *("job_group", "job_desc", "glue_type", "executor_handler", "executor_param", "fill_parameter"),
     *("schedule_type", "cron", "rate_s", "delay_s", "at"),
 )
 _PLACED = {
@@ -126,10 +126,12 @@ class JobForm(ConsoleForm):
         return super().field_at(name)
 
 
-def _input(field: JobField) -> StringField | SelectField:
+def _input(field: JobField) -> StringField | SelectField | BooleanField:
     label = _l(field.label)
     if field.kind is Kind.CHOICE:
         return SelectField(label, validate_choice=False)
+    if field.kind is Kind.BOOLEAN:
+        return BooleanField(label)
     return TextAreaField(label) if field.is_multiline else StringField(label)
 
 
@@ -144,6 +146,9 @@ class RunForm(ConsoleForm):
     address_list = StringField(_l("Executor addresses"))
     when = StringField(default="now")
     at = StringField(_l("Start at"))
+    logical_time = StringField(_l("Logical time"))
+    #: exact logical time of the run that is run again
+    repeated_ms = HiddenField()
 
 
 class GlueForm(ConsoleForm):

@@ -27,6 +27,7 @@ _PAGES = {
     "log": ("logs.show", "log_id"),
     "task": ("tasks.show", "task_id"),
     "channel": ("alarm_channels.edit", "channel_id"),
+    "variable": ("variables.show", "variable_id"),
 }
 #: fields that the sentence has already
 _IN_SENTENCE = {"log.kill": {"job_id"}, "log.clear": {"job_id"}}
@@ -36,6 +37,7 @@ _NAME_FIELDS = {
     "user": "username",
     "group": "app_name",
     "channel": "name",
+    "variable": "name",
     "token": "name",
 }
 #: fields whose values are lists, not an old and a new value

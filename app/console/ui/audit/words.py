@@ -53,6 +53,11 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "channel.remove": _l("deleted %(object)s"),
         "channel.test": _l("tested %(object)s"),
     },
+    "variable": {
+        "variable.add": _l("added %(object)s"),
+        "variable.update": _l("changed %(object)s"),
+        "variable.remove": _l("deleted %(object)s"),
+    },
     "code": {
         "code.apply": _l("applied jobs as code"),
         "code.undo": _l("undid an apply of jobs as code"),
@@ -106,6 +111,7 @@ PARTS = {
     "group": _l("Executors"),
     "alarm": _l("Alarms"),
     "channel": _l("Alarm channels"),
+    "variable": _l("Variables and secrets"),
     "code": _l("Jobs as code"),
     "task": _l("Tasks"),
     "user": _l("Users"),
@@ -139,6 +145,7 @@ OBJECTS = {
     "user": _l("User"),
     "log": _l("Run"),
     "channel": _l("Alarm channel"),
+    "variable": _l("Variable"),
     "task": _l("Task"),
     "token": _l("API token"),
     "node": _l("Node"),
@@ -150,6 +157,7 @@ NAMED = {
     "user": _l("user %(name)s"),
     "log": _l("run %(id)s"),
     "channel": _l("alarm channel %(name)s"),
+    "variable": _l("variable %(name)s"),
     "task": _l("task %(id)s"),
     "token": _l("API token %(name)s"),
     "node": _l("node %(name)s"),
@@ -189,6 +197,7 @@ _FIELDS = {
     "groups": _l("Chosen executors"),
     "kind": _l("Kind"),
     "log_ids": _l("Run IDs"),
+    "logical_ms": _l("Logical time"),
     "logins": _l("Logins"),
     "method": _l("Request"),
     "name": _l("Name"),
@@ -211,6 +220,7 @@ _FIELDS = {
     "rows": _l("Runs deleted"),
     "runs": _l("Number of runs"),
     "schedule_conf": _l("Schedule"),
+    "secret": _l("Secret"),
     "settings": _l("Settings"),
     "sha256": "SHA-256",
     "sign_on": _l("Sign-on"),
@@ -226,12 +236,13 @@ _FIELDS = {
     "unreached": _l("Without an answer"),
     "until": _l("Until"),
     "username": _l("User name"),
+    "value": _l("Value"),
     "version": _l("Version"),
     "withdrawn": _l("Withdrawn runs"),
 }
 _SECONDS = frozenset({"executor_timeout", "retry_interval_s"})
 _INSTANTS = frozenset({"due_ms", "trigger_next_time", "glue_updatetime"})
-_BOOLEANS = frozenset({"disabled", "started", "sign_on", "for_all"})
+_BOOLEANS = frozenset({"disabled", "started", "sign_on", "for_all", "fill_parameter"})
 _LABELS: Mapping[str, Mapping[Any, str]] = {
     "misfire_strategy": labels.MISFIRE_STRATEGIES,
     "executor_route_strategy": labels.ROUTE_STRATEGIES,

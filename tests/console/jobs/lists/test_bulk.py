@@ -18,6 +18,7 @@ from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
+from app.models.task import Task
 from app.services.jobs import jobs
 from app.services.runs import logs
 from app.store.jobs import listing as job_lists
@@ -25,7 +26,7 @@ from tests.browser.serving import stub_executor
 from tests.console.pages import is_at_login, path_after, submit, text_of
 from tests.console.tasks import result_of, run_tasks
 from tests.support.console import Console, add_group, add_job, add_user
-from tests.support.factories import all_rows
+from tests.support.factories import all_rows, only_row
 from tests.support.statements import statements
 
 ACTS = ("start", "stop", "run", "move", "delete")
@@ -313,6 +314,8 @@ def test_jobs_are_run_once_with_their_own_parameters(admin: Console) -> None:
     assert f"/joblog?jobId={first}" in result.text
     with read_scope() as session:
         assert sorted(fire.job_id for fire in session.query(Fire)) == sorted((first, second))
+    started_ms = only_row(Task).created_ms // 1_000 * 1_000
+    assert [fire.logical_ms for fire in all_rows(Fire)] == [started_ms, started_ms]
     assert actions().count("job.trigger") == 2
 
 

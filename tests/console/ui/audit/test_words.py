@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from app.console.ui.audit.words import SENTENCES, part_of
+from app.console.jobs.history import version_words
+from app.console.ui.audit.words import SENTENCES, field_label, part_of, value_text
 from app.database.engine import read_scope, session_scope
 from app.domain.enums import RouteStrategy
 from app.models.audit import AuditEntry
@@ -191,3 +192,13 @@ def test_values_of_users_stay_text(admin: Console) -> None:
     assert "<i>eve" not in shown
     save(AuditEntry(at_ms=T0, action="job.update", object_type="job", object_id=1, changes='{"cut'))
     assert "changed job 1" in shown_list(admin, "")
+
+
+def test_switches_and_times_are_in_words(admin: Console) -> None:
+    with admin.app.test_request_context():
+        assert (field_label("fill_parameter"), field_label("logical_ms")) == (
+            "Fill in placeholders",
+            "Logical time",
+        )
+        assert [value_text("fill_parameter", value) for value in (1, 0, True)] == ["yes", "no", "yes"]
+        assert version_words.value("fill_parameter", False, {}) == "no"

@@ -15,17 +15,22 @@ from app.api.v1.schemas.jobs import (
     ManagedJob,
     NextTimes,
     NextTimesQuery,
+    ParameterPreview,
+    ParameterPreviewQuery,
+    PreviewedRun,
 )
 from app.clock import now_ms
 from app.database.engine import session_scope, transact
 from app.domain.access.permissions import Right
 from app.domain.enums import TriggerStatus
 from app.domain.jobs.members import MEMBER_OF_ERROR, read_members
+from app.domain.runs.logical_times import check_logical
 from app.domain.runs.outcome import state_of
 from app.models.base import zone_name
 from app.services.jobs import changes, jobs
-from app.services.jobs.details import JobDetails, details_of, planned_ms, upcoming
+from app.services.jobs.details import JobDetails, details_of, planned_ms, upcoming, upcoming_logical
 from app.services.jobs.jobs import JobFilter
+from app.services.jobs.placeholders import preview_job
 from app.store.jobs.managed import ManagedObject
 from app.store.runs.recent import Run
 
@@ -130,6 +135,30 @@ def next_times(call: Call, job_id: int) -> NextTimes:
     """Return the next times of a job's schedule, or those it would have if it were switched on now."""
     job = jobs.get_job(call.session, job_id, actor=call.actor)
     return times_out(upcoming(job, call.query.count, now_ms=call.now_ms), job.time_zone or zone_name())
+
+
+@resource.get("/jobs/<int:job_id>/parameter-preview", answer=ParameterPreview, query=ParameterPreviewQuery)
+def preview_parameter(call: Call, job_id: int) -> ParameterPreview:
+    """Return what the next runs of a job would get as their parameter; without a schedule, a run now.
+
+    Secrets are named, as `‹secret NAME›`; so is what only the run itself will have, as `‹parent.result›`.
+    """
+    job = jobs.get_job(call.session, job_id, actor=call.actor)
+    query: ParameterPreviewQuery = call.query
+    times = upcoming_logical(job, query.count, now_ms=call.now_ms)
+    if query.logical_time is not None:
+        check_logical(query.logical_time, now_ms=call.now_ms)
+        times = [query.logical_time]
+    local = times_out(times, job.time_zone or zone_name())
+    runs = preview_job(call.session, job, times)
+    return ParameterPreview(
+        fill_parameter=bool(job.fill_parameter),
+        time_zone=local.time_zone,
+        items=[
+            PreviewedRun(logical_time=at.at, local=at.local, param=run.text, reason=run.problem or "")
+            for at, run in zip(local.items, runs, strict=True)
+        ],
+    )
 
 
 def _reread_job_out(call: Call, job_id: int) -> JobOut:

@@ -1,0 +1,5 @@
+"""Stored variables and secrets: lists and forms."""
+
+from app.console.variables import editing, pages
+
+MODULES = (editing, pages)

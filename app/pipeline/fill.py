@@ -1,0 +1,257 @@
+"""Filling at the claim: parameters with placeholders get their values, all but those of secrets.
+
+The language is in ``app.domain.parameters``; docs/reference/pipeline.md, section 3. One
+statement for each kind of what the templates of a claim name, however many runs there are.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.database.rows import bulk
+from app.domain.enums import ParamForm, TriggerType
+from app.domain.parameters.errors import InvalidTemplate, NotFilled
+from app.domain.parameters.marked_text import fill_secrets, secrets_of, unmarked
+from app.domain.parameters.template import Template, parse
+from app.domain.parameters.values import GivenRun, Values
+from app.domain.runs.sharding import WHOLE
+from app.domain.runs.trace_templates import TEMPLATE_INVALID, fill
+from app.domain.runs.trigger_report import result_of
+from app.domain.text.texts import Text
+from app.models.log import JobLog
+from app.pipeline.checkpoints import repeated_id
+from app.pipeline.claimed_run import filled_columns
+from app.pipeline.route import FilledParameter, RoutedFire, is_as_sent
+from app.settings.sealing import CannotUnseal
+from app.store.fires import given
+from app.store.fires import queue as fires
+from app.store.fires.logs import UnfinishedRun
+from app.store.jobs import scheduling as jobs
+from app.store.variables import values as variables
+
+#: placeholder of the name of a job, which is read only for it
+_JOB_NAME = "${job.name"
+
+
+class _Wanted(NamedTuple):
+    """A run whose template is filled in anew."""
+
+    routed: RoutedFire
+    template: Template
+
+
+@dataclass(slots=True)
+class Filling:
+    """Runs of a claim, in their order, with their filled parameters."""
+
+    routed_fires: list[RoutedFire]
+    #: fire id -> why its parameter could not be filled in
+    reasons: dict[int, Text] = field(default_factory=dict)
+    #: fire id -> template that names the id of its run, which is not known yet, with the other values
+    unnumbered: dict[int, tuple[Template, Values]] = field(default_factory=dict)
+
+    def with_run_ids(self, log_id_by_fire: Mapping[int, int]) -> dict[int, RoutedFire]:
+        """Return the runs, by fire id, that name their own id, filled in with it."""
+        numbered = {}
+        for routed_fire in self.routed_fires:
+            fire_id = routed_fire.fire.id
+            if fire_id not in self.unnumbered or routed_fire.filled is None:
+                continue
+            template, values = self.unnumbered[fire_id]
+            try:
+                marked = template.fill(replace(values, run_id=log_id_by_fire[fire_id])).marked
+            except NotFilled as exc:  # The digits of the id made it too long.
+                self.reasons[fire_id] = exc.message
+                continue
+            numbered[fire_id] = routed_fire._replace(filled=routed_fire.filled._replace(marked=marked))
+        return numbered
+
+
+def fill_parameters(
+    session: Session,
+    routed_fires: Sequence[RoutedFire],
+    unfinished: Mapping[int, UnfinishedRun],
+    *,
+    zone: str,
+) -> Filling:
+    """Fill in the parameters of the runs whose job has that switched on; the others stay as they are.
+
+    ``unfinished``: log rows of earlier claims, by id; ``zone``: that of jobs without one.
+    """
+    templated = [routed_fire for routed_fire in routed_fires if _is_template(routed_fire, unfinished)]
+    filling = Filling(list(routed_fires))
+    if not templated:
+        return filling
+    kept = _kept(session, templated, unfinished)
+    marked_by_fire, wanted = dict(kept), list[_Wanted]()
+    for routed_fire in templated:
+        if routed_fire.fire.id not in kept:
+            try:
+                wanted.append(_Wanted(routed_fire, parse(routed_fire.param)))
+            except InvalidTemplate as exc:  # of a job that another program has changed
+                filling.reasons[routed_fire.fire.id] = fill(TEMPLATE_INVALID, reason=exc.message)
+    values_by_fire = _values(session, wanted, zone)
+    for routed_fire, template in wanted:
+        fire_id, values = routed_fire.fire.id, values_by_fire[routed_fire.fire.id]
+        try:
+            marked_by_fire[fire_id] = template.fill(values).marked
+        except NotFilled as exc:
+            filling.reasons[fire_id] = exc.message
+        if template.names().uses_run_id and routed_fire.fire.log_id is None:
+            filling.unnumbered[fire_id] = template, values
+    filled_by_fire = _with_secrets(session, templated, marked_by_fire, kept, filling.reasons)
+    filling.routed_fires = [
+        routed_fire._replace(filled=filled_by_fire.get(routed_fire.fire.id)) for routed_fire in routed_fires
+    ]
+    return filling
+
+
+def is_filled(routed_fire: RoutedFire) -> bool:
+    """Whether the parameter of a run is a template."""
+    return routed_fire.filled is not None
+
+
+def write_run_ids(session: Session, filling: Filling, log_id_by_fire: Mapping[int, int]) -> list[RoutedFire]:
+    """Fill in, and write, the ids of new runs where their templates name them; return all runs."""
+    numbered = filling.with_run_ids(log_id_by_fire)
+    rows = [
+        {"id": log_id_by_fire[fire_id], **filled_columns(routed_fire)}
+        for fire_id, routed_fire in numbered.items()
+    ]
+    bulk.update_many(session, JobLog, rows)
+    return [numbered.get(routed_fire.fire.id, routed_fire) for routed_fire in filling.routed_fires]
+
+
+def _is_template(routed_fire: RoutedFire, unfinished: Mapping[int, UnfinishedRun]) -> bool:
+    """Whether the parameter is filled in: a run that may have been sent stays what it was."""
+    fire, job = routed_fire.fire, routed_fire.job
+    if fire.log_id is not None and is_as_sent(fire, job, unfinished[fire.log_id]):
+        return unfinished[fire.log_id].param_form == ParamForm.TEMPLATE
+    is_own = fire.executor_param is None or fire.param_form == ParamForm.TEMPLATE
+    return bool(job.fill_parameter) and is_own
+
+
+def _kept(
+    session: Session, templated: Sequence[RoutedFire], unfinished: Mapping[int, UnfinishedRun]
+) -> dict[int, str]:
+    """Return fire id -> what was sent with the same template before, by the run itself or one it repeats.
+
+    A run that is run again for another logical time is filled in anew.
+    """
+    log_ids: dict[int, int] = {}
+    for routed_fire in templated:
+        fire, job = routed_fire.fire, routed_fire.job
+        is_own = fire.log_id is not None and is_as_sent(fire, job, unfinished[fire.log_id])
+        if (log_id := fire.log_id if is_own else repeated_id(routed_fire)) is not None:
+            log_ids[fire.id] = log_id
+    stored = given.find_filled(session, set(log_ids.values()))
+    return {
+        routed_fire.fire.id: run.filled
+        for routed_fire in templated
+        if (run := stored.get(log_ids.get(routed_fire.fire.id, 0))) is not None
+        and run.filled is not None
+        and (run.log_id == routed_fire.fire.log_id or _repeats(routed_fire, run))
+    }
+
+
+def _repeats(routed_fire: RoutedFire, run: given.FilledRun) -> bool:
+    return run.template == routed_fire.param and run.logical_ms == routed_fire.fire.logical_time
+
+
+def _values(session: Session, wanted: Sequence[_Wanted], zone: str) -> dict[int, Values]:
+    """Return fire id -> the values for its placeholders."""
+    names = {name for item in wanted for name in item.template.names().variables}
+    groups = {item.routed.job.job_group for item in wanted if item.template.names().variables}
+    texts = variables.find_values(session, names, groups)
+    named = {item.routed.job.id for item in wanted if _JOB_NAME in item.routed.param}
+    job_names = jobs.find_names(session, named) if named else {}
+    parents = _parents(session, [item.routed for item in wanted if item.template.names().uses_parent])
+    values_by_fire = {}
+    for routed_fire, template in wanted:
+        fire, job, shard = routed_fire.fire, routed_fire.job, routed_fire.shard or WHOLE
+        name = job_names.get(job.id)
+        values_by_fire[fire.id] = Values(
+            logical_ms=fire.logical_time,
+            time_zone=job.time_zone or zone,
+            job_id=job.id,
+            job_name=name.job_desc if name is not None else "",
+            run_id=fire.log_id or 0,
+            shard_index=shard.index,
+            shard_total=shard.total,
+            parent=parents.get(fire.id),
+            variables={
+                name: texts[job.job_group, name]
+                for name in template.names().variables
+                if (job.job_group, name) in texts
+            },
+        )
+    return values_by_fire
+
+
+def _parents(session: Session, routed_fires: Sequence[RoutedFire]) -> dict[int, GivenRun]:
+    """Return fire id -> the run of which it is a child, also through retries and runs that were repeated."""
+    parent_ids: dict[int, int] = {}
+    chains: dict[int, int] = {}
+    for routed_fire in routed_fires:
+        fire = routed_fire.fire
+        source = fires.source_of(fire.fire_key)
+        if fire.trigger_type == TriggerType.PARENT and source is not None:
+            parent_ids[fire.id] = source
+        elif (log_id := repeated_id(routed_fire)) is not None:
+            chains[fire.id] = log_id
+    found = given.find_parents(session, set(chains.values()))
+    parent_ids |= {fire_id: found[log_id] for fire_id, log_id in chains.items() if log_id in found}
+    runs = given.find_given(session, set(parent_ids.values()))
+    return {fire_id: _given(runs[log_id]) for fire_id, log_id in parent_ids.items() if log_id in runs}
+
+
+def _given(run: given.GivenRow) -> GivenRun:
+    result = result_of(run.message) if run.is_success else None
+    return GivenRun(run.log_id, result, run.template if run.filled is None else unmarked(run.filled))
+
+
+def _with_secrets(
+    session: Session,
+    templated: Sequence[RoutedFire],
+    marked_by_fire: Mapping[int, str],
+    kept_ids: Collection[int],
+    reasons: dict[int, Text],
+) -> dict[int, FilledParameter]:
+    """Return fire id -> filled parameter with its sealed secrets; those that cannot be sent get a reason.
+
+    A secret counts only in the parameter of the job itself, which takes the right to edit it.
+    ``kept_ids``: fires with what was sent before.
+    """
+    secrets = {fire_id: secrets_of(marked) for fire_id, marked in marked_by_fire.items()}
+    groups = {routed_fire.job.job_group for routed_fire in templated if secrets.get(routed_fire.fire.id)}
+    sealed_texts = variables.find_sealed(session, _union(secrets.values()), groups)
+    opened = {text: _opened(text) for text in sealed_texts.values()}
+    filled_by_fire = {}
+    for routed_fire in templated:
+        fire_id, group_id = routed_fire.fire.id, routed_fire.job.job_group
+        marked, sealed = None if fire_id in reasons else marked_by_fire[fire_id], dict[str, str]()
+        is_own = routed_fire.fire.executor_param in (None, routed_fire.job.executor_param)
+        if marked is not None and secrets[fire_id]:
+            if is_own or fire_id in kept_ids:
+                keys = {name: (group_id, name) for name in secrets[fire_id]}
+                sealed = {name: sealed_texts[key] for name, key in keys.items() if key in sealed_texts}
+            try:
+                fill_secrets(marked, {name: opened[text] for name, text in sealed.items()})
+            except NotFilled as exc:
+                reasons[fire_id], marked, sealed = exc.message, None, {}
+        filled_by_fire[fire_id] = FilledParameter(marked, sealed)
+    return filled_by_fire
+
+
+def _union(sets: Iterable[Collection[str]]) -> set[str]:
+    return {name for names in sets for name in names}
+
+
+def _opened(text: str) -> str | None:
+    """Return the value of a sealed text; None if it cannot be opened."""
+    try:
+        return variables.open_sealed(text)
+    except CannotUnseal:
+        return None
