@@ -2,7 +2,8 @@
 
 Prints one JSON line: CPU microseconds per run of each stage, the median of ``--rounds``, and the yardstick of
 the machine. CPU time is steadier than wall time on a shared machine; the database server's is not in it.
-Example: ``.venv/bin/python bench/stages.py --sizes 20,100,500``.
+Example: ``.venv/bin/python bench/stages.py --sizes 20,100,500``. With ``--parameter`` jobs have a parameter in
+which placeholders are filled in: ``--parameter '{"day": "${time-1d:yyyy-MM-dd}"}'``.
 """
 
 import argparse
@@ -76,10 +77,14 @@ def run_once(engine: Engine, claimer: Claimer, count: int) -> dict[str, float]:
     return watch.took_us
 
 
-def measure(engine: Engine, sizes: list[int], rounds: int) -> dict[str, dict[str, int]]:
+def measure(
+    engine: Engine, sizes: list[int], rounds: int, parameter: str | None
+) -> dict[str, dict[str, int]]:
     make_jobs(engine, max(sizes), cron="0 0 0 1 1 ? 2099", trigger_status=0)
     with engine.begin() as connection:
         connection.execute(update(Group).values(address_type=1, address_list="http://127.0.0.1:9/"))
+        if parameter is not None:
+            connection.execute(update(Job).values(executor_param=parameter, fill_parameter=1))
     claimer = Claimer(NODE, "UTC", (TOKEN,), 60_000, 3_000, RouteState(), lambda _address: 100_000)
     run_once(engine, claimer, min(sizes))  # compiles the statements
     gc.freeze()
@@ -97,11 +102,12 @@ def main() -> None:
     parser.add_argument("--db", choices=KINDS, default="sqlite")
     parser.add_argument("--sizes", default="1,20,100,500")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--parameter", help="of all jobs, with placeholders; default: their own, as it is")
     arguments = parser.parse_args()
     gc.set_threshold(*GC_THRESHOLDS)
     with cluster(arguments.db) as made:
         sizes = [int(text) for text in arguments.sizes.split(",")]
-        cpu_us = measure(made.engine(), sizes, arguments.rounds)
+        cpu_us = measure(made.engine(), sizes, arguments.rounds, arguments.parameter)
         report("stages", db=arguments.db, cpu_us=cpu_us)
 
 
