@@ -2,8 +2,8 @@
 
 Prints one JSON line: CPU microseconds per run of each stage, the median of ``--rounds``, and the yardstick of
 the machine. CPU time is steadier than wall time on a shared machine; the database server's is not in it.
-Example: ``.venv/bin/python bench/stages.py --sizes 20,100,500``. ``--parameter '${time-1d:yyyy-MM-dd}'`` gives
-all jobs a parameter in which placeholders are filled in.
+Example: ``.venv/bin/python bench/stages.py --sizes 20,100,500``. ``--parameter '${time-1d:yyyy-MM-dd}'``
+gives all jobs a parameter in which placeholders are filled in.
 """
 
 import argparse

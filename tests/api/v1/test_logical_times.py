@@ -40,7 +40,7 @@ def test_without_one_it_is_the_second_in_which_the_run_is_due(api: Api) -> None:
     assert planned["logical_time"] == f"{planned['due_at'][:19]}.000Z"
 
 
-@pytest.mark.parametrize("value", [TOO_LATE, "1969-12-31T23:59:59Z"])
+@pytest.mark.parametrize("value", [TOO_LATE, "1969-12-31T23:59:59Z"], ids=["too late", "too early"])
 def test_one_that_cannot_be_given_is_refused(api: Api, value: str) -> None:
     job = make_job()
     answer = api.post(f"/jobs/{job.id}/runs", {"logical_time": value})
