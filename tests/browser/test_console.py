@@ -23,7 +23,7 @@ PHONE = {"viewport": {"width": 390, "height": 844}}
 def test_the_login_form_works(console: Console, open_page: OpenPage, scripts: bool) -> None:
     page = open_page("/toLogin", user=None, java_script_enabled=scripts)
     log_in(page, console, ADMIN)
-    expect(page.locator(".tile").first).to_be_visible()
+    expect(page.locator("main dl dd").first).to_be_visible()
 
 
 def test_a_row_menu_opens_by_keyboard_and_closes_with_escape(console: Console, open_page: OpenPage) -> None:
@@ -80,7 +80,7 @@ def test_a_schedule_is_switched_in_its_row_and_back_by_undo(console: Console, op
     expect(switch).not_to_be_checked()
     switch.focus()
     page.keyboard.press("Space")
-    expect(page.get_by_role("status")).to_contain_text(f"Job {job_id} Clean the temporary files switched on")
+    expect(page.locator(".toasts")).to_contain_text(f"Job {job_id} Clean the temporary files switched on")
     expect(switch).to_be_checked()
     expect(switch).to_be_focused()
     # the live row follows without a reload

@@ -111,7 +111,7 @@ def choose_password(page: Page, labels: Labels) -> None:
     page.fill("#new_password", OWN)
     page.fill("#repeated", OWN)
     page.locator("#password button.btn-primary").click()
-    expect(page.get_by_role("status")).to_contain_text(labels.changed)
+    expect(page.locator(".toasts")).to_contain_text(labels.changed)
 
 
 def add_job(page: Page, labels: Labels) -> None:
@@ -171,7 +171,7 @@ def test_the_day_of_a_user(cluster: Cluster, page: Page, labels: Labels) -> None
     expect(page.locator("#password")).to_be_focused()
     log_in(page, labels, FIRST)
     choose_password(page, labels)
-    expect(page.locator(".tile").first).to_be_visible()
+    expect(page.locator("main dl dd").first).to_be_visible()
     add_job(page, labels)
     run_once(page, labels)
     kill_run(page, labels)

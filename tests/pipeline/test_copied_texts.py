@@ -16,8 +16,8 @@ from tests.support.factories import FIRST, T0, all_rows, make_fire, make_job, ma
 from tests.support.narrowed import changed_column
 from tests.support.plan import every_database
 
-LONG_PARAM, LONG_HANDLER = "p" * 599 + "!", "h" * 399 + "!"
-CUT_PARAM, CUT_HANDLER = "p" * 511 + "…", "h" * 254 + "…"
+LONG_PARAM, LONG_HANDLER = "p" * 2_999 + "!", "h" * 399 + "!"
+CUT_PARAM, CUT_HANDLER = "p" * 2_047 + "…", "h" * 254 + "…"
 LONG_ADDRESS = f"{FIRST}{'a' * 300}/"
 
 servers = pytest.mark.databases("mariadb", "postgresql")

@@ -120,7 +120,7 @@ def test_a_run_whose_parameter_is_cut_in_the_log_is_repeated_with_the_whole_one_
             retry_run(session, str(log.id), actor=system_actor("test"), now_ms=T0)
         return all_rows(Fire)[-1].executor_param
 
-    whole = "p" * 600
+    whole = "p" * 3_000
     with changed_column("xxl_job_info", "executor_param", "text", back="varchar(2048)"):
         job = make_job(executor_param=whole)
         make_fire(job)
