@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import claims_paused
 from app.database.rows import bulk
-from app.domain.enums import TriggerCode
+from app.domain.enums import ParamForm, TriggerCode
 from app.domain.runs.trigger_report import join_lines
 from app.domain.schedules.planning import DueFire
 from app.domain.text.texts import Text
@@ -23,7 +23,16 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.checkpoints import copy_checkpoints, find_repeated
 from app.pipeline.claim_trace import trace_claim, trace_unfilled, trace_unroutable
-from app.pipeline.claimed_run import ClaimedRun, Claimer, RunRow, claimed_run, filled_columns, log_row, mark
+from app.pipeline.claimed_run import (
+    NOT_FILLED,
+    ClaimedRun,
+    Claimer,
+    RunRow,
+    claimed_run,
+    filled_columns,
+    log_row,
+    mark,
+)
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.fill import fill_parameters, is_filled, write_run_ids
 from app.pipeline.group_candidates import find_group_candidates
@@ -237,11 +246,12 @@ def _edited(session: Session, routed_fire: RoutedFire, log_id: int, run: Unfinis
         "executor_fail_retry_count": routed_fire.retries,
     }
     row |= logs.copies_of(session, row)
-    row |= filled_columns(routed_fire)
-    is_unchanged = [*row.values()] == [run.handler, run.param, run.retries]
+    is_filled_again = routed_fire.filled is not None or run.param_form != ParamForm.TEXT
+    is_unchanged = [*row.values()] == [run.handler, run.param, run.retries] and not is_filled_again
     if is_unchanged or is_as_sent(routed_fire.fire, routed_fire.job, run):
         return []
-    return [{"id": log_id} | row]
+    # All rows have the same columns, as they are updated together.
+    return [{"id": log_id} | row | NOT_FILLED | filled_columns(routed_fire)]
 
 
 def _refuse(

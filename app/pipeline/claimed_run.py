@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from app.clock import Millis
 from app.database.rows import bulk
@@ -34,6 +34,8 @@ PROBE_MS: Millis = 300
 PROBE_LEASE_MS: Millis = 2 * PROBE_MS
 #: size of the cache of address lists and their peers
 PEERS_KEPT = 256
+#: columns of the log row of a run whose parameter is sent as it is
+NOT_FILLED: Final[bulk.Row] = {"param_form": ParamForm.TEXT.value, "filled_param": None}
 #: longest lead of the claim of a prepared fire, which is sent when it is due
 CLAIM_AHEAD_MS: Millis = 100
 #: Plain texts, because reading the value of an enum takes longer than the rest of a row.

@@ -13,7 +13,15 @@ from app.pipeline.claimed_run import ClaimedRun
 from app.pipeline.prepare import prepare
 from app.settings.sealing import PREFIX
 from app.store.fires import queue as fires
-from tests.pipeline.steps import as_due, call_back, claim_fires, claimer, record_sent, sent
+from tests.pipeline.steps import (
+    as_due,
+    call_back,
+    claim_fires,
+    claimer,
+    give_back_all,
+    record_sent,
+    sent,
+)
 from tests.support.factories import (
     FIRST,
     SECOND,
@@ -226,6 +234,22 @@ def test_a_run_that_is_sent_again_is_sent_the_same(database: str) -> None:
     again = claim_next()
     assert again.log_id == first.log_id
     assert sent_param(again) == sent_param(first) == f"{first.log_id} eu"
+
+
+def test_runs_given_back_store_what_their_edited_jobs_send(database: str) -> None:
+    jobs = [filling_job("${job.id}"), make_job(executor_param="x"), filling_job("${time:yyyy}")]
+    save(Variable(name="TOKEN", group_id=jobs[1].job_group, secret=SECRET))
+    for job in jobs:
+        make_fire(job)
+    give_back_all(*claim_fires(now_ms=T0).claimed)
+    edit(jobs[0], executor_param="plain", fill_parameter=0)
+    edit(jobs[1], executor_param="${secret.TOKEN}", fill_parameter=1)
+    assert len(claim_fires(now_ms=T0).claimed) == 3
+    assert {log.job_id: stored(log.id) for log in all_rows(JobLog)} == {
+        jobs[0].id: ("plain", 0, None),
+        jobs[1].id: ("${secret.TOKEN}", 1, "${secret.TOKEN}"),
+        jobs[2].id: ("${time:yyyy}", 1, "2024"),
+    }
 
 
 def test_a_prepared_run_knows_its_id_and_holds_no_secret(database: str) -> None:
