@@ -33,6 +33,8 @@ from app.store.variables import values as variables
 
 #: placeholder of the name of a job, which is read only for it
 _JOB_NAME = "${job.name"
+#: stands for the id of a run that has none yet: where it is short enough, with its secrets, so is every id
+_LONGEST_ID = 2**63 - 1
 
 
 class _Wanted(NamedTuple):
@@ -57,14 +59,10 @@ class Filling:
         numbered = {}
         for routed_fire in self.routed_fires:
             fire_id = routed_fire.fire.id
-            if fire_id not in self.unnumbered or routed_fire.filled is None:
+            if fire_id in self.reasons or fire_id not in self.unnumbered or routed_fire.filled is None:
                 continue
             template, values = self.unnumbered[fire_id]
-            try:
-                marked = template.fill(replace(values, run_id=log_id_by_fire[fire_id])).marked
-            except NotFilled as exc:  # The digits of the id made it too long.
-                self.reasons[fire_id] = exc.message
-                continue
+            marked = template.fill(replace(values, run_id=log_id_by_fire[fire_id])).marked
             numbered[fire_id] = routed_fire._replace(filled=routed_fire.filled._replace(marked=marked))
         return numbered
 
@@ -177,7 +175,7 @@ def _values(session: Session, wanted: Sequence[_Wanted], zone: str) -> dict[int,
             time_zone=job.time_zone or zone,
             job_id=job.id,
             job_name=name.job_desc if name is not None else "",
-            run_id=fire.log_id or 0,
+            run_id=fire.log_id or _LONGEST_ID,
             shard_index=shard.index,
             shard_total=shard.total,
             parent=parents.get(fire.id),

@@ -177,6 +177,15 @@ def test_a_secret_counts_only_in_the_parameter_of_the_job(database: str) -> None
     assert "secret TOKEN does not exist" in (only_row(JobLog).trigger_msg or "")
 
 
+def test_a_refused_run_that_names_its_id_stores_no_text(database: str) -> None:
+    job = filling_job("x", executor_fail_retry_count=1)
+    save(Variable(name="TOKEN", group_id=job.job_group, secret=SECRET))
+    trigger(job, "${run.id} ${secret.TOKEN}")
+    assert claim_fires(now_ms=T0).claimed == []
+    assert stored(only_row(JobLog).id) == ("${run.id} ${secret.TOKEN}", 1, None)
+    assert claim_fires(now_ms=T0).claimed == [], "nor does its retry get the secret"
+
+
 def test_no_result_can_name_a_secret(database: str) -> None:
     child = filling_job("${parent.result} ${secret.TOKEN}")
     save(Variable(name="TOKEN", group_id=child.job_group, secret=SECRET))
@@ -276,6 +285,14 @@ def test_a_prepared_run_knows_its_id_and_holds_no_secret(database: str) -> None:
 def test_secrets_that_make_it_too_long_end_the_run(database: str) -> None:
     job = filling_job("${secret.TOKEN}" * 7)
     save(Variable(name="TOKEN", group_id=job.job_group, secret="x" * 10_000))
+    make_fire(job)
+    assert claim_fires(now_ms=T0).claimed == []
+    assert "longer than 60,000 bytes" in (only_row(JobLog).trigger_msg or "")
+
+
+def test_a_text_that_is_too_long_with_a_longer_id_ends_the_run(database: str) -> None:
+    job = filling_job("${secret.TOKEN}" * 6 + "${run.id}")
+    save(Variable(name="TOKEN", group_id=job.job_group, secret="x" * 9_999))
     make_fire(job)
     assert claim_fires(now_ms=T0).claimed == []
     assert "longer than 60,000 bytes" in (only_row(JobLog).trigger_msg or "")
