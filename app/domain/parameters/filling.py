@@ -29,7 +29,13 @@ from app.domain.parameters.placeholders import (
     VariableValue,
 )
 from app.domain.parameters.values import Values
-from app.domain.runs.trace_templates import NO_VARIABLE, YEAR_OUT_OF_RANGE, ZONE_UNKNOWN, fill
+from app.domain.runs.trace_templates import (
+    FILLED_TOO_LONG,
+    NO_VARIABLE,
+    YEAR_OUT_OF_RANGE,
+    ZONE_UNKNOWN,
+    fill,
+)
 from app.domain.schedules.schedule import zone
 from app.errors import InvalidInput
 
@@ -55,6 +61,7 @@ def fill_pieces(pieces: Sequence[Piece], contexts: Sequence[bool] | None, values
     reader = GivenReader(values)
     texts: list[str | Secret] = []
     secrets: list[str] = []
+    length = 0
     for number, piece in enumerate(pieces):
         if isinstance(piece, str):
             texts.append(piece)
@@ -63,7 +70,11 @@ def fill_pieces(pieces: Sequence[Piece], contexts: Sequence[bool] | None, values
             secrets.append(piece.name)
         else:
             value = _value_of(piece, values, reader)
-            texts.append(_written(value, None if contexts is None else contexts[number]))
+            written = _written(value, None if contexts is None else contexts[number])
+            texts.append(written)
+            length += len(written)
+            if length > FILLED_MAX:  # Further values would take time in the claim for nothing.
+                raise NotFilled(fill(FILLED_TOO_LONG))
     marked = mark(texts)
     if len(marked) > FILLED_MAX // BYTES_MAX:
         check_size("".join(text for text in texts if isinstance(text, str)))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.domain.parameters import filling
 from app.domain.parameters.errors import InvalidTemplate, NotFilled
 from app.domain.parameters.marked_text import display, fill_secrets, mark, secrets_of, unmarked
 from app.domain.parameters.placeholders import Secret
@@ -92,6 +93,16 @@ def test_too_long_a_text_is_an_error() -> None:
     assert len(fill_secrets(marked, {"TOKEN": "1"})) == 60_000
     with pytest.raises(NotFilled, match="longer than 60,000 bytes"):
         fill_secrets(marked, {"TOKEN": "12"})
+
+
+def test_no_further_value_is_made_once_a_text_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    write = filling.text_of
+    monkeypatch.setattr(filling, "text_of", lambda value: (made.append(value), write(value))[1])
+    result = json.dumps(list(range(9_000)))
+    with pytest.raises(NotFilled, match="longer than 60,000 bytes"):
+        filled("${parent.result[0]}" + "${parent.result}" * 63, **with_result(result))
+    assert len(made) == 3
 
 
 @truth_table(
