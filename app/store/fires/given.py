@@ -12,6 +12,9 @@ from app.database.sql.in_list import among
 from app.domain.enums import HandleCode, TriggerType
 from app.models.log import JobLog
 
+#: retries that are followed back to the run that they repeat
+RETRIES_FOLLOWED = 100
+
 _FILLED = select(
     JobLog.id,
     JobLog.executor_param,
@@ -72,11 +75,13 @@ def find_given(session: Session, log_ids: Collection[int]) -> dict[int, GivenRow
 def find_parents(session: Session, log_ids: Collection[int]) -> dict[int, int]:
     """Return log id -> parent of the first run of its chain of retries; missing where that is no child.
 
-    A statement per retry.
+    A statement per retry, for at most RETRIES_FOLLOWED of them: they are read in claims.
     """
     parents: dict[int, int] = {}
     at = {log_id: log_id for log_id in log_ids}
-    while at:
+    for _ in range(RETRIES_FOLLOWED + 1):
+        if not at:
+            break
         rows = bulk.read_among(session, _SOURCES, sorted(set(at.values())))
         sources = {row[0]: (row[1], row[2]) for row in rows if row[2] is not None}
         runs = {log_id: sources[run_id] for log_id, run_id in at.items() if run_id in sources}
