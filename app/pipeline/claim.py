@@ -262,7 +262,10 @@ def _refuse(
     claimer: Claimer,
     now_ms: Millis,
 ) -> None:
-    """End the runs that have no address, and those whose parameter could not be filled in."""
+    """End the runs that have no address, and those whose parameter could not be filled in.
+
+    Of the latter, one that may have been sent earlier ends as unresolved.
+    """
     refused = [
         routed_fire
         for routed_fire in routed_fires
@@ -278,8 +281,10 @@ def _refuse(
             trace_claim(routed_fire, node=claimer.node, zone=claimer.zone, now_ms=now_ms),
             trace_unroutable(routed_fire, last, claimer.zone) if reason is None else trace_unfilled(reason),
         )
-        log_id = runs[routed_fire.fire.id].log_id
-        results.append(Result(log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, trace=trace))
+        source, code = Source.REFUSED, TriggerCode.REFUSED
+        if reason is not None and routed_fire.fire.attempt > 0:
+            source, code = Source.RESOLVER, TriggerCode.UNRESOLVED
+        results.append(Result(runs[routed_fire.fire.id].log_id, source, trigger_code=code, trace=trace))
     complete(session, results, now_ms=now_ms, holds_fires=True)
 
 

@@ -1,9 +1,9 @@
 """Parameters that are filled in: what is sent and what is stored, whatever becomes of the run."""
 
-from sqlalchemy import text, update
+from sqlalchemy import delete, text, update
 
 from app.database.engine import read_scope, transact
-from app.domain.enums import ParamForm
+from app.domain.enums import ParamForm, TriggerCode
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
@@ -243,6 +243,19 @@ def test_a_run_that_is_sent_again_is_sent_the_same(database: str) -> None:
     again = claim_next()
     assert again.log_id == first.log_id
     assert sent_param(again) == sent_param(first) == f"{first.log_id} eu"
+
+
+def test_a_run_that_may_run_is_unresolved_without_its_secret(database: str) -> None:
+    job = filling_job("${secret.TOKEN}", executor_fail_retry_count=1)
+    save(Variable(name="TOKEN", group_id=job.job_group, secret=SECRET))
+    make_fire(job)
+    record_sent(sent(claim_next()))
+    transact(lambda session: session.execute(update(Fire).values(state="PENDING", due_time=T0)))
+    transact(lambda session: session.execute(delete(Variable)))
+    assert claim_fires(now_ms=T0).claimed == []
+    log = only_row(JobLog)
+    assert log.trigger_code == TriggerCode.UNRESOLVED
+    assert "secret TOKEN does not exist" in (log.trigger_msg or "")
 
 
 def test_runs_given_back_store_what_their_edited_jobs_send(database: str) -> None:
