@@ -230,8 +230,16 @@ def claimed_run(
         checkpoint_addresses=(run.repeated.checkpoint_addresses if run.repeated is not None else frozenset()),
         logical_addresses=candidates.logical,
         has_new_id=fire.log_id is None,
-        filled=routed_fire.filled if routed_fire.filled is not None and routed_fire.filled.sealed else None,
+        filled=_with_secrets(routed_fire),
     )
+
+
+def _with_secrets(routed_fire: RoutedFire) -> FilledParameter | None:
+    """Return the filled parameter if it has secrets; an address that must not learn them gets their names."""
+    filled = routed_fire.filled
+    if filled is None or not filled.sealed:
+        return None
+    return None if routed_fire.address in routed_fire.candidates.foreign_to_token else filled
 
 
 def _tokens(routed_fire: RoutedFire, claimer: Claimer) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.registry import Registration
+from app.models.variable import Variable
 from app.pipeline.group_addresses import find_foreign
 from app.store.executors import groups, registry
 from tests.pipeline.steps import TOKEN, claim_fires, claim_one
@@ -114,6 +115,16 @@ def test_a_run_that_stays_with_a_removed_address_is_sent_without_the_groups_own_
     make_fire(job, log_id=log.id, address=FIRST, attempt=1, epoch=1, boot_id="boot-1")
     claimed = claim_one()
     assert (claimed.address, claimed.peers[FIRST].token) == (FIRST, sent)
+
+
+@pytest.mark.parametrize(("token", "sent"), [(OWN, "${secret.TOKEN}"), (None, "s3cr3t-value")])
+def test_a_removed_address_gets_no_secret_either(database: str, token: str | None, sent: str) -> None:
+    group = make_group(address_list=SECOND, access_token=token)
+    save(Variable(name="TOKEN", group_id=group.id, secret="s3cr3t-value"))
+    job = make_job(job_group=group.id, executor_param="${secret.TOKEN}", fill_parameter=1)
+    log = make_log(job, executor_address=FIRST, trigger_code=0, param_form=1, filled_param="${secret.TOKEN}")
+    make_fire(job, log_id=log.id, address=FIRST, attempt=1, epoch=1, boot_id="boot-1")
+    assert claim_one().request_for(FIRST).executor_params == sent
 
 
 def test_a_run_that_stays_with_an_address_of_a_deleted_group_is_sent_without_a_token(database: str) -> None:
