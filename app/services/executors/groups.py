@@ -34,8 +34,6 @@ from app.store.variables import variables
 
 __all__ = ["GroupFilter"]
 
-__all__ = ["GroupFilter"]
-
 MISSING = N_("Executor id is invalid")
 APP_NAME_MIN, APP_NAME_MAX = 4, 64
 TITLE_MAX = 64
