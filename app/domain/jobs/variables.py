@@ -23,8 +23,8 @@ SECRET_MIN = 8
 ALLOWED_MAX = 150
 #: variables and secrets of a group, or of the installation
 VARIABLES_MAX = 1_000
-#: former values kept of a variable
-VERSIONS_KEPT = 5
+#: former values kept of a variable, and of a secret, each of which is looked for in texts of executors
+VERSIONS_KEPT, SECRETS_KEPT = 5, 500
 #: how long a former value of a secret, or of anything deleted, is kept; so long it is masked in logs
 KEPT_MS: Millis = 90 * DAY_MS
 

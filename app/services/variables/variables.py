@@ -16,6 +16,7 @@ from app.clock import Millis
 from app.domain.access.permissions import Actor, Right, require_admin, require_right
 from app.domain.jobs.variables import (
     INSTALLATION,
+    SECRETS_KEPT,
     VARIABLES_MAX,
     VERSIONS_KEPT,
     allowed_ids,
@@ -178,7 +179,7 @@ def change_variable(
     variable.allowed, variable.version = stored, variable.version + 1
     variable.updated_ms, variable.username = now_ms, actor.username[:64]
     session.flush()
-    variables.delete_older_values(session, variable.group_id, variable.name, keep=VERSIONS_KEPT)
+    _delete_older(session, variable)
     changes = _named(variable) | audit.difference(before, _audited(variable)) | _secret_change(draft)
     _record(session, "variable.update", variable, actor=actor, now_ms=now_ms, changes=changes)
 
@@ -190,7 +191,7 @@ def remove_variable(
     variable = _locked(session, variable_id, actor)
     require_unchanged(loaded, state_of(variable))
     variables.keep_version(session, variable_id, username=actor.username[:64], now_ms=now_ms)
-    variables.delete_older_values(session, variable.group_id, variable.name, keep=VERSIONS_KEPT)
+    _delete_older(session, variable)
     variables.delete_variable(session, variable_id)
     session.expunge(variable)
     changes = _named(variable)
@@ -224,6 +225,12 @@ def _locked(session: Session, variable_id: int, actor: Actor) -> Variable:
         raise NotFound(MISSING)
     _require(variable, actor, Right.EDIT)
     return variable
+
+
+def _delete_older(session: Session, variable: Variable) -> None:
+    variables.delete_older(
+        session, variable.group_id, variable.name, values=VERSIONS_KEPT, secrets=SECRETS_KEPT
+    )
 
 
 def _require(variable: Variable, actor: Actor, right: Right) -> None:

@@ -95,13 +95,13 @@ def keep_version(session: Session, variable_id: int, *, username: str, now_ms: M
     session.execute(insert(VariableVersion).from_select([*_KEPT, "replaced_ms", "username"], query))
 
 
-def delete_older_values(session: Session, group_id: int, name: str, *, keep: int) -> None:
-    """Delete former values of a variable but the newest; those of a secret are kept by time."""
-    is_value = (*_is_of(group_id, name), VariableVersion.value.is_not(None))
-    query = select(VariableVersion.id).where(*is_value).order_by(VariableVersion.version.desc())
-    ids = list(session.scalars(query))[keep:]
-    if ids:
-        session.execute(delete(VariableVersion).where(VariableVersion.id.in_(ids)))
+def delete_older(session: Session, group_id: int, name: str, *, values: int, secrets: int) -> None:
+    """Delete former values of a name but so many of the newest, of variables and of secrets."""
+    for column, keep in ((VariableVersion.value, values), (VariableVersion.secret, secrets)):
+        query = select(VariableVersion.id).where(*_is_of(group_id, name), column.is_not(None))
+        ids = list(session.scalars(query.order_by(VariableVersion.version.desc())))[keep:]
+        if ids:
+            session.execute(delete(VariableVersion).where(VariableVersion.id.in_(ids)))
 
 
 def list_versions(session: Session, group_id: int, name: str, *, limit: int) -> list[VariableVersion]:
