@@ -53,7 +53,7 @@ class UpgradeReport:
 
     @property
     def summary(self) -> str:
-        """What was done: ``adopted XXL-JOB 2.3 to 2.4: 20 jobs, 118 runs; schema 0013``."""
+        """What was done: ``adopted XXL-JOB 2.3 to 2.4: 20 jobs, 118 runs; schema 0014``."""
         return f"{self._change}; schema {_number(newest_revision())}"
 
 
