@@ -56,13 +56,14 @@ def list_after(
 def list_usable_names(session: Session, group_id: int, *, limit: int) -> list[tuple[str, bool]]:
     """Return names of a group and of the installation that its jobs may use, and whether each is a secret."""
     query = select(Variable.name, Variable.group_id, Variable.allowed, _IS_SECRET.label("is_secret"))
-    query = query.where(Variable.group_id.in_([INSTALLATION, group_id])).order_by(Variable.name).limit(limit)
+    query = query.where(Variable.group_id.in_([INSTALLATION, group_id])).order_by(Variable.name)
     names = {
         (row.name, bool(row.is_secret)): None
         for row in session.execute(query)
         if not row.is_secret or may_use_secret(group_id, owner_id=row.group_id, allowed=row.allowed)
     }
-    return list(names)
+    # Not limited by the database: secrets of the installation for other groups would count.
+    return list(names)[:limit]
 
 
 def find_variable(session: Session, variable_id: int) -> Variable | None:

@@ -50,6 +50,15 @@ def test_secrets_are_read_sealed_and_only_by_groups_that_may_use_them(session: S
         values.open_sealed(Sealer(lambda: "another key of thirty-two characters").seal("x"))
 
 
+def test_secrets_of_other_groups_take_no_place_of_usable_names(session: Session) -> None:
+    for name in ("A", "B"):
+        store(name, secret="for another group", allowed="[8]")
+    store("C", 7, value="")
+    store("D", secret="for seven too", allowed="[7]")
+    store("E", value="")
+    assert variables.list_usable_names(session, 7, limit=2) == [("C", False), ("D", True)]
+
+
 def test_a_secret_of_the_greatest_length_is_stored(session: Session) -> None:
     text = "\U0001f511" * 10_000
     store("S", 7, secret=text)
