@@ -6,11 +6,18 @@ Lines stay lines: what is masked has as many as before, so that those of a log k
 """
 
 import json
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from app.domain.jobs.variables import SECRET_MIN
 from app.domain.parameters.marked_text import secret_label
+
+#: text that programs write inside a string as it is
+_PLAIN: Final = re.compile(r"[ !#-&(-.0-\[\]-~]*")
 
 
 class _Span(NamedTuple):
@@ -73,16 +80,17 @@ class Masker:
 
     def _labels(self, text: str, begin: int, end: int, spans: list[_Span]) -> str:
         """Return what stands for a part of a text: a label in each line that is not blank."""
-        labels: list[str] = []
-        for line in text[begin:end].split("\n"):
-            line_end = begin + len(line)
-            if line.strip():
-                rank = min(span.rank for span in spans if span.begin < line_end and span.end > begin)
-                labels.append(secret_label(self._forms[rank][1]))
-            else:
-                labels.append(line)
-            begin = line_end + 1
-        return "\n".join(labels)
+        lines = text[begin:end].split("\n")
+        begins = list(accumulate((len(line) + 1 for line in lines), initial=begin))
+        left = {number for number, line in enumerate(lines) if line.strip()}
+        for span in sorted(spans, key=attrgetter("rank")):
+            if not left:
+                break
+            for number in range(bisect_right(begins, span.begin) - 1, bisect_left(begins, span.end)):
+                if number in left and span.begin < begins[number + 1] - 1:
+                    lines[number] = secret_label(self._forms[span.rank][1])
+                    left.remove(number)
+        return "\n".join(lines)
 
 
 def forms_of(value: str) -> list[str]:
@@ -99,7 +107,9 @@ def forms_of(value: str) -> list[str]:
 
 def _written(text: str) -> Iterator[str]:
     """Yield a text as programs write it inside a string, and what they make of that in another one."""
-    for once in _inside_string(text):
+    if _PLAIN.fullmatch(text):
+        return
+    for once in dict.fromkeys(_inside_string(text)):
         yield from (once, once.replace("/", "\\/"), *_inside_string(once))
 
 
