@@ -76,15 +76,15 @@ def test_a_job_with_a_long_parameter_can_be_changed_and_run(engine: Engine) -> N
     assert all_rows(JobLog)[-1].executor_param == claimed.request.executor_params == LONG
 
 
-def test_another_parameter_has_at_most_512_characters(engine: Engine) -> None:
+def test_another_parameter_has_at_most_2048_characters(engine: Engine) -> None:
     job_id = all_rows(Job)[0].id
-    with pytest.raises(InvalidInput, match="512"):
+    with pytest.raises(InvalidInput, match="2048"):
         transact(
             lambda session: jobs.trigger_job(
                 session, job_id, executor_param=LONG + "!", address_list=None, actor=ADMIN, now_ms=T0
             )
         )
-    with pytest.raises(InvalidInput, match="512"):
+    with pytest.raises(InvalidInput, match="2048"):
         transact(
             lambda session: changes.change_job(
                 session, job_id, {"param": LONG + "!"}, actor=ADMIN, clock=lambda: T0

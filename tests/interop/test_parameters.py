@@ -16,7 +16,7 @@ from tests.support.eventually import eventually
 from tests.support.interop import Pair
 
 # the first run on a machine installs and compiles the executors
-pytestmark = pytest.mark.timeout(INSTALL_S)
+pytestmark = [pytest.mark.timeout(INSTALL_S), pytest.mark.extensive]
 
 TIMEOUT_S = 60
 #: with what JSON writes differently
