@@ -16,6 +16,7 @@ from app.domain.parameters.errors import InvalidTemplate, NotFilled
 from app.domain.parameters.marked_text import fill_secrets, secrets_of, unmarked
 from app.domain.parameters.template import Template, parse
 from app.domain.parameters.values import GivenRun, Values
+from app.domain.runs.logical_times import logical_of
 from app.domain.runs.sharding import WHOLE
 from app.domain.runs.trace_templates import TEMPLATE_INVALID, fill
 from app.domain.runs.trigger_report import result_of
@@ -155,7 +156,7 @@ def _kept(
 
 
 def _repeats(routed_fire: RoutedFire, run: given.FilledRun) -> bool:
-    return run.template == routed_fire.param and run.logical_ms == routed_fire.fire.logical_time
+    return run.template == routed_fire.param and logical_of(run) == routed_fire.fire.logical_time
 
 
 def _values(session: Session, wanted: Sequence[_Wanted], zone: str) -> dict[int, Values]:

@@ -11,6 +11,7 @@ from app.database.rows import bulk
 from app.database.sql.in_list import among
 from app.domain.enums import HandleCode, TriggerType
 from app.models.log import JobLog
+from app.store.fires import logs
 
 #: retries that are followed back to the run that they repeat
 RETRIES_FOLLOWED = 100
@@ -26,7 +27,6 @@ _FILLED = select(
 _GIVEN = select(
     JobLog.id, JobLog.executor_param, JobLog.filled_param, JobLog.handle_code, JobLog.handle_msg
 ).where(among(JobLog.id))
-_SOURCES = select(JobLog.id, JobLog.trigger_type, JobLog.source_log_id).where(among(JobLog.id))
 
 
 class FilledRun(NamedTuple):
@@ -36,8 +36,10 @@ class FilledRun(NamedTuple):
     template: str
     #: marked text
     filled: str | None
-    #: logical time; None: the run has no time at all
+    #: what its logical time comes from (``app.domain.runs.logical_times``)
     logical_ms: Millis | None
+    fire_time: Millis | None
+    trigger_time: Millis | None
 
 
 class GivenRow(NamedTuple):
@@ -54,13 +56,7 @@ class GivenRow(NamedTuple):
 def find_filled(session: Session, log_ids: Collection[int]) -> dict[int, FilledRun]:
     """Return log id -> filled parameter, for those of the runs that have one."""
     rows = bulk.read_among(session, _FILLED, sorted(log_ids)) if log_ids else ()
-    return {row[0]: FilledRun(row[0], row[1] or "", row[2], _logical_of(*row[3:])) for row in rows}
-
-
-def _logical_of(
-    logical_ms: Millis | None, fire_time: Millis | None, trigger_ms: Millis | None
-) -> Millis | None:
-    return next((at_ms for at_ms in (logical_ms, fire_time, trigger_ms) if at_ms is not None), None)
+    return {row[0]: FilledRun(row[0], row[1] or "", *row[2:]) for row in rows}
 
 
 def find_given(session: Session, log_ids: Collection[int]) -> dict[int, GivenRow]:
@@ -77,19 +73,9 @@ def find_parents(session: Session, log_ids: Collection[int]) -> dict[int, int]:
 
     A statement per retry, for at most RETRIES_FOLLOWED of them: they are read in claims.
     """
-    parents: dict[int, int] = {}
-    at = {log_id: log_id for log_id in log_ids}
-    for _ in range(RETRIES_FOLLOWED + 1):
-        if not at:
-            break
-        rows = bulk.read_among(session, _SOURCES, sorted(set(at.values())))
-        sources = {row[0]: (row[1], row[2]) for row in rows if row[2] is not None}
-        runs = {log_id: sources[run_id] for log_id, run_id in at.items() if run_id in sources}
-        parents |= {log_id: source for log_id, (kind, source) in runs.items() if kind == TriggerType.PARENT}
-        # Ids of earlier runs are lower, so that the search ends.
-        at = {
-            log_id: source
-            for log_id, (kind, source) in runs.items()
-            if kind == TriggerType.RETRY and 0 < source < at[log_id]
-        }
-    return parents
+    origins = logs.find_origins(session, log_ids, most=RETRIES_FOLLOWED)
+    return {
+        log_id: origin.source_id
+        for log_id, origin in origins.items()
+        if origin.trigger_type == TriggerType.PARENT and origin.source_id
+    }

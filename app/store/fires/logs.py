@@ -162,6 +162,8 @@ class Origin(NamedTuple):
     trigger_type: str
     #: retries it had left, which are all
     retries: int
+    #: run that it follows; 0: none
+    source_id: int
 
 
 _ORIGINS = select(
@@ -169,14 +171,17 @@ _ORIGINS = select(
 ).where(among(JobLog.id))
 
 
-def find_origins(session: Session, log_ids: Collection[int]) -> dict[int, Origin]:
+def find_origins(session: Session, log_ids: Collection[int], *, most: int | None = None) -> dict[int, Origin]:
     """Return log id -> first of the runs up to this one.
 
-    Missing if that run was deleted, or is of a Java admin. A statement per retry.
+    Missing if that run was deleted, is of a Java admin, or is more than ``most`` retries before. A statement
+    per retry.
     """
     origins: dict[int, Origin] = {}
     earlier = {log_id: log_id for log_id in log_ids}
-    while earlier:
+    steps = 0
+    while earlier and (most is None or steps <= most):
+        steps += 1
         rows = bulk.read_among(session, _ORIGINS, sorted(set(earlier.values())))
         row_by_id: dict[int, tuple[str | None, int, int]] = {
             row[0]: (row[1], row[2], row[3] or 0) for row in rows
@@ -185,8 +190,8 @@ def find_origins(session: Session, log_ids: Collection[int]) -> dict[int, Origin
             log_id: (run_id, *row_by_id[run_id]) for log_id, run_id in earlier.items() if run_id in row_by_id
         }
         origins |= {
-            log_id: Origin(kind, retries)
-            for log_id, (_, kind, retries, _) in runs.items()
+            log_id: Origin(kind, retries, source_id)
+            for log_id, (_, kind, retries, source_id) in runs.items()
             if kind and kind != TriggerType.RETRY
         }
         # Ids of earlier runs are lower, so that the search ends.
