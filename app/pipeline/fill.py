@@ -14,6 +14,7 @@ from app.database.rows import bulk
 from app.domain.enums import ParamForm, TriggerType
 from app.domain.parameters.errors import InvalidTemplate, NotFilled
 from app.domain.parameters.marked_text import fill_secrets, secrets_of, unmarked
+from app.domain.parameters.placeholders import Names
 from app.domain.parameters.template import Template, parse
 from app.domain.parameters.values import GivenRun, Values
 from app.domain.runs.logical_times import logical_of
@@ -25,7 +26,6 @@ from app.models.log import JobLog
 from app.pipeline.checkpoints import repeated_id
 from app.pipeline.claimed_run import filled_columns
 from app.pipeline.route import FilledParameter, RoutedFire, is_as_sent
-from app.settings.sealing import CannotUnseal
 from app.store.fires import given
 from app.store.fires import queue as fires
 from app.store.fires.logs import UnfinishedRun
@@ -43,6 +43,7 @@ class _Wanted(NamedTuple):
 
     routed: RoutedFire
     template: Template
+    names: Names
 
 
 @dataclass(slots=True)
@@ -88,17 +89,19 @@ def fill_parameters(
     for routed_fire in templated:
         if routed_fire.fire.id not in kept:
             try:
-                wanted.append(_Wanted(routed_fire, parse(routed_fire.param)))
+                template = parse(routed_fire.param)
             except InvalidTemplate as exc:  # of a job that another program has changed
                 filling.reasons[routed_fire.fire.id] = fill(TEMPLATE_INVALID, reason=exc.message)
+            else:
+                wanted.append(_Wanted(routed_fire, template, template.names()))
     values_by_fire = _values(session, wanted, zone)
-    for routed_fire, template in wanted:
+    for routed_fire, template, names in wanted:
         fire_id, values = routed_fire.fire.id, values_by_fire[routed_fire.fire.id]
         try:
             marked_by_fire[fire_id] = template.fill(values).marked
         except NotFilled as exc:
             filling.reasons[fire_id] = exc.message
-        if template.names().uses_run_id and routed_fire.fire.log_id is None:
+        if names.uses_run_id and routed_fire.fire.log_id is None:
             filling.unnumbered[fire_id] = template, values
     filled_by_fire = _with_secrets(session, templated, marked_by_fire, kept, filling.reasons)
     filling.routed_fires = [
@@ -161,29 +164,26 @@ def _repeats(routed_fire: RoutedFire, run: given.FilledRun) -> bool:
 
 def _values(session: Session, wanted: Sequence[_Wanted], zone: str) -> dict[int, Values]:
     """Return fire id -> the values for its placeholders."""
-    names = {name for item in wanted for name in item.template.names().variables}
-    groups = {item.routed.job.job_group for item in wanted if item.template.names().variables}
-    texts = variables.find_values(session, names, groups)
+    groups = {item.routed.job.job_group for item in wanted if item.names.variables}
+    texts = variables.find_values(session, _union(item.names.variables for item in wanted), groups)
     named = {item.routed.job.id for item in wanted if _JOB_NAME in item.routed.param}
     job_names = jobs.find_names(session, named) if named else {}
-    parents = _parents(session, [item.routed for item in wanted if item.template.names().uses_parent])
+    parents = _parents(session, [item.routed for item in wanted if item.names.uses_parent])
     values_by_fire = {}
-    for routed_fire, template in wanted:
+    for routed_fire, _template, names in wanted:
         fire, job, shard = routed_fire.fire, routed_fire.job, routed_fire.shard or WHOLE
-        name = job_names.get(job.id)
+        named_job = job_names.get(job.id)
         values_by_fire[fire.id] = Values(
             logical_ms=fire.logical_time,
             time_zone=job.time_zone or zone,
             job_id=job.id,
-            job_name=name.job_desc if name is not None else "",
+            job_name=named_job.job_desc if named_job is not None else "",
             run_id=fire.log_id or _LONGEST_ID,
             shard_index=shard.index,
             shard_total=shard.total,
             parent=parents.get(fire.id),
             variables={
-                name: texts[job.job_group, name]
-                for name in template.names().variables
-                if (job.job_group, name) in texts
+                name: texts[job.job_group, name] for name in names.variables if (job.job_group, name) in texts
             },
         )
     return values_by_fire
@@ -226,7 +226,7 @@ def _with_secrets(
     secrets = {fire_id: secrets_of(marked) for fire_id, marked in marked_by_fire.items()}
     groups = {routed_fire.job.job_group for routed_fire in templated if secrets.get(routed_fire.fire.id)}
     sealed_texts = variables.find_sealed(session, _union(secrets.values()), groups)
-    opened = {text: _opened(text) for text in sealed_texts.values()}
+    opened = {text: variables.opened_or_none(text) for text in sealed_texts.values()}
     filled_by_fire = {}
     for routed_fire in templated:
         fire_id, group_id = routed_fire.fire.id, routed_fire.job.job_group
@@ -246,11 +246,3 @@ def _with_secrets(
 
 def _union(sets: Iterable[Collection[str]]) -> set[str]:
     return {name for names in sets for name in names}
-
-
-def _opened(text: str) -> str | None:
-    """Return the value of a sealed text; None if it cannot be opened."""
-    try:
-        return variables.open_sealed(text)
-    except CannotUnseal:
-        return None

@@ -56,20 +56,14 @@ class SecretValues(NamedTuple):
         return f"SecretValues({self.name!r}, {len(self.values)} values)"
 
 
-def find_masked(
-    session: Session, names: Collection[str], group_id: int, *, now_ms: Millis
-) -> list[SecretValues]:
-    """Return for each name the values that its secrets, usable by a group, had in the last 90 days.
-
-    One statement. Values that cannot be opened are left out: they were never sent with this key.
-    """
-    return find_masked_by_group(session, {group_id: names}, now_ms=now_ms)[group_id]
-
-
 def find_masked_by_group(
     session: Session, names_by_group: Mapping[int, Collection[str]], *, now_ms: Millis
 ) -> dict[int, list[SecretValues]]:
-    """Return the same of several groups, by group, with one statement for all."""
+    """Return for each name of a group the values that its secrets, usable there, had in the last 90 days.
+
+    By group; one statement for all. Values that cannot be opened are left out: they were never sent with this
+    key.
+    """
     names = {name for group_names in names_by_group.values() for name in group_names}
     if not names:
         return {group_id: [] for group_id in names_by_group}
@@ -77,7 +71,7 @@ def find_masked_by_group(
     opened = [
         (row, value)
         for row in session.execute(_MASKED, parameters)
-        if (value := _opened(row.secret)) is not None
+        if (value := opened_or_none(row.secret)) is not None
     ]
     masked = {}
     for group_id, group_names in names_by_group.items():
@@ -90,7 +84,8 @@ def find_masked_by_group(
     return masked
 
 
-def _opened(text: str) -> str | None:
+def opened_or_none(text: str) -> str | None:
+    """Return the value of a sealed text; None if it cannot be opened."""
     try:
         return open_sealed(text)
     except CannotUnseal:

@@ -225,7 +225,7 @@ def test_the_groups_of_a_secret_change_without_its_value() -> None:
     change(secret_id, allowed=[])
     assert sealed("S", group.id) is None
     with read_scope() as session:
-        (masked,) = values.find_masked(session, ["S"], group.id, now_ms=T0)
+        (masked,) = values.find_masked_by_group(session, {group.id: ["S"]}, now_ms=T0)[group.id]
     assert set(masked.values) == {SECRET, NEW_SECRET}, "what the group could use"
 
 

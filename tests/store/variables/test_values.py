@@ -83,7 +83,7 @@ def test_values_of_ninety_days_are_masked_where_they_could_be_used(session: Sess
     save(VariableVersion(secret="not for seven", allowed="[8]", replaced_ms=T0, **former))
     save(VariableVersion(secret="of the group", group_id=7, replaced_ms=T0, **former))
     with statements() as executed:
-        (masked,) = values.find_masked(session, ["S", "X"], 7, now_ms=T0)
+        (masked,) = values.find_masked_by_group(session, {7: ["S", "X"]}, now_ms=T0)[7]
     assert len(executed) == 1
     assert (masked.name, set(masked.values)) == ("S", {"present value", "former value", "of the group"})
     assert len(masked.values) == 3
