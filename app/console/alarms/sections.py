@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from sqlalchemy.orm import Session
 
@@ -16,6 +16,7 @@ from app.domain.alarms.muting import UNTIL_UNDONE_MS
 from app.services.alarms import mutes
 from app.services.alarms.channel_health import DAYS, ChannelHealth, find_health
 from app.services.alarms.mutes import Muted
+from app.services.report.reporting import midnight_ms
 
 #: pixels: a bar, its slot, and the height of all
 BAR, SLOT, HEIGHT = 10, 14, 24
@@ -99,11 +100,7 @@ def read_sections(
 
 def day_starts(now_ms: Millis) -> list[Millis]:
     """Return when the last days began in the reader's zone, today last."""
-    today = datetime.fromtimestamp(now_ms / 1000, reader_zone()).date()
-    days = (today - timedelta(days=number) for number in reversed(range(DAYS)))
-    return [
-        int(datetime(day.year, day.month, day.day, tzinfo=reader_zone()).timestamp()) * 1000 for day in days
-    ]
+    return [midnight_ms(now_ms, reader_zone().key, number) for number in reversed(range(DAYS))]
 
 
 def day_bars(counts: Sequence[DayCount], days: Sequence[str]) -> list[DayBar]:
