@@ -29,6 +29,7 @@ from app.domain.runs.trigger_keys import Trigger
 from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.job import Job
+from app.models.log import JobLog
 from app.services.jobs import jobs
 from app.services.jobs.run_forms import trigger_by_form
 from app.services.runs import logs
@@ -97,7 +98,8 @@ def remove(job_id: int) -> ResponseReturnValue:
 def run(job_id: int) -> ResponseReturnValue:
     """Run the job once."""
     job = _job(job_id, Right.OPERATE)
-    parameter, shard_address, logical_ms = _run_to_repeat(job)
+    repeated = _run_to_repeat(job)
+    parameter, shard_address, logical_ms = _values_of(job, repeated)
     form = RunForm(
         request.form,
         executor_param=parameter,
@@ -112,7 +114,7 @@ def run(job_id: int) -> ResponseReturnValue:
             composed_text = sent_parameter(parameters)
             if composed_text is not None:
                 form.executor_param.data = composed_text
-            trigger, is_new = _trigger(job, form)
+            trigger, is_new = _trigger(job, form, repeated)
             return after_run(trigger, back=way_back("jobs.index"), is_new=is_new)
         except InvalidInput as exc:
             if parameters is None or not parameters.form.errors:
@@ -133,13 +135,13 @@ def run(job_id: int) -> ResponseReturnValue:
         cancel=way_back("jobs.index"),
         repeated=whole_number("log", 0),
         zone=reader_zone().key,
-        parameter_preview=preview_of_run(job, form, run_to_repeat(job)),
+        parameter_preview=preview_of_run(job, form, repeated),
         **values,
     )
     return page, 400 if form.errors or (parameters and parameters.form.errors) else 200
 
 
-def _trigger(job: Job, form: RunForm) -> tuple[Trigger, bool]:
+def _trigger(job: Job, form: RunForm, repeated: JobLog | None) -> tuple[Trigger, bool]:
     """Queue the run that the form describes; return its trigger, and False where the form was sent before."""
     return transact(
         partial(
@@ -147,7 +149,7 @@ def _trigger(job: Job, form: RunForm) -> tuple[Trigger, bool]:
             job_id=job.id,
             form_key=tasks.requested_form_key(),
             executor_param=form.executor_param.data or "",
-            repeats=_run_to_continue(job, request.form.get("repeats", "")) or _run_to_refill(job),
+            repeats=_run_to_continue(job, request.form.get("repeats", "")) or _id_to_refill(repeated),
             address_list=form.address_list.data or "",
             due_ms=requested_start(form),
             logical_ms=requested_logical(form),
@@ -226,29 +228,32 @@ def _run_to_continue(job: Job, text: str) -> int | None:
         return log.id if log.job_id == job.id and log.failed and log.checkpoint is not None else None
 
 
-def _run_to_refill(job: Job) -> int | None:
+def _id_to_refill(repeated: JobLog | None) -> int | None:
     """Return the id of the run that is run again, whose filled parameter the new run gets; None without one.
 
     It is no run with a checkpoint, which the form asks about.
     """
-    log = run_to_repeat(job)
-    if log is None or log.param_form != ParamForm.TEMPLATE:
+    if repeated is None or repeated.param_form != ParamForm.TEMPLATE:
         return None
-    return None if log.failed and log.checkpoint is not None else log.id
+    return None if repeated.failed and repeated.checkpoint is not None else repeated.id
 
 
-def _run_to_repeat(job: Job) -> tuple[str, str, Millis | None]:
-    """Return parameter, address and logical time of the run to repeat (``?log=``), else the job's parameter.
+def _run_to_repeat(job: Job) -> JobLog | None:
+    """Return the run that is run again (``?log=``), None without one; raises NotFound for another job's."""
+    repeated = run_to_repeat(job)
+    if repeated is None and whole_number("log", 0):
+        raise NotFound(logs.MISSING)
+    return repeated
+
+
+def _values_of(job: Job, repeated: JobLog | None) -> tuple[str, str, Millis | None]:
+    """Return parameter, address and logical time of the run to repeat, else the job's parameter.
 
     A shard is repeated on its own instance, any other run on the one that the job's route strategy chooses.
     """
-    log_id = whole_number("log", 0)
-    if not log_id:
+    if repeated is None:
         return job.executor_param or "", "", None
     with read_scope() as session:
-        log = logs.get_log(session, log_id, actor=current_actor())
-        param = param_to_repeat(session, log)
-    if log.job_id != job.id:
-        raise NotFound(logs.MISSING)
+        param = param_to_repeat(session, repeated)
     param = (job.executor_param or "") if param is None else param
-    return param, address_to_repeat(log), logical_of(log)
+    return param, address_to_repeat(repeated), logical_of(repeated)
