@@ -24,7 +24,7 @@ from app.models.log import JobLog
 from app.pipeline.checkpoints import copy_checkpoints, find_repeated
 from app.pipeline.claim_trace import trace_claim, trace_unfilled, trace_unroutable
 from app.pipeline.claimed_run import (
-    NOT_FILLED,
+    SENT_AS_IS,
     ClaimedRun,
     Claimer,
     RunRow,
@@ -251,7 +251,7 @@ def _edited(session: Session, routed_fire: RoutedFire, log_id: int, run: Unfinis
     if is_unchanged or is_as_sent(routed_fire.fire, routed_fire.job, run):
         return []
     # All rows have the same columns, as they are updated together.
-    return [{"id": log_id} | row | NOT_FILLED | filled_columns(routed_fire)]
+    return [{"id": log_id} | row | SENT_AS_IS | filled_columns(routed_fire)]
 
 
 def _refuse(

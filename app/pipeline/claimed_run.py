@@ -35,7 +35,7 @@ PROBE_LEASE_MS: Millis = 2 * PROBE_MS
 #: size of the cache of address lists and their peers
 PEERS_KEPT = 256
 #: columns of the log row of a run whose parameter is sent as it is
-NOT_FILLED: Final[bulk.Row] = {"param_form": ParamForm.TEXT.value, "filled_param": None}
+SENT_AS_IS: Final[bulk.Row] = {"param_form": ParamForm.TEXT.value, "filled_param": None}
 #: longest lead of the claim of a prepared fire, which is sent when it is due
 CLAIM_AHEAD_MS: Millis = 100
 #: Plain texts, because reading the value of an enum takes longer than the rest of a row.

@@ -105,9 +105,9 @@ def check_run_param(session: Session, job_id: int, group_id: int, text: str, for
 def check_param(session: Session, text: str, read_job_param: Callable[[], str | None]) -> None:
     """Check the parameter of a run; a longer one must be the job's own, which XXL-JOB 3.4 has stored."""
     if len(text) <= PARAM_MAX or text != read_job_param():
-        limited_text("executorParam", text, PARAM_MAX)
+        limited_text(PARAMETER, text, PARAM_MAX)
     elif not (width := width_of(session, Fire, "executor_param")).holds(text):
-        limited_text("executorParam", text, width.octets // CHARACTER_BYTES)
+        limited_text(PARAMETER, text, width.octets // CHARACTER_BYTES)
 
 
 def has_placeholders(text: str | None) -> bool:
