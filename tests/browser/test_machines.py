@@ -23,7 +23,7 @@ def test_an_address_is_drained_and_undrained_in_a_dialog(console: Console, open_
     expect(dialog).to_contain_text("No new runs are sent to it")
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
-    expect(row(page)).to_contain_text("accepted")
+    expect(row(page)).to_contain_text("accepts new runs")
     row(page).get_by_role("link", name=f"Drain {ADDRESS}").press("Enter")
     dialog.get_by_role("button", name="Drain").click()
     expect(page.locator("[data-toast]")).to_contain_text("gets no new runs")
@@ -31,7 +31,7 @@ def test_an_address_is_drained_and_undrained_in_a_dialog(console: Console, open_
     expect(row(page)).to_contain_text("admin")
     row(page).get_by_role("button", name=f"Undrain {ADDRESS}").click()
     expect(page.locator("[data-toast]")).to_contain_text("gets new runs again")
-    expect(row(page)).to_contain_text("accepted")
+    expect(row(page)).to_contain_text("accepts new runs")
 
 
 def test_an_operator_drains_on_a_phone_without_scripts(console: Console, open_page: OpenPage) -> None:
@@ -44,7 +44,7 @@ def test_an_operator_drains_on_a_phone_without_scripts(console: Console, open_pa
     page.get_by_role("button", name="Drain").click()
     expect(row(page)).to_contain_text("drained")
     row(page).get_by_role("button").click()
-    expect(row(page)).to_contain_text("accepted")
+    expect(row(page)).to_contain_text("accepts new runs")
     expect(page.get_by_role("button", name="Test connection")).to_have_count(0)
 
 

@@ -22,6 +22,7 @@ from app.domain.runs.trace_templates import (
     CHILDREN,
     CHILDREN_HEAD,
     LINES,
+    NOT_FILLED,
     REASONS,
     RESULTS,
     WHYS,
@@ -53,7 +54,7 @@ SIGNS: dict[str, Any] = {
 
 
 #: templates of runs that could not be sent; what their translations begin with is not part of the reason
-UNSENT = [line for line in LINES if line.msgid.startswith(NOT_SENT)]
+UNSENT = [line for line in LINES if line.msgid.startswith(NOT_SENT) and line is not NOT_FILLED]
 NOT_SENT_HEAD = re.compile(r"^[^,\uff0c]*[,\uff0c]\s*")
 
 

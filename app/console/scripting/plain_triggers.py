@@ -21,7 +21,7 @@ from app.console.web.envelope import envelope
 from app.console.web.guards import host_name, names_of
 from app.database.batch_writer import BatchWriter
 from app.domain.access.permissions import Actor
-from app.domain.enums import WeakPassword
+from app.domain.enums import ParamForm, WeakPassword
 from app.runtime.logging import USER, request_id
 from app.services.accounts import login
 from app.services.jobs.batch_triggers import BatchEntry, trigger_jobs
@@ -107,7 +107,8 @@ class PlainTriggers:
         fields, tokens = _fields(body), login_tokens(environ.get("HTTP_COOKIE", ""))
         if not tokens or not re.fullmatch("[0-9]{1,9}", fields.get("id", "")) or fields.get("addressList"):
             return None
-        run = BatchEntry(int(fields["id"]), fields.get("executorParam", ""), request_id.get())
+        param = fields.get("executorParam", "")
+        run = BatchEntry(int(fields["id"]), param, request_id.get(), param_form=ParamForm.TEXT)
         return PlainTrigger(Caller(tuple(tokens), environ.get("REMOTE_ADDR") or ""), run)
 
     def _is_for_us(self, host: str) -> bool:

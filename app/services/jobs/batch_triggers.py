@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.access.permissions import Actor
+from app.domain.enums import ParamForm
 from app.domain.runs.logical_times import chosen_logical, second_of
 from app.domain.runs.trigger_keys import new_trigger
 from app.errors import XxlJobError
@@ -30,6 +31,7 @@ class BatchEntry(NamedTuple):
     request: str
     #: logical time; None: the second of the request
     logical_ms: Millis | None = None
+    param_form: ParamForm = ParamForm.TEMPLATE
 
 
 def trigger_jobs(
@@ -41,28 +43,33 @@ def trigger_jobs(
     """
     group_ids = locks.lock_groups_of(session, {entry.job_id for entry in entries})
     long = {entry.job_id for entry in entries if len(entry.executor_param or "") > PARAM_MAX}
-    filled = {entry.job_id for entry in entries if has_placeholders(entry.executor_param)}
+    filled = {entry.job_id for entry in entries if _is_filled(entry)}
     filling = job_lists.find_filling(session, filled) if filled else {}
     param_by_job = job_lists.find_params(session, long) if long else {}
     results: list[QueuedRun | XxlJobError] = []
     runs: list[BatchFire] = []
-    for job_id, param, request, given_ms in entries:
+    for entry in entries:
+        job_id, param = entry.job_id, entry.executor_param
         try:
             group_id = check_group(group_ids.get(job_id), actor)
             check_param(session, param or "", partial(param_by_job.get, job_id))
-            if has_placeholders(param):
+            if _is_filled(entry):
                 own_texts = {job_id: filling[job_id]} if job_id in filling else {}
                 check_given(session, param or "", group_id, own_texts)
-            logical_ms = chosen_logical(given_ms, None, due_ms=now_ms, now_ms=now_ms)
+            logical_ms = chosen_logical(entry.logical_ms, None, due_ms=now_ms, now_ms=now_ms)
         except XxlJobError as error:
             results.append(error)
             continue
         trigger = new_trigger(job_id, now_ms)
-        runs.append(BatchFire(trigger, param, request, logical_ms))
+        runs.append(BatchFire(trigger, param, entry.request, logical_ms, entry.param_form))
         results.append(QueuedRun(trigger, group_id, logical_ms))
     fires.insert_batch(session, runs)
     audit.record_many(session, [_entry(run) for run in runs], actor=actor, now_ms=now_ms)
     return results
+
+
+def _is_filled(entry: BatchEntry) -> bool:
+    return entry.param_form is ParamForm.TEMPLATE and has_placeholders(entry.executor_param)
 
 
 def _entry(run: BatchFire) -> audit.Entry:

@@ -115,6 +115,7 @@ class BatchFire(NamedTuple):
     #: id of the request
     request: str
     logical_ms: Millis
+    param_form: ParamForm
 
 
 def insert_batch(session: Session, new: Sequence[BatchFire]) -> None:
@@ -127,9 +128,9 @@ def insert_batch(session: Session, new: Sequence[BatchFire]) -> None:
             TriggerType.MANUAL,
             executor_param,
             logical_ms=logical_ms,
-            param_form=ParamForm.TEMPLATE.value,
+            param_form=param_form.value,
         )
-        for trigger, executor_param, request, logical_ms in new
+        for trigger, executor_param, request, logical_ms, param_form in new
     ]
     bulk.insert_whole(session, Fire, [_row(fire) for fire in fires])
     if fires:

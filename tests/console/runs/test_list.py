@@ -33,6 +33,7 @@ def job_id(group_id: int) -> int:
         ("en", ("no executor of a,b is registered","timed out after 30 s", "killed by w: o", "KeyError: 1")),
         ("zh_CN", ("a,b 没有已注册的执行器机器", "由 w 终止：o", "KeyError: 1")),
         ("zh_CN", ("地址“a:1”不可用：须以 http:// 或 https:// 开头",)),
+        ("zh_CN", ("参数无法填充：${var.x}：变量 x 不存在",)),
     ],
 )  # fmt: skip
 def test_a_list_says_why_runs_failed_in_the_readers_language(
@@ -41,6 +42,8 @@ def test_a_list_says_why_runs_failed_in_the_readers_language(
     submit(admin, "/account/settings", language=language, time_zone="UTC")
     not_sent = "Result: not sent, no executor of a,b is registered"
     add_log(job_id, group_id, trigger_code=500, handle_code=0, trigger_msg=not_sent)
+    unfilled = "Result: not sent, parameter not filled: ${var.x}: variable x does not exist"
+    add_log(job_id, group_id, trigger_code=500, handle_code=0, trigger_msg=unfilled)
     not_called = "address 'a:1' refused: it must start with http:// or https://"
     trace = f"Result: refused, no answer after 0 ms, code 500: {not_called}"
     add_log(job_id, group_id, trigger_code=500, handle_code=0, trigger_msg=trace)

@@ -57,8 +57,9 @@ BODIES = [
     "id={job}&executorParam=%F0%9F%98%80",
     "id={job}&executorParam=ä",
     "id={job}&executorParam=a+b%2Bc",
-    "id={job}&executorParam=" + 512 * "%C3%A4",
-    "id={job}&executorParam=" + 513 * "x",
+    "id={job}&executorParam=" + 2_048 * "%C3%A4",
+    "id={job}&executorParam=" + 2_049 * "x",
+    "id={job}&executorParam=$%7Bvar.x%7D",
     "id={job}&addressList=+",
     "id={job}&addressList=x",
     "id={job}&csrf_token=x",
@@ -177,7 +178,7 @@ class Both:
             answer.status,
             sorted(header for header in answer.headers if header[0] != "X-Request-Id"),
             VARYING.sub(b"", answer.data),
-            [_members(fire, "id", "fire_key", "due_time") for fire in all_rows(Fire)],
+            [_members(fire, "id", "fire_key", "due_time", "logical_ms") for fire in all_rows(Fire)],
             [_members(entry, "id", "at_ms") for entry in all_rows(AuditEntry)],
         )
 

@@ -25,7 +25,7 @@ CASES = [
     ),
     (
         "/jobinfo/{job}/run",
-        {"executor_param": "x" * 513, "address_list": "http://10.9.9.9:1,http://10.9.9.8:1"},
+        {"executor_param": "x" * 2_049, "address_list": "http://10.9.9.9:1,http://10.9.9.8:1"},
         ("executor_param", "address_list"),
     ),
     ("/alarmchannels/new?kind=ntfy", {"server": "x", "topic": "ä"}, ("server", "topic")),
