@@ -17,7 +17,8 @@ ROWS = """() => {
   return [Math.max(...rows.map((row) => row.height)), whole.length];
 }"""
 
-
+#: a time in seconds, which may be "just now" a tick earlier
+SECONDS = re.compile("second|秒")
 #: right ends of the buttons of the first row
 BUTTONS = """() => Array.from(document.querySelectorAll("tbody tr:first-child .act > :not([popover])"),
   (each) => each.getBoundingClientRect().right)"""
@@ -96,7 +97,8 @@ def test_a_script_names_times_as_the_server_does(console: Console, open_page: Op
     jobs = texts_before_and_after_a_tick(page)
     assert len(days) >= 4
     assert len(jobs) >= 10
-    assert [pair for pair in days + jobs if pair[0] != pair[1]] == []
+    different = [pair for pair in days + jobs if pair[0] != pair[1] and not SECONDS.search(pair[1])]
+    assert different == []
     assert any(":" in before for before, _after in days + jobs), "tomorrow 06:00"
 
 

@@ -140,7 +140,7 @@ def many_groups(console: Console) -> Iterator[None]:
 
 @pytest.mark.usefixtures("many_groups")
 def test_a_long_select_becomes_a_picker_that_sends_the_form(open_page: OpenPage) -> None:
-    page = open_page("/jobinfo")
+    page = open_page("/joblog?range=all")
     box = page.get_by_role("combobox", name="Executor")
     box.focus()
     page.keyboard.press("ArrowDown")
