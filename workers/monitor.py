@@ -14,6 +14,7 @@ from app.pipeline.clocks.guard import JUMP_MS, ClockGuard, ClockWatch
 from app.pipeline.clocks.zone_rules import tick_zone_rules
 from app.pipeline.delays import tick_delays
 from app.pipeline.inherited import InheritedRuns
+from app.pipeline.spans import SpanComparison
 from app.services.accounts import weak_passwords
 from app.services.alarms.notifier import AlarmNotifier
 from app.services.alarms.texts import compose_clock
@@ -59,6 +60,7 @@ class Monitor:
             Loop("resolve", skip_if_clock_off(self._resolver.tick, guard), max_s=limit_s),
             Loop("delays", skip_if_clock_off(tick_delays, guard), max_s=limit_s),
             Loop("alarms", self.tick_alarms, max_s=limit_s),
+            Loop("histories", skip_if_clock_off(SpanComparison().tick, guard), max_s=limit_s),
             Loop("tasks", skip_if_clock_off(self._tasks.tick, guard), max_s=limit_s),
             Loop("report", skip_if_clock_off(Reporter(config).tick, guard), max_s=None),
             Loop("passwords", warn_of_weak_passwords, max_s=None),

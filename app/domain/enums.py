@@ -66,11 +66,32 @@ class TriggerType(StrEnum):
     API = "API"
 
 
+class NotStarted(StrEnum):
+    """Why no executor took a run (`xxl_job_log.not_started`)."""
+
+    REFUSED = "refused"
+    NO_INSTANCE = "no_instance"
+    DRAINED = "drained"
+    #: by the block strategy *Discard later*
+    OVERLAP = "overlap"
+    PARAMETER = "parameter"
+
+
 class TriggerStatus(IntEnum):
     """Whether the schedule of a job is on."""
 
     STOPPED = 0
     RUNNING = 1
+
+
+class EndReason(StrEnum):
+    """Why a span of a job's history ended (`xxl_job_span.end_reason`)."""
+
+    CHANGED = "changed"
+    DELETED = "deleted"
+    RESTORED = "restored"
+    #: by another program on the database
+    OUTSIDE = "outside"
 
 
 class FireState(StrEnum):

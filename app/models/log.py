@@ -78,6 +78,10 @@ class JobLog(Base):
     trigger_key: Mapped[int | None] = mapped_column(BigInteger)
     #: from its sending to its result; null: running, adopted, or of a Java admin
     duration_ms: Mapped[Millis | None] = mapped_column(BigInteger)
+    #: how long after its due time it was sent first; null: not sent, not known, or of a Java admin
+    late_ms: Mapped[Millis | None] = mapped_column(BigInteger)
+    #: NotStarted; empty: an executor may have taken it
+    not_started: Mapped[str] = mapped_column(String(20), default="", server_default="")
     #: 1: a user killed it
     killed: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
     #: what our executor kept for a retry of the run, as JSON text; before that, what the run was given

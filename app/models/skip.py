@@ -14,7 +14,10 @@ class Skip(Base):
     """Consecutive skipped instants of a job, both ends inclusive."""
 
     __tablename__ = "xxl_job_skip"
-    __table_args__ = (Index("ix_xxl_job_skip_job", "job_id", "recorded_ms"),)
+    __table_args__ = (
+        Index("ix_xxl_job_skip_job", "job_id", "recorded_ms"),
+        Index("ix_xxl_job_skip_to", "to_ms"),
+    )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
     job_id: Mapped[int] = mapped_column(Integer)
@@ -22,6 +25,8 @@ class Skip(Base):
     to_ms: Mapped[Millis] = mapped_column(BigInteger)
     #: how many, at most SKIPPED_MAX; of crons of five fields counting stops earlier
     skipped: Mapped[int] = mapped_column(Integer)
-    #: ``misfire``, ``stopped``, ``edited``, ``restored``, ``lost``
+    #: ``misfire``, ``stopped``, ``edited``, ``invalid``, ``restored``, ``lost``
     reason: Mapped[str] = mapped_column(String(20))
+    #: TriggerType of a run by hand, child or retry that was skipped; empty: instants of the schedule
+    trigger_type: Mapped[str] = mapped_column(String(20), default="", server_default="")
     recorded_ms: Mapped[Millis] = mapped_column(BigInteger)

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import claims_paused
 from app.database.rows import bulk
-from app.domain.enums import ParamForm, TriggerCode
+from app.domain.enums import NotStarted, ParamForm, TriggerCode
 from app.domain.runs.trigger_report import join_lines
 from app.domain.schedules.planning import DueFire
 from app.domain.text.texts import Text
@@ -282,9 +282,13 @@ def _refuse(
             trace_unroutable(routed_fire, last, claimer.zone) if reason is None else trace_unfilled(reason),
         )
         source, code = Source.REFUSED, TriggerCode.REFUSED
+        not_started = NotStarted.DRAINED if routed_fire.candidates.drained else NotStarted.NO_INSTANCE
+        if reason is not None:
+            not_started = NotStarted.PARAMETER
         if reason is not None and routed_fire.fire.attempt > 0:
             source, code = Source.RESOLVER, TriggerCode.UNRESOLVED
-        results.append(Result(runs[routed_fire.fire.id].log_id, source, trigger_code=code, trace=trace))
+        log_id = runs[routed_fire.fire.id].log_id
+        results.append(Result(log_id, source, trigger_code=code, trace=trace, not_started=not_started))
     complete(session, results, now_ms=now_ms, holds_fires=True)
 
 

@@ -24,6 +24,7 @@ from app.domain.enums import (
     AlarmStatus,
     Delivery,
     HandleCode,
+    NotStarted,
     ScheduleType,
     TriggerCode,
     TriggerType,
@@ -91,6 +92,8 @@ class Result:
     trigger_code: int | None = None
     trace: str | None = None
     log_date_time: int = 0
+    #: why no executor took the run, if its source is REFUSED
+    not_started: NotStarted = NotStarted.REFUSED
 
 
 class OtherRun(NamedTuple):
@@ -247,10 +250,15 @@ def _write_logs(
         if result.trace is None:
             rows.append(row)
         else:
-            rows_with_trace.append(row | {"trigger_msg": join_lines(run.trigger_msg, result.trace)})
+            trace = join_lines(run.trigger_msg, result.trace)
+            rows_with_trace.append(row | {"trigger_msg": trace, "not_started": _not_started(result)})
     bulk.update_many(session, JobLog, rows)
     bulk.update_many(session, JobLog, rows_with_trace)
     logs.mark_killed(session, killed_ids)
+
+
+def _not_started(result: Result) -> str:
+    return result.not_started.value if result.source is Source.REFUSED else ""
 
 
 def _duration_ms(result: Result, sent_ms: Millis, now_ms: Millis) -> Millis | None:

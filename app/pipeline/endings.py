@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.rows import bulk
 from app.domain.enums import TriggerStatus
+from app.pipeline.spans import keep_spans
 from app.store.accounts import audit
 
 logger = logging.getLogger(__name__)
@@ -26,7 +27,7 @@ STOPPED = {
 
 
 def record_endings(session: Session, errors: Mapping[int, str], *, now_ms: Millis, node: str = "") -> None:
-    """Log jobs that stop by themselves, and write the audit entries.
+    """Log jobs that stop by themselves, end their histories and write the audit entries.
 
     ``errors``: job id -> why its schedule is invalid; empty: it has no next time. ``node``: the node whose
     scan planned the job.
@@ -36,6 +37,7 @@ def record_endings(session: Session, errors: Mapping[int, str], *, now_ms: Milli
             logger.error("job stopped job_id=%s reason=%s", job_id, error)
         else:
             logger.info("schedule ended job_id=%s", job_id)
+    keep_spans(session, errors.keys(), now_ms=now_ms)
     audit.insert_entries(
         session, [_entry(job_id, now_ms, error or NO_NEXT_TIME, node) for job_id, error in errors.items()]
     )

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.rows import bulk
 from app.domain.enums import FireState, HandleCode, TriggerCode
-from app.domain.runs.evidence import Fate
+from app.domain.runs.evidence import Fate, why_not_started
 from app.domain.runs.trace_templates import LEASE_EXPIRED
 from app.domain.runs.trigger_report import join_lines
 from app.models.fire import Fire
@@ -41,6 +41,7 @@ def record(session: Session, outcomes: Sequence[SendOutcome], *, node: str, now_
     outcomes = _masked(session, outcomes, now_ms)
     refusals: list[Result] = []
     traces: list[bulk.Row] = []
+    resent: list[bulk.Row] = []
     marks: list[bulk.Row] = []
     for outcome in outcomes:
         claimed, run, fire = (
@@ -51,16 +52,24 @@ def record(session: Session, outcomes: Sequence[SendOutcome], *, node: str, now_
         is_current = fire is not None and _counts(outcome, fire, node)
         if run is not None and is_current and outcome.verdict.fate is Fate.REFUSED:
             trace = join_lines(claimed.trace, outcome.trace)
-            refusals.append(Result(run.id, Source.REFUSED, trigger_code=_refusal_code(outcome), trace=trace))
+            refusals.append(_refusal(run.id, outcome, trace))
         elif run is not None and (is_current or run.trigger_msg is None):
             trace = join_lines(run.trigger_msg, claimed.trace, outcome.trace)
             is_accepted = outcome.verdict.fate is Fate.ACCEPTED and run.trigger_code == TriggerCode.NONE
-            traces.append(
-                {"id": run.id, "trigger_msg": trace, "trigger_code": 200 if is_accepted else run.trigger_code}
-            )
+            row = {
+                "id": run.id,
+                "trigger_msg": trace,
+                "trigger_code": 200 if is_accepted else run.trigger_code,
+            }
+            if claimed.attempt > 1:
+                resent.append(row)
+            else:
+                late_ms = max(0, outcome.sent_ms - claimed.due_ms) if outcome.sent_ms else None
+                traces.append(row | {"late_ms": late_ms})
         if is_current and outcome.verdict.fate is not Fate.REFUSED:
             marks.append(_mark(outcome, now_ms))
     bulk.update_many(session, JobLog, traces)
+    bulk.update_many(session, JobLog, resent)
     bulk.update_many(session, Fire, marks)
     if refusals:
         complete(session, refusals, now_ms=now_ms, holds_fires=True)
@@ -107,6 +116,13 @@ def _refusal_code(outcome: SendOutcome) -> int:
     code = outcome.verdict.code
     open_codes = (TriggerCode.NONE, TriggerCode.ACCEPTED, TriggerCode.UNRESOLVED)
     return TriggerCode.REFUSED if code in open_codes or not 0 < code < 2**31 else code
+
+
+def _refusal(log_id: int, outcome: SendOutcome, trace: str) -> Result:
+    is_unreachable = not outcome.sent_ms or bool(outcome.unreachable)
+    not_started = why_not_started(outcome.verdict, is_unreachable=is_unreachable)
+    code = _refusal_code(outcome)
+    return Result(log_id, Source.REFUSED, trigger_code=code, trace=trace, not_started=not_started)
 
 
 def _mark(outcome: SendOutcome, now_ms: Millis) -> bulk.Row:

@@ -36,7 +36,7 @@ from app.store.fires import queue as fires
 from app.store.fires.queue import NewFire
 from app.store.jobs import scheduling as jobs
 from app.store.jobs import skips
-from app.store.jobs.scheduling import DueJob
+from app.store.jobs.scheduling import DueJob, schedule_of
 
 logger = logging.getLogger(__name__)
 
@@ -157,16 +157,6 @@ def count_max_of(schedule: Schedule, count_max: int = MAX_COUNTED) -> int:
     return min(count_max, MAX_COUNTED_UNIX if is_unix_cron(schedule.conf) else MAX_COUNTED)
 
 
-def schedule_of(job: DueJob, zone: str) -> Schedule:
-    """Return a job's schedule; ``zone`` is the zone of schedules without one of their own."""
-    kind = (
-        ScheduleType(job.schedule_type)
-        if job.schedule_type in ScheduleType.__members__
-        else ScheduleType.NONE
-    )
-    return Schedule(kind, job.schedule_conf or "", job.time_zone or zone, job.not_before_ms, job.not_after_ms)
-
-
 def first_ahead(job: DueJob, unclaimed: Collection[Millis], zone: str) -> Millis | None:
     """Return the earliest read-ahead instant that can be handed back with all later ones, or None.
 
@@ -240,12 +230,10 @@ def _write(session: Session, page: Sequence[PlannedJob], *, node: str, now_ms: M
         {planned_job.job.id: planned_job.job for planned_job in valid},
     )
     bulk.update_many(session, Job, [_advanced(planned_job) for planned_job in valid])
-    record_endings(
-        session,
-        {planned_job.job.id: planned_job.error for planned_job in valid if planned_job.plan.next_ms is None},
-        now_ms=now_ms,
-        node=node,
-    )
+    endings = {
+        planned_job.job.id: planned_job.error for planned_job in valid if planned_job.plan.next_ms is None
+    }
+    record_endings(session, endings, now_ms=now_ms, node=node)
     return due_fires
 
 

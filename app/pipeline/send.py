@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from app.clock import Millis, elapsed_s
+from app.clock import Millis, elapsed_s, now_ms
 from app.domain.enums import RouteStrategy
 from app.domain.runs.evidence import Fate, Verdict, is_unknown_path, judge_answer, judge_silence
 from app.domain.runs.trace_templates import (
@@ -50,6 +50,8 @@ class SendOutcome(NamedTuple):
     boot_id: str = ""
     #: addresses that could not be connected to
     unreachable: tuple[str, ...] = ()
+    #: when the request was sent; 0: none was
+    sent_ms: Millis = 0
 
 
 class _Question(NamedTuple):
@@ -209,9 +211,8 @@ def _sent(claimed: ClaimedRun, address: str, outcome: CallOutcome) -> SendOutcom
     if verdict.text:  # Before it is cut, which could cut a value, too.
         verdict = replace(verdict, text=claimed.masked(verdict.text))
     unreachable = (address,) if outcome.delivered is Delivered.NO else ()
-    return SendOutcome(
-        claimed, verdict, _trace(address, outcome, verdict), outcome.took_ms, outcome.boot_id, unreachable
-    )
+    trace, sent_ms = _trace(address, outcome, verdict), now_ms() - outcome.took_ms
+    return SendOutcome(claimed, verdict, trace, outcome.took_ms, outcome.boot_id, unreachable, sent_ms)
 
 
 def _judge(outcome: CallOutcome, claimed: ClaimedRun, address: str) -> Verdict:

@@ -8,8 +8,7 @@ from app.domain.schedules.planning import SkippedRange, group_consecutive
 from app.domain.schedules.schedule import next_after_ms
 from app.errors import InvalidInput
 from app.models.skip import SKIPPED_MAX
-from app.pipeline.scan import schedule_of
-from app.store.jobs.scheduling import DueJob
+from app.store.jobs.scheduling import DueJob, schedule_of
 
 
 def skip_rows(

@@ -6,7 +6,7 @@ Source: docs/reference/reliability.md, sections 3 and 4; docs/reference/clients.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.domain.enums import Delivery, FireState
+from app.domain.enums import Delivery, FireState, NotStarted
 from app.domain.runs.trace_templates import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
@@ -76,6 +76,13 @@ def judge_answer(reply: Reply, *, may_have_been_sent_here: bool) -> Verdict:
     if may_have_been_sent_here and any(busy in text.lower() for busy in BUSY_TEXTS):
         return Verdict(Fate.UNKNOWN, reply.code, fill(PERHAPS_OURS, said=text))
     return Verdict(Fate.REFUSED, reply.code, text)
+
+
+def why_not_started(verdict: Verdict, *, is_unreachable: bool) -> NotStarted:
+    """Return why an executor did not take a run whose send is a definite refusal."""
+    if MSG_DISCARD_LATER.lower() in verdict.text.lower():
+        return NotStarted.OVERLAP
+    return NotStarted.NO_INSTANCE if is_unreachable else NotStarted.REFUSED
 
 
 def _may_have_been_forwarded(text: str) -> bool:

@@ -17,10 +17,10 @@ from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.schedules.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
 from app.models.job import Job
-from app.pipeline.scan import PAGE, schedule_of
+from app.pipeline.scan import PAGE
 from app.store.base import locks
 from app.store.jobs import scheduling as jobs
-from app.store.jobs.scheduling import DueJob
+from app.store.jobs.scheduling import DueJob, schedule_of
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.clock import SECOND_MS, Clock, Millis, monotonic_ms
 from app.database.engine import session_scope
 from app.database.rows import bulk
-from app.domain.enums import ScheduleType, TriggerCode
+from app.domain.enums import EndReason, ScheduleType, TriggerCode
 from app.domain.runs.evidence import ResolveAction
 from app.domain.runs.trace_templates import LOST, RESOLVED, RESTORED, fill
 from app.domain.schedules.planning import MAX_COUNTED, MAX_COUNTED_WHEN_LATE
@@ -24,12 +24,12 @@ from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.skip import Skip
 from app.pipeline.complete import Result, Source, complete
-from app.pipeline.scan import schedule_of
+from app.pipeline.spans import keep_spans
 from app.services.jobs.replan import first_instant, void_instants
 from app.store.base import locks
 from app.store.copies import after_restore, whole_tables
 from app.store.fires import queue as fires
-from app.store.jobs.scheduling import DueJob, lock_planned
+from app.store.jobs.scheduling import DueJob, lock_planned, schedule_of
 
 #: ids of runs that are skipped: in all, and for each second since the backup; two restores of one backup
 #: must not give the same ids either
@@ -149,6 +149,7 @@ def _replan(session: Session, job_ids: Sequence[int], cause: Cause, clock: Clock
         rows.append({"id": job_id, "trigger_next_time": next_ms, "last_fire_ms": last_ms} | running)
     bulk.update_many(session, Job, [row for row in rows if "trigger_status" not in row])
     bulk.update_many(session, Job, [row for row in rows if "trigger_status" in row])
+    keep_spans(session, list(jobs), now_ms=void_result.now_ms, reason=EndReason.RESTORED)
 
 
 def _next_ms(job: DueJob, last_ms: Millis, *, has_run: bool, now_ms: Millis) -> Millis:

@@ -16,6 +16,7 @@ from app.domain.jobs.tags import FIELD as TAGS
 from app.domain.schedules.schedule import Schedule
 from app.domain.text.limits import limited_text
 from app.models.job import Job
+from app.pipeline.spans import keep_spans
 from app.services.auditing import audit
 from app.services.jobs import glue, versions
 from app.services.jobs.replan import replan_jobs
@@ -49,10 +50,10 @@ def write_jobs(session: Session, writes: Sequence[JobWrite], *, actor: Actor, cl
     ids = _add(session, writes, now_ms)
     updates = [write for write in writes if write.columns and write.job_id > 0]
     replans = {write.job_id: write.replan for write in updates if write.replan is not None}
-    if replans:
-        replan_jobs(session, replans, clock=clock)
+    changed_ms = replan_jobs(session, replans, clock=clock) if replans else now_ms
     rows = [{"id": write.job_id, **_with_ids(write.columns, ids), "update_time": now_ms} for write in updates]
     bulk.update_many(session, Job, rows)
+    keep_spans(session, [*ids.values(), *(write.job_id for write in updates)], now_ms=changed_ms)
     tags = {ids.get(write.job_id, write.job_id): write.tags[1] for write in writes if write.tags is not None}
     job_tags.replace_tags(session, tags)
     versions.keep(session, {**former, **dict.fromkeys(ids.values())}, actor=actor, now_ms=now_ms)

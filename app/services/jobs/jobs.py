@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.clock import Clock, Millis
 from app.database.engine import transact
 from app.domain.access.permissions import Actor, Right, require_right
-from app.domain.enums import GlueType, ParamForm, ScheduleType, TriggerStatus
+from app.domain.enums import EndReason, GlueType, ParamForm, ScheduleType, TriggerStatus
 from app.domain.runs.logical_times import chosen_logical
 from app.domain.runs.trigger_keys import Trigger
 from app.domain.text.input_errors import InputErrors
@@ -24,6 +24,7 @@ from app.errors import ForeignValue, InvalidInput, NotFound
 from app.models.group import split_addresses
 from app.models.job import Job
 from app.pipeline.group_addresses import find_foreign
+from app.pipeline.spans import keep_spans
 from app.runtime.logging import request_id
 from app.services.auditing import audit
 from app.services.jobs import tags as job_tags
@@ -117,6 +118,7 @@ def add_job(session: Session, draft: JobDraft, *, actor: Actor, clock: Clock, st
         _switch_on(session, job, now_ms)
     session.add(job)
     session.flush()
+    keep_spans(session, [job.id], now_ms=now_ms)
     tags = job_tags.set_tags(session, job.id, draft.tags)
     versions.keep(session, {job.id: None}, actor=actor, now_ms=now_ms)
     _record(session, "job.add", job, actor, now_ms, {**audited(columns), **tags, "started": start})
@@ -143,6 +145,8 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
     job.update_time = now_ms
     if void_result is not None and job.trigger_status == TriggerStatus.RUNNING:
         set_next_time(session, job, void_result)
+    if replanned or "job_group" in changes:
+        keep_spans(session, [job.id], now_ms=now_ms)
     session.flush()
     changes |= job_tags.set_tags(session, job.id, draft.tags)
     versions.keep(session, former, actor=actor, now_ms=now_ms)
@@ -159,6 +163,7 @@ def move_job(session: Session, job_id: int, group_id: int, *, actor: Actor, now_
     changes = {"job_group": [job.job_group, group_id]}
     mutes.split_off(session, job.id, job.job_group, now_ms=now_ms)
     job.job_group, job.update_time = group_id, now_ms
+    keep_spans(session, [job.id], now_ms=now_ms)
     versions.keep(session, former, actor=actor, now_ms=now_ms)
     _record(session, "job.update", job, actor, now_ms, changes)
 
@@ -195,6 +200,7 @@ def remove_jobs(session: Session, job_ids: Collection[int], *, actor: Actor, now
         changes = {"job_desc": job.job_desc, "job_group": job.job_group}
         _record(session, "job.remove", job, actor, now_ms, changes)
         session.expunge(job)
+    keep_spans(session, ids, now_ms=now_ms, reason=EndReason.DELETED)
 
 
 def stop_before_removal(session: Session, job_id: int, *, actor: Actor, clock: Clock) -> bool:
@@ -221,6 +227,7 @@ def start_job(session: Session, job_id: int, *, actor: Actor, clock: Clock) -> N
     now_ms = clock()
     _switch_on(session, job, now_ms)
     job.update_time = now_ms
+    keep_spans(session, [job.id], now_ms=now_ms)
     _record(session, "job.start", job, actor, now_ms, {"trigger_next_time": job.trigger_next_time})
 
 
@@ -302,6 +309,7 @@ def _switch_off(session: Session, job: Job, actor: Actor, clock: Clock) -> None:
         return
     job.trigger_status, job.trigger_last_time, job.trigger_next_time = int(TriggerStatus.STOPPED), 0, 0
     job.update_time = void_result.now_ms
+    keep_spans(session, [job.id], now_ms=void_result.now_ms)
     _record(session, "job.stop", job, actor, void_result.now_ms, {"withdrawn": void_result.withdrawn})
 
 

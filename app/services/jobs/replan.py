@@ -21,12 +21,13 @@ from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS
-from app.pipeline.scan import count_max_of, first_ahead, last_decided, plan_job, schedule_of
+from app.pipeline.scan import count_max_of, first_ahead, last_decided, plan_job
 from app.pipeline.skips import skip_row, skip_rows
+from app.pipeline.spans import keep_spans
 from app.services.jobs import rules
 from app.store.fires import queue as fires
 from app.store.fires import scheduled as scheduled_fires
-from app.store.jobs.scheduling import DueJob, lock_planned
+from app.store.jobs.scheduling import DueJob, lock_planned, schedule_of
 from app.store.jobs.skips import insert_skips
 
 #: columns whose change invalidates the planned instants
@@ -133,8 +134,10 @@ def unscanned(job: DueJob, *, now_ms: Millis, count_max: int = MAX_COUNTED) -> S
     return SkippedRange(due_ms, last_ms, count)
 
 
-def replan_jobs(session: Session, schedules: Mapping[int, tuple[Schedule, Millis]], *, clock: Clock) -> None:
-    """Void the instants of jobs whose schedules change, and set their next times.
+def replan_jobs(
+    session: Session, schedules: Mapping[int, tuple[Schedule, Millis]], *, clock: Clock
+) -> Millis:
+    """Void the instants of jobs whose schedules change, and set their next times; return as of when.
 
     The caller holds the jobs' locks and writes the schedules afterwards. ``schedules`` is job id -> (new
     schedule, its first instant when it was planned). That instant is recomputed only if it has passed or
@@ -161,6 +164,7 @@ def replan_jobs(session: Session, schedules: Mapping[int, tuple[Schedule, Millis
         row = {"id": job_id, "trigger_next_time": next_ms, "last_fire_ms": last_ms}
         rows.append(row | {"trigger_status": TriggerStatus.RUNNING.value})
     bulk.update_many(session, Job, rows)
+    return void_result.now_ms
 
 
 def set_next_time(session: Session, job: Job, void_result: VoidedInstants) -> None:
@@ -203,6 +207,7 @@ def switch_on(session: Session, job_ids: Collection[int], *, clock: Clock) -> No
         next_ms = first_instant(schedule, job.last_fire_ms, now_ms=now_ms, in_progress=out[job_id])
         rows.append(_row(job_id, TriggerStatus.RUNNING, next_ms, job.last_fire_ms, now_ms))
     bulk.update_many(session, Job, rows)
+    keep_spans(session, [row["id"] for row in rows], now_ms=now_ms)
 
 
 def switch_off(session: Session, job_ids: Collection[int], *, clock: Clock) -> None:
@@ -213,6 +218,7 @@ def switch_off(session: Session, job_ids: Collection[int], *, clock: Clock) -> N
     result = void_instants(session, jobs, reason="stopped", clock=clock)
     rows = [_row(job_id, TriggerStatus.STOPPED, 0, result.last_ms[job_id], result.now_ms) for job_id in jobs]
     bulk.update_many(session, Job, rows)
+    keep_spans(session, list(jobs), now_ms=result.now_ms)
 
 
 def _row(job_id: int, status: TriggerStatus, next_ms: int, last_ms: int, now_ms: int) -> bulk.Row:

@@ -11,6 +11,7 @@ from app.database import single_statement
 from app.database.rows import bulk
 from app.database.sql.in_list import WANTED, among
 from app.domain.enums import ScheduleType, TriggerStatus
+from app.domain.schedules.schedule import Schedule
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 
@@ -30,6 +31,16 @@ class DueJob(NamedTuple):
     not_after_ms: Millis
     last_fire_ms: Millis
     job_group: int
+
+
+def schedule_of(job: DueJob, zone: str) -> Schedule:
+    """Return a job's schedule; ``zone`` is the zone of schedules without one of their own."""
+    kind = (
+        ScheduleType(job.schedule_type)
+        if job.schedule_type in ScheduleType.__members__
+        else ScheduleType.NONE
+    )
+    return Schedule(kind, job.schedule_conf or "", job.time_zone or zone, job.not_before_ms, job.not_after_ms)
 
 
 #: columns a plan depends on; it is void if one of them has changed since

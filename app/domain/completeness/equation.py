@@ -1,0 +1,278 @@
+"""Equation of completeness: what became of each expected instant, and the numbers that follow.
+
+expected = on time + late + not started + skipped + waiting + unexplained. Each instant has one term.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Final, NamedTuple, Self
+
+from app.clock import SECOND_MS, Millis
+from app.domain.completeness.expected import Interval, expected
+from app.domain.completeness.spans import Span, in_order
+from app.domain.enums import EndReason, NotStarted, ScheduleType
+from app.domain.schedules.schedule import period_s
+from app.errors import InvalidInput
+
+#: a run sent up to this long after its instant is on time
+ON_TIME_MS: Final[Millis] = 1_000
+#: a run of a Java admin stands for the instant that it began so long after at most
+JAVA_MS: Final[Millis] = 60_000
+#: a fixed delay is overdue so long after its next run was due
+OVERDUE_MS: Final[Millis] = 60_000
+#: reason of instants whose fires went with their job
+DELETED: Final = "deleted"
+#: reason of instants that no scheduler has looked for yet
+SCHEDULER: Final = "scheduler"
+
+
+class Term(StrEnum):
+    """Summand of the equation."""
+
+    ON_TIME = "on_time"
+    LATE = "late"
+    NOT_STARTED = "not_started"
+    SKIPPED = "skipped"
+    WAITING = "waiting"
+    UNEXPLAINED = "unexplained"
+
+
+class Outcome(StrEnum):
+    """How the last run for an instant ended."""
+
+    FINISHED = "finished"
+    FAILED = "failed"
+    UNRESOLVED = "unresolved"
+    RUNNING = "running"
+
+
+class InstantRuns(NamedTuple):
+    """Scheduled runs of one instant, with their retries."""
+
+    term: Term
+    outcome: Outcome
+    #: of one of them
+    log_id: int
+    #: NotStarted; empty: an executor has taken one
+    not_started: str = ""
+    #: how many the schedule has started; the shards of a broadcast are one
+    count: int = 1
+
+
+class SkippedTimes(NamedTuple):
+    """Instants that were skipped, both ends inclusive."""
+
+    from_ms: Millis
+    to_ms: Millis
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the database has on the instants of one job."""
+
+    runs: Mapping[Millis, InstantRuns] = field(default_factory=dict)
+    #: instants of fires without a run
+    waiting: Collection[Millis] = ()
+    skips: Sequence[SkippedTimes] = ()
+    #: when runs of a Java admin began, ascending
+    java: Sequence[Millis] = ()
+    #: of a fixed delay that has neither a fire nor an open run: when its last run ended; None: it has one
+    idle_since_ms: Millis | None = None
+
+
+@dataclass(slots=True)
+class Tally:
+    """Numbers of instants, and of the runs for them."""
+
+    expected: int = 0
+    on_time: int = 0
+    late: int = 0
+    #: by NotStarted
+    not_started: Counter[str] = field(default_factory=Counter)
+    #: by reason of the skip
+    skipped: Counter[str] = field(default_factory=Counter)
+    waiting: int = 0
+    unexplained: int = 0
+    #: scheduled runs of instants that were not expected, or that had one already
+    unexpected: int = 0
+    #: scheduled runs from before the history of their job
+    unknown: int = 0
+    #: instants of which a Java admin started the run; they are on time or late, too
+    java: int = 0
+    finished: int = 0
+    failed: int = 0
+    unresolved: int = 0
+    running: int = 0
+
+    def add(self, other: Self) -> None:
+        """Add the numbers of another tally."""
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, Counter):
+                value.update(getattr(other, each.name))
+            else:
+                setattr(self, each.name, value + getattr(other, each.name))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is unexplained, and nothing ran that should not have."""
+        return not self.unexplained and not self.unexpected
+
+
+class Irregular(NamedTuple):
+    """An instant that was not on time."""
+
+    instant: Millis
+    term: Term
+    reason: str
+    #: 0: there is no run
+    log_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Tally of a job in an interval, and the instants that were not on time."""
+
+    tally: Tally
+    irregular: Sequence[Irregular]
+
+
+def account(spans: Sequence[Span], evidence: Evidence, interval: Interval, *, scanned_ms: Millis) -> Account:
+    """Give each instant that was expected of a job in an interval its term.
+
+    ``spans``: its history in the order of writing. ``scanned_ms``: up to there a scheduler has looked for due
+    instants.
+    """
+    spans = in_order(spans)
+    instants = sorted({*expected(spans, interval), *_of_delays(spans, evidence, interval)})
+    tally, irregular = Tally(expected=len(instants)), list[Irregular]()
+    skips, java = _Skips(evidence.skips), _JavaRuns(evidence.java)
+    is_deleted_until = _deleted_until(spans)
+    for instant in instants:
+        runs = evidence.runs.get(instant)
+        term, reason = Term.UNEXPLAINED, ""
+        if runs is not None:
+            term, reason = runs.term, runs.not_started
+        elif instant in evidence.waiting:
+            term = Term.WAITING
+        elif skipped := skips.reason_of(instant):
+            term, reason = Term.SKIPPED, skipped
+        elif (late_ms := java.take(instant)) is not None:
+            term = Term.ON_TIME if late_ms <= ON_TIME_MS else Term.LATE
+            tally.java += 1
+        elif instant <= is_deleted_until:
+            term, reason = Term.SKIPPED, DELETED
+        elif instant > scanned_ms:
+            term, reason = Term.WAITING, SCHEDULER
+        _count(tally, term, reason)
+        if term is not Term.ON_TIME:
+            irregular.append(Irregular(instant, term, reason, runs.log_id if runs is not None else 0))
+    _count_runs(tally, evidence, interval, frozenset(instants), spans)
+    return Account(tally, irregular)
+
+
+def _count(tally: Tally, term: Term, reason: str) -> None:
+    match term:
+        case Term.ON_TIME:
+            tally.on_time += 1
+        case Term.LATE:
+            tally.late += 1
+        case Term.NOT_STARTED:
+            tally.not_started[reason or NotStarted.REFUSED] += 1
+        case Term.SKIPPED:
+            tally.skipped[reason] += 1
+        case Term.WAITING:
+            tally.waiting += 1
+        case Term.UNEXPLAINED:
+            tally.unexplained += 1
+
+
+def _count_runs(
+    tally: Tally, evidence: Evidence, interval: Interval, instants: Collection[Millis], spans: Sequence[Span]
+) -> None:
+    """Count the outcomes of the instants' runs, and the runs that were not expected."""
+    known_ms = spans[0].from_ms if spans else interval.until_ms
+    for instant, runs in evidence.runs.items():
+        if not interval.from_ms <= instant < interval.until_ms:
+            continue
+        if instant in instants:
+            name = runs.outcome.value
+            setattr(tally, name, getattr(tally, name) + 1)
+            tally.unexpected += runs.count - 1
+        elif instant <= known_ms:
+            tally.unknown += 1
+        else:
+            tally.unexpected += runs.count
+
+
+def _of_delays(spans: Sequence[Span], evidence: Evidence, interval: Interval) -> set[Millis]:
+    """Return the instants of a fixed delay: those that there is anything of, and one that is overdue."""
+    delays = [span for span in spans if span.is_on and span.schedule.type is ScheduleType.FIX_DELAY]
+    if not delays:
+        return set()
+    present = {*evidence.runs, *evidence.waiting}
+    present |= {instant for skip in evidence.skips for instant in (skip.from_ms, skip.to_ms)}
+    last = delays[-1]
+    if last.until_ms is None and evidence.idle_since_ms is not None:
+        present |= _overdue(last, evidence.idle_since_ms, interval)
+    return {
+        instant
+        for instant in present
+        if interval.from_ms <= instant < interval.until_ms and any(span.covers(instant) for span in delays)
+    }
+
+
+def _overdue(span: Span, idle_since_ms: Millis, interval: Interval) -> set[Millis]:
+    try:
+        delay_ms = period_s(span.schedule.conf) * SECOND_MS
+    except (ValueError, InvalidInput):
+        return set()
+    due_ms = max(idle_since_ms, span.from_ms) + delay_ms
+    return {due_ms} if due_ms + OVERDUE_MS < interval.until_ms else set()
+
+
+def _deleted_until(spans: Sequence[Span]) -> Millis:
+    """Return up to which instant fires went with their job; 0: it is still there."""
+    last = spans[-1] if spans else None
+    if last is None or last.until_ms is None or last.end_reason != EndReason.DELETED:
+        return 0
+    return last.until_ms
+
+
+class _Skips:
+    """Skips of a job, asked for ascending instants."""
+
+    def __init__(self, skips: Sequence[SkippedTimes]) -> None:
+        self._skips = sorted(skips)
+        self._next = 0
+        self._open: list[SkippedTimes] = []
+
+    def reason_of(self, instant: Millis) -> str:
+        """Return why an instant was skipped; empty: it was not."""
+        while self._next < len(self._skips) and self._skips[self._next].from_ms <= instant:
+            self._open.append(self._skips[self._next])
+            self._next += 1
+        self._open = [skip for skip in self._open if skip.to_ms >= instant]
+        return self._open[0].reason if self._open else ""
+
+
+class _JavaRuns:
+    """Runs of a Java admin, each of which stands for one of ascending instants."""
+
+    def __init__(self, began: Sequence[Millis]) -> None:
+        self._began = began
+        self._next = 0
+
+    def take(self, instant: Millis) -> Millis | None:
+        """Return how late the first run began that is left for an instant; None: there is none."""
+        second_ms = instant // SECOND_MS * SECOND_MS
+        while self._next < len(self._began) and self._began[self._next] < second_ms:
+            self._next += 1
+        if self._next == len(self._began) or self._began[self._next] > instant + JAVA_MS:
+            return None
+        began_ms = self._began[self._next]
+        self._next += 1
+        return max(0, began_ms - instant)

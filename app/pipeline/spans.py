@@ -1,0 +1,128 @@
+"""Histories of schedules: each change of a switch or a schedule ends a span and begins the next.
+
+Kept in the transaction of the change. What another program on the database has changed is found by a
+comparison of all jobs with their open spans. docs/reference/completeness.md, section 2.
+"""
+
+import logging
+from collections.abc import Collection
+from functools import partial
+
+from sqlalchemy.orm import Session
+
+from app.clock import SECOND_MS, Millis
+from app.database.engine import read_scope, transact
+from app.domain.completeness.spans import Span
+from app.domain.enums import EndReason, ScheduleType, TriggerStatus
+from app.domain.schedules.cron.fields import InvalidCronExpression
+from app.domain.schedules.schedule import period_s
+from app.models.base import zone_name
+from app.models.job import AFTER_THE_CURRENT_RUN
+from app.store.completeness import spans as store
+from app.store.completeness.spans import ComparedJob, OpenSpan
+from app.store.jobs import scheduling as jobs
+from app.store.jobs.scheduling import DueJob, schedule_of
+
+logger = logging.getLogger(__name__)
+
+#: an instant that was claimed ahead of a change belongs to the span before it
+AHEAD_MS: Millis = 7_000
+#: period of the comparison
+PERIOD_MS: Millis = 10_000
+#: jobs of one transaction
+PAGE = 500
+
+
+def keep_spans(
+    session: Session, job_ids: Collection[int], *, now_ms: Millis, reason: EndReason = EndReason.CHANGED
+) -> None:
+    """End the spans that no longer describe these jobs as they are now, and begin new ones.
+
+    The caller has locked and changed the jobs. A constant number of statements.
+    """
+    if not job_ids:
+        return
+    current, open_spans = jobs.find_planned(session, job_ids), store.find_open(session, job_ids)
+    ends: dict[int, Millis] = {}
+    new: list[Span] = []
+    for job_id in sorted(job_ids):
+        job, open_span = current.get(job_id), open_spans.get(job_id)
+        if job is None:
+            if open_span is not None:
+                ends[open_span.id] = now_ms
+            continue
+        span = _span_of(job, now_ms)
+        if open_span is None or not _describes(open_span.span, span, job.trigger_next_time):
+            new.append(span)
+            ends |= _end(open_span, span.from_ms)
+    store.close_spans(session, ends, reason.value)
+    store.insert_spans(session, new)
+
+
+def _end(open_span: OpenSpan | None, at_ms: Millis) -> dict[int, Millis]:
+    return {} if open_span is None else {open_span.id: at_ms}
+
+
+def _span_of(job: DueJob, now_ms: Millis) -> Span:
+    """Return the span that begins with the present state of a job."""
+    from_ms = max(now_ms, job.last_fire_ms) if job.last_fire_ms <= now_ms + AHEAD_MS else now_ms
+    is_on = job.trigger_status == TriggerStatus.RUNNING
+    schedule = schedule_of(job, zone_name())
+    is_rate = is_on and schedule.type is ScheduleType.FIX_RATE
+    anchor_ms = job.trigger_next_time if is_rate and job.trigger_next_time < AFTER_THE_CURRENT_RUN else 0
+    return Span(job.id, job.job_group, is_on, from_ms, None, schedule, anchor_ms)
+
+
+def _describes(span: Span, now: Span, next_ms: Millis) -> bool:
+    """Whether an open span describes the present state of a job."""
+    is_same = (span.is_on, span.group_id, span.schedule) == (now.is_on, now.group_id, now.schedule)
+    return is_same and (not now.anchor_ms or _is_in_phase(span.anchor_ms, now.schedule.conf, next_ms))
+
+
+def _is_in_phase(anchor_ms: Millis, conf: str, next_ms: Millis) -> bool:
+    """Whether the next time of a fixed rate follows from its first instant; one that is invalid has none."""
+    try:
+        return (next_ms - anchor_ms) % (period_s(conf) * SECOND_MS) == 0
+    except InvalidCronExpression:
+        return True
+
+
+class SpanComparison:
+    """Comparison of all jobs with their histories."""
+
+    def __init__(self) -> None:
+        self._last_ms: Millis = 0
+
+    def tick(self, now_ms: Millis) -> Millis:
+        """Mend the histories of jobs that another program has changed; return the wait until the next round.
+
+        Opens its own transactions. A change counts from the time that it noted in the job, if that lies
+        since the last comparison.
+        """
+        with read_scope() as session:
+            compared = store.find_different(session, zone=zone_name())
+            gone = store.find_without_job(session)
+        changed = [
+            job
+            for job in compared
+            if job.differs or not _is_in_phase(job.anchor_ms or 0, job.schedule_conf, job.trigger_next_time)
+        ]
+        since_ms = self._last_ms or now_ms
+        for first in range(0, len(changed), PAGE):
+            page = changed[first : first + PAGE]
+            transact(partial(_keep, page=page, since_ms=since_ms, now_ms=now_ms))
+        for first in range(0, len(gone), PAGE):
+            ids = gone[first : first + PAGE]
+            transact(partial(keep_spans, job_ids=ids, now_ms=now_ms, reason=EndReason.DELETED))
+        self._last_ms = now_ms
+        outside = [job.job_id for job in changed if job.anchor_ms is not None]
+        if outside or gone:
+            logger.info("schedules changed outside job_ids=%s gone=%s", outside[:20], gone[:20])
+        return PERIOD_MS
+
+
+def _keep(session: Session, page: Collection[ComparedJob], since_ms: Millis, now_ms: Millis) -> None:
+    jobs.lock_planned(session, [job.job_id for job in page])
+    for job in page:
+        at_ms = min(max(job.update_time or 0, since_ms), now_ms)
+        keep_spans(session, [job.job_id], now_ms=at_ms, reason=EndReason.OUTSIDE)

@@ -1,0 +1,1 @@
+"""Statements on the histories of schedules, on what became of their instants, and on its totals by days."""

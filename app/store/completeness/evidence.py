@@ -1,0 +1,245 @@
+"""What the database has on the instants of schedules: runs with their retries, fires and skips. Reads only."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.clock import DAY_MS, SECOND_MS, Millis
+from app.database.rows import bulk
+from app.database.sql.in_list import among
+from app.domain.completeness.equation import (
+    ON_TIME_MS,
+    Evidence,
+    InstantRuns,
+    Outcome,
+    SkippedTimes,
+    Term,
+)
+from app.domain.completeness.expected import Interval
+from app.domain.enums import HandleCode, TriggerCode, TriggerType
+from app.domain.runs.outcome import OPEN, outcome_of
+from app.models.fire import Fire
+from app.models.log import JobLog
+from app.models.skip import Skip
+from app.store.fires.queue import SCHEDULED, source_of
+
+#: runs that began later than this after an interval are not looked for
+LATE_MAX_MS: Millis = DAY_MS
+#: retries that are followed from a run
+RETRIES_FOLLOWED = 100
+
+_INSTANT = func.coalesce(JobLog.logical_ms, JobLog.fire_time)
+_DUE = func.coalesce(Fire.logical_ms, Fire.due_time)
+
+
+class _Run(NamedTuple):
+    """A run of a schedule, or a retry of one."""
+
+    id: int
+    job_id: int
+    instant: Millis | None
+    trigger_time: Millis | None
+    late_ms: Millis | None
+    not_started: str
+    trigger_code: int
+    handle_code: int
+    shard: str | None
+    source_id: int | None
+    trigger_type: str | None
+
+
+_COLUMNS = (
+    JobLog.id,
+    JobLog.job_id,
+    _INSTANT,
+    JobLog.trigger_time,
+    JobLog.late_ms,
+    JobLog.not_started,
+    JobLog.trigger_code,
+    JobLog.handle_code,
+    JobLog.executor_sharding_param,
+    JobLog.source_log_id,
+    JobLog.trigger_type,
+)
+_RETRIES = select(*_COLUMNS).where(
+    among(JobLog.source_log_id), JobLog.trigger_type == TriggerType.RETRY.value
+)
+_RETRY_FIRES = select(Fire.fire_key).where(
+    among(Fire.job_id), Fire.trigger_type == TriggerType.RETRY.value, Fire.log_id.is_(None)
+)
+_OPEN_RUNS = select(Fire.job_id).where(among(Fire.job_id))
+_LAST_ENDS = (
+    select(JobLog.job_id, func.max(JobLog.handle_time), func.max(JobLog.trigger_time))
+    .where(among(JobLog.job_id), JobLog.trigger_type.in_([*SCHEDULED, TriggerType.RETRY]))
+    .group_by(JobLog.job_id)
+)
+
+
+def find_evidence(
+    session: Session, job_ids: Collection[int], interval: Interval, *, delayed_ids: Collection[int] = ()
+) -> dict[int, Evidence]:
+    """Return job id -> evidence on the instants of an interval; ``delayed_ids``: jobs of a fixed delay.
+
+    Fires are read before runs: a fire that is claimed in between is a run then.
+    """
+    waiting, retried_ids = _find_waiting(session, job_ids, interval)
+    idle = _find_idle(session, delayed_ids)
+    skips = _find_skips(session, job_ids, interval)
+    runs, java = _find_runs(session, job_ids, interval)
+    chains = _Chains(session, [run for run in runs if _may_be_retried(run)], retried_ids)
+    by_job: defaultdict[int, dict[Millis, InstantRuns]] = defaultdict(dict)
+    for run in runs:
+        if run.instant is not None and interval.from_ms <= run.instant < interval.until_ms:
+            of_job = by_job[run.job_id]
+            of_job[run.instant] = _merged(of_job.get(run.instant), chains.entry_of(run), run.shard)
+    return {
+        job_id: Evidence(
+            by_job.get(job_id, {}),
+            waiting.get(job_id, frozenset()),
+            skips.get(job_id, ()),
+            sorted(java.get(job_id, ())),
+            idle.get(job_id),
+        )
+        for job_id in job_ids
+    }
+
+
+def _find_waiting(
+    session: Session, job_ids: Collection[int], interval: Interval
+) -> tuple[dict[int, set[Millis]], set[int]]:
+    """Return the instants of fires without a run by job, and the ids of runs whose retry is such a fire."""
+    query = select(Fire.job_id, _DUE).where(
+        Fire.job_id.in_(list(job_ids)),
+        Fire.trigger_type.in_(SCHEDULED),
+        Fire.log_id.is_(None),
+        interval.from_ms <= _DUE,
+        interval.until_ms > _DUE,
+    )
+    waiting: defaultdict[int, set[Millis]] = defaultdict(set)
+    for job_id, instant in bulk.read_rows(session, query):
+        waiting[job_id].add(instant)
+    keys = bulk.read_among(session, _RETRY_FIRES, list(job_ids))
+    return dict(waiting), {source_of(row[0]) or 0 for row in keys}
+
+
+def _find_idle(session: Session, job_ids: Collection[int]) -> dict[int, Millis]:
+    """Return when the last run of jobs ended that have neither a fire nor an open run."""
+    if not job_ids:
+        return {}
+    busy = {row[0] for row in bulk.read_among(session, _OPEN_RUNS, list(job_ids))}
+    idle = [job_id for job_id in job_ids if job_id not in busy]
+    ends = dict.fromkeys(idle, 0)
+    for job_id, ended_ms, began_ms in bulk.read_among(session, _LAST_ENDS, idle):
+        ends[job_id] = max(ended_ms or 0, began_ms or 0)
+    return ends
+
+
+def _find_skips(
+    session: Session, job_ids: Collection[int], interval: Interval
+) -> dict[int, list[SkippedTimes]]:
+    query = select(Skip.job_id, Skip.from_ms, Skip.to_ms, Skip.reason).where(
+        Skip.to_ms >= interval.from_ms,
+        Skip.from_ms < interval.until_ms,
+        Skip.job_id.in_(list(job_ids)),
+        Skip.trigger_type == "",
+    )
+    skips: defaultdict[int, list[SkippedTimes]] = defaultdict(list)
+    for job_id, *times in bulk.read_rows(session, query):
+        skips[job_id].append(SkippedTimes(*times))
+    return dict(skips)
+
+
+def _find_runs(
+    session: Session, job_ids: Collection[int], interval: Interval
+) -> tuple[list[_Run], dict[int, list[Millis]]]:
+    """Return the scheduled runs, and by job when runs of a Java admin began."""
+    of_schedule = JobLog.trigger_type.in_(SCHEDULED) | JobLog.trigger_type.is_(None)
+    query = select(*_COLUMNS).where(
+        JobLog.job_id.in_(list(job_ids)),
+        JobLog.trigger_time >= interval.from_ms - 2 * SECOND_MS,
+        JobLog.trigger_time < interval.until_ms + LATE_MAX_MS,
+        of_schedule,
+    )
+    runs: list[_Run] = []
+    java: defaultdict[int, list[Millis]] = defaultdict(list)
+    for row in bulk.read_rows(session, query.order_by(JobLog.id)):
+        run = _Run._make(row)
+        if run.trigger_type is not None:
+            runs.append(run)
+        elif run.trigger_time is not None:
+            java[run.job_id].append(run.trigger_time)
+    return runs, dict(java)
+
+
+def _may_be_retried(run: _Run) -> bool:
+    return run.trigger_code not in (TriggerCode.NONE,) and run.handle_code != HandleCode.SUCCESS
+
+
+class _Chains:
+    """Runs with the retries that follow them."""
+
+    def __init__(self, session: Session, roots: Sequence[_Run], retried_ids: Collection[int]) -> None:
+        #: run -> its retry
+        self._retries: dict[int, _Run] = {}
+        self._waiting = retried_ids
+        sources: Sequence[int] = [run.id for run in roots]
+        for _ in range(RETRIES_FOLLOWED):
+            if not sources:
+                break
+            found = [_Run._make(row) for row in bulk.read_among(session, _RETRIES, sources)]
+            self._retries |= {run.source_id: run for run in found if run.source_id is not None}
+            sources = [run.id for run in found]
+
+    def entry_of(self, root: _Run) -> InstantRuns:
+        """Return what a run of the schedule and its retries say of its instant."""
+        chain = [*self._follow(root)]
+        outcome = Outcome.RUNNING if chain[-1].id in self._waiting else _outcome(chain[-1])
+        if not root.not_started:
+            is_late = _late_ms(root) > ON_TIME_MS
+            return InstantRuns(Term.LATE if is_late else Term.ON_TIME, outcome, root.id)
+        if any(not run.not_started for run in chain[1:]):
+            return InstantRuns(Term.LATE, outcome, root.id)
+        if outcome is Outcome.RUNNING:
+            return InstantRuns(Term.WAITING, outcome, root.id)
+        return InstantRuns(Term.NOT_STARTED, outcome, root.id, chain[-1].not_started)
+
+    def _follow(self, run: _Run) -> Iterable[_Run]:
+        following: _Run | None = run
+        while following is not None:
+            yield following
+            following = self._retries.get(following.id)
+
+
+def _late_ms(run: _Run) -> Millis:
+    """Return how long after its instant a run was sent; of one that has not noted it, by its trigger."""
+    if run.late_ms is not None:
+        return run.late_ms
+    assert run.instant is not None, "a run without an instant is left out"
+    return (run.trigger_time or 0) - run.instant // SECOND_MS * SECOND_MS
+
+
+def _outcome(run: _Run) -> Outcome:
+    outcome = outcome_of(run.trigger_code, run.handle_code)
+    if outcome in OPEN:
+        return Outcome.RUNNING
+    if outcome == "unresolved":
+        return Outcome.UNRESOLVED
+    return Outcome.FINISHED if outcome == "success" else Outcome.FAILED
+
+
+#: the better of two runs of an instant counts for its term, the worse for its outcome
+_TERMS = (Term.ON_TIME, Term.LATE, Term.WAITING, Term.NOT_STARTED)
+_OUTCOMES = (Outcome.RUNNING, Outcome.UNRESOLVED, Outcome.FAILED, Outcome.FINISHED)
+
+
+def _merged(former: InstantRuns | None, entry: InstantRuns, shard: str | None) -> InstantRuns:
+    """Return two runs of one instant as one; the shards of a broadcast are one run."""
+    if former is None:
+        return entry
+    better = min(former, entry, key=lambda runs: _TERMS.index(runs.term))
+    worse = min(former, entry, key=lambda runs: _OUTCOMES.index(runs.outcome))
+    count = former.count if shard is not None and not shard.startswith("0/") else former.count + 1
+    return better._replace(outcome=worse.outcome, count=count)
