@@ -1,15 +1,16 @@
 """Test plan: on which databases a test runs, which tests only ``--all`` runs, and how long a run takes.
 
-A database test runs on SQLite. In tests/store and directly in tests/ it runs on every kind of database,
-because SQL, locks and migrations differ between them; elsewhere a test or module about such differences is
-marked ``every_database``. The marker ``databases`` names the only kinds a test makes sense on. ``--all``
-runs all other database tests on every kind too, and the tests marked ``extensive``. ``--db`` runs all
-database tests on the kinds it names. MySQL, which Debian 12 does not have, runs only if named by ``--db``:
-its tests are those of MariaDB.
+A database test runs on SQLite. Tests directly in tests/ run on every kind of database, because migrations
+differ between them. Those in tests/store, whose subject is SQL, and those marked ``every_database`` run on
+SQLite and on one of the servers, which their names choose, so that both get half of them. The marker
+``databases`` names the only kinds a test makes sense on. ``--all`` runs all database tests on every kind, and
+the tests marked ``extensive``. ``--db`` runs all database tests on the kinds it names. MySQL, which Debian 12
+does not have, runs only if named by ``--db``: its tests are those of MariaDB.
 """
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -18,10 +19,12 @@ from tests.support.databases import STARTERS
 EVERY_KIND = ("sqlite", "mariadb", "postgresql")
 #: kinds that ``--db`` can name
 KNOWN_KINDS = ("sqlite", *STARTERS)
+#: servers that a run starts by itself
+STARTED_HERE = ("mariadb", "postgresql")
 every_database = pytest.mark.databases(*EVERY_KIND)
 TESTS = Path(__file__).parents[1]
-#: layers whose subject is SQL; "": modules directly in tests/
-SQL_LAYERS = {"", "store"}
+#: the layer whose subject is SQL
+SQL_LAYER = "store"
 #: layers that drive third-party programs; a test that fails there runs once more, and the summary names it
 FOREIGN_LAYERS = {"browser", "interop"}
 #: layers with tests of several seconds each, the longest last
@@ -56,13 +59,21 @@ def layer_of(path: Path) -> str:
 
 
 def kinds_for(test: pytest.Function, *, every: bool) -> Sequence[str]:
-    """Return the kinds of database a test runs on; ``every``: on all it can."""
-    marker = test.get_closest_marker("databases")
+    """Return the kinds of database a test runs on; ``every``: on all that it can."""
+    marker, layer = test.get_closest_marker("databases"), layer_of(test.path)
+    kinds: Sequence[str] = ("sqlite",)
     if marker is not None:
-        kinds: Sequence[str] = marker.args
-    else:
-        kinds = EVERY_KIND if every or layer_of(test.path) in SQL_LAYERS else ("sqlite",)
+        kinds = marker.args
+    elif every or layer in ("", SQL_LAYER):
+        kinds = EVERY_KIND
+    if kinds == EVERY_KIND and layer and not every:
+        kinds = ("sqlite", server_of(test.nodeid))
     return [*kinds, "mysql"] if "mariadb" in kinds else kinds
+
+
+def server_of(test_id: str) -> str:
+    """Return the database server of a test that runs on one of them, by its name without parameters."""
+    return STARTED_HERE[crc32(test_id.partition("[")[0].encode()) % len(STARTED_HERE)]
 
 
 def forecast(node_ids: Iterable[str], workers: int) -> str:
