@@ -36,6 +36,11 @@ class JobSpan(Base):
     end_reason: Mapped[str] = mapped_column(String(20), default="", server_default="")
 
 
+#: `job_id` of the row that has, in `open_from_ms`, up to when all jobs are counted, but for those still open,
+#: and in its numbers what was found after that when it was looked at last
+WATERMARK_JOB = 0
+
+
 class JobDay(Base):
     """What became of the instants of a job that were expected on a day of the configured zone."""
 
@@ -43,6 +48,7 @@ class JobDay(Base):
     __table_args__ = (
         Index("ux_xxl_job_day_job", "job_id", "day", unique=True),
         Index("ix_xxl_job_day_day", "day", "group_id"),
+        Index("ix_xxl_job_day_open", "open_from_ms"),
     )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
@@ -66,8 +72,10 @@ class JobDay(Base):
     reasons: Mapped[str | None] = mapped_column(Text)
     #: instants whose rows were deleted before they were counted, as JSON text: term -> number; null: none
     removed: Mapped[str | None] = mapped_column(Text)
-    #: instants before this one are counted
-    counted_until_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
+    #: 1: rows of counted instants were deleted, so that they cannot be counted again
+    cleared: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
+    #: from this instant on the day is not counted, because a run waits or is open; 0: it is
+    open_from_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
 
 
 class DaySeal(Base):
@@ -86,5 +94,3 @@ class DaySeal(Base):
     #: SHA-256 of the hash before it and of this row
     hash: Mapped[str] = mapped_column(String(64))
     sealed_ms: Mapped[Millis] = mapped_column(BigInteger)
-    #: 1: the first seal after a restore
-    restored: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")

@@ -6,6 +6,7 @@ comparison of all jobs with their open spans. docs/reference/completeness.md, se
 
 import logging
 from collections.abc import Collection
+from dataclasses import replace
 from functools import partial
 
 from sqlalchemy.orm import Session
@@ -50,6 +51,12 @@ def keep_spans(
         if job is None:
             if open_span is not None:
                 ends[open_span.id] = now_ms
+                # It ends those before it, too, of instants that the scan had read ahead.
+                new.append(
+                    replace(
+                        open_span.span, is_on=False, from_ms=now_ms, until_ms=now_ms, end_reason=reason.value
+                    )
+                )
             continue
         span = _span_of(job, now_ms)
         if open_span is None or not _describes(open_span.span, span, job.trigger_next_time):

@@ -58,7 +58,7 @@ class InstantRuns(NamedTuple):
     #: NotStarted; empty: an executor has taken one
     not_started: str = ""
     #: how many the schedule has started; the shards of a broadcast are one
-    count: int = 1
+    started: int = 1
 
 
 class SkippedTimes(NamedTuple):
@@ -81,6 +81,8 @@ class Evidence:
     java: Sequence[Millis] = ()
     #: of a fixed delay that has neither a fire nor an open run: when its last run ended; None: it has one
     idle_since_ms: Millis | None = None
+    #: term, or term and reason as ``skipped:misfire`` -> number of instants whose rows were deleted
+    removed: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -138,6 +140,10 @@ class Account:
 
     tally: Tally
     irregular: Sequence[Irregular]
+    #: earliest instant that waits or whose last run is open; None: there is none
+    open_ms: Millis | None = None
+    #: what is left of ``Evidence.removed``
+    removed: Mapping[str, int] = field(default_factory=dict)
 
 
 def account(spans: Sequence[Span], evidence: Evidence, interval: Interval, *, scanned_ms: Millis) -> Account:
@@ -150,7 +156,7 @@ def account(spans: Sequence[Span], evidence: Evidence, interval: Interval, *, sc
     instants = sorted({*expected(spans, interval), *_of_delays(spans, evidence, interval)})
     tally, irregular = Tally(expected=len(instants)), list[Irregular]()
     skips, java = _Skips(evidence.skips), _JavaRuns(evidence.java)
-    is_deleted_until = _deleted_until(spans)
+    deleted_until_ms, removed = _deleted_until(spans), Counter(evidence.removed)
     for instant in instants:
         runs = evidence.runs.get(instant)
         term, reason = Term.UNEXPLAINED, ""
@@ -163,7 +169,9 @@ def account(spans: Sequence[Span], evidence: Evidence, interval: Interval, *, sc
         elif (late_ms := java.take(instant)) is not None:
             term = Term.ON_TIME if late_ms <= ON_TIME_MS else Term.LATE
             tally.java += 1
-        elif instant <= is_deleted_until:
+        elif removed:
+            term, reason = _take(removed)
+        elif instant <= deleted_until_ms:
             term, reason = Term.SKIPPED, DELETED
         elif instant > scanned_ms:
             term, reason = Term.WAITING, SCHEDULER
@@ -171,7 +179,28 @@ def account(spans: Sequence[Span], evidence: Evidence, interval: Interval, *, sc
         if term is not Term.ON_TIME:
             irregular.append(Irregular(instant, term, reason, runs.log_id if runs is not None else 0))
     _count_runs(tally, evidence, interval, frozenset(instants), spans)
-    return Account(tally, irregular)
+    waiting = [each.instant for each in irregular if each.term is Term.WAITING]
+    open_runs = (
+        instant
+        for instant in instants
+        if (runs := evidence.runs.get(instant)) and runs.outcome is Outcome.RUNNING
+    )
+    return Account(tally, irregular, min([*waiting, *open_runs], default=None), removed)
+
+
+def key_of(term: Term, reason: str) -> str:
+    """Return a term, with its reason if it has one, as numbers of deleted rows name it."""
+    return f"{term}:{reason}" if term in (Term.NOT_STARTED, Term.SKIPPED) else term.value
+
+
+def _take(removed: Counter[str]) -> tuple[Term, str]:
+    """Take the term of one instant whose row was deleted."""
+    key = next(iter(removed))
+    removed[key] -= 1
+    if removed[key] <= 0:
+        del removed[key]
+    term, _, reason = key.partition(":")
+    return Term(term), reason
 
 
 def _count(tally: Tally, term: Term, reason: str) -> None:
@@ -201,11 +230,11 @@ def _count_runs(
         if instant in instants:
             name = runs.outcome.value
             setattr(tally, name, getattr(tally, name) + 1)
-            tally.unexpected += runs.count - 1
+            tally.unexpected += runs.started - 1
         elif instant <= known_ms:
             tally.unknown += 1
         else:
-            tally.unexpected += runs.count
+            tally.unexpected += runs.started
 
 
 def _of_delays(spans: Sequence[Span], evidence: Evidence, interval: Interval) -> set[Millis]:

@@ -1,4 +1,4 @@
-"""What the database has on the instants of schedules: runs with their retries, fires and skips. Reads only."""
+"""Evidence on the instants of schedules: runs with their retries, fires and skips. Reads only."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -241,5 +241,5 @@ def _merged(former: InstantRuns | None, entry: InstantRuns, shard: str | None) -
         return entry
     better = min(former, entry, key=lambda runs: _TERMS.index(runs.term))
     worse = min(former, entry, key=lambda runs: _OUTCOMES.index(runs.outcome))
-    count = former.count if shard is not None and not shard.startswith("0/") else former.count + 1
-    return better._replace(outcome=worse.outcome, count=count)
+    started = former.started if shard is not None and not shard.startswith("0/") else former.started + 1
+    return better._replace(outcome=worse.outcome, started=started)

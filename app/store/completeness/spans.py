@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, case, func, literal, or_, select
 from sqlalchemy.orm import Session
@@ -150,11 +150,11 @@ def find_without_job(session: Session) -> list[int]:
     return list(session.scalars(query))
 
 
-def _span(row: Sequence[object]) -> Span:
+def _span(row: Sequence[Any]) -> Span:
     _, job_id, group_id, is_on, from_ms, until_ms, kind, conf, zone, first, last, anchor, reason = row
     known = ScheduleType(kind) if kind in ScheduleType.__members__ else ScheduleType.NONE
-    schedule = Schedule(known, conf, zone, first, last)  # type: ignore[arg-type]
-    return Span(job_id, group_id, bool(is_on), from_ms, until_ms, schedule, anchor, reason)  # type: ignore[arg-type]
+    schedule = Schedule(known, conf, zone, first, last)
+    return Span(job_id, group_id, bool(is_on), from_ms, until_ms, schedule, anchor, reason)
 
 
 def _row(span: Span) -> bulk.Row:
@@ -169,4 +169,6 @@ def _row(span: Span) -> bulk.Row:
         "not_before_ms": span.schedule.not_before_ms,
         "not_after_ms": span.schedule.not_after_ms,
         "anchor_ms": span.anchor_ms,
+        "until_ms": span.until_ms,
+        "end_reason": span.end_reason,
     }

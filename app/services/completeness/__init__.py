@@ -1,0 +1,1 @@
+"""Completeness of schedules: accounts of instants, their totals by days, seals and verification."""
