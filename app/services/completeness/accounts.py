@@ -1,6 +1,7 @@
 """Accounts: what became of the expected instants of jobs, from the rows that are there now."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from sqlalchemy.orm import Session
@@ -27,6 +28,8 @@ class JobAccount(NamedTuple):
     job_id: int
     group_id: int
     account: Account
+    #: counts a part of the interval anew
+    recount: Callable[[Interval], Account]
 
 
 def find_accounts(
@@ -62,8 +65,8 @@ def accounts_of(
         delayed_ids = [job_id for job_id in page if _is_delayed(spans[job_id])]
         evidence = find_evidence(session, page, interval, delayed_ids=delayed_ids)
         for job_id in page:
-            result = account(spans[job_id], evidence[job_id], interval, scanned_ms=scanned_ms)
-            yield JobAccount(job_id, spans[job_id][-1].group_id, result)
+            recount = partial(account, spans[job_id], evidence[job_id], scanned_ms=scanned_ms)
+            yield JobAccount(job_id, spans[job_id][-1].group_id, recount(interval), recount)
 
 
 def _pages(spans: Mapping[int, Sequence[Span]], interval: Interval) -> Iterator[list[int]]:

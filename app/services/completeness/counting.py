@@ -7,9 +7,9 @@ docs/reference/completeness.md, sections 4 and 5.
 import hashlib
 import json
 import logging
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date, timedelta
 from functools import partial
 from zoneinfo import ZoneInfo
@@ -19,12 +19,12 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, MINUTE_MS, Millis
 from app.database.engine import read_scope, transact
 from app.domain.completeness.days import day_of, interval_of, split_by_days, start_of
-from app.domain.completeness.equation import Tally, account
+from app.domain.completeness.equation import Account, Tally
 from app.domain.completeness.expected import Interval, count_expected
-from app.services.completeness.accounts import SETTLED_MS, JobAccount, accounts_of, settled
+from app.services.completeness.accounts import SETTLED_MS, JobAccount, accounts_of
 from app.store.completeness import days as store
 from app.store.completeness import spans as span_store
-from app.store.completeness.days import DayKey, Seal, StoredDay
+from app.store.completeness.days import DayKey, OpenDay, Seal, StoredDay
 
 logger = logging.getLogger(__name__)
 
@@ -84,26 +84,153 @@ def _beginning(session: Session, zone: ZoneInfo, now_ms: Millis) -> Millis | Non
     return None if first_ms is None else start_of(day_of(max(first_ms, now_ms - SEAL_AT_LAST_MS), zone), zone)
 
 
-def fold(step: Interval, zone: ZoneInfo, *, now_ms: Millis) -> bool:
-    """Add a part of a day to its totals, and what jobs have left open; return whether it was still to do."""
-    with read_scope() as session:
-        accounts = [*_accounts(session, step, now_ms=now_ms)]
-        reopened = [*_open_accounts(session, step.until_ms, zone, now_ms=now_ms)]
-    return transact(partial(_write, step=step, accounts=accounts, reopened=reopened, zone=zone))
-
-
 class _Part:
-    """Totals of a job in a part of a day; ``open_ms``: from there on it is not counted; 0: to the end."""
+    """What is added to a row of a job and a day."""
 
-    def __init__(self, day: date, found: JobAccount, tally: Tally, open_ms: Millis) -> None:
+    def __init__(self, found: JobAccount, day: date, interval: Interval, part: Account) -> None:
         self.key = DayKey(found.job_id, day.isoformat())
-        self.group_id, self.tally, self.open_ms = found.group_id, tally, open_ms
-        self.removed = found.account.removed
+        self.group_id = found.group_id
+        self.tally, self.removed = part.tally, part.removed
+        #: from here on it is not counted; 0: it is
+        self.open_from_ms = 0 if part.open_ms is None else part.open_ms
 
 
-def _accounts(session: Session, step: Interval, *, now_ms: Millis) -> Iterator[JobAccount]:
-    """Yield the accounts of a part of a day of the jobs that are not open before it."""
-    open_ids = {row.job_id for row in store.find_open(session)}
-    spans = span_store.find_spans(session, step)
-    spans = {job_id: parts for job_id, parts in spans.items() if job_id not in open_ids}
-    yield from accounts_of(session, spans, step, now_ms=now_ms)
+def fold(step: Interval, zone: ZoneInfo, *, now_ms: Millis) -> bool:
+    """Add a part of a day to its totals, and what jobs had left open; return whether it was still to do.
+
+    Reads outside the transaction that writes, which adds nothing if another node has counted meanwhile.
+    """
+    with read_scope() as session:
+        watermark_ms, open_days = store.find_watermark(session), store.find_open(session)
+        open_ids = {row.job_id for row in open_days}
+        spans = span_store.find_spans(session, step)
+        rest = {job_id: parts for job_id, parts in spans.items() if job_id not in open_ids}
+        accounts = list(accounts_of(session, rest, step, now_ms=now_ms))
+        parts = [_part(found, day_of(step.from_ms, zone), step, now_ms) for found in accounts]
+        for row in open_days:
+            parts += _continued(session, row, step.until_ms, zone, now_ms)
+    return transact(partial(_write, step=step, watermark_ms=watermark_ms, parts=parts, open_days=open_days))
+
+
+def _part(found: JobAccount, day: date, interval: Interval, now_ms: Millis) -> _Part:
+    """Return what is added of an account: up to a run that waits or is open, for some days."""
+    open_ms = found.account.open_ms
+    if open_ms is None or open_ms < now_ms - SEAL_AT_LAST_MS:
+        return _Part(found, day, interval, replace(found.account, open_ms=None))
+    before = replace(found.recount(Interval(interval.from_ms, open_ms)), open_ms=open_ms)
+    return _Part(found, day, interval, before)
+
+
+def _continued(
+    session: Session, row: OpenDay, until_ms: Millis, zone: ZoneInfo, now_ms: Millis
+) -> Iterator[_Part]:
+    """Yield what is added to the days of a job that was left open, up to where it is open still."""
+    whole = Interval(row.open_from_ms, until_ms)
+    spans = span_store.find_spans(session, whole, job_ids=[row.job_id])
+    for day, interval in split_by_days(whole, zone):
+        for found in accounts_of(session, spans, interval, now_ms=now_ms):
+            part = _part(found, day, interval, now_ms)
+            yield part
+            if part.open_from_ms:
+                return
+
+
+def _write(
+    session: Session,
+    step: Interval,
+    watermark_ms: Millis,
+    parts: Sequence[_Part],
+    open_days: Sequence[OpenDay],
+) -> bool:
+    if store.lock_watermark(session) != watermark_ms:
+        return False
+    by_day: defaultdict[str, dict[int, _Part]] = defaultdict(dict)
+    for part in parts:
+        if part.tally.expected or part.tally.unexpected or part.tally.unknown or part.open_from_ms:
+            by_day[part.key.day][part.key.job_id] = part
+    for row in open_days:
+        by_day.setdefault(row.day, {})
+    closed = {(row.job_id, row.day) for row in open_days}
+    for day, of_day in by_day.items():
+        job_ids = {*of_day, *(job_id for job_id, open_day in closed if open_day == day)}
+        stored = store.find_days(session, day, job_ids)
+        store.save_days(
+            session, [_added(stored.get(job_id), of_day.get(job_id), day) for job_id in sorted(job_ids)]
+        )
+    store.set_watermark(session, step.until_ms)
+    return True
+
+
+def _added(row: StoredDay | None, part: _Part | None, day: str) -> StoredDay:
+    """Return a row of a day with what is added to it."""
+    if part is None:
+        assert row is not None, "a day that was left open has a row"
+        return row._replace(open_from_ms=0, removed={})
+    row = row or StoredDay(0, part.key, part.group_id, Tally(), {}, False, 0)
+    row.tally.add(part.tally)
+    removed = part.removed if part.open_from_ms else {}
+    return row._replace(group_id=part.group_id, open_from_ms=part.open_from_ms, removed=removed)
+
+
+def look_at_recent(session: Session, *, now_ms: Millis) -> Tally:
+    """Return the numbers of the instants after the watermark, and of what jobs have left open.
+
+    Of very many instants the latest are looked at, RECENT_MIN_MS of them at least.
+    """
+    until_ms = now_ms - SETTLED_MS
+    from_ms = store.find_watermark(session) or until_ms - HOUR_MS
+    open_days = store.find_open(session)
+    interval = Interval(from_ms, until_ms)
+    spans = span_store.find_spans(session, interval)
+    count = sum(count_expected(parts, interval) for parts in spans.values())
+    if count > RECENT_INSTANTS:
+        length_ms = max(RECENT_MIN_MS, (until_ms - from_ms) * RECENT_INSTANTS // count)
+        interval = Interval(until_ms - length_ms, until_ms)
+    total = Tally()
+    open_ids = {row.job_id for row in open_days}
+    rest = {job_id: parts for job_id, parts in spans.items() if job_id not in open_ids}
+    for found in accounts_of(session, rest, interval, now_ms=now_ms):
+        total.add(found.account.tally)
+    for row in open_days:
+        whole = Interval(row.open_from_ms, until_ms)
+        of_job = span_store.find_spans(session, whole, job_ids=[row.job_id])
+        for found in accounts_of(session, of_job, whole, now_ms=now_ms):
+            total.add(found.account.tally)
+    return total
+
+
+def seal_next(session: Session, *, zone: ZoneInfo, now_ms: Millis) -> bool:
+    """Seal the next day that has ended and is counted; return whether there was one."""
+    watermark_ms, last = store.lock_watermark(session), store.find_last_seal(session)
+    if last is not None:
+        day = date.fromisoformat(last.day) + timedelta(days=1)
+    else:
+        first_ms = span_store.find_first(session)
+        if first_ms is None:
+            return False
+        day = day_of(first_ms, zone)
+    end_ms = interval_of(day, zone).until_ms
+    if watermark_ms < end_ms or now_ms < end_ms + SEAL_AFTER_MS:
+        return False
+    is_open = any(row.open_from_ms < end_ms for row in store.find_open(session))
+    if is_open and now_ms < end_ms + SEAL_AT_LAST_MS:
+        return False
+    store.insert_seal(session, seal_of(session, day.isoformat(), last), now_ms=now_ms)
+    return True
+
+
+def seal_of(session: Session, day: str, last: Seal | None, number: int = 0) -> Seal:
+    """Return the seal of a day as its rows are now, behind the last one."""
+    rows = store.find_days(session, day).values()
+    total = Tally()
+    for row in rows:
+        total.add(row.tally)
+    totals = json.dumps(asdict(total), sort_keys=True, separators=(",", ":"))
+    rows_hash = hashlib.sha256(store.canonical(rows).encode()).hexdigest()
+    before = last.hash if last is not None else FIRST_HASH
+    return Seal(day, number, totals, rows_hash, chained(before, day, number, totals, rows_hash))
+
+
+def chained(before: str, day: str, number: int, totals: str, rows_hash: str) -> str:
+    """Return the hash of a seal, which depends on the one before it."""
+    return hashlib.sha256("\n".join((before, day, str(number), totals, rows_hash)).encode()).hexdigest()

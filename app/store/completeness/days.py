@@ -143,7 +143,7 @@ def sum_days(
     query = select(key, func.max(JobDay.group_id), *sums).where(*scope).group_by(key)
     totals: dict[tuple[int, str], tuple[int, Tally]] = {}
     for row in bulk.read_rows(session, query):
-        numbers = dict(zip(NUMBERS, map(int, row[2:]), strict=True))
+        numbers: dict[str, Any] = dict(zip(NUMBERS, map(int, row[2:]), strict=True))
         totals[_key(row[0], by_day=by_day)] = row[1], Tally(**numbers)
     reasons = select(key, JobDay.reasons).where(*scope, JobDay.reasons.is_not(None))
     for value, text in bulk.read_rows(session, reasons):

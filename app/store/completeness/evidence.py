@@ -24,6 +24,7 @@ from app.domain.runs.outcome import OPEN, outcome_of
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.skip import Skip
+from app.store.completeness.days import find_removed
 from app.store.fires.queue import SCHEDULED, source_of
 
 #: runs that began later than this after an interval are not looked for
@@ -87,7 +88,7 @@ def find_evidence(
     """
     waiting, retried_ids = _find_waiting(session, job_ids, interval)
     idle = _find_idle(session, delayed_ids)
-    skips = _find_skips(session, job_ids, interval)
+    skips, removed = _find_skips(session, job_ids, interval), find_removed(session, job_ids)
     runs, java = _find_runs(session, job_ids, interval)
     chains = _Chains(session, [run for run in runs if _may_be_retried(run)], retried_ids)
     by_job: defaultdict[int, dict[Millis, InstantRuns]] = defaultdict(dict)
@@ -102,6 +103,7 @@ def find_evidence(
             skips.get(job_id, ()),
             sorted(java.get(job_id, ())),
             idle.get(job_id),
+            removed.get(job_id, {}),
         )
         for job_id in job_ids
     }
@@ -243,3 +245,31 @@ def _merged(former: InstantRuns | None, entry: InstantRuns, shard: str | None) -
     worse = min(former, entry, key=lambda runs: _OUTCOMES.index(runs.outcome))
     started = former.started if shard is not None and not shard.startswith("0/") else former.started + 1
     return better._replace(outcome=worse.outcome, started=started)
+
+
+class RemovableRun(NamedTuple):
+    """A scheduled run whose row is deleted, with its term."""
+
+    job_id: int
+    group_id: int
+    instant: Millis
+    term: Term
+    not_started: str
+
+
+_REMOVABLE = select(*_COLUMNS, JobLog.job_group).where(among(JobLog.id), JobLog.trigger_type.in_(SCHEDULED))
+
+
+def find_removable(session: Session, log_ids: Collection[int]) -> list[RemovableRun]:
+    """Return those of the runs that the schedule has started, of a broadcast the first shard."""
+    removable = []
+    for row in bulk.read_among(session, _REMOVABLE, list(log_ids)) if log_ids else ():
+        run, group_id = _Run._make(row[:-1]), row[-1]
+        is_further_shard = run.shard is not None and not run.shard.startswith("0/")
+        if run.instant is None or is_further_shard:
+            continue
+        term = Term.NOT_STARTED if run.not_started else Term.ON_TIME
+        if not run.not_started and _late_ms(run) > ON_TIME_MS:
+            term = Term.LATE
+        removable.append(RemovableRun(run.job_id, group_id, run.instant, term, run.not_started))
+    return removable

@@ -84,6 +84,11 @@ def find_beginnings(session: Session, job_ids: Collection[int]) -> dict[int, Mil
     return {row[0]: row[1] for row in rows}
 
 
+def find_first(session: Session) -> Millis | None:
+    """Return since when any history is known; None: there is none."""
+    return session.scalar(select(func.min(JobSpan.from_ms)))
+
+
 def close_spans(session: Session, until_by_id: Mapping[int, Millis], reason: str) -> None:
     """End spans, by the ids of their rows."""
     rows = [{"id": id_, "until_ms": at_ms, "end_reason": reason} for id_, at_ms in until_by_id.items()]
