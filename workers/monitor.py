@@ -18,6 +18,7 @@ from app.pipeline.spans import SpanComparison
 from app.services.accounts import weak_passwords
 from app.services.alarms.notifier import AlarmNotifier
 from app.services.alarms.texts import compose_clock
+from app.services.completeness.counting import CompletenessCounter
 from app.services.installation import nodes
 from app.services.report.reporting import Cleaner, Reporter
 from app.services.tasks.runner import Piece, TaskRunner
@@ -52,7 +53,7 @@ class Monitor:
         self._tasks = TaskRunner(config, node=self._node, pieces=PIECES)
         guard = ClockGuard(now_ms)
         self._clock = ClockWatch(guard)
-        limit_s = round_max_s(config)
+        limit_s, counter = round_max_s(config), CompletenessCounter(config.time_zone)
         self._loops = [
             Loop("node-beat", self.tick_beat, max_s=limit_s),
             Loop("registry", skip_if_clock_off(RegistryRound().tick, guard), max_s=limit_s),
@@ -61,6 +62,7 @@ class Monitor:
             Loop("delays", skip_if_clock_off(tick_delays, guard), max_s=limit_s),
             Loop("alarms", self.tick_alarms, max_s=limit_s),
             Loop("histories", skip_if_clock_off(SpanComparison().tick, guard), max_s=limit_s),
+            Loop("completeness", skip_if_clock_off(counter.tick, guard), max_s=None),
             Loop("tasks", skip_if_clock_off(self._tasks.tick, guard), max_s=limit_s),
             Loop("report", skip_if_clock_off(Reporter(config).tick, guard), max_s=None),
             Loop("passwords", warn_of_weak_passwords, max_s=None),

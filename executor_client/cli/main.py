@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "users": "executor_client.cli.users:users",
     "tokens": "executor_client.cli.tokens:tokens",
     "variables": "executor_client.cli.variables:variables",
+    "verify": "executor_client.cli.verify:verify",
     "next-times": "executor_client.cli.jobs:next_times",
     "plan": "executor_client.cli.code:plan",
     "apply": "executor_client.cli.code:apply",

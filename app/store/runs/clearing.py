@@ -12,6 +12,7 @@ from app.models.alarm import Alarm
 from app.models.base import lower_bound
 from app.models.log import JobLog
 from app.store.alarms import clearing as alarm_clearing
+from app.store.completeness.removal import keep_terms
 from app.store.fires import logs
 from app.store.fires import prepared as prepared_fires
 from app.store.fires import queue as fires
@@ -116,6 +117,7 @@ def delete_runs(session: Session, log_ids: Sequence[int], *, is_clearing: bool =
     rows_to_delete = [log_id for log_id in log_ids if log_id not in ahead]
     if not rows_to_delete:
         return 0
+    keep_terms(session, rows_to_delete)
     count = affected(session, delete(JobLog).where(JobLog.id.in_(rows_to_delete)))
     _delete_alarms(session, log_ids, is_clearing=is_clearing)  # Runs may have ended meanwhile.
     fires.delete_of_logs(session, rows_to_delete)

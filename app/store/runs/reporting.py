@@ -15,6 +15,7 @@ from app.models.log import JobLog
 from app.models.report import WHOLE_DAY, DayReport, GroupDay
 from app.models.session import LoginSession
 from app.models.skip import Skip
+from app.store.completeness.removal import keep_terms
 from app.store.fires import logs
 from app.store.fires import queue as fires
 
@@ -116,6 +117,7 @@ def delete_logs_before(session: Session, *, before_ms: Millis, limit: int) -> in
     if ids:
         logs.lock_traced(session, ids)  # Results lock them before their fires, too.
         fires.delete_of_logs(session, ids)
+        keep_terms(session, ids)
         affected(session, delete(JobLog).where(JobLog.id.in_(ids)))
     return len(ids)
 

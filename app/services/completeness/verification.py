@@ -1,0 +1,73 @@
+"""Verification: the chain of seals, the totals of sealed days, and a count of their instants anew."""
+
+from datetime import date
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.completeness.days import interval_of
+from app.domain.completeness.equation import Tally
+from app.services.completeness.accounts import find_accounts
+from app.services.completeness.counting import FIRST_HASH, chained, seal_of
+from app.services.completeness.report import Scope
+from app.store.completeness import days as store
+
+
+class Verification(NamedTuple):
+    """Result for a day."""
+
+    sealed: bool
+    #: the seals up to this day, and the totals of the day, are as they were sealed
+    intact: bool
+    unexplained: int
+    unexpected: int
+    #: jobs whose rows are all there, so that they were counted anew
+    recounted: int
+    #: jobs of which the new count differs from the totals
+    different: list[int]
+
+
+def verify_day(session: Session, scope: Scope, day: date, *, zone: ZoneInfo, now_ms: Millis) -> Verification:
+    """Verify the seals up to a day, and count its instants anew where no rows were deleted."""
+    name = day.isoformat()
+    seals = [seal for seal in store.find_seals(session) if seal.day <= name]
+    intact = _is_chain(seals)
+    sealed = bool(seals) and seals[-1].day == name
+    if sealed:
+        again = seal_of(session, name, seals[-2] if len(seals) > 1 else None, seals[-1].number)
+        intact = intact and again.rows_hash == seals[-1].rows_hash and again.totals == seals[-1].totals
+    stored, total, recounted = store.find_days(session, name, scope.job_ids), Tally(), 0
+    different: list[int] = []
+    for found in find_accounts(
+        session, interval_of(day, zone), now_ms=now_ms, job_ids=scope.job_ids, group_ids=scope.group_ids
+    ):
+        row = stored.get(found.job_id)
+        if row is not None and (row.cleared or row.removed):
+            total.add(row.tally)
+            continue
+        recounted += 1
+        tally = found.account.tally
+        total.add(tally)
+        if (
+            sealed
+            and row is not None
+            and (row.tally.expected, row.tally.unexplained, row.tally.unexpected)
+            != (
+                tally.expected,
+                tally.unexplained,
+                tally.unexpected,
+            )
+        ):
+            different.append(found.job_id)
+    return Verification(sealed, intact, total.unexplained, total.unexpected, recounted, different)
+
+
+def _is_chain(seals: list[store.Seal]) -> bool:
+    before = FIRST_HASH
+    for seal in seals:
+        if chained(before, seal.day, seal.number, seal.totals, seal.rows_hash) != seal.hash:
+            return False
+        before = seal.hash
+    return True
