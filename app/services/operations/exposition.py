@@ -10,19 +10,23 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import partial
+from datetime import timedelta
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.faults import fault_log
+from app.domain.completeness.days import day_of
 from app.domain.enums import NodeKind, TriggerStatus
 from app.runtime import metrics
 from app.services.backups.last_backup import find_last
 from app.services.operations.bounded_reads import BoundedReader
 from app.settings.config import Config
+from app.store.completeness import days
 from app.store.nodes import health, nodes
 from executor_client.wire.version import VERSION
 
@@ -80,6 +84,7 @@ class Exposition:
             *_nodes(session, now_ms),
             *_queues(session, now_ms),
             *_groups(session, names, now_ms),
+            _unexplained(session, now_ms, self._config.time_zone),
         ]
 
     def _name(self, group: str) -> str:
@@ -135,6 +140,13 @@ def _nodes(session: Session, now_ms: Millis) -> "Iterator[Metric]":
     age_s = max(now_ms - scanned_ms, 0) / 1000 if scanned_ms else float("inf")
     text = "Time since a scheduler of any node looked for due jobs; +Inf: never."
     yield _gauge("xxl_job_last_scan_age_seconds", text, {(): age_s})
+
+
+def _unexplained(session: Session, now_ms: Millis, zone: str) -> "Metric":
+    yesterday = day_of(now_ms, ZoneInfo(zone)) - timedelta(days=1)
+    count = days.count_unexplained(session, from_day=yesterday.isoformat())
+    text = "Instants of schedules since yesterday that have neither a run nor a reason."
+    return _gauge("xxl_job_unexplained_instants", text, {(): count})
 
 
 def _host(config: Config, now_ms: Millis) -> "Iterator[Metric]":

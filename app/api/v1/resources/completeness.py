@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 from datetime import date, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from app.api.v1.endpoint import Call, Resource
@@ -76,6 +77,6 @@ def _job(job: JobTally) -> JobTallyOut:
     return JobTallyOut(job_id=job.job_id, group_id=job.group_id, **_numbers(job.tally))
 
 
-def _numbers(tally: Tally) -> dict[str, object]:
+def _numbers(tally: Tally) -> dict[str, Any]:
     numbers = asdict(tally)
     return numbers | {name: dict(sorted(numbers[name].items())) for name in ("not_started", "skipped")}

@@ -1,0 +1,180 @@
+"""Counting: hours are added to days, open runs later, days are sealed, and deleted rows leave nothing open."""
+
+from datetime import date
+from zoneinfo import ZoneInfo
+
+import pytest
+from sqlalchemy import delete, update
+
+from app.clock import Millis
+from app.database.engine import read_scope, session_scope, transact
+from app.domain.completeness.equation import Tally
+from app.domain.completeness.expected import Interval
+from app.models.completeness import DaySeal, JobDay, JobSpan
+from app.models.fire import Fire
+from app.models.job import Job
+from app.models.log import JobLog
+from app.models.node import Node
+from app.services.completeness.counting import CompletenessCounter, seal_next
+from app.services.completeness.report import Scope, report
+from app.services.completeness.verification import verify_day
+from app.store.completeness import days as store
+from app.store.runs.clearing import Clearing, clear_batch
+from tests.support.factories import make_due_job, make_fire, make_log, only_row, save
+from tests.support.migrated_databases import TIME_ZONE
+from tests.support.plan import every_database
+
+pytestmark = every_database
+
+ZONE = ZoneInfo(TIME_ZONE)
+HOUR: Millis = 3_600_000
+DAY = date(2024, 5, 2)
+#: midnight of that day in Shanghai
+BEGIN: Millis = 1_714_579_200_000
+ALL = Scope(None, 0)
+
+
+@pytest.fixture
+def job(database: str) -> Job:
+    """A job of each half hour, whose history begins with the day."""
+    made = make_due_job(BEGIN + HOUR, "CRON", "0 0/30 * * * ?")
+    history = {"job_id": made.id, "group_id": made.job_group, "is_on": 1, "from_ms": BEGIN - 1}
+    schedule = {"schedule_type": "CRON", "schedule_conf": "0 0/30 * * * ?", "time_zone": TIME_ZONE}
+    save(JobSpan(**history, **schedule, not_before_ms=0, not_after_ms=0))
+    node = {"name": "one", "kind": "workers", "started_ms": 0, "heartbeat_ms": 0, "version": "1"}
+    save(Node(**node, scanned_ms=BEGIN + 400 * HOUR))
+    return made
+
+
+def run(job: Job, instant: Millis, **changes: object) -> JobLog:
+    values = {"fire_time": instant, "logical_ms": instant, "trigger_type": "CRON", "trigger_time": instant}
+    ended = {"handle_code": 200, "handle_time": instant + 1_000, "late_ms": 4}
+    return make_log(job, **values | ended | changes)
+
+
+def tick(now_ms: Millis) -> None:
+    with session_scope() as session:
+        session.execute(update(Node).values(scanned_ms=now_ms))
+    CompletenessCounter(TIME_ZONE).tick(now_ms)
+
+
+def numbers(now_ms: Millis, *, until_ms: Millis | None = None) -> Tally:
+    with read_scope() as session:
+        interval = Interval(BEGIN, now_ms if until_ms is None else until_ms)
+        return report(session, ALL, interval, zone=ZONE, now_ms=now_ms).total
+
+
+def stored(job: Job) -> JobDay:
+    return only_row(JobDay, job_id=job.id, day="2024-05-02")
+
+
+def test_hours_are_added_and_the_rest_is_counted_from_its_rows(job: Job) -> None:
+    for number in range(7):
+        run(job, BEGIN + number * HOUR // 2, late_ms=4 if number else 1_500)
+    now_ms = BEGIN + 3 * HOUR + 12 * 60_000
+    tick(now_ms)
+    assert (stored(job).expected, stored(job).on_time, stored(job).late) == (6, 5, 1)
+    total = numbers(now_ms)
+    assert (total.expected, total.on_time, total.late, total.finished) == (7, 6, 1, 7)
+    assert total.is_complete
+    tick(now_ms + 60_000)
+    assert numbers(now_ms + 60_000) == total
+
+
+def test_a_day_is_counted_up_to_a_run_that_is_open(job: Job) -> None:
+    first, second = run(job, BEGIN), run(job, BEGIN + HOUR // 2, handle_code=0, handle_time=None)
+    for number in range(2, 8):
+        run(job, BEGIN + number * HOUR // 2)
+    now_ms = BEGIN + 4 * HOUR + 12 * 60_000
+    run(job, BEGIN + 4 * HOUR)
+    tick(now_ms)
+    assert (stored(job).expected, stored(job).open_from_ms) == (1, second.fire_time)
+    total = numbers(now_ms)
+    assert (total.expected, total.finished, total.running, total.unexplained) == (9, 8, 1, 0)
+    with session_scope() as session:
+        session.execute(update(JobLog).where(JobLog.id == second.id).values(handle_code=500))
+    run(job, BEGIN + 9 * HOUR // 2)
+    run(job, BEGIN + 5 * HOUR)
+    tick(now_ms + HOUR)
+    assert (stored(job).expected, stored(job).failed, stored(job).open_from_ms) == (10, 1, 0)
+    assert first.id
+    assert numbers(now_ms + HOUR).expected == 11
+
+
+@pytest.mark.parametrize("hours", [1, 4])
+def test_cleared_rows_leave_nothing_unexplained(job: Job, hours: int) -> None:
+    """Of instants that are counted already, and of those that are not."""
+    for number in range(3):
+        run(job, BEGIN + number * HOUR // 2)
+    make_fire(job, due_time=BEGIN + 3 * HOUR // 2)
+    now_ms = BEGIN + 3 * HOUR // 2 + 60_000
+    if hours == 4:
+        tick(BEGIN + HOUR + 12 * 60_000)
+        assert stored(job).expected == 2
+    with session_scope() as session:
+        clear_batch(session, Clearing(0, 0))
+    total = numbers(now_ms)
+    assert (total.expected, total.on_time, total.waiting, total.unexplained) == (4, 3, 1, 0)
+    assert stored(job).cleared == (1 if hours == 4 else 0)
+
+
+def test_a_deleted_row_is_unexplained_in_report_and_metric(job: Job) -> None:
+    rows = [run(job, BEGIN + number * HOUR // 2) for number in range(3)]
+    now_ms = BEGIN + HOUR + 60_000
+    tick(now_ms)
+    with session_scope() as session:
+        session.execute(delete(JobLog).where(JobLog.id == rows[1].id))
+    tick(now_ms + 60_000)
+    assert numbers(now_ms).unexplained == 1
+    with read_scope() as session:
+        assert store.count_unexplained(session, from_day="2024-05-01") == 1
+
+
+def whole_day(job: Job) -> Millis:
+    for number in range(49):
+        run(job, BEGIN + number * HOUR // 2)
+    now_ms = BEGIN + 25 * HOUR + 11 * 60_000
+    run(job, BEGIN + 49 * HOUR // 2)
+    run(job, BEGIN + 25 * HOUR)
+    tick(now_ms)
+    return now_ms
+
+
+def test_a_day_is_sealed_and_verified(job: Job) -> None:
+    now_ms = whole_day(job)
+    seal = only_row(DaySeal)
+    assert (seal.day, seal.number) == ("2024-05-02", 0)
+    assert '"expected":48' in seal.totals
+    with read_scope() as session:
+        result = verify_day(session, ALL, DAY, zone=ZONE, now_ms=now_ms)
+    assert (result.sealed, result.intact, result.unexplained, result.different) == (True, True, 0, [])
+    assert not transact(lambda session: seal_next(session, zone=ZONE, now_ms=now_ms))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        update(JobDay).where(JobDay.job_id > 0).values(late=1, on_time=47),
+        update(DaySeal).values(totals="{}"),
+        update(DaySeal).values(rows_hash="0" * 64),
+        delete(JobDay).where(JobDay.job_id > 0),
+    ],
+)
+def test_a_changed_total_or_seal_is_found(job: Job, change: object) -> None:
+    now_ms = whole_day(job)
+    with session_scope() as session:
+        session.execute(change)  # type: ignore[call-overload]
+    with read_scope() as session:
+        assert not verify_day(session, ALL, DAY, zone=ZONE, now_ms=now_ms).intact
+
+
+def test_a_vanished_row_of_a_sealed_day_is_found_by_a_count(job: Job) -> None:
+    now_ms = whole_day(job)
+    with session_scope() as session:
+        session.execute(delete(JobLog).where(JobLog.fire_time == BEGIN + 6 * HOUR))
+    assert numbers(now_ms, until_ms=BEGIN + 24 * HOUR).unexplained == 0
+    with read_scope() as session:
+        result = verify_day(session, ALL, DAY, zone=ZONE, now_ms=now_ms)
+    assert (result.unexplained, result.different) == (1, [job.id])
+    with session_scope() as session:
+        session.execute(delete(Fire))
