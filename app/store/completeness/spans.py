@@ -85,8 +85,9 @@ def find_beginnings(session: Session, job_ids: Collection[int]) -> dict[int, Mil
 
 
 def find_first(session: Session) -> Millis | None:
-    """Return since when any history is known; None: there is none."""
-    return session.scalar(select(func.min(JobSpan.from_ms)))
+    """Return the first instant of which a history is known; None: there is none."""
+    first_ms = session.scalar(select(func.min(JobSpan.from_ms)))
+    return None if first_ms is None else first_ms + 1
 
 
 def close_spans(session: Session, until_by_id: Mapping[int, Millis], reason: str) -> None:
