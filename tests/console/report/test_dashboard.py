@@ -527,7 +527,7 @@ def test_a_new_installation_shows_the_first_steps(
     assert "Get started" in page
     steps = page.split('id="first-steps"')[1].split("</section>")[0]
     assert (steps.count("bi-check-circle-fill"), steps.count("bi-circle")) == (0, 5)
-    assert "<code>python -m workers</code>" in steps, "no page says how to start them"
+    assert "<code>xxl-job-workers</code>" in steps, "no page says how to start them"
     save(node("one", NodeKind.WORKERS, 0))
     group_id = add_group(addresses=ONLINE)
     assert (
