@@ -205,10 +205,11 @@ def test_the_figures_are_of_a_week_and_compared_with_the_one_before(admin: Conso
     assert "Instances online 1 of 1 executor" in figures
 
 
-def test_on_the_first_day_the_figures_are_of_today(admin: Console) -> None:
-    job_id = add_job(group_id := add_group())
+def test_on_the_first_day_the_figures_are_of_today(admin: Console, settings: Config) -> None:
+    add_job(add_group())
     assert "Runs, 7 days 0" in text_of(admin.get("/"))
-    save(run(group_id, job_id, ago_ms=0, handled=500))
+    today = midnight_ms(now_ms(), settings.time_zone)
+    save(DayReport(trigger_day=today, suc_count=0, fail_count=1))
     page = text_of(admin.get("/"))
     assert "Runs today 1" in page
     assert "Success rate today 0 %" in page
