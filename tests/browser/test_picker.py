@@ -5,9 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
+from sqlalchemy import update
 
 from app.database.engine import session_scope
 from app.models.group import Group
+from app.models.registry import Registration
 from tests.browser.serving import Console
 from tests.support.browser import OpenPage, Watch
 
@@ -164,3 +166,32 @@ def test_without_scripts_select_and_fields_are_there(open_page: OpenPage) -> Non
     page.locator(".filters .btn-info").click()
     expect(page).to_have_url(re.compile(r"jobGroup=\d+"))
     expect(page.locator("select#jobId")).to_be_visible()
+
+
+@pytest.fixture
+def lone_handler(console: Console) -> Iterator[None]:
+    """The executors of the first group announce one handler."""
+    with session_scope() as session:
+        app_name = session.get_one(Group, console.seeded.groups[0]).app_name
+        own = update(Registration).where(Registration.registry_key == app_name)
+        session.execute(own.values(handlers="lone"))
+    yield
+    with session_scope() as session:
+        session.execute(own.values(handlers=None))
+
+
+@pytest.mark.usefixtures("lone_handler")
+def test_the_only_handler_is_filled_in_with_its_executor(console: Console, open_page: OpenPage) -> None:
+    first, second, *_ = map(str, console.seeded.groups)
+    page = open_page("/jobinfo/new")
+    group, handler = page.locator("#job_group"), page.get_by_label("JobHandler")
+    expect(handler).to_have_value("")
+    group.select_option(first)
+    expect(handler).to_have_value("lone")
+    group.select_option(second)
+    expect(handler).to_have_value("")
+    handler.fill("typed")
+    with page.expect_response(re.compile("/pick/handlers")):
+        group.select_option(first)
+    expect(page.locator("#handlers [data-only]")).to_have_count(1)
+    expect(handler).to_have_value("typed")

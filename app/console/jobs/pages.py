@@ -80,6 +80,9 @@ def index() -> ResponseReturnValue:
         sizes = count_of_groups(session, job_filter, shown_groups, actor=actor) if shown_groups else {}
         links = views_of(session, ListName.JOBS)
         tabs = view_tabs(links, count_views(session, job_filter, actor=actor))
+        editable = [group for group in groups if not job_rows and actor.may(group.id, Right.EDIT)]
+        only_group_id = editable[0].id if len(editable) == 1 else 0
+        handlers = choices.offer_handlers(session, only_group_id, actor=actor) if only_group_id else None
     active = chips(filter_labels(job_filter, groups))
     return render_template(
         "jobs/index.html",
@@ -95,7 +98,8 @@ def index() -> ResponseReturnValue:
         paging=paging,
         sorting=Sorting(JOBS, job_filter.order),
         may_edit=actor.has_anywhere(Right.EDIT),
-        editable=[group for group in groups if not job_rows and actor.may(group.id, Right.EDIT)],
+        editable=editable,
+        handlers=handlers or choices.HandlerOffer(),
         may_operate=actor.has_anywhere(Right.OPERATE),
         export_query=filter_parameters(),
         tabs=tabs,

@@ -34,8 +34,8 @@ from app.store.runs.listing import LogStatus
 from executor_client.wire.capabilities import VERSION_WORD
 
 SCHEDULE_TYPES = {
-    ScheduleType.NONE: _l("none"),
-    ScheduleType.CRON: _l("CRON"),
+    ScheduleType.NONE: _l("None"),
+    ScheduleType.CRON: _l("Cron"),
     ScheduleType.FIX_RATE: _l("Fixed rate"),
     ScheduleType.FIX_DELAY: _l("Fixed delay"),
     ScheduleType.AT: _l("Once"),

@@ -60,6 +60,8 @@ def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
         draft = replace(draft, unreadable=(*draft.unreadable, *errors.errors))
         if action and _may_only_edit(draft.job_group):
             draft = replace(draft, unreadable=(*draft.unreadable, InvalidInput("jobGroup", ONLY_EDITED)))
+        if job is None and draft.glue_type != GlueType.BEAN:
+            draft = replace(draft, executor_handler="")  # It may have been filled in before the run mode.
         job_id = job.id if job is not None else 0
         work = partial(_store, draft=draft, job_id=job_id, loaded=stale.loaded(), action=action)
         job_id, trigger = transact(work)
@@ -142,6 +144,7 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
             form.job_group.data = groups[0].id
         children = choices.name_jobs(session, _valid_ids(form.child_jobid.data or ""), actor=actor)
         handlers = choices.offer_handlers(session, form.job_group.data or 0, actor=actor)
+        is_filled_in = _fill_in_handler(form, handlers.only)
         owner = ownership_of(session, job) if job is not None else None
     if form.parameters is None:
         offer_parameters(form)
@@ -164,6 +167,7 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         zones=zone_offsets(now_ms() // DAY_MS),
         children=children,
         handlers=handlers,
+        is_filled_in=is_filled_in,
         group_text=next(titles, ""),
         job_fields=FIELD_OF,
         sections=SECTIONS,
@@ -173,6 +177,15 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         may_operate=actor.has_anywhere(Right.OPERATE),
     )
     return page, 400 if form.form_errors or form.wrong_fields else 200
+
+
+def _fill_in_handler(form: JobForm, only: str) -> bool:
+    """Fill in the only handler of the executors, in the empty form of a new job; return whether it was."""
+    handler = form["executor_handler"]
+    if request.method != "GET" or form.filled_from is not None or handler.data or not only:
+        return False
+    handler.data = only
+    return True
 
 
 def preview_of_form(form: JobForm) -> Preview:
