@@ -2,8 +2,8 @@
 
 from flask import url_for
 
-from app.console.ui.lists.tabs import Count, Tab, is_unfiltered, view_tabs
 from app.console.ui.saved_views import ListViews
+from app.console.ui.view_tabs import Count, Tab, is_unfiltered, view_tabs
 from app.console.web.language import _
 from app.services.report.job_views import Views
 
