@@ -33,7 +33,7 @@ KNOWN_MAX = 100
 #: more failing jobs are not looked up again for a while
 AGAIN_MAX, AGAIN_MS = 2_000, 10_000
 #: how long their number is known for the menu of every page
-NUMBER_KNOWN_MS: Millis = 20_000
+NUMBER_KNOWN_MS: Millis = 30_000
 #: groups (None: all) -> the number of failing jobs, and until when it is known
 _numbers: dict[frozenset[int] | None, tuple[int, Millis]] = {}
 #: groups (None: all) -> the failing jobs, and until when they are known

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import and_, case, func, select
+from sqlalchemy import Select, and_, case, func, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -17,18 +17,32 @@ from app.store.fires.logs import is_failed
 from app.store.pickers.overview import GroupIds
 
 
-class FailureCounts(NamedTuple):
-    """Numbers among the newest failures of a time."""
+class ViewCounts(NamedTuple):
+    """Numbers of runs of the views, each at most the limit."""
 
-    total: int
-    #: those of them that were not started
+    failed: int
+    #: those of the newest failures that were not started
     not_started: int
+    running: int
 
 
-def count_failures(
+def count_views(
     session: Session, group_ids: GroupIds, *, from_ms: Millis, to_ms: Millis, limit: int
-) -> FailureCounts:
-    """Count the newest ``limit`` failures of these groups (None: of all) that were triggered in a time."""
+) -> ViewCounts:
+    """Count runs of these groups (None: of all): failures that were triggered in a time, and running ones.
+
+    In one statement. Running ones are counted as fires, which are few: no index has the runs without a
+    result. Those that a Java admin sent are not among them.
+    """
+    recent = _newest_failures(group_ids, from_ms, to_ms).limit(limit).subquery()
+    not_started = and_(JobLog.handle_code == HandleCode.NONE, JobLog.trigger_code != TriggerCode.UNRESOLVED)
+    running = select(func.count()).select_from(_accepted(group_ids).limit(limit).subquery())
+    counts = select(func.count(), func.count(case((not_started, 1))), running.scalar_subquery())
+    query = counts.select_from(recent).join(JobLog, JobLog.id == recent.c.id)
+    return ViewCounts._make(bulk.read_rows(session, query)[0])
+
+
+def _newest_failures(group_ids: GroupIds, from_ms: Millis, to_ms: Millis) -> Select[tuple[int]]:
     conditions = [
         is_failed(),
         JobLog.trigger_time >= lower_bound(from_ms),
@@ -36,22 +50,11 @@ def count_failures(
     ]
     if group_ids is not None:
         conditions.append(unindexed_on_sqlite(JobLog.job_group).in_(list(group_ids)))
-    newest = select(JobLog.id).where(*conditions).order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
-    recent = newest.limit(limit).subquery()
-    not_started = and_(JobLog.handle_code == HandleCode.NONE, JobLog.trigger_code != TriggerCode.UNRESOLVED)
-    counts = select(func.count(), func.count(case((not_started, 1))))
-    query = counts.select_from(recent).join(JobLog, JobLog.id == recent.c.id)
-    return FailureCounts._make(bulk.read_rows(session, query)[0])
+    return select(JobLog.id).where(*conditions).order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
 
 
-def count_accepted(session: Session, group_ids: GroupIds, *, limit: int) -> int:
-    """Return how many runs of jobs of these groups are at an executor, at most ``limit``.
-
-    Reads the fires, which are few: those without a result have no index among the runs. Runs that a Java
-    admin sends are not counted.
-    """
+def _accepted(group_ids: GroupIds) -> Select[tuple[int]]:
     accepted = select(Fire.id).where(Fire.state == FireState.ACCEPTED)
-    if group_ids is not None:
-        accepted = accepted.join(Job, Job.id == Fire.job_id).where(Job.job_group.in_(list(group_ids)))
-    query = select(func.count()).select_from(accepted.limit(limit).subquery())
-    return int(bulk.read_rows(session, query)[0][0])
+    if group_ids is None:
+        return accepted
+    return accepted.join(Job, Job.id == Fire.job_id).where(Job.job_group.in_(list(group_ids)))
