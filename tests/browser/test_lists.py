@@ -52,7 +52,7 @@ def test_the_heads_of_the_job_list_are_whole_in_a_usual_window(open_page: OpenPa
     assert page.evaluate(CUT_HEADS) == []
 
 
-@pytest.mark.parametrize("width", [1024, 1200, 1440])
+@pytest.mark.parametrize("width", [1024, 1130, 1280, 1440])
 def test_names_of_jobs_are_whole_in_narrow_windows(open_page: OpenPage, width: int) -> None:
     page = open_page("/jobinfo", viewport={"width": width, "height": 800})
     assert page.evaluate(CUT_NAMES) == []
