@@ -20,7 +20,7 @@ from app.console.jobs.lists.filter import (
 )
 from app.console.jobs.lists.job_cells import cell_finder, chip, cut, last_finder
 from app.console.jobs.lists.search import code_values, last_values, read_search, status_values
-from app.console.jobs.lists.tabs import view_tabs
+from app.console.jobs.lists.tabs import job_tabs
 from app.console.ui.lists.listing import address_with, chips, fetch_requested, whole_number
 from app.console.ui.lists.sorting import JOBS, Sorting
 from app.console.ui.saved_views import views_of
@@ -79,7 +79,7 @@ def index() -> ResponseReturnValue:
         shown_groups = {row.job.job_group for row in job_rows} if job_filter.by_group else set()
         sizes = count_of_groups(session, job_filter, shown_groups, actor=actor) if shown_groups else {}
         links = views_of(session, ListName.JOBS)
-        tabs = view_tabs(links, count_views(session, job_filter, actor=actor))
+        tabs = job_tabs(links, count_views(session, job_filter, actor=actor))
         editable = [group for group in groups if not job_rows and actor.may(group.id, Right.EDIT)]
         only_group_id = editable[0].id if len(editable) == 1 else 0
         handlers = choices.offer_handlers(session, only_group_id, actor=actor) if only_group_id else None

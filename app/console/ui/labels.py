@@ -158,8 +158,8 @@ CLEAN_KINDS = {
 LOG_STATUSES: dict[int, str] = {
     LogStatus.SUCCESS: _l("Succeeded"),
     LogStatus.RUNNING: _l("Running"),
-    LogStatus.FAILED: _l("Failed (all kinds)"),
-    LogStatus.ONLY_FAILED: _l("Failed"),
+    LogStatus.FAILED: _l("Failed"),
+    LogStatus.ONLY_FAILED: _l("Failed in the handler"),
     LogStatus.TIMED_OUT: _l("Timed out"),
     LogStatus.KILLED: _l("Killed"),
     LogStatus.NOT_STARTED: _l("Not started"),

@@ -11,8 +11,8 @@ from app.console.web import bootstrap, icons
 STATIC = icons.APP / "static"
 #: the order of the files under static/; a later rule goes before an earlier one
 SHEETS = (
-    *("tokens", "app", "frame", "boxes", "lists", "menus", "forms", "jobs", "picker", "charts", "report"),
-    *("dashboard", "runs", "api", "media"),
+    *("tokens", "app", "frame", "narrow-menu", "boxes", "lists", "search", "menus", "forms", "jobs"),
+    *("picker", "charts", "report", "dashboard", "runs", "api", "media"),
 )
 #: sheets of few pages, which load them after that of all pages
 PAGE_SHEETS = ("alarms", "executors")
