@@ -39,6 +39,8 @@ POLICY = {
 
 #: applications without a group shown above the list
 GROUPLESS_SHOWN = 20
+#: groups beyond which a list of cards can be sorted
+SORTED_FROM = 10
 
 
 @blueprint.get("/jobgroup")
@@ -48,6 +50,7 @@ def index() -> ResponseReturnValue:
         app_name=request.args.get("appname", "").strip(),
         title=request.args.get("title", "").strip(),
         order=requested_order(GROUPS),
+        text=request.args.get("q", "").strip(),
     )
     with read_scope() as session:
         page, paging = fetch_requested(
@@ -64,6 +67,8 @@ def index() -> ResponseReturnValue:
         rows=list_rows,
         filter=group_filter,
         active=active,
+        sorted_from=SORTED_FROM,
+        is_filtered=bool(active or group_filter.text),
         paging=paging,
         sorting=Sorting(GROUPS, group_filter.order),
         groupless=groupless,
