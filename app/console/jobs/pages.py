@@ -12,7 +12,7 @@ from app.console.jobs.form.draft import Preview, form_of, new_values, offer, qui
 from app.console.jobs.form.edit_page import edit_page, is_saving, offer_parameters, preview_of_form, save
 from app.console.jobs.form.forms import SECTIONS, JobForm
 from app.console.jobs.form.week import week_of
-from app.console.jobs.history.version_words import drift_words
+from app.console.jobs.history.version_words import drift_words, label
 from app.console.jobs.lists.filter import (
     filter_labels,
     filter_parameters,
@@ -51,6 +51,7 @@ from app.store.executors import listing as group_lists
 blueprint = Blueprint("jobs", __name__)
 blueprint.add_app_template_filter(cut)
 blueprint.add_app_template_filter(chip)
+blueprint.add_app_template_filter(label, "member_label")
 POLICY = {
     "index": Access.LOGIN,
     "show": Access.VIEW,

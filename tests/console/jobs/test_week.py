@@ -60,16 +60,18 @@ def test_the_form_names_them_beside_the_times(admin: Console, normal_user: Calla
     group_id = add_group()
     job_id = add_job(group_id, schedule_conf=DAILY, start=True)
     path = f"/jobinfo/preview?job_group={group_id}&schedule_type=CRON&cron=0+30+2+*+*+?"
-    assert text_of(admin.get(path)).count(f"1 other job {TOGETHER}") == 5
-    assert TOGETHER not in text_of(admin.get(f"{path}&jobId={job_id}")), "the job that is edited"
-    assert TOGETHER in text_of(admin.get(f"{path}&jobId={job_id}&copy=1"))
-    assert TOGETHER in text_of(admin.get(f"/jobinfo/{job_id}/copy"))
-    assert TOGETHER not in text_of(admin.get(f"/jobinfo/{job_id}/edit"))
+    beside = "1 other job"
+    assert text_of(admin.get(path)).count(beside) == 5
+    assert "Other jobs: those of this executor" in text_of(admin.get(path))
+    assert beside not in text_of(admin.get(f"{path}&jobId={job_id}")), "the job that is edited"
+    assert beside in text_of(admin.get(f"{path}&jobId={job_id}&copy=1"))
+    assert beside in text_of(admin.get(f"/jobinfo/{job_id}/copy"))
+    assert beside not in text_of(admin.get(f"/jobinfo/{job_id}/edit"))
     other = add_group("other-app")
     stranger = normal_user(other, rights={other: frozenset({Right.VIEW, Right.EDIT})})
     answer = text_of(stranger.get(path))
     assert "Next run times" in answer
-    assert TOGETHER not in answer
+    assert beside not in answer
 
 
 def test_one_query_reads_a_bounded_number_of_schedules(admin: Console) -> None:

@@ -119,7 +119,7 @@ def with_neighbours(
         return preview
     week = group_week(session, group_id, job, instants, _window(schedule, now_ms), now_ms=now_ms)
     times = [
-        replace(time, others=clash_text(week.clashes[time.ms]), others_href=load_address(time.ms))
+        replace(time, others=_others_text(week.clashes[time.ms]), others_href=load_address(time.ms))
         if time.ms in week.clashes
         else time
         for time in preview.times
@@ -135,6 +135,10 @@ def clash_text(count: int) -> str:
         count,
         n=number(count),
     )
+
+
+def _others_text(count: int) -> str:
+    return ngettext("%(n)s other job", "%(n)s other jobs", count, n=number(count))
 
 
 def load_address(at_ms: Millis) -> str:
