@@ -39,8 +39,6 @@ POLICY = {
 
 #: applications without a group shown above the list
 GROUPLESS_SHOWN = 20
-#: groups beyond which a list of cards can be sorted
-SORTED_FROM = 10
 
 
 @blueprint.get("/jobgroup")
@@ -67,7 +65,6 @@ def index() -> ResponseReturnValue:
         rows=list_rows,
         filter=group_filter,
         active=active,
-        sorted_from=SORTED_FROM,
         is_filtered=bool(active or group_filter.text),
         paging=paging,
         sorting=Sorting(GROUPS, group_filter.order),
