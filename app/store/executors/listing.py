@@ -147,7 +147,7 @@ def all_ids(session: Session) -> set[int]:
 
 
 def _conditions(group_ids: Collection[int] | None, group_filter: GroupFilter) -> list[ColumnElement[bool]]:
-    conditions = [] if group_ids is None else [Group.id.in_(list(group_ids))]
+    conditions: list[ColumnElement[bool]] = [] if group_ids is None else [Group.id.in_(list(group_ids))]
     texts = ((Group.app_name, group_filter.app_name), (Group.title, group_filter.title))
     conditions += [contains(column, text) for column, text in texts if text]
     if group_filter.text:
