@@ -234,6 +234,12 @@ def answer_text(answer: str) -> str:
     return _(template.msgid, **template.values) if template is not None else _(answer)
 
 
+def as_sentence(text: str) -> str:
+    """Return a text with a capital letter, unless it begins with an address."""
+    first = text.partition(" ")[0]
+    return text if "@" in first or "://" in first else text[:1].upper() + text[1:]
+
+
 def capabilities(names: str) -> str:
     """Return what a client announces in words, as ``durable-dedup,version=0.1.0``, version first."""
     label, version = _label_filter(CAPABILITIES), client_version(names)

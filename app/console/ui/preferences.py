@@ -29,6 +29,8 @@ YEAR_S = 365 * 86_400
 #: code -> (native name, language tag)
 LANGUAGES = {"zh_CN": ("简体中文", "zh-Hans"), "zh_TW": ("繁體中文", "zh-Hant"), "en": ("English", "en")}
 THEMES = ("light", "dark")
+#: the theme of the browser's system, as without a choice
+SYSTEM_THEME = "system"
 SIDEBARS = ("wide", "mini")
 ROWS = ("comfortable", "dense")
 #: what the list of jobs is grouped by

@@ -13,6 +13,7 @@ from app.console.jobs.form.draft import Preview, draft_of, offer, preview, sched
 from app.console.jobs.form.forms import SECTIONS, JobForm
 from app.console.jobs.form.parameter_preview import preview_of_job
 from app.console.jobs.form.parameters import parameters_of, sent_parameter
+from app.console.jobs.form.week import with_neighbours
 from app.console.jobs.run_once import after_run
 from app.console.ui.forms import stale
 from app.console.ui.forms.base_form import keep_line_ends
@@ -161,7 +162,7 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         heading=heading,
         action=action,
         cancel=url_for("jobs.show", job_id=job.id) if job is not None else url_for("jobs.index"),
-        preview=preview_of_form(form),
+        preview=preview_of_form(form, job),
         parameter_preview=preview_of_job(form, job.id if job is not None else None),
         config_zone=settings().time_zone,
         zones=zone_offsets(now_ms() // DAY_MS),
@@ -188,8 +189,8 @@ def _fill_in_handler(form: JobForm, only: str) -> bool:
     return True
 
 
-def preview_of_form(form: JobForm) -> Preview:
-    """Return the preview of the schedule in the form."""
+def preview_of_form(form: JobForm, job: Job | None = None) -> Preview:
+    """Return the preview of the schedule in the form; ``job`` is the one that is edited."""
     zone_name, errors = settings().time_zone, InputErrors()
     schedule = schedule_of(form, zone_name, errors)
     if errors.errors:
@@ -197,7 +198,12 @@ def preview_of_form(form: JobForm) -> Preview:
             form.time_zone.data or zone_name,
             error=" ".join(translate(item.message) for item in errors.errors),
         )
-    return preview(schedule, language_of_request(), now_ms=now_ms())
+    at_ms, group_id = now_ms(), form.job_group.data or 0
+    instants = preview(schedule, language_of_request(), now_ms=at_ms)
+    if not current_actor().may(group_id, Right.VIEW):
+        return instants
+    with read_scope() as session:
+        return with_neighbours(session, instants, schedule, group_id, job, now_ms=at_ms)
 
 
 def _valid_ids(text: str) -> list[int]:
