@@ -16,6 +16,10 @@ from app.settings.home import SECRET_KEY_FILE, TOKEN_FILE
 
 DATABASE = "XXL_JOB_DATABASE_URL"
 HIDDEN = "***"
+#: what a value alone does not say; behind its source
+NOTES: Mapping[str, str] = {
+    "XXL_JOB_LANGUAGE": "the language of the user or the browser comes first; alarms are in English",
+}
 #: secrets that are generated in the home if they are not set
 GENERATED: Mapping[str, str] = {"XXL_JOB_ACCESS_TOKEN": TOKEN_FILE, "XXL_JOB_SECRET_KEY": SECRET_KEY_FILE}
 
@@ -38,7 +42,7 @@ def check_config() -> None:
 
 
 def setting_lines(config: Config) -> list[str]:
-    """Return a line ``NAME=value  # source`` for each setting."""
+    """Return a line ``NAME=value  # source`` for each setting, with a note behind the source of some."""
     texts = {variable: f"{variable}={_shown(config, variable)}" for variable in SETTINGS}
     width = min(max(map(len, texts.values())), 60)
     return [f"{text:<{width}}  # {_source(config, variable)}" for variable, text in texts.items()]
@@ -63,7 +67,7 @@ def _value(config: Config, variable: str) -> Any:
 
 
 def _source(config: Config, variable: str) -> str:
-    source = config.sources.get(variable)
-    if source is None and variable in GENERATED:
+    source = config.sources.get(variable) or "default"
+    if source == "default" and variable in GENERATED:
         return f"{config.home / GENERATED[variable]}, generated at the first start"
-    return source or "default"
+    return f"{source}; {NOTES[variable]}" if variable in NOTES else source

@@ -129,7 +129,8 @@ def stranger(root: Path, index: str, programs: Programs) -> Stranger:
 
 
 def test_the_first_hour_of_the_readme(stranger: Stranger) -> None:
-    server, handler, commands, *_ = blocks_of(ROOT / "README.md", "sh")
+    server, _containers, handler = blocks_of(ROOT / "README.md", "sh")
+    (commands,) = blocks_of(ROOT / "docs/cli.md", "bash")
     up = stranger.start("up", server, "bin/duetime up")
     wait_for(up, lambda: "Ctrl-C" in up.output, "it says how to log in", 300)
     assert "home            instance; " in up.output

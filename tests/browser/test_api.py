@@ -51,6 +51,28 @@ def test_a_request_is_sent_with_the_token_and_not_with_the_login(
 def test_without_scripts_the_page_is_for_reading(console: Console, open_page: OpenPage) -> None:
     page = open_page("/help/api", java_script_enabled=False)
     expect(page.locator("#api-token")).to_be_hidden()
-    page.get_by_text("List the users by name").click()
+    page.locator("#users").get_by_text("List the users by name").click()
     expect(page.locator("#users\\.list_users")).to_contain_text("curl")
     expect(page.get_by_role("button", name="Send")).to_have_count(0)
+
+
+def test_a_filter_leaves_the_operations_with_its_words(open_page: OpenPage) -> None:
+    page = open_page("/help/api")
+    page.get_by_label("Filter operations").fill("kill run")
+    operations = page.locator("details.op:visible")
+    expect(operations.first).to_contain_text("/runs/")
+    assert operations.count() < 4
+    expect(page.locator("#users")).to_be_hidden()
+    expect(page.locator("[data-index-of=users]")).to_be_hidden()
+    page.get_by_label("Filter operations").fill("no such words")
+    expect(page.get_by_text("No operation has these words.")).to_be_visible()
+    page.get_by_label("Filter operations").fill("")
+    expect(page.locator("#users")).to_be_visible()
+
+
+def test_the_help_is_searched(open_page: OpenPage) -> None:
+    page = open_page("/help")
+    page.get_by_label("Search the help").fill("secret")
+    expect(page.locator("[data-filtered]:visible")).to_have_count(1)
+    expect(page.locator("#terms")).to_be_hidden()
+    expect(page.get_by_role("link", name="Terms")).to_be_hidden()

@@ -391,6 +391,18 @@ def test_the_sidebar_collapses_and_stays_collapsed(console: Console, open_page: 
     expect(label).to_be_visible()
 
 
+@pytest.mark.parametrize("scripts", [True, False])
+def test_the_sidebar_is_narrow_in_a_narrow_window_until_the_wide_one_is_chosen(
+    open_page: OpenPage, *, scripts: bool
+) -> None:
+    page = open_page("/jobinfo", viewport={"width": 1024, "height": 800}, java_script_enabled=scripts)
+    side, toggle = page.locator(".side"), page.get_by_role("button", name="Toggle navigation")
+    for width in (52, 216, 52):
+        expect(side).to_have_css("width", f"{width}px")
+        toggle.click()
+    expect(side).to_have_css("width", "216px")
+
+
 def test_a_phone_has_a_drawer(console: Console, open_page: OpenPage) -> None:
     page = open_page("/jobinfo", reduced_motion="no-preference", **PHONE)
     link = page.locator(".sidebar").get_by_role("link", name="Runs")
@@ -455,7 +467,6 @@ def test_without_scripts_the_dashboard_has_its_charts_and_the_log_is_text(
     console: Console, open_page: OpenPage
 ) -> None:
     page = without_scripts(open_page, "/")
-    expect(page.locator(".days-chart .days a").first).to_be_visible()
+    expect(page.locator(".days-chart [data-bars] a").first).to_be_visible()
     page.goto(f"{console.url}/joblog/{console.seeded.log_id}")
-    page.get_by_role("link", name="Show the log as text").click()
     expect(page.locator("body")).to_contain_text("order 5000 closed")

@@ -26,6 +26,12 @@ BUTTONS = """() => Array.from(document.querySelectorAll("tbody tr:first-child .a
 CUT_HEADS = """() => Array.from(document.querySelectorAll("thead .sort")).filter(
   (link) => link.getBoundingClientRect().right > link.closest("th").getBoundingClientRect().right
 ).map((link) => link.textContent)"""
+#: executors and instances of runs that are cut
+CUT_INSTANCES = """() => Array.from(document.querySelectorAll(".grid.runs .sub")).filter(
+  (each) => each.scrollWidth > each.clientWidth).map((each) => each.textContent)"""
+#: names of jobs that are cut
+CUT_NAMES = """() => Array.from(document.querySelectorAll(".grid.jobs .name .cut")).filter(
+  (each) => each.scrollWidth > each.clientWidth).map((each) => each.textContent)"""
 #: pixels of the year that are scrolled out of its box
 HIDDEN = """() => {
   const year = document.querySelector(".year");
@@ -46,6 +52,12 @@ def test_the_heads_of_the_job_list_are_whole_in_a_usual_window(open_page: OpenPa
     assert page.evaluate(CUT_HEADS) == []
 
 
+@pytest.mark.parametrize("width", [1024, 1130, 1280, 1440])
+def test_names_of_jobs_are_whole_in_narrow_windows(open_page: OpenPage, width: int) -> None:
+    page = open_page("/jobinfo", viewport={"width": width, "height": 800})
+    assert page.evaluate(CUT_NAMES) == []
+
+
 def test_the_year_fits_a_usual_window(open_page: OpenPage) -> None:
     page = open_page("/load", viewport={"width": 1265, "height": 800})  # 1280 without a scroll bar
     assert page.evaluate(HIDDEN) == 0
@@ -64,23 +76,65 @@ def test_a_period_from_one_time_to_another_makes_no_list_wider(
     open_page: OpenPage, path: str, width: int
 ) -> None:
     page = open_page(f"{path}?range=custom", viewport={"width": width, "height": 800})
+    if path == "/joblog":
+        page.locator(".picks > summary").click()
     expect(page.get_by_label("From", exact=True)).to_be_visible()
     assert page.evaluate(WIDER) == []
 
 
-def test_nineteen_runs_fit_a_window_and_are_cards_of_three_lines_on_a_phone(open_page: OpenPage) -> None:
+def test_nineteen_runs_fit_a_window_and_are_cards_of_two_lines_on_a_phone(open_page: OpenPage) -> None:
     page = open_page("/joblog?range=all", viewport=WIDE)
     height, count = page.evaluate(ROWS)
-    assert height < 38, "two lines"
+    assert height < 38, "one line"
     assert count >= 19
     page.set_viewport_size(PHONE)
     height, count = page.evaluate(ROWS)
-    assert height < 90, "three lines"
-    assert count >= 6
+    assert height < 60, "two lines"
+    assert count >= 9
     status = page.get_by_label("Status")
     expect(status).to_be_hidden()
-    page.locator(".fold-button").click()
+    expect(page.locator("#q")).to_be_visible()
+    page.locator(".picks > summary").click()
     expect(status).to_be_visible()
+    page.goto(page.url.partition("?")[0])
+    expect(page.locator("#q")).to_be_hidden()
+    page.locator('label[for="search-open"]').click()
+    expect(page.locator("#q")).to_be_visible()
+
+
+def test_a_typed_filter_becomes_a_chip_that_is_removed(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/joblog", viewport=WIDE)
+    page.keyboard.press("/")
+    page.keyboard.type("status:not-started reminders")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"jobId=\d+"))
+    expect(page.locator(".search-box .chip")).to_have_count(3)
+    expect(page.locator(".search-box .chip").first).to_contain_text("Send reminders")
+    expect(page.locator("tbody .run-cell").first).to_contain_text(re.compile("Not started|Waiting"))
+    page.locator(".search-box .chip", has_text="Not started").click()
+    expect(page.locator(".search-box .chip")).to_have_count(2)
+    page.locator("#q").fill(f"#{console.seeded.log_id}")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{console.url}/joblog/{console.seeded.log_id}")
+
+
+def test_keys_move_through_runs_and_open_one(open_page: OpenPage) -> None:
+    page = open_page("/joblog?range=all", viewport=WIDE)
+    row = page.locator('[data-part^="run-"]').nth(1)
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    expect(row.locator(".run-cell a")).to_be_focused()
+    page.keyboard.press(".")
+    expect(row.get_by_role("link", name="Output")).to_be_visible()
+    page.keyboard.press("Escape")
+    row.locator(".run-cell a").focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/joblog/\d+$"))
+
+
+def test_the_instance_of_a_run_is_whole_in_a_usual_window(open_page: OpenPage) -> None:
+    page = open_page("/joblog?range=all&length=50", viewport={"width": 1440, "height": 900})
+    assert page.evaluate(CUT_INSTANCES) == []
 
 
 @pytest.mark.parametrize("width", [360, 375])

@@ -189,13 +189,11 @@ def test_a_login_ends_in_a_dialog(console: Console, open_page: OpenPage) -> None
     expect(listed).to_have_count(before - 1)
 
 
-def test_other_pages_show_that_jobs_fail(open_page: OpenPage) -> None:
-    page = open_page("/jobinfo")
-    icon = page.locator("link[rel=icon]")
-    expect(icon).to_have_attribute("href", re.compile(r"/mark\."))
-    address = page.url
-    page.goto(address.removesuffix("jobinfo"))
-    expect(icon).to_have_attribute("href", re.compile("/mark-failing"))
-    page.goto(address)
-    expect(icon).to_have_attribute("href", re.compile("/mark-failing"))
-    expect(page).to_have_title(re.compile(r"^\(\d+ failing\) Jobs"))
+def test_every_page_shows_that_jobs_fail(open_page: OpenPage) -> None:
+    page = open_page("/help")
+    expect(page.locator("link[rel=icon]")).to_have_attribute("href", re.compile("/mark-failing"))
+    expect(page).to_have_title(re.compile(r"^\(\d+ failing\) Help"))
+    expect(page.locator(".sidebar .menu-number")).to_have_text(re.compile(r"^\d+$"))
+    page.set_viewport_size({"width": 1024, "height": 800})
+    expect(page.locator(".sidebar .menu-number")).to_have_css("width", "8px")
+    expect(page.get_by_role("link", name=re.compile(r"^Jobs, \d+ failing$"))).to_be_visible()

@@ -2,18 +2,28 @@
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
+from sqlalchemy import update
 
 from app.database.engine import session_scope
 from app.models.group import Group
+from app.models.registry import Registration
 from tests.browser.serving import Console
 from tests.support.browser import OpenPage, Watch
 
 pytestmark = pytest.mark.browser
 
 SMALL = {"width": 390, "height": 844}
+
+
+def open_filters(open_page: OpenPage, query: str = "", **options: Any) -> Page:
+    """Open the list of runs with the fields of its filters."""
+    page = open_page(f"/joblog?range=all{query}", **options)
+    page.locator(".picks > summary").click()
+    return page
 
 
 def search(page: Page, text: str) -> None:
@@ -25,7 +35,7 @@ def search(page: Page, text: str) -> None:
 
 
 def test_a_job_is_found_and_chosen_by_keyboard(console: Console, open_page: OpenPage) -> None:
-    page = open_page("/joblog?range=all")
+    page = open_filters(open_page)
     box = page.get_by_role("combobox", name="Job", exact=True)
     expect(page.locator("#jobId")).to_be_hidden()
     expect(box).to_have_attribute("aria-expanded", "false")
@@ -48,11 +58,24 @@ def test_a_job_is_found_and_chosen_by_keyboard(console: Console, open_page: Open
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(f"jobId={console.seeded.jobs[0]}&"))
     assert "q=" not in page.url
+    expect(page.locator(".search-box .chip")).to_contain_text("Close unpaid orders")
+    page.locator(".picks > summary").click()
     expect(page.locator("#jobId-search")).to_have_value(f"{console.seeded.jobs[0]} Close unpaid orders")
 
 
+def test_a_choice_by_mouse_leaves_the_filters_open(open_page: OpenPage) -> None:
+    page = open_filters(open_page)
+    search(page, "orders")
+    page.locator("#jobId-choices [role=option]").first.click()
+    expect(page.locator("#jobId-choices")).to_be_hidden()
+    expect(page.locator("#logStatus")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#logStatus")).to_be_hidden()
+    expect(page.locator(".picks > summary")).to_be_focused()
+
+
 def test_a_search_that_fails_says_so_and_is_repeated(open_page: OpenPage, watch: Watch) -> None:
-    page = open_page("/joblog?range=all")
+    page = open_filters(open_page)
     text = "The console does not answer. Try again in a moment."
     page.route("**/pick/jobs*", lambda route: route.abort())
     page.locator("#jobId-search").focus()
@@ -66,7 +89,7 @@ def test_a_search_that_fails_says_so_and_is_repeated(open_page: OpenPage, watch:
 
 
 def test_escape_closes_and_discards_what_was_not_chosen(open_page: OpenPage) -> None:
-    page = open_page("/joblog?range=all")
+    page = open_filters(open_page)
     search(page, "mail")
     page.keyboard.press("Escape")
     expect(page.locator("#jobId-choices")).to_be_hidden()
@@ -80,9 +103,9 @@ def test_escape_closes_and_discards_what_was_not_chosen(open_page: OpenPage) -> 
 
 
 def test_an_emptied_picker_selects_all_again(console: Console, open_page: OpenPage) -> None:
-    page = open_page(f"/joblog?range=all&jobId={console.seeded.jobs[0]}")
+    page = open_filters(open_page, f"&jobId={console.seeded.jobs[0]}")
     page.locator("#jobId-search").fill("")
-    page.locator(".filters .btn-info").click()
+    page.get_by_role("button", name="Apply").click()
     expect(page).not_to_have_url(re.compile("jobId="))
 
 
@@ -140,7 +163,7 @@ def many_groups(console: Console) -> Iterator[None]:
 
 @pytest.mark.usefixtures("many_groups")
 def test_a_long_select_becomes_a_picker_that_sends_the_form(open_page: OpenPage) -> None:
-    page = open_page("/joblog?range=all")
+    page = open_filters(open_page)
     box = page.get_by_role("combobox", name="Executor")
     box.focus()
     page.keyboard.press("ArrowDown")
@@ -152,15 +175,46 @@ def test_a_long_select_becomes_a_picker_that_sends_the_form(open_page: OpenPage)
     expect(page.locator("#jobGroup-choices [role=option]")).to_have_count(1)
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"jobGroup=\d+"))
+    page.locator(".picks > summary").click()
     expect(page.get_by_role("combobox", name="Executor")).to_have_value("Branch 29")
 
 
 @pytest.mark.extensive
 @pytest.mark.usefixtures("many_groups")
 def test_without_scripts_select_and_fields_are_there(open_page: OpenPage) -> None:
-    page = open_page("/joblog", java_script_enabled=False)
+    page = open_filters(open_page, java_script_enabled=False)
     expect(page.locator("[role=combobox]").first).to_be_hidden()
     page.locator("#jobGroup").select_option(label="Branch 7")
-    page.locator(".filters .btn-info").click()
+    page.get_by_role("button", name="Apply").click()
     expect(page).to_have_url(re.compile(r"jobGroup=\d+"))
+    page.locator(".picks > summary").click()
     expect(page.locator("select#jobId")).to_be_visible()
+
+
+@pytest.fixture
+def lone_handler(console: Console) -> Iterator[None]:
+    """The executors of the first group announce one handler."""
+    with session_scope() as session:
+        app_name = session.get_one(Group, console.seeded.groups[0]).app_name
+        own = update(Registration).where(Registration.registry_key == app_name)
+        session.execute(own.values(handlers="lone"))
+    yield
+    with session_scope() as session:
+        session.execute(own.values(handlers=None))
+
+
+@pytest.mark.usefixtures("lone_handler")
+def test_the_only_handler_is_filled_in_with_its_executor(console: Console, open_page: OpenPage) -> None:
+    first, second, *_ = map(str, console.seeded.groups)
+    page = open_page("/jobinfo/new")
+    group, handler = page.locator("#job_group"), page.get_by_label("JobHandler")
+    expect(handler).to_have_value("")
+    group.select_option(first)
+    expect(handler).to_have_value("lone")
+    group.select_option(second)
+    expect(handler).to_have_value("")
+    handler.fill("typed")
+    with page.expect_response(re.compile("/pick/handlers")):
+        group.select_option(first)
+    expect(page.locator("#handlers [data-only]")).to_have_count(1)
+    expect(handler).to_have_value("typed")

@@ -51,6 +51,8 @@ def test_secrets_are_hidden_and_all_settings_shown(tmp_path: Path) -> None:
 def test_defaults_and_generated_secrets_are_named(tmp_path: Path) -> None:
     shown = lines(Config.from_env({"XXL_JOB_HOME": str(tmp_path)}, dotenv=None))
     assert shown["XXL_JOB_PORT"] == ("8080", "default")
+    note = "the language of the user or the browser comes first; alarms are in English"
+    assert shown["XXL_JOB_LANGUAGE"] == ("zh_CN", f"default; {note}")
     assert shown["XXL_JOB_DATABASE_URL"] == (f"sqlite:///{tmp_path}/xxl_job.db", "default")
     assert shown["XXL_JOB_ACCESS_TOKEN"] == ("", f"{tmp_path}/access_token, generated at the first start")
 

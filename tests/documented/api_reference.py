@@ -7,6 +7,7 @@ from typing import Any
 
 from app.api.v1.application import document_json
 from app.domain.api_reference import Member, Operation, Reference, read_document
+from tests.documented.prose import wrapped
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "api.md"
 #: explained once, in docs/api.md
@@ -14,9 +15,10 @@ COMMON = ("limit", "cursor", "dry_run", "Idempotency-Key", "If-Match", "If-None-
 HEAD = """\
 # API
 
-Every operation of API v1 and every object it takes and returns. `python3 manage.py reference` makes this
-page from the schemas that check the requests. [../api.md](../api.md) has a tutorial and explains what all
-operations have in common: `limit` and `cursor` of lists, `dry_run`, `Idempotency-Key`, `If-Match`, errors.
+Every operation of API v1 and every object it takes and returns. `python3 manage.py reference` makes
+this page from the schemas that check the requests. [../api.md](../api.md) has a tutorial and
+explains what all operations have in common: `limit` and `cursor` of lists, `dry_run`,
+`Idempotency-Key`, `If-Match`, errors.
 
 Paths are below `/api/v1` of the console's address. A member in bold is required.
 """
@@ -36,21 +38,22 @@ def _lines(reference: Reference) -> Iterator[str]:
     for resource in reference.resources:
         yield f"## {resource.name.capitalize()}\n"
         if resource.description:
-            yield f"{_sentence(resource.description)}\n"
+            yield wrapped(_sentence(resource.description)) + "\n"
         for operation in resource.operations:
             yield from _operation(operation)
     yield "## Objects\n"
     for each in reference.objects:
         yield f"### {each.name}\n"
         if each.description:
-            yield f"{each.description}\n"
+            yield wrapped(each.description) + "\n"
         if each.members:
             yield from _table(each.members)
 
 
 def _operation(operation: Operation) -> Iterator[str]:
     yield f"### {operation.method.upper()} {operation.path}\n"
-    yield _sentence(operation.summary) + (f" {operation.description}" if operation.description else "") + "\n"
+    description = f" {operation.description}" if operation.description else ""
+    yield wrapped(_sentence(operation.summary) + description) + "\n"
     own = [
         each
         for each in operation.parameters
@@ -65,7 +68,7 @@ def _operation(operation: Operation) -> Iterator[str]:
     for answer in operation.successes:
         shown = _link(answer.object) if answer.object else ", ".join(answer.types)
         facts.append(f"Answer {answer.status}: {shown or 'no content'}.")
-    yield " ".join(facts) + "\n"
+    yield wrapped(" ".join(facts)) + "\n"
 
 
 def _table(members: Sequence[Member]) -> Iterator[str]:

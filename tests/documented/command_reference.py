@@ -7,14 +7,16 @@ from pathlib import Path
 import click
 
 from app.commands.main import OPERATING, duetime
+from tests.documented.prose import wrapped
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/cli.md"
 HEAD = """# The commands of `duetime`
 
 Made from the program by `python3 manage.py reference`; how to use them: [cli.md](../cli.md).
 
-Commands marked *host* work on the installation of this host and come with the server only. The others work
-over API v1. They also have `--profile NAME`, `-o table|json|yaml` and, with the server, `--local`.
+Commands marked *host* work on the installation of this host and come with the server only. The
+others work over API v1. They also have `--profile NAME`, `-o table|json|yaml` and, with the server,
+`--local`.
 """
 #: options of all commands over the API
 COMMON = {"--local", "--profile", "--output", "--help"}
@@ -49,7 +51,7 @@ def _section(path: str, place: str, command: click.Command, parent: click.Contex
     # Python 3.13 removes the indentation of docstrings itself
     for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
         is_code = paragraph.startswith("\b")
-        yield f"```\n{paragraph[2:]}\n```\n" if is_code else " ".join(paragraph.split()) + "\n"
+        yield f"```\n{paragraph[2:]}\n```\n" if is_code else wrapped(paragraph) + "\n"
     records = [
         each.get_help_record(context)
         for each in command.get_params(context)

@@ -48,9 +48,12 @@ class Target:
         self._rows = rows()
 
     def _renew(self) -> None:
+        self._log_in()
+        self.place: Place = owned_by("admin", make_place("own"))
+
+    def _log_in(self) -> None:
         self.console.log_in()
         self.token = token_of(self.console)
-        self.place: Place = owned_by("admin", make_place("own"))
 
     def attack(self, call: Call, changes: Pairs) -> None:
         """Send a request with hostile fields; check answer and tables."""
@@ -62,9 +65,14 @@ class Target:
             return
         after = self._rows = rows()
         self._check_tables(answer, before, after)
-        if DESTRUCTIVE.match(call.path) or ENDS_LOGIN.match(call.path):
+        if DESTRUCTIVE.match(call.path) and after != before:
             self._renew()
-            self._rows = rows()
+        elif ENDS_LOGIN.match(call.path):
+            self._log_in()
+            self.place = owned_by("admin", self.place)
+        else:
+            return
+        self._rows = rows()
 
     def _send(self, call: Call, changes: Pairs) -> TestResponse:
         path, _, query = filled(call.path, self.place).partition("?")

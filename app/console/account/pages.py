@@ -18,6 +18,7 @@ from app.console.ui.preferences import (
     ROWS_COOKIE,
     SIDEBAR_COOKIE,
     SIDEBARS,
+    SYSTEM_THEME,
     THEME_COOKIE,
     THEMES,
     WEEK_S,
@@ -59,7 +60,7 @@ POLICY = {
 
 #: preferences kept in a cookie: parameter -> (cookie, allowed values, seconds)
 KEPT = {
-    "theme": (THEME_COOKIE, THEMES, YEAR_S),
+    "theme": (THEME_COOKIE, (*THEMES, SYSTEM_THEME), YEAR_S),
     "sidebar": (SIDEBAR_COOKIE, SIDEBARS, WEEK_S),
     "rows": (ROWS_COOKIE, ROWS, YEAR_S),
     "group": (GROUP_COOKIE, GROUPINGS, YEAR_S),

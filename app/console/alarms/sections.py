@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.console.ui.filters import absolute, reader_zone
-from app.console.ui.labels import answer_text
+from app.console.ui.labels import answer_text, as_sentence
 from app.console.web.language import _
 from app.domain.access.permissions import Actor, Right
 from app.domain.alarms.channel_health import DayCount
@@ -74,8 +74,8 @@ class Sections:
         return _("no end") if muted.mute.until_ms >= UNTIL_UNDONE_MS else ""
 
     def problem(self, each: ChannelHealth) -> str:
-        """Return the last error of a channel in the reader's language."""
-        return answer_text(each.health.problem)
+        """Return the last error of a channel in the reader's language, as a sentence."""
+        return as_sentence(answer_text(each.health.problem))
 
     def bars(self, each: ChannelHealth) -> list[DayBar]:
         """Return the bars of a channel."""

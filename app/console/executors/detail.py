@@ -9,6 +9,7 @@ from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
+from app.console.executors.hour_bars import hour_bars
 from app.console.ui.forms.confirm import Question, confirm_page
 from app.console.ui.notices import Subject, done
 from app.console.web.access import Access
@@ -58,6 +59,7 @@ def instances_page(group_id: int, checked: Mapping[str, CheckResult]) -> str:
         unusable={address: translate_reason(why) for address, why in instances.unusable(networks).items()},
         checked=checked,
         overview=overview,
+        bars=hour_bars(overview.hours, [record.instance.address for record in overview.records]),
         states=count_states(overview.records),
         runs_max=READ_MAX,
         handlers={row.address: from_handlers_header(row.handlers) for row in instances.rows},

@@ -48,6 +48,7 @@ def index() -> ResponseReturnValue:
         app_name=request.args.get("appname", "").strip(),
         title=request.args.get("title", "").strip(),
         order=requested_order(GROUPS),
+        text=request.args.get("q", "").strip(),
     )
     with read_scope() as session:
         page, paging = fetch_requested(
@@ -64,6 +65,7 @@ def index() -> ResponseReturnValue:
         rows=list_rows,
         filter=group_filter,
         active=active,
+        is_filtered=bool(active or group_filter.text),
         paging=paging,
         sorting=Sorting(GROUPS, group_filter.order),
         groupless=groupless,

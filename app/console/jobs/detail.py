@@ -9,7 +9,7 @@ from app.clock import Millis
 from app.console.jobs.history.rows import HistoryRow, history_rows
 from app.console.jobs.history.version_rows import VersionPage, version_page
 from app.console.ui.bar_chart import BarChart
-from app.console.ui.last_runs import last_runs_chart, statistics
+from app.console.ui.last_runs import ended_runs, last_runs_chart, statistics
 from app.console.ui.lists.listing import whole_number
 from app.console.ui.waiting import Waiting, waiting_fires
 from app.console.web.current import settings
@@ -17,7 +17,7 @@ from app.console.web.language import lazy_gettext
 from app.domain.access.permissions import Actor, Right
 from app.domain.alarms.muting import is_muted
 from app.domain.enums import GlueType
-from app.domain.runs.statistics import Statistics
+from app.domain.runs.statistics import Norm, Statistics, norm_of
 from app.models.alarm import Alarm
 from app.models.glue import GlueVersion
 from app.models.job import Job
@@ -63,6 +63,8 @@ class Overview:
     reason: str
     chart: BarChart
     statistics: Statistics
+    #: the newest of them beside those before; None: too few
+    norm: Norm | None
     waiting: list[Waiting]
     mutes: list[Mute]
     #: the next runs planned for an instant
@@ -136,6 +138,7 @@ def _overview(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Overv
         reason=reasons.get(logs[0].id, "") if logs else "",
         chart=last_runs_chart(logs[:DRAWN], reasons),
         statistics=statistics(logs),
+        norm=norm_of(ended_runs(logs)),
         waiting=waiting_fires(session, [job.job_group], now_ms=now_ms, job_id=job.id),
         mutes=_mutes(session, job, now_ms),
         planned=list_planned(session, job.id, now_ms=now_ms, limit=PLANNED_SHOWN),

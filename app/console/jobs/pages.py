@@ -11,7 +11,8 @@ from app.console.jobs.form import sections as form_sections
 from app.console.jobs.form.draft import Preview, form_of, new_values, offer, quick_form
 from app.console.jobs.form.edit_page import edit_page, is_saving, offer_parameters, preview_of_form, save
 from app.console.jobs.form.forms import SECTIONS, JobForm
-from app.console.jobs.history.version_words import drift_words
+from app.console.jobs.form.week import week_of
+from app.console.jobs.history.version_words import drift_words, label
 from app.console.jobs.lists.filter import (
     filter_labels,
     filter_parameters,
@@ -20,7 +21,8 @@ from app.console.jobs.lists.filter import (
 )
 from app.console.jobs.lists.job_cells import cell_finder, chip, cut, last_finder
 from app.console.jobs.lists.search import code_values, last_values, read_search, status_values
-from app.console.jobs.lists.tabs import view_tabs
+from app.console.jobs.lists.tabs import job_tabs
+from app.console.ui import live_parts
 from app.console.ui.lists.listing import address_with, chips, fetch_requested, whole_number
 from app.console.ui.lists.sorting import JOBS, Sorting
 from app.console.ui.saved_views import views_of
@@ -49,6 +51,7 @@ from app.store.executors import listing as group_lists
 blueprint = Blueprint("jobs", __name__)
 blueprint.add_app_template_filter(cut)
 blueprint.add_app_template_filter(chip)
+blueprint.add_app_template_filter(label, "member_label")
 POLICY = {
     "index": Access.LOGIN,
     "show": Access.VIEW,
@@ -79,7 +82,10 @@ def index() -> ResponseReturnValue:
         shown_groups = {row.job.job_group for row in job_rows} if job_filter.by_group else set()
         sizes = count_of_groups(session, job_filter, shown_groups, actor=actor) if shown_groups else {}
         links = views_of(session, ListName.JOBS)
-        tabs = view_tabs(links, count_views(session, job_filter, actor=actor))
+        tabs = job_tabs(links, count_views(session, job_filter, actor=actor))
+        editable = [group for group in groups if not job_rows and actor.may(group.id, Right.EDIT)]
+        only_group_id = editable[0].id if len(editable) == 1 else 0
+        handlers = choices.offer_handlers(session, only_group_id, actor=actor) if only_group_id else None
     active = chips(filter_labels(job_filter, groups))
     return render_template(
         "jobs/index.html",
@@ -95,7 +101,8 @@ def index() -> ResponseReturnValue:
         paging=paging,
         sorting=Sorting(JOBS, job_filter.order),
         may_edit=actor.has_anywhere(Right.EDIT),
-        editable=[group for group in groups if not job_rows and actor.may(group.id, Right.EDIT)],
+        editable=editable,
+        handlers=handlers or choices.HandlerOffer(),
         may_operate=actor.has_anywhere(Right.OPERATE),
         export_query=filter_parameters(),
         tabs=tabs,
@@ -120,6 +127,10 @@ def show(job_id: int) -> ResponseReturnValue:
         group_ids = actor.group_ids(Right.VIEW)
         failing = of_job(session, job_id, group_ids=group_ids) if tab in LIVE_TABS else None
         why = find_reasons(session, [failing.last] if failing else [])
+        preview = _preview_of(job) if is_overview else None
+        # A refresh takes parts only, and the week is in none.
+        with_week = preview is not None and not preview.error and live_parts.HEADER not in request.headers
+        week = week_of(session, job, preview, now_ms=at_ms) if preview is not None and with_week else None
     return render_template(
         "jobs/show.html",
         unknown_handler=unknown,
@@ -135,7 +146,8 @@ def show(job_id: int) -> ResponseReturnValue:
         page=tab_values,
         tab=tab,
         tabs=TABS,
-        preview=_preview_of(job) if is_overview else None,
+        preview=preview,
+        week=week,
     )
 
 
@@ -189,12 +201,16 @@ def _form_of(job_id: int) -> tuple[JobForm, Job]:
 def preview_part() -> ResponseReturnValue:
     """Return the preview of the schedule in the form while it is edited.
 
-    ``?jobId=`` is the job that the form was filled from: its bounds stand for their texts.
+    ``?jobId=`` is the job that the form was filled from: its bounds stand for their texts. ``copy``: it is
+    another one than that in the form.
     """
     form, job_id = JobForm(request.args), whole_number("jobId", 0)
+    job = None
     if job_id:
-        form.bounds = _form_of(job_id)[0].bounds
-    return render_template("jobs/_preview.html", preview=preview_of_form(form))
+        filled, origin = _form_of(job_id)
+        form.bounds = filled.bounds
+        job = None if "copy" in request.args else origin
+    return render_template("jobs/_preview.html", preview=preview_of_form(form, job))
 
 
 @blueprint.get("/jobinfo/summary/<section>")

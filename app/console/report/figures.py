@@ -1,4 +1,7 @@
-"""Figures: four numbers of the last week, each with a small chart of seven days and its change."""
+"""Figures: four numbers of the last week, each with a small chart of seven days and its change.
+
+In the first days of an installation their names have the days since its first run.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +15,15 @@ from app.console.ui.filters import number
 from app.console.ui.lists.ranges import TimeRange, day_names
 from app.console.web.language import _, ngettext
 from app.domain.access.permissions import Actor
-from app.domain.report.trends import READ_DAYS, WEEK, Counts, Trend, success_rate, trend_of
+from app.domain.report.trends import (
+    READ_DAYS,
+    WEEK,
+    Counts,
+    Trend,
+    days_since_first_run,
+    success_rate,
+    trend_of,
+)
 from app.services.report import dashboard
 from app.services.report.dashboard import Board
 from app.services.report.reporting import midnight_ms
@@ -54,11 +65,11 @@ class Figure:
 def figures(session: Session, actor: Actor, board: Board, *, zone: ZoneInfo, now_ms: Millis) -> list[Figure]:
     """Return the figures of a board."""
     days, share = _days(session, actor, zone, now_ms)
-    trend, week = trend_of(days, share_of_today=share), days[-WEEK:]
+    trend, week, span = trend_of(days, share_of_today=share), days[-WEEK:], days_since_first_run(days)
     return [
-        _runs(trend, week),
-        _success_rate(trend, week),
-        _failing(board, trend, week),
+        _runs(trend, week, span),
+        _success_rate(trend, week, span),
+        _failing(board, trend, week, span),
         _instances(board, actor),
     ]
 
@@ -73,7 +84,8 @@ def _days(session: Session, actor: Actor, zone: ZoneInfo, now_ms: Millis) -> tup
     return days, min(1, (now_ms - today_ms) / DAY_MS)
 
 
-def _runs(trend: Trend, week: Sequence[Counts]) -> Figure:
+def _runs(trend: Trend, week: Sequence[Counts], span: int) -> Figure:
+    name = _("Runs today") if span == 1 else _("Runs, %(num)s days", num=span)
     note = ""
     if trend.runs_change is not None:
         change = f"{number(abs(round(trend.runs_change)))}%"
@@ -83,12 +95,11 @@ def _runs(trend: Trend, week: Sequence[Counts]) -> Figure:
         elif trend.runs_change <= -SAME_PERCENT:
             note = _("−%(change)s on the week before", change=change)
     spark = _bars("info", [day.total for day in week])
-    return Figure(
-        _("Runs, 7 days"), number(trend.runs), "", url_for("logs.index", range="week"), note, "", spark
-    )
+    return Figure(name, number(trend.runs), "", url_for("logs.index", range="week"), note, "", spark)
 
 
-def _success_rate(trend: Trend, week: Sequence[Counts]) -> Figure:
+def _success_rate(trend: Trend, week: Sequence[Counts], span: int) -> Figure:
+    name = _("Success rate today") if span == 1 else _("Success rate, %(num)s days", num=span)
     note, tone = "", ""
     change = trend.rate_change
     if change is not None and abs(change) >= SAME_POINTS:
@@ -97,12 +108,21 @@ def _success_rate(trend: Trend, week: Sequence[Counts]) -> Figure:
     value = "–" if trend.success_rate is None else f"{trend.success_rate:.1f}".removesuffix(".0")
     unit = "" if trend.success_rate is None else "%"
     failures = url_for("logs.index", logStatus=2, range="week")
-    return Figure(_("Success rate, 7 days"), value, unit, failures, note, tone, _line(week, tone or "info"))
+    return Figure(name, value, unit, failures, note, tone, _line(week, tone or "info"))
 
 
-def _failing(board: Board, trend: Trend, week: Sequence[Counts]) -> Figure:
-    note = ngettext(
-        "%(n)s failure in 7 days", "%(n)s failures in 7 days", trend.failed, n=number(trend.failed)
+def _failing(board: Board, trend: Trend, week: Sequence[Counts], span: int) -> Figure:
+    failed = number(trend.failed)
+    note = (
+        ngettext("%(n)s failure today", "%(n)s failures today", trend.failed, n=failed)
+        if span == 1
+        else ngettext(
+            "%(n)s failure in %(days)s days",
+            "%(n)s failures in %(days)s days",
+            trend.failed,
+            n=failed,
+            days=span,
+        )
     )
     return Figure(
         _("Failing jobs"),

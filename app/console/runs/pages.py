@@ -1,17 +1,21 @@
 """Run pages: log list, one run with its rolling log, kill."""
 
+from contextlib import suppress
+
 from flask import Blueprint, Response, jsonify, render_template, request, stream_with_context, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.utils import redirect
 
 from app.clock import now_ms
 from app.console.runs.export import NO_TABLE, csv_of
+from app.console.runs.list_search import read_run_search, run_number
 from app.console.runs.log_reader import whole_text
 from app.console.runs.progress import progress_text
 from app.console.runs.run_context import PLAIN_LINES, run_context
 from app.console.runs.run_list import list_values
 from app.console.ui.forms.confirm import Question, confirm_page
-from app.console.ui.lists.listing import whole_number
+from app.console.ui.lists.listing import address_with, whole_number
+from app.console.ui.lists.search import Search
 from app.console.ui.notices import Subject, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller, translate_error
@@ -20,6 +24,7 @@ from app.database.flask_db import read_scope
 from app.domain.access.permissions import Right
 from app.domain.runs.result_tables import cells_of
 from app.errors import NotFound, TooManyCalls, XxlJobError
+from app.services.executors.groups import visible_groups
 from app.services.runs import logs, rows
 from app.services.runs.log_ends import Pieces, fetch_end, fetch_range
 from app.services.runs.log_lines import fetch_lines
@@ -40,13 +45,32 @@ POLICY = {
 #: most lines of a log in one answer
 LAST_MAX = 2_000
 
+NO_SEARCH = Search({}, "", ())
+
 ONE_LOG = "/joblog/<int(max=9223372036854775807):log_id>"
 
 
 @blueprint.get("/joblog")
 def index() -> ResponseReturnValue:
-    """List the runs; without a range, today's."""
-    return render_template("runs/index.html", **list_values())
+    """List the runs; without a range, today's. A search text becomes parameters, or leads to a run."""
+    text = request.args.get("q", "")
+    search = _search(text) if text.strip() else NO_SEARCH
+    if isinstance(search, str):
+        return redirect(search)
+    return render_template("runs/index.html", search=search, **list_values())
+
+
+def _search(text: str) -> Search | str:
+    """Return what a search text means; the URL it leads to, if that is clear."""
+    actor = current_actor()
+    with read_scope() as session:
+        if log_id := run_number(text):
+            with suppress(NotFound):
+                return url_for("logs.show", log_id=logs.get_log(session, log_id, actor=actor).id)
+        search = read_run_search(session, text, visible_groups(session, actor), actor=actor)
+    if search.hints:
+        return search
+    return address_with(page=None, until=None, q=None, **search.parameters)
 
 
 @blueprint.get(ONE_LOG)

@@ -3,17 +3,19 @@
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from flask import request
 from sqlalchemy.orm import Session
 
-from app.clock import LATEST_MS, SECOND_MS, Millis, now_ms
-from app.console.runs.list_filter import RequestedLogs, filter_parameters, requested_logs
+from app.clock import DAY_MS, LATEST_MS, SECOND_MS, Millis, now_ms
+from app.console.runs.list_filter import DEFAULT_RANGE, RequestedLogs, filter_parameters, requested_logs
+from app.console.runs.run_tabs import run_tabs
 from app.console.ui import labels
-from app.console.ui.filters import reader_zone
+from app.console.ui.filters import absolute_in, reader_zone
 from app.console.ui.labels import LOG_STATUSES, RANGES
-from app.console.ui.lists.listing import address_with, chips, fetch_requested, here
-from app.console.ui.lists.ranges import range_text
+from app.console.ui.lists.listing import Chip, address_with, chips, fetch_requested, here
+from app.console.ui.lists.ranges import named_range, range_text
 from app.console.ui.lists.sorting import LOGS, Sorting
 from app.console.ui.saved_views import views_of
 from app.console.ui.waiting import Waiting, waiting_fires
@@ -25,6 +27,7 @@ from app.domain.lists.filters import ListName
 from app.models.log import JobLog
 from app.services.executors import groups
 from app.services.jobs import choices
+from app.services.report.run_views import count_run_views
 from app.services.runs import logs, rows
 from app.store.pickers.overview import GroupIds
 from app.store.runs.listing import OLDEST_FIRST, LogStatus
@@ -35,9 +38,9 @@ NEWER_MAX = 1_000
 
 def list_values() -> dict[str, Any]:
     """Return the values of the page's template for the requested filters."""
-    actor, at_ms = current_actor(), now_ms()
+    actor, zone, at_ms = current_actor(), reader_zone(), now_ms()
     with read_scope() as session:
-        filters = requested_logs(session, actor=actor, zone=reader_zone(), now_ms=at_ms)
+        filters = requested_logs(session, actor=actor, zone=zone, now_ms=at_ms)
         page, paging = fetch_requested(partial(logs.list_page, session, filters.filter, actor=actor))
         is_first = paging.page == 1
         visible = groups.visible_groups(session, actor)
@@ -48,10 +51,14 @@ def list_values() -> dict[str, Any]:
             "jobs": choices.jobs_to_select(session, filters.group_id, actor=actor)
             if filters.group_id
             else None,
-            "views": views_of(session, ListName.LOGS),
             "waiting": _waiting_fires(session, filters, actor, at_ms) if is_first else [],
             "newer": _count_newer(session, filters, actor),
         }
+        views = views_of(session, ListName.LOGS)
+        today = named_range("today", zone, now_ms=at_ms)
+        counts = count_run_views(session, actor=actor, from_ms=today.from_ms or 0, to_ms=today.to_ms or at_ms)
+    parameters = filter_parameters()
+    is_today = parameters in ({}, {"range": DEFAULT_RANGE})
     return {
         **values,
         "groups": visible,
@@ -59,13 +66,17 @@ def list_values() -> dict[str, Any]:
         "filter": filters,
         "statuses": labels.choices(LOG_STATUSES),
         "ranges": labels.choices(RANGES),
-        "active": chips(_filter_labels(filters, title, job_text)),
+        "active": _chips(filters, title, job_text),
+        "is_filtered": not is_today,
+        "tabs": run_tabs(views, counts, is_today=is_today),
+        "save_href": views.save_href,
+        "day_heads": _day_heads(page.rows, zone, at_ms),
         "paging": replace(paging, until_s=_until_s(filters, page.rows, is_first=is_first)),
         "newer_href": address_with(page=None, until=None),
         "sorting": Sorting(LOGS, filters.filter.order),
         "may_clean": actor.has_anywhere(Right.OPERATE),
         "here": here(),
-        "export_query": filter_parameters(),
+        "export_query": parameters,
     }
 
 
@@ -90,6 +101,22 @@ def _count_newer(session: Session, filters: RequestedLogs, actor: Actor) -> int:
     return logs.count_later(session, filters.filter, actor=actor, after_ms=after_ms, limit=NEWER_MAX)
 
 
+def _day_heads(page: list[JobLog], zone: ZoneInfo, at_ms: Millis) -> dict[int, tuple[str, str]]:
+    """Return run -> day and its title, for the first run of each day; none if all runs are of today."""
+    titles = {_day(at_ms, zone): _("Today"), _day(at_ms - DAY_MS, zone): _("Yesterday")}
+    day_by_run = {log.id: _day(log.trigger_time, zone) for log in page if log.trigger_time}
+    if set(day_by_run.values()) <= {_day(at_ms, zone)}:
+        return {}
+    first_run_by_day: dict[str, int] = {}
+    for log_id, day in day_by_run.items():
+        first_run_by_day.setdefault(day, log_id)
+    return {log_id: (day, titles.get(day, "")) for day, log_id in first_run_by_day.items()}
+
+
+def _day(ms: Millis, zone: ZoneInfo) -> str:
+    return absolute_in(ms, zone)[:10]
+
+
 def _until_s(filters: RequestedLogs, page: list[JobLog], *, is_first: bool) -> int:
     """Return the bound for further pages: the newest run of the first one."""
     if filters.until_s or not page or not is_first or filters.filter.order == OLDEST_FIRST:
@@ -97,17 +124,25 @@ def _until_s(filters: RequestedLogs, page: list[JobLog], *, is_first: bool) -> i
     return (page[0].trigger_time or 0) // SECOND_MS
 
 
-def _filter_labels(filters: RequestedLogs, title: str, job_text: str) -> list[tuple[str, str, str]]:
-    span = range_text(filters.range, filters.from_text, filters.to_text)
-    return [
+def _chips(filters: RequestedLogs, title: str, job_text: str) -> list[Chip]:
+    """Return the chips of the active filters; that of the period is always there, unless it has no bounds."""
+    of_object = [
         ("jobGroup", _("Executor"), title if "jobGroup" in request.args else ""),
         ("jobId", _("Job"), job_text),
         ("logStatus", _("Status"), str(LOG_STATUSES.get(filters.status, ""))),
-        (
-            "range",
-            str(lazy_pgettext("run", "Time")),
-            span if {"range", "from", "to"} & request.args.keys() else "",
-        ),
-        ("logical_from", _("Logical time from"), filters.logical_texts[0].replace("T", " ")),
-        ("logical_to", _("Logical time to"), filters.logical_texts[1].replace("T", " ")),
     ]
+    logical_from, logical_to = (text.replace("T", " ") for text in filters.logical_texts)
+    of_time = [
+        ("logical_from", _("Logical time from"), logical_from),
+        ("logical_to", _("Logical time to"), logical_to),
+    ]
+    return [*chips(of_object), *_period_chip(filters), *chips(of_time)]
+
+
+def _period_chip(filters: RequestedLogs) -> list[Chip]:
+    """Return the chip of the period; without it the list has runs of any time."""
+    if filters.range == "all":
+        return []
+    href = address_with(**{"page": None, "until": None, "range": "all", "from": None, "to": None})
+    period = range_text(filters.range, filters.from_text, filters.to_text)
+    return [Chip(str(lazy_pgettext("run", "Time")), period, href)]

@@ -34,8 +34,8 @@ from app.store.runs.listing import LogStatus
 from executor_client.wire.capabilities import VERSION_WORD
 
 SCHEDULE_TYPES = {
-    ScheduleType.NONE: _l("none"),
-    ScheduleType.CRON: _l("CRON"),
+    ScheduleType.NONE: _l("None"),
+    ScheduleType.CRON: _l("Cron"),
     ScheduleType.FIX_RATE: _l("Fixed rate"),
     ScheduleType.FIX_DELAY: _l("Fixed delay"),
     ScheduleType.AT: _l("Once"),
@@ -158,8 +158,8 @@ CLEAN_KINDS = {
 LOG_STATUSES: dict[int, str] = {
     LogStatus.SUCCESS: _l("Succeeded"),
     LogStatus.RUNNING: _l("Running"),
-    LogStatus.FAILED: _l("Failed (all kinds)"),
-    LogStatus.ONLY_FAILED: _l("Failed"),
+    LogStatus.FAILED: _l("Failed"),
+    LogStatus.ONLY_FAILED: _l("Failed in the handler"),
     LogStatus.TIMED_OUT: _l("Timed out"),
     LogStatus.KILLED: _l("Killed"),
     LogStatus.NOT_STARTED: _l("Not started"),
@@ -232,6 +232,12 @@ def answer_text(answer: str) -> str:
         return f"{address}{_(': ')}{answer_text(rest)}"
     template = find_template(answer, _ANSWERS)
     return _(template.msgid, **template.values) if template is not None else _(answer)
+
+
+def as_sentence(text: str) -> str:
+    """Return a text with a capital letter, unless it begins with an address."""
+    first = text.partition(" ")[0]
+    return text if "@" in first or "://" in first else text[:1].upper() + text[1:]
 
 
 def capabilities(names: str) -> str:

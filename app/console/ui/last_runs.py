@@ -104,7 +104,12 @@ def labeller() -> Callable[[JobLog | Run], str]:
 
 def statistics(logs: Sequence[JobLog]) -> Statistics:
     """Return statistics of the finished runs."""
+    return statistics_of(ended_runs(logs))
+
+
+def ended_runs(logs: Sequence[JobLog]) -> list[EndedRun]:
+    """Return the finished ones of these runs, in their order."""
     outcomes = [(log, outcome(log)) for log in logs]
-    return statistics_of(
-        [EndedRun(result == "success", run_duration(log)) for log, result in outcomes if result not in OPEN]
-    )
+    return [
+        EndedRun(result == "success", run_duration(log)) for log, result in outcomes if result not in OPEN
+    ]

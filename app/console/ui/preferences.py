@@ -12,6 +12,7 @@ from app.clock import DAY_MS
 from app.console.ui.filters import html_language, reader_zone
 from app.console.ui.lists.columns import TABLES
 from app.console.ui.lists.listing import here
+from app.console.ui.menu_numbers import failing_jobs
 from app.console.ui.notices import Notice, requested_notice, way_back
 from app.console.web.current import LoggedIn, current_user, settings
 from app.console.web.languages import language_of_request
@@ -28,6 +29,8 @@ YEAR_S = 365 * 86_400
 #: code -> (native name, language tag)
 LANGUAGES = {"zh_CN": ("简体中文", "zh-Hans"), "zh_TW": ("繁體中文", "zh-Hant"), "en": ("English", "en")}
 THEMES = ("light", "dark")
+#: the theme of the browser's system, as without a choice
+SYSTEM_THEME = "system"
 SIDEBARS = ("wide", "mini")
 ROWS = ("comfortable", "dense")
 #: what the list of jobs is grouped by
@@ -47,7 +50,8 @@ class Frame:
     html_lang: str
     #: empty: the system's
     theme: str
-    mini: bool
+    #: ``mini`` or ``wide`` as the reader chose; empty: narrow windows have the narrow one
+    sidebar: str
     dense: bool
     zone: str
     here: str
@@ -94,13 +98,13 @@ def is_grouped() -> bool:
 
 def frame() -> Frame:
     """Return the frame of this request's page."""
-    theme = request.cookies.get(THEME_COOKIE, "")
+    theme, sidebar = request.cookies.get(THEME_COOKIE, ""), request.cookies.get(SIDEBAR_COOKIE, "")
     return Frame(
         user=current_user(),
         language=language_of_request(),
         html_lang=html_language(),
         theme=theme if theme in THEMES else "",
-        mini=request.cookies.get(SIDEBAR_COOKIE) == "mini",
+        sidebar=sidebar if sidebar in SIDEBARS else "",
         dense=request.cookies.get(ROWS_COOKIE) == "dense",
         zone=str(reader_zone()),
         here=here() if request.method == "GET" else request.script_root + request.path,
@@ -162,6 +166,6 @@ def init_app(app: Flask) -> None:
     """Pass the frame to every page; list columns and the way back to the templates."""
     app.context_processor(lambda: {"frame": frame()})
     app.add_template_global(area, "frame_area")
-    for function in (hideable_columns, is_grouped, shown_columns, way_back):
+    for function in (failing_jobs, hideable_columns, is_grouped, shown_columns, way_back):
         app.add_template_global(function)
     app.add_template_global(lambda table: TABLES[table].titles, "column_titles")

@@ -58,6 +58,9 @@ BUILT_IN: dict[str, BuiltIn] = {
     "favourites": BuiltIn(ListName.JOBS, lazy_gettext("Favourites"), {"favourites": "1"}),
     "drifted": BuiltIn(ListName.JOBS, lazy_gettext("Drifted"), {"code": "drifted"}),
     "failed": BuiltIn(ListName.LOGS, lazy_gettext("Failed today"), {"logStatus": "2", "range": "today"}),
+    "not_started": BuiltIn(
+        ListName.LOGS, lazy_gettext("Not started today"), {"logStatus": "7", "range": "today"}
+    ),
     "running": BuiltIn(ListName.LOGS, lazy_gettext("Running now"), {"logStatus": "3", "range": "all"}),
 }
 

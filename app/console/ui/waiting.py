@@ -50,4 +50,4 @@ def missing_scheduler(session: Session, *, now_ms: Millis) -> str:
         return ""
     if node_store.count_live(session, NodeKind.WORKERS, now_ms=now_ms):
         return _("no scheduler is scanning; see the log of the workers")
-    return _("no scheduler is running; start the workers: python -m workers")
+    return _("no scheduler is running; start the workers: xxl-job-workers")

@@ -11,11 +11,11 @@ from app.console.web import bootstrap, icons
 STATIC = icons.APP / "static"
 #: the order of the files under static/; a later rule goes before an earlier one
 SHEETS = (
-    *("tokens", "app", "frame", "boxes", "lists", "menus", "forms", "jobs", "picker", "charts", "report"),
-    *("dashboard", "runs", "api", "media"),
+    *("tokens", "app", "frame", "narrow-menu", "boxes", "lists", "search", "menus", "forms", "jobs"),
+    *("picker", "charts", "report", "dashboard", "runs", "api", "media"),
 )
 #: sheets of few pages, which load them after that of all pages
-PAGE_SHEETS = ("alarms", "executors")
+PAGE_SHEETS = ("alarms", "executors", "glue", "help")
 #: characters of the hash in an address, see static_files.py
 HASH_LENGTH = 12
 #: as css/app.css names it

@@ -58,6 +58,15 @@ def trend_of(days: Sequence[Counts], *, share_of_today: float) -> Trend:
     )
 
 
+def days_since_first_run(days: Sequence[Counts]) -> int:
+    """Return how many of the last seven days, oldest first, are not before the first run; 1 is today alone.
+
+    All seven without any run.
+    """
+    first = next((place for place, day in enumerate(days) if day.total), None)
+    return WEEK if first is None else min(WEEK, len(days) - first)
+
+
 def success_rate(days: Sequence[Counts]) -> float | None:
     """Return the percentage of the runs with a result that succeeded; None without one. 100 means all."""
     success, failed = sum(day.success for day in days), sum(day.failed for day in days)

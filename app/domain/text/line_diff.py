@@ -1,10 +1,11 @@
 """Line diff: comparison of two texts side by side."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import Match, SequenceMatcher
 from itertools import accumulate, zip_longest
+from os.path import commonprefix
 
 #: longer texts are not shown side by side
 LINES_MAX = 5_000
@@ -27,6 +28,33 @@ class DiffRow:
     new: str = ""
     #: ``equal``, ``replace``, ``delete``, ``insert``, or ``gap`` where equal lines are left out
     kind: str = "equal"
+    #: of a gap: how many lines it leaves out
+    left_out: int = 0
+
+    @property
+    def old_parts(self) -> tuple[str, str, str]:
+        """The old line as what stays before the change, the change, and what stays after it."""
+        return changed_part(self.old, self.new)
+
+    @property
+    def new_parts(self) -> tuple[str, str, str]:
+        """The new line in the same three parts."""
+        return changed_part(self.new, self.old)
+
+    @property
+    def is_partly_changed(self) -> bool:
+        """True for a line beside its successor that keeps at least a third of the longer one."""
+        before, _change, after = self.old_parts
+        longer = max(len(self.old), len(self.new))
+        return self.kind == "replace" and bool(self.old and self.new) and 3 * len(before + after) >= longer
+
+
+@dataclass(frozen=True, slots=True)
+class DiffCount:
+    """Lines of a diff that are only in the new text, and only in the old one."""
+
+    added: int
+    removed: int
 
 
 class LineMatcher(SequenceMatcher[str]):
@@ -49,18 +77,36 @@ class LineMatcher(SequenceMatcher[str]):
         return Match(alo, blo, 0) if self._steps_left < 0 else super().find_longest_match(alo, ahi, blo, bhi)
 
 
-def diff_rows(old: str, new: str) -> list[DiffRow] | None:
+def diff_rows(old: str, new: str, *, context: int = CONTEXT) -> list[DiffRow] | None:
     """Return the rows of the diff, empty for equal lines; None if a text is too long to compare."""
     before, after = _lines(old), _lines(new)
     if max(len(before), len(after)) > LINES_MAX:
         return None
     rows: list[DiffRow] = []
-    for group in LineMatcher(before, after).get_grouped_opcodes(CONTEXT):
-        if rows or group[0][1] > 0:
-            rows.append(DiffRow(kind="gap"))
+    end = 0
+    for group in LineMatcher(before, after).get_grouped_opcodes(context):
+        rows.extend(_gap(group[0][1] - end))
         for kind, old_from, old_to, new_from, new_to in group:
             rows.extend(_rows(kind, _numbered(before, old_from, old_to), _numbered(after, new_from, new_to)))
-    return rows
+            end = old_to
+    return rows + _gap(len(before) - end) if rows else rows
+
+
+def diff_count(rows: Iterable[DiffRow]) -> DiffCount:
+    """Count the lines that differ; a replaced line is one removed and one added."""
+    changed = [row for row in rows if row.kind not in ("equal", "gap")]
+    return DiffCount(sum(row.new_number > 0 for row in changed), sum(row.old_number > 0 for row in changed))
+
+
+def changed_part(line: str, other: str) -> tuple[str, str, str]:
+    """Split a line into what it begins with as the other, what differs, and what both end with."""
+    begin = len(commonprefix((line, other)))
+    end = len(commonprefix((line[begin:][::-1], other[begin:][::-1])))
+    return line[:begin], line[begin : len(line) - end], line[len(line) - end :]
+
+
+def _gap(lines: int) -> list[DiffRow]:
+    return [DiffRow(kind="gap", left_out=lines)] if lines else []
 
 
 def _lines(text: str) -> list[str]:

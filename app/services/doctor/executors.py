@@ -1,6 +1,7 @@
 """Checks of executors, their jobs, schedules and alarms. Reads only; ``probe`` calls the executors."""
 
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from sqlalchemy.orm import Session
@@ -17,10 +18,11 @@ from app.errors import ExecutorUnreachable
 from app.executors.addresses import refusal
 from app.executors.calls import Peer, refusal_of
 from app.executors.gateway import Gateway
-from app.services.doctor.findings import Findings, NothingFound, check, named, problem, warning
+from app.services.doctor.findings import NAMED_MAX, Findings, NothingFound, check, named, problem, warning
 from app.settings.config import Config
 from app.store.executors import drains, last_seen, registry
 from app.store.executors import listing as group_lists
+from app.store.jobs import scheduling
 from app.store.nodes import diagnosis
 from app.store.nodes.diagnosis import GroupRow
 
@@ -31,6 +33,8 @@ PROBED_MAX, AT_A_TIME, PROBE_S = 200, 16, 3.0
 GROUPLESS_MAX = 20
 #: groups without an executor that have a finding of their own
 EMPTY_NAMED = 5
+#: characters of a job's description
+DESCRIPTION_MAX = 60
 
 
 @check("executors")
@@ -71,12 +75,14 @@ def check_executors(session: Session, config: Config) -> Findings:
 @check("jobs")
 def check_jobs(session: Session) -> Findings:
     """Check that the jobs whose schedule is on have an executor to run on."""
-    jobs = Counter(job.job_group for job in diagnosis.find_enabled_jobs(session))
+    jobs = defaultdict[int, list[int]](list)
+    for job in diagnosis.find_enabled_jobs(session):
+        jobs[job.job_group].append(job.id)
     groups = {group.id: group for group in diagnosis.find_groups(session)}
-    orphans = sum(count for group_id, count in jobs.items() if group_id not in groups)
+    orphans = [job_id for group_id, job_ids in jobs.items() if group_id not in groups for job_id in job_ids]
     if orphans:
         yield problem(
-            f"{counted(orphans, 'job')} on, of executor groups that no longer exist: each run fails",
+            f"each run of {_named_jobs(session, orphans)} fails: the executor group no longer exists",
             "move the jobs to another executor in the console, or switch them off",
         )
     empty = [groups[group_id] for group_id in jobs if group_id in groups and not groups[group_id].addresses]
@@ -86,13 +92,16 @@ def check_jobs(session: Session) -> Findings:
         ago = (now_ms() - (seen_ms or 0)) // MINUTE_MS
         since = f"the last one was seen {ago} min ago" if seen_ms else "none was ever seen"
         yield problem(
-            f"{counted(jobs[group.id], 'job')} on without an executor of {group.app_name}: {since}",
-            f"start an executor with AppName {group.app_name}; on its host: duetime-executor check",
+            f"each run of {_named_jobs(session, jobs[group.id])} fails:"
+            f" no executor {group.app_name} is online, {since}",
+            f"start an executor with AppName {group.app_name}, or switch the schedule off;"
+            " if one runs, on its host: duetime-executor check",
         )
     if len(empty) > EMPTY_NAMED:
+        names = [group.app_name for group in empty[EMPTY_NAMED:]]
         yield problem(
-            f"{len(empty) - EMPTY_NAMED} more groups with jobs on without an executor",
-            "start their executors, or switch the jobs off",
+            f"each run of their jobs fails, too: no executor of {named(names)} is online",
+            "start these executors, or switch the schedules off",
         )
     drained_groups = _all_drained(session, [groups[group_id] for group_id in jobs if group_id in groups])
     if drained_groups:
@@ -100,7 +109,20 @@ def check_jobs(session: Session) -> Findings:
             f"all addresses are drained, so each run fails: {named(drained_groups)}",
             "end the drain in the console under Executors",
         )
-    yield NothingFound(f"{sum(jobs.values())} on, all with an executor")
+    yield NothingFound(f"{sum(map(len, jobs.values()))} on, all with an executor")
+
+
+def _named_jobs(session: Session, job_ids: Sequence[int]) -> str:
+    """Return the jobs by id and description, the first NAMED_MAX of them: ``job 3 "Nightly report"``."""
+    names = scheduling.find_names(session, job_ids[:NAMED_MAX])
+    texts = [f'{job_id} "{_shown(names[job_id].job_desc)}"' for job_id in job_ids if job_id in names]
+    more = len(job_ids) - len(texts)
+    return f"job{'' if len(job_ids) == 1 else 's'} {', '.join(texts)}" + (f" and {more} more" if more else "")
+
+
+def _shown(description: str) -> str:
+    """Return the description of a job for a terminal."""
+    return "".join(filter(str.isprintable, description))[:DESCRIPTION_MAX]
 
 
 def _all_drained(session: Session, groups: list[GroupRow]) -> list[str]:
@@ -119,13 +141,14 @@ def check_alarms(session: Session, config: Config) -> Findings:
     silent, unmailed = _unreached(session, config)
     if silent:
         yield warning(
-            f"the alarms of {counted(silent, 'job')} reach no one",
-            "add an alarm channel for all jobs in the console under Alarms, Channels",
+            f"no one is notified of failures of {_named_jobs(session, silent)}:"
+            " no alarm mail and no channel is set",
+            "add a channel for all jobs in the console under Alarms, Channels",
         )
     if unmailed:
         yield warning(
-            f"{counted(unmailed, 'job')} with mail addresses, but no mail server",
-            "set XXL_JOB_MAIL_HOST",
+            f"no alarm mail is sent for {_named_jobs(session, unmailed)}: no mail server is set",
+            "set XXL_JOB_MAIL_HOST and start console and workers again",
         )
     failed = diagnosis.count_alarms(
         session, AlarmState.FAILED, AlarmState.PARTLY, from_ms=at_ms - DAY_MS, to_ms=at_ms
@@ -144,8 +167,8 @@ def check_alarms(session: Session, config: Config) -> Findings:
     yield NothingFound("those of all jobs that are on have a target")
 
 
-def _unreached(session: Session, config: Config) -> tuple[int, int]:
-    """Return how many jobs have no target for alarms, and how many mail addresses without a mail server."""
+def _unreached(session: Session, config: Config) -> tuple[list[int], list[int]]:
+    """Return the ids of jobs without a target for alarms, and of those with mails without a mail server."""
     usable = [
         row for row in diagnosis.find_channels(session) if row.kind != ChannelKind.MAIL or config.mail.host
     ]
@@ -153,13 +176,14 @@ def _unreached(session: Session, config: Config) -> tuple[int, int]:
     groups = {row.group_id for row in usable if row.group_id} | urls
     jobs = {row.job_id for row in usable if row.job_id}
     everyone = bool(config.alarm_urls) or any(row.for_all for row in usable)
-    silent = unmailed = 0
+    silent: list[int] = []
+    unmailed: list[int] = []
     for job in diagnosis.find_enabled_jobs(session):
         mails = bool(mails_of(job.alarm_email))
         if mails and not config.mail.host:
-            unmailed += 1
+            unmailed.append(job.id)
         elif not (mails or everyone or job.job_group in groups or job.id in jobs):
-            silent += 1
+            silent.append(job.id)
     return silent, unmailed
 
 

@@ -13,6 +13,7 @@ from app.services.executors.instances import find_of_groups
 from app.services.executors.last_checks import LastCheck, last_checks
 from app.settings.config import Network
 from app.store.executors import drains, last_seen
+from app.store.executors.address_runs import runs_read
 from app.store.jobs import listing as job_lists
 
 
@@ -30,6 +31,10 @@ class GroupRow:
     check: LastCheck | None
     #: state -> number of its instances, the worst first; without those that get no runs
     states: Mapping[InstanceState, int]
+    #: of the last day, on its instances; more if they are cut
+    runs: int
+    failures: int
+    is_cut: bool
 
 
 def group_rows(
@@ -42,6 +47,9 @@ def group_rows(
     checks = last_checks(session, groups)
     found = find_of_groups(session, groups, now_ms=now_ms)
     records = find_records(session, groups, found, checks, networks=networks, now_ms=now_ms)
+    evidence = {group_id: [row.evidence for row in rows] for group_id, rows in records.items()}
+    runs = {group_id: sum(row.runs for row in rows) for group_id, rows in evidence.items()}
+    most = runs_read(len(groups))
     return [
         GroupRow(
             group,
@@ -50,6 +58,9 @@ def group_rows(
             jobs.get(group.id, 0),
             checks[group.id] if group.id in checks and checks[group.id].is_current else None,
             count_states(records[group.id]),
+            runs[group.id],
+            sum(row.failures for row in evidence[group.id]),
+            runs[group.id] >= most,
         )
         for group in groups
     ]

@@ -74,21 +74,26 @@ def offer_users(session: Session, text: str, *, actor: Actor) -> Offer:
     return _offer([Choice(name, name) for name in store.search_users(session, text, limit=OFFERED_MAX + 1)])
 
 
-def offer_handlers(session: Session, group_id: int, *, actor: Actor) -> list[str]:
-    """Return a group's handlers: of its newest jobs, most used first, then others its executors announce.
+@dataclass(frozen=True, slots=True)
+class HandlerOffer:
+    """Handlers of a group: of its newest jobs, most used first, then others its executors announce."""
 
-    Empty if the actor cannot see the group.
-    """
+    names: Sequence[str] = ()
+    #: the handler, if every executor of the group announces this one alone; else empty
+    only: str = ""
+
+
+def offer_handlers(session: Session, group_id: int, *, actor: Actor) -> HandlerOffer:
+    """Return a group's handlers; none if the actor cannot see the group."""
     group = groups.find_groups(session, [group_id]).get(group_id)
     if group is None or not actor.may(group_id, Right.VIEW):
-        return []
+        return HandlerOffer()
     counts = Counter(store.newest_handlers(session, group_id, limit=HANDLER_JOBS_MAX))
-    announced = {
-        name
-        for text in registry.find_handlers(session, group.app_name)
-        for name in from_handlers_header(text)
-    }
-    return [*(name for name, _count in counts.most_common()), *sorted(announced - set(counts))][:HANDLERS_MAX]
+    headers = registry.find_handlers(session, group.app_name)
+    announced = {name for header in headers for name in from_handlers_header(header)}
+    names = [*(name for name, _count in counts.most_common()), *sorted(announced - set(counts))]
+    only = next(iter(announced)) if len(announced) == 1 and all(headers) else ""
+    return HandlerOffer(names[:HANDLERS_MAX], only)
 
 
 @dataclass(frozen=True, slots=True)

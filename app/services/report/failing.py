@@ -5,6 +5,7 @@ The rule is in ``app.domain.jobs.failing``. Who needs what:
 - which jobs are failing, and their last failures, for filters and lists: ``find_failing``. Its keys are the
   ids of the failing jobs, the one that failed last first; a filter is ``Job.id.in_(list(failing))``. For
   a page that is refreshed every few seconds: ``find_failing_lately``.
+- how many there are, for the menu of every page: ``known_number``, else the length of the latter.
 - since when and how often in a row: ``of_jobs`` for the jobs of a page of a list, whose dict lacks those that
   are not failing, ``of_newest`` if their newest runs were read already, and ``of_job`` for one.
 """
@@ -31,6 +32,10 @@ KNOWN_MS: Millis = 60_000
 KNOWN_MAX = 100
 #: more failing jobs are not looked up again for a while
 AGAIN_MAX, AGAIN_MS = 2_000, 10_000
+#: how long their number is known for the menu of every page
+NUMBER_KNOWN_MS: Millis = 30_000
+#: groups (None: all) -> the number of failing jobs, and until when it is known
+_numbers: dict[frozenset[int] | None, tuple[int, Millis]] = {}
 #: groups (None: all) -> the failing jobs, and until when they are known
 _known: dict[frozenset[int] | None, tuple[dict[int, Run], Millis]] = {}
 
@@ -52,6 +57,7 @@ def find_failing_lately(session: Session, group_ids: GroupIds) -> dict[int, Run]
     known, until_ms = _known.get(groups, ({}, at_ms))
     is_known = at_ms < until_ms
     if is_known and len(known) > AGAIN_MAX:
+        _keep_number(groups, len(known), at_ms)
         return known
     last = failing_runs.find_last_failures(session, group_ids, known_ids=known if is_known else None)
     failing = {run.job_id: run for run in last.runs}
@@ -61,7 +67,20 @@ def find_failing_lately(session: Session, group_ids: GroupIds) -> dict[int, Run]
             _known.clear()
     if last.is_of_each_job or is_known:
         _known[groups] = failing, until_ms
+    _keep_number(groups, len(failing), at_ms)
     return failing
+
+
+def _keep_number(groups: frozenset[int] | None, number: int, at_ms: Millis) -> None:
+    if len(_numbers) >= KNOWN_MAX:
+        _numbers.clear()
+    _numbers[groups] = number, at_ms + NUMBER_KNOWN_MS
+
+
+def known_number(group_ids: GroupIds) -> int | None:
+    """Return how many jobs of these groups were failing less than NUMBER_KNOWN_MS ago; None: not known."""
+    number, until_ms = _numbers.get(None if group_ids is None else frozenset(group_ids), (0, 0))
+    return number if monotonic_ms() < until_ms else None
 
 
 def of_jobs(

@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.access.permissions import Actor
+from app.domain.executors.run_hours import Hour, run_hours
 from app.models.group import Group
 from app.services.executors.instance_records import PERIOD_MS, InstanceRecord, find_records
 from app.services.executors.instances import Instances
@@ -14,6 +15,7 @@ from app.services.executors.last_checks import LastCheck, last_checks
 from app.services.runs import logs
 from app.services.runs.rows import JobRow, LogRow, job_rows, log_rows
 from app.settings.config import Network
+from app.store.executors import address_runs
 from app.store.executors.address_runs import READ_MAX
 from app.store.jobs import listing as job_lists
 from app.store.jobs import scheduling as job_store
@@ -29,6 +31,8 @@ class GroupOverview:
     """What the page of a group shows besides its settings."""
 
     records: Sequence[InstanceRecord]
+    #: bare address of an instance -> its runs in each of the last hours
+    hours: Mapping[str, list[Hour]]
     #: None: not checked
     check: LastCheck | None
     #: id of a run -> the run, for the last failures of the instances
@@ -66,8 +70,10 @@ def read_overview(
     others = find_without_messages(session, sorted(last_ids - read_ids))
     rows = {row.log.id: row for row in log_rows(session, [*failed_logs, *others], actor=actor)}
     failures = [rows[log.id] for log in failed_logs]
+    newest = address_runs.list_newest(session, group.id, since_ms=now_ms - PERIOD_MS)
     return GroupOverview(
         records,
+        run_hours(newest, now_ms=now_ms),
         checks.get(group.id),
         rows,
         failures,

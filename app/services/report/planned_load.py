@@ -97,7 +97,7 @@ def planned_load(
     schedules = job_store.find_scheduled(session, group_ids, limit=SCHEDULES_MAX)
     jobs = sum(scheduled.jobs for scheduled in schedules)
     too_many = job_store.count_scheduled(session, group_ids) - jobs if len(schedules) == SCHEDULES_MAX else 0
-    planned, unread = _read(schedules, window, now_ms=now_ms, budget_ms=budget_ms)
+    planned, unread = read_schedules(schedules, window, now_ms=now_ms, budget_ms=budget_ms)
     rare = [row for row in planned if not row.starts.is_frequent(window)]
     is_cut = not with_frequent and any(row.starts.hours for row in rare)
     rows = rare if is_cut else planned
@@ -181,7 +181,7 @@ def find_clashes(load: PlannedLoad, *, hours: int, limit: int) -> list[Clash]:
     return [Clash(minute, group_id, -jobs) for jobs, (minute, group_id) in most[:limit]]
 
 
-def _read(
+def read_schedules(
     schedules: list[ScheduleGroup], window: Window, *, now_ms: Millis, budget_ms: Millis
 ) -> tuple[list[Planned], int]:
     """Read the schedules, the most used first.

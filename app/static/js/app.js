@@ -210,9 +210,11 @@
 
   function foldSidebar(event) {
     event.preventDefault();
-    const mini = root.classList.toggle("sidebar-mini");
-    event.currentTarget.value = mini ? "wide" : "mini";
-    setCookie("xxl_job_sidebar", mini ? "mini" : "wide", DAYS_7);
+    const width = event.currentTarget.value;
+    root.classList.remove("sidebar-mini", "sidebar-wide");
+    root.classList.add(`sidebar-${width}`);
+    document.querySelector(`[data-sidebar-toggle]:not([value="${width}"])`).focus();
+    setCookie("xxl_job_sidebar", width, DAYS_7);
   }
 
   /* The drawer of small screens is the target of a link: it works without scripts, too. */

@@ -1,9 +1,12 @@
 /* CodeMirror in place of the text area, which remains the posted field. It is loaded after the page, which shows the code without it. */
+import { load } from "./glue-modes.js";
+
 const place = document.querySelector("[data-editor]");
 const form = document.querySelector("[data-glue]");
 const area = form ? form.querySelector("textarea.code") : null;
 
-function start({ Compartment, EditorState, EditorView, LanguageDescription, basicSetup, languages, oneDark }) {
+function start(library) {
+  const { Compartment, EditorState, EditorView, basicSetup, oneDark } = library;
   const theme = new Compartment();
   const syntax = new Compartment();
   const themeNow = () => (document.documentElement.dataset.bsTheme === "dark" ? oneDark : []);
@@ -27,8 +30,8 @@ function start({ Compartment, EditorState, EditorView, LanguageDescription, basi
       }),
     ],
   });
-  const language = LanguageDescription.matchLanguageName(languages, place.dataset.language, true);
-  if (language) language.load().then((support) => view.dispatch({ effects: syntax.reconfigure(support) }));
+  const loaded = load(place.dataset.language, library);
+  if (loaded) loaded.then((support) => view.dispatch({ effects: syntax.reconfigure(support) }));
   place.hidden = false;
   area.hidden = true;
   if (hadFocus) view.focus();

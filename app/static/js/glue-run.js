@@ -1,7 +1,8 @@
-/* Runs the saved code and shows that run beside it. */
-import { explain, fill, runOnce } from "./run-sheet.js";
+/* Runs the saved code and shows that run below it. What shows runs is loaded with the first one. */
+import { start as startSplit } from "./split.js";
 
 const KEY_BYTES = 16;
+const ROWS_MAX = 6;
 const form = document.querySelector("[data-try]");
 const note = document.querySelector("[data-try-note]");
 const place = document.querySelector("[data-try-run]");
@@ -28,21 +29,31 @@ async function run(button) {
   const isChanged = document.querySelector("[data-glue]").hasAttribute("data-is-changed");
   note.textContent = isChanged ? form.dataset.textUnsaved : "";
   button.disabled = true; /* a second click runs nothing */
+  let sheet;
   try {
-    await runOnce(form, (found) => {
+    sheet = await import("./run-sheet.js");
+    await sheet.runOnce(form, (found) => {
       unlock(button);
-      link.href = fill(place, found);
+      link.href = sheet.fill(place, found);
       link.textContent = form.dataset.textOpen;
       if (toldBy(found)) note.textContent = toldBy(found);
     });
     renewKey();
   } catch (error) {
     unlock(button);
-    explain(note, error, form.dataset);
+    if (sheet) sheet.explain(note, error, form.dataset);
+    else note.textContent = form.dataset.textFailed;
   }
 }
 
+/* Lets the field grow with its lines, where the style sheet does not. */
+function grow({ target }) {
+  target.rows = Math.min(ROWS_MAX, target.value.split("\n").length);
+}
+
 if (form) {
+  startSplit(document.querySelector("[data-split]"));
+  form.elements.executor_param.addEventListener("input", grow);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     run(form.querySelector("button"));

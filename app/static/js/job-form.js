@@ -1,5 +1,5 @@
 /* Job form: an invalid schedule is marked at its input while it is typed; one that is missing keeps the server's mark.
-   Filling in placeholders is offered as soon as there is one. */
+   Filling in placeholders is offered as soon as there is one. The only handler of an executor is filled in. */
 "use strict";
 
 (function () {
@@ -35,4 +35,22 @@
   }
 
   for (const name of ["htmx:afterSwap", "part-missing"]) document.addEventListener(name, mark);
+})();
+
+(function () {
+  const handlers = document.getElementById("handlers");
+  const input = document.getElementById("executor_handler");
+  if (!handlers || !input) return;
+  let filledIn = input.hasAttribute("data-filled-in") ? input.value : "";
+
+  function fillIn(event) {
+    if (event.target !== handlers || input.value !== filledIn) return;
+    const only = handlers.querySelector("[data-only]");
+    filledIn = only ? only.value : "";
+    if (input.value === filledIn) return;
+    input.value = filledIn;
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+  }
+
+  document.addEventListener("htmx:afterSwap", fillIn);
 })();

@@ -79,17 +79,6 @@
     showGroups();
   }
 
-  /* The fields behind Filter close like a menu. */
-  function closePicks(event) {
-    const picks = document.querySelector(".picks[open]");
-    const isLeft = event.type === "keydown" ? event.key === "Escape" : !event.target.closest(".picks");
-    if (!picks || !isLeft) return;
-    picks.open = false;
-    if (event.type === "keydown") picks.firstElementChild.focus();
-  }
-
-  document.addEventListener("click", closePicks);
-  document.addEventListener("keydown", closePicks);
   document.addEventListener("click", onClick);
   document.addEventListener("live-refreshed", update);
   document.addEventListener("live-refreshed", showGroups);

@@ -9,8 +9,6 @@
   const SLOWEST_S = 60;
   const STALE_S = 30;
   const KEPT = "live-paused";
-  const FAILING = "failing-jobs";
-  const FAILING_MS = 600_000;
   const GONE = [403, 404];
   const UNITS = [["hour", 3600], ["minute", 60], ["second", 1]];
   const DAY_S = 86400;
@@ -87,13 +85,12 @@
 
   const plainTitle = document.title;
 
-  /* The dashboard has the number of failing jobs; other pages of this tab show for a while what it had last. */
+  /* The menu has the number of failing jobs. */
   function showIcon() {
     const icon = document.querySelector("link[rel=icon]");
-    const part = document.querySelector('[data-part="health"]');
-    if (part) sessionStorage.setItem(FAILING, JSON.stringify([Number(part.dataset.failing), Date.now()]));
-    const [count, at] = JSON.parse(sessionStorage.getItem(FAILING) || "[0, 0]");
-    const isFailing = count && Date.now() - at < FAILING_MS;
+    const number = document.querySelector("[data-failing-jobs]");
+    const count = number ? Number(number.dataset.failingJobs) : 0;
+    const isFailing = count > 0;
     const title = isFailing ? `(${body.dataset.failing.replace("{n}", count)}) ${plainTitle}` : plainTitle;
     if (document.title !== title) document.title = title;
     const href = isFailing ? icon.dataset.failing : icon.dataset.fine;

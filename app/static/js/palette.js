@@ -75,12 +75,15 @@ function own(text) {
   return [...group(textActions, [...actions(text), ...copyLink(text)]), ...group(textPages, pages(text))];
 }
 
+/* The words of a link of the menu, without its number. */
+const titleOf = (link) => (link.querySelector(".label") || link).textContent.trim();
+
 function pages(text) {
   const links = [".sidebar", ".menu"].flatMap((part) => [...document.querySelectorAll(`${part} [data-page]`)]);
   return links
-    .filter((link) => link.textContent.toLowerCase().includes(text))
+    .filter((link) => titleOf(link).toLowerCase().includes(text))
     .map((link) => {
-      const option = makeOption(link.textContent.trim());
+      const option = makeOption(titleOf(link));
       option.dataset.href = link.href;
       return option;
     });

@@ -1,10 +1,12 @@
-/* Keys of rows: j and k move, Enter opens (the row's link has the focus), x ticks, . opens the menu, s switches the
-   schedule, r runs the job once. Ignored in fields, menus and dialogs; without a row in focus, r stays Refresh. */
+/* Keys of rows of jobs and runs: j and k move, Enter opens (the row's link has the focus), x ticks, . opens the menu,
+   s switches the schedule, r runs the job once, or a run again. Ignored in fields, menus and dialogs; without a row in
+   focus, r stays Refresh. */
 "use strict";
 
 (function () {
-  const rows = () => Array.from(document.querySelectorAll('.grid.jobs [data-part^="job-"]')).filter((row) => row.checkVisibility());
-  const link = (row) => row.querySelector(".name a");
+  const ROW = '.grid.jobs [data-part^="job-"], .grid.runs [data-part^="run-"]';
+  const rows = () => Array.from(document.querySelectorAll(ROW)).filter((row) => row.checkVisibility());
+  const link = (row) => row.querySelector(".name a, .run-cell a");
   const WAIT_MS = 1200; /* after g, a letter names a page: js/keys.js */
   let last = "";
   let wentAt = 0;
@@ -17,7 +19,7 @@
 
   function move(step) {
     const all = rows();
-    const focused = document.activeElement ? document.activeElement.closest('[data-part^="job-"]') : null;
+    const focused = document.activeElement ? document.activeElement.closest(ROW) : null;
     const at = all.indexOf(focused || document.querySelector(`[data-part="${last}"]`));
     const next = all[at < 0 ? 0 : Math.min(all.length - 1, Math.max(0, at + step))];
     if (!next) return false;
@@ -27,12 +29,13 @@
     return true;
   }
 
+  const runOf = (row) => row.querySelector('.run-now, .menu [data-dialog][href*="/run?"]');
   const acts = {
     x: (row) => row.querySelector("[data-tick]"),
     ".": (row) => row.querySelector("[popovertarget]"),
     s: (row) => row.querySelector("button.switch"),
-    r: (row) => row.querySelector(".run-now"),
-    R: (row) => row.querySelector(".run-now"),
+    r: runOf,
+    R: runOf,
   };
 
   function onKey(event) {
@@ -44,7 +47,7 @@
       if (move(event.key === "j" ? 1 : -1)) event.preventDefault();
       return;
     }
-    const row = event.target instanceof Element ? event.target.closest('.grid.jobs [data-part^="job-"]') : null;
+    const row = event.target instanceof Element ? event.target.closest(ROW) : null;
     const control = row && Object.hasOwn(acts, event.key) ? acts[event.key](row) : null;
     if (!control) return;
     event.preventDefault();

@@ -43,6 +43,16 @@ class AddressRuns(NamedTuple):
         )
 
 
+class RunTime(NamedTuple):
+    """When a run was triggered, where, and whether it failed."""
+
+    #: as stored with the run; None: it got none
+    address: str | None
+    trigger_ms: Millis
+    #: 0 or 1
+    failed: int
+
+
 def runs_read(groups: int) -> int:
     """Return how many of the newest runs of each group are read, for so many groups."""
     return max(READ_MIN, READ_MAX // max(1, groups))
@@ -69,6 +79,13 @@ def count_by_address(session: Session, group_ids: Collection[int], *, since_ms: 
     )
     rows = bulk.read_rows(session, query.group_by(run.job_group, run.executor_address))
     return [AddressRuns._make((*row[:3], int(row[3] or 0), *row[4:])) for row in rows]
+
+
+def list_newest(session: Session, group_id: int, *, since_ms: Millis) -> list[RunTime]:
+    """Return the newest runs of a group since an instant, as many as are counted of it alone."""
+    newest = _newest(group_id, since_ms, READ_MAX).subquery().c
+    rows = bulk.read_rows(session, select(newest.executor_address, newest.trigger_time, newest.failed))
+    return list(map(RunTime._make, rows))
 
 
 def _newest(group_id: int, since_ms: Millis, limit: int) -> Select[Any]:

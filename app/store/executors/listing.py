@@ -58,6 +58,8 @@ class GroupFilter:
     app_name: str = ""
     title: str = ""
     order: Order = UNSORTED
+    #: in either of the two
+    text: str = ""
 
 
 def find_group(session: Session, group_id: int) -> Group | None:
@@ -145,9 +147,12 @@ def all_ids(session: Session) -> set[int]:
 
 
 def _conditions(group_ids: Collection[int] | None, group_filter: GroupFilter) -> list[ColumnElement[bool]]:
-    conditions = [] if group_ids is None else [Group.id.in_(list(group_ids))]
+    conditions: list[ColumnElement[bool]] = [] if group_ids is None else [Group.id.in_(list(group_ids))]
     texts = ((Group.app_name, group_filter.app_name), (Group.title, group_filter.title))
-    return conditions + [contains(column, text) for column, text in texts if text]
+    conditions += [contains(column, text) for column, text in texts if text]
+    if group_filter.text:
+        conditions.append(or_(*(contains(column, group_filter.text) for column, _text in texts)))
+    return conditions
 
 
 def delete_group(session: Session, group_id: int) -> None:

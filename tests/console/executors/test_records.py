@@ -1,5 +1,6 @@
 """Executor groups: states of instances from runs, heartbeats and tests, and what failed last."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -163,3 +164,43 @@ def test_spellings_of_an_address_are_one_instance() -> None:
     record = records(group)[f"{FIRST}/"]
     assert (record.evidence.runs, record.evidence.failures, record.failed_id) == (2, 1, failed_id)
     assert record.state is InstanceState.REFUSING
+
+
+def test_the_runs_of_an_instance_are_bars_of_its_hours(admin: Console) -> None:
+    job = make_job(addresses=f"{FIRST},{SECOND}")
+    for minutes in (5, 10, 200):
+        run(job, FIRST, minutes, DONE)
+    run(job, FIRST, 12, FAILED)
+    page = admin.get(f"/jobgroup/{job.job_group}").text
+    assert page.count("hour-strip") == 1, "the other instance had no runs"
+    strip = page.split("hour-strip")[1].split("</svg>")[0]
+    assert "hours with failures: 1" in strip
+    assert strip.count('class="bar success"') == 2
+    assert 'class="bar success" x="115" y="0"' in strip, "the last hour has most runs"
+    assert strip.count('class="bar danger"') == 1
+
+
+def test_the_list_counts_the_runs_of_a_day_and_links_to_the_failed_ones(admin: Console) -> None:
+    job = make_job(addresses=FIRST)
+    for minutes in (5, 10):
+        run(job, FIRST, minutes, FAILED)
+    run(job, FIRST, 15, DONE)
+    run(job, FIRST, 2_000, FAILED)
+    page = admin.get("/jobgroup").text
+    query = f"jobGroup={job.job_group}&amp;logStatus=2&amp;range=day"
+    assert re.search(rf'/joblog\?{query}"\s+aria-label="2 failed runs', page)
+    assert re.search(r'<td data-label="Runs in 24 h" class="num">3</td>', page)
+
+
+def test_one_search_finds_groups_by_title_or_app_name(admin: Console) -> None:
+    add_group("orders-app", "Bestellungen")
+    add_group("mail-app", "Post for orders")
+    add_group("other-app", "Other")
+    found = text_of(admin.get("/jobgroup?q=orders"))
+    assert "orders-app" in found
+    assert "mail-app" in found
+    assert "other-app" not in found
+    assert "No executor group matches the filters" in text_of(admin.get("/jobgroup?q=nothing"))
+    both = admin.get("/jobgroup?q=app&appname=mail")
+    assert "orders-app" not in both.text
+    assert '<input type="hidden" name="appname" value="mail">' in both.text

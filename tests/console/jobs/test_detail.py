@@ -90,9 +90,9 @@ def test_a_handler_that_no_executor_announces_is_shown_with_the_one_that_is_mean
 @pytest.mark.parametrize(
     ("language", "kind", "conf", "shown"),
     [
-        ("en", "FIX_RATE", "30", "Schedule type Fixed rate 30"),
-        ("en", "NONE", "", "Schedule type none"),
-        ("zh-CN", "FIX_RATE", "30", "调度类型 固定速度 30"),
+        ("en", "FIX_RATE", "30", "Every 30 seconds Fixed rate 30"),
+        ("en", "NONE", "", "This job has no schedule"),
+        ("zh-CN", "FIX_RATE", "30", "固定速度 30"),
     ],
 )
 def test_a_schedule_type_is_shown_as_the_form_names_it(

@@ -157,14 +157,55 @@ def test_handlers_of_the_group_are_suggested(admin: Console, normal_user: Callab
     for handler in ("seldom", "often", "often"):
         add_job(group_id, executor_handler=handler)
     add_job(foreign_id, executor_handler="foreign")
-    for app_name, handlers in (("sample-app", "in%E4%BB%A3%E7%A0%81,often"), ("other-app", "foreign")):
-        key = {"registry_group": "EXECUTOR", "registry_key": app_name, "registry_value": "http://10.0.0.1/"}
-        save(Registration(**key, update_time=now_ms(), handlers=handlers))
+    announce("in%E4%BB%A3%E7%A0%81,often")
+    announce("foreign", app_name="other-app")
     norman = normal_user(group_id)
     options = re.findall('<option value="([^"]*)"', norman.get(f"/pick/handlers?job_group={group_id}").text)
     assert options == ["often", "seldom", "in代码"]
     assert "<option" not in norman.get(f"/pick/handlers?job_group={foreign_id}").text
-    assert '<option value="often">' in norman.get("/jobinfo/new").text  # the only group they may edit
+    page = norman.get("/jobinfo/new").text
+    assert '<option value="often">' in page  # of the only group they may edit
+    assert 'value="often"' not in input_of(page, "executor_handler")
+
+
+def announce(handlers: str, *, app_name: str = "sample-app", host: str = "10.0.0.1") -> None:
+    key = {"registry_group": "EXECUTOR", "registry_key": app_name, "registry_value": f"http://{host}/"}
+    save(Registration(**key, update_time=now_ms(), handlers=handlers))
+
+
+def input_of(page: str, field: str) -> str:
+    """Return the tag of an input."""
+    tags = re.findall(r"<input[^>]*>", page)
+    return next(tag for tag in tags if f' id="{field}"' in tag)
+
+
+def test_the_only_handler_of_an_executor_is_filled_in(admin: Console) -> None:
+    group_id = add_group()
+    announce("nightly")
+    assert 'value="nightly"' in input_of(admin.get("/jobinfo").text, "quick-handler")
+    page = admin.get("/jobinfo/new").text
+    assert 'value="nightly"' in input_of(page, "executor_handler")
+    assert "data-filled-in" in input_of(page, "executor_handler")
+    assert '<option value="nightly" data-only>' in page
+    assert 'value="mine"' in input_of(admin.get("/jobinfo/new?handler=mine").text, "executor_handler")
+    fields = {**FORM, "job_group": group_id, "executor_handler": "", "preview": 1}
+    assert 'value="nightly"' not in input_of(submit(admin, "/jobinfo/new", **fields).text, "executor_handler")
+
+
+@pytest.mark.parametrize("other", ["weekly", "nightly,weekly", ""])
+def test_a_handler_is_not_filled_in_if_executors_differ(admin: Console, other: str) -> None:
+    add_group()
+    announce("nightly")
+    announce(other, host="10.0.0.2")
+    page = admin.get("/jobinfo/new").text
+    assert 'value="nightly"' not in input_of(page, "executor_handler")
+    assert '<option value="nightly">' in page
+
+
+def test_a_job_with_code_is_added_without_the_handler_that_was_filled_in(admin: Console) -> None:
+    fields = {**FORM, "job_group": add_group(), "glue_type": "GLUE_SHELL"}
+    assert submit(admin, "/jobinfo/new", **{**fields, "executor_handler": "nightly"}).status_code == 303
+    assert only_job().executor_handler == ""
 
 
 def test_the_preview_marks_the_wrong_field_of_an_expression(admin: Console) -> None:

@@ -39,7 +39,7 @@ def waiting(admin: Console, job_id: int) -> str:
 def test_the_page_says_why_the_run_waits(admin: Console, job_id: int, waiting: str) -> None:
     page = admin.get(waiting)
     assert "Waiting" in text_of(page)
-    assert "no scheduler is running; start the workers: python -m workers" in text_of(page)
+    assert "no scheduler is running; start the workers: xxl-job-workers" in text_of(page)
     assert f'href="{LIST.replace("&", "&amp;")}"' in page.text
     assert 'http-equiv="refresh"' in page.text
     assert "refresh=auto" in page.text

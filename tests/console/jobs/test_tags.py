@@ -195,7 +195,7 @@ def test_an_import_sets_the_tags_and_an_older_file_leaves_them(admin: Console) -
     assert "1 unchanged" in text_of(imported(admin, file_of()))
     assert tags_of(job_id) == ("old",)
     dry = text_of(submit(admin, IMPORT, text=file_of(tags=["b", "a", "A"])))
-    assert "tags : old → a, b" in dry
+    assert "Tags : old → a, b" in dry
     assert tags_of(job_id) == ("old",)
     imported(admin, file_of(tags=["b", "a", "A"]))
     assert tags_of(job_id) == ("a", "b")

@@ -237,9 +237,9 @@ def test_a_change_is_shown_field_by_field_and_keeps_switch_and_what_is_not_named
     text = file_of(owner="<b>bob</b>", not_after="2031-01-01T08:00:00+08:00", timeout_s=9)
     asked = plan(admin, text)
     for change in (
-        "owner : ann → <b>bob</b>",
-        "not_after : – → 2031-01-01T00:00:00.000Z",
-        "timeout_s : 0 → 9",
+        "Owner : ann → <b>bob</b>",
+        "Not after : – → 2031-01-01T00:00:00.000Z",
+        "Timeout : 0 → 9",
     ):
         assert change in text_of(asked).replace("&lt;", "<").replace("&gt;", ">")
     assert "<b>bob" not in asked.text
@@ -277,11 +277,13 @@ def test_the_versions_of_imported_jobs_name_the_file(admin: Console) -> None:
     assert [version.source for version in all_rows(JobVersion)] == ["import jobs 1.yaml", "import"]
 
 
-@pytest.mark.parametrize(("language", "state"), [("en", "Changed"), ("zh_CN", "已更改"), ("zh_TW", "已更改")])
+@pytest.mark.parametrize(
+    ("language", "state"), [("en", "Changed Owner"), ("zh_CN", "已更改 负责人"), ("zh_TW", "已更改 負責人")]
+)
 def test_a_changed_job_is_called_so_in_each_language(admin: Console, language: str, state: str) -> None:
     add_job(add_group())
     submit(admin, "/account/settings", language=language, time_zone="")
-    assert f"{state} owner" in text_of(plan(admin, file_of(owner="bob")))
+    assert state in text_of(plan(admin, file_of(owner="bob")))
 
 
 def test_the_rights_are_those_of_each_group(admin: Console, normal_user: Callable[..., Console]) -> None:
@@ -310,7 +312,7 @@ def test_a_source_is_changed_as_a_new_version_and_the_run_mode_never(admin: Cons
     job_id = add_job(add_group(), glue_type="GLUE_SHELL", executor_handler="", glue_source="echo one")
     text = file_of(handler="", code=CODE)
     asked = plan(admin, text)
-    assert "code : 1 lines → 1 lines" in text_of(asked)
+    assert "Source : 1 lines → 1 lines" in text_of(asked)
     assert "-echo one\n+echo two" in asked.text
     assert apply(admin, text).status_code == 200
     with read_scope() as session:
@@ -333,7 +335,7 @@ def test_an_import_whose_plan_is_another_after_the_form_stores_nothing(admin: Co
     again = submit(admin, PATH, text=file_of(), apply="1", plan_hash=plan_hash)
     assert again.status_code == 409
     assert "no longer what was shown" in text_of(again)
-    assert "owner : ben → ann" in text_of(again)
+    assert "Owner : ben → ann" in text_of(again)
 
 
 def test_rights_lost_after_the_form_store_nothing(

@@ -1,6 +1,7 @@
 """The page of the API: every operation of the document, with a command that calls it."""
 
 import json
+import re
 import shlex
 
 from app.api.v1.application import document_json
@@ -35,3 +36,19 @@ def test_each_operation_has_a_command_to_copy(admin: Console) -> None:
 
 def test_the_help_leads_to_it(admin: Console) -> None:
     assert 'href="/xxl-job-admin/help/api"' in admin.get("/help").text
+
+
+def test_the_index_leads_to_every_operation(admin: Console) -> None:
+    page = admin.get("/help/api").text
+    index = page.split('class="side-index api-index"')[1].split("</nav>")[0]
+    links = re.findall(r'<a href="#([^"]+)"', index)
+    assert len(links) > 60
+    assert [anchor for anchor in links if f'id="{anchor}"' not in page] == []
+    assert "descriptions of operations" not in page
+
+
+def test_it_says_in_chinese_that_the_descriptions_are_in_english(admin: Console) -> None:
+    page = admin.get("/help/api", headers={"Accept-Language": "zh-CN"}).text
+    assert "接口和字段的说明为英文。" in page
+    assert ">必填</span>" in page
+    assert ">required</span>" not in page

@@ -205,6 +205,18 @@ def test_the_figures_are_of_a_week_and_compared_with_the_one_before(admin: Conso
     assert "Instances online 1 of 1 executor" in figures
 
 
+def test_on_the_first_day_the_figures_are_of_today(admin: Console, settings: Config) -> None:
+    add_job(add_group())
+    assert "Runs, 7 days 0" in text_of(admin.get("/"))
+    today = midnight_ms(now_ms(), settings.time_zone)
+    save(DayReport(trigger_day=today, suc_count=0, fail_count=1))
+    page = text_of(admin.get("/"))
+    assert "Runs today 1" in page
+    assert "Success rate today 0 %" in page
+    assert "1 failure today" in page
+    assert "7 days" not in page.partition("Needs attention")[0]
+
+
 def test_unresolved_runs_late_fires_and_silent_nodes_are_shown(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
@@ -516,7 +528,7 @@ def test_a_new_installation_shows_the_first_steps(
     assert "Get started" in page
     steps = page.split('id="first-steps"')[1].split("</section>")[0]
     assert (steps.count("bi-check-circle-fill"), steps.count("bi-circle")) == (0, 5)
-    assert "<code>python -m workers</code>" in steps, "no page says how to start them"
+    assert "<code>xxl-job-workers</code>" in steps, "no page says how to start them"
     save(node("one", NodeKind.WORKERS, 0))
     group_id = add_group(addresses=ONLINE)
     assert (

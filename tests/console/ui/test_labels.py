@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import pytest
 
-from app.console.ui.labels import LABELS_OF, interval_words, target_title
+from app.console.ui.labels import LABELS_OF, as_sentence, interval_words, target_title
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,17 @@ def test_each_value_has_a_label(kind: type[StrEnum]) -> None:
 @pytest.mark.parametrize("name", ["channel Slack", "mail ops@example.com", "1 ntfy://…"])
 def test_alarm_targets_keep_their_names(name: str) -> None:
     assert target_title(name) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("the webhook answered with the status 500", "The webhook answered with the status 500"),
+        ("ops@example.org: no such mailbox", "ops@example.org: no such mailbox"),
+        ("https://hook.example answered", "https://hook.example answered"),
+        ("连接被拒绝", "连接被拒绝"),
+        ("", ""),
+    ],
+)
+def test_a_sentence_begins_with_a_capital_but_for_addresses(text: str, sentence: str) -> None:
+    assert as_sentence(text) == sentence

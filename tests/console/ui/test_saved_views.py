@@ -152,6 +152,7 @@ def test_a_stored_view_links_only_to_filters_of_its_list(admin: Console) -> None
         ("mine", "/jobinfo?author=admin"),
         ("favourites", "/jobinfo?favourites=1"),
         ("failed", "/joblog?logStatus=2&range=today"),
+        ("not_started", "/joblog?logStatus=7&range=today"),
         ("running", "/joblog?logStatus=3&range=all"),
         ("view:1", "/jobinfo?author=ann&tag=a%26b"),
     ],

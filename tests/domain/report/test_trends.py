@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.domain.report.trends import Counts, success_rate, trend_of
+from app.domain.report.trends import Counts, days_since_first_run, success_rate, trend_of
 
 STEADY = [Counts(success=90, failed=10)] * 7
 
@@ -38,3 +38,18 @@ def test_without_the_week_before_nothing_is_compared(days: list[Counts]) -> None
 )
 def test_a_rate_is_not_rounded_to_all(counts: Counts, rate: float | None) -> None:
     assert success_rate([counts]) == rate
+
+
+@pytest.mark.parametrize(
+    ("days", "number"),
+    [
+        ([], 7),
+        ([Counts()] * 14, 7),
+        ([*[Counts()] * 13, Counts(running=1)], 1),
+        ([*[Counts()] * 11, Counts(failed=1), Counts(), Counts()], 3),
+        ([Counts(success=1), *[Counts()] * 13], 7),
+        ([Counts(success=1)] * 2, 2),
+    ],
+)
+def test_days_before_the_first_run_are_not_counted(days: list[Counts], number: int) -> None:
+    assert days_since_first_run(days) == number

@@ -4,7 +4,7 @@ from difflib import Match, SequenceMatcher
 
 import pytest
 
-from app.domain.text.line_diff import LINES_MAX, diff_rows
+from app.domain.text.line_diff import LINES_MAX, DiffCount, DiffRow, changed_part, diff_count, diff_rows
 from tests.support.truth_table import truth_table
 
 
@@ -42,7 +42,45 @@ def test_equal_lines_far_from_a_change_are_left_out() -> None:
     assert kinds("\n".join(old), "\n".join(new)) == [
         *("gap", "equal", "equal", "equal", "replace", "equal", "equal", "equal"),
         *("gap", "equal", "equal", "equal", "replace", "equal", "equal", "equal"),
+        "gap",
     ]
+    rows = diff_rows("\n".join(old), "\n".join(new))
+    assert [row.left_out for row in rows or () if row.kind == "gap"] == [7, 13, 6]
+
+
+def test_with_enough_context_nothing_is_left_out() -> None:
+    old = [f"line {number}" for number in range(40)]
+    rows = diff_rows("\n".join(old), "\n".join([*old, "new"]), context=LINES_MAX)
+    assert [row.kind for row in rows or ()] == ["equal"] * 40 + ["insert"]
+
+
+def test_changed_lines_are_counted_on_both_sides() -> None:
+    assert diff_count(diff_rows("a\nb\nc\nd", "a\nB\nd\ne") or ()) == DiffCount(added=2, removed=2)
+    assert diff_count(()) == DiffCount(0, 0)
+
+
+@truth_table(
+    "line, other, parts",
+    [
+        ("retries = 3", "retries = 12", ("retries = ", "3", "")),
+        ("f(a)", "f(a, b)", ("f(a", "", ")")),
+        ("f(a, b)", "f(a)", ("f(a", ", b", ")")),
+        ("aa", "aaa", ("aa", "", "")),
+        ("left", "right", ("", "lef", "t")),
+        ("", "new", ("", "", "")),
+    ],
+)
+def test_the_part_of_a_line_that_changed(line: str, other: str, parts: tuple[str, str, str]) -> None:
+    assert changed_part(line, other) == parts
+
+
+@truth_table(
+    "old, new, is_partly_changed",
+    [("retries = 3", "retries = 12", True), ("left", "right", False), ("", "new", False), ("a", "", False)],
+)
+def test_the_part_is_marked_if_enough_of_the_line_stays(old: str, new: str, is_partly_changed: bool) -> None:
+    assert DiffRow(1, old, 1, new, "replace").is_partly_changed == is_partly_changed
+    assert not DiffRow(1, old, 0, "", "delete").is_partly_changed
 
 
 @truth_table("character", ["\f", "\v", "\x1c", "\x85", "\u2028"])

@@ -215,11 +215,17 @@ def test_addresses_of_executors(installed: Config) -> None:
 
 
 def test_jobs_without_an_executor(installed: Config) -> None:
-    make_due_job(now_ms() + DAY_MS, job_group=make_group(app_name="empty", address_list="").id)
-    make_due_job(now_ms() + DAY_MS, job_group=4_711)
+    due_ms, group_id = now_ms() + DAY_MS, make_group(app_name="empty", address_list="").id
+    first = make_due_job(due_ms, job_group=group_id, job_desc="nightly").id
+    lost = make_due_job(due_ms, job_group=4_711, job_desc="lost").id
     orphan, empty = found_by(installed, "jobs")
-    assert orphan.startswith("1 job on, of executor groups that no longer exist")
-    assert empty == "1 job on without an executor of empty: none was ever seen"
+    assert orphan == f'each run of job {lost} "lost" fails: the executor group no longer exists'
+    reason = "fails: no executor empty is online, none was ever seen"
+    assert empty == f'each run of job {first} "nightly" {reason}'
+    others = [make_due_job(due_ms, job_group=group_id, job_desc="other").id for _ in range(6)]
+    texts = ", ".join(f'{job_id} "other"' for job_id in others[:4])
+    empty = found_by(installed, "jobs")[1]
+    assert empty == f'each run of jobs {first} "nightly", {texts} and 2 more {reason}'
 
 
 @every_database
@@ -249,17 +255,20 @@ def test_many_groups_without_an_executor_are_counted(installed: Config) -> None:
         make_due_job(now_ms() + DAY_MS, job_group=make_group(app_name=f"empty-{number}", address_list="").id)
     found = found_by(installed, "jobs")
     assert len(found) == executors.EMPTY_NAMED + 1
-    assert found[-1] == "3 more groups with jobs on without an executor"
+    names = "empty-5, empty-6, empty-7"
+    assert found[-1] == f"each run of their jobs fails, too: no executor of {names} is online"
 
 
 def test_alarms_that_reach_no_one(installed: Config) -> None:
-    make_due_job(now_ms() + DAY_MS)
-    make_due_job(now_ms() + DAY_MS, alarm_email="ann@example.com")
+    job = make_due_job(now_ms() + DAY_MS, job_desc="nightly")
+    mailed = make_due_job(now_ms() + DAY_MS, job_desc="mailed", alarm_email="ann@example.com")
     save(Alarm(log_id=1, job_id=1, reason="failed", state="FAILED", created_ms=now_ms() - 5))
     save(Alarm(log_id=2, job_id=1, reason="failed", state="PENDING", created_ms=now_ms() - DAY_MS))
     silent, unmailed, failed, late = found_by(installed, "alarms")
-    assert silent == "the alarms of 1 job reach no one"
-    assert unmailed == "1 job with mail addresses, but no mail server"
+    assert silent == (
+        f'no one is notified of failures of job {job.id} "nightly": no alarm mail and no channel is set'
+    )
+    assert unmailed == f'no alarm mail is sent for job {mailed.id} "mailed": no mail server is set'
     assert failed == "1 alarm of the last day could not be delivered to all targets"
     assert late == "1 alarm waiting for more than 10 min"
     with_mail = replace(installed, mail=MailConfig(host="mail"))

@@ -58,6 +58,9 @@ class Instant:
     shifted: bool = False
     #: changes of the clocks since the previous instant that leave out or move a run
     notes: tuple[ClockNote, ...] = ()
+    #: how many other jobs start with it, as a text, and the page that lists them; or empty
+    others: str = ""
+    others_href: str = ""
 
 
 @dataclass(frozen=True, slots=True)

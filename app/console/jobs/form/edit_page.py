@@ -13,6 +13,7 @@ from app.console.jobs.form.draft import Preview, draft_of, offer, preview, sched
 from app.console.jobs.form.forms import SECTIONS, JobForm
 from app.console.jobs.form.parameter_preview import preview_of_job
 from app.console.jobs.form.parameters import parameters_of, sent_parameter
+from app.console.jobs.form.week import with_neighbours
 from app.console.jobs.run_once import after_run
 from app.console.ui.forms import stale
 from app.console.ui.forms.base_form import keep_line_ends
@@ -60,6 +61,8 @@ def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
         draft = replace(draft, unreadable=(*draft.unreadable, *errors.errors))
         if action and _may_only_edit(draft.job_group):
             draft = replace(draft, unreadable=(*draft.unreadable, InvalidInput("jobGroup", ONLY_EDITED)))
+        if job is None and draft.glue_type != GlueType.BEAN:
+            draft = replace(draft, executor_handler="")  # It may have been filled in before the run mode.
         job_id = job.id if job is not None else 0
         work = partial(_store, draft=draft, job_id=job_id, loaded=stale.loaded(), action=action)
         job_id, trigger = transact(work)
@@ -142,6 +145,7 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
             form.job_group.data = groups[0].id
         children = choices.name_jobs(session, _valid_ids(form.child_jobid.data or ""), actor=actor)
         handlers = choices.offer_handlers(session, form.job_group.data or 0, actor=actor)
+        is_filled_in = _fill_in_handler(form, handlers.only)
         owner = ownership_of(session, job) if job is not None else None
     if form.parameters is None:
         offer_parameters(form)
@@ -158,12 +162,13 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         heading=heading,
         action=action,
         cancel=url_for("jobs.show", job_id=job.id) if job is not None else url_for("jobs.index"),
-        preview=preview_of_form(form),
+        preview=preview_of_form(form, job),
         parameter_preview=preview_of_job(form, job.id if job is not None else None),
         config_zone=settings().time_zone,
         zones=zone_offsets(now_ms() // DAY_MS),
         children=children,
         handlers=handlers,
+        is_filled_in=is_filled_in,
         group_text=next(titles, ""),
         job_fields=FIELD_OF,
         sections=SECTIONS,
@@ -175,8 +180,17 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
     return page, 400 if form.form_errors or form.wrong_fields else 200
 
 
-def preview_of_form(form: JobForm) -> Preview:
-    """Return the preview of the schedule in the form."""
+def _fill_in_handler(form: JobForm, only: str) -> bool:
+    """Fill in the only handler of the executors, in the empty form of a new job; return whether it was."""
+    handler = form["executor_handler"]
+    if request.method != "GET" or form.filled_from is not None or handler.data or not only:
+        return False
+    handler.data = only
+    return True
+
+
+def preview_of_form(form: JobForm, job: Job | None = None) -> Preview:
+    """Return the preview of the schedule in the form; ``job`` is the one that is edited."""
     zone_name, errors = settings().time_zone, InputErrors()
     schedule = schedule_of(form, zone_name, errors)
     if errors.errors:
@@ -184,7 +198,12 @@ def preview_of_form(form: JobForm) -> Preview:
             form.time_zone.data or zone_name,
             error=" ".join(translate(item.message) for item in errors.errors),
         )
-    return preview(schedule, language_of_request(), now_ms=now_ms())
+    at_ms, group_id = now_ms(), form.job_group.data or 0
+    instants = preview(schedule, language_of_request(), now_ms=at_ms)
+    if not current_actor().may(group_id, Right.VIEW):
+        return instants
+    with read_scope() as session:
+        return with_neighbours(session, instants, schedule, group_id, job, now_ms=at_ms)
 
 
 def _valid_ids(text: str) -> list[int]:

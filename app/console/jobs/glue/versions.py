@@ -14,7 +14,7 @@ from app.console.web.current import current_actor
 from app.console.web.language import _
 from app.database.flask_db import read_scope, session_scope
 from app.domain.access.permissions import Right
-from app.domain.text.line_diff import LINES_MAX, diff_rows
+from app.domain.text.line_diff import CONTEXT, LINES_MAX, diff_count, diff_rows
 from app.errors import InvalidInput, NotFound
 from app.models.glue import GlueVersion
 from app.models.job import Job
@@ -31,14 +31,17 @@ POLICY = {
 def diff() -> ResponseReturnValue:
     """Compare two versions of a job's code; 0 is the current code.
 
-    By default the newest saved version that differs from the current code, beside it.
+    By default the newest saved version that differs from the current code, beside it; ``whole=1``: with all
+    equal lines.
     """
     job, versions = _job_with_versions()
     current = job.glue_source or ""
     other_ids = [version.id for version in versions if (version.glue_source or "") != current]
     old_id, new_id = whole_number("old", other_ids[0] if other_ids else 0), whole_number("new", 0)
     sources = _source(job, versions, old_id), _source(job, versions, new_id)
-    values = {"rows": diff_rows(*sources), "old": old_id, "new": new_id, "limit": LINES_MAX}
+    is_whole = request.args.get("whole") == "1"
+    rows = diff_rows(*sources, context=LINES_MAX if is_whole else CONTEXT)
+    values = {"rows": rows, "old": old_id, "new": new_id, "limit": LINES_MAX}
     titles = [_title(versions, old_id), _title(versions, new_id)]
     return render_template(
         "jobs/glue_diff.html",
@@ -47,6 +50,8 @@ def diff() -> ResponseReturnValue:
         titles=titles,
         is_only=not other_ids,
         is_same=sources[0] == sources[1],
+        is_whole=is_whole,
+        count=diff_count(rows or ()),
         **values,
     )
 

@@ -12,7 +12,8 @@ from app.console.ui.preferences import is_grouped
 from app.console.web.current import current_actor
 from app.console.web.language import _
 from app.domain.lists.filters import ListName, kept_filters
-from app.domain.lists.job_search import CodeState, LastRun, searched_words
+from app.domain.lists.job_search import CodeState, LastRun
+from app.domain.lists.search_text import searched_words
 from app.models.group import Group
 from app.services.jobs.jobs import JobFilter
 from app.services.report.job_views import with_states

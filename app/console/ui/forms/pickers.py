@@ -56,8 +56,8 @@ def handlers() -> ResponseReturnValue:
     """Return the handlers of a group's jobs as options; none for a group that the user cannot see."""
     group_id = whole_number("job_group", 0)
     with read_scope() as session:
-        names = choices.offer_handlers(session, group_id, actor=current_actor())
-    return render_template("macros/_options.html", values=names)
+        offer = choices.offer_handlers(session, group_id, actor=current_actor())
+    return render_template("macros/_handlers.html", handlers=offer)
 
 
 @blueprint.get("/users")

@@ -10,7 +10,10 @@ from app.clock import DAY_MS, LATEST_MS, MINUTE_MS, Millis, storable_ms
 from app.console.ui.labels import RANGES
 
 #: formats of ``datetime-local`` inputs; the seconds may be missing
-INPUT_SHAPES = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
+INPUT_SHAPES = (
+    *("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"),
+    "%Y-%m-%d",
+)
 #: maximum days of a chart
 DAYS_MAX = 366
 #: accepted years
@@ -136,6 +139,18 @@ def _moment(text: str) -> datetime | None:
         except ValueError:
             continue
     return None
+
+
+def field_text(text: str, *, is_end: bool = False) -> str:
+    """Return a typed local time as a ``datetime-local`` field has it; empty if it is none.
+
+    A day is its first second, or at the end of a range its last.
+    """
+    moment = _moment(text)
+    if moment is None:
+        return ""
+    is_day = not any(mark in text for mark in ":T")
+    return (moment.replace(hour=23, minute=59, second=59) if is_day and is_end else moment).isoformat()
 
 
 def write_local(ms: Millis, zone: ZoneInfo) -> str:

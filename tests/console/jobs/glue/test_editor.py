@@ -35,10 +35,18 @@ def test_the_editor_says_that_changed_code_ends_the_run_in_progress(admin: Conso
     assert text in text_of(admin.get(f"/jobcode?jobId={job_id}"))
 
 
+def test_the_parameter_has_a_row_for_each_of_its_lines_up_to_six(admin: Console) -> None:
+    group_id = add_group()
+    for text, rows in (("", 1), ("day=1", 1), ("a\nb", 2), ("a\n" * 9, 6)):
+        job_id = add_job(group_id, glue_type="GLUE_SHELL", executor_handler="", executor_param=text)
+        page = admin.get(f"/jobcode?jobId={job_id}")
+        assert f'name="executor_param" rows="{rows}"' in markup_of(page)
+
+
 def test_two_versions_are_compared_as_text(admin: Console) -> None:
     job_id, (first, second) = add_glue_job(add_group(), "same\necho <b>one</b>\n", "same\necho two\n")
     page = admin.get(f"/jobcode/diff?jobId={job_id}&old={first}&new={second}")
-    assert "echo &lt;b&gt;one&lt;/b&gt;" in page.text
+    assert "echo <mark>&lt;b&gt;one&lt;/b&gt;</mark>" in page.text
     assert "<b>one" not in page.text
     assert page.text.count('class="removed"') == page.text.count('class="added"') == 1
     assert (
@@ -46,6 +54,21 @@ def test_two_versions_are_compared_as_text(admin: Console) -> None:
     )  # 0 is the current version
     same = admin.get(f"/jobcode/diff?jobId={job_id}&old={second}")
     assert "The versions are identical." in text_of(same)
+
+
+def test_the_comparison_counts_its_lines_and_shows_the_whole_code_on_demand(admin: Console) -> None:
+    same = "".join(f"echo {number}\n" for number in range(40))
+    job_id, (first, second) = add_glue_job(add_group(), f"{same}tries = 3\n", f"{same}tries = 12\nexit\n")
+    path = f"/jobcode/diff?jobId={job_id}&old={first}&new={second}"
+    page = admin.get(path)
+    assert "−1 +2 1 lines removed, 2 added" in text_of(page)
+    assert "37 equal lines" in text_of(page)
+    assert "tries = <mark>12</mark>" in page.text
+    assert "echo 20" not in page.text
+    whole = admin.get(f"{path}&whole=1")
+    assert "echo 20" in whole.text
+    assert "equal lines" not in text_of(whole)
+    assert "Show the changes only" in text_of(whole)
 
 
 def test_versions_that_differ_in_their_last_line_end_are_not_identical(admin: Console) -> None:

@@ -33,7 +33,7 @@ def shown(console: Console, query: str) -> list[int]:
 
 def tabs_of(console: Console) -> dict[str, str]:
     """Return title -> number of jobs of the counted tabs."""
-    nav = re.findall(r'class="tabs views-of-jobs".*?</nav>', markup_of(console.get("/jobinfo")))[0]
+    nav = re.findall(r'class="tabs list-views".*?</nav>', markup_of(console.get("/jobinfo")))[0]
     return dict(re.findall(r'>([\w ]+)<span class="n[ a-z]*">([\d+]+)</span>', nav))
 
 
@@ -60,6 +60,8 @@ def jobs_with_runs(group_id: int) -> dict[str, int]:
         ("schedule: On", "triggerStatus=1"),
         ("last:failing payout", "q=payout&last=failing"),
         ("last:never ran", "q=ran&last=never"),
+        ("last:never-ran", "last=never"),
+        ('code:"managed by code"', "code=managed"),
         ("code:drifted", "code=drifted"),
         ("executor:orders-app", "jobGroup={group}"),
         ("EXECUTOR:order", "jobGroup={group}"),
@@ -81,7 +83,7 @@ def test_typed_filters_become_parameters(admin: Console, text: str, query: str) 
         ("foo:bar", "There is no filter “foo:”"),
         ("http://host/x", "There is no filter “http:”"),
         ("tag:", "Enter a value after “tag:”."),
-        ("last:red", "“last:” can be one of: failing, running, never ran."),
+        ("last:red", "“last:” can be one of: failing, running, never-ran."),
         ("executor:none", "No executor is called “none”."),
         ("executor:sample", "Several executors match “sample”: Sample one, Sample two."),
     ],

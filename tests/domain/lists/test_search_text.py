@@ -1,8 +1,8 @@
-"""Search text of the job list: words before a colon, quotes, and words that all have to match."""
+"""Search text of a list: words before a colon, quotes, and words that all have to match."""
 
 import pytest
 
-from app.domain.lists.job_search import TEXT_MAX, WORDS_MAX, Term, free_text, searched_words, split_search
+from app.domain.lists.search_text import TEXT_MAX, WORDS_MAX, Term, free_text, searched_words, split_search
 
 
 @pytest.mark.parametrize(

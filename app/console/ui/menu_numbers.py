@@ -1,0 +1,16 @@
+"""Numbers in the menu of every page."""
+
+from app.console.web.current import current_actor
+from app.database.flask_db import read_scope
+from app.domain.access.permissions import Right
+from app.services.report.failing import find_failing_lately, known_number
+
+
+def failing_jobs() -> int:
+    """Return how many of the jobs that the reader may see are failing; a few seconds old at most."""
+    group_ids = current_actor().group_ids(Right.VIEW)
+    number = known_number(group_ids)
+    if number is None:
+        with read_scope() as session:
+            number = len(find_failing_lately(session, group_ids))
+    return number
