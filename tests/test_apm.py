@@ -15,9 +15,20 @@ STATEMENTS = ("FROM xxl_job_user", "INSERT INTO xxl_job_fire", "FROM xxl_job_ala
 EXPECTED = {"sentry": STATEMENTS, "opentelemetry": (*STATEMENTS, "FROM xxl_job_log")}
 
 
-@pytest.mark.databases("sqlite", "postgresql")
+@pytest.mark.databases("sqlite")
 @pytest.mark.timeout(120)
 def test_the_console_is_traced(database_url: str, tmp_path: Path) -> None:
+    check_traces(database_url, tmp_path)
+
+
+@pytest.mark.extensive
+@pytest.mark.databases("postgresql")
+@pytest.mark.timeout(120)
+def test_the_console_is_traced_on_a_server_too(database_url: str, tmp_path: Path) -> None:
+    check_traces(database_url, tmp_path)
+
+
+def check_traces(database_url: str, tmp_path: Path) -> None:
     settings = {
         "XXL_JOB_HOME": str(tmp_path),
         "XXL_JOB_DATABASE_URL": database_url,

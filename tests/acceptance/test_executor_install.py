@@ -129,9 +129,10 @@ def install(folder: Path) -> None:
 
 def installed(python: Path) -> set[str]:
     """Return the names of the packages of an environment, without those of every environment."""
-    command = ("-m", "pip", "list", "--format", "freeze", "--disable-pip-version-check")
-    lines = succeed(python, *command, cwd=python.parent).splitlines()
-    names = {line.partition("==")[0].lower() for line in lines}
+    code = (
+        "from importlib.metadata import distributions as d; print(*(each.metadata['Name'] for each in d()))"
+    )
+    names = {name.lower() for name in succeed(python, "-c", code, cwd=python.parent).split()}
     return names - {"pip", "setuptools", "typing-extensions"}
 
 

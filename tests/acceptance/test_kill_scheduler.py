@@ -63,9 +63,21 @@ class Storm:
         self.consoles += 1
 
 
-@pytest.mark.databases("sqlite", "postgresql")
+@pytest.mark.databases("sqlite")
 @pytest.mark.timeout(420)
 def test_every_instant_has_one_row_whatever_is_killed(cluster: Cluster) -> None:
+    check_storm(cluster)
+
+
+@pytest.mark.extensive
+@pytest.mark.databases("postgresql")
+@pytest.mark.timeout(420)
+def test_every_instant_has_one_row_on_a_server_too(cluster: Cluster) -> None:
+    """By default tests/acceptance/test_nodes.py kills a node on each kind of server."""
+    check_storm(cluster)
+
+
+def check_storm(cluster: Cluster) -> None:
     seed = int(os.environ.get("XXL_TEST_SEED") or random.SystemRandom().randrange(2**32))
     print(f"XXL_TEST_SEED={seed}")  # noqa: T201
     storm = Storm(cluster, random.Random(seed), float(os.environ.get("XXL_TEST_KILL_S") or SECONDS))

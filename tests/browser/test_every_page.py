@@ -1,5 +1,10 @@
-"""Every page in each look, loaded once, then checked for everything that holds for all pages."""
+"""Every page in each look, loaded once, then checked for everything that holds for all pages.
 
+By default each of two looks has every second page, checked by every rule, and together they have all pages;
+with ``--all`` each look has all pages.
+"""
+
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import pytest
@@ -36,6 +41,8 @@ LOOKS = [
         look := Look("zh-TW", "zh-Hant", "light", DESKTOP), id=str(look), marks=pytest.mark.extensive
     ),
 ]
+#: looks of the default run
+SHARES = 2
 #: drawn by scripts, by page: must exist before the checks
 DRAWN = {
     "dashboard": "#run-timeline .mark",
@@ -43,9 +50,9 @@ DRAWN = {
     "glue": ".cm-content",
 }
 
-#: what differs between the looks; the first one is checked by every rule on every page
+#: what differs between the looks, if each has all pages; then the first one is checked by every rule
 CONTRAST_ONLY = {"runOnly": ["color-contrast"]}
-#: pages that together show every component; their colours are checked in the other looks
+#: pages that together show every component; their colours are checked in the other looks too
 COLOURFUL = frozenset(
     ("dashboard", "load", "jobs", "job", "job-runs", "job-edit", "import", "tasks", "logs", "log", "glue")
     + (
@@ -67,30 +74,43 @@ COLOURFUL = frozenset(
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("look", LOOKS)
-def test_every_page_in_each_look(console: Console, open_page: OpenPage, watch: Watch, look: Look) -> None:
+def test_every_page_in_each_look(
+    console: Console, open_page: OpenPage, watch: Watch, look: Look, pytestconfig: pytest.Config
+) -> None:
     page = open_page("/", locale=look.locale, color_scheme=look.theme, viewport=look.size)
     problems, shown = [], pages(console)
     assert shown.keys() >= COLOURFUL
-    for name, path in shown.items():
+    is_whole = pytestconfig.getoption("all")
+    names = [*shown] if is_whole else share_of(look, shown)
+    for name in names:
+        path = shown[name]
         page.goto(console.url + path)
         watch.await_quiet(page)
         if name == "missing":  # its status is in the browser's console
             watch.problems.clear()
-        problems += [f"{name}: {problem}" for problem in (*problems_of(page, name, look), *watch.problems)]
+        found = [*problems_of(page, name, look, is_whole=is_whole), *watch.problems]
+        problems += [f"{name}: {problem}" for problem in found]
         watch.problems.clear()
     assert not problems, "\n".join(problems)
 
 
-def problems_of(page: Page, name: str, look: Look) -> list[str]:
-    """Return the problems of an open page."""
+def share_of(look: Look, names: Collection[str]) -> list[str]:
+    """Return the pages of a look in the default run: every second of the colourful ones and of the others."""
+    number = [each.values[0] for each in LOOKS[:SHARES]].index(look)
+    kinds = ([name for name in names if (name in COLOURFUL) is colourful] for colourful in (True, False))
+    return [name for kind in kinds for name in kind[number::SHARES]]
+
+
+def problems_of(page: Page, name: str, look: Look, *, is_whole: bool) -> list[str]:
+    """Return the problems of an open page; ``is_whole``: the look has all pages."""
     expect(page.locator("main"), name).to_be_visible()
     expect(page.locator("html"), name).to_have_attribute("lang", look.language)
     expect(page.locator("html"), name).to_have_attribute("data-bs-theme", look.theme)
     if name in DRAWN:
         expect(page.locator(DRAWN[name]).first, name).to_be_visible()
     problems = [f"wider than the window: {where}" for where in page.evaluate(WIDER)]
-    is_first = look == LOOKS[0].values[0]
-    if is_first or name in COLOURFUL:
+    by_every_rule = not is_whole or look == LOOKS[0].values[0]
+    if by_every_rule or name in COLOURFUL:
         page.evaluate(AXE_SCRIPT)
-        problems += page.evaluate(AXE, {} if is_first else CONTRAST_ONLY)
+        problems += page.evaluate(AXE, {} if by_every_rule else CONTRAST_ONLY)
     return problems

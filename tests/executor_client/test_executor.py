@@ -420,8 +420,15 @@ GUARDED = "if __name__ == '__main__':\n    Executor.from_env().run()\n"
 UNGUARDED = "Executor.from_env().run()\n"
 
 
-@pytest.mark.parametrize("main", [GUARDED, UNGUARDED])
-@pytest.mark.parametrize("program", [["shop/mine.py"], ["-m", "shop.mine"]])
+@pytest.mark.parametrize(
+    ("program", "main"),
+    [
+        (["shop/mine.py"], UNGUARDED),
+        (["-m", "shop.mine"], GUARDED),
+        pytest.param(["shop/mine.py"], GUARDED, marks=pytest.mark.extensive),
+        pytest.param(["-m", "shop.mine"], UNGUARDED, marks=pytest.mark.extensive),
+    ],
+)
 def test_a_process_handler_can_be_in_the_main_program(
     tmp_path: Path, admin: StandInAdmin, main: str, program: list[str]
 ) -> None:

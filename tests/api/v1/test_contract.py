@@ -39,7 +39,7 @@ Operation = APIOperation[Any, Any, Any, Any]
 #: the operations are divided among so many tests, which can run at the same time
 PARTS = 4
 #: requests to an operation in each mode
-EXAMPLES, MANY = 5, 60
+EXAMPLES, MANY = 3, 60
 #: not promised by a document: a value of the right form may still be refused; an id may be gone
 EXCLUDED = [
     checks.positive_data_acceptance,
