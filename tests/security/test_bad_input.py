@@ -31,7 +31,7 @@ from tests.security.places import TABLES, Meaning, Place, filled, make_place, me
 from tests.support.console import CONTEXT, Console
 from tests.support.security import DESTRUCTIVE, EXAMPLES
 
-AREAS = ("PUBLIC", "OF_THE_USER", "LISTS", "JOBS", "RUNS", "GROUPS", "INSTALLATION")
+AREAS = ("PUBLIC", "OF_THE_USER", "LISTS", "JOBS", "RUNS", "GROUPS", "INSTALLATION", "VARIABLES")
 ENDS_LOGIN = re.compile("/(log|toLogin|account/|user/updatePwd)")
 #: tables of a user's own preferences, which are not audited, and of work that is audited when it is done
 WITHOUT_AUDIT = (Favourite, SavedView, Task, User)
