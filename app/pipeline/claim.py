@@ -283,12 +283,11 @@ def _refuse(
         )
         source, code = Source.REFUSED, TriggerCode.REFUSED
         not_started = NotStarted.DRAINED if routed_fire.candidates.drained else NotStarted.NO_INSTANCE
-        if reason is not None:
-            not_started = NotStarted.PARAMETER
+        why = not_started.value if reason is None else NotStarted.PARAMETER.value
         if reason is not None and routed_fire.fire.attempt > 0:
-            source, code = Source.RESOLVER, TriggerCode.UNRESOLVED
+            source, code, why = Source.RESOLVER, TriggerCode.UNRESOLVED, ""
         log_id = runs[routed_fire.fire.id].log_id
-        results.append(Result(log_id, source, trigger_code=code, trace=trace, not_started=not_started))
+        results.append(Result(log_id, source, trigger_code=code, trace=trace, not_started=why))
     complete(session, results, now_ms=now_ms, holds_fires=True)
 
 

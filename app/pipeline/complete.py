@@ -24,7 +24,6 @@ from app.domain.enums import (
     AlarmStatus,
     Delivery,
     HandleCode,
-    NotStarted,
     ScheduleType,
     TriggerCode,
     TriggerType,
@@ -92,8 +91,8 @@ class Result:
     trigger_code: int | None = None
     trace: str | None = None
     log_date_time: int = 0
-    #: why no executor took the run, if its source is REFUSED
-    not_started: NotStarted = NotStarted.REFUSED
+    #: NotStarted, of a refusal
+    not_started: str = ""
 
 
 class OtherRun(NamedTuple):
@@ -251,14 +250,10 @@ def _write_logs(
             rows.append(row)
         else:
             trace = join_lines(run.trigger_msg, result.trace)
-            rows_with_trace.append(row | {"trigger_msg": trace, "not_started": _not_started(result)})
+            rows_with_trace.append(row | {"trigger_msg": trace, "not_started": result.not_started})
     bulk.update_many(session, JobLog, rows)
     bulk.update_many(session, JobLog, rows_with_trace)
     logs.mark_killed(session, killed_ids)
-
-
-def _not_started(result: Result) -> str:
-    return result.not_started.value if result.source is Source.REFUSED else ""
 
 
 def _duration_ms(result: Result, sent_ms: Millis, now_ms: Millis) -> Millis | None:

@@ -122,7 +122,7 @@ def _refusal(log_id: int, outcome: SendOutcome, trace: str) -> Result:
     is_unreachable = not outcome.sent_ms or bool(outcome.unreachable)
     not_started = why_not_started(outcome.verdict, is_unreachable=is_unreachable)
     code = _refusal_code(outcome)
-    return Result(log_id, Source.REFUSED, trigger_code=code, trace=trace, not_started=not_started)
+    return Result(log_id, Source.REFUSED, trigger_code=code, trace=trace, not_started=not_started.value)
 
 
 def _mark(outcome: SendOutcome, now_ms: Millis) -> bulk.Row:

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.rows import bulk
-from app.domain.enums import TriggerCode
+from app.domain.enums import NotStarted, TriggerCode
 from app.domain.runs.trace_templates import UNWRITABLE, write
 from app.domain.runs.trigger_report import join_lines, one_line
 from app.models.fire import Fire
@@ -70,6 +70,6 @@ def _result(fire: PendingFire, run: RefusedRun, zone: str) -> Result:
     if fire.attempt > 0:
         return Result(run.log_id, Source.RESOLVER, trigger_code=TriggerCode.UNRESOLVED, trace=trace)
     cause = trace_trigger(fire.trigger_type, fire.due_time, zone, seen_by=fire.owner)
-    return Result(
-        run.log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, trace=join_lines(cause, trace)
-    )
+    trace, not_started = join_lines(cause, trace), NotStarted.PARAMETER.value
+    code = TriggerCode.REFUSED
+    return Result(run.log_id, Source.REFUSED, trigger_code=code, trace=trace, not_started=not_started)

@@ -35,15 +35,13 @@ def get_completeness(call: Call) -> CompletenessOut:
     scope = scope_of(call.actor, group_id=query.group_id, job_id=query.job_id)
     interval = _interval_of(query, zone, call.now_ms)
     result = report(call.session, scope, interval, zone=zone, now_ms=call.now_ms)
-    return CompletenessOut.model_validate(
-        {
-            "from": interval.from_ms,
-            "to": interval.until_ms,
-            "time_zone": call.config.time_zone,
-            "jobs": [_job(job) for job in result.jobs[:JOBS_MAX]],
-            "jobs_left_out": max(0, len(result.jobs) - JOBS_MAX),
-            **_numbers(result.total),
-        }
+    return CompletenessOut(
+        from_at=interval.from_ms,
+        to_at=interval.until_ms,
+        time_zone=call.config.time_zone,
+        jobs=[_job(job) for job in result.jobs[:JOBS_MAX]],
+        jobs_left_out=max(0, len(result.jobs) - JOBS_MAX),
+        **_numbers(result.total),
     )
 
 

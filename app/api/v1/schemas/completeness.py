@@ -56,8 +56,8 @@ class JobTallyOut(TallyOut):
 class CompletenessOut(TallyOut):
     """Numbers of an interval, in all and by job, those that are not complete first."""
 
-    from_ms: Instant = Field(alias="from")
-    to_ms: Instant = Field(alias="to", description="Instants of the last five seconds are left out.")
+    from_at: Instant
+    to_at: Instant = Field(description="Instants of the last five seconds are left out.")
     time_zone: str
     jobs: list[JobTallyOut]
     jobs_left_out: int = Field(description="Further jobs, beyond the first 1,000.")
