@@ -9,8 +9,8 @@ import shutil
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from functools import partial
 from datetime import timedelta
+from functools import partial
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
