@@ -11,7 +11,7 @@ from app.runtime.logging import set_up_logging
 
 
 def outcome_of(words: list[str]) -> tuple[int, str]:
-    """Return exit code and output of a command, with that of the error nobody expected."""
+    """Return exit code and output of a command, with that of the error no one expected."""
     ended = CliRunner().invoke(duetime, words, prog_name="duetime")
     unbind_engine()
     is_exit = ended.exception is None or isinstance(ended.exception, SystemExit)

@@ -3,17 +3,17 @@
 from dataclasses import replace
 from functools import partial
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from flask import request
 from sqlalchemy.orm import Session
 
-from app.clock import DAY_MS, LATEST_MS, SECOND_MS, Millis, now_ms
+from app.clock import LATEST_MS, SECOND_MS, Millis, now_ms
 from app.console.runs.list_filter import DEFAULT_RANGE, RequestedLogs, filter_parameters, requested_logs
 from app.console.runs.run_tabs import run_tabs
 from app.console.ui import labels
-from app.console.ui.filters import absolute_in, reader_zone
+from app.console.ui.filters import reader_zone
 from app.console.ui.labels import LOG_STATUSES, RANGES
+from app.console.ui.lists.days import day_heads
 from app.console.ui.lists.listing import Chip, address_with, chips, fetch_requested, here
 from app.console.ui.lists.ranges import named_range, range_text
 from app.console.ui.lists.sorting import LOGS, Sorting
@@ -32,6 +32,17 @@ from app.services.runs import logs, rows
 from app.store.pickers.overview import GroupIds
 from app.store.runs.listing import OLDEST_FIRST, LogStatus
 
+#: kinds of failures; an empty list of them is good news
+FAILURES = frozenset(
+    {
+        LogStatus.FAILED,
+        LogStatus.ONLY_FAILED,
+        LogStatus.TIMED_OUT,
+        LogStatus.KILLED,
+        LogStatus.NOT_STARTED,
+        LogStatus.UNRESOLVED,
+    }
+)
 #: where counting of new runs stops
 NEWER_MAX = 1_000
 
@@ -70,7 +81,8 @@ def list_values() -> dict[str, Any]:
         "is_filtered": not is_today,
         "tabs": run_tabs(views, counts, is_today=is_today),
         "save_href": views.save_href,
-        "day_heads": _day_heads(page.rows, zone, at_ms),
+        "calm": _calm_text(filters),
+        "day_heads": day_heads([(log.id, log.trigger_time) for log in page.rows], zone, now_ms=at_ms),
         "paging": replace(paging, until_s=_until_s(filters, page.rows, is_first=is_first)),
         "newer_href": address_with(page=None, until=None),
         "sorting": Sorting(LOGS, filters.filter.order),
@@ -101,20 +113,13 @@ def _count_newer(session: Session, filters: RequestedLogs, actor: Actor) -> int:
     return logs.count_later(session, filters.filter, actor=actor, after_ms=after_ms, limit=NEWER_MAX)
 
 
-def _day_heads(page: list[JobLog], zone: ZoneInfo, at_ms: Millis) -> dict[int, tuple[str, str]]:
-    """Return run -> day and its title, for the first run of each day; none if all runs are of today."""
-    titles = {_day(at_ms, zone): _("Today"), _day(at_ms - DAY_MS, zone): _("Yesterday")}
-    day_by_run = {log.id: _day(log.trigger_time, zone) for log in page if log.trigger_time}
-    if set(day_by_run.values()) <= {_day(at_ms, zone)}:
-        return {}
-    first_run_by_day: dict[str, int] = {}
-    for log_id, day in day_by_run.items():
-        first_run_by_day.setdefault(day, log_id)
-    return {log_id: (day, titles.get(day, "")) for day, log_id in first_run_by_day.items()}
-
-
-def _day(ms: Millis, zone: ZoneInfo) -> str:
-    return absolute_in(ms, zone)[:10]
+def _calm_text(filters: RequestedLogs) -> str:
+    """Return what an empty list of failures says; empty for other lists."""
+    if filters.status not in FAILURES:
+        return ""
+    if filters.status != LogStatus.FAILED:
+        return _("No such failure in this time.")
+    return _("Nothing failed today.") if filters.range == "today" else _("Nothing failed in this time.")
 
 
 def _until_s(filters: RequestedLogs, page: list[JobLog], *, is_first: bool) -> int:

@@ -12,10 +12,12 @@ from app.clock import now_ms
 from app.console.account import sessions
 from app.console.ui.audit.entries import entry_rows
 from app.console.ui.audit.words import OBJECTS
+from app.console.ui.filters import reader_zone
 from app.console.ui.forms import stale
 from app.console.ui.forms.base_form import ConsoleForm
 from app.console.ui.forms.confirm import Question, confirm_page
 from app.console.ui.labels import RANGES, RIGHTS, choices
+from app.console.ui.lists.days import day_heads
 from app.console.ui.lists.listing import chips, fetch_requested, whole_number
 from app.console.ui.lists.sorting import AUDIT, USERS, Sorting, requested_order
 from app.console.ui.notices import Subject, done, way_back
@@ -217,12 +219,14 @@ def audit() -> ResponseReturnValue:
     with read_scope() as session:
         page, paging = fetch_requested(partial(trail.list_entries, session, audit_filter, actor=actor))
         rows = entry_rows(session, page.rows, actor=actor)
+    instants = [(entry.id, entry.at_ms) for entry in page.rows]
     values = {"paging": paging, "sorting": Sorting(AUDIT, audit_filter.order)}
     values |= {
         "objects": choices(OBJECTS),
         "ranges": choices(RANGES),
         "filter": audit_filter,
         "requested": entries_filter,
+        "day_heads": day_heads(instants, reader_zone(), now_ms=now_ms(), today_alone=True),
     }
     not_searched = SEARCHED_MAX if page.capped and page.total < COUNT_MAX else 0
     return render_template("users/audit.html", rows=rows, not_searched=not_searched, **values)

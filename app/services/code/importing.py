@@ -23,6 +23,7 @@ from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.models.task import Task
 from app.services.code.apply import PreparedApply, hold_plan, prepare_apply
+from app.services.code.job_plans import JobPlan, Wish
 from app.services.code.plan import Plans
 from app.services.code.request import CodeRequest
 from app.services.code.writing import Ids, write_plans
@@ -152,10 +153,17 @@ def _plan_lines(plans: Plans, ids: Ids) -> Iterator[ResultLine]:
         is_new = plan.object_plan.action is Action.CREATE
         detail = {
             "kind": plan.object_plan.kind,
+            "title": _title_of(plan.wish, plans) if isinstance(plan, JobPlan) else "",
             "changes": [] if is_new else [_change(change) for change in plan.object_plan.fields],
             "notes": list(plan.object_plan.notes),
         }
         yield ResultLine(number, OUTCOMES[plan.object_plan.action], job_id, plan.object_plan.key, detail)
+
+
+def _title_of(wish: Wish, plans: Plans) -> str:
+    """Return the description that a job will have."""
+    stored = plans.state.definitions.get(wish.job_id, {}).get("job_desc", "")
+    return str(wish.members.get("description", stored))
 
 
 def _change(change: FieldChange) -> list[object]:

@@ -251,6 +251,13 @@ def test_a_change_is_shown_field_by_field_and_keeps_switch_and_what_is_not_named
     assert actions()[-1] == "job.update"
 
 
+def test_a_plan_names_jobs_by_their_description_with_the_key_behind(admin: Console) -> None:
+    job_id = add_job(add_group())
+    new = file_of(key="sample-app/hourly", description="hourly count")
+    assert "hourly count sample-app/hourly" in text_of(plan(admin, new))
+    assert f"{job_id} · nightly report {KEY}" in text_of(plan(admin, file_of(owner="bob")))
+
+
 def test_a_file_is_uploaded_with_its_byte_order_mark(admin: Console) -> None:
     add_group()
 

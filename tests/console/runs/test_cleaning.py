@@ -80,12 +80,15 @@ def test_the_count_is_shown_before_anything_goes(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     kept, gone = add_logs(group_id, add_job(group_id), 2), add_logs(group_id, job_id, 3)
-    assert "nightly report" in admin.get(f"/joblog/clean?jobId={job_id}&jobGroup={group_id}").text
+    form = text_of(admin.get(f"/joblog/clean?jobId={job_id}&jobGroup={group_id}"))
+    assert "nightly report" in form
+    assert "The runs are deleted permanently" in form
+    assert "Count the runs" in form
     asked = submit(admin, "/joblog/clean", job_group=group_id, job_id=job_id, kind=9)
     assert "3 runs will be deleted." in text_of(asked)
     assert ids_left() == sorted(kept + gone)
     result = result_of(admin, submit(admin, "/joblog/clean", **fields_of(asked)))
-    assert "3 of 3 rows are deleted." in text_of(result)
+    assert "3 of 3 runs are deleted." in text_of(result)
     assert f'href="/xxl-job-admin/joblog?jobGroup={group_id}&amp;jobId={job_id}"' in result.text
     assert ids_left() == kept
     assert len(cleared()) == 1
@@ -127,10 +130,10 @@ def test_a_long_clearing_shows_its_progress_and_one_audit_entry(
         short.setattr("app.services.tasks.runner.TURN_S", 0)
         run_tasks(admin)
     page = admin.get(path)
-    assert "3 of 7 rows are deleted." in text_of(page)
+    assert "3 of 7 runs are deleted." in text_of(page)
     assert 'max="7" value="3"' in page.text
     run_tasks(admin)
-    assert "7 of 7 rows are deleted." in text_of(admin.get(path))
+    assert "7 of 7 runs are deleted." in text_of(admin.get(path))
     assert ids_left() == []
     assert len(cleared()) == 1
 

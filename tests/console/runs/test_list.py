@@ -196,3 +196,19 @@ def test_the_list_is_filtered_by_logical_time(admin: Console, group_id: int, job
     page = admin.get(f"/joblog?{day}")
     assert "Logical time from: 2024-05-01 00:00:00" in text_of(page)
     assert "logical_from=2024-05-01" in page.text.partition("/joblog/runs.csv?")[2][:200]
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("logStatus=2&range=today", "Nothing failed today."),
+        ("logStatus=2&range=day", "Nothing failed in this time."),
+        ("logStatus=7&range=today", "No such failure in this time."),
+        ("logStatus=1&range=today", "No run in this time"),
+        ("logStatus=3&range=all", "No run in this time"),
+    ],
+)
+def test_an_empty_list_of_failures_is_good_news(admin: Console, query: str, text: str) -> None:
+    page = admin.get(f"/joblog?{query}")
+    assert text in text_of(page)
+    assert ('class="state success"' in page.text) == (not text.startswith("No run"))

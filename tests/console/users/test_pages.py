@@ -6,10 +6,11 @@ from collections.abc import Callable
 import pytest
 from flask import Flask
 
-from app.clock import now_ms
+from app.clock import DAY_MS, now_ms
 from app.console.web.current import COOKIE
 from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import Right
+from app.models.audit import AuditEntry
 from app.models.user import User
 from app.services.accounts import users
 from app.settings.config import Config
@@ -155,6 +156,28 @@ def test_the_change_history_shows_changes_and_hides_secrets(admin: Console) -> N
     assert "added <a" in page
     assert PASSWORD not in page
     assert "login" not in text_of(admin.get("/user/audit?action=user.")).split("Change Address")[-1]
+
+
+def test_entries_of_the_change_history_stand_below_their_day(admin: Console) -> None:
+    path_after(submit(admin, "/user/new", **FORM))
+    old_ms = now_ms() - 40 * DAY_MS
+    with session_scope() as session:
+        oldest = session.query(AuditEntry).order_by(AuditEntry.id).first()
+        assert oldest is not None
+        oldest.at_ms = old_ms
+    heads = re.findall(
+        r'<th scope="rowgroup"[^>]*>([^<]*)<span class="muted">([-\d]{10})', admin.get("/user/audit").text
+    )
+    assert [title.strip() for title, _day in heads] == ["Today", ""]
+    assert heads[0][1] > heads[1][1]
+
+
+def test_the_rare_filters_of_the_change_history_are_folded_and_keep_their_names(admin: Console) -> None:
+    page = admin.get("/user/audit?object=user&id=1&action=login&refusals=1").text
+    form = page[page.index('<form class="filters"') :]
+    row, folded = form[: form.index("<details")], form[form.index("<details") : form.index("</details>")]
+    assert re.findall(r' name="(\w+)"', row) == ["username", "object", "range"]
+    assert re.findall(r' name="(\w+)"', folded) == ["id", "action", "refusals"]
 
 
 def test_the_login_page_works_as_a_plain_form(console: Console) -> None:
