@@ -120,6 +120,8 @@ OF_ALARMS: dict[str, list[ApiCall]] = {
 OF_THE_INSTALLATION: dict[str, list[ApiCall]] = {
     "GET /me": listed(TOKEN, "/me"),
     "GET /report": [*listed(VIEW, "/report")],
+    "GET /report/completeness": [*listed(VIEW, "/report/completeness")],
+    "GET /report/completeness/verification": listed(VIEW, "/report/completeness/verification?day=2026-11-28"),
     "GET /report/summary": listed(VIEW, "/report/summary"),
     "GET /nodes": listed(ADMIN, "/nodes"),
     "GET /audit": listed(ADMIN, "/audit"),

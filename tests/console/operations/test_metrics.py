@@ -184,7 +184,7 @@ def test_instances_of_groups_beyond_the_limit_are_added_up(app: Flask) -> None:
 def test_a_scrape_takes_a_bounded_number_of_statements(app: Flask) -> None:
     with statements() as executed:
         scrape(app)
-    assert len([sql for sql in executed if sql.startswith("SELECT")]) <= 15
+    assert len([sql for sql in executed if sql.startswith("SELECT")]) <= 16
 
 
 def test_without_a_database_the_processes_are_shown(app: Flask, settings: Config) -> None:

@@ -162,7 +162,7 @@ def test_a_forged_form_deletes_fewer_rows_at_most_and_the_audit_is_true(admin: C
     asked = submit(admin, "/joblog/clean", job_group=group_id, job_id=0, kind=9)
     fields = fields_of(asked)
     wider = submit(admin, "/joblog/clean", **(fields | {"up_to_id": 10**17, "before_ms": 1, "total": 9}))
-    assert "4 of 4 rows" in text_of(result_of(admin, wider))
+    assert "4 of 4 runs" in text_of(result_of(admin, wider))
     assert ids_left() == []
     young = add_logs(group_id, add_job(group_id), 2)
     nothing = submit(admin, "/joblog/clean", **(fields | {"kind": 4, "up_to_id": young[-1]}))
