@@ -28,6 +28,7 @@ from app.database.sql import direct
 from app.database.sql.in_list import WANTED, among
 from app.database.sql.planner_hints import unindexed_on_postgresql
 from app.domain.enums import FireState, HandleCode, RegistryGroup, TriggerCode, TriggerStatus
+from app.domain.runs.logical_times import SHOWN_FROM_MS
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
@@ -60,6 +61,13 @@ class WaitingFire:
     due_time: Millis
     trigger_type: str
     state: str
+    #: what its run stands for
+    logical_ms: Millis
+
+    @property
+    def shown_logical_ms(self) -> Millis | None:
+        """Its logical time, where that differs from its due time so much that it is shown."""
+        return self.logical_ms if abs(self.logical_ms - self.due_time) >= SHOWN_FROM_MS else None
 
 
 class LateFires(NamedTuple):
@@ -188,8 +196,9 @@ def find_waiting(
 ) -> list[WaitingFire]:
     """Return fires that are due and have not been sent, oldest first."""
     columns = (Fire.job_id, Job.job_group, Job.job_desc, Fire.due_time, Fire.trigger_type, Fire.state)
+    logical_ms = func.coalesce(Fire.logical_ms, Fire.due_time)
     query = (
-        select(*columns)
+        select(*columns, logical_ms)
         .join(Job, Job.id == Fire.job_id)
         .where(*_is_waiting(now_ms), *in_groups(Job.job_group, group_ids))
     )

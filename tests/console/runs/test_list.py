@@ -126,6 +126,16 @@ def test_waiting_fires_stand_above_the_runs_they_match(
     assert ("no scheduler is running" in admin.get(f"/joblog{query}").text) is is_shown
 
 
+@pytest.mark.parametrize(("ago_ms", "is_shown"), [(59_000, False), (86_400_000, True)])
+def test_a_waiting_fire_names_its_logical_time_where_that_differs(
+    admin: Console, job_id: int, ago_ms: int, is_shown: bool
+) -> None:
+    due_ms = now_ms() - 5_000
+    waiting = {"job_id": job_id, "fire_key": "manual:1", "due_time": due_ms, "trigger_type": "MANUAL"}
+    save(Fire(**waiting, logical_ms=due_ms - ago_ms))
+    assert (" · By hand" in text_of(admin.get("/joblog"))) is is_shown
+
+
 def test_waiting_fires_stand_above_the_first_page_only(admin: Console, group_id: int, job_id: int) -> None:
     save(Fire(job_id=job_id, fire_key="manual:1", due_time=now_ms() - 5_000, trigger_type="MANUAL"))
     for _ in range(11):
