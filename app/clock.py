@@ -12,9 +12,10 @@ Millis = int
 #: reads the wall clock; for functions that need the time at which they hold their locks
 Clock = Callable[[], Millis]
 
-#: milliseconds in a second, a minute, a day
+#: milliseconds in a second, a minute, an hour, a day
 SECOND_MS: Millis = 1_000
 MINUTE_MS: Millis = 60_000
+HOUR_MS: Millis = 3_600_000
 DAY_MS: Millis = 86_400_000
 #: latest instant that is shown or accepted: the start of the year 9999, which has a local time in every zone
 LATEST_MS: Millis = 253_370_764_800_000

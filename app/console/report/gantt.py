@@ -13,9 +13,9 @@ from zoneinfo import ZoneInfo
 
 from flask import url_for
 
-from app.clock import MINUTE_MS, SECOND_MS, Millis
+from app.clock import HOUR_MS, MINUTE_MS, SECOND_MS, Millis
 from app.console.ui.bar_chart import Meaning
-from app.console.ui.filters import HOUR_MS, absolute, outcome, reader_zone, run_duration
+from app.console.ui.filters import absolute, outcome, reader_zone, run_duration
 from app.console.ui.labels import SKIP_REASONS
 from app.console.ui.last_runs import SIGNS, run_kind
 from app.console.ui.lists.listing import address_with, whole_number

@@ -2,8 +2,7 @@
 
 from flask_babel import format_decimal
 
-from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
-from app.console.ui.filters import HOUR_MS
+from app.clock import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Millis
 from app.console.web.language import _
 from executor_client.wire.run_reports import Progress
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
-from app.console.ui.filters import HOUR_MS, duration, number
+from app.clock import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Millis
+from app.console.ui.filters import duration, number
 from app.console.web.language import _
 
 #: pixels: the highest bar; room above it for a number, and below for the labels

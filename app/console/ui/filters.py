@@ -11,7 +11,7 @@ from flask import Flask, g
 from flask_babel import format_decimal, format_timedelta, get_locale, get_timezone
 from markupsafe import Markup, escape
 
-from app.clock import LATEST_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
+from app.clock import HOUR_MS, LATEST_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
 from app.console.web.language import _
 from app.domain.alarms.muting import UNTIL_UNDONE_MS
 from app.domain.enums import HandleCode, TriggerCode
@@ -27,7 +27,6 @@ from app.store.runs.recent import Run
 #: threshold with which Babel does not go over to weeks
 DAYS_ONLY = 1_000
 _NUMBER_BEFORE_WORD = re.compile("(?<=[0-9])(?=[\u4e00-\u9fff])")
-HOUR_MS: Millis = 60 * MINUTE_MS
 #: shorter durations are shown with a decimal
 TENTHS_BELOW_MS: Millis = 10 * SECOND_MS
 #: cached relative times, all languages together

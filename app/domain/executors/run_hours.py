@@ -4,10 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from app.clock import MINUTE_MS, Millis
+from app.clock import HOUR_MS, Millis
 from app.domain.executors.draining import bare_address
 
-HOUR_MS: Millis = 60 * MINUTE_MS
 #: hours that are drawn, the last one until now
 HOURS = 24
 

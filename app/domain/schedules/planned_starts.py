@@ -11,7 +11,7 @@ from functools import lru_cache, reduce
 from operator import or_
 from typing import Final, NamedTuple
 
-from app.clock import MINUTE_MS, SECOND_MS, Millis
+from app.clock import HOUR_MS, MINUTE_MS, SECOND_MS, Millis
 from app.domain.enums import ScheduleType
 from app.domain.schedules.cron import unix
 from app.domain.schedules.cron.days import bits_of, lowest_bit
@@ -19,7 +19,6 @@ from app.domain.schedules.cron.expression import CronExpression, split_fields
 from app.domain.schedules.schedule import Schedule, next_after_ms, zone
 
 QUARTER_MS: Final[Millis] = 15 * MINUTE_MS
-HOUR_MS: Final[Millis] = 60 * MINUTE_MS
 #: most cached estimates of cron expressions
 SCHEDULES_KEPT: Final = 16_384
 

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy.orm import Session
 
-from app.clock import DAY_MS, MINUTE_MS, Millis
+from app.clock import DAY_MS, HOUR_MS, MINUTE_MS, Millis
 from app.database.engine import read_scope, transact
 from app.domain.completeness.days import day_of, interval_of, split_by_days, start_of
 from app.domain.completeness.equation import Account, Tally
@@ -32,7 +32,6 @@ logger = logging.getLogger(__name__)
 PERIOD_MS: Millis = MINUTE_MS
 #: an hour is added to its day so long after its end
 FOLD_AFTER_MS: Millis = 10 * MINUTE_MS
-HOUR_MS: Millis = 60 * MINUTE_MS
 #: instants after the watermark that are looked at each time, and at least for so long
 RECENT_INSTANTS = 100_000
 RECENT_MIN_MS: Millis = 3 * MINUTE_MS

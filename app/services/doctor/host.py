@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from app.clock import DAY_MS, MINUTE_MS, Millis
+from app.clock import DAY_MS, HOUR_MS, Millis
 from app.database.urls import sqlite_file
 from app.errors import NotConfigured
 from app.services.backups.last_backup import find_last
@@ -19,7 +19,6 @@ FREE_SHARE, FREE_BYTES = 0.1, 2 * 1024**3
 GIB = 1024**3
 #: a backup of every day is missing after so long
 BACKUP_MAX_MS: Millis = 2 * DAY_MS
-HOUR_MS: Millis = 60 * MINUTE_MS
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 

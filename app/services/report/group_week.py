@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from app.clock import MINUTE_MS, Millis
+from app.clock import HOUR_MS, MINUTE_MS, Millis
 from app.domain.enums import ScheduleType, TriggerStatus
-from app.domain.schedules.planned_starts import HOUR_MS, HourlyStarts, Window, start_minutes, total_starts
+from app.domain.schedules.planned_starts import HourlyStarts, Window, start_minutes, total_starts
 from app.models.job import Job
 from app.services.report.planned_load import Planned, read_schedules
 from app.store.jobs import scheduling as job_store

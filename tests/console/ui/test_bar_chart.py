@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from flask import Flask
 
-from app.clock import DAY_MS, MINUTE_MS, SECOND_MS
+from app.clock import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from app.console.ui.bar_chart import (
     COUNTS,
     DURATIONS,
@@ -16,7 +16,6 @@ from app.console.ui.bar_chart import (
     bar_chart,
     short_number,
 )
-from app.console.ui.filters import HOUR_MS
 
 
 @pytest.fixture(autouse=True)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.clock import HOUR_MS
 from app.domain.enums import ScheduleType
 from app.domain.schedules.cron.fields import InvalidCronExpression
 from app.domain.schedules.planned_starts import (
-    HOUR_MS,
     HourlyStarts,
     Window,
     estimate_starts,

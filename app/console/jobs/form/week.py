@@ -7,14 +7,13 @@ from flask import url_for
 from flask_babel import format_date
 from sqlalchemy.orm import Session
 
-from app.clock import Millis
+from app.clock import HOUR_MS, Millis
 from app.console.jobs.form.draft import Preview
 from app.console.ui.filters import number
 from app.console.web.language import ngettext
 from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.lists.heat_levels import level_of, level_tops
 from app.domain.schedules.planned_starts import (
-    HOUR_MS,
     QUARTER_MS,
     Window,
     estimate_starts,
