@@ -21,7 +21,7 @@ from app.database.engine import read_scope, transact
 from app.domain.completeness.days import day_of, interval_of, split_by_days, start_of
 from app.domain.completeness.equation import Account, Tally
 from app.domain.completeness.expected import Interval, count_expected
-from app.services.completeness.accounts import SETTLED_MS, JobAccount, accounts_of
+from app.services.completeness.accounts import SETTLED_MS, JobAccount, accounts_of, find_accounts
 from app.store.completeness import days as store
 from app.store.completeness import spans as span_store
 from app.store.completeness.days import DayKey, OpenDay, Seal, StoredDay
@@ -86,7 +86,7 @@ def _beginning(session: Session, zone: ZoneInfo, now_ms: Millis) -> Millis | Non
 class _Part:
     """What is added to a row of a job and a day."""
 
-    def __init__(self, found: JobAccount, day: date, interval: Interval, part: Account) -> None:
+    def __init__(self, found: JobAccount, day: date, part: Account) -> None:
         self.key = DayKey(found.job_id, day.isoformat())
         self.group_id = found.group_id
         self.tally, self.removed = part.tally, part.removed
@@ -104,8 +104,8 @@ def fold(step: Interval, zone: ZoneInfo, *, now_ms: Millis) -> bool:
         open_ids = {row.job_id for row in open_days}
         spans = span_store.find_spans(session, step)
         rest = {job_id: parts for job_id, parts in spans.items() if job_id not in open_ids}
-        accounts = list(accounts_of(session, rest, step, now_ms=now_ms))
-        parts = [_part(found, day_of(step.from_ms, zone), step, now_ms) for found in accounts]
+        day = day_of(step.from_ms, zone)
+        parts = [_part(found, day, step, now_ms) for found in accounts_of(session, rest, step, now_ms=now_ms)]
         for row in open_days:
             parts += _continued(session, row, step.until_ms, zone, now_ms)
     return transact(partial(_write, step=step, watermark_ms=watermark_ms, parts=parts, open_days=open_days))
@@ -115,19 +115,17 @@ def _part(found: JobAccount, day: date, interval: Interval, now_ms: Millis) -> _
     """Return what is added of an account: up to a run that waits or is open, for some days."""
     open_ms = found.account.open_ms
     if open_ms is None or open_ms < now_ms - SEAL_AT_LAST_MS:
-        return _Part(found, day, interval, replace(found.account, open_ms=None))
+        return _Part(found, day, replace(found.account, open_ms=None))
     before = replace(found.recount(Interval(interval.from_ms, open_ms)), open_ms=open_ms)
-    return _Part(found, day, interval, before)
+    return _Part(found, day, before)
 
 
 def _continued(
     session: Session, row: OpenDay, until_ms: Millis, zone: ZoneInfo, now_ms: Millis
 ) -> Iterator[_Part]:
     """Yield what is added to the days of a job that was left open, up to where it is open still."""
-    whole = Interval(row.open_from_ms, until_ms)
-    spans = span_store.find_spans(session, whole, job_ids=[row.job_id])
-    for day, interval in split_by_days(whole, zone):
-        for found in accounts_of(session, spans, interval, now_ms=now_ms):
+    for day, interval in split_by_days(Interval(row.open_from_ms, until_ms), zone):
+        for found in find_accounts(session, interval, now_ms=now_ms, job_ids=[row.job_id]):
             part = _part(found, day, interval, now_ms)
             yield part
             if part.open_from_ms:
@@ -154,13 +152,13 @@ def _write(
         job_ids = {*of_day, *(job_id for job_id, open_day in closed if open_day == day)}
         stored = store.find_days(session, day, job_ids)
         store.save_days(
-            session, [_added(stored.get(job_id), of_day.get(job_id), day) for job_id in sorted(job_ids)]
+            session, [_added(stored.get(job_id), of_day.get(job_id)) for job_id in sorted(job_ids)]
         )
     store.set_watermark(session, step.until_ms)
     return True
 
 
-def _added(row: StoredDay | None, part: _Part | None, day: str) -> StoredDay:
+def _added(row: StoredDay | None, part: _Part | None) -> StoredDay:
     """Return a row of a day with what is added to it."""
     if part is None:
         assert row is not None, "a day that was left open has a row"
@@ -192,8 +190,7 @@ def look_at_recent(session: Session, *, now_ms: Millis) -> Tally:
         total.add(found.account.tally)
     for row in open_days:
         whole = Interval(row.open_from_ms, until_ms)
-        of_job = span_store.find_spans(session, whole, job_ids=[row.job_id])
-        for found in accounts_of(session, of_job, whole, now_ms=now_ms):
+        for found in find_accounts(session, whole, now_ms=now_ms, job_ids=[row.job_id]):
             total.add(found.account.tally)
     return total
 

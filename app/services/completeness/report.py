@@ -10,14 +10,10 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
 from app.domain.completeness.days import interval_of, split_by_days
-from app.domain.completeness.equation import Irregular, Tally
+from app.domain.completeness.equation import Tally
 from app.domain.completeness.expected import Interval
-from app.services.completeness.accounts import accounts_of, find_accounts, settled
+from app.services.completeness.accounts import find_accounts, settled
 from app.store.completeness import days as store
-from app.store.completeness import spans as span_store
-
-#: instants that are not on time, of a list of them
-IRREGULAR_MAX = 3_600
 
 
 class Scope(NamedTuple):
@@ -95,7 +91,7 @@ def _tallies(
         job_ids=scope.job_ids,
         group_ids=scope.group_ids,
     )
-    for (job_id, _), (group_id, tally) in sums.items():
+    for job_id, (group_id, tally) in sums.items():
         yield job_id, group_id, tally
     for part in rest:
         for found in find_accounts(
@@ -107,8 +103,9 @@ def _tallies(
         is_counted = any(day.isoformat() == row.day for day in counted)
         if part.from_ms >= part.until_ms or not is_counted or scope.job_id not in (0, row.job_id):
             continue
-        spans = span_store.find_spans(session, part, job_ids=[row.job_id], group_ids=scope.group_ids)
-        for found in accounts_of(session, spans, part, now_ms=now_ms):
+        for found in find_accounts(
+            session, part, now_ms=now_ms, job_ids=[row.job_id], group_ids=scope.group_ids
+        ):
             yield found.job_id, found.group_id, found.account.tally
 
 
@@ -125,12 +122,3 @@ def _parts(interval: Interval, zone: ZoneInfo, watermark_ms: Millis) -> tuple[li
         if part.until_ms > until_ms:
             rest.append(Interval(until_ms, part.until_ms))
     return counted, rest
-
-
-def find_irregular(
-    session: Session, scope: Scope, interval: Interval, *, now_ms: Millis
-) -> list[tuple[int, Irregular]]:
-    """Return job id and instant of what is not on time, at most IRREGULAR_MAX, the earliest first."""
-    found = find_accounts(session, interval, now_ms=now_ms, job_ids=scope.job_ids, group_ids=scope.group_ids)
-    rows = [(each.job_id, irregular) for each in found for irregular in each.account.irregular]
-    return sorted(rows, key=lambda row: (row[1].instant, row[0]))[:IRREGULAR_MAX]

@@ -122,11 +122,10 @@ def sum_days(
     *,
     job_ids: Collection[int] | None = None,
     group_ids: Collection[int] | None = None,
-    by_day: bool = False,
-) -> dict[tuple[int, str], tuple[int, Tally]]:
-    """Return (job id, day) -> group and totals of days, in one statement and another for reasons.
+) -> dict[int, tuple[int, Tally]]:
+    """Return job id -> group and totals of days, in one statement and another for reasons.
 
-    The day is empty unless ``by_day``, the job id 0 then. None: of all jobs, of all groups.
+    None: of all jobs, of all groups.
     """
     if not days:
         return {}
@@ -138,21 +137,16 @@ def sum_days(
         scope.append(JobDay.job_id.in_(list(job_ids)))
     if group_ids is not None:
         scope.append(JobDay.group_id.in_(list(group_ids)))
-    key = JobDay.day if by_day else JobDay.job_id
     sums = [func.sum(getattr(JobDay, name)) for name in NUMBERS]
-    query = select(key, func.max(JobDay.group_id), *sums).where(*scope).group_by(key)
-    totals: dict[tuple[int, str], tuple[int, Tally]] = {}
+    query = select(JobDay.job_id, func.max(JobDay.group_id), *sums).where(*scope).group_by(JobDay.job_id)
+    totals: dict[int, tuple[int, Tally]] = {}
     for row in bulk.read_rows(session, query):
         numbers: dict[str, Any] = dict(zip(NUMBERS, map(int, row[2:]), strict=True))
-        totals[_key(row[0], by_day=by_day)] = row[1], Tally(**numbers)
-    reasons = select(key, JobDay.reasons).where(*scope, JobDay.reasons.is_not(None))
-    for value, text in bulk.read_rows(session, reasons):
-        _add_reasons(totals[_key(value, by_day=by_day)][1], text)
+        totals[row[0]] = row[1], Tally(**numbers)
+    reasons = select(JobDay.job_id, JobDay.reasons).where(*scope, JobDay.reasons.is_not(None))
+    for job_id, text in bulk.read_rows(session, reasons):
+        _add_reasons(totals[job_id][1], text)
     return totals
-
-
-def _key(value: Any, *, by_day: bool) -> tuple[int, str]:
-    return (0, value) if by_day else (value, "")
 
 
 def mark_cleared(session: Session, job_ids: Collection[int], first: str, last: str) -> None:
@@ -202,19 +196,17 @@ class Seal(NamedTuple):
     hash: str
 
 
-def find_seals(session: Session, *, after_day: str = "", days: Collection[str] | None = None) -> list[Seal]:
-    """Return seals in the order of their chain; those of some days, or after one."""
-    query = select(DaySeal.day, DaySeal.number, DaySeal.totals, DaySeal.rows_hash, DaySeal.hash)
-    query = query.where(DaySeal.day > after_day)
-    if days is not None:
-        query = query.where(DaySeal.day.in_(sorted(days)))
-    return [Seal._make(row) for row in bulk.read_rows(session, query.order_by(DaySeal.id))]
+_SEALS = select(*(getattr(DaySeal, name) for name in Seal._fields))
+
+
+def find_seals(session: Session) -> list[Seal]:
+    """Return all seals in the order of their chain."""
+    return [Seal._make(row) for row in bulk.read_rows(session, _SEALS.order_by(DaySeal.id))]
 
 
 def find_last_seal(session: Session) -> Seal | None:
     """Return the end of the chain."""
-    query = select(DaySeal.day, DaySeal.number, DaySeal.totals, DaySeal.rows_hash, DaySeal.hash)
-    rows = bulk.read_rows(session, query.order_by(DaySeal.id.desc()).limit(1))
+    rows = bulk.read_rows(session, _SEALS.order_by(DaySeal.id.desc()).limit(1))
     return Seal._make(rows[0]) if rows else None
 
 

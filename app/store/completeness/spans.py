@@ -75,15 +75,6 @@ def find_spans(
     return dict(spans)
 
 
-_FIRST = select(JobSpan.job_id, func.min(JobSpan.from_ms)).where(among(JobSpan.job_id))
-
-
-def find_beginnings(session: Session, job_ids: Collection[int]) -> dict[int, Millis]:
-    """Return job id -> since when its history is known."""
-    rows = bulk.read_among(session, _FIRST.group_by(JobSpan.job_id), list(job_ids))
-    return {row[0]: row[1] for row in rows}
-
-
 def find_first(session: Session) -> Millis | None:
     """Return the first instant of which a history is known; None: there is none."""
     first_ms = session.scalar(select(func.min(JobSpan.from_ms)))

@@ -1,12 +1,12 @@
 """API: numbers of runs."""
 
 from collections.abc import Iterator
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from app.api.v1.endpoint import Call, Resource
 from app.api.v1.schemas.report import DayOut, ReportOut, ReportQuery, SummaryOut
-from app.clock import Millis
+from app.domain.completeness.days import start_of
 from app.errors import InvalidInput
 from app.services.report import dashboard
 from app.services.report.summary import summarize
@@ -23,7 +23,7 @@ def get_report(call: Call) -> ReportOut:
     zone = ZoneInfo(call.config.time_zone)
     first, last = _range_of(call.query, datetime.fromtimestamp(call.now_ms / 1000, zone).date())
     chart = dashboard.chart(
-        call.session, call.actor, from_ms=_start_ms(first, zone), to_ms=_start_ms(last, zone)
+        call.session, call.actor, from_ms=start_of(first, zone), to_ms=start_of(last, zone)
     )
     count_by_day = {day.day: day for day in chart.days}
     days = [day.isoformat() for day in _days(first, last) if day.isoformat() > chart.uncounted]
@@ -66,11 +66,6 @@ def _range_of(query: ReportQuery, today: date) -> tuple[date, date]:
 
 def _days(first: date, last: date) -> Iterator[date]:
     return (first + timedelta(days=number) for number in range((last - first).days + 1))
-
-
-def _start_ms(day: date, zone: ZoneInfo) -> Millis:
-    """Return the local midnight a day begins with."""
-    return int(datetime.combine(day, time(), zone).timestamp()) * 1000
 
 
 def _day(count: DayCount) -> DayOut:
