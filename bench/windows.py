@@ -17,8 +17,10 @@ from app.models.log import JobLog
 
 #: from enabling jobs to their first instant: longer than a node reads ahead
 LEAD_S = 7
-#: after a start, all processes together have to use less than a tenth of a core for so long
+#: after a start, all processes together have to use less than a tenth of a core for so long,
 SETTLE_S = 2
+#: or this long after the registration: a slow machine needs more than that at rest
+SETTLE_MAX_S = 20
 #: for all results after the last instant
 DRAIN_S = 60
 
@@ -58,7 +60,7 @@ def start(made: Cluster, *, executors: int = 1, nodes: int = 1, batch: int = 50)
 
     wait_until(registered, "the executors to register", made)
     used = made.cpu_seconds()
-    while True:  # the last modules are imported when they are first needed
+    for _ in range(SETTLE_MAX_S // SETTLE_S):  # the last modules are imported when they are first needed
         time.sleep(SETTLE_S)
         before, used = used, made.cpu_seconds()
         if sum(used.values()) - sum(before.values()) < SETTLE_S * 0.1:

@@ -212,7 +212,7 @@ def _groups(session: Session, language: str, executor: str, now_ms: Millis) -> l
         )
     session.flush()
     former = (
-        (names[0], "http://10.0.3.11:9999", 26 * 60),
+        (names[0], "http://10.0.3.11:9999", 24 * 60),
         (names[2], "http://10.0.3.31:9999", 190),
         (names[2], "http://10.0.3.32:9999", 185),
     )

@@ -105,7 +105,7 @@ def test_nineteen_runs_fit_a_window_and_are_cards_of_two_lines_on_a_phone(open_p
 def test_a_typed_filter_becomes_a_chip_that_is_removed(console: Console, open_page: OpenPage) -> None:
     page = open_page("/joblog", viewport=WIDE)
     page.keyboard.press("/")
-    page.keyboard.type("status:not-started reminders")
+    page.keyboard.type("status:not-started reminders period:day")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"jobId=\d+"))
     expect(page.locator(".search-box .chip")).to_have_count(3)
