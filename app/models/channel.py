@@ -22,6 +22,13 @@ class AlarmChannel(Base):
     settings: Mapped[str] = mapped_column(SealedText)
     #: 1: for all jobs; 0: for those of its scopes
     for_all: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
+    #: 1: it gets a message each morning about the instants of the day before
+    daily: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
+    #: the latest day that it got that message of, as ``2026-11-29``
+    daily_day: Mapped[str] = mapped_column(String(10), default="", server_default="")
+    daily_attempts: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    #: earliest time of the next attempt
+    daily_next_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     updated_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
 
 

@@ -13,7 +13,11 @@ down_revision = "0014_parameters"
 
 CREATED = ("xxl_job_span", "xxl_job_day", "xxl_job_seal")
 #: table -> columns it gets
-ADDED = {"xxl_job_log": ("late_ms", "not_started"), "xxl_job_skip": ("trigger_type",)}
+ADDED = {
+    "xxl_job_log": ("late_ms", "not_started"),
+    "xxl_job_skip": ("trigger_type",),
+    "xxl_job_channel": ("daily", "daily_day", "daily_attempts", "daily_next_ms"),
+}
 INDEXED = (*CREATED, "xxl_job_skip")
 
 

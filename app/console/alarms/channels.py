@@ -108,11 +108,12 @@ def edit(channel_id: int) -> ResponseReturnValue:
         row = channel_setup.get_channel(session, channel_id, actor=current_actor())
     kind, channel = _kind_of(row.channel), row.channel
     form = ChannelForm(
-        request.form,
+        request.form or None,
         name=channel.name,
         scope="all" if channel.for_all else "chosen",
         groups=",".join(map(str, sorted(row.group_ids))),
         jobs=",".join(map(str, sorted(row.job_ids))),
+        daily=bool(channel.daily),
         loaded=fingerprint(channel_setup.state_of(row)),
     )
     form.describe(kind, settings_of(channel))

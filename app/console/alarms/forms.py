@@ -33,6 +33,7 @@ class ChannelForm(ConsoleForm):
     scope = RadioField(_l("For"), validate_choice=False)
     groups = StringField(_l("Chosen executors"))
     jobs = StringField(_l("Chosen jobs"))
+    daily = BooleanField(_l("Daily message at 08:00: did everything run?"))
     loaded = HiddenField()
 
     def describe(self, kind: ChannelKind, settings: Settings) -> None:
@@ -64,6 +65,7 @@ class ChannelForm(ConsoleForm):
             for_all=not is_chosen,
             group_ids=picked_ids(scopes["groups"]),
             job_ids=picked_ids(scopes["jobs"]),
+            daily=bool(self.daily.data),
             unreadable=tuple(error for name, text in scopes.items() for error in id_errors(name, text)),
             dropped=optional if self.drop.data else frozenset(),
         )

@@ -7,6 +7,9 @@ from zoneinfo import ZoneInfo
 from app.clock import Millis
 from app.domain.completeness.expected import Interval
 
+#: local time of the daily message about the day before
+REPORT_AT = time(8)
+
 
 def day_of(at_ms: Millis, zone: ZoneInfo) -> date:
     """Return the local day of an instant."""
@@ -31,3 +34,9 @@ def split_by_days(interval: Interval, zone: ZoneInfo) -> Iterator[tuple[date, In
         until_ms = min(interval.until_ms, interval_of(day, zone).until_ms)
         yield day, Interval(from_ms, until_ms)
         from_ms = until_ms
+
+
+def latest_report_day(now_ms: Millis, zone: ZoneInfo) -> date:
+    """Return the latest day that a daily message is due of: the one before, from 08:00 on."""
+    now = datetime.fromtimestamp(now_ms / 1000, zone)
+    return now.date() - timedelta(days=1 if now.time() >= REPORT_AT else 2)

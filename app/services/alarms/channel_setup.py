@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from zoneinfo import ZoneInfo
 
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
@@ -11,11 +12,13 @@ from app.clock import Millis
 from app.domain.access.permissions import Actor, require_admin
 from app.domain.alarms.channel_kinds import KINDS, ChannelKind
 from app.domain.alarms.channel_settings import Settings, check_settings
+from app.domain.completeness.days import latest_report_day
 from app.domain.text.fingerprints import require_unchanged
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.limits import required_text
 from app.domain.text.texts import N_, folded
 from app.errors import Conflict, InvalidInput, NotFound
+from app.models.base import zone_name
 from app.models.channel import AlarmChannel
 from app.services.alarms.targets import settings_of
 from app.services.auditing import audit
@@ -39,6 +42,8 @@ class ChannelDraft:
     for_all: bool = True
     group_ids: Sequence[int] = ()
     job_ids: Sequence[int] = ()
+    #: it gets a message each morning
+    daily: bool = False
     #: it may have neither groups nor jobs, as after a deletion of its last job
     may_be_empty: bool = False
     #: names of optional secrets to remove
@@ -79,6 +84,7 @@ def add_channel(session: Session, draft: ChannelDraft, *, actor: Actor, now_ms: 
         raise Conflict(N_("There are %(limit)s alarm channels already; delete one first", limit=CHANNELS_MAX))
     columns = _check(session, draft, others, {})
     channel = AlarmChannel(updated_ms=now_ms, kind=draft.kind.value, **_column_values(columns))
+    channel.daily_day = latest_report_day(now_ms, ZoneInfo(zone_name())).isoformat()
     session.add(channel)
     _flush(session, channel.name)
     _set_scopes(session, channel.id, draft)
@@ -97,10 +103,12 @@ def update_channel(
     row = get_channel(session, channel_id, actor=actor)
     require_unchanged(draft.loaded, state_of(row))
     channel = row.channel
-    before = _columns(channel.name, channel.settings, bool(channel.for_all), row.group_ids, row.job_ids)
+    before = _columns(channel.name, channel.settings, row)
     columns = _check(
         session, draft, [other for other in others if other.id != channel_id], settings_of(channel)
     )
+    if draft.daily and not channel.daily:
+        channel.daily_day = latest_report_day(now_ms, ZoneInfo(zone_name())).isoformat()
     for name, value in _column_values(columns).items():
         setattr(channel, name, value)
     channel.updated_ms = now_ms
@@ -119,8 +127,7 @@ def state_of(row: ScopedChannel) -> dict[str, object]:
         for setting in KINDS[ChannelKind(kind)].fields
         if not setting.is_secret
     }
-    columns = _columns("", "", bool(row.channel.for_all), row.group_ids, row.job_ids)
-    return columns | {"name": row.channel.name, "settings": visible_settings}
+    return _columns(row.channel.name, "", row) | {"settings": visible_settings}
 
 
 def remove_channel(session: Session, channel_id: int, *, actor: Actor, now_ms: Millis) -> None:
@@ -161,7 +168,7 @@ def _check(
         _check_existing(session, draft)
     errors.raise_all()
     text = json.dumps(settings, ensure_ascii=False)
-    return _columns(name, text, draft.for_all, draft.group_ids, draft.job_ids)
+    return _columns(name, text, draft)
 
 
 def _name(text: str, others: Collection[str]) -> str:
@@ -230,15 +237,16 @@ def _check_ids(name: str, object_ids: Sequence[int], existing: Collection[int]) 
         raise InvalidInput(name, N_("Not found: id %(ids)s", ids=", ".join(missing)))
 
 
-def _columns(
-    name: str, settings: str, for_all: bool, group_ids: Collection[int], job_ids: Collection[int]
-) -> dict[str, object]:
+def _columns(name: str, settings: str, of: ChannelDraft | ScopedChannel) -> dict[str, object]:
+    source = of.channel if isinstance(of, ScopedChannel) else of
+    for_all = bool(source.for_all)
     return {
         "name": name,
         "settings": settings,
         "for_all": for_all,
-        "groups": [] if for_all else sorted(group_ids),
-        "jobs": [] if for_all else sorted(job_ids),
+        "groups": [] if for_all else sorted(of.group_ids),
+        "jobs": [] if for_all else sorted(of.job_ids),
+        "daily": bool(source.daily),
     }
 
 
@@ -247,6 +255,7 @@ def _column_values(columns: Mapping[str, object]) -> dict[str, object]:
         "name": columns["name"],
         "settings": columns["settings"],
         "for_all": int(bool(columns["for_all"])),
+        "daily": int(bool(columns["daily"])),
     }
 
 

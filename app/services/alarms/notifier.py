@@ -1,5 +1,7 @@
 """Alarm notifier: sends messages about failed and unresolved runs, recoveries, ended mutes and wrong clocks.
 
+Once a day also whether everything ran, to the channels that ask for it.
+
 Channels are independent: one that hangs does not delay the others. Alarms of a job within ``GROUP_MS`` become
 one message. The result for each target is stored with the alarm.
 """
@@ -23,7 +25,7 @@ from app.models.channel import AlarmChannel
 from app.models.group import Group
 from app.models.job import Job
 from app.runtime.metrics import ALARMS_ENDED
-from app.services.alarms import muted_alarms, summaries
+from app.services.alarms import daily, muted_alarms, summaries
 from app.services.alarms.channels import Message
 from app.services.alarms.deliveries import (
     GROUP_MS,
@@ -79,6 +81,7 @@ class AlarmNotifier:
         self._channels = Channels()
         self._deliveries: list[Delivery] = []
         self._recovery_ms: Millis = 0
+        self._daily_ms: Millis = 0
         #: last job of the previous search for recoveries; 0: start again
         self._recovery_job_id = 0
         #: the latest notice, until it is delivered or given up
@@ -103,6 +106,10 @@ class AlarmNotifier:
         if alarms.has_due(now_ms=now_ms):
             for delivery in transact(lambda session: self._take(session, now_ms)):
                 self._send(delivery, now_ms)
+        if now_ms >= self._daily_ms:
+            self._daily_ms = now_ms + daily.PERIOD_MS
+            for message in daily.take_due(self._config, now_ms=now_ms):
+                self._send(message, now_ms)
         if now_ms >= self._recovery_ms:
             self._recovery_ms = now_ms + RECOVERY_PERIOD_MS
             self._queue_recoveries(now_ms)

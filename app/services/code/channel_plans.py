@@ -188,6 +188,7 @@ class ChannelPlanner:
             for_all=values.get("for_all", not has_scopes),
             group_ids=values["groups"],
             job_ids=values["jobs"],
+            daily=values.get("daily", False),
         )
 
     def _field(self, name: str, old: Any, new: Any, *, kind: str, is_edit: bool) -> FieldChange:

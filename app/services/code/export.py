@@ -227,9 +227,11 @@ def _channel(
     row: ScopedChannel, state: State, keys: Mapping[int, str], variables: dict[str, str]
 ) -> dict[str, Any]:
     channel = row.channel
-    settings = dict(_settings(row, variables))
+    common: dict[str, Any] = {"kind": channel.kind, "settings": dict(_settings(row, variables))}
+    if channel.daily:
+        common["daily"] = True
     if channel.for_all:
-        return {"kind": channel.kind, "settings": settings, "for_all": True}
+        return common | {"for_all": True}
     groups = sorted(state.groups[own_id].app_name for own_id in row.group_ids if own_id in state.groups)
     jobs = sorted(keys[job_id] for job_id in row.job_ids if job_id in keys)
     routes = {"for_all": False, "groups": groups, "jobs": jobs}
@@ -237,7 +239,7 @@ def _channel(
     are_routed = [_names_channels(state, job_id) for job_id in row.job_ids if job_id in keys]
     if owner is not None and not groups and are_routed and all(are_routed):
         routes = {name: value for name, value in routes.items() if name in owner.fields}
-    return {"kind": channel.kind, "settings": settings, **routes}
+    return common | routes
 
 
 def _names_channels(state: State, job_id: int) -> bool:

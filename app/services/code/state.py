@@ -196,6 +196,7 @@ def channel_values(row: ScopedChannel) -> dict[str, Any]:
         "for_all": bool(row.channel.for_all),
         "groups": sorted(row.group_ids),
         "jobs": sorted(row.job_ids),
+        "daily": bool(row.channel.daily),
     }
 
 

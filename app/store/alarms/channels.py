@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Row, Text, and_, delete, func, or_, select, type_coerce
+from sqlalchemy import Row, Text, and_, delete, func, or_, select, type_coerce, update
 from sqlalchemy.orm import Session
 
+from app.clock import Millis
 from app.database.rows import bulk, deletion
 from app.database.sql.in_list import among
 from app.models.channel import AlarmChannel, ChannelScope
@@ -68,6 +69,40 @@ def find_channel(session: Session, channel_id: int) -> ScopedChannel | None:
 def lock_channels(session: Session) -> list[AlarmChannel]:
     """Lock all channels, so that their number and names can be checked."""
     return list(session.scalars(select(AlarmChannel).order_by(AlarmChannel.id).with_for_update()))
+
+
+def take_daily(
+    session: Session, *, day: str, now_ms: Millis, lease_ms: Millis
+) -> list[tuple[ScopedChannel, int]]:
+    """Take the channels whose message about a day is due; return each with the number of the attempt."""
+    is_due = (
+        (AlarmChannel.daily == 1) & (AlarmChannel.daily_day < day) & (AlarmChannel.daily_next_ms <= now_ms)
+    )
+    if session.scalar(select(AlarmChannel.id).where(is_due).limit(1)) is None:
+        return []
+    query = select(AlarmChannel).where(is_due).order_by(AlarmChannel.id)
+    channels = list(session.scalars(query.with_for_update(skip_locked=True)))
+    for channel in channels:
+        channel.daily_next_ms = now_ms + lease_ms
+        channel.daily_attempts += 1
+    session.flush()
+    scopes = {row.channel.id: row for row in list_channels(session)}
+    return [(scopes[channel.id], channel.daily_attempts) for channel in channels]
+
+
+def end_daily(session: Session, channel_id: int, *, day: str) -> None:
+    """Store that a channel has the message about a day, or that it was given up."""
+    values = {"daily_day": day, "daily_attempts": 0, "daily_next_ms": 0}
+    session.execute(update(AlarmChannel).where(AlarmChannel.id == channel_id).values(**values))
+
+
+def put_off_daily(session: Session, channel_id: int, *, next_ms: Millis, counts: bool) -> None:
+    """Store when the message is tried again; an attempt that does not count is taken back."""
+    values = {
+        "daily_next_ms": next_ms,
+        "daily_attempts": AlarmChannel.daily_attempts - (0 if counts else 1),
+    }
+    session.execute(update(AlarmChannel).where(AlarmChannel.id == channel_id).values(**values))
 
 
 def replace_scopes(

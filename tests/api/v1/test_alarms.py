@@ -106,7 +106,14 @@ def test_a_channel_is_added_changed_and_deleted(api: Api) -> None:
     made = api.post("/channels", body)
     path = made.headers["Location"]
     assert (made.status_code, made.json["settings"]["url"], made.json["for_all"]) == (201, "***", True)
-    change = {"name": "Hook 2", "for_all": False, "job_ids": [job.id], "settings": {"url": "***"}}
+    assert made.json["daily"] is False
+    change = {
+        "name": "Hook 2",
+        "daily": True,
+        "for_all": False,
+        "job_ids": [job.id],
+        "settings": {"url": "***"},
+    }
     changed = api.patch(
         path, change, headers={"If-Match": made.headers.get("ETag") or api.get(path).headers["ETag"]}
     )
@@ -118,7 +125,7 @@ def test_a_channel_is_added_changed_and_deleted(api: Api) -> None:
     )
     assert "secret-path" not in api.get(path).text + api.get("/channels").text
     assert settings_of(only_row(AlarmChannel)) == {"url": HOOK}
-    api.patch(path, {"settings": {"url": HOOK + "2"}})
+    assert api.patch(path, {"settings": {"url": HOOK + "2"}}).json["daily"] is True
     assert settings_of(only_row(AlarmChannel)) == {"url": HOOK + "2"}
     assert [each["name"] for each in api.get("/channels").json["items"]] == ["Hook 2"]
     assert api.delete(path).status_code == 204

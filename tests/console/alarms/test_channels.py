@@ -1,6 +1,7 @@
 """Pages of alarm channels: forms by kind, save and test, secrets, deletion; where alarms cannot arrive."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -59,6 +60,17 @@ def test_a_channel_is_added_changed_and_deleted_without_showing_its_secret(admin
     assert "done=removed&" in path_after(submit(admin, f"/alarmchannels/{channel.id}/delete"))
     assert (all_rows(AlarmChannel), all_rows(ChannelScope)) == ([], [])
     assert admin.get(edit).status_code == 404
+
+
+def test_the_daily_message_is_ticked_and_removed(admin: Console) -> None:
+    submit(admin, "/alarmchannels/new?kind=slack", **SLACK_FORM, daily="y")
+    channel = only_row(AlarmChannel)
+    assert (channel.daily, len(channel.daily_day)) == (1, 10)
+    edit = f"/alarmchannels/{channel.id}/edit"
+    assert re.search(r'name="daily"[^>]*checked|checked[^>]*name="daily"', admin.get(edit).text)
+    submit(admin, edit, **SLACK_FORM, daily="")
+    assert only_row(AlarmChannel).daily == 0
+    assert "Daily message: yes → no" in text_of(admin.get("/user/audit?object=channel"))
 
 
 def test_all_errors_are_shown_at_their_fields(admin: Console) -> None:

@@ -94,7 +94,9 @@ def test_alarms_reach_the_channels_for_all_for_the_group_and_for_the_job(
     with notifying(config) as notifier, statements() as executed:
         tick_until(notifier, T0, "SENT")
     assert sorted(request.target for request in hook.requests) == ["/all", "/both", "/group", "/job"]
-    assert len([sql for sql in executed if "FROM xxl_job_channel" in sql]) == 1, "one statement for a batch"
+    assert len([sql for sql in executed if "LEFT OUTER JOIN xxl_job_channel_scope" in sql]) == 1, (
+        "one statement for a batch"
+    )
     names = ("all", "both", "group", "job")
     assert results(only_row(Alarm)) == {f"channel {name}": OK for name in names}
     first = messages(hook)[0]

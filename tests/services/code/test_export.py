@@ -52,7 +52,8 @@ def adopted() -> Group:
     )
     for number in range(2):
         make_job(job_group=group.id, job_desc="twice", executor_param=str(number))
-    channel = AlarmChannel(name="Ops", kind="slack", settings=f'{{"url": "{SLACK}"}}', for_all=0)
+    settings = f'{{"url": "{SLACK}"}}'
+    channel = AlarmChannel(name="Ops", kind="slack", settings=settings, for_all=0, daily=1)
     save(channel)
     save(ChannelScope(channel_id=channel.id, job_id=close.id))
     return group

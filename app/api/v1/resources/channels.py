@@ -58,6 +58,7 @@ def add_channel(call: Call, body: ChannelIn) -> Made:
         kind,
         _settings_in(kind, body.settings),
         *_scopes(body, None),
+        daily=body.daily,
     )
     channel_id = channel_setup.add_channel(call.session, draft, actor=call.actor, now_ms=call.now_ms)
     return Made(get_channel(call, channel_id), f"/channels/{channel_id}")
@@ -88,6 +89,7 @@ def change_channel(call: Call, channel_id: int, body: ChannelPatch) -> ChannelOu
         kind,
         visible_settings | changes,
         *_scopes(body, current),
+        daily=body.daily if "daily" in fields_set else bool(current.channel.daily),
         dropped={name for name, value in changes.items() if not value.strip()},
     )
     channel_setup.update_channel(call.session, channel_id, draft, actor=call.actor, now_ms=call.now_ms)
@@ -159,6 +161,7 @@ def _answer(scoped_channel: ScopedChannel) -> ChannelOut:
         for_all=bool(channel.for_all),
         group_ids=sorted(scoped_channel.group_ids),
         job_ids=sorted(scoped_channel.job_ids),
+        daily=bool(channel.daily),
         updated_at=channel.updated_ms,
     )
 

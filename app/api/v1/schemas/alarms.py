@@ -108,6 +108,7 @@ class ChannelOut(Schema):
     for_all: bool = Field(description="Whether it gets the alarms of all jobs.")
     group_ids: list[int] = Field(description="Groups it gets the alarms of.")
     job_ids: list[int] = Field(description="Jobs it gets the alarms of.")
+    daily: bool = Field(description="Whether it gets a message about the day before at 08:00.")
     updated_at: Instant
 
 
@@ -123,6 +124,7 @@ class ChannelIn(Partial):
     )
     group_ids: Ids = Field([], description="Groups it gets the alarms of.")
     job_ids: Ids = Field([], description="Jobs it gets the alarms of.")
+    daily: bool = Field(False, description="Whether it gets a message about the day before at 08:00.")
 
 
 class ChannelPatch(Partial):
@@ -135,6 +137,7 @@ class ChannelPatch(Partial):
     )
     group_ids: Ids = []
     job_ids: Ids = []
+    daily: bool = False
 
 
 class ChannelTestOut(Schema):

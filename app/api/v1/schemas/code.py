@@ -101,6 +101,7 @@ class CodeChannel(Partial):
         default_factory=dict, description="Members of its kind, such as `url`; use variables for secrets."
     )
     for_all: bool = Field(False, description="Whether it gets the alarms of all jobs.")
+    daily: bool = Field(False, description="Whether it gets a message about the day before at 08:00.")
     groups: list[str] = Field(default_factory=list, max_length=KEYS_MAX, description="AppNames of groups.")
     jobs: list[str] = Field(
         default_factory=list, max_length=KEYS_MAX, description="Keys of jobs, `<AppName>/<key>`."

@@ -183,6 +183,7 @@ _FIELDS = {
     "disabled": _l("Disabled"),
     "done": _l("Done"),
     "due_ms": _l("Due"),
+    "daily": _l("Daily message"),
     "expires_ms": _l("Expires"),
     "failures": _l("Refused logins"),
     "field": _l("Field"),
@@ -242,7 +243,7 @@ _FIELDS = {
 }
 _SECONDS = frozenset({"executor_timeout", "retry_interval_s"})
 _INSTANTS = frozenset({"due_ms", "trigger_next_time", "glue_updatetime"})
-_BOOLEANS = frozenset({"disabled", "started", "sign_on", "for_all", "fill_parameter"})
+_BOOLEANS = frozenset({"disabled", "started", "sign_on", "for_all", "fill_parameter", "daily"})
 _LABELS: Mapping[str, Mapping[Any, str]] = {
     "misfire_strategy": labels.MISFIRE_STRATEGIES,
     "executor_route_strategy": labels.ROUTE_STRATEGIES,
