@@ -49,6 +49,7 @@ class JobDay(Base):
         Index("ux_xxl_job_day_job", "job_id", "day", unique=True),
         Index("ix_xxl_job_day_day", "day", "group_id"),
         Index("ix_xxl_job_day_open", "open_from_ms"),
+        Index("ix_xxl_job_day_changed", "changed"),
     )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
@@ -76,6 +77,8 @@ class JobDay(Base):
     cleared: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
     #: from this instant on the day is not counted, because a run waits or is open; 0: it is
     open_from_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
+    #: 1: a run that was counted got another result since, and the day is to be counted again
+    changed: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
 
 
 class DaySeal(Base):
@@ -87,6 +90,8 @@ class DaySeal(Base):
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
     day: Mapped[str] = mapped_column(String(10))
     number: Mapped[int] = mapped_column(Integer)
+    #: 1: the first seal after the database was restored from a backup
+    restored: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
     #: as JSON text
     totals: Mapped[str] = mapped_column(Text)
     #: SHA-256 of the rows of the day in canonical form, in hexadecimal

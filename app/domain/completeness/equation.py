@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from app.clock import SECOND_MS, Millis
 from app.domain.completeness.expected import Interval, expected
@@ -117,6 +117,14 @@ class Tally:
                 value.update(getattr(other, each.name))
             else:
                 setattr(self, each.name, value + getattr(other, each.name))
+
+    def numbers(self) -> dict[str, Any]:
+        """Return the numbers by name, those with reasons by reason."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {
+            name: dict(sorted(value.items())) if isinstance(value, Counter) else value
+            for name, value in values.items()
+        }
 
     @property
     def is_complete(self) -> bool:

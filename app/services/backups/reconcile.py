@@ -178,6 +178,7 @@ def _skip_queued(session: Session, cause: Cause, now_ms: Millis) -> int:
             "to_ms": row["logical_ms"],
             "skipped": 1,
             "reason": cause.reason,
+            "trigger_type": "" if row["trigger_type"] in fires.SCHEDULED else row["trigger_type"],
             "recorded_ms": now_ms,
         }
         for row in rows_queued

@@ -9,7 +9,7 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
 from zoneinfo import ZoneInfo
@@ -25,6 +25,7 @@ from app.services.completeness.accounts import SETTLED_MS, JobAccount, accounts_
 from app.store.completeness import days as store
 from app.store.completeness import spans as span_store
 from app.store.completeness.days import DayKey, OpenDay, Seal, StoredDay
+from app.store.jobs import skips
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,8 @@ RECENT_MIN_MS: Millis = 3 * MINUTE_MS
 #: a day is sealed so long after its end if it is counted, and after so long in any case
 SEAL_AFTER_MS: Millis = HOUR_MS
 SEAL_AT_LAST_MS: Millis = 7 * DAY_MS
+#: days of jobs that are counted again in one transaction
+CORRECTED_AT_ONCE = 50
 #: hash before the first seal
 FIRST_HASH = "0" * 64
 
@@ -54,6 +57,8 @@ class CompletenessCounter:
             if not fold(step, self._zone, now_ms=now_ms):
                 break
         while transact(partial(seal_next, zone=self._zone, now_ms=now_ms)):
+            pass
+        while transact(partial(correct, zone=self._zone, now_ms=now_ms)):
             pass
         with read_scope() as session:
             recent = look_at_recent(session, now_ms=now_ms)
@@ -197,9 +202,9 @@ def look_at_recent(session: Session, *, now_ms: Millis) -> Tally:
 
 def seal_next(session: Session, *, zone: ZoneInfo, now_ms: Millis) -> bool:
     """Seal the next day that has ended and is counted; return whether there was one."""
-    watermark_ms, last = store.lock_watermark(session), store.find_last_seal(session)
-    if last is not None:
-        day = date.fromisoformat(last.day) + timedelta(days=1)
+    watermark_ms, last_day = store.lock_watermark(session), store.find_last_day(session)
+    if last_day:
+        day = date.fromisoformat(last_day) + timedelta(days=1)
     else:
         first_ms = span_store.find_first(session)
         if first_ms is None:
@@ -211,7 +216,36 @@ def seal_next(session: Session, *, zone: ZoneInfo, now_ms: Millis) -> bool:
     is_open = any(row.open_from_ms < end_ms for row in store.find_open(session))
     if is_open and now_ms < end_ms + SEAL_AT_LAST_MS:
         return False
-    store.insert_seal(session, seal_of(session, day.isoformat(), last), now_ms=now_ms)
+    restored = skips.has_restored(session, since_ms=store.find_last_sealed_ms(session))
+    seal = seal_of(session, day.isoformat(), store.find_last_seal(session))
+    store.insert_seal(session, seal._replace(restored=int(restored)), now_ms=now_ms)
+    return True
+
+
+def correct(session: Session, *, zone: ZoneInfo, now_ms: Millis) -> bool:
+    """Count days again whose runs got another result, and append the corrections of sealed ones to the chain.
+
+    What was deleted cannot be counted again, and stays. Returns whether there may be more.
+    """
+    watermark_ms = store.lock_watermark(session)
+    rows = store.take_changed(session, limit=CORRECTED_AT_ONCE)
+    if not rows:
+        return False
+    corrected = []
+    for row in rows:
+        whole = interval_of(date.fromisoformat(row.key.day), zone)
+        counted = Interval(whole.from_ms, min(whole.until_ms, row.open_from_ms or watermark_ms))
+        job_ids = [row.key.job_id]
+        for found in find_accounts(session, counted, now_ms=now_ms, job_ids=job_ids):
+            tally = found.account.tally
+            if not row.cleared and not row.removed and tally != row.tally and not tally.running:
+                corrected.append(row._replace(tally=tally))
+    store.save_days(session, corrected)
+    for day in sorted({row.key.day for row in corrected}):
+        number = store.find_last_number(session, day) + 1
+        if number:
+            seal = seal_of(session, day, store.find_last_seal(session), number)
+            store.insert_seal(session, seal, now_ms=now_ms)
     return True
 
 
@@ -221,7 +255,7 @@ def seal_of(session: Session, day: str, last: Seal | None, number: int = 0) -> S
     total = Tally()
     for row in rows:
         total.add(row.tally)
-    totals = json.dumps(asdict(total), sort_keys=True, separators=(",", ":"))
+    totals = json.dumps(total.numbers(), sort_keys=True, separators=(",", ":"))
     rows_hash = hashlib.sha256(store.canonical(rows).encode()).hexdigest()
     before = last.hash if last is not None else FIRST_HASH
     return Seal(day, number, totals, rows_hash, chained(before, day, number, totals, rows_hash))

@@ -19,7 +19,7 @@ class Verification(NamedTuple):
     """Result for a day."""
 
     sealed: bool
-    #: the seals up to this day, and the totals of the day, are as they were sealed
+    #: all seals, and the totals of the day, are as they were sealed or corrected
     intact: bool
     unexplained: int
     unexpected: int
@@ -32,12 +32,12 @@ class Verification(NamedTuple):
 def verify_day(session: Session, scope: Scope, day: date, *, zone: ZoneInfo, now_ms: Millis) -> Verification:
     """Verify the seals up to a day, and count its instants anew where no rows were deleted."""
     name = day.isoformat()
-    seals = [seal for seal in store.find_seals(session) if seal.day <= name]
-    intact = _is_chain(seals)
-    sealed = bool(seals) and seals[-1].day == name
-    if sealed:
-        again = seal_of(session, name, seals[-2] if len(seals) > 1 else None, seals[-1].number)
-        intact = intact and again.rows_hash == seals[-1].rows_hash and again.totals == seals[-1].totals
+    seals = store.find_seals(session)
+    last = max((seal for seal in seals if seal.day == name), key=lambda seal: seal.number, default=None)
+    intact, sealed = _is_chain(seals), last is not None
+    if last is not None:
+        again = seal_of(session, name, None, last.number)
+        intact = intact and (again.rows_hash, again.totals) == (last.rows_hash, last.totals)
     stored, total, recounted = store.find_days(session, name, scope.job_ids), Tally(), 0
     different: list[int] = []
     for found in find_accounts(

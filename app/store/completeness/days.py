@@ -149,6 +149,23 @@ def sum_days(
     return totals
 
 
+def mark_changed(session: Session, keys: Collection[DayKey]) -> None:
+    """Note that counted runs of these jobs and days got another result."""
+    for key in sorted(set(keys)):
+        of_day = (JobDay.job_id == key.job_id) & (JobDay.day == key.day)
+        affected(session, update(JobDay).where(of_day).values(changed=1))
+
+
+def take_changed(session: Session, *, limit: int) -> list[StoredDay]:
+    """Return days that are to be counted again, and take the mark from them."""
+    query = select(JobDay).where(JobDay.changed == 1).order_by(JobDay.id).limit(limit)
+    rows = list(session.scalars(query.with_for_update()))
+    for row in rows:
+        row.changed = 0
+    session.flush()
+    return [_stored(row) for row in rows]
+
+
 def mark_cleared(session: Session, job_ids: Collection[int], first: str, last: str) -> None:
     """Note that rows of counted instants of these jobs and days are deleted."""
     days = JobDay.day.between(first, last)
@@ -186,7 +203,7 @@ def add_removed(
 
 
 class Seal(NamedTuple):
-    """Seal of a day, or a correction of one."""
+    """Seal of a day; one with a number above 0 is a correction of the one before."""
 
     day: str
     number: int
@@ -194,6 +211,7 @@ class Seal(NamedTuple):
     totals: str
     rows_hash: str
     hash: str
+    restored: int = 0
 
 
 _SEALS = select(*(getattr(DaySeal, name) for name in Seal._fields))
@@ -208,6 +226,22 @@ def find_last_seal(session: Session) -> Seal | None:
     """Return the end of the chain."""
     rows = bulk.read_rows(session, _SEALS.order_by(DaySeal.id.desc()).limit(1))
     return Seal._make(rows[0]) if rows else None
+
+
+def find_last_day(session: Session) -> str:
+    """Return the last day that is sealed; empty: none is."""
+    return session.scalar(select(func.max(DaySeal.day))) or ""
+
+
+def find_last_number(session: Session, day: str) -> int:
+    """Return the number of the latest seal of a day; -1: it is not sealed."""
+    number = session.scalar(select(func.max(DaySeal.number)).where(DaySeal.day == day))
+    return -1 if number is None else int(number)
+
+
+def find_last_sealed_ms(session: Session) -> Millis:
+    """Return when the last seal was made; 0: there is none."""
+    return session.scalar(select(func.max(DaySeal.sealed_ms))) or 0
 
 
 def insert_seal(session: Session, seal: Seal, *, now_ms: Millis) -> None:

@@ -65,15 +65,18 @@ def _is_queued(now_ms: Millis) -> ColumnElement[bool]:
 
 
 def take_queued(session: Session, *, now_ms: Millis) -> list[bulk.Row]:
-    """Delete the fires that have no run, but for runs planned for later; return jobs and logical times.
+    """Delete the fires that have no run, but for runs planned for later; return jobs, times and types.
 
     Leaves those that are being claimed: they have a run.
     """
     logical_ms = func.coalesce(Fire.logical_ms, Fire.due_time).label("logical_ms")
-    rows = select(Fire.id, Fire.job_id, logical_ms).where(_is_queued(now_ms))
+    rows = select(Fire.id, Fire.job_id, logical_ms, Fire.trigger_type).where(_is_queued(now_ms))
     queued_rows = bulk.read_rows(session, rows.order_by(Fire.id).with_for_update(skip_locked=True))
     fires.delete_fires(session, [row.id for row in queued_rows])
-    return [{"job_id": row.job_id, "logical_ms": row.logical_ms} for row in queued_rows]
+    return [
+        {"job_id": row.job_id, "logical_ms": row.logical_ms, "trigger_type": row.trigger_type}
+        for row in queued_rows
+    ]
 
 
 def end_logins(session: Session) -> int:

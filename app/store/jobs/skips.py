@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import call_at_commit
 from app.database.rows import bulk
+from app.domain.enums import EndReason
 from app.models.job import Job
 from app.models.skip import Skip
 from app.runtime.metrics import FIRES_SKIPPED
@@ -65,6 +66,12 @@ def find_recent(session: Session, group_ids: GroupIds, *, since_ms: Millis, limi
     if group_ids is not None:
         query = query.join(Job, Job.id == Skip.job_id).where(*in_groups(Job.job_group, group_ids))
     return list(session.scalars(query.order_by(Skip.from_ms, Skip.id)))
+
+
+def has_restored(session: Session, *, since_ms: Millis) -> bool:
+    """Whether instants since then were skipped because the database was restored from a backup."""
+    restored = (Skip.to_ms >= since_ms) & (Skip.recorded_ms >= since_ms) & (Skip.reason == EndReason.RESTORED)
+    return session.scalar(select(Skip.id).where(restored).limit(1)) is not None
 
 
 def insert_skips(session: Session, rows: Sequence[bulk.Row], job_by_id: Mapping[int, DueJob]) -> None:

@@ -15,12 +15,14 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.node import Node
+from app.models.skip import Skip
 from app.services.completeness.counting import CompletenessCounter, seal_next
 from app.services.completeness.report import Scope, report
 from app.services.completeness.verification import verify_day
 from app.store.completeness import days as store
 from app.store.runs.clearing import Clearing, clear_batch
-from tests.support.factories import make_due_job, make_fire, make_log, only_row, save
+from tests.pipeline.steps import call_back
+from tests.support.factories import all_rows, make_due_job, make_fire, make_log, only_row, save
 from tests.support.migrated_databases import TIME_ZONE
 from tests.support.plan import every_database
 
@@ -130,9 +132,11 @@ def test_a_deleted_row_is_unexplained_in_report_and_metric(job: Job) -> None:
         assert store.count_unexplained(session, from_day="2024-05-01") == 1
 
 
-def whole_day(job: Job) -> Millis:
+def whole_day(job: Job, *, unresolved: int = -1) -> Millis:
+    """Run, count and seal a day; one run has no result. Returns the time after it."""
     for number in range(49):
-        run(job, BEGIN + number * HOUR // 2)
+        changes = {"trigger_code": 504, "handle_code": 0, "handle_time": None} if number == unresolved else {}
+        run(job, BEGIN + number * HOUR // 2, **changes)
     now_ms = BEGIN + 25 * HOUR + 11 * 60_000
     run(job, BEGIN + 49 * HOUR // 2)
     run(job, BEGIN + 25 * HOUR)
@@ -149,6 +153,51 @@ def test_a_day_is_sealed_and_verified(job: Job) -> None:
         result = verify_day(session, ALL, DAY, zone=ZONE, now_ms=now_ms)
     assert (result.sealed, result.intact, result.unexplained, result.different) == (True, True, 0, [])
     assert not transact(lambda session: seal_next(session, zone=ZONE, now_ms=now_ms))
+
+
+def test_a_late_result_corrects_its_day_and_its_seal(job: Job) -> None:
+    now_ms = whole_day(job, unresolved=7)
+    assert stored(job).unresolved == 1
+    late = next(log for log in all_rows(JobLog) if log.trigger_code == 504)
+    assert call_back(late.id, now_ms=now_ms)
+    tick(now_ms)
+    assert (stored(job).finished, stored(job).unresolved, stored(job).changed) == (48, 0, 0)
+    assert [(seal.day, seal.number) for seal in all_rows(DaySeal)] == [("2024-05-02", 0), ("2024-05-02", 1)]
+    with read_scope() as session:
+        result = verify_day(session, ALL, DAY, zone=ZONE, now_ms=now_ms)
+    assert (result.sealed, result.intact, result.different) == (True, True, [])
+    next_day_ms = now_ms + 25 * HOUR
+    tick(next_day_ms)
+    assert [seal.day for seal in all_rows(DaySeal)][-1] == "2024-05-03"
+    with read_scope() as session:
+        assert verify_day(session, ALL, DAY, zone=ZONE, now_ms=next_day_ms).intact
+
+
+def test_a_late_result_of_a_day_with_deleted_rows_changes_nothing(job: Job) -> None:
+    now_ms = whole_day(job, unresolved=7)
+    late = next(log for log in all_rows(JobLog) if log.trigger_code == 504)
+    with session_scope() as session:
+        session.execute(update(JobDay).where(JobDay.job_id == job.id).values(cleared=1))
+    assert call_back(late.id, now_ms=now_ms)
+    tick(now_ms)
+    assert (stored(job).unresolved, stored(job).changed, len(all_rows(DaySeal))) == (1, 0, 1)
+
+
+def test_the_first_seal_after_a_restore_says_so(job: Job) -> None:
+    now_ms = whole_day(job)
+    save(
+        Skip(
+            job_id=job.id,
+            from_ms=now_ms,
+            to_ms=now_ms + HOUR,
+            skipped=2,
+            reason="restored",
+            recorded_ms=now_ms + HOUR,
+        )
+    )
+    for days in (1, 2):
+        tick(now_ms + days * 25 * HOUR)
+    assert [seal.restored for seal in all_rows(DaySeal)] == [0, 1, 0]
 
 
 @pytest.mark.parametrize(
