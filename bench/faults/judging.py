@@ -4,9 +4,16 @@ import contextlib
 import time
 from collections.abc import Iterable
 from typing import Any
+from zoneinfo import ZoneInfo
 
+from sqlalchemy.orm import Session
+
+from app.clock import DAY_MS
+from app.domain.completeness.expected import Interval
+from app.services.completeness.report import Scope, report
 from bench.faults.checker import UNRESOLVED, Findings, History, Watched
 from bench.faults.history import read_history
+from bench.faults.installation import clock_ms
 from tests.acceptance.cluster import Cluster
 from tests.support.eventually import eventually
 
@@ -28,8 +35,26 @@ def verdict(cluster: Cluster, history: History, found: Findings) -> dict[str, An
     left = fires_left(cluster)
     if left:
         found.violations.append(f"{left} fires never ended")
-    result = {"lag_ms": lag_ms(history), "unresolved": unresolved(cluster), **found.report()}
+    numbers = completeness(cluster)
+    if numbers["unexplained"] or numbers["unexpected"]:
+        found.violations.append("the completeness report has unexplained or unexpected instants")
+    scheduled = len({(row.job_id, row.instant) for row in history.rows if row.instant is not None})
+    if (
+        history.jobs
+        and numbers["on_time"] + numbers["late"] + sum(numbers["not_started"].values()) != scheduled
+    ):
+        found.violations.append(f"the completeness report differs from {scheduled} instants with runs")
+    result = {"lag_ms": lag_ms(history), "unresolved": unresolved(cluster), "completeness": numbers}
+    result |= found.report()
     return result | ({"story": log_excerpts(cluster, found)} if found.problems else {})
+
+
+def completeness(cluster: Cluster) -> dict[str, Any]:
+    """Return the numbers of the completeness report of the last day; docs/completeness.md."""
+    now_ms = clock_ms()
+    interval = Interval(now_ms - DAY_MS, now_ms)
+    with Session(cluster.engine()) as session:
+        return report(session, Scope(None, 0), interval, zone=ZoneInfo("UTC"), now_ms=now_ms).total.numbers()
 
 
 def first_starts(history: History) -> dict[int, int]:
