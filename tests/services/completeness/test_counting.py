@@ -155,6 +155,18 @@ def test_a_day_is_sealed_and_verified(job: Job) -> None:
     assert not transact(lambda session: seal_next(session, zone=ZONE, now_ms=now_ms))
 
 
+def test_runs_of_a_java_admin_stand_for_their_instants(job: Job) -> None:
+    """Each for one; its rows have no instant, and times in whole seconds."""
+    theirs = {"trigger_type": None, "fire_time": None, "logical_ms": None, "late_ms": None}
+    run(job, BEGIN)
+    for late_ms in (0, 5_000):
+        run(job, BEGIN + HOUR // 2, **theirs | {"trigger_time": BEGIN + HOUR // 2 + late_ms})
+    run(job, BEGIN + HOUR, **theirs | {"trigger_time": BEGIN + HOUR + 9_000})
+    total = numbers(BEGIN + HOUR + 60_000)
+    assert (total.expected, total.on_time, total.late, total.java) == (3, 2, 1, 2)
+    assert total.is_complete
+
+
 def test_a_late_result_corrects_its_day_and_its_seal(job: Job) -> None:
     now_ms = whole_day(job, unresolved=7)
     assert stored(job).unresolved == 1
