@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from sqlalchemy.orm import Session
-
 from app.clock import DAY_MS
+from app.database.engine import bind_engine, read_scope
 from app.domain.completeness.expected import Interval
+from app.services.completeness.accounts import SETTLED_MS
 from app.services.completeness.report import Scope, report
+from app.settings.config import Config
 from bench.faults.checker import UNRESOLVED, Findings, History, Watched
 from bench.faults.history import read_history
 from bench.faults.installation import clock_ms
@@ -51,9 +52,11 @@ def verdict(cluster: Cluster, history: History, found: Findings) -> dict[str, An
 
 def completeness(cluster: Cluster) -> dict[str, Any]:
     """Return the numbers of the completeness report of the last day; docs/completeness.md."""
-    now_ms = clock_ms()
+    now_ms = clock_ms() + SETTLED_MS  # everything has ended: the last instants count, too
     interval = Interval(now_ms - DAY_MS, now_ms)
-    with Session(cluster.engine()) as session:
+    names = {name: value for name, value in cluster.environ.items() if name.startswith("XXL_JOB_")}
+    bind_engine(Config.from_env(names, dotenv=None))
+    with read_scope() as session:
         return report(session, Scope(None, 0), interval, zone=ZoneInfo("UTC"), now_ms=now_ms).total.numbers()
 
 
