@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from app.clock import Millis, monotonic_ms
+from app.clock import SECOND_MS, Millis, monotonic_ms
 from app.store.pickers.overview import GroupIds
 
 T = TypeVar("T")
 
+#: how old a page that is refreshed every few seconds may be at once: its many readers share an answer
+LATELY_MS: Millis = 2 * SECOND_MS
 #: answers kept of one question; each depends on the groups that a reader may view
 KEPT_MAX = 16
 

@@ -3,8 +3,11 @@
 import pytest
 
 from app.database.engine import read_scope
+from app.database.rows import bulk
 from app.domain.lists.orders import UNSORTED, Order
 from app.store.alarms.recoveries import find_successes
+from app.store.pickers.overview import find_groups_with_schedules
+from app.store.runs import failing
 from app.store.runs.listing import OLDEST_FIRST, LogFilter, LogStatus, list_ids
 from tests.support.factories import T0
 from tests.support.store_runs import plan
@@ -51,6 +54,20 @@ def test_the_last_success_of_a_job_is_found_among_its_own_runs(database: str) ->
         steps = "; ".join(plan(session, lambda session: find_successes(session, [1, 2])))
     assert "ix_xxl_job_log_job" in steps
     assert "I_handle_code" not in steps
+
+
+def test_last_failures_are_read_by_their_ids(database: str) -> None:
+    """Searched by result, 200 of them took as long as all failed runs of the log."""
+    with read_scope() as session:
+        steps = plan(session, lambda session: bulk.read_among(session, failing._FAILED_RUNS, [1, 2]))
+    assert "USING INTEGER PRIMARY KEY" in steps[0]
+
+
+def test_groups_with_schedules_are_found_by_group(database: str) -> None:
+    """Searched by state, a group without instances took as long as all schedules that are on."""
+    with read_scope() as session:
+        steps = "; ".join(plan(session, lambda session: find_groups_with_schedules(session, [1])))
+    assert "ix_xxl_job_info_group" in steps
 
 
 def steps_to(log_filter: LogFilter, group_ids: list[int] | None) -> str:

@@ -3,7 +3,7 @@
 ``app.database.driver`` executes them, for ``app.database.single_statement`` and ``app.database.sql.direct``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from typing import Any, NamedTuple
@@ -41,9 +41,12 @@ class CompiledStatement(NamedTuple):
 
     def to_python(self, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
         """Return rows of the driver with the values of Python."""
+        if not rows or not self.conversions:
+            return rows
+        columns = list[Iterable[Any]](zip(*rows, strict=True))
         for index, convert in self.conversions:
-            rows = [(*row[:index], convert(row[index]), *row[index + 1 :]) for row in rows]
-        return rows
+            columns[index] = map(convert, columns[index])
+        return list(zip(*columns, strict=True))
 
 
 @cache

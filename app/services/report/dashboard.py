@@ -17,7 +17,7 @@ from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.services.accounts import weak_passwords
 from app.services.alarms.coverage import count_unmailed
 from app.services.code.ownership import drifted_ids, newest_states
-from app.services.kept import Kept
+from app.services.kept import LATELY_MS, Kept
 from app.services.report.attention import Attention, find_attention, find_visible_names
 from app.settings.config import Config
 from app.store.executors import listing as group_lists
@@ -37,6 +37,7 @@ FAILED_WITHIN_MS: Millis = DAY_MS
 #: how long it may be shown which jobs differed from their code
 DRIFT_KEPT_MS: Millis = 15 * SECOND_MS
 _drifted = Kept[frozenset[int]](DRIFT_KEPT_MS)
+_open_runs = Kept[list[overview.OpenRun]](LATELY_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ def board(session: Session, actor: Actor, config: Config, *, now_ms: Millis) -> 
     group_ids = actor.group_ids(Right.VIEW)
     groups = group_lists.find_visible(session, group_ids)
     jobs, enabled = overview.count_jobs(session, group_ids)
-    open_runs = overview.find_open_runs(session, group_ids)
+    open_runs = _open_runs.get(group_ids, lambda: overview.find_open_runs(session, group_ids))
     attention = find_attention(session, actor, groups, open_runs, now_ms=now_ms)
     nodes = _nodes(session, actor, now_ms=now_ms)
     facts = _facts(session, actor, config, groups, attention, nodes, now_ms=now_ms)

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis, monotonic_ms
 from app.domain.jobs.failing import Failing, failing_of, outcome
+from app.services.kept import LATELY_MS, Kept
 from app.store.pickers.overview import GroupIds
 from app.store.runs import failing as failing_runs
 from app.store.runs import recent as recent_runs
@@ -38,6 +39,7 @@ NUMBER_KNOWN_MS: Millis = 30_000
 _numbers: dict[frozenset[int] | None, tuple[int, Millis]] = {}
 #: groups (None: all) -> the failing jobs, and until when they are known
 _known: dict[frozenset[int] | None, tuple[dict[int, Run], Millis]] = {}
+_lately = Kept[dict[int, Run]](LATELY_MS)
 
 
 def find_failing(session: Session, group_ids: GroupIds) -> dict[int, Run]:
@@ -46,13 +48,17 @@ def find_failing(session: Session, group_ids: GroupIds) -> dict[int, Run]:
 
 
 def find_failing_lately(session: Session, group_ids: GroupIds) -> dict[int, Run]:
-    """Return what ``find_failing`` does, faster where it has to look up each job, and nearly exact.
+    """Return what ``find_failing`` does, up to LATELY_MS ago; faster where it has to look up each job.
 
     For up to KNOWN_MS this process then looks up only the jobs that were failing, and those of the newest
     failed runs. A job is missing meanwhile if its last run fails that was triggered before all of these, and
     with more than AGAIN_MAX failing jobs the result is up to AGAIN_MS old. So it is for what a page shows,
     not to choose jobs for a change. The caller must not modify the result.
     """
+    return _lately.get(group_ids, lambda: _find_lately(session, group_ids))
+
+
+def _find_lately(session: Session, group_ids: GroupIds) -> dict[int, Run]:
     groups, at_ms = None if group_ids is None else frozenset(group_ids), monotonic_ms()
     known, until_ms = _known.get(groups, ({}, at_ms))
     is_known = at_ms < until_ms

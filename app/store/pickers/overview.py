@@ -26,7 +26,7 @@ from app.clock import MINUTE_MS, Millis
 from app.database.rows import bulk
 from app.database.sql import direct
 from app.database.sql.in_list import WANTED, among
-from app.database.sql.planner_hints import unindexed_on_postgresql
+from app.database.sql.planner_hints import unindexed_on_postgresql, unindexed_on_sqlite
 from app.domain.enums import FireState, HandleCode, RegistryGroup, TriggerCode, TriggerStatus
 from app.domain.runs.logical_times import SHOWN_FROM_MS
 from app.models.fire import Fire
@@ -244,8 +244,9 @@ def count_jobs(session: Session, group_ids: GroupIds) -> tuple[int, int]:
 
 def find_groups_with_schedules(session: Session, group_ids: Collection[int]) -> set[int]:
     """Return those of the groups that have a job whose schedule is on."""
+    # By the groups, which have few jobs: SQLite would read all schedules that are on.
     on = select(Job.job_group).where(
-        Job.trigger_status == TriggerStatus.RUNNING, Job.job_group.in_(group_ids)
+        unindexed_on_sqlite(Job.trigger_status) == TriggerStatus.RUNNING, Job.job_group.in_(group_ids)
     )
     return set(session.scalars(on.distinct()))
 

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session, aliased
 from app.database.dialects.choice import dialect_of
 from app.database.rows import bulk
 from app.database.sql.in_list import WANTED, among
+from app.database.sql.planner_hints import unindexed_on_sqlite
 from app.domain.enums import HandleCode
 from app.models.job import Job
 from app.models.log import JobLog
@@ -31,7 +32,9 @@ _NEWEST_FAILED = (
     .limit(bindparam("most", type_=Integer))
 )
 _FAILED_RUNS = select(*(getattr(JobLog, name) for name in Run._fields)).where(
-    among(JobLog.id), JobLog.failed == 1
+    # By their ids: SQLite would read the index of all failed runs.
+    among(JobLog.id),
+    unindexed_on_sqlite(JobLog.failed) == 1,
 )
 
 

@@ -7,9 +7,11 @@ import pytest
 
 from app.database.engine import read_scope
 from app.models.job import Job
+from app.services.kept import LATELY_MS, Kept
 from app.services.report import failing
 from app.store.runs import failing as failing_runs
 from app.store.runs import recent as recent_runs
+from app.store.runs.recent import Run
 from tests.support.factories import T0, make_job, make_log, remove
 
 SECOND = 1_000
@@ -143,6 +145,19 @@ def test_very_many_failing_jobs_are_kept_for_a_while(
     assert lately() == [job.id]
     assert failing_ids() == {}
     assert lately(later_ms=failing.AGAIN_MS) == []
+
+
+def test_readers_share_the_failing_jobs_for_a_moment(
+    lately: Callable[..., list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Kept, "is_on", True)
+    monkeypatch.setattr(failing, "_lately", Kept[dict[int, Run]](LATELY_MS))
+    job = make_job()
+    runs(job, FAILED)
+    assert lately() == [job.id]
+    succeed(job)
+    assert lately() == [job.id]
+    assert failing_ids() == {}, "what is changed is chosen by the failures of now"
 
 
 def test_nothing_is_kept_where_few_runs_failed(lately: Callable[..., list[int]]) -> None:
