@@ -4,9 +4,9 @@ A database test runs on SQLite. Tests directly in tests/ run on every kind of da
 differ between them. Those in tests/store, whose subject is SQL, and those marked ``every_database`` run on
 SQLite and on one of the servers, which their names choose, so that both get half of them. The marker
 ``databases`` names the only kinds a test makes sense on. Of a test with parameters, the first set runs on all
-its kinds and the others in turn on one each, but in tests/store. ``--all`` runs all database tests on every kind,
-and the tests marked ``extensive``. ``--db`` runs all database tests on the kinds it names. MySQL, which Debian 12
-does not have, runs only if named by ``--db``: its tests are those of MariaDB.
+its kinds and the others in turn on one each, but in tests/store. ``--all`` runs all database tests on every
+kind, and the tests marked ``extensive``. ``--db`` runs all database tests on the kinds it names. MySQL, which
+Debian 12 does not have, runs only if named by ``--db``: its tests are those of MariaDB.
 """
 
 from collections import defaultdict
