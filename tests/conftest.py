@@ -43,6 +43,7 @@ from tests.support.plan import (
     FOREIGN_LAYERS,
     KNOWN_KINDS,
     LONG_LAYERS,
+    elsewhere_shown,
     forecast,
     kinds_for,
     layer_of,
@@ -160,9 +161,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("all"):
-        extensive = [item for item in items if item.get_closest_marker("extensive")]
-        config.hook.pytest_deselected(items=extensive)
-        items[:] = [item for item in items if item not in set(extensive)]
+        left_out = {item for item in items if item.get_closest_marker("extensive")}
+        if not config.getoption("db"):
+            left_out |= elsewhere_shown(item for item in items if item not in left_out)
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
     for item in items:
         if RERUNS and (in_ci() or layer_of(item.path) in FOREIGN_LAYERS):
             item.add_marker(pytest.mark.flaky(reruns=RERUNS))

@@ -3,13 +3,16 @@
 A database test runs on SQLite. Tests directly in tests/ run on every kind of database, because migrations
 differ between them. Those in tests/store, whose subject is SQL, and those marked ``every_database`` run on
 SQLite and on one of the servers, which their names choose, so that both get half of them. The marker
-``databases`` names the only kinds a test makes sense on. ``--all`` runs all database tests on every kind, and
-the tests marked ``extensive``. ``--db`` runs all database tests on the kinds it names. MySQL, which Debian 12
-does not have, runs only if named by ``--db``: its tests are those of MariaDB.
+``databases`` names the only kinds a test makes sense on. Of a test with parameters, the first set runs on all
+its kinds and the others in turn on one each, but in tests/store. ``--all`` runs all database tests on every
+kind, and the tests marked ``extensive``. ``--db`` runs all database tests on the kinds it names. MySQL, which
+Debian 12 does not have, runs only if named by ``--db``: its tests are those of MariaDB.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -69,6 +72,26 @@ def kinds_for(test: pytest.Function, *, every: bool) -> Sequence[str]:
     if kinds == EVERY_KIND and layer and not every:
         kinds = ("sqlite", server_of(test.nodeid))
     return [*kinds, "mysql"] if "mariadb" in kinds else kinds
+
+
+def elsewhere_shown(items: Iterable[pytest.Item]) -> set[pytest.Item]:
+    """Return the tests to leave out: sets of parameters on the kinds of database whose turn it is not."""
+    sets: dict[str, dict[str, list[pytest.Item]]] = defaultdict(lambda: defaultdict(list))
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        if callspec is not None and "database_kind" in callspec.params and layer_of(item.path) != SQL_LAYER:
+            sets[item.nodeid.partition("[")[0]][_without_kind(callspec)].append(item)
+    left_out: set[pytest.Item] = set()
+    for by_parameters in sets.values():
+        for number, on_kinds in enumerate([*by_parameters.values()][1:], start=1):
+            left_out.update(on_kinds)
+            left_out.remove(on_kinds[number % len(on_kinds)])
+    return left_out
+
+
+def _without_kind(callspec: Any) -> str:
+    """Return the name of a set of parameters without its kind of database."""
+    return "-".join(part for part in callspec._idlist if part != callspec.params["database_kind"])
 
 
 def server_of(test_id: str) -> str:
