@@ -9,7 +9,7 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
 from zoneinfo import ZoneInfo
@@ -221,7 +221,7 @@ def seal_of(session: Session, day: str, last: Seal | None, number: int = 0) -> S
     total = Tally()
     for row in rows:
         total.add(row.tally)
-    totals = json.dumps(asdict(total), sort_keys=True, separators=(",", ":"))
+    totals = json.dumps(total.as_dict(), sort_keys=True, separators=(",", ":"))
     rows_hash = hashlib.sha256(store.canonical(rows).encode()).hexdigest()
     before = last.hash if last is not None else FIRST_HASH
     return Seal(day, number, totals, rows_hash, chained(before, day, number, totals, rows_hash))

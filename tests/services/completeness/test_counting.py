@@ -1,5 +1,6 @@
 """Counting: hours are added to days, open runs later, days are sealed, deleted rows are explained."""
 
+import json
 from datetime import date
 from zoneinfo import ZoneInfo
 
@@ -8,7 +9,7 @@ from sqlalchemy import delete, update
 
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope, transact
-from app.domain.completeness.equation import Tally
+from app.domain.completeness.equation import Tally, tally_of
 from app.domain.completeness.expected import Interval
 from app.models.completeness import DaySeal, JobDay, JobSpan
 from app.models.fire import Fire
@@ -149,6 +150,16 @@ def test_a_day_is_sealed_and_verified(job: Job) -> None:
         result = verify_day(session, ALL, DAY, zone=ZONE, now_ms=now_ms)
     assert (result.sealed, result.intact, result.unexplained, result.different) == (True, True, 0, [])
     assert not transact(lambda session: seal_next(session, zone=ZONE, now_ms=now_ms))
+
+
+def test_the_reasons_of_a_day_are_sealed_and_read_again(job: Job) -> None:
+    run(job, BEGIN, not_started="no_instance", trigger_code=500)
+    for number in range(1, 48):
+        run(job, BEGIN + number * HOUR // 2)
+    tick(BEGIN + 25 * HOUR + 11 * 60_000)
+    tally = tally_of(json.loads(only_row(DaySeal).totals))
+    assert (tally.expected, tally.on_time, tally.not_started) == (48, 47, {"no_instance": 1})
+    assert tally.as_dict()["not_started"] == {"no_instance": 1}
 
 
 @pytest.mark.parametrize(

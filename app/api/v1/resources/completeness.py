@@ -1,8 +1,6 @@
 """API: completeness of schedules."""
 
-from dataclasses import asdict
 from datetime import date, timedelta
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from app.api.v1.endpoint import Call, Resource
@@ -15,7 +13,6 @@ from app.api.v1.schemas.completeness import (
 )
 from app.clock import DAY_MS, Millis
 from app.domain.completeness.days import day_of, start_of
-from app.domain.completeness.equation import Tally
 from app.domain.completeness.expected import Interval
 from app.errors import InvalidInput
 from app.services.completeness.report import JobTally, report, scope_of
@@ -41,7 +38,7 @@ def get_completeness(call: Call) -> CompletenessOut:
         time_zone=call.config.time_zone,
         jobs=[_job(job) for job in result.jobs[:JOBS_MAX]],
         jobs_left_out=max(0, len(result.jobs) - JOBS_MAX),
-        **_numbers(result.total),
+        **result.total.as_dict(),
     )
 
 
@@ -72,9 +69,4 @@ def _interval_of(query: CompletenessQuery, zone: ZoneInfo, now_ms: Millis) -> In
 
 
 def _job(job: JobTally) -> JobTallyOut:
-    return JobTallyOut(job_id=job.job_id, group_id=job.group_id, **_numbers(job.tally))
-
-
-def _numbers(tally: Tally) -> dict[str, Any]:
-    numbers = asdict(tally)
-    return numbers | {name: dict(sorted(numbers[name].items())) for name in ("not_started", "skipped")}
+    return JobTallyOut(job_id=job.job_id, group_id=job.group_id, **job.tally.as_dict())
