@@ -57,7 +57,7 @@ def completeness(cluster: Cluster) -> dict[str, Any]:
     names = {name: value for name, value in cluster.environ.items() if name.startswith("XXL_JOB_")}
     bind_engine(Config.from_env(names, dotenv=None))
     with read_scope() as session:
-        return report(session, Scope(None, 0), interval, zone=ZoneInfo("UTC"), now_ms=now_ms).total.numbers()
+        return report(session, Scope(None, 0), interval, zone=ZoneInfo("UTC"), now_ms=now_ms).total.as_dict()
 
 
 def first_starts(history: History) -> dict[int, int]:

@@ -10,12 +10,14 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
+from zoneinfo import ZoneInfo
 
 from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
-from app.clock import now_ms
+from app.clock import DAY_MS, now_ms
 from app.database.engine import session_scope
-from tests.browser.seed import ADMIN, beat
+from app.domain.completeness.days import day_of
+from tests.browser.seed import ADMIN, ZONE, beat
 from tests.browser.serving import LAUNCH, Console, serving
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,12 +43,20 @@ FILE = """{"format": 1, "jobs": [
    "author": "lina", "scheduleType": "CRON", "scheduleConf": "0 0 8 ? * MON"}]}"""
 
 
+def days_ago(days: int) -> str:
+    """Return a past day in the zone of the seeded schedules."""
+    return day_of(now_ms() - days * DAY_MS, ZoneInfo(ZONE)).isoformat()
+
+
 def pages(console: Console) -> dict[str, str]:
     """Return name -> path of every page."""
     jobs, groups = console.seeded.jobs, console.seeded.groups
     return {
         "dashboard": "/",
         "load": "/load",
+        "completeness": "/completeness",
+        "completeness-job": f"/completeness?job_id={jobs[0]}",
+        "completeness-day": f"/completeness?job_id={jobs[7]}&from={days_ago(2)}&to={days_ago(2)}",
         "jobs": "/jobinfo",
         "job": f"/jobinfo/{jobs[0]}",
         "job-runs": f"/jobinfo/{jobs[0]}?tab=runs",

@@ -18,7 +18,7 @@ from app.domain.runs.trigger_report import format_instant
 from app.domain.schedules.schedule import Schedule, next_after_ms
 from app.domain.text.texts import folded
 from app.models.api_token import ApiToken
-from app.models.base import local_datetime
+from app.models.base import local_datetime, zone_name
 from app.models.drain import Drain
 from app.models.favourite import Favourite
 from app.models.fire import Fire
@@ -48,6 +48,7 @@ from app.services.variables import variables
 from app.services.variables.variables import VariableDraft
 from app.store.jobs.managed import JOB
 from tests.browser.seed_alarms import add_alarms
+from tests.browser.seed_completeness import add_days
 
 ADMIN = ("admin", "correct-horse-7")
 NORMAL = ("wangwei", "battery-staple-8")
@@ -171,6 +172,7 @@ def seed(
     _versions(session, jobs[0], now_ms)
     _managed(session, jobs[6], now_ms)
     _variables(session, jobs[8], now_ms)
+    add_days(session, jobs, zone_name(), now_ms)
     filled_id = _filled_runs(session, jobs[8], log_id, now_ms)
     job_ids = [job.id for job in jobs]
     return Seeded([group.id for group in groups], job_ids, log_id, user_id, view_id, filled_id)

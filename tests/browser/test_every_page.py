@@ -56,6 +56,8 @@ CONTRAST_ONLY = {"runOnly": ["color-contrast"]}
 COLOURFUL = frozenset(
     ("dashboard", "load", "jobs", "job", "job-runs", "job-edit", "import", "tasks", "logs", "log", "glue")
     + (
+        "completeness",
+        "completeness-day",
         "glue-diff",
         "executors",
         "executor",

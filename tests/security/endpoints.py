@@ -124,6 +124,14 @@ LISTS: dict[str, list[Call]] = {
     "dashboard.index": listed(LOGIN, "/", "/?hours=24"),
     "dashboard.chart": listed(LOGIN, "/report"),
     "load.index": listed(LOGIN, "/load"),
+    "completeness.index": listed(
+        LOGIN,
+        "/completeness",
+        "/completeness?group_id={group}",
+        "/completeness?job_id={job}&from=2026-11-28&to=2026-11-28",
+    ),
+    "completeness_export.as_csv": listed(LOGIN, "/completeness.csv", "/completeness.csv?job_id={job}"),
+    "completeness_export.as_json": listed(LOGIN, "/completeness.json?group_id={group}&month=2026-11"),
     "pickers.jobs": listed(
         LOGIN,
         "/pick/jobs?q=",

@@ -4,15 +4,13 @@ The ids are read at once, the runs in chunks while the file is sent: runs that s
 duplicates or gaps, and memory and transactions stay those of one chunk.
 """
 
-import csv
-import io
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from flask import Blueprint, Response, stream_with_context
 
 from app.clock import now_ms
 from app.console.runs.list_filter import requested_logs
+from app.console.ui.csv_cells import BYTE_ORDER_MARK, csv_lines
 from app.console.ui.filters import absolute, outcome, reader_zone, run_duration
 from app.console.web.access import Access
 from app.console.web.current import current_actor
@@ -36,13 +34,6 @@ CHUNK = 200
 MESSAGE_MAX = 2_000
 CUT_MARK = " … [cut]"
 FILE_NAME = "runs.csv"
-#: spreadsheets read a cell that starts with one of these, perhaps after blanks, as a formula; some accept the
-#: full-width characters
-FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", "\n")
-#: where lists are separated by semicolons, or a text is pasted, a cell may begin inside one of ours
-INNER_FORMULA = re.compile(rf"([;\t\r\n] *)(?=[{re.escape(''.join(FORMULA[:8]))}])")
-#: marks the file as UTF-8 for spreadsheets
-BYTE_ORDER_MARK = "\ufeff"
 HEAD = (
     *(
         "id",
@@ -76,18 +67,12 @@ def export() -> Response:
 
 
 def _chunks(ids: list[int], actor: Actor) -> Iterator[str]:
-    yield BYTE_ORDER_MARK + _csv([HEAD])
+    yield BYTE_ORDER_MARK + csv_lines([HEAD])
     for start in range(0, len(ids), CHUNK):
         with read_scope() as session:
             logs_left = logs.list_existing(session, ids[start : start + CHUNK], actor=actor)
-            chunk = _csv(_cells(row) for row in rows.log_rows(session, logs_left, actor=actor))
+            chunk = csv_lines(_cells(row) for row in rows.log_rows(session, logs_left, actor=actor))
         yield chunk
-
-
-def _csv(lines: Iterable[Iterable[str]]) -> str:
-    file = io.StringIO()
-    csv.writer(file).writerows(lines)
-    return file.getvalue()
 
 
 def _cells(row: LogRow) -> list[str]:
@@ -111,21 +96,13 @@ def _cells(row: LogRow) -> list[str]:
         *(absolute(log.handle_time) if log.handle_time else "", str(log.handle_code), outcome(log)),
         *(str(took_ms) if took_ms is not None else "", _short(log.handle_msg or "")),
     ]
-    return [escape_formula(cell or "") for cell in cells]
+    return [cell or "" for cell in cells]
 
 
 def _short(message: str) -> str:
     return message if len(message) <= MESSAGE_MAX else message[:MESSAGE_MAX] + CUT_MARK
 
 
-def escape_formula(cell: str) -> str:
-    """Return a cell that no spreadsheet reads as a formula."""
-    inside = INNER_FORMULA.sub(r"\1'", cell)
-    return f"'{inside}" if cell.lstrip(" ").startswith(FORMULA) else inside
-
-
 def csv_of(lines: Sequence[Sequence[str]]) -> str:
-    """Return lines as CSV; a cell that a spreadsheet would read as a formula is escaped."""
-    file = io.StringIO()
-    csv.writer(file).writerows([escape_formula(cell) for cell in line] for line in lines)
-    return BYTE_ORDER_MARK + file.getvalue()
+    """Return lines as a file for spreadsheets."""
+    return BYTE_ORDER_MARK + csv_lines(lines)

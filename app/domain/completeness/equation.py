@@ -118,18 +118,31 @@ class Tally:
             else:
                 setattr(self, each.name, value + getattr(other, each.name))
 
-    def numbers(self) -> dict[str, Any]:
-        """Return the numbers by name, those with reasons by reason."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
+    def as_dict(self) -> dict[str, Any]:
+        """Return the numbers by name, those by reason in the order of the reasons.
+
+        ``dataclasses.asdict`` counts the items of a Counter.
+        """
+        numbers = {each.name: getattr(self, each.name) for each in fields(self)}
         return {
             name: dict(sorted(value.items())) if isinstance(value, Counter) else value
-            for name, value in values.items()
+            for name, value in numbers.items()
         }
 
     @property
     def is_complete(self) -> bool:
         """Whether nothing is unexplained, and nothing ran that should not have."""
         return not self.unexplained and not self.unexpected
+
+
+def tally_of(numbers: Mapping[str, Any]) -> Tally:
+    """Return a tally from its numbers by name; other names are ignored."""
+    tally = Tally()
+    for each in fields(tally):
+        if each.name in numbers:
+            value = numbers[each.name]
+            setattr(tally, each.name, Counter(value) if isinstance(value, Mapping) else value)
+    return tally
 
 
 class Irregular(NamedTuple):

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from app.clock import Millis
+from app.domain.enums import EndReason
 from app.domain.schedules.schedule import Schedule
 
 
@@ -45,3 +47,29 @@ def in_order(spans: Sequence[Span]) -> list[Span]:
 def _cut(span: Span, until_ms: Millis) -> Span:
     is_longer = span.until_ms is None or span.until_ms > until_ms
     return replace(span, until_ms=until_ms) if is_longer else span
+
+
+class OffPeriod(NamedTuple):
+    """Time in which the schedule of a job was off, or in which the job was gone."""
+
+    from_ms: Millis
+    #: None: it has not ended
+    until_ms: Millis | None
+    is_deleted: bool = False
+
+
+def off_periods(spans: Sequence[Span]) -> list[OffPeriod]:
+    """Return when a job with these spans, in the order of their writing, was off; ascending."""
+    periods: list[OffPeriod] = []
+    parts = in_order(spans)
+    for span in parts:
+        if span.is_on:
+            continue
+        if periods and periods[-1].until_ms == span.from_ms:
+            periods[-1] = periods[-1]._replace(until_ms=span.until_ms)
+        else:
+            periods.append(OffPeriod(span.from_ms, span.until_ms))
+    last = parts[-1] if parts else None
+    if last is not None and last.until_ms is not None and last.end_reason == EndReason.DELETED:
+        periods.append(OffPeriod(last.until_ms, None, is_deleted=True))
+    return periods

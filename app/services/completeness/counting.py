@@ -255,7 +255,7 @@ def seal_of(session: Session, day: str, last: Seal | None, number: int = 0) -> S
     total = Tally()
     for row in rows:
         total.add(row.tally)
-    totals = json.dumps(total.numbers(), sort_keys=True, separators=(",", ":"))
+    totals = json.dumps(total.as_dict(), sort_keys=True, separators=(",", ":"))
     rows_hash = hashlib.sha256(store.canonical(rows).encode()).hexdigest()
     before = last.hash if last is not None else FIRST_HASH
     return Seal(day, number, totals, rows_hash, chained(before, day, number, totals, rows_hash))

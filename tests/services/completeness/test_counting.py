@@ -1,5 +1,6 @@
 """Counting: hours are added to days, open runs later, days are sealed, deleted rows are explained."""
 
+import json
 from datetime import date
 from zoneinfo import ZoneInfo
 
@@ -8,7 +9,7 @@ from sqlalchemy import delete, update
 
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope, transact
-from app.domain.completeness.equation import Tally
+from app.domain.completeness.equation import Tally, tally_of
 from app.domain.completeness.expected import Interval
 from app.models.completeness import DaySeal, JobDay, JobSpan
 from app.models.fire import Fire
@@ -210,6 +211,16 @@ def test_the_first_seal_after_a_restore_says_so(job: Job) -> None:
     for days in (1, 2):
         tick(now_ms + days * 25 * HOUR)
     assert [seal.restored for seal in all_rows(DaySeal)] == [0, 1, 0]
+
+
+def test_the_reasons_of_a_day_are_sealed_and_read_again(job: Job) -> None:
+    run(job, BEGIN, not_started="no_instance", trigger_code=500)
+    for number in range(1, 48):
+        run(job, BEGIN + number * HOUR // 2)
+    tick(BEGIN + 25 * HOUR + 11 * 60_000)
+    tally = tally_of(json.loads(only_row(DaySeal).totals))
+    assert (tally.expected, tally.on_time, tally.not_started) == (48, 47, {"no_instance": 1})
+    assert tally.as_dict()["not_started"] == {"no_instance": 1}
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def get_completeness(call: Call) -> CompletenessOut:
         time_zone=call.config.time_zone,
         jobs=[_job(job) for job in result.jobs[:JOBS_MAX]],
         jobs_left_out=max(0, len(result.jobs) - JOBS_MAX),
-        **result.total.numbers(),
+        **result.total.as_dict(),
     )
 
 
@@ -69,4 +69,4 @@ def _interval_of(query: CompletenessQuery, zone: ZoneInfo, now_ms: Millis) -> In
 
 
 def _job(job: JobTally) -> JobTallyOut:
-    return JobTallyOut(job_id=job.job_id, group_id=job.group_id, **job.tally.numbers())
+    return JobTallyOut(job_id=job.job_id, group_id=job.group_id, **job.tally.as_dict())

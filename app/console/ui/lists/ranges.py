@@ -97,7 +97,7 @@ def requested_days(texts: tuple[str, str], zone: ZoneInfo, *, now_ms: Millis) ->
     With one date a week from or up to it, with none the last week.
     """
     today = datetime.fromtimestamp(now_ms / 1000, zone).date()
-    first, last = (_read_day(text) for text in texts)
+    first, last = (read_day(text) for text in texts)
     last = last or (min(first + timedelta(days=6), today) if first and first <= today else first) or today
     first, last = sorted((first or last - timedelta(days=6), last))
     first = max(first, last - timedelta(days=DAYS_MAX - 1))
@@ -107,7 +107,8 @@ def requested_days(texts: tuple[str, str], zone: ZoneInfo, *, now_ms: Millis) ->
     return TimeRange(_ms(start), _ms(end) - 1)
 
 
-def _read_day(text: str) -> date | None:
+def read_day(text: str) -> date | None:
+    """Return a day such as ``2024-05-01``, or None."""
     try:
         day = date.fromisoformat(text.strip())
     except ValueError:

@@ -1,0 +1,1 @@
+"""Completeness page: whether everything ran that was due, by days, terms and jobs."""

@@ -1,0 +1,120 @@
+"""Completeness page: a month, the equation of a period, the jobs that were not on time, a job by the hour."""
+
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from flask import Blueprint, render_template, url_for
+from flask.typing import ResponseReturnValue
+from flask_babel import format_date
+from sqlalchemy.orm import Session
+
+from app.clock import Millis, now_ms
+from app.console.report.completeness.equation import equation_of, hour_rows, job_rows
+from app.console.report.completeness.month import month_of, month_pattern
+from app.console.report.completeness.period import Requested, requested
+from app.console.report.completeness.terms import TERMS, Place, reason_text
+from app.console.ui.lists.listing import Chip
+from app.console.web.access import Access
+from app.console.web.current import current_actor, settings
+from app.console.web.language import _
+from app.database.flask_db import read_scope
+from app.domain.access.permissions import Right
+from app.services.completeness.job_day import JobDay, find_job_day, find_off, find_spans
+from app.services.completeness.overview import Overview, find_overview
+from app.services.completeness.report import Scope, scope_of
+from app.services.executors.groups import visible_groups
+from app.services.jobs.choices import name_jobs
+
+blueprint = Blueprint("completeness", __name__)
+POLICY = {
+    "index": Access.LOGIN,
+}
+
+
+@blueprint.get("/completeness")
+def index() -> ResponseReturnValue:
+    """Show what became of the instants that were due."""
+    actor, at_ms, zone = current_actor(), now_ms(), ZoneInfo(settings().time_zone)
+    if not actor.has_anywhere(Right.VIEW):
+        return render_template("report/completeness/index.html", month=None)
+    wanted = requested(zone, now_ms=at_ms)
+    scope = scope_of(actor, group_id=wanted.group_id, job_id=wanted.job_id)
+    with read_scope() as session:
+        overview = find_overview(session, scope, wanted.calendar_days, wanted.period, zone=zone, now_ms=at_ms)
+        groups = visible_groups(session, actor)
+        titles = {group.id: group.title for group in groups}
+        ids = [job.job_id for job in overview.jobs]
+        names = name_jobs(session, [*ids, wanted.job_id], actor=actor)
+        of_job = _of_job(session, scope, wanted, zone, at_ms)
+    job_texts = {int(choice.value): choice.text for choice in names}
+    place = Place(wanted.period.interval(zone), wanted.group_id, wanted.job_id)
+    return render_template(
+        "report/completeness/index.html",
+        wanted=wanted,
+        overview=overview,
+        month=month_of(wanted, overview, zone),
+        period_title=_period_title(wanted),
+        equation=equation_of(overview.total, place),
+        jobs=job_rows(overview.jobs, wanted, place, titles, job_texts),
+        groups=groups,
+        job_text=job_texts[wanted.job_id] if wanted.job_id else "",
+        active=_chips(wanted, titles, job_texts),
+        csv_href=url_for("completeness_export.as_csv", **wanted.parameters()),
+        json_href=url_for("completeness_export.as_json", **wanted.parameters()),
+        zone=zone,
+        terms=TERMS,
+        reason_text=reason_text,
+        is_before=_is_before(wanted, overview, zone),
+        **of_job,
+    )
+
+
+def _of_job(
+    session: Session, scope: Scope, wanted: Requested, zone: ZoneInfo, at_ms: Millis
+) -> dict[str, Any]:
+    """Return what is shown of one job: when its schedule was off, and on one day its hours."""
+    if not wanted.job_id:
+        return {"off": [], "job_day": None}
+    interval = wanted.period.interval(zone)
+    spans = find_spans(session, scope, interval)
+    job_day: JobDay | None = None
+    if wanted.one_day is not None:
+        job_day = find_job_day(session, spans, wanted.one_day, zone=zone, now_ms=at_ms)
+    return {
+        "off": find_off(spans, interval, at_ms),
+        "job_day": job_day,
+        "hours": hour_rows(job_day, wanted, zone) if job_day is not None else [],
+        "runs_href": Place(interval, job_id=wanted.job_id).runs(),
+    }
+
+
+def _period_title(wanted: Requested) -> str:
+    if wanted.is_month:
+        return str(format_date(wanted.month, month_pattern()))
+    if wanted.one_day is not None:
+        return str(format_date(wanted.one_day, "full"))
+    first, last = (format_date(day, "long") for day in wanted.period)
+    return f"{first} – {last}"
+
+
+def _is_before(wanted: Requested, overview: Overview, zone: ZoneInfo) -> bool:
+    """Whether the period ends before anything is known."""
+    return overview.first_ms is not None and wanted.period.interval(zone).until_ms <= overview.first_ms
+
+
+def _chips(wanted: Requested, titles: dict[int, str], job_texts: dict[int, str]) -> list[Chip]:
+    chips = []
+    if wanted.group_id:
+        title = titles.get(wanted.group_id, str(wanted.group_id))
+        chips.append(Chip(_("Executor"), title, wanted.address(group_id=0)))
+    if wanted.job_id:
+        chips.append(Chip(_("Job"), job_texts[wanted.job_id], wanted.address(job_id=0)))
+    if not wanted.is_month:
+        month = {"from": None, "to": None, "month": f"{wanted.month:%Y-%m}"}
+        chips.append(Chip(_("Days"), _days_text(wanted), wanted.address(**month)))
+    return chips
+
+
+def _days_text(wanted: Requested) -> str:
+    first, last = (day.isoformat() for day in wanted.period)
+    return first if first == last else f"{first} – {last}"

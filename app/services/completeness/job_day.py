@@ -1,0 +1,88 @@
+"""A job on a day: its hours, the instants that were not on time, and when its schedule was off."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from sqlalchemy.orm import Session
+
+from app.clock import HOUR_MS, Millis
+from app.domain.completeness.days import interval_of
+from app.domain.completeness.equation import Irregular, Tally
+from app.domain.completeness.expected import Interval, count_expected
+from app.domain.completeness.spans import OffPeriod, Span, off_periods
+from app.services.completeness.accounts import accounts_of, settled
+from app.services.completeness.report import Scope
+from app.store.completeness import spans as span_store
+from app.store.completeness.totals import is_cleared
+
+#: instants of a day that are looked at, and those not on time that are listed
+INSTANTS_MAX, IRREGULAR_MAX = 20_000, 100
+#: periods without a schedule that are listed
+OFF_MAX = 50
+
+
+class Hour(NamedTuple):
+    """Numbers of an hour, from its first instant on."""
+
+    from_ms: Millis
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True)
+class JobDay:
+    """Hours of a job on a day."""
+
+    #: those in which something was due or ran
+    hours: Sequence[Hour] = ()
+    irregular: Sequence[Irregular] = ()
+    #: whether there are more of them
+    has_more: bool = False
+    #: whether the rows of the day were deleted, so that only its totals are known
+    is_cleared: bool = False
+    #: whether its instants are more than a page may count
+    is_too_long: bool = False
+
+
+def find_spans(session: Session, scope: Scope, interval: Interval) -> list[Span]:
+    """Return the history of the job of a scope in an interval."""
+    spans = span_store.find_spans(session, interval, job_ids=scope.job_ids, group_ids=scope.group_ids)
+    return spans.get(scope.job_id, [])
+
+
+def find_job_day(
+    session: Session, spans: Sequence[Span], day: date, *, zone: ZoneInfo, now_ms: Millis
+) -> JobDay:
+    """Return the hours of a job with this history on a day."""
+    interval = settled(interval_of(day, zone), now_ms)
+    if not spans or interval.from_ms >= interval.until_ms:
+        return JobDay()
+    job_id = spans[0].job_id
+    if is_cleared(session, job_id, day.isoformat()):
+        return JobDay(is_cleared=True)
+    if count_expected(spans, interval) > INSTANTS_MAX:
+        return JobDay(is_too_long=True)
+    found = next(accounts_of(session, {job_id: spans}, interval, now_ms=now_ms))
+    hours = [
+        Hour(from_ms, found.recount(Interval(from_ms, min(from_ms + HOUR_MS, interval.until_ms))).tally)
+        for from_ms in range(interval.from_ms, interval.until_ms, HOUR_MS)
+    ]
+    irregular = found.account.irregular
+    return JobDay(
+        [hour for hour in hours if hour.tally != Tally()],
+        irregular[:IRREGULAR_MAX],
+        len(irregular) > IRREGULAR_MAX,
+    )
+
+
+def find_off(spans: Sequence[Span], interval: Interval, now_ms: Millis) -> list[OffPeriod]:
+    """Return when the schedule of a job with this history was off in an interval, up to OFF_MAX times."""
+    last_ms = min(interval.until_ms, now_ms)
+    periods = [
+        period
+        for period in off_periods(spans)
+        if period.from_ms < last_ms and (period.until_ms is None or period.until_ms > interval.from_ms)
+    ]
+    return periods[:OFF_MAX]

@@ -1,0 +1,153 @@
+"""Totals of stored days: by day and by job, summed by the database; sealed days from their seals."""
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.database.rows import bulk
+from app.domain.completeness.equation import Tally, tally_of
+from app.models.completeness import WATERMARK_JOB, DaySeal, JobDay
+from app.store.completeness.days import NUMBERS
+
+_SUMS = tuple(func.sum(getattr(JobDay, name)) for name in NUMBERS)
+
+
+class Scope(NamedTuple):
+    """Stored days that are read: first and last day, groups (None: all), a job (0: all)."""
+
+    first: str
+    last: str
+    group_ids: Collection[int] | None = None
+    job_id: int = 0
+
+    @property
+    def is_all(self) -> bool:
+        """Whether all jobs are read, as they are sealed."""
+        return self.group_ids is None and not self.job_id
+
+
+class SealedDay(NamedTuple):
+    """Totals of a day as they were sealed, and when."""
+
+    tally: Tally
+    sealed_ms: Millis
+
+
+class JobSum(NamedTuple):
+    """Totals of a job, and the group that it was in last."""
+
+    job_id: int
+    group_id: int
+    tally: Tally
+
+
+class Watermark(NamedTuple):
+    """Up to when all jobs are counted (0: nothing is), and what was found after that when looked at last."""
+
+    at_ms: Millis
+    recent_expected: int
+
+
+def find_watermark(session: Session) -> Watermark:
+    """Return up to when all jobs are counted, but for those that are still open."""
+    query = select(JobDay.open_from_ms, JobDay.expected).where(JobDay.job_id == WATERMARK_JOB)
+    rows = bulk.read_rows(session, query)
+    return Watermark._make(rows[0]) if rows else Watermark(0, 0)
+
+
+def find_sealed(session: Session, first: str, last: str) -> dict[str, SealedDay]:
+    """Return the sealed days; of a day with corrections the last one."""
+    query = select(DaySeal.day, DaySeal.totals, DaySeal.sealed_ms).where(DaySeal.day.between(first, last))
+    rows = bulk.read_rows(session, query.order_by(DaySeal.day, DaySeal.number))
+    return {day: SealedDay(tally_of(json.loads(totals)), sealed_ms) for day, totals, sealed_ms in rows}
+
+
+def sum_by_day(session: Session, scope: Scope) -> dict[str, Tally]:
+    """Return day -> totals of the jobs of a scope, in one statement and another for reasons.
+
+    Texts of reasons are alike for most jobs: the database counts them, so that few come here.
+    """
+    query = select(JobDay.day, *_SUMS).where(*_conditions(scope)).group_by(JobDay.day)
+    totals = {row[0]: _tally(row[1:]) for row in bulk.read_rows(session, query)}
+    reasons = (
+        select(JobDay.day, JobDay.reasons, func.count())
+        .where(*_conditions(scope), JobDay.reasons.is_not(None))
+        .group_by(JobDay.day, JobDay.reasons)
+    )
+    for day, text, count in bulk.read_rows(session, reasons):
+        _add_reasons(totals[day], text, count)
+    return totals
+
+
+def find_irregular(session: Session, scope: Scope, *, limit: int) -> list[JobSum]:
+    """Return the jobs of which an instant was not on time, those with unexplained first; without reasons."""
+    wrong = func.sum(JobDay.unexplained + JobDay.unexpected)
+    irregular = func.sum(JobDay.expected - JobDay.on_time) + func.sum(JobDay.unexpected + JobDay.unknown)
+    worst_first = (
+        wrong.desc(),
+        func.sum(JobDay.not_started).desc(),
+        func.sum(JobDay.skipped).desc(),
+        JobDay.job_id,
+    )
+    query = _by_job(scope).having(irregular > 0).order_by(*worst_first).limit(limit)
+    return _job_sums(session, query)
+
+
+def sum_jobs(session: Session, scope: Scope, job_ids: Collection[int]) -> list[JobSum]:
+    """Return the totals of these jobs; without reasons."""
+    return _job_sums(session, _by_job(scope).where(JobDay.job_id.in_(sorted(job_ids))))
+
+
+def page_of_jobs(session: Session, scope: Scope, *, after_id: int, limit: int) -> list[JobSum]:
+    """Return the next jobs after one, by id; without reasons."""
+    query = _by_job(scope).where(JobDay.job_id > after_id).order_by(JobDay.job_id).limit(limit)
+    return _job_sums(session, query)
+
+
+def add_reasons(session: Session, scope: Scope, sums: Iterable[JobSum]) -> None:
+    """Add to the totals of jobs the reasons of their terms."""
+    tallies = {each.job_id: each.tally for each in sums}
+    query = select(JobDay.job_id, JobDay.reasons).where(
+        *_conditions(scope), JobDay.job_id.in_(sorted(tallies)), JobDay.reasons.is_not(None)
+    )
+    for job_id, text in bulk.read_rows(session, query) if tallies else ():
+        _add_reasons(tallies[job_id], text, 1)
+
+
+def is_cleared(session: Session, job_id: int, day: str) -> bool:
+    """Whether rows of a job's day were deleted, so that it cannot be looked at by the hour."""
+    query = select(JobDay.cleared, JobDay.removed).where(JobDay.job_id == job_id, JobDay.day == day)
+    return any(cleared or removed for cleared, removed in bulk.read_rows(session, query))
+
+
+def _conditions(scope: Scope) -> list[ColumnElement[bool]]:
+    conditions = [JobDay.day.between(scope.first, scope.last), JobDay.job_id != WATERMARK_JOB]
+    if scope.job_id:
+        conditions.append(JobDay.job_id == scope.job_id)
+    if scope.group_ids is not None:
+        conditions.append(JobDay.group_id.in_(sorted(scope.group_ids)))
+    return conditions
+
+
+def _by_job(scope: Scope) -> Select[Any]:
+    columns = (JobDay.job_id, func.max(JobDay.group_id), *_SUMS)
+    return select(*columns).where(*_conditions(scope)).group_by(JobDay.job_id)
+
+
+def _job_sums(session: Session, query: Select[Any]) -> list[JobSum]:
+    return [JobSum(row[0], row[1], _tally(row[2:])) for row in bulk.read_rows(session, query)]
+
+
+def _tally(sums: Sequence[Any]) -> Tally:
+    numbers: dict[str, Any] = dict(zip(NUMBERS, map(int, sums), strict=True))
+    return Tally(**numbers)
+
+
+def _add_reasons(tally: Tally, text: str, times: int) -> None:
+    terms: Mapping[str, Mapping[str, int]] = json.loads(text)
+    for term, numbers in terms.items():
+        getattr(tally, term).update({reason: number * times for reason, number in numbers.items()})
