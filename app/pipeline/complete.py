@@ -18,7 +18,6 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import call_at_commit
 from app.database.rows import bulk
-from app.domain.completeness.days import day_of
 from app.domain.enums import (
     AlarmReason,
     AlarmState,
@@ -44,16 +43,14 @@ from app.domain.runs.trace_templates import (
     fill,
 )
 from app.domain.runs.trigger_report import RESULT_MAX, clean_text, fit_result, join_lines
-from app.domain.schedules.schedule import zone
-from app.models.base import zone_name
 from app.models.log import JobLog
+from app.pipeline.day_corrections import correct_days
 from app.pipeline.delays import set_delayed
 from app.pipeline.masking import find_maskers, mask_text
 from app.pipeline.retries import param_to_repeat, retry_fires
 from app.runtime.metrics import RUN_DURATION, RUNS_ENDED
 from app.store.alarms import alarms
 from app.store.base import locks
-from app.store.completeness.days import DayKey, mark_changed
 from app.store.fires import logs
 from app.store.fires import queue as fires
 from app.store.fires.logs import RunState
@@ -174,23 +171,11 @@ def complete(
         job_by_log,
         now_ms,
     )
-    _correct_days(session, [run for run, _ in endings])
+    correct_days(session, [run for run, _ in endings])
     _write_successors(session, endings, job_by_log, ended_fires, now_ms)
     _count_ended(session, endings, sent_ms_by_log, now_ms)
     set_delayed(session, delayed_ids, now_ms=now_ms)
     return Completion(won, late, other_runs, maskers)
-
-
-def _correct_days(session: Session, runs: Sequence[RunState]) -> None:
-    """Let the days of runs that were unresolved be counted again."""
-    tz = zone(zone_name())
-    days = {
-        DayKey(run.job_id, day_of(logical_ms, tz).isoformat())
-        for run in runs
-        if run.trigger_code == TriggerCode.UNRESOLVED and (logical_ms := logical_of(run)) is not None
-    }
-    if days:
-        mark_changed(session, days)
 
 
 def _other_run(runs: dict[int, RunState], result: Result) -> OtherRun | None:
