@@ -101,7 +101,7 @@ def test_the_equation_and_the_jobs_of_a_period_are_shown(admin: Console, job: tu
     job_id, _group_id = job
     response = admin.get(f"/completeness?{period(2, 1)}")
     page = text_of(response)
-    assert "2 instants are not accounted for." in page
+    assert "2 instants are unexplained." in page
     assert "Expected 2,880 = On time 2,875 99.8 % + Late 1" in page
     assert "Skipped 2" in page
     assert "the misfire strategy is to do nothing 2" in page
@@ -220,7 +220,7 @@ def test_what_is_not_stored_yet_is_counted_from_its_rows(admin: Console) -> None
     history(job_id, group_id, since_days=0)
     counted(now_ms() - 5 * MINUTE_MS)
     page = text_of(admin.get("/completeness"))
-    assert "instants are not accounted for" in page
+    assert "instants are unexplained" in page
     assert "new job" in page
     assert '"job": "new job"' in admin.get("/completeness.json").text
 

@@ -73,7 +73,7 @@ def month_of(wanted: Requested, overview: Overview, zone: ZoneInfo) -> Month:
         [format_date(MONDAY + timedelta(days=day), "EEE") for day in range(WEEK)],
         [cells[start : start + WEEK] for start in range(0, len(cells), WEEK)],
         _month_href(wanted, neighbour_month(first, -1)),
-        _month_href(wanted, neighbour_month(first, 1)),
+        _month_href(wanted, neighbour_month(first, 1)) if first < wanted.today.replace(day=1) else "",
         _month_href(wanted, first),
     )
 
