@@ -85,6 +85,19 @@ def sum_by_day(session: Session, scope: Scope) -> dict[str, Tally]:
     return totals
 
 
+def find_day(session: Session, day: str, group_ids: Collection[int] | None) -> Tally:
+    """Return the totals of a day, of all groups (None) from its seal; without the names of reasons."""
+    sealed = find_sealed(session, day, day) if group_ids is None else {}
+    if day in sealed:
+        return sealed[day].tally
+    by_reason = (func.sum(JobDay.not_started), func.sum(JobDay.skipped))
+    query = select(*by_reason, *_SUMS).where(*_conditions(Scope(day, day, group_ids)))
+    not_started, skipped, *sums = (number or 0 for number in bulk.read_rows(session, query)[0])
+    tally = _tally(sums)
+    tally.not_started[""], tally.skipped[""] = int(not_started), int(skipped)
+    return tally
+
+
 def find_irregular(session: Session, scope: Scope, days: Collection[str], *, limit: int) -> list[int]:
     """Return the jobs of which an instant of these days was not on time, those with unexplained first.
 

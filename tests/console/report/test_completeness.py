@@ -236,3 +236,43 @@ def test_statements_do_not_grow_with_jobs_and_days(admin: Console, job: tuple[in
     with statements() as many:
         admin.get("/completeness")
     assert len(many) <= len(few) <= STATEMENTS_MAX
+
+
+def test_the_dashboard_begins_with_what_is_unexplained_of_yesterday(
+    admin: Console, job: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noon_ms = start_of(today(), ZONE) + 12 * HOUR_MS
+    monkeypatch.setattr("app.console.report.dashboard.now_ms", lambda: noon_ms)
+    page = admin.get("/")
+    assert "Yesterday: 2 unexplained, 1 late" in text_of(page)
+    assert '<div class="answer danger"' in page.text
+    assert f"/completeness?from={days_ago(1)}&amp;to={days_ago(1)}" in page.text
+
+
+def test_the_dashboard_says_that_yesterday_was_complete(
+    admin: Console, normal_user: Callable[..., Console], job: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noon_ms = start_of(today() - timedelta(days=1), ZONE) + 12 * HOUR_MS
+    monkeypatch.setattr("app.console.report.dashboard.now_ms", lambda: noon_ms)
+    with statements() as found:
+        page = text_of(admin.get("/"))
+    assert "Yesterday: all 1,440 instants accounted for, 2 skipped" in page
+    assert sum("xxl_job_day" in each or "xxl_job_seal" in each for each in found) == 1
+    with statements() as found:
+        page = text_of(normal_user(job[1]).get("/"))
+    assert "Yesterday: all 1,440 instants accounted for, 2 skipped" in page
+    assert sum("xxl_job_day" in each or "xxl_job_seal" in each for each in found) == 1
+    other = normal_user(add_group("x-app", "X"), username="other")
+    assert "instants accounted for" not in text_of(other.get("/"))
+    midnight_ms = start_of(today() - timedelta(days=1), ZONE) + MINUTE_MS
+    monkeypatch.setattr("app.console.report.dashboard.now_ms", lambda: midnight_ms)
+    assert "Yesterday:" not in text_of(admin.get("/"))
+
+
+def test_the_page_of_a_job_has_its_last_days(admin: Console, job: tuple[int, int]) -> None:
+    page = admin.get(f"/jobinfo/{job[0]}")
+    assert "30 days: 2,875 of 2,880 on time, 2 unexplained, 2 skipped, 1 late" in text_of(page)
+    assert f"/completeness?job_id={job[0]}&amp;from={days_ago(29)}&amp;to={days_ago(0)}" in page.text
+    assert "completeness-line danger" in page.text
+    other = add_job(job[1], job_desc="never due")
+    assert "days:" not in text_of(admin.get(f"/jobinfo/{other}"))

@@ -6,7 +6,6 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from app.clock import HOUR_MS, SECOND_MS
-from app.console.report.completeness.month import flaws_of
 from app.console.report.completeness.period import Requested
 from app.console.report.completeness.terms import (
     MEANINGS,
@@ -16,6 +15,7 @@ from app.console.report.completeness.terms import (
     number_of,
     reasons_of,
 )
+from app.console.ui.completeness import flaws_of
 from app.console.ui.filters import listed, number
 from app.console.web.language import _, ngettext
 from app.domain.completeness.equation import Tally, Term
