@@ -56,7 +56,7 @@ def pages(console: Console) -> dict[str, str]:
         "load": "/load",
         "completeness": "/completeness",
         "completeness-job": f"/completeness?job_id={jobs[0]}",
-        "completeness-day": f"/completeness?job_id={jobs[7]}&from={days_ago(2)}&to={days_ago(2)}",
+        "completeness-day": f"/completeness?job_id={jobs[0]}&from={days_ago(9)}&to={days_ago(9)}",
         "jobs": "/jobinfo",
         "job": f"/jobinfo/{jobs[0]}",
         "job-runs": f"/jobinfo/{jobs[0]}?tab=runs",

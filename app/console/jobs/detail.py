@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from zoneinfo import ZoneInfo
 
 from sqlalchemy.orm import Session
 
@@ -9,6 +10,7 @@ from app.clock import Millis
 from app.console.jobs.history.rows import HistoryRow, history_rows
 from app.console.jobs.history.version_rows import VersionPage, version_page
 from app.console.ui.bar_chart import BarChart
+from app.console.ui.completeness import Line, job_line
 from app.console.ui.last_runs import ended_runs, last_runs_chart, statistics
 from app.console.ui.lists.listing import whole_number
 from app.console.ui.waiting import Waiting, waiting_fires
@@ -25,6 +27,7 @@ from app.models.log import JobLog
 from app.models.mute import Mute
 from app.models.skip import Skip
 from app.services.alarms.coverage import Reach, reach_of
+from app.services.completeness.summary import find_last_days
 from app.services.runs.planned import PlannedRun, list_planned
 from app.services.runs.reasons import find_reasons
 from app.store.alarms import alarms, mutes
@@ -69,6 +72,8 @@ class Overview:
     mutes: list[Mute]
     #: the next runs planned for an instant
     planned: list[PlannedRun]
+    #: what became of the instants of the last days; None: none was due
+    completeness: Line | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +137,7 @@ def _overview(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Overv
     logs = overview.find_job_logs(session, job.id, group_ids=actor.group_ids(Right.VIEW), limit=COUNTED)
     reasons = find_reasons(session, logs[:DRAWN])
     children = job_store.find_jobs(session, job.child_ids).values()
+    zone = ZoneInfo(settings().time_zone)
     return Overview(
         children=[child for child in children if actor.may(child.job_group, Right.VIEW)],
         logs=logs,
@@ -142,6 +148,7 @@ def _overview(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Overv
         waiting=waiting_fires(session, [job.job_group], now_ms=now_ms, job_id=job.id),
         mutes=_mutes(session, job, now_ms),
         planned=list_planned(session, job.id, now_ms=now_ms, limit=PLANNED_SHOWN),
+        completeness=job_line(job.id, *find_last_days(session, actor, job.id, zone=zone, now_ms=now_ms)),
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from flask import url_for
 
+from app.console.ui.completeness import Line
 from app.console.ui.filters import number
 from app.console.web.language import _, ngettext
 from app.domain.report.troubles import Tone, Trouble, tone_of
@@ -55,6 +56,14 @@ def answer_of(board: Board, *, is_admin: bool) -> Answer:
     if tone in (None, Tone.NOTE):
         return Answer("success", [*_calm_parts(board), *parts.values()], more)
     return Answer(str(tone), list(parts.values()), more)
+
+
+def with_yesterday(answer: Answer, yesterday: Line | None) -> Answer:
+    """Return the answer with what is unexplained of yesterday, as a part of its own."""
+    if yesterday is None or not yesterday.tone:
+        return answer
+    part = Part(yesterday.text, yesterday.href, yesterday.tone)
+    return Answer("danger", [part] if answer.is_well else [*answer.parts, part], answer.more)
 
 
 def _listed(trouble: Trouble, board: Board) -> int:

@@ -9,10 +9,11 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
 from app.clock import now_ms
-from app.console.report.answer import answer_of
+from app.console.report.answer import answer_of, with_yesterday
 from app.console.report.charts import days_chart
 from app.console.report.figures import figures
 from app.console.report.gantt import gantt_of, requested_hours, within_ms
+from app.console.ui.completeness import yesterday_line
 from app.console.ui.filters import outcome
 from app.console.ui.labels import RANGES, choices
 from app.console.ui.lists.ranges import TimeRange, day_names, named_range, requested_days
@@ -22,6 +23,7 @@ from app.console.web.current import current_actor, settings
 from app.console.web.language import _
 from app.database.flask_db import read_scope
 from app.domain.runs.remedies import find_remedy
+from app.services.completeness.summary import find_yesterday
 from app.services.report import dashboard
 from app.services.report.attention import SHOWN_OTHERS
 from app.services.report.dashboard import Board, Chart
@@ -50,6 +52,8 @@ def index() -> ResponseReturnValue:
             session, current_actor(), board.open_runs, within_ms=within_ms(hours), now_ms=now_ms()
         )
         report = _report(session)
+        summary = find_yesterday(session, current_actor(), zone=zone, now_ms=now_ms())
+    yesterday = yesterday_line(summary.first, summary.tally) if summary is not None else None
     ranges = choices({name: RANGES[name] for name in DAY_RANGES})
     period = {
         "range": _requested_range(),
@@ -58,7 +62,8 @@ def index() -> ResponseReturnValue:
     return render_template(
         "report/dashboard.html",
         board=board,
-        answer=answer_of(board, is_admin=current_actor().is_admin),
+        answer=with_yesterday(answer_of(board, is_admin=current_actor().is_admin), yesterday),
+        yesterday=yesterday,
         figures=numbers,
         rows_shown=SHOWN_OTHERS,
         remedies=_remedies(board),

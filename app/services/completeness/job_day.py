@@ -31,13 +31,21 @@ class Hour(NamedTuple):
     tally: Tally
 
 
+class IrregularTimes(NamedTuple):
+    """Instants that were not on time for one reason; several if there is no run of them."""
+
+    first: Irregular
+    last: Irregular
+    count: int
+
+
 @dataclass(frozen=True, slots=True)
 class JobDay:
     """Hours of a job on a day."""
 
     #: those in which something was due or ran
     hours: Sequence[Hour] = ()
-    irregular: Sequence[Irregular] = ()
+    irregular: Sequence[IrregularTimes] = ()
     #: whether there are more of them
     has_more: bool = False
     #: whether the rows of the day were deleted, so that only its totals are known
@@ -69,12 +77,25 @@ def find_job_day(
         Hour(from_ms, found.recount(Interval(from_ms, min(from_ms + HOUR_MS, interval.until_ms))).tally)
         for from_ms in range(interval.from_ms, interval.until_ms, HOUR_MS)
     ]
-    irregular = found.account.irregular
+    irregular = grouped(found.account.irregular)
     return JobDay(
         [hour for hour in hours if hour.tally != Tally()],
         irregular[:IRREGULAR_MAX],
         len(irregular) > IRREGULAR_MAX,
     )
+
+
+def grouped(instants: Sequence[Irregular]) -> list[IrregularTimes]:
+    """Return ascending instants, those that follow each other for one reason and without a run as one."""
+    groups: list[IrregularTimes] = []
+    for each in instants:
+        before = groups[-1] if groups else None
+        is_alike = before is not None and before.last[1:] == each[1:] and not each.log_id
+        if before is not None and is_alike:
+            groups[-1] = IrregularTimes(before.first, each, before.count + 1)
+        else:
+            groups.append(IrregularTimes(each, each, 1))
+    return groups
 
 
 def find_off(spans: Sequence[Span], interval: Interval, now_ms: Millis) -> list[OffPeriod]:

@@ -69,15 +69,15 @@ def find_overview(
     sealed = store.find_sealed(session, whole.first.isoformat(), whole.last.isoformat())
     days = _stored_days(session, scope, whole, sealed)
     rest, first_ms = rest_of(session, scope, whole, zone=zone, now_ms=now_ms)
-    stored = Tally()
-    for day in filter(period.has, days):
-        stored.add(days[day])
+    irregular_days = [day for day in filter(period.has, days) if is_irregular(days[day])]
     for part in rest.tallies:
         days.setdefault(part.day, Tally()).add(part.tally)
     total = Tally()
     for day in filter(period.has, days):
         total.add(days[day])
-    jobs = _jobs(session, scope, period, stored, [part for part in rest.tallies if period.has(part.day)])
+    jobs = _jobs(
+        session, scope, period, irregular_days, [part for part in rest.tallies if period.has(part.day)]
+    )
     return Overview(
         first_ms,
         rest.until_ms,
@@ -143,23 +143,27 @@ def _stored_days(
 
 
 def _jobs(
-    session: Session, scope: Scope, period: Days, stored: Tally, parts: Sequence[DayTally]
+    session: Session, scope: Scope, period: Days, days: Sequence[str], parts: Sequence[DayTally]
 ) -> list[JobSum]:
-    """Return the jobs that were not on time; one more than JOBS_MAX if there are more."""
+    """Return the jobs not on time, in stored days or the rest; one more than JOBS_MAX if there are more."""
     of_period, limit = stored_scope(scope, period), JOBS_MAX + 1
-    jobs = store.find_irregular(session, of_period, limit=limit) if is_irregular(stored) else []
-    rest, present = rest_by_job(parts), {job.job_id for job in jobs}
-    others = [job for job in rest.values() if is_irregular(job.tally) and job.job_id not in present]
+    job_ids = store.find_irregular(session, of_period, days, limit=limit) if days else []
+    rest = rest_by_job(parts)
+    others = [job for job in rest.values() if is_irregular(job.tally) and job.job_id not in job_ids]
     other_ids = {job.job_id for job in sorted(others, key=worst_first)[:limit]}
-    if other_ids:
-        jobs += store.sum_jobs(session, of_period, other_ids)
+    wanted = [*job_ids, *other_ids]
+    jobs = store.sum_jobs(session, of_period, wanted) if wanted else []
     store.add_reasons(session, of_period, jobs)
-    stored_ids = {job.job_id for job in jobs}
-    for job in jobs:
-        if job.job_id in rest:
-            job.tally.add(rest[job.job_id].tally)
-    jobs += [rest[job_id] for job_id in other_ids - stored_ids]
-    return sorted(jobs, key=worst_first)[:limit]
+    return sorted(add_rest(jobs, rest, wanted), key=worst_first)[:limit]
+
+
+def add_rest(jobs: Sequence[JobSum], rest: Mapping[int, JobSum], job_ids: Iterable[int]) -> list[JobSum]:
+    """Add to the stored numbers of jobs those that are not stored yet; some have no others."""
+    stored = {job.job_id: job for job in jobs}
+    for job_id in stored.keys() & rest.keys():
+        stored[job_id].tally.add(rest[job_id].tally)
+    either = {**rest, **stored}
+    return [either[job_id] for job_id in job_ids if job_id in either]
 
 
 def worst_first(job: JobSum) -> tuple[int, int, int, int]:

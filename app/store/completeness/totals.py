@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -71,30 +71,52 @@ def sum_by_day(session: Session, scope: Scope) -> dict[str, Tally]:
 
     Texts of reasons are alike for most jobs: the database counts them, so that few come here.
     """
-    query = select(JobDay.day, *_SUMS).where(*_conditions(scope)).group_by(JobDay.day)
-    totals = {row[0]: _tally(row[1:]) for row in bulk.read_rows(session, query)}
+    with_reasons = func.sum(JobDay.not_started + JobDay.skipped)
+    query = select(JobDay.day, with_reasons, *_SUMS).where(*_conditions(scope)).group_by(JobDay.day)
+    rows = bulk.read_rows(session, query)
+    totals, days = {row[0]: _tally(row[2:]) for row in rows}, [row[0] for row in rows if row[1]]
     reasons = (
         select(JobDay.day, JobDay.reasons, func.count())
-        .where(*_conditions(scope), JobDay.reasons.is_not(None))
+        .where(*_conditions(scope), JobDay.day.in_(days), JobDay.reasons.is_not(None))
         .group_by(JobDay.day, JobDay.reasons)
     )
-    for day, text, count in bulk.read_rows(session, reasons):
+    for day, text, count in bulk.read_rows(session, reasons) if days else ():
         _add_reasons(totals[day], text, count)
     return totals
 
 
-def find_irregular(session: Session, scope: Scope, *, limit: int) -> list[JobSum]:
-    """Return the jobs of which an instant was not on time, those with unexplained first; without reasons."""
-    wrong = func.sum(JobDay.unexplained + JobDay.unexpected)
-    irregular = func.sum(JobDay.expected - JobDay.on_time) + func.sum(JobDay.unexpected + JobDay.unknown)
-    worst_first = (
-        wrong.desc(),
-        func.sum(JobDay.not_started).desc(),
-        func.sum(JobDay.skipped).desc(),
-        JobDay.job_id,
+def find_day(session: Session, day: str, group_ids: Collection[int] | None) -> Tally:
+    """Return the totals of a day, of all groups (None) from its seal; without the names of reasons."""
+    sealed = find_sealed(session, day, day) if group_ids is None else {}
+    if day in sealed:
+        return sealed[day].tally
+    by_reason = (func.sum(JobDay.not_started), func.sum(JobDay.skipped))
+    query = select(*by_reason, *_SUMS).where(*_conditions(Scope(day, day, group_ids)))
+    not_started, skipped, *sums = (number or 0 for number in bulk.read_rows(session, query)[0])
+    tally = _tally(sums)
+    tally.not_started[""], tally.skipped[""] = int(not_started), int(skipped)
+    return tally
+
+
+def find_irregular(session: Session, scope: Scope, days: Collection[str], *, limit: int) -> list[int]:
+    """Return the jobs of which an instant of these days was not on time, those with unexplained first.
+
+    Their other days are left to ``sum_jobs``: to sum all rows of all jobs takes four times as long.
+    """
+    is_irregular = or_(JobDay.expected > JobDay.on_time, JobDay.unexpected > 0, JobDay.unknown > 0)
+    query = (
+        select(JobDay.job_id)
+        .where(*_conditions(scope), JobDay.day.in_(sorted(days)), is_irregular)
+        .group_by(JobDay.job_id)
+        .order_by(
+            func.sum(JobDay.unexplained + JobDay.unexpected).desc(),
+            func.sum(JobDay.not_started).desc(),
+            func.sum(JobDay.skipped).desc(),
+            JobDay.job_id,
+        )
+        .limit(limit)
     )
-    query = _by_job(scope).having(irregular > 0).order_by(*worst_first).limit(limit)
-    return _job_sums(session, query)
+    return [row[0] for row in bulk.read_rows(session, query)]
 
 
 def sum_jobs(session: Session, scope: Scope, job_ids: Collection[int]) -> list[JobSum]:
@@ -102,10 +124,10 @@ def sum_jobs(session: Session, scope: Scope, job_ids: Collection[int]) -> list[J
     return _job_sums(session, _by_job(scope).where(JobDay.job_id.in_(sorted(job_ids))))
 
 
-def page_of_jobs(session: Session, scope: Scope, *, after_id: int, limit: int) -> list[JobSum]:
-    """Return the next jobs after one, by id; without reasons."""
-    query = _by_job(scope).where(JobDay.job_id > after_id).order_by(JobDay.job_id).limit(limit)
-    return _job_sums(session, query)
+def find_job_ids(session: Session, scope: Scope) -> list[int]:
+    """Return the jobs of a scope."""
+    query = select(JobDay.job_id).where(*_conditions(scope)).distinct()
+    return [row[0] for row in bulk.read_rows(session, query)]
 
 
 def add_reasons(session: Session, scope: Scope, sums: Iterable[JobSum]) -> None:

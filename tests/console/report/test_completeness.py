@@ -101,7 +101,7 @@ def test_the_equation_and_the_jobs_of_a_period_are_shown(admin: Console, job: tu
     job_id, _group_id = job
     response = admin.get(f"/completeness?{period(2, 1)}")
     page = text_of(response)
-    assert "2 instants are not accounted for." in page
+    assert "2 instants are unexplained." in page
     assert "Expected 2,880 = On time 2,875 99.8 % + Late 1" in page
     assert "Skipped 2" in page
     assert "the misfire strategy is to do nothing 2" in page
@@ -220,7 +220,7 @@ def test_what_is_not_stored_yet_is_counted_from_its_rows(admin: Console) -> None
     history(job_id, group_id, since_days=0)
     counted(now_ms() - 5 * MINUTE_MS)
     page = text_of(admin.get("/completeness"))
-    assert "instants are not accounted for" in page
+    assert "instants are unexplained" in page
     assert "new job" in page
     assert '"job": "new job"' in admin.get("/completeness.json").text
 
@@ -236,3 +236,43 @@ def test_statements_do_not_grow_with_jobs_and_days(admin: Console, job: tuple[in
     with statements() as many:
         admin.get("/completeness")
     assert len(many) <= len(few) <= STATEMENTS_MAX
+
+
+def test_the_dashboard_begins_with_what_is_unexplained_of_yesterday(
+    admin: Console, job: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noon_ms = start_of(today(), ZONE) + 12 * HOUR_MS
+    monkeypatch.setattr("app.console.report.dashboard.now_ms", lambda: noon_ms)
+    page = admin.get("/")
+    assert "Yesterday: 2 unexplained, 1 late" in text_of(page)
+    assert '<div class="answer danger"' in page.text
+    assert f"/completeness?from={days_ago(1)}&amp;to={days_ago(1)}" in page.text
+
+
+def test_the_dashboard_says_that_yesterday_was_complete(
+    admin: Console, normal_user: Callable[..., Console], job: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noon_ms = start_of(today() - timedelta(days=1), ZONE) + 12 * HOUR_MS
+    monkeypatch.setattr("app.console.report.dashboard.now_ms", lambda: noon_ms)
+    with statements() as found:
+        page = text_of(admin.get("/"))
+    assert "Yesterday: all 1,440 instants accounted for, 2 skipped" in page
+    assert sum("xxl_job_day" in each or "xxl_job_seal" in each for each in found) == 1
+    with statements() as found:
+        page = text_of(normal_user(job[1]).get("/"))
+    assert "Yesterday: all 1,440 instants accounted for, 2 skipped" in page
+    assert sum("xxl_job_day" in each or "xxl_job_seal" in each for each in found) == 1
+    other = normal_user(add_group("x-app", "X"), username="other")
+    assert "instants accounted for" not in text_of(other.get("/"))
+    midnight_ms = start_of(today() - timedelta(days=1), ZONE) + MINUTE_MS
+    monkeypatch.setattr("app.console.report.dashboard.now_ms", lambda: midnight_ms)
+    assert "Yesterday:" not in text_of(admin.get("/"))
+
+
+def test_the_page_of_a_job_has_its_last_days(admin: Console, job: tuple[int, int]) -> None:
+    page = admin.get(f"/jobinfo/{job[0]}")
+    assert "30 days: 2,875 of 2,880 on time, 2 unexplained, 2 skipped, 1 late" in text_of(page)
+    assert f"/completeness?job_id={job[0]}&amp;from={days_ago(29)}&amp;to={days_ago(0)}" in page.text
+    assert "completeness-line danger" in page.text
+    other = add_job(job[1], job_desc="never due")
+    assert "days:" not in text_of(admin.get(f"/jobinfo/{other}"))

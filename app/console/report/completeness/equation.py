@@ -6,7 +6,6 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from app.clock import HOUR_MS, SECOND_MS
-from app.console.report.completeness.month import flaws_of
 from app.console.report.completeness.period import Requested
 from app.console.report.completeness.terms import (
     MEANINGS,
@@ -16,6 +15,7 @@ from app.console.report.completeness.terms import (
     number_of,
     reasons_of,
 )
+from app.console.ui.completeness import flaws_of
 from app.console.ui.filters import listed, number
 from app.console.web.language import _, ngettext
 from app.domain.completeness.equation import Tally, Term
@@ -80,12 +80,12 @@ class JobRow:
     is_wrong: bool
 
 
-def equation_of(tally: Tally, place: Place) -> Equation:
-    """Return the equation; numbers without a list of their own lead to the jobs."""
+def equation_of(tally: Tally, place: Place, elsewhere: str = JOBS) -> Equation:
+    """Return the equation; numbers without a list of their own lead ``elsewhere``."""
     terms = []
     for term, (name, tone, icon) in TERMS.items():
         count = number_of(tally, term)
-        href = place.term(term, JOBS) if count else ""
+        href = place.term(term, elsewhere) if count else ""
         reasons = reasons_of(tally, term)
         share = _share(count, tally.expected)
         terms.append(Line(str(name), tone, icon, str(MEANINGS[term]), count, share, href, reasons))
@@ -123,13 +123,27 @@ def _tone(tally: Tally) -> str:
 
 def verdict_of(tally: Tally) -> str:
     """Return whether numbers are complete, in a sentence."""
-    if not tally.is_complete:
-        return ngettext(
-            "%(n)s instant is not accounted for.",
-            "%(n)s instants are not accounted for.",
-            tally.unexplained + tally.unexpected,
-            n=number(tally.unexplained + tally.unexpected),
+    wrong = []
+    if tally.unexplained:
+        wrong.append(
+            ngettext(
+                "%(n)s instant is unexplained.",
+                "%(n)s instants are unexplained.",
+                tally.unexplained,
+                n=number(tally.unexplained),
+            )
         )
+    if tally.unexpected:
+        wrong.append(
+            ngettext(
+                "%(n)s run was not expected.",
+                "%(n)s runs were not expected.",
+                tally.unexpected,
+                n=number(tally.unexpected),
+            )
+        )
+    if wrong:
+        return " ".join(wrong)
     if not tally.expected:
         return _("Nothing was due.")
     flaws = flaws_of(tally)
@@ -143,13 +157,11 @@ def verdict_of(tally: Tally) -> str:
 
 
 def _share(count: int, expected: int) -> str:
-    """Return a share in per cent; 100 % and 0 % are never rounded to."""
+    """Return a share in per cent, rounded down, so that 100 % are all."""
     if not expected or not count:
         return ""
-    percent = count * 100 / expected
-    if count < expected:
-        percent = min(99.9, max(0.1, percent))
-    return f"{percent:.1f} %" if count < expected else "100 %"
+    tenths = count * 1_000 // expected
+    return f"{tenths / 10:.1f} %".replace(".0 %", " %") if tenths else "< 0.1 %"
 
 
 def job_rows(
@@ -164,7 +176,7 @@ def job_rows(
     for job in jobs:
         of_job = Place(place.interval, 0, job.job_id)
         href = wanted.address(job_id=job.job_id, group_id=0)
-        cells = [_cell(job.tally, term, of_job.term(term, href)) for term in TERMS]
+        cells = [_cell(job.tally, term, of_job, href) for term in TERMS]
         unexpected = job.tally.unexpected
         cells.append(Cell(_("Unexpected"), unexpected, of_job.runs() if unexpected else "", "danger"))
         rows.append(
@@ -208,10 +220,11 @@ def hour_rows(job_day: JobDay, wanted: Requested, zone: ZoneInfo) -> list[HourRo
     ]
 
 
-def _cell(tally: Tally, term: Term, href: str) -> Cell:
+def _cell(tally: Tally, term: Term, place: Place, elsewhere: str) -> Cell:
     name, tone, _icon = TERMS[term]
     count = number_of(tally, term)
-    return Cell(str(name), count, href if count else "", tone if term is not Term.ON_TIME else "")
+    href = place.term(term, elsewhere) if count else ""
+    return Cell(str(name), count, href, tone if term is not Term.ON_TIME else "")
 
 
 def _reasons(tally: Tally) -> str:

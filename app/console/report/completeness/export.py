@@ -42,18 +42,14 @@ Row = dict[str, Any]
 
 def _rows(export: Export, actor: Actor) -> Iterator[list[Row]]:
     """Yield the jobs in pages."""
-    after_id = 0
-    while True:
+    for start in range(0, len(export.job_ids), PAGE):
         with read_scope() as session:
-            jobs = page_of_export(session, export, after_id=after_id, limit=PAGE)
-            if not jobs:
-                return
+            jobs = page_of_export(session, export, export.job_ids[start : start + PAGE])
             names = name_jobs(session, [job.job_id for job in jobs], actor=actor)
             titles = {group.id: group.app_name for group in visible_groups(session, actor)}
         yield [
             _row(job, name.text, titles.get(job.group_id, "")) for job, name in zip(jobs, names, strict=True)
         ]
-        after_id = jobs[-1].job_id
 
 
 def _row(job: JobSum, text: str, executor: str) -> Row:

@@ -1,7 +1,6 @@
 """Month of the completeness page: a cell for each day, which narrows the page to that day."""
 
 from calendar import monthrange
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from zoneinfo import ZoneInfo
@@ -9,6 +8,7 @@ from zoneinfo import ZoneInfo
 from flask_babel import format_date
 
 from app.console.report.completeness.period import Requested, neighbour_month
+from app.console.ui.completeness import flaws_of
 from app.console.ui.filters import listed, number
 from app.console.web.language import _
 from app.domain.completeness.days import day_of, interval_of
@@ -73,7 +73,7 @@ def month_of(wanted: Requested, overview: Overview, zone: ZoneInfo) -> Month:
         [format_date(MONDAY + timedelta(days=day), "EEE") for day in range(WEEK)],
         [cells[start : start + WEEK] for start in range(0, len(cells), WEEK)],
         _month_href(wanted, neighbour_month(first, -1)),
-        _month_href(wanted, neighbour_month(first, 1)),
+        _month_href(wanted, neighbour_month(first, 1)) if first < wanted.today.replace(day=1) else "",
         _month_href(wanted, first),
     )
 
@@ -138,16 +138,3 @@ def summary_of(tally: Tally, kind: str) -> str:
     if kind == "idle":
         return _("nothing was due")
     return listed([_("%(n)s expected", n=number(tally.expected)), *flaws_of(tally)])
-
-
-def flaws_of(tally: Tally) -> Sequence[str]:
-    """Return what is to be said of numbers: ``2 unexplained``, ``12 skipped``; nothing if all ran."""
-    parts = (
-        (tally.unexplained, _("%(n)s unexplained", n=number(tally.unexplained))),
-        (tally.unexpected, _("%(n)s unexpected", n=number(tally.unexpected))),
-        (tally.not_started.total(), _("%(n)s not started", n=number(tally.not_started.total()))),
-        (tally.skipped.total(), _("%(n)s skipped", n=number(tally.skipped.total()))),
-        (tally.late, _("%(n)s late", n=number(tally.late))),
-        (tally.waiting, _("%(n)s waiting", n=number(tally.waiting))),
-    )
-    return [text for count, text in parts if count]

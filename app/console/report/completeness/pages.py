@@ -9,7 +9,7 @@ from flask_babel import format_date
 from sqlalchemy.orm import Session
 
 from app.clock import Millis, now_ms
-from app.console.report.completeness.equation import equation_of, hour_rows, job_rows
+from app.console.report.completeness.equation import JOBS, equation_of, hour_rows, job_rows
 from app.console.report.completeness.month import month_of, month_pattern
 from app.console.report.completeness.period import Requested, requested
 from app.console.report.completeness.terms import TERMS, Place, reason_text
@@ -54,7 +54,7 @@ def index() -> ResponseReturnValue:
         overview=overview,
         month=month_of(wanted, overview, zone),
         period_title=_period_title(wanted),
-        equation=equation_of(overview.total, place),
+        equation=equation_of(overview.total, place, _elsewhere(wanted)),
         jobs=job_rows(overview.jobs, wanted, place, titles, job_texts),
         groups=groups,
         job_text=job_texts[wanted.job_id] if wanted.job_id else "",
@@ -95,6 +95,13 @@ def _period_title(wanted: Requested) -> str:
         return str(format_date(wanted.one_day, "full"))
     first, last = (format_date(day, "long") for day in wanted.period)
     return f"{first} – {last}"
+
+
+def _elsewhere(wanted: Requested) -> str:
+    """Return the part of the page that has the instants without a run."""
+    if not wanted.job_id:
+        return JOBS
+    return "#irregular" if wanted.one_day is not None else "#month"
 
 
 def _is_before(wanted: Requested, overview: Overview, zone: ZoneInfo) -> bool:
