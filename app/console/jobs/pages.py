@@ -129,7 +129,7 @@ def show(job_id: int) -> ResponseReturnValue:
         why = find_reasons(session, [failing.last] if failing else [])
         preview = _preview_of(job) if is_overview else None
         # A refresh takes parts only, and the week is in none.
-        with_week = preview is not None and not preview.error and live_parts.HEADER not in request.headers
+        with_week = preview is not None and not preview.error and not live_parts.is_refresh()
         week = week_of(session, job, preview, now_ms=at_ms) if preview is not None and with_week else None
     return render_template(
         "jobs/show.html",

@@ -15,7 +15,8 @@ into its heading. No include is needed for the two functions, and no view change
   `live_data('d7', marks=…)` is data for it. Focus, ticked boxes, open menus and details stay.
 
 The browser repeats the request with the hashes it holds in `X-Parts`; the view runs as always, and the answer
-is JSON, ``{"parts": {"run-7": "<tr …"}}``, or 204. Nested parts are slots in the text of the outer one.
+is JSON, ``{"parts": {"run-7": "<tr …"}}``, or 204. Nested parts are slots in the text of the outer one. The
+frame of the page is not rendered then; a template leaves out more with `{% if not is_refresh() %}`.
 """
 
 import re
@@ -76,6 +77,11 @@ def live_data(part_id: str, **data: object) -> Markup:
     return _part(_page(), part_id, f"<i hidden{attributes}", "</i>")
 
 
+def is_refresh() -> bool:
+    """Return whether the browser has the page and asks for its changed parts."""
+    return HEADER in request.headers
+
+
 def elapsed(since_ms: Millis) -> Markup:
     """Render the time since an instant as a duration that counts up: ``12 s``."""
     return Markup('<time datetime="{}" data-elapsed>{}</time>').format(
@@ -99,13 +105,12 @@ def _part(page: _Page, part_id: str, start: str, remainder: str) -> Markup:
     page.parts[part_id] = digest, text
     if page.depth:
         return Markup(f"{_MARK}{part_id}\x03")  # nosec B704  # an id
-    return Markup(_filled(text, page))  # nosec B704  # rendered by the template
+    # Rendered by the template; the answer to a refresh has the parts alone.
+    return Markup("" if is_refresh() else _filled(text, page))  # nosec B704
 
 
 def _page() -> _Page:
-    if "live_page" not in g:
-        g.live_page = _Page()
-    page = g.live_page
+    page = g.setdefault("live_page", _Page())
     assert isinstance(page, _Page)
     return page
 
@@ -164,7 +169,7 @@ def _answer(response: Response) -> Response:
 
 def init_app(app: Flask) -> None:
     """Make the parts available to the templates, and answer refreshes."""
-    for function in (live_part, live_row, live_data, elapsed, aged):
+    for function in (live_part, live_row, live_data, is_refresh, elapsed, aged):
         app.add_template_global(function)
     app.add_template_global(now_ms)
     app.after_request(_answer)

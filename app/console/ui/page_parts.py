@@ -51,9 +51,7 @@ def filled(macro: Callable[..., str], ids: int = 1, texts: int = 0) -> Callable[
 
 def _rendered() -> dict[Any, tuple[list[str], list[int]]]:
     """Return the cache of this request."""
-    if "rendered_parts" not in g:
-        g.rendered_parts = {}
-    return cast(dict[Any, tuple[list[str], list[int]]], g.rendered_parts)
+    return cast(dict[Any, tuple[list[str], list[int]]], g.setdefault("rendered_parts", {}))
 
 
 def init_app(app: Flask) -> None:

@@ -123,6 +123,16 @@ def test_the_dashboard_sends_only_what_changed(admin: Console) -> None:
     assert "figures" in answer.get_json()["parts"]
 
 
+@pytest.mark.parametrize(
+    "path", ["/", "/jobinfo", "/jobinfo/{job}", "/jobinfo/{job}?tab=runs", "/joblog", "/alarms", "/connect"]
+)
+def test_a_refresh_has_every_part_of_its_page(admin: Console, path: str) -> None:
+    path = path.format(job=add_job(add_group()))
+    ids = re.findall(r'data-part="([\w-]+)"', admin.get(path).text)
+    assert "menu-jobs" in ids
+    assert sorted(admin.get(path, headers={HEADER: ""}).get_json()["parts"]) == sorted(ids)
+
+
 def test_an_error_stays_whole_and_a_page_with_the_menu_only_has_no_change(admin: Console) -> None:
     (held,) = re.findall(r'data-hash="([^"]+)"', admin.get("/help").text)
     for path, status, mimetype in (("/help", 204, None), ("/no-such-page", 404, "text/html")):
