@@ -100,8 +100,10 @@ def test_it_is_upgraded_in_place_and_works(adopted: Cluster) -> None:
     assert "<script>alert(1)" not in page.text
 
 
+@pytest.mark.extensive
 @pytest.mark.parametrize("adopted", ["xxl_job_2_2_0.sql"], indirect=True)
 def test_a_database_of_2_2_is_adopted_and_works(adopted: Cluster) -> None:
+    """By default tests/test_adopting_2_2.py shows what becomes of its rows."""
     migrate(adopted.database_url)
     adopted.await_console(adopted.start_console(wait=False))
     adopted.start_recorder()
@@ -174,7 +176,9 @@ def java_admin_scans(cluster: Cluster) -> Iterator[None]:
         yield
 
 
+@pytest.mark.extensive
 def test_a_scanning_java_admin_blocks_our_scan(adopted: Cluster) -> None:
+    """By default tests/acceptance/test_nodes.py holds the lock, which blocks all nodes."""
     migrate(adopted.database_url)
     adopted.settings["XXL_JOB_SHARED_WITH_JAVA"] = "true"
     console = adopted.start_console(wait=False)

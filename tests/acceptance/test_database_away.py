@@ -102,6 +102,7 @@ def test_firing_resumes_when_the_database_is_back(on_server: Cluster, server: Da
         assert cluster.programs[name].output.count("Traceback") == 0, name
 
 
+@pytest.mark.extensive
 @pytest.mark.once
 @pytest.mark.timeout(120)
 def test_a_start_does_not_wait_for_a_database(on_server: Cluster, server: DatabaseServer) -> None:

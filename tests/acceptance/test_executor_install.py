@@ -62,6 +62,7 @@ def succeed(*arguments: str | Path, cwd: Path, **environment: str) -> str:
     return ended.stdout
 
 
+@pytest.mark.extensive
 @pytest.mark.timeout(INSTALL_S * 2)
 def test_the_client_works_without_the_rest_of_the_project(
     tmp_path: Path, admin: StandInAdmin, programs: Programs

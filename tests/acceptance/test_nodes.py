@@ -40,7 +40,7 @@ def holding_lock(cluster: Cluster) -> Iterator[None]:
 def pair(
     request: pytest.FixtureRequest, server_kind: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Cluster, int]]:
-    """Two nodes on each kind of server and the executor's group id; the last test kills one node."""
+    """Two nodes on a server (``--all``: on each kind) and the executor's group id; the last test kills one node."""
     with shared(request.config, server_kind, tmp_path_factory.mktemp("nodes")) as made:
         group_id = made.start_all()
         made.start_workers("node-2")
@@ -76,6 +76,7 @@ def test_four_nodes_share_the_work_and_double_nothing(pair: tuple[Cluster, int])
     assert found.counts["expected"] >= JOBS * 8
 
 
+@pytest.mark.once
 @pytest.mark.timeout(180)
 def test_the_fires_of_a_killed_node_are_taken_over_within_three_seconds(pair: tuple[Cluster, int]) -> None:
     """Until then both nodes share the work."""

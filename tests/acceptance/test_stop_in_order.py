@@ -54,6 +54,7 @@ def test_a_signal_ends_console_and_workers_with_all_their_processes(
     assert states <= {"PENDING", "ACCEPTED"}
 
 
+@pytest.mark.extensive
 def test_children_end_when_their_supervisor_is_killed(cluster: Cluster) -> None:
     program = cluster.start_workers()
     family = program.children()
@@ -63,7 +64,9 @@ def test_children_end_when_their_supervisor_is_killed(cluster: Cluster) -> None:
     assert alive == []
 
 
+@pytest.mark.extensive
 def test_a_stopped_job_fires_no_instant_after_the_answer(cluster: Cluster) -> None:
+    """By default bench/faults, and an outage of the database, look for fires after a stop."""
     group_id = cluster.start_all()
     console = cluster.console
     job_ids = [
@@ -193,6 +196,7 @@ def test_a_port_in_use_is_named(alone: Cluster) -> None:
     assert alone.select("SELECT name FROM xxl_job_node") == [], "it counts as a console that executors reach"
 
 
+@pytest.mark.extensive
 def test_another_token_on_the_same_database_is_refused(alone: Cluster) -> None:
     migrate(alone.database_url)
     alone.start_workers()
