@@ -29,7 +29,7 @@ NO_BLANK = re.compile(
     rf"{CHINESE}(?:[A-Za-z0-9]|%\((?!{CHINESE_PARAMETERS})\w+\))|(?:[A-Za-z0-9]|%\(\w+\)[sd]){CHINESE}"
 )
 #: names of the original
-WITHOUT_BLANK = ("一致性HASH",)
+WITHOUT_BLANK = ("一致性HASH", "y年M月")
 
 
 def texts_of(message: Message) -> tuple[str, ...]:
