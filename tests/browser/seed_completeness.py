@@ -66,6 +66,7 @@ def add_days(session: Session, jobs: list[Job], zone_name: str, now_ms: Millis) 
 
 def _runs(session: Session, job: Job, begin_ms: Millis) -> None:
     """Add the runs of a day of a job that starts each five minutes."""
+    chance = random.Random(5)
     common = {"job_group": job.job_group, "job_id": job.id, "executor_handler": job.executor_handler}
     for number in range(DAY_MS // (5 * MINUTE_MS)):
         if number in VANISHED:
@@ -74,7 +75,9 @@ def _runs(session: Session, job: Job, begin_ms: Millis) -> None:
         run = JobLog(**common, trigger_time=at_ms, fire_time=at_ms, trigger_type=TriggerType.CRON)
         run.logical_ms, run.late_ms = at_ms, 4_200 if number == 30 else 12
         run.trigger_code, run.not_started = (200, "") if is_taken else (500, "no_instance")
-        run.handle_code, run.handle_time = (200, at_ms + 9 * SECOND_MS) if is_taken else (0, None)
+        run.handle_code, run.handle_time = (
+            (200, at_ms + chance.randrange(4, 70) * SECOND_MS) if is_taken else (0, None)
+        )
         session.add(run)
 
 

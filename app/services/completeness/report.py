@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
-from app.domain.completeness.days import interval_of, split_by_days
+from app.domain.completeness.days import interval_of, split_by_days, start_of
 from app.domain.completeness.equation import Tally
 from app.domain.completeness.expected import Interval
 from app.services.completeness.accounts import find_accounts, settled
@@ -98,10 +98,14 @@ def _tallies(
             session, part, now_ms=now_ms, job_ids=scope.job_ids, group_ids=scope.group_ids
         ):
             yield found.job_id, found.group_id, found.account.tally
-    for row in open_days:  # what the totals of their days leave out
-        part = Interval(max(row.open_from_ms, interval.from_ms), min(watermark_ms, interval.until_ms))
-        is_counted = any(day.isoformat() == row.day for day in counted)
-        if part.from_ms >= part.until_ms or not is_counted or scope.job_id not in (0, row.job_id):
+    # What the totals of counted days, which follow each other, leave out: all since a run that is open.
+    whole = Interval(0, 0)
+    if counted:
+        until_ms = min(interval_of(counted[-1], zone).until_ms, watermark_ms)
+        whole = Interval(start_of(counted[0], zone), until_ms)
+    for row in open_days:
+        part = Interval(max(row.open_from_ms, whole.from_ms), whole.until_ms)
+        if part.from_ms >= part.until_ms or scope.job_id not in (0, row.job_id):
             continue
         for found in find_accounts(
             session, part, now_ms=now_ms, job_ids=[row.job_id], group_ids=scope.group_ids
