@@ -57,7 +57,7 @@ def find_rest(
     zone: ZoneInfo,
     now_ms: Millis,
 ) -> Rest:
-    """Return the numbers of an interval that are not stored yet, as far as they are few."""
+    """Return the numbers of an interval that are not stored yet, if they are few."""
     open_from = _open_from(session, scope)
     interval = settled(interval, now_ms)
     after = Interval(max(interval.from_ms, watermark.at_ms), interval.until_ms)
