@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from zoneinfo import ZoneInfo
 
-from babel.dates import format_skeleton
 from flask_babel import format_date, get_locale
 
 from app.console.report.completeness.period import Requested, neighbour_month
@@ -81,7 +80,9 @@ def month_of(wanted: Requested, overview: Overview, zone: ZoneInfo) -> Month:
 
 def month_title(month: date) -> str:
     """Return ``November 2026`` in the reader's language."""
-    return str(format_skeleton("yMMMM", month, locale=get_locale()))
+    locale = get_locale()
+    assert locale is not None, "a page has a language"
+    return str(format_date(month, locale.datetime_skeletons["yMMMM"].pattern))
 
 
 def _month_href(wanted: Requested, month: date | None) -> str:
