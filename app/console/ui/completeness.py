@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 from flask import url_for
 
@@ -44,8 +45,8 @@ def job_line(job_id: int, first: date, last: date, tally: Tally) -> Line | None:
         n=number(tally.on_time),
         all=number(tally.expected),
     )
-    href = url_for("completeness.index", job_id=job_id, **{"from": first.isoformat(), "to": last.isoformat()})
-    return Line(listed([on_time, *flaws_of(tally)]), href, _tone(tally))
+    text = listed([on_time, *flaws_of(tally)])
+    return Line(text, _address(first, last, job_id=job_id), _tone(tally))
 
 
 def yesterday_line(yesterday: date, tally: Tally) -> Line | None:
@@ -61,9 +62,13 @@ def yesterday_line(yesterday: date, tally: Tally) -> Line | None:
             n=number(tally.expected),
         )
         flaws.insert(0, complete)
-    day = yesterday.isoformat()
-    href = url_for("completeness.index", **{"from": day, "to": day})
-    return Line(_("Yesterday: %(what)s", what=listed(flaws)), href, _tone(tally))
+    text = _("Yesterday: %(what)s", what=listed(flaws))
+    return Line(text, _address(yesterday, yesterday), _tone(tally))
+
+
+def _address(first: date, last: date, **filters: Any) -> str:
+    days: dict[str, Any] = {"from": first.isoformat(), "to": last.isoformat()}
+    return url_for("completeness.index", **filters, **days)
 
 
 def _tone(tally: Tally) -> str:

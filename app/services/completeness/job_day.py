@@ -36,7 +36,7 @@ class IrregularTimes(NamedTuple):
 
     first: Irregular
     last: Irregular
-    count: int
+    instants: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def grouped(instants: Sequence[Irregular]) -> list[IrregularTimes]:
         before = groups[-1] if groups else None
         is_alike = before is not None and before.last[1:] == each[1:] and not each.log_id
         if before is not None and is_alike:
-            groups[-1] = IrregularTimes(before.first, each, before.count + 1)
+            groups[-1] = IrregularTimes(before.first, each, before.instants + 1)
         else:
             groups.append(IrregularTimes(each, each, 1))
     return groups

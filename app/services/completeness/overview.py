@@ -130,7 +130,7 @@ def rest_by_job(parts: Iterable[DayTally]) -> dict[int, JobSum]:
 def _stored_days(
     session: Session, scope: Scope, whole: Days, sealed: Mapping[str, store.SealedDay]
 ) -> dict[str, Tally]:
-    """Return the stored totals by day: of all jobs from their seals, of later days from their rows."""
+    """Return the stored totals by day: of all jobs from seals where there are any."""
     stored = stored_scope(scope, whole)
     if not stored.is_all:
         return store.sum_by_day(session, stored)

@@ -186,14 +186,14 @@ def test_a_day_is_looked_at_by_the_hour(database: str) -> None:
         spans = find_spans(session, Scope(None, job.id), Interval(NOW - HOUR_MS * 10, NOW))
         found = find_job_day(session, spans, TODAY, zone=ZONE, now_ms=NOW)
     assert [hour.tally.expected for hour in found.hours] == [2] * 7 + [1]
-    assert [(times.count, times.first.term) for times in found.irregular] == [(15, Term.UNEXPLAINED)]
+    assert [(times.instants, times.first.term) for times in found.irregular] == [(15, Term.UNEXPLAINED)]
 
 
 def test_instants_without_a_run_are_one_row_while_their_reason_is_the_same() -> None:
     skipped = [Irregular(number, Term.SKIPPED, "misfire", 0) for number in range(3)]
     late = [Irregular(number, Term.LATE, "", number) for number in (4, 5)]
     rows = grouped([*skipped, *late, Irregular(6, Term.SKIPPED, "edited", 0)])
-    assert [row.count for row in rows] == [3, 1, 1, 1]
+    assert [row.instants for row in rows] == [3, 1, 1, 1]
     assert rows[0].last.instant == 2
 
 

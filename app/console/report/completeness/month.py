@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from zoneinfo import ZoneInfo
 
-from flask_babel import format_date
+from flask_babel import format_date, get_locale
 
 from app.console.report.completeness.period import Requested, neighbour_month
 from app.console.ui.completeness import flaws_of
@@ -69,7 +69,7 @@ def month_of(wanted: Requested, overview: Overview, zone: ZoneInfo) -> Month:
     cells += [_cell(first + timedelta(days=past), wanted, overview, zone) for past in range(length)]
     cells += [None] * (-len(cells) % WEEK)
     return Month(
-        format_date(first, month_pattern()),
+        month_title(first),
         [format_date(MONDAY + timedelta(days=day), "EEE") for day in range(WEEK)],
         [cells[start : start + WEEK] for start in range(0, len(cells), WEEK)],
         _month_href(wanted, neighbour_month(first, -1)),
@@ -78,10 +78,11 @@ def month_of(wanted: Requested, overview: Overview, zone: ZoneInfo) -> Month:
     )
 
 
-def month_pattern() -> str:
-    """Return how the language writes a month."""
-    # i18n: how a month is written, in the letters of Unicode CLDR: November 2026
-    return _("MMMM y")
+def month_title(month: date) -> str:
+    """Return ``November 2026`` in the reader's language."""
+    locale = get_locale()
+    assert locale is not None, "a page has a language"
+    return str(format_date(month, locale.datetime_skeletons["yMMMM"].pattern))
 
 
 def _month_href(wanted: Requested, month: date | None) -> str:

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis, now_ms
 from app.console.report.completeness.equation import JOBS, equation_of, hour_rows, job_rows
-from app.console.report.completeness.month import month_of, month_pattern
+from app.console.report.completeness.month import month_of, month_title
 from app.console.report.completeness.period import Requested, requested
 from app.console.report.completeness.terms import TERMS, Place, reason_text
 from app.console.ui.lists.listing import Chip
@@ -90,7 +90,7 @@ def _of_job(
 
 def _period_title(wanted: Requested) -> str:
     if wanted.is_month:
-        return str(format_date(wanted.month, month_pattern()))
+        return month_title(wanted.month)
     if wanted.one_day is not None:
         return str(format_date(wanted.one_day, "full"))
     first, last = (format_date(day, "long") for day in wanted.period)
