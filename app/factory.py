@@ -64,17 +64,29 @@ class Console(Flask):
 def create_app(config: Config) -> Flask:
     """Create the application for a configuration; opens no connection."""
     prepare_home(config.home)
-    app = Console("app", static_folder="static", template_folder="templates")
-    app.config.update(_flask_settings(config))
-    app.url_map.strict_slashes = False
-    db.init_app(app)
+    app = make_pages(config)
     with app.app_context():
         bind_engine(config, db.engine)
+    add_layers(app, config)
+    return app
+
+
+def make_pages(config: Config) -> Flask:
+    """Create an application with all pages, without what they share with scripts, executors and the API."""
+    app = Console("app", static_folder="static", template_folder="templates")
+    app.config.update(flask_settings(config))
+    app.url_map.strict_slashes = False
+    db.init_app(app)
+    languages.init_app(app, config)
+    console.register(app)
+    return app
+
+
+def add_layers(app: Flask, config: Config) -> None:
+    """Add the calls of executors, the sign-on, and the middleware around the pages, to an application."""
     executors = Caller(Gateway(config.executor_networks), access_tokens(config), Permits(config.threads))
     app.extensions["xxl_job_caller"] = executors
     app.extensions["xxl_job_sign_on"] = _sign_on(config)
-    languages.init_app(app, config)
-    console.register(app)
     app.wsgi_app = PlainTriggers(app, config)  # type: ignore[method-assign]
     app.wsgi_app = ContextPath(app.wsgi_app, config.context_path)  # type: ignore[method-assign]
     app.extensions["xxl_job_api"] = api.register(app, config)
@@ -89,7 +101,6 @@ def create_app(config: Config) -> Flask:
     app.wsgi_app = RequestLog(app.wsgi_app, config)  # type: ignore[method-assign]
     app.extensions["xxl_job_batched"] = _batched(app, config)
     app.extensions["xxl_job_reserved"] = _reserved(app, config)
-    return app
 
 
 def _batched(app: Flask, config: Config) -> list[BatchedEndpoints]:
@@ -121,7 +132,8 @@ def _sign_on(config: Config) -> SignOn | None:
     return SignOn(config.oidc, provider)
 
 
-def _flask_settings(config: Config) -> dict[str, Any]:
+def flask_settings(config: Config) -> dict[str, Any]:
+    """Return the settings of Flask and its extensions."""
     return {
         "XXL_JOB": config,
         "SECRET_KEY": secret_key(config),

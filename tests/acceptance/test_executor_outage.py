@@ -78,7 +78,9 @@ def send(executor: ExecutorProcess, ids: range) -> None:
 
 
 @pytest.mark.timeout(OUTAGE_S * 2 + 90)
-@pytest.mark.parametrize("leave", [refuses_connections, never_answers])
+@pytest.mark.parametrize(
+    "leave", [refuses_connections, pytest.param(never_answers, marks=pytest.mark.extensive)]
+)
 def test_every_result_of_an_outage_arrives(
     executor: ExecutorProcess, admin: StandInAdmin, leave: Away
 ) -> None:

@@ -40,7 +40,7 @@ def holding_lock(cluster: Cluster) -> Iterator[None]:
 def pair(
     request: pytest.FixtureRequest, server_kind: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Cluster, int]]:
-    """Two nodes on a server (``--all``: each kind) and the executor's group id; the last test kills one."""
+    """Two nodes on each kind of server and the executor's group id; the last test kills one node."""
     with shared(request.config, server_kind, tmp_path_factory.mktemp("nodes")) as made:
         group_id = made.start_all()
         made.start_workers("node-2")

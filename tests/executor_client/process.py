@@ -1,12 +1,15 @@
 """Executor in its own process, for tests that kill it."""
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tests.acceptance.programs import free_port
 from tests.executor_client.stand_in_admin import TOKEN
@@ -95,12 +98,49 @@ class ExecutorProcess:
 def command(home: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command line and wait for its end."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("XXL_JOB")}
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "executor_client", *arguments],
-        cwd=home,
-        env={**inherited, "PYTHONPATH": str(ROOT), **environment},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    arguments_of_python = [sys.executable, "-W", "error", "-m", "executor_client", *arguments]
+    outputs = [home / ".stdout", home / ".stderr"]
+    for file in outputs:
+        file.write_bytes(b"")
+    order = {
+        "cwd": str(home),
+        "environ": {**inherited, "PYTHONPATH": str(ROOT), **environment},
+        "outputs": [str(file) for file in outputs],
+        "arguments": arguments,
+    }
+    code = _forks().run(order)
+    texts = [file.read_text() for file in outputs]
+    for file in outputs:
+        file.unlink()
+    return subprocess.CompletedProcess(arguments_of_python, code, *texts)
+
+
+class Forks:
+    """Process that runs command lines in forks of itself; it ends with this one."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-m", "tests.executor_client.forking"],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, order: dict[str, Any]) -> int:
+        """Return the exit code of a command line; a test that waits for too long is ended by pytest."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            print(json.dumps(order), file=self._process.stdin, flush=True)
+            return int(self._process.stdout.readline())
+        except BaseException:  # such as a time-out: the next order needs another process
+            self._process.kill()
+            _forks.cache_clear()
+            raise
+
+
+@cache
+def _forks() -> Forks:
+    return Forks()

@@ -34,7 +34,7 @@ def test_the_first_example_passes_its_example_test(tmp_path: Path, snippets: lis
     ended = subprocess.run(
         first_words,
         cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT)},
+        env={"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         timeout=60,

@@ -71,7 +71,8 @@ def run_pytest(folder: Path, tests: str, *arguments: str, jobs: str = JOBS) -> s
     ended = subprocess.run(
         [*command, *arguments],
         cwd=folder,
-        env={**environ, "PYTHONPATH": str(ROOT)},
+        # other plugins take most of its start
+        env={**environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         timeout=110,

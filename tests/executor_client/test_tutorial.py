@@ -92,8 +92,12 @@ def environ_of(folder: Path, **more: str) -> dict[str, str]:
     return {"PATH": path, "HOME": str(folder), "PYTHONPATH": str(ROOT), **more}
 
 
+#: with no other plugin: loading them takes most of the time
+WITH_PLUGIN = {"PYTEST_ADDOPTS": "-p executor_client.pytest_plugin", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+
 def test_the_tests_of_the_page_pass(folder: Path) -> None:
-    plugin = environ_of(folder, PYTEST_ADDOPTS="-p executor_client.pytest_plugin")
+    plugin = environ_of(folder, **WITH_PLUGIN)
     assert "4 passed" in shell(folder, commands(3), plugin)
 
 

@@ -1,37 +1,23 @@
 """Fixtures of the console on the test database, and a client for browsers and scripts: a plugin of pytest."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import pytest
 from flask import Flask
-from jinja2.bccache import Bucket, BytecodeCache
 from werkzeug.routing import Rule
 
+from app.console.operations import health, metrics
+from app.database.engine import bind_engine, engine_options
 from app.database.flask_db import db
 from app.domain.access.permissions import Right
 from app.domain.enums import Role
-from app.factory import create_app
+from app.factory import add_layers, flask_settings, make_pages
 from app.settings.config import Config
+from app.settings.home import prepare_home
 from tests.support.console import ADMIN_PASSWORD, NETWORKS, Console, add_row, add_user
 from tests.support.migrated_databases import kept_engine
-
-
-class Compiled(BytecodeCache):
-    """Share compiled templates between applications: saves half a second for the first page of each."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, bytes] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        if bucket.key in self._kept:
-            bucket.bytecode_from_string(self._kept[bucket.key])
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        self._kept[bucket.key] = bucket.bytecode_to_string()
-
-
-TEMPLATES = Compiled()
 
 _builders: dict[tuple[str, str, bool], Callable[..., tuple[str, str]]] = {}
 _compile_builder = Rule._compile_builder
@@ -54,11 +40,54 @@ def settings(config: Config) -> Config:
     return replace(config, admin_password=ADMIN_PASSWORD, language="en", executor_networks=NETWORKS)
 
 
+@dataclass(frozen=True)
+class Pages:
+    """An application with all pages and compiled templates, used by one test after the other."""
+
+    app: Flask
+    #: of the application without a test's layers
+    config: dict[str, Any]
+    extensions: dict[str, Any]
+    views: dict[str, Any]
+    static_folder: str | None
+
+    @classmethod
+    def make(cls, settings: Config) -> Self:
+        """Make one; what it takes from the settings depends on the time zone alone."""
+        app = make_pages(settings)
+        return cls(app, dict(app.config), dict(app.extensions), dict(app.view_functions), app.static_folder)
+
+    def with_layers(self, settings: Config) -> Flask:
+        """Return the application as ``create_app`` makes it; what a test may change is made anew."""
+        app = self.app
+        for of_app, own in (
+            (app.config, self.config | flask_settings(settings)),
+            (app.extensions, self.extensions),
+            (app.view_functions, self.views),
+        ):
+            of_app.clear()
+            of_app.update(own)
+        app.static_folder = self.static_folder
+        vars(app).pop("wsgi_app", None)
+        for part in (health, metrics):  # They remember.
+            part.init_app(app)
+        engine = kept_engine(url=settings.database_url, **engine_options(settings))
+        db._app_engines[app][None] = engine
+        bind_engine(settings, engine)
+        add_layers(app, settings)
+        return app
+
+
+_pages: dict[str, Pages] = {}
+
+
 @pytest.fixture
 def app(settings: Config, database: str, monkeypatch: pytest.MonkeyPatch) -> Flask:
     monkeypatch.setattr(db, "_make_engine", lambda _key, options, _app: kept_engine(**options))
-    made = create_app(settings)
-    made.jinja_env.bytecode_cache = TEMPLATES
+    prepare_home(settings.home)
+    if settings.time_zone not in _pages:
+        _pages[settings.time_zone] = Pages.make(settings)
+    made = _pages[settings.time_zone].with_layers(settings)
     add_row("admin", ADMIN_PASSWORD, Role.ADMIN)
     return made
 

@@ -79,7 +79,10 @@ def test_changes_outside_the_window_are_left_out() -> None:
 #: zones at whose changes a year of fires is compared; the others repeat the proof in ``--all``
 COMPARED = pytest.mark.parametrize(
     "zone",
-    [LORD_HOWE, BERLIN, *(pytest.param(zone, marks=pytest.mark.extensive) for zone in (NEW_YORK, SHANGHAI))],
+    [
+        LORD_HOWE,
+        *(pytest.param(zone, marks=pytest.mark.extensive) for zone in (BERLIN, NEW_YORK, SHANGHAI)),
+    ],
 )
 
 

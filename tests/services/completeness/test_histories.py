@@ -159,7 +159,9 @@ class Installation:
         return total
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.extensive) for seed in range(3, 6))]
+)
 def test_a_random_history_leaves_nothing_unexplained(database: str, seed: int) -> None:
     installation = Installation(seed)
     for _ in range(45):
