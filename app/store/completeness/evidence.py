@@ -118,6 +118,26 @@ def find_evidence(
     }
 
 
+def find_planned_instants(
+    session: Session, job_ids: Collection[int], *, since_ms: Millis
+) -> dict[int, set[Millis]]:
+    """Return job id -> instants after another one, for which the schedule has made a fire or a run."""
+    planned: defaultdict[int, set[Millis]] = defaultdict(set)
+    fires = select(Fire.job_id, _DUE).where(
+        Fire.job_id.in_(list(job_ids)), Fire.trigger_type.in_(SCHEDULED), since_ms < _DUE
+    )
+    runs = select(JobLog.job_id, _INSTANT).where(
+        JobLog.job_id.in_(list(job_ids)),
+        JobLog.trigger_type.in_(SCHEDULED),
+        JobLog.trigger_time >= since_ms - 2 * SECOND_MS,
+        since_ms < _INSTANT,
+    )
+    for query in (fires, runs):
+        for job_id, instant in bulk.read_rows(session, query):
+            planned[job_id].add(instant)
+    return dict(planned)
+
+
 def _find_waiting(
     session: Session, job_ids: Collection[int], interval: Interval
 ) -> tuple[dict[int, set[Millis]], set[int]]:
