@@ -168,6 +168,7 @@ def _date(
     if former is not None:
         from_ms = max(from_ms, former.from_ms)
     within = Interval(from_ms, now_ms + 2 * AHEAD_MS)
-    change = date_change(former, span, {*planned, job.trigger_next_time}, within)
+    next_ms = {job.trigger_next_time} if span.is_on else set()
+    change = date_change(former, span, {*planned, *next_ms}, within)
     store.close_spans(session, _end(open_span, change.until_ms), EndReason.OUTSIDE.value)
     store.insert_spans(session, [change.following])
