@@ -273,3 +273,17 @@ def test_a_fixed_delay_counts_from_its_skip(job: Job) -> None:
     save(Skip(job_id=job.id, recorded_ms=due_ms + 300_000, **skip))
     total = numbers(BEGIN + 2 * HOUR)
     assert (total.expected, total.skipped["misfire"], total.unexplained) == (2, 1, 0)
+
+
+def test_a_deleted_seal_at_the_end_shows(job: Job) -> None:
+    now_ms = BEGIN + 10 * 24 * HOUR
+    with session_scope() as session:
+        session.execute(update(JobSpan).values(until_ms=BEGIN))
+    tick(now_ms)
+    with read_scope() as session:
+        assert verify_day(session, ALL, DAY, zone=ZONE, now_ms=now_ms).intact
+    with session_scope() as session:
+        session.execute(delete(DaySeal))
+    with read_scope() as session:
+        result = verify_day(session, ALL, DAY, zone=ZONE, now_ms=now_ms)
+    assert (result.sealed, result.intact) == (False, False)
