@@ -11,8 +11,10 @@ from functools import partial
 
 from sqlalchemy.orm import Session
 
-from app.clock import SECOND_MS, Millis
+from app.clock import MINUTE_MS, SECOND_MS, Millis
 from app.database.engine import read_scope, transact
+from app.domain.completeness.changes import date_change
+from app.domain.completeness.expected import Interval
 from app.domain.completeness.spans import Span
 from app.domain.enums import EndReason, ScheduleType, TriggerStatus
 from app.domain.schedules.cron.fields import InvalidCronExpression
@@ -20,6 +22,7 @@ from app.domain.schedules.schedule import period_s
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN
 from app.store.completeness import spans as store
+from app.store.completeness.evidence import find_planned_instants
 from app.store.completeness.spans import ComparedJob, OpenSpan
 from app.store.jobs import scheduling as jobs
 from app.store.jobs.scheduling import DueJob, schedule_of
@@ -30,6 +33,8 @@ logger = logging.getLogger(__name__)
 AHEAD_MS: Millis = 7_000
 #: period of the comparison
 PERIOD_MS: Millis = 10_000
+#: the first comparison looks for changes so far back
+FIRST_MS: Millis = 10 * MINUTE_MS
 #: jobs of one transaction
 PAGE = 500
 
@@ -103,8 +108,8 @@ class SpanComparison:
     def tick(self, now_ms: Millis) -> Millis:
         """Mend the histories of jobs that another program has changed; return the wait until the next round.
 
-        Opens its own transactions. A change counts from the time that it noted in the job, if that lies
-        since the last comparison.
+        Opens its own transactions. A change is looked for since the last comparison, or since the time that
+        it noted in the job if that is later; the instants that were planned meanwhile tell when it was.
         """
         with read_scope() as session:
             compared = store.find_different(session, zone=zone_name())
@@ -114,10 +119,10 @@ class SpanComparison:
             for job in compared
             if job.differs or not _is_in_phase(job.anchor_ms or 0, job.schedule_conf, job.trigger_next_time)
         ]
-        since_ms = self._last_ms or now_ms
+        since_ms = self._last_ms or now_ms - FIRST_MS
         for first in range(0, len(changed), PAGE):
             page = changed[first : first + PAGE]
-            transact(partial(_keep, page=page, since_ms=since_ms, now_ms=now_ms))
+            transact(partial(_keep, page=page, since_ms=since_ms, now_ms=now_ms, is_first=not self._last_ms))
         for first in range(0, len(gone), PAGE):
             ids = gone[first : first + PAGE]
             transact(partial(keep_spans, job_ids=ids, now_ms=now_ms, reason=EndReason.DELETED))
@@ -128,8 +133,42 @@ class SpanComparison:
         return PERIOD_MS
 
 
-def _keep(session: Session, page: Collection[ComparedJob], since_ms: Millis, now_ms: Millis) -> None:
-    jobs.lock_planned(session, [job.job_id for job in page])
-    for job in page:
-        at_ms = min(max(job.update_time or 0, since_ms), now_ms)
-        keep_spans(session, [job.job_id], now_ms=at_ms, reason=EndReason.OUTSIDE)
+def _keep(
+    session: Session, page: Collection[ComparedJob], since_ms: Millis, now_ms: Millis, *, is_first: bool
+) -> None:
+    ids = [job.job_id for job in page]
+    jobs.lock_planned(session, ids)
+    current, open_spans = jobs.find_planned(session, ids), store.find_open(session, ids)
+    planned = find_planned_instants(session, ids, since_ms=since_ms)
+    for compared in page:
+        job, open_span = current.get(compared.job_id), open_spans.get(compared.job_id)
+        changed_ms = min(compared.update_time or 0, now_ms)
+        is_dated = changed_ms > max(since_ms, open_span.span.from_ms if open_span else 0)
+        if job is None or (open_span is None and (is_first or not is_dated)):
+            keep_spans(session, [compared.job_id], now_ms=now_ms, reason=EndReason.OUTSIDE)
+            continue
+        _date(
+            session, job, open_span, planned.get(job.id, set()), changed_ms if is_dated else since_ms, now_ms
+        )
+
+
+def _date(
+    session: Session,
+    job: DueJob,
+    open_span: OpenSpan | None,
+    planned: Collection[Millis],
+    from_ms: Millis,
+    now_ms: Millis,
+) -> None:
+    """Write a change by another program, which was made after an instant."""
+    span = _span_of(job, now_ms)
+    if open_span is not None and _describes(open_span.span, span, job.trigger_next_time):
+        return
+    former = None if open_span is None else open_span.span
+    if former is not None:
+        from_ms = max(from_ms, former.from_ms)
+    within = Interval(from_ms, now_ms + 2 * AHEAD_MS)
+    next_ms = {job.trigger_next_time} if span.is_on else set()
+    change = date_change(former, span, {*planned, *next_ms}, within)
+    store.close_spans(session, _end(open_span, change.until_ms), EndReason.OUTSIDE.value)
+    store.insert_spans(session, [change.following])

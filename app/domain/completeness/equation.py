@@ -13,7 +13,7 @@ from app.clock import SECOND_MS, Millis
 from app.domain.completeness.expected import Interval, expected
 from app.domain.completeness.spans import Span, in_order
 from app.domain.enums import EndReason, NotStarted, ScheduleType
-from app.domain.schedules.schedule import period_s
+from app.domain.schedules.schedule import next_after_ms
 from app.errors import InvalidInput
 
 #: a run sent up to this long after its instant is on time
@@ -277,11 +277,10 @@ def _of_delays(spans: Sequence[Span], evidence: Evidence, interval: Interval) ->
 
 def _overdue(span: Span, idle_since_ms: Millis, interval: Interval) -> set[Millis]:
     try:
-        delay_ms = period_s(span.schedule.conf) * SECOND_MS
+        due_ms = next_after_ms(span.schedule, max(idle_since_ms, span.from_ms))
     except (ValueError, InvalidInput):
         return set()
-    due_ms = max(idle_since_ms, span.from_ms) + delay_ms
-    return {due_ms} if due_ms + OVERDUE_MS < interval.until_ms else set()
+    return set() if due_ms is None or due_ms + OVERDUE_MS >= interval.until_ms else {due_ms}
 
 
 def _deleted_until(spans: Sequence[Span]) -> Millis:

@@ -7,12 +7,13 @@ from zoneinfo import ZoneInfo
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.completeness.days import interval_of
+from app.domain.completeness.days import day_of, interval_of
 from app.domain.completeness.equation import Tally
 from app.services.completeness.accounts import find_accounts
-from app.services.completeness.counting import FIRST_HASH, chained, seal_of
+from app.services.completeness.counting import FIRST_HASH, SEAL_AT_LAST_MS, chained, seal_of
 from app.services.completeness.report import Scope
 from app.store.completeness import days as store
+from app.store.completeness import spans as span_store
 
 
 class Verification(NamedTuple):
@@ -35,7 +36,9 @@ def verify_day(session: Session, scope: Scope, day: date, *, zone: ZoneInfo, now
     seals = store.find_seals(session)
     last = max((seal for seal in seals if seal.day == name), key=lambda seal: seal.number, default=None)
     intact, sealed = _is_chain(seals), last is not None
-    if last is not None:
+    if last is None:
+        intact = intact and not _should_be_sealed(session, day, zone)
+    else:
         again = seal_of(session, name, None, last.number)
         intact = intact and (again.rows_hash, again.totals) == (last.rows_hash, last.totals)
     stored, total, recounted = store.find_days(session, name, scope.job_ids), Tally(), 0
@@ -62,6 +65,14 @@ def verify_day(session: Session, scope: Scope, day: date, *, zone: ZoneInfo, now
         ):
             different.append(found.job_id)
     return Verification(sealed, intact, total.unexplained, total.unexpected, recounted, different)
+
+
+def _should_be_sealed(session: Session, day: date, zone: ZoneInfo) -> bool:
+    """Whether a day is counted for so long that it must have a seal."""
+    first_ms, end_ms = span_store.find_first(session), interval_of(day, zone).until_ms
+    if first_ms is None or day < day_of(first_ms, zone):
+        return False
+    return store.find_watermark(session) >= end_ms + SEAL_AT_LAST_MS
 
 
 def _is_chain(seals: list[store.Seal]) -> bool:

@@ -1,6 +1,6 @@
 """Evidence on the instants of schedules: runs with their retries, fires and skips. Reads only."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
@@ -78,6 +78,12 @@ _LAST_ENDS = (
     .group_by(JobLog.job_id)
 )
 
+_LAST_SKIPS = (
+    select(Skip.job_id, func.max(Skip.recorded_ms))
+    .where(among(Skip.job_id), Skip.trigger_type == "")
+    .group_by(Skip.job_id)
+)
+
 
 def find_evidence(
     session: Session, job_ids: Collection[int], interval: Interval, *, delayed_ids: Collection[int] = ()
@@ -92,10 +98,13 @@ def find_evidence(
     runs, java = _find_runs(session, job_ids, interval)
     chains = _Chains(session, [run for run in runs if _may_be_retried(run)], retried_ids)
     by_job: defaultdict[int, dict[Millis, InstantRuns]] = defaultdict(dict)
+    shards: Counter[tuple[int, Millis | None, str | None]] = Counter()
     for run in runs:
+        shards[run.job_id, run.instant, _shard_index(run)] += 1
         if run.instant is not None and interval.from_ms <= run.instant < interval.until_ms:
             of_job = by_job[run.job_id]
-            of_job[run.instant] = _merged(of_job.get(run.instant), chains.entry_of(run), run.shard)
+            started = shards[run.job_id, run.instant, _shard_index(run)]
+            of_job[run.instant] = _merged(of_job.get(run.instant), chains.entry_of(run), started)
     return {
         job_id: Evidence(
             by_job.get(job_id, {}),
@@ -107,6 +116,26 @@ def find_evidence(
         )
         for job_id in job_ids
     }
+
+
+def find_planned_instants(
+    session: Session, job_ids: Collection[int], *, since_ms: Millis
+) -> dict[int, set[Millis]]:
+    """Return job id -> instants after another one, for which the schedule has made a fire or a run."""
+    planned: defaultdict[int, set[Millis]] = defaultdict(set)
+    fires = select(Fire.job_id, _DUE).where(
+        Fire.job_id.in_(list(job_ids)), Fire.trigger_type.in_(SCHEDULED), since_ms < _DUE
+    )
+    runs = select(JobLog.job_id, _INSTANT).where(
+        JobLog.job_id.in_(list(job_ids)),
+        JobLog.trigger_type.in_(SCHEDULED),
+        JobLog.trigger_time >= since_ms - 2 * SECOND_MS,
+        since_ms < _INSTANT,
+    )
+    for query in (fires, runs):
+        for job_id, instant in bulk.read_rows(session, query):
+            planned[job_id].add(instant)
+    return dict(planned)
 
 
 def _find_waiting(
@@ -128,7 +157,7 @@ def _find_waiting(
 
 
 def _find_idle(session: Session, job_ids: Collection[int]) -> dict[int, Millis]:
-    """Return when the last run of jobs ended that have neither a fire nor an open run."""
+    """Return when the last run of jobs ended, or was skipped, that have neither a fire nor an open run."""
     if not job_ids:
         return {}
     busy = {row[0] for row in bulk.read_among(session, _OPEN_RUNS, list(job_ids))}
@@ -136,6 +165,8 @@ def _find_idle(session: Session, job_ids: Collection[int]) -> dict[int, Millis]:
     ends = dict.fromkeys(idle, 0)
     for job_id, ended_ms, began_ms in bulk.read_among(session, _LAST_ENDS, idle):
         ends[job_id] = max(ended_ms or 0, began_ms or 0)
+    for job_id, skipped_ms in bulk.read_among(session, _LAST_SKIPS, idle):  # A delay counts from its skip.
+        ends[job_id] = max(ends[job_id], skipped_ms)
     return ends
 
 
@@ -237,14 +268,20 @@ _TERMS = (Term.ON_TIME, Term.LATE, Term.WAITING, Term.NOT_STARTED)
 _OUTCOMES = (Outcome.RUNNING, Outcome.UNRESOLVED, Outcome.FAILED, Outcome.FINISHED)
 
 
-def _merged(former: InstantRuns | None, entry: InstantRuns, shard: str | None) -> InstantRuns:
-    """Return two runs of one instant as one; the shards of a broadcast are one run."""
+def _shard_index(run: _Run) -> str | None:
+    return None if run.shard is None else run.shard.partition("/")[0]
+
+
+def _merged(former: InstantRuns | None, entry: InstantRuns, started: int) -> InstantRuns:
+    """Return two runs of one instant as one; the shards of a broadcast, in any order, are one run.
+
+    ``started``: how often the schedule has started the same shard.
+    """
     if former is None:
-        return entry
+        return entry._replace(started=started)
     better = min(former, entry, key=lambda runs: _TERMS.index(runs.term))
     worse = min(former, entry, key=lambda runs: _OUTCOMES.index(runs.outcome))
-    started = former.started if shard is not None and not shard.startswith("0/") else former.started + 1
-    return better._replace(outcome=worse.outcome, started=started)
+    return better._replace(outcome=worse.outcome, started=max(former.started, started))
 
 
 class RemovableRun(NamedTuple):

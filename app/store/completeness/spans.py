@@ -111,10 +111,11 @@ def find_different(session: Session, *, zone: str) -> list[ComparedJob]:
     Whether the phase of a fixed rate is that of its span is left to the caller.
     """
     job_zone = func.coalesce(func.nullif(Job.time_zone, ""), literal(zone))
+    is_known = Job.schedule_type.in_([kind.value for kind in ScheduleType])
     pairs = (
-        (JobSpan.is_on, Job.trigger_status),
+        (JobSpan.is_on, case((Job.trigger_status == TriggerStatus.RUNNING, 1), else_=0)),
         (JobSpan.group_id, Job.job_group),
-        (JobSpan.schedule_type, Job.schedule_type),
+        (JobSpan.schedule_type, case((is_known, Job.schedule_type), else_=ScheduleType.NONE.value)),
         (JobSpan.schedule_conf, func.coalesce(Job.schedule_conf, "")),
         (JobSpan.time_zone, job_zone),
         (JobSpan.not_before_ms, Job.not_before_ms),

@@ -250,3 +250,51 @@ def test_a_vanished_row_of_a_sealed_day_is_found_by_a_count(job: Job) -> None:
     assert (result.unexplained, result.different) == (1, [job.id])
     with session_scope() as session:
         session.execute(delete(Fire))
+
+
+def test_shards_of_a_broadcast_may_be_sent_in_any_order(job: Job) -> None:
+    for shard in ("1/3", "0/3", "2/3"):
+        run(job, BEGIN, executor_sharding_param=shard)
+    assert numbers(BEGIN + HOUR // 4).is_complete
+    run(job, BEGIN, executor_sharding_param="1/3")
+    assert numbers(BEGIN + HOUR // 4).unexpected == 1
+
+
+@pytest.mark.parametrize(
+    ("window", "count"),
+    [({"not_before_ms": BEGIN + 3 * HOUR}, 0), ({"not_after_ms": BEGIN + HOUR // 2}, 0), ({}, 1)],
+)
+def test_a_fixed_delay_is_overdue_in_its_window_alone(
+    job: Job, window: dict[str, Millis], count: int
+) -> None:
+    bounds = {"not_before_ms": 0, "not_after_ms": 0} | window
+    with session_scope() as session:
+        session.execute(update(JobSpan).values(schedule_type="FIX_DELAY", schedule_conf="3600", **bounds))
+        session.execute(update(Node).values(scanned_ms=BEGIN + 2 * HOUR))
+    assert numbers(BEGIN + 2 * HOUR).unexplained == count
+
+
+def test_a_fixed_delay_counts_from_its_skip(job: Job) -> None:
+    with session_scope() as session:
+        session.execute(update(JobSpan).values(schedule_type="FIX_DELAY", schedule_conf="3600"))
+        session.execute(update(Node).values(scanned_ms=BEGIN + 2 * HOUR))
+    run(job, BEGIN, handle_time=BEGIN + 1_000)
+    due_ms = BEGIN + HOUR + 1_020  # The result was noted after its time.
+    skip = {"from_ms": due_ms, "to_ms": due_ms, "skipped": 1, "reason": "misfire"}
+    save(Skip(job_id=job.id, recorded_ms=due_ms + 300_000, **skip))
+    total = numbers(BEGIN + 2 * HOUR)
+    assert (total.expected, total.skipped["misfire"], total.unexplained) == (2, 1, 0)
+
+
+def test_a_deleted_seal_at_the_end_shows(job: Job) -> None:
+    now_ms = BEGIN + 10 * 24 * HOUR
+    with session_scope() as session:
+        session.execute(update(JobSpan).values(until_ms=BEGIN))
+    tick(now_ms)
+    with read_scope() as session:
+        assert verify_day(session, ALL, DAY, zone=ZONE, now_ms=now_ms).intact
+    with session_scope() as session:
+        session.execute(delete(DaySeal))
+    with read_scope() as session:
+        result = verify_day(session, ALL, DAY, zone=ZONE, now_ms=now_ms)
+    assert (result.sealed, result.intact) == (False, False)
