@@ -39,9 +39,11 @@ NUMBERS_KEPT = 4_096
 
 def reader_zone() -> ZoneInfo:
     """Return the reader's time zone; determined once per request."""
-    if "reader_zone" not in g:
+    try:
+        return cast(ZoneInfo, g.reader_zone)
+    except AttributeError:
         g.reader_zone = ZoneInfo(str(get_timezone()))
-    return cast(ZoneInfo, g.reader_zone)
+        return cast(ZoneInfo, g.reader_zone)
 
 
 def absolute(ms: Millis) -> str:

@@ -18,7 +18,7 @@ from app.models.log import JobLog
 from app.services.alarms import mutes
 from app.services.alarms.channel_health import find_broken
 from app.services.alarms.mutes import Muted
-from app.services.kept import Kept
+from app.services.kept import LATELY_MS, Kept
 from app.services.report import failing as failing_jobs
 from app.services.runs import reasons
 from app.store.executors import drains, last_seen
@@ -44,7 +44,7 @@ class FailingJob:
 
     job: JobName
     last: Run
-    #: its failures in a row; None: it has succeeded meanwhile
+    #: its failures in a row; None: it has succeeded meanwhile, or its failures are not counted yet
     failing: Failing[Run] | None
     #: why the last run failed, in English
     reason: str
@@ -101,6 +101,7 @@ class Attention:
 
 
 _broken = Kept[list[BrokenChannel]](CHANNELS_KEPT_MS)
+_rows = Kept[dict[int, Failing[Run]]](LATELY_MS)
 
 
 def find_attention(
@@ -173,7 +174,8 @@ def _failing(
     session: Session, actor: Actor, last: Sequence[Run], names: Mapping[int, JobName]
 ) -> list[FailingJob]:
     job_ids = [run.job_id for run in last]
-    rows = failing_jobs.of_jobs(session, job_ids, group_ids=actor.group_ids(Right.VIEW))
+    group_ids = actor.group_ids(Right.VIEW)
+    rows = _rows.get(group_ids, lambda: failing_jobs.of_jobs(session, job_ids, group_ids=group_ids))
     why = reasons.find_reasons(session, last)
     return [
         FailingJob(

@@ -10,6 +10,7 @@ from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
 from app.domain.runs.timeline import Activity, fair_share, rank_jobs
 from app.models.skip import Skip
+from app.services.kept import LATELY_MS, Kept
 from app.store.jobs import scheduling as job_store
 from app.store.jobs import skips
 from app.store.jobs.scheduling import JobName
@@ -61,13 +62,26 @@ class RunTimeline:
     runs_cut: int | None
 
 
+#: by length of the period, of which the dashboard has three
+_timelines = defaultdict[Millis, Kept[RunTimeline]](lambda: Kept(LATELY_MS))
+
+
 def run_timeline(
     session: Session, actor: Actor, open_runs: Sequence[OpenRun], *, within_ms: Millis, now_ms: Millis
 ) -> RunTimeline:
-    """Return the runs, skips and waiting fires of the last ``within_ms``.
+    """Return the runs, skips and waiting fires of the last ``within_ms``, found up to LATELY_MS ago.
 
     ``open_runs`` are those that the actor may view.
     """
+    return _timelines[within_ms].get(
+        actor.group_ids(Right.VIEW),
+        lambda: _find(session, actor, open_runs, within_ms=within_ms, now_ms=now_ms),
+    )
+
+
+def _find(
+    session: Session, actor: Actor, open_runs: Sequence[OpenRun], *, within_ms: Millis, now_ms: Millis
+) -> RunTimeline:
     group_ids, since_ms = actor.group_ids(Right.VIEW), (now_ms - within_ms) // 1000 * 1000
     recent = recent_runs.count_by_job(session, group_ids, since_ms=since_ms, limit=LOOKED_AT)
     failed = recent_runs.count_failed(session, group_ids, since_ms=since_ms, limit=FAILED_LOOKED_AT)

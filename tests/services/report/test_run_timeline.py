@@ -1,5 +1,6 @@
 """Run timeline: what it shows, to which user, and its limits."""
 
+from collections import defaultdict
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from app.database.engine import read_scope
 from app.domain.access.permissions import Actor, Right, system_actor
 from app.models.job import Job
 from app.models.skip import Skip
+from app.services.kept import LATELY_MS, Kept
 from app.services.report import run_timeline as service
 from app.services.report.run_timeline import RunTimeline, WaitingFires, run_timeline
 from app.store.pickers.overview import find_open_runs
@@ -43,6 +45,18 @@ def test_without_runs_the_timeline_is_empty(database: str) -> None:
     found = timeline()
     assert (found.rows, found.jobs_cut, found.looked_cut, found.runs_cut) == ([], False, False, None)
     assert (found.from_ms, found.to_ms) == (T0 - HOUR_MS, T0)
+
+
+def test_readers_share_a_timeline_for_a_moment(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Kept, "is_on", True)
+    monkeypatch.setattr(service, "_timelines", defaultdict(lambda: Kept[RunTimeline](LATELY_MS)))
+    job = make_job()
+    skip(job, 20 * MINUTE_MS, skipped=4)
+    first = timeline()
+    run(job, 2 * HOUR_MS)
+    assert timeline() is first
+    assert [missed.skipped for missed in first.rows[0].skips] == [4], "without its session"
+    assert [len(row.runs) for row in timeline(within_ms=6 * HOUR_MS).rows] == [1], "for this period alone"
 
 
 def test_runs_are_ordered_by_time_and_jobs_by_problems(database: str) -> None:
