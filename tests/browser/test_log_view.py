@@ -340,6 +340,13 @@ def test_a_long_log_opens_at_its_end(unread: Page, log_url: str) -> None:
     expect(unread.locator("[data-output-tab]")).to_contain_text("20,000 lines")
 
 
+def test_a_failed_log_opens_at_its_last_error(console: Console, open_page: OpenPage) -> None:
+    failed = open_page(f"/joblog/{console.seeded.log_id + 1}")
+    expect(failed.locator("[data-log-status]")).to_contain_text("End of the log")
+    expect(failed.locator("#log .log-line", has_text="order 4711")).to_be_in_viewport()
+    expect(failed.locator("#L124")).not_to_be_in_viewport()
+
+
 def test_earlier_lines_are_loaded_by_scrolling_and_by_a_button(unread: Page, log_url: str) -> None:
     asked = long_log(unread, log_url, errors=200)
     assert asked == ["last=1000&from=1"]

@@ -12,14 +12,14 @@ from app.console.jobs.form.draft import Preview, form_of, new_values, offer, qui
 from app.console.jobs.form.edit_page import edit_page, is_saving, offer_parameters, preview_of_form, save
 from app.console.jobs.form.forms import SECTIONS, JobForm
 from app.console.jobs.form.week import week_of
-from app.console.jobs.history.version_words import drift_words, label
+from app.console.jobs.history.version_words import drift_words, label, stored_value
 from app.console.jobs.lists.filter import (
     filter_labels,
     filter_parameters,
     requested_filter,
     tag_url_prefix,
 )
-from app.console.jobs.lists.job_cells import cell_finder, chip, cut, last_finder
+from app.console.jobs.lists.job_cells import cell_finder, chip, cut, last_finder, schedule_words
 from app.console.jobs.lists.search import code_values, last_values, read_search, status_values
 from app.console.jobs.lists.tabs import job_tabs
 from app.console.ui import live_parts
@@ -51,7 +51,9 @@ from app.store.executors import listing as group_lists
 blueprint = Blueprint("jobs", __name__)
 blueprint.add_app_template_filter(cut)
 blueprint.add_app_template_filter(chip)
+blueprint.add_app_template_filter(schedule_words)
 blueprint.add_app_template_filter(label, "member_label")
+blueprint.add_app_template_filter(stored_value, "member_value")
 POLICY = {
     "index": Access.LOGIN,
     "show": Access.VIEW,

@@ -139,7 +139,7 @@ def _instances(board: Board, actor: Actor) -> Figure:
     return Figure(
         _("Instances online"),
         number(board.addresses),
-        ngettext("of %(num)d executor", "of %(num)d executors", len(board.groups)),
+        ngettext("in %(num)d executor", "in %(num)d executors", len(board.groups)),
         url_for("groups.index") if actor.is_admin else url_for("jobs.index"),
         ngettext("%(num)d executor is offline", "%(num)d executors are offline", offline) if offline else "",
         "danger" if offline else "",

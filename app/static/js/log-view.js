@@ -1,5 +1,5 @@
-/* Rolling log: opens at its end, polls for new lines until the run has a result and no more lines arrive, and follows
-   its state. */
+/* Rolling log: opens at its end, of a failed run at its last error, polls for new lines until the run has a result and no
+   more lines arrive, and follows its state. */
 import { copy } from "./copy.js";
 import { ErrorSteps } from "./log-errors.js";
 import { LogRows } from "./log-rows.js";
@@ -201,6 +201,14 @@ export function openLog(root) {
     if (row && view.contains(row)) reveal(row);
   }
 
+  /* The end of a failed run may say nothing about the error: it stands above. */
+  function showLastError() {
+    const banner = root.querySelector("[data-run-banner]");
+    const row = errors.starts.at(-1);
+    if (!row || window.location.hash || !banner || banner.dataset.outcome !== "failed") return;
+    if (row.getBoundingClientRect().top < view.getBoundingClientRect().top) reveal(row);
+  }
+
   function notifyEnd() {
     const asked = tool("notify");
     if (!asked) return;
@@ -212,7 +220,10 @@ export function openLog(root) {
     follow.closest("label").hidden = true;
     if (next === 1) showState(labels.textNothing);
     else showState(hadEnded ? labels.textLoaded : labels.textEnd);
-    if (hadEnded) return;
+    if (hadEnded) {
+      showLastError();
+      return;
+    }
     notifyEnd();
     refreshFacts().catch(() => {});
   }

@@ -69,6 +69,7 @@ def test_a_group_is_added_and_listed(admin: Console) -> None:
     assert group_named("billing-app").addresses == ["http://127.0.0.1:9999/"]
     page = admin.get("/jobgroup?appname=bill")
     assert "1 online" in page.text
+    assert '<form class="filters list-search"' in page.text
     assert "just now" in page.text or "second" in page.text
     assert "http://127.0.0.1:9999/" in admin.get(f"/jobgroup/{group_named('billing-app').id}/nodes").text
 

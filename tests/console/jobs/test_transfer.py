@@ -239,7 +239,7 @@ def test_a_change_is_shown_field_by_field_and_keeps_switch_and_what_is_not_named
     for change in (
         "Owner : ann → <b>bob</b>",
         "Not after : – → 2031-01-01T00:00:00.000Z",
-        "Timeout : 0 → 9",
+        "Timeout : none → 9 s",
     ):
         assert change in text_of(asked).replace("&lt;", "<").replace("&gt;", ">")
     assert "<b>bob" not in asked.text

@@ -28,6 +28,14 @@ def test_the_week_has_a_dot_for_each_start_and_shades_of_the_other_jobs(admin: C
     assert "style=" not in page
 
 
+def test_hours_that_hardly_differ_have_one_middle_shade(admin: Console) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id, schedule_conf=DAILY, start=True)
+    add_job(group_id, schedule_conf="0 * * * * ?", start=True)
+    strip = admin.get(f"/jobinfo/{job_id}").text.partition("week-strip")[2].partition("</svg>")[0]
+    assert set(re.findall(r"level-\d", strip)) <= {"level-0", "level-2"}
+
+
 def test_a_job_that_is_off_has_hollow_dots_and_one_without_a_schedule_no_week(admin: Console) -> None:
     group_id = add_group()
     off = add_job(group_id, schedule_conf=DAILY)

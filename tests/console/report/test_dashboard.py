@@ -202,7 +202,7 @@ def test_the_figures_are_of_a_week_and_compared_with_the_one_before(admin: Conso
     assert " 600 " in figures
     assert "Success rate, 7 days −10.0 points 90 %" in figures
     assert "Failing jobs 60 failures in 7 days 0 of 1" in figures
-    assert "Instances online 1 of 1 executor" in figures
+    assert "Instances online 1 in 1 executor" in figures
 
 
 def test_on_the_first_day_the_figures_are_of_today(admin: Console, settings: Config) -> None:

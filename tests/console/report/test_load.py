@@ -90,6 +90,7 @@ def test_starts_of_the_next_hours_and_the_jobs_of_one_hour_are_shown(admin: Cons
     assert "the busiest of the next 24 hours" in starters
     assert re.findall(r'/jobinfo/(\d+)">', starters)
     assert "thrice &lt;b&gt;" in starters
+    assert re.search(r"Every 20 minutes\s+<[^>]*>\s*<span", starters)
     assert text_of(response).count("busiest: 04:00") == 1
     drawn = part(page, 'id="planned"').split("<a ")
     quiet_href = next(

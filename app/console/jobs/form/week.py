@@ -12,7 +12,7 @@ from app.console.jobs.form.draft import Preview
 from app.console.ui.filters import number
 from app.console.web.language import ngettext
 from app.domain.enums import ScheduleType, TriggerStatus
-from app.domain.lists.heat_levels import level_of, level_tops
+from app.domain.lists.heat_levels import FLAT_LEVEL, is_flat, level_of, level_tops
 from app.domain.schedules.planned_starts import (
     QUARTER_MS,
     Window,
@@ -94,13 +94,15 @@ def week_rows(others: GroupWeek, own: Sequence[int], zone_name: str) -> list[Row
     hours, rows = hours_of(others.window, zone_name), list[Row]()
     counts = [sum(others.starts[number] for number in at.hours) for at in hours]
     tops, own_set = level_tops(counts), frozenset(own)
+    # The window begins and ends within an hour.
+    is_even = is_flat(counts[1:-1])
     first = hours[0].day
     for at, count in zip(hours, counts, strict=True):
         place = (at.day - first).days
         while len(rows) <= place:
             rows.append(Row(format_date(at.day, "EEE d"), DAY * len(rows)))
         x = NAMES + HOUR * at.hour
-        rows[place].hours.append((x, level_of(count, tops)))
+        rows[place].hours.append((x, FLAT_LEVEL if is_even and count else level_of(count, tops)))
         if not own_set.isdisjoint(at.hours):
             rows[place].dots.append(x)
     return rows

@@ -76,6 +76,12 @@ def label(name: str) -> str:
     return field_label(member.attribute) if member is not None else str(_FURTHER.get(name, name))
 
 
+def stored_value(text: str, name: str) -> str:
+    """Return the value of a member in a change of a file, which is text; numbers have their unit."""
+    member = MEMBER_OF.get(name)
+    return value_text(member.attribute, int(text)) if member is not None and text.isdecimal() else text
+
+
 def value(name: str, raw: Any, titles: Mapping[int, str]) -> str:
     """Return the JSON value of a member as the pages show it; an instant is markup."""
     if name == _GROUP:

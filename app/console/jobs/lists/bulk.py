@@ -21,6 +21,7 @@ from app.services.jobs import bulk as job_bulk
 from app.services.jobs import jobs
 from app.services.jobs.bulk import MATCHING_MAX, REQUIRED_RIGHTS, BulkAction, BulkParams
 from app.store.base.paging import to_id
+from app.store.executors import groups as group_store
 from app.store.executors import listing as group_lists
 from app.store.jobs import scheduling as job_store
 from app.store.pickers import overview
@@ -104,6 +105,7 @@ def _question(action: BulkAction, targets: list[Job], left_out: int, error: str 
         out = sum(overview.count_out(session, [job.id for job in targets]).values())
         editable = current_actor().group_ids(Right.EDIT)
         groups = group_lists.find_visible(session, editable) if action == BulkAction.MOVE else []
+        stored = group_store.find_groups(session, {job.job_group for job in targets[:NAMED]})
     consequences = _consequences(action, targets, out)
     if left_out:
         consequences.append(_("Skipped, because you may not change them: %(n)s.", n=left_out))
@@ -114,6 +116,7 @@ def _question(action: BulkAction, targets: list[Job], left_out: int, error: str 
         form_key=tasks.requested_form_key(),
         ids=",".join(str(job.id) for job in targets),
         named=targets[:NAMED],
+        titles={group_id: group.title or group.app_name for group_id, group in stored.items()},
         rest=max(0, len(targets) - NAMED),
         consequences=consequences,
         phrase=deletion_phrase(len(targets)) if action == BulkAction.REMOVE and len(targets) > 1 else "",

@@ -150,6 +150,13 @@ def schedule_writer() -> Callable[[Job | ListedJob], Markup]:
     return write
 
 
+def schedule_words(job: Job | ListedJob) -> str:
+    """Return what a schedule means in the reader's language; empty if there are no words for it."""
+    if job.schedule_type == ScheduleType.NONE:
+        return ""
+    return _words(job.schedule_type or "", job.schedule_conf or "", language_of_request())
+
+
 @lru_cache(SCHEDULES_KEPT)
 def _schedule(kind: str, conf: str, time_zone: str, language: str) -> Markup:
     if kind == ScheduleType.NONE:

@@ -101,6 +101,7 @@ def test_the_question_names_the_count_and_the_first_jobs(admin: Console) -> None
     assert "job &lt;4&gt;" in asked.text
     assert "job &lt;5&gt;" not in asked.text
     assert "and 2 more" in text_of(asked)
+    assert f"{ids[0]} job <0> Sample" in unescape(text_of(asked))
     assert len(jobs_by_id()) == 7
 
 
