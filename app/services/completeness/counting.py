@@ -91,9 +91,9 @@ def _beginning(session: Session, zone: ZoneInfo, now_ms: Millis) -> Millis | Non
 class _Part:
     """What is added to a row of a job and a day."""
 
-    def __init__(self, found: JobAccount, day: date, part: Account) -> None:
-        self.key = DayKey(found.job_id, day.isoformat())
-        self.group_id = found.group_id
+    def __init__(self, job: JobAccount, day: date, part: Account) -> None:
+        self.key = DayKey(job.job_id, day.isoformat())
+        self.group_id = job.group_id
         self.tally, self.removed = part.tally, part.removed
         #: from here on it is not counted; 0: it is
         self.open_from_ms = 0 if part.open_ms is None else part.open_ms
@@ -110,19 +110,19 @@ def fold(step: Interval, zone: ZoneInfo, *, now_ms: Millis) -> bool:
         spans = span_store.find_spans(session, step)
         rest = {job_id: parts for job_id, parts in spans.items() if job_id not in open_ids}
         day = day_of(step.from_ms, zone)
-        parts = [_part(found, day, step, now_ms) for found in accounts_of(session, rest, step, now_ms=now_ms)]
+        parts = [_part(job, day, step, now_ms) for job in accounts_of(session, rest, step, now_ms=now_ms)]
         for row in open_days:
             parts += _continued(session, row, step.until_ms, zone, now_ms)
     return transact(partial(_write, step=step, watermark_ms=watermark_ms, parts=parts, open_days=open_days))
 
 
-def _part(found: JobAccount, day: date, interval: Interval, now_ms: Millis) -> _Part:
+def _part(job: JobAccount, day: date, interval: Interval, now_ms: Millis) -> _Part:
     """Return what is added of an account: up to a run that waits or is open, for some days."""
-    open_ms = found.account.open_ms
+    open_ms = job.account.open_ms
     if open_ms is None or open_ms < now_ms - SEAL_AT_LAST_MS:
-        return _Part(found, day, replace(found.account, open_ms=None))
-    before = replace(found.recount(Interval(interval.from_ms, open_ms)), open_ms=open_ms)
-    return _Part(found, day, before)
+        return _Part(job, day, replace(job.account, open_ms=None))
+    before = replace(job.recount(Interval(interval.from_ms, open_ms)), open_ms=open_ms)
+    return _Part(job, day, before)
 
 
 def _continued(
@@ -130,8 +130,8 @@ def _continued(
 ) -> Iterator[_Part]:
     """Yield what is added to the days of a job that was left open, up to where it is open still."""
     for day, interval in split_by_days(Interval(row.open_from_ms, until_ms), zone):
-        for found in find_accounts(session, interval, now_ms=now_ms, job_ids=[row.job_id]):
-            part = _part(found, day, interval, now_ms)
+        for job in find_accounts(session, interval, now_ms=now_ms, job_ids=[row.job_id]):
+            part = _part(job, day, interval, now_ms)
             yield part
             if part.open_from_ms:
                 return
@@ -191,12 +191,12 @@ def look_at_recent(session: Session, *, now_ms: Millis) -> Tally:
     total = Tally()
     open_ids = {row.job_id for row in open_days}
     rest = {job_id: parts for job_id, parts in spans.items() if job_id not in open_ids}
-    for found in accounts_of(session, rest, interval, now_ms=now_ms):
-        total.add(found.account.tally)
+    for job in accounts_of(session, rest, interval, now_ms=now_ms):
+        total.add(job.account.tally)
     for row in open_days:
         whole = Interval(row.open_from_ms, until_ms)
-        for found in find_accounts(session, whole, now_ms=now_ms, job_ids=[row.job_id]):
-            total.add(found.account.tally)
+        for job in find_accounts(session, whole, now_ms=now_ms, job_ids=[row.job_id]):
+            total.add(job.account.tally)
     return total
 
 
@@ -236,8 +236,8 @@ def correct(session: Session, *, zone: ZoneInfo, now_ms: Millis) -> bool:
         whole = interval_of(date.fromisoformat(row.key.day), zone)
         counted = Interval(whole.from_ms, min(whole.until_ms, row.open_from_ms or watermark_ms))
         job_ids = [row.key.job_id]
-        for found in find_accounts(session, counted, now_ms=now_ms, job_ids=job_ids):
-            tally = found.account.tally
+        for job in find_accounts(session, counted, now_ms=now_ms, job_ids=job_ids):
+            tally = job.account.tally
             if not row.cleared and not row.removed and tally != row.tally and not tally.running:
                 corrected.append(row._replace(tally=tally))
     store.save_days(session, corrected)

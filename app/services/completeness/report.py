@@ -94,10 +94,10 @@ def _tallies(
     for job_id, (group_id, tally) in sums.items():
         yield job_id, group_id, tally
     for part in rest:
-        for found in find_accounts(
+        for job in find_accounts(
             session, part, now_ms=now_ms, job_ids=scope.job_ids, group_ids=scope.group_ids
         ):
-            yield found.job_id, found.group_id, found.account.tally
+            yield job.job_id, job.group_id, job.account.tally
     # What the totals of counted days, which follow each other, leave out: all since a run that is open.
     whole = Interval(0, 0)
     if counted:
@@ -107,10 +107,10 @@ def _tallies(
         part = Interval(max(row.open_from_ms, whole.from_ms), whole.until_ms)
         if part.from_ms >= part.until_ms or scope.job_id not in (0, row.job_id):
             continue
-        for found in find_accounts(
+        for job in find_accounts(
             session, part, now_ms=now_ms, job_ids=[row.job_id], group_ids=scope.group_ids
         ):
-            yield found.job_id, found.group_id, found.account.tally
+            yield job.job_id, job.group_id, job.account.tally
 
 
 def _parts(interval: Interval, zone: ZoneInfo, watermark_ms: Millis) -> tuple[list[date], list[Interval]]:

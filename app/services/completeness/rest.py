@@ -112,8 +112,8 @@ def _by_days(
     accounts: Iterator[JobAccount], interval: Interval, zone: ZoneInfo, from_by_job: Mapping[int, Millis]
 ) -> Iterator[DayTally]:
     """Yield the numbers of accounts by days; of some jobs from an instant on."""
-    for found in accounts:
-        from_ms = max(interval.from_ms, from_by_job.get(found.job_id, 0))
+    for job in accounts:
+        from_ms = max(interval.from_ms, from_by_job.get(job.job_id, 0))
         for day, part in split_by_days(Interval(from_ms, interval.until_ms), zone):
-            account = found.account if part == interval else found.recount(part)
-            yield DayTally(found.job_id, found.group_id, day.isoformat(), account.tally)
+            account = job.account if part == interval else job.recount(part)
+            yield DayTally(job.job_id, job.group_id, day.isoformat(), account.tally)

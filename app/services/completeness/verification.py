@@ -43,15 +43,15 @@ def verify_day(session: Session, scope: Scope, day: date, *, zone: ZoneInfo, now
         intact = intact and (again.rows_hash, again.totals) == (last.rows_hash, last.totals)
     stored, total, recounted = store.find_days(session, name, scope.job_ids), Tally(), 0
     different: list[int] = []
-    for found in find_accounts(
+    for job in find_accounts(
         session, interval_of(day, zone), now_ms=now_ms, job_ids=scope.job_ids, group_ids=scope.group_ids
     ):
-        row = stored.get(found.job_id)
+        row = stored.get(job.job_id)
         if row is not None and (row.cleared or row.removed):
             total.add(row.tally)
             continue
         recounted += 1
-        tally = found.account.tally
+        tally = job.account.tally
         total.add(tally)
         if (
             sealed
@@ -63,7 +63,7 @@ def verify_day(session: Session, scope: Scope, day: date, *, zone: ZoneInfo, now
                 tally.unexpected,
             )
         ):
-            different.append(found.job_id)
+            different.append(job.job_id)
     return Verification(sealed, intact, total.unexplained, total.unexpected, recounted, different)
 
 
