@@ -25,7 +25,18 @@ WIDTHS = {"wide": 1440, "phone": 390, "large": 1920, "tablet": 1024}
 #: pictures of docs/img by look; tests/test_docs.py checks that docs/ shows each of them
 DOCS: Mapping[str, frozenset[str]] = {
     "en-light-wide": frozenset(
-        ("dashboard", "timeline", "load", "jobs", "job", "job-edit", "log", "executor", "import")
+        (
+            "dashboard",
+            "timeline",
+            "load",
+            "completeness",
+            "jobs",
+            "job",
+            "job-edit",
+            "log",
+            "executor",
+            "import",
+        )
     ),
     "en-dark-wide": frozenset(("dashboard",)),
     "en-light-phone": frozenset(("log",)),
