@@ -8,7 +8,7 @@ from tests.support.plan import TESTS, elsewhere_shown
 KINDS = ("sqlite", "mariadb")
 
 
-def items_of(path: str, kinds: tuple[str, ...] = KINDS) -> list[Any]:
+def sets_on(path: str, kinds: tuple[str, ...] = KINDS) -> list[Any]:
     """Return a test with four sets of parameters on these kinds of database."""
     return [
         Test(
@@ -29,12 +29,12 @@ class Test(SimpleNamespace):
 
 
 def test_the_first_parameters_run_everywhere_and_others_in_turn() -> None:
-    tests = items_of("pipeline/test_one.py")
+    tests = sets_on("pipeline/test_one.py")
     left_out = elsewhere_shown(tests)
     run = {test.nodeid.partition("[")[2].rstrip("]") for test in tests if test not in left_out}
     assert run == {"sqlite-0", "mariadb-0", "mariadb-1", "sqlite-2", "mariadb-3"}
 
 
 def test_statements_and_runs_on_one_database_have_all_parameters() -> None:
-    assert elsewhere_shown(items_of("store/test_one.py")) == set()
-    assert elsewhere_shown(items_of("pipeline/test_one.py", ("sqlite",))) == set()
+    assert elsewhere_shown(sets_on("store/test_one.py")) == set()
+    assert elsewhere_shown(sets_on("pipeline/test_one.py", ("sqlite",))) == set()
