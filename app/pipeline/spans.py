@@ -147,9 +147,10 @@ def _keep(
         if job is None or (open_span is None and (is_first or not is_dated)):
             keep_spans(session, [compared.job_id], now_ms=now_ms, reason=EndReason.OUTSIDE)
             continue
-        _date(
-            session, job, open_span, planned.get(job.id, set()), changed_ms if is_dated else since_ms, now_ms
-        )
+        from_ms = changed_ms if is_dated else since_ms
+        is_on = job.trigger_status == TriggerStatus.RUNNING
+        otherwise_ms = now_ms if is_first and is_on and not is_dated else from_ms
+        _date(session, job, open_span, planned.get(job.id, set()), Interval(from_ms, now_ms), otherwise_ms)
 
 
 def _date(
@@ -157,18 +158,19 @@ def _date(
     job: DueJob,
     open_span: OpenSpan | None,
     planned: Collection[Millis],
-    from_ms: Millis,
-    now_ms: Millis,
+    since: Interval,
+    otherwise_ms: Millis,
 ) -> None:
-    """Write a change by another program, which was made after an instant."""
+    """Write a change by another program, which was made in an interval."""
+    from_ms, now_ms = since
     span = _span_of(job, now_ms)
     if open_span is not None and _describes(open_span.span, span, job.trigger_next_time):
         return
     former = None if open_span is None else open_span.span
     if former is not None:
         from_ms = max(from_ms, former.from_ms)
-    within = Interval(from_ms, now_ms + 2 * AHEAD_MS)
     next_ms = {job.trigger_next_time} if span.is_on else set()
-    change = date_change(former, span, {*planned, *next_ms}, within)
+    within = Interval(from_ms, now_ms + 2 * AHEAD_MS)
+    change = date_change(former, span, {*planned, *next_ms}, within, otherwise_ms=max(from_ms, otherwise_ms))
     store.close_spans(session, _end(open_span, change.until_ms), EndReason.OUTSIDE.value)
     store.insert_spans(session, [change.following])

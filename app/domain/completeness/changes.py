@@ -19,13 +19,21 @@ class Change(NamedTuple):
     following: Span
 
 
-def date_change(former: Span | None, now: Span, planned: Collection[Millis], within: Interval) -> Change:
+def date_change(
+    former: Span | None,
+    now: Span,
+    planned: Collection[Millis],
+    within: Interval,
+    *,
+    otherwise_ms: Millis | None = None,
+) -> Change:
     """Return when a job became as it is now.
 
     ``planned``: instants of runs and fires, and the next one. ``within``: from the earliest time of the
     change to after the latest instant that can have been planned. An instant that only one of both schedules
     has tells which of them held. Between the last of the former and the first of the following one nothing
-    was expected: a Java admin plans from five seconds after its change on.
+    was expected: a Java admin plans from five seconds after its change on. ``otherwise_ms``: the time of a
+    change that no instant tells of; otherwise the beginning of ``within``.
     """
     present = _from_beginning(now, within.from_ms)
     of_former = _instants(former, within)
@@ -35,7 +43,11 @@ def date_change(former: Span | None, now: Span, planned: Collection[Millis], wit
         of_former |= {*instants} - of_present
     if _is_delay(present):
         of_present |= {*instants} - of_former
-    last_ms = max((each for each in instants if each in of_former - of_present), default=within.from_ms)
+    latest = {each for each in instants if each in of_former - of_present}
+    unknown_ms = (
+        within.from_ms if otherwise_ms is None or {*instants} & of_present - of_former else otherwise_ms
+    )
+    last_ms = max(latest, default=unknown_ms)
     first_ms = min(
         (each for each in instants if each in of_present - of_former and each > last_ms), default=None
     )

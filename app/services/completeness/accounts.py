@@ -12,7 +12,7 @@ from app.domain.completeness.expected import Interval, count_expected
 from app.domain.completeness.spans import Span
 from app.domain.enums import ScheduleType
 from app.store.completeness import spans as span_store
-from app.store.completeness.evidence import find_evidence
+from app.store.completeness.evidence import SHIFT_MAX_MS, find_evidence
 from app.store.nodes import nodes
 
 #: an instant is looked at so long after it: a scan plans it ahead and a claim takes a moment
@@ -64,9 +64,19 @@ def accounts_of(
     for page in _pages(spans, interval):
         delayed_ids = [job_id for job_id in page if _is_delayed(spans[job_id])]
         evidence = find_evidence(session, page, interval, delayed_ids=delayed_ids)
+        accounts = {
+            job_id: account(spans[job_id], evidence[job_id], interval, scanned_ms=scanned_ms)
+            for job_id in page
+        }
+        missing_ids = [job_id for job_id in page if accounts[job_id].tally.unexplained]
+        if missing_ids:
+            evidence |= find_evidence(
+                session, missing_ids, interval, delayed_ids=delayed_ids, early_ms=SHIFT_MAX_MS
+            )
         for job_id in page:
             recount = partial(account, spans[job_id], evidence[job_id], scanned_ms=scanned_ms)
-            yield JobAccount(job_id, spans[job_id][-1].group_id, recount(interval), recount)
+            found = recount(interval) if job_id in missing_ids else accounts[job_id]
+            yield JobAccount(job_id, spans[job_id][-1].group_id, found, recount)
 
 
 def _pages(spans: Mapping[int, Sequence[Span]], interval: Interval) -> Iterator[list[int]]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.clock import DAY_MS, SECOND_MS, Millis
+from app.clock import DAY_MS, HOUR_MS, SECOND_MS, Millis
 from app.database.rows import bulk
 from app.database.sql.in_list import among
 from app.domain.completeness.equation import (
@@ -29,6 +29,10 @@ from app.store.fires.queue import SCHEDULED, source_of
 
 #: runs that began later than this after an interval are not looked for
 LATE_MAX_MS: Millis = DAY_MS
+#: a run begins in whole seconds, and may be sent a little ahead
+EARLY_MS: Millis = 2 * SECOND_MS
+#: trigger times are local times: after a change of XXL_JOB_TIMEZONE older ones seem so much earlier at most
+SHIFT_MAX_MS: Millis = 27 * HOUR_MS
 #: retries that are followed from a run
 RETRIES_FOLLOWED = 100
 
@@ -86,16 +90,22 @@ _LAST_SKIPS = (
 
 
 def find_evidence(
-    session: Session, job_ids: Collection[int], interval: Interval, *, delayed_ids: Collection[int] = ()
+    session: Session,
+    job_ids: Collection[int],
+    interval: Interval,
+    *,
+    delayed_ids: Collection[int] = (),
+    early_ms: Millis = EARLY_MS,
 ) -> dict[int, Evidence]:
     """Return job id -> evidence on the instants of an interval; ``delayed_ids``: jobs of a fixed delay.
 
+    ``early_ms``: runs that seem to have begun so long before an instant are looked for, too.
     Fires are read before runs: a fire that is claimed in between is a run then.
     """
     waiting, retried_ids = _find_waiting(session, job_ids, interval)
     idle = _find_idle(session, delayed_ids)
     skips, removed = _find_skips(session, job_ids, interval), find_removed(session, job_ids)
-    runs, java = _find_runs(session, job_ids, interval)
+    runs, java = _find_runs(session, job_ids, interval, early_ms)
     chains = _Chains(session, [run for run in runs if _may_be_retried(run)], retried_ids)
     by_job: defaultdict[int, dict[Millis, InstantRuns]] = defaultdict(dict)
     shards: Counter[tuple[int, Millis | None, str | None]] = Counter()
@@ -186,16 +196,19 @@ def _find_skips(
 
 
 def _find_runs(
-    session: Session, job_ids: Collection[int], interval: Interval
+    session: Session, job_ids: Collection[int], interval: Interval, early_ms: Millis
 ) -> tuple[list[_Run], dict[int, list[Millis]]]:
     """Return the scheduled runs, and by job when runs of a Java admin began."""
     of_schedule = JobLog.trigger_type.in_(SCHEDULED) | JobLog.trigger_type.is_(None)
     query = select(*_COLUMNS).where(
         JobLog.job_id.in_(list(job_ids)),
-        JobLog.trigger_time >= interval.from_ms - 2 * SECOND_MS,
-        JobLog.trigger_time < interval.until_ms + LATE_MAX_MS,
+        JobLog.trigger_time >= interval.from_ms - early_ms,
+        JobLog.trigger_time < interval.until_ms + max(LATE_MAX_MS, early_ms),
         of_schedule,
     )
+    if early_ms > EARLY_MS:
+        of_java = JobLog.trigger_type.is_(None) & (JobLog.trigger_time >= interval.from_ms - EARLY_MS)
+        query = query.where(_INSTANT.between(interval.from_ms, interval.until_ms - 1) | of_java)
     runs: list[_Run] = []
     java: defaultdict[int, list[Millis]] = defaultdict(list)
     for row in bulk.read_rows(session, query.order_by(JobLog.id)):

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from app.clock import HOUR_MS, Millis
+from app.domain.access.permissions import Right
 from app.models.completeness import WATERMARK_JOB, JobDay
 from app.models.job import Job
-from tests.support.api_v1 import Api
+from tests.support.api_v1 import Api, make_token
 from tests.support.factories import make_group, make_job, save
 
 PATH = "/report/completeness?from=2024-05-02&to=2024-05-02"
@@ -61,3 +62,12 @@ def test_an_interval_that_cannot_be_is_refused(api: Api, query: str) -> None:
     answer = api.get(f"/report/completeness?{query}")
     assert answer.status_code in (400, 422), answer.json
     assert answer.json["errors"] or answer.json["detail"]
+
+
+@pytest.mark.parametrize(("scope", "expected"), [("", 48), ("group_id", 0), ("job_id", 0)])
+def test_a_user_of_one_group_sees_nothing_of_another(
+    api: Api, jobs: list[Job], scope: str, expected: int
+) -> None:
+    limited = api.with_token(make_token(Right.VIEW, group_ids=[jobs[0].job_group]))
+    other = {"": "", "group_id": f"&group_id={jobs[1].job_group}", "job_id": f"&job_id={jobs[1].id}"}
+    assert limited.get(PATH + other[scope]).json["expected"] == expected

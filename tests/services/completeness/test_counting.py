@@ -298,3 +298,12 @@ def test_a_deleted_seal_at_the_end_shows(job: Job) -> None:
     with read_scope() as session:
         result = verify_day(session, ALL, DAY, zone=ZONE, now_ms=now_ms)
     assert (result.sealed, result.intact) == (False, False)
+
+
+def test_runs_that_began_in_another_time_zone_are_found(job: Job) -> None:
+    for number in range(4):
+        run(job, BEGIN + number * HOUR // 2, trigger_time=BEGIN - 6 * HOUR)
+    with session_scope() as session:
+        session.execute(update(Node).values(scanned_ms=BEGIN + 2 * HOUR))
+    total = numbers(BEGIN + 2 * HOUR)
+    assert (total.expected, total.on_time, total.unexplained) == (4, 4, 0)
