@@ -23,6 +23,8 @@ from app.store.completeness.totals import JobSum
 
 #: jobs of the table
 JOBS_MAX = 100
+#: days in which jobs not on time are searched at once
+DAYS_AT_ONCE = 6
 
 
 class Days(NamedTuple):
@@ -69,7 +71,9 @@ def find_overview(
     sealed = store.find_sealed(session, whole.first.isoformat(), whole.last.isoformat())
     days = _stored_days(session, scope, whole, sealed)
     rest, first_ms = rest_of(session, scope, whole, zone=zone, now_ms=now_ms)
-    irregular_days = [day for day in filter(period.has, days) if is_irregular(days[day])]
+    irregular_days = {day: Tally() for day in filter(period.has, days) if is_irregular(days[day])}
+    for day, tally in irregular_days.items():
+        tally.add(days[day])
     for part in rest.tallies:
         days.setdefault(part.day, Tally()).add(part.tally)
     total = Tally()
@@ -143,11 +147,11 @@ def _stored_days(
 
 
 def _jobs(
-    session: Session, scope: Scope, period: Days, days: Sequence[str], parts: Sequence[DayTally]
+    session: Session, scope: Scope, period: Days, days: Mapping[str, Tally], parts: Sequence[DayTally]
 ) -> list[JobSum]:
     """Return the jobs not on time, in stored days or the rest; one more than JOBS_MAX if there are more."""
     of_period, limit = stored_scope(scope, period), JOBS_MAX + 1
-    job_ids = store.find_irregular(session, of_period, days, limit=limit) if days else []
+    job_ids = _irregular_ids(session, of_period, days, limit)
     rest = rest_by_job(parts)
     others = [job for job in rest.values() if is_irregular(job.tally) and job.job_id not in job_ids]
     other_ids = {job.job_id for job in sorted(others, key=worst_first)[:limit]}
@@ -155,6 +159,25 @@ def _jobs(
     jobs = store.sum_jobs(session, of_period, wanted) if wanted else []
     store.add_reasons(session, of_period, jobs)
     return sorted(add_rest(jobs, rest, wanted), key=worst_first)[:limit]
+
+
+def _irregular_ids(session: Session, scope: store.Scope, days: Mapping[str, Tally], limit: int) -> list[int]:
+    """Return jobs not on time: all that have something wrong, then those of the days with most flaws.
+
+    A few days are enough where many jobs have flaws: then it would take long to rank all of them.
+    """
+    wrong = [day for day, tally in days.items() if not tally.is_complete]
+    others = sorted(days.keys() - set(wrong), key=lambda day: days[day].on_time - days[day].expected)
+    batches = [
+        wrong,
+        *(others[start : start + DAYS_AT_ONCE] for start in range(0, len(others), DAYS_AT_ONCE)),
+    ]
+    job_ids: dict[int, None] = {}
+    for batch in filter(None, batches):
+        if len(job_ids) >= limit:
+            break
+        job_ids |= dict.fromkeys(store.find_irregular(session, scope, batch, limit=limit))
+    return [*job_ids][:limit]
 
 
 def add_rest(jobs: Sequence[JobSum], rest: Mapping[int, JobSum], job_ids: Iterable[int]) -> list[JobSum]:
