@@ -3,6 +3,7 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, func, select, update
@@ -175,14 +176,22 @@ def mark_cleared(session: Session, job_ids: Collection[int], first: str, last: s
     )
 
 
-_REMOVED = select(JobDay.job_id, JobDay.removed).where(among(JobDay.job_id), JobDay.removed.is_not(None))
+_REMOVED = select(JobDay.job_id, JobDay.day, JobDay.removed).where(
+    among(JobDay.job_id), JobDay.removed.is_not(None)
+)
 
 
-def find_removed(session: Session, job_ids: Collection[int]) -> dict[int, Counter[str]]:
-    """Return job id -> term -> number of instants whose rows were deleted before they were counted."""
+def find_removed(
+    session: Session, job_ids: Collection[int], first: date, last: date
+) -> dict[int, Counter[str]]:
+    """Return job id -> term -> number of instants whose rows were deleted before they were counted.
+
+    Those of the days from ``first`` to ``last``, both included.
+    """
     removed: defaultdict[int, Counter[str]] = defaultdict(Counter)
-    for job_id, text in bulk.read_among(session, _REMOVED, list(job_ids)):
-        removed[job_id].update(json.loads(text))
+    for job_id, day, text in bulk.read_among(session, _REMOVED, list(job_ids)):
+        if first.isoformat() <= day <= last.isoformat():
+            removed[job_id].update(json.loads(text))
     return dict(removed)
 
 

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, HOUR_MS, SECOND_MS, Millis
 from app.database.rows import bulk
 from app.database.sql.in_list import among
+from app.domain.completeness.days import day_of
 from app.domain.completeness.equation import (
     ON_TIME_MS,
     Evidence,
@@ -21,6 +22,8 @@ from app.domain.completeness.equation import (
 from app.domain.completeness.expected import Interval
 from app.domain.enums import HandleCode, TriggerCode, TriggerType
 from app.domain.runs.outcome import OPEN, outcome_of
+from app.domain.schedules.schedule import zone
+from app.models.base import zone_name
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.skip import Skip
@@ -104,7 +107,9 @@ def find_evidence(
     """
     waiting, retried_ids = _find_waiting(session, job_ids, interval)
     idle = _find_idle(session, delayed_ids)
-    skips, removed = _find_skips(session, job_ids, interval), find_removed(session, job_ids)
+    skips, tz = _find_skips(session, job_ids, interval), zone(zone_name())
+    first, last = day_of(interval.from_ms, tz), day_of(interval.until_ms - 1, tz)
+    removed = find_removed(session, job_ids, first, last)
     runs, java = _find_runs(session, job_ids, interval, early_ms)
     chains = _Chains(session, [run for run in runs if _may_be_retried(run)], retried_ids)
     by_job: defaultdict[int, dict[Millis, InstantRuns]] = defaultdict(dict)

@@ -133,6 +133,17 @@ def test_a_deleted_row_is_unexplained_in_report_and_metric(job: Job) -> None:
         assert store.count_unexplained(session, from_day="2024-05-01") == 1
 
 
+def test_deleted_rows_of_one_day_do_not_explain_those_of_another(job: Job) -> None:
+    for instant in (BEGIN, BEGIN + HOUR):
+        run(job, instant)
+    removed = '{"on_time": 3}'
+    save(JobDay(job_id=job.id, day="2024-05-03", group_id=job.job_group, removed=removed))
+    now_ms = BEGIN + HOUR + 60_000
+    tick(now_ms)
+    total = numbers(now_ms)
+    assert (total.expected, total.on_time, total.unexplained) == (3, 2, 1)
+
+
 def whole_day(job: Job, *, unresolved: int = -1) -> Millis:
     """Run, count and seal a day; one run has no result. Returns the time after it."""
     for number in range(49):
