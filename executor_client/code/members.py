@@ -33,7 +33,7 @@ JOB = (
 )
 CODE = ("language", "source", "file", "remark")
 GROUP = ("title", "address_type", "addresses")
-CHANNEL = ("kind", "settings", "for_all", "groups", "jobs")
+CHANNEL = ("kind", "settings", "for_all", "groups", "jobs", "daily")
 #: section of a document -> members of its objects
 OF_SECTION = {"groups": GROUP, "jobs": JOB, "channels": CHANNEL}
 
