@@ -47,8 +47,7 @@ def _delivery(
 ) -> Delivery:
     channel = row.channel
     rows = [job for job in whole.jobs if row.covers(job.group_id, job.job_id)]
-    incomplete = [job for job in rows if _losses(job.tally)][:NAMED_JOBS]
-    names = jobs.find_names(session, [job.job_id for job in incomplete])
+    names = jobs.find_names(session, [job.job_id for job in _incomplete(rows)[:NAMED_JOBS]])
     titles = {job_id: name.job_desc for job_id, name in names.items()}
     return Delivery(
         compose(day, rows, titles, config),
@@ -89,7 +88,7 @@ def compose(day: date, rows: Sequence[JobTally], titles: dict[int, str], config:
         f" running: {total.running}",
         f"{console_url(config)}/completeness?from={day.isoformat()}&to={day.isoformat()}",
     ]
-    incomplete = [job for job in rows if _losses(job.tally)]
+    incomplete = _incomplete(rows)
     if incomplete:
         lines += ["", "Not entirely on time:"]
         lines += [
@@ -108,6 +107,11 @@ def _by_reason(numbers: dict[str, int]) -> str:
     count = sum(numbers.values())
     reasons = ", ".join(f"{reason} {number}" for reason, number in sorted(numbers.items()))
     return f"{count} ({reasons})" if count else "0"
+
+
+def _incomplete(rows: Sequence[JobTally]) -> list[JobTally]:
+    """Return the jobs of which something did not run, in their order."""
+    return [job for job in rows if _losses(job.tally)]
 
 
 def _losses(tally: Tally) -> str:

@@ -75,8 +75,8 @@ def accounts_of(
             )
         for job_id in page:
             recount = partial(account, spans[job_id], evidence[job_id], scanned_ms=scanned_ms)
-            found = recount(interval) if job_id in missing_ids else accounts[job_id]
-            yield JobAccount(job_id, spans[job_id][-1].group_id, found, recount)
+            whole = recount(interval) if job_id in missing_ids else accounts[job_id]
+            yield JobAccount(job_id, spans[job_id][-1].group_id, whole, recount)
 
 
 def _pages(spans: Mapping[int, Sequence[Span]], interval: Interval) -> Iterator[list[int]]:
