@@ -72,6 +72,7 @@ def main() -> None:
     from app.services.auditing import refusals
     from app.services.installation.nodes import Heartbeat
     from app.services.installation.preconditions import check_schema, check_settings
+    from app.services.operations.promise_guard import PromiseGuard
     from app.services.operations.workers_watch import WorkersWatch
     from app.services.runs.interruptible_wait import stopping
 
@@ -93,6 +94,8 @@ def main() -> None:
     heartbeat.start()
     watch = WorkersWatch(config, heartbeat.is_clock_right)
     watch.start()
+    guard = PromiseGuard(config, heartbeat.is_clock_right)
+    guard.start()
     refusals.recorder.start()
     watchdog = Watchdog(partial(answers, f"{console_address(config)}/health", timeout_s=ANSWER_S))
     watchdog.start()
@@ -106,6 +109,7 @@ def main() -> None:
         watchdog.stop()
         server.close()
         watch.stop()
+        guard.stop()
         refusals.recorder.stop()
         heartbeat.stop()
         unbind_engine()

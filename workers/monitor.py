@@ -20,6 +20,7 @@ from app.services.alarms.notifier import AlarmNotifier
 from app.services.alarms.texts import compose_clock
 from app.services.completeness.counting import CompletenessCounter
 from app.services.installation import nodes
+from app.services.promises.watch import PromiseWatch
 from app.services.report.reporting import Cleaner, Reporter
 from app.services.tasks.runner import Piece, TaskRunner
 from app.services.tasks.task_step import Turn
@@ -53,6 +54,7 @@ class Monitor:
         self._tasks = TaskRunner(config, node=self._node, pieces=PIECES)
         guard = ClockGuard(now_ms)
         self._clock = ClockWatch(guard)
+        promises = PromiseWatch(node=self._node, time_zone=config.time_zone)
         limit_s, counter = round_max_s(config), CompletenessCounter(config.time_zone)
         self._loops = [
             Loop("node-beat", self.tick_beat, max_s=limit_s),
@@ -61,6 +63,7 @@ class Monitor:
             Loop("resolve", skip_if_clock_off(self._resolver.tick, guard), max_s=limit_s),
             Loop("delays", skip_if_clock_off(tick_delays, guard), max_s=limit_s),
             Loop("alarms", self.tick_alarms, max_s=limit_s),
+            Loop("promises", skip_if_clock_off(promises.tick, guard), max_s=limit_s),
             Loop("histories", skip_if_clock_off(SpanComparison().tick, guard), max_s=limit_s),
             Loop("completeness", skip_if_clock_off(counter.tick, guard), max_s=None),
             Loop("tasks", skip_if_clock_off(self._tasks.tick, guard), max_s=limit_s),

@@ -213,3 +213,35 @@ class WeakPassword(IntEnum):
     GRACE = 1
     #: common, and refused to scripts as well
     REFUSED = 2
+
+
+class PromiseKind(StrEnum):
+    """What a job promises (`xxl_job_promise.kind`)."""
+
+    STARTS_WITHIN = "starts_within"
+    FINISHES_WITHIN = "finishes_within"
+    FINISHES_BY = "finishes_by"
+    SUCCEEDS_EVERY = "succeeds_every"
+    TAKES_AT_MOST = "takes_at_most"
+    TAKES_AT_LEAST = "takes_at_least"
+    TAKES_USUAL_TIMES = "takes_usual_times"
+    FAILS_AT_MOST = "fails_at_most"
+
+
+class IncidentState(StrEnum):
+    """State of an incident (`xxl_job_incident.state`)."""
+
+    OPEN = "open"
+    ACKNOWLEDGED = "acknowledged"
+    #: its promises are kept again
+    KEPT_AGAIN = "kept_again"
+    #: its job or its promises were removed
+    WITHDRAWN = "withdrawn"
+
+
+class MessageStep(StrEnum):
+    """What a message about an incident says (`xxl_job_incident_message.step`)."""
+
+    OPENED = "opened"
+    ESCALATED = "escalated"
+    KEPT_AGAIN = "kept_again"

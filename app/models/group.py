@@ -29,6 +29,10 @@ class Group(Base):
     changeover_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     #: Apprise URLs, one per line
     alarm_urls: Mapped[str | None] = mapped_column(Text)
+    #: what its jobs promise if they have no promise of the same kind, as JSON text
+    promises: Mapped[str | None] = mapped_column(Text)
+    #: further channel for incidents of its jobs that are not acknowledged, as JSON text; null: none
+    escalation: Mapped[str | None] = mapped_column(Text)
 
     @property
     def addresses(self) -> list[str]:

@@ -1,6 +1,6 @@
 """`xxl_job_info`: jobs."""
 
-from sqlalchemy import BigInteger, Index, Integer, SmallInteger, String
+from sqlalchemy import BigInteger, Index, Integer, SmallInteger, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.clock import Millis
@@ -60,6 +60,10 @@ class Job(Base):
     retry_backoff_percent: Mapped[int] = mapped_column(Integer, default=100, server_default="100")
     #: 1: placeholders of the parameter are filled in before a run is sent
     fill_parameter: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
+    #: what it promises, as JSON text; null: nothing of its own
+    promises: Mapped[str | None] = mapped_column(Text)
+    #: further channel for incidents that are not acknowledged, as JSON text; null: that of its group
+    escalation: Mapped[str | None] = mapped_column(Text)
     #: latest instant that became a fire or a skip
     last_fire_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
 

@@ -47,6 +47,7 @@ from app.models.log import JobLog
 from app.pipeline.day_corrections import correct_days
 from app.pipeline.delays import set_delayed
 from app.pipeline.masking import find_maskers, mask_text
+from app.pipeline.promise_checks import check_ends
 from app.pipeline.retries import param_to_repeat, retry_fires
 from app.runtime.metrics import RUN_DURATION, RUNS_ENDED
 from app.store.alarms import alarms
@@ -173,6 +174,7 @@ def complete(
     )
     correct_days(session, [run for run, _ in endings])
     _write_successors(session, endings, job_by_log, ended_fires, now_ms)
+    check_ends(session, [run for run, _ in endings], job_by_log, now_ms=now_ms)
     _count_ended(session, endings, sent_ms_by_log, now_ms)
     set_delayed(session, delayed_ids, now_ms=now_ms)
     return Completion(won, late, other_runs, maskers)

@@ -134,6 +134,8 @@ class Config:
     oidc: OidcConfig = field(default_factory=OidcConfig)
     #: Apprise URLs that receive every alarm
     alarm_urls: tuple[str, ...] = field(default=(), repr=False)
+    #: to which each console posts while promises are evaluated; its path is often a secret
+    heartbeat_url: str = field(default="", repr=False)
     #: variable -> where it was set: ``environment``, or a file
     sources: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
@@ -326,6 +328,7 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_NODE_NAME": ("node_name", parsers.name),
     "XXL_JOB_THREADS": ("threads", _whole(4, 512)),
     "XXL_JOB_ALARM_URLS": ("alarm_urls", _list),
+    "XXL_JOB_HEARTBEAT_URL": ("heartbeat_url", parsers.web_url),
     "XXL_JOB_MAIL_HOST": ("host", parsers.host),
     "XXL_JOB_MAIL_PORT": ("port", _whole(1, 65_535)),
     "XXL_JOB_MAIL_USERNAME": ("username", _text),
@@ -344,6 +347,7 @@ SECRET_VARIABLES = frozenset(
         "XXL_JOB_DATABASE_URL",
         "XXL_JOB_MAIL_PASSWORD",
         "XXL_JOB_ALARM_URLS",
+        "XXL_JOB_HEARTBEAT_URL",
         "XXL_JOB_OIDC_CLIENT_SECRET",
     }
 )

@@ -19,6 +19,8 @@ JOB = (
     "not_after",
     "enabled",
     "children",
+    "promises",
+    "escalation",
     "tags",
     "alarm_email",
     "route_strategy",

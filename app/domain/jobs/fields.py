@@ -8,6 +8,7 @@ only their kind and limits are checked. A field with ``has_own_rules`` belongs t
 code or the child jobs of a job; their rules and form inputs are written by hand.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
@@ -72,8 +73,8 @@ class JobField:
     #: of a choice: its values, and the error for any other
     choices: type[StrEnum] = StrEnum
     invalid: str = ""
-    #: of a structure: its type for pydantic, such as a model or a list of them
-    model: Any = None
+    #: of a structure: returns its type for pydantic, which takes a while to import
+    model: Callable[[], Any] = object
     #: of a number: its range
     low: int = 0
     high: int = INT_MAX
@@ -118,6 +119,24 @@ def _number(wire_name: str, label: str = "", **limits: Any) -> Any:
 
 def _flag(label: str, **options: Any) -> Any:
     return _declare(JobField(Kind.BOOLEAN, "", label=label, default=0, is_original=False, **options))
+
+
+def _structure(label: str, model: Callable[[], Any], default: str, hint: str) -> Any:
+    return _declare(
+        JobField(Kind.STRUCTURE, "", label=label, model=model, default=default, hint=hint, is_original=False)
+    )
+
+
+def _promises() -> Any:
+    from app.domain.promises.document import Promises
+
+    return Promises
+
+
+def _escalation() -> Any:
+    from app.domain.promises.document import Escalation
+
+    return Escalation | None
 
 
 def _instant() -> Any:
@@ -246,6 +265,14 @@ class JobDraft:
         is_wide=True,
         is_original=False,
         hint=N_("Whether to send a run again when contact was lost and it may or may not have started."),
+    )
+    #: JSON text
+    promises: str = _structure(
+        N_("Promises"), _promises, "[]", N_("What is reported although no run has failed.")
+    )
+    #: JSON text
+    escalation: str = _structure(
+        N_("Escalation"), _escalation, "null", N_("For incidents that are not acknowledged.")
     )
     #: None: unchanged; none for a new job
     tags: tuple[str, ...] | None = None

@@ -172,6 +172,19 @@ MEMBERS = (
         "Whether a run is sent again when contact was lost and it may or may not have started. `auto`: where"
         " the executor remembers its runs; `at_most_once`: never; `at_least_once`: always.",
     ),
+    JobMember(
+        "promises",
+        "promises",
+        "What the job promises, ten at most; a broken promise is an incident and sends a message. Those of"
+        " the group hold for the kinds of which the job has none. Jobs without a schedule or with a fixed"
+        " delay have no `starts_within`, `finishes_within`, `finishes_by`.",
+    ),
+    JobMember(
+        "escalation",
+        "escalation",
+        "Further channel for incidents that are not acknowledged, and after how many minutes; null: that of"
+        " the group.",
+    ),
     JobMember("tags", "tags", "Tags, compared without case."),
 )
 #: name -> member

@@ -174,6 +174,7 @@ def send_apprise(url: str, message: Message) -> str:
     plugin, reason = _plugin(url)
     if reason is not None:
         return reason
+    _name_incident(plugin, message)
     message = _without_mentions(message, plugin.schemas())
     channel = apprise.Apprise(plugin, asset=plugin.asset)
     _guard_plugins()
@@ -190,6 +191,20 @@ def send_apprise(url: str, message: Message) -> str:
     if refusals:
         return refusals[0]
     return OK if is_accepted else N_("the channel refused the message or did not answer")
+
+
+def _name_incident(plugin: Any, message: Message) -> None:
+    """Let services of incidents put the messages about one together: PagerDuty and Opsgenie.
+
+    PagerDuty resolves its incident with the message that promises are kept again.
+    """
+    key = message.facts.get("dedup_key")
+    if key is None:
+        return
+    if hasattr(plugin, "dedup"):
+        plugin.dedup, plugin.action = key, "map"
+    elif hasattr(plugin, "alias"):
+        plugin.alias = key
 
 
 def _without_mentions(message: Message, schemes: Collection[str]) -> Message:

@@ -25,7 +25,7 @@ from app.models.channel import AlarmChannel
 from app.models.group import Group
 from app.models.job import Job
 from app.runtime.metrics import ALARMS_ENDED
-from app.services.alarms import daily, muted_alarms, summaries
+from app.services.alarms import daily, incident_messages, muted_alarms, summaries
 from app.services.alarms.channels import Message
 from app.services.alarms.deliveries import (
     GROUP_MS,
@@ -103,6 +103,7 @@ class AlarmNotifier:
                 with read_scope() as session:
                     summary = summaries.delivery_of(session, mute_end, self._config)
                 self._send(summary, now_ms)
+        self.tick_incidents(now_ms, before_ms=now_ms)
         if alarms.has_due(now_ms=now_ms):
             for delivery in transact(lambda session: self._take(session, now_ms)):
                 self._send(delivery, now_ms)
@@ -120,6 +121,12 @@ class AlarmNotifier:
         self._store_results(now_ms)
         if self._notice and self._notice.next_ms is not None and self._notice.next_ms <= now_ms:
             self._send(self._delivery_of(self._notice, now_ms), now_ms)
+
+    def tick_incidents(self, now_ms: Millis, *, before_ms: Millis) -> None:
+        """Send the messages about incidents that were due at another time or before. Never waits."""
+        taken = incident_messages.take_due(self._config, node=self._node, before_ms=before_ms, now_ms=now_ms)
+        for message in taken:
+            self._send(message, now_ms)
 
     def _send(self, delivery: Delivery, now_ms: Millis) -> None:
         delivery.send(self._channels, now_ms)
@@ -186,6 +193,7 @@ class AlarmNotifier:
             message = compose_recovery(job, group, next(iter(runs), None), config)
         else:
             message = compose(job, group, batch, runs, config)
+            message = incident_messages.as_update(session, message, runs, config)
         mails, urls = mails_of(job.alarm_email if job else None), group.alarm_urls if group else None
         unmailed = [] if config.mail.host else map(mail_name, all_mails(mails, job_channels))
         return Delivery(

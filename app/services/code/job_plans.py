@@ -44,6 +44,7 @@ from app.services.jobs.job_writes import JobWrite
 from app.services.jobs.placeholders import check_own
 from app.services.jobs.replan import PLANNED_BY, first_instant
 from app.services.jobs.rules import JobDraft, check_draft, schedule_of
+from app.store.alarms.channels import has_channel
 from app.store.jobs.managed import JOB
 
 #: attributes of a draft without code and tags
@@ -95,6 +96,9 @@ class JobPlanner:
     ) -> None:
         self.state, self.actor, self.now_ms = state, actor, now_ms
         self.check_parameter = partial(check_own, session)
+        self._has_stored_channel = partial(has_channel, session)
+        #: names of channels that the document has
+        self.channel_names: Collection[str] = ()
         #: jobs that a Java admin cannot read are refused
         self.readable_by_java = False
         #: values are put back as they were, also those that a new job may not have
@@ -115,6 +119,10 @@ class JobPlanner:
         return group_ids | {
             job_id: self._wishes[job_id].members["group_id"] for job_id in job_ids if job_id in self._wishes
         }
+
+    def has_channel(self, name: str) -> bool:
+        """Return whether there is an alarm channel of this name; what is restored is not refused."""
+        return self.restores or name in self.channel_names or self._has_stored_channel(name)
 
     def leads_to(self, _child_id: int, _job_id: int) -> bool:
         """Return False: circles are looked for in the whole plan."""

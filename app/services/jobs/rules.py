@@ -19,6 +19,7 @@ from app.domain.jobs.children import child_ids_text, leads_to, not_found, parse_
 from app.domain.jobs.fields import FIELD_OF, INT_MAX, SOURCE_MAX, JobDraft, JobField, Kind, plain_fields
 from app.domain.jobs.structures import stored_structure
 from app.domain.jobs.tags import check_tags
+from app.domain.promises.rules import check_escalation, check_promises
 from app.domain.schedules.schedule import MAX_CONF_LENGTH, Schedule, check_schedule, has_day_rules_listed
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.limits import limited_text
@@ -27,6 +28,7 @@ from app.errors import DeniedValue, ForeignValue, InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job
 from app.services.jobs.placeholders import check_own
+from app.store.alarms.channels import has_channel
 from app.store.executors import listing as group_lists
 from app.store.jobs import listing as job_lists
 
@@ -68,6 +70,9 @@ class JobLookup(Protocol):
     def check_parameter(self, text: str, group_id: int) -> None:
         """Raise InvalidInput if no run of the group could have the parameter, with its placeholders."""
 
+    def has_channel(self, name: str) -> bool:
+        """Return whether there is an alarm channel of this name."""
+
 
 class StoredJobLookup:
     """Job lookup in the database. It locks the groups it looks up against deletion."""
@@ -92,6 +97,10 @@ class StoredJobLookup:
     def check_parameter(self, text: str, group_id: int) -> None:
         """Raise InvalidInput if no run of the group could have the parameter, with its placeholders."""
         check_own(self._session, text, group_id)
+
+    def has_channel(self, name: str) -> bool:
+        """Return whether there is an alarm channel of this name."""
+        return has_channel(self._session, name)
 
     def _children_of(self, job_ids: Collection[int]) -> Mapping[int, Sequence[int]]:
         """Return the children of the jobs; all descendants are read at once, as callers follow chains."""
@@ -136,6 +145,10 @@ def check_draft(
             _check_handler(draft, job)
     for kind in (Kind.CHOICE, Kind.NUMBER, Kind.BOOLEAN, Kind.STRUCTURE):
         columns |= _plain_columns(draft, kind, errors, exempt=exempt)
+    with errors:
+        check_promises(draft.promises, draft.schedule_type)
+    with errors:
+        check_escalation(draft.escalation, lookup.has_channel)
     with errors:
         columns["child_jobid"] = child_ids_text(_check_children(lookup, draft.child_jobid, actor, job))
     with errors:

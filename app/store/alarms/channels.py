@@ -66,6 +66,12 @@ def find_channel(session: Session, channel_id: int) -> ScopedChannel | None:
     return next(iter(_scoped(session.execute(query.where(AlarmChannel.id == channel_id)).all())), None)
 
 
+def has_channel(session: Session, name: str) -> bool:
+    """Whether there is a channel of this name, whose case counts."""
+    names = session.scalars(select(AlarmChannel.name).where(AlarmChannel.name == name))
+    return name in set(names)
+
+
 def lock_channels(session: Session) -> list[AlarmChannel]:
     """Lock all channels, so that their number and names can be checked."""
     return list(session.scalars(select(AlarmChannel).order_by(AlarmChannel.id).with_for_update()))

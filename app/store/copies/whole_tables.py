@@ -19,9 +19,9 @@ PREFIX = "xxl_job_"
 LOG = "xxl_job_log"
 #: names after the prefix of all tables that the migrations create; the last line: which they drop again
 _NAMES = """
-alarm apply audit channel channel_scope day drain favourite fire group group_day idempotency info last_seen
-lock log log_report logglue managed mute node registry right seal session skip span start_page tag task
-task_line throttle token user variable variable_version version view
+alarm apply audit channel channel_scope check day drain favourite fire group group_day idempotency incident
+incident_message info last_seen lock log log_report logglue managed mute node promise registry right seal
+session skip span start_page tag task task_line throttle token user variable variable_version version view
 once seen
 """
 OWN = frozenset(PREFIX + name for name in _NAMES.split())

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, bindparam, case, func, or_, select
+from sqlalchemy import ColumnElement, and_, bindparam, case, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -11,9 +11,11 @@ from app.database import single_statement
 from app.database.rows import bulk
 from app.database.sql.in_list import WANTED, among
 from app.domain.enums import ScheduleType, TriggerStatus
+from app.domain.promises.promise import END_KINDS
 from app.domain.schedules.schedule import Schedule
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
+from app.models.promise import JobPromise
 
 
 class DueJob(NamedTuple):
@@ -163,10 +165,16 @@ class JobOfResult(NamedTuple):
     schedule_conf: str | None
     trigger_status: int
     trigger_next_time: Millis
+    #: 1: it promises something that is judged when a run ends
+    promises_ends: int = 0
 
 
-_COMPLETED_BY = tuple(getattr(Job, name) for name in JobOfResult._fields)
-_OF_RESULTS = select(*_COMPLETED_BY).where(Job.id.in_(select(JobLog.job_id).where(among(JobLog.id))))
+_OF_END = exists().where(JobPromise.job_id == Job.id, JobPromise.kind.in_(sorted(END_KINDS)))
+_PROMISES_ENDS = case((_OF_END, 1), else_=0)
+_COMPLETED_BY = tuple(getattr(Job, name) for name in JobOfResult._fields[:-1])
+_OF_RESULTS = select(*_COMPLETED_BY, _PROMISES_ENDS).where(
+    Job.id.in_(select(JobLog.job_id).where(among(JobLog.id)))
+)
 
 
 def find_of_results(session: Session, log_ids: Collection[int]) -> dict[int, JobOfResult]:

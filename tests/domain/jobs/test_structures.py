@@ -16,7 +16,7 @@ class Promise(BaseModel):
     days: int = 1
 
 
-PROMISES = JobField(Kind.STRUCTURE, "", attribute="promises", default="[]", model=list[Promise])
+PROMISES = JobField(Kind.STRUCTURE, "", attribute="promises", default="[]", model=lambda: list[Promise])
 
 
 @truth_table(

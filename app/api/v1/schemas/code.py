@@ -41,7 +41,7 @@ def _type_of(member: JobMember) -> Any:
     if job_field.kind is Kind.BOOLEAN:
         return bool
     if job_field.kind is Kind.STRUCTURE:
-        return job_field.model
+        return job_field.model()
     return (
         Literal[tuple(choice.value for choice in job_field.choices)] if job_field.kind is Kind.CHOICE else str
     )

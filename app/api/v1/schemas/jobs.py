@@ -130,7 +130,7 @@ def _input_type(member: JobMember) -> Any:
         case Kind.BOOLEAN:
             return bool
         case Kind.STRUCTURE:
-            return job_field.model
+            return job_field.model()
     longest = job_field.max_length or LENGTHS.get(member.name)
     return Annotated[str, Field(min_length=1 if job_field.is_required else None, max_length=longest)]
 
@@ -143,7 +143,7 @@ def _output_type(member: JobMember) -> Any:
         return list[str]
     types = {Kind.NUMBER: int, Kind.INSTANT: Instant | None, Kind.BOOLEAN: bool}
     if member.field.kind is Kind.STRUCTURE:
-        return member.field.model
+        return member.field.model()
     return types.get(member.field.kind, str)
 
 

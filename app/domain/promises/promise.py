@@ -1,0 +1,143 @@
+"""Promises of a job: their kinds, the defaults of its group, and when each instant is due for a look.
+
+docs/reference/promises.md. ``app.domain.promises.document`` has their form in JSON and its limits.
+"""
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any, Final
+
+from app.clock import SECOND_MS, Millis
+from app.domain.enums import PromiseKind, ScheduleType
+from app.domain.schedules.schedule import Schedule, next_after_ms, zone
+
+#: promises of one job, its group's defaults included
+PROMISES_MAX: Final = 10
+#: judged at a time that follows from an instant of the schedule
+INSTANT_KINDS: Final = frozenset(
+    {PromiseKind.STARTS_WITHIN, PromiseKind.FINISHES_WITHIN, PromiseKind.FINISHES_BY}
+)
+#: judged while a run is in progress, too
+RUNNING_KINDS: Final = frozenset({PromiseKind.TAKES_AT_MOST, PromiseKind.TAKES_USUAL_TIMES})
+#: judged when a run ends
+END_KINDS: Final = RUNNING_KINDS | {PromiseKind.TAKES_AT_LEAST, PromiseKind.FAILS_AT_MOST}
+#: their jobs have no instants that follow from the schedule alone
+WITHOUT_INSTANTS: Final = frozenset({ScheduleType.NONE, ScheduleType.FIX_DELAY})
+ALARM: Final = "alarm"
+SWITCH_OFF: Final = "switch_off"
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A promise; which of its numbers counts depends on the kind."""
+
+    kind: PromiseKind
+    #: seconds
+    s: int = 0
+    #: wall-clock time ``06:00``, or ``06:00+1d`` of a later day
+    at: str = ""
+    #: multiple of the usual duration
+    times: float = 0
+    #: failures in a row
+    n: int = 0
+    #: ``alarm``, or ``switch_off`` as well
+    then: str = ALARM
+
+    @property
+    def definition(self) -> str:
+        """The promise as JSON text, by which it is known again."""
+        members = {name: value for name, value in asdict(self).items() if value not in (0, "", ALARM)}
+        return json.dumps(members, separators=(",", ":"))
+
+    @property
+    def limit_ms(self) -> Millis:
+        """Its seconds, in milliseconds."""
+        return self.s * SECOND_MS
+
+
+def promise_of(members: dict[str, Any]) -> Promise:
+    """Return a promise from its valid JSON value."""
+    return Promise(**{**members, "kind": PromiseKind(members["kind"])})
+
+
+@lru_cache(maxsize=4_096)
+def read_promises(text: str | None) -> tuple[Promise, ...]:
+    """Return the promises of a stored JSON text; null: none."""
+    return tuple(map(promise_of, json.loads(text or "[]")))
+
+
+@dataclass(frozen=True, slots=True)
+class Escalation:
+    """Further channel for incidents that are not acknowledged."""
+
+    #: name of an alarm channel
+    channel: str
+    after_minutes: int
+
+
+def read_escalation(text: str | None) -> Escalation | None:
+    """Return the escalation of a stored JSON text; null: none."""
+    members = json.loads(text or "null")
+    return Escalation(**members) if members else None
+
+
+def key_of_instant(job_id: int, logical_ms: Millis) -> str:
+    """Return the key of the incident of an instant."""
+    return f"i:{job_id}:{logical_ms}"
+
+
+def applies(kind: PromiseKind, schedule_type: str) -> bool:
+    """Whether a job with this schedule may have a promise of a kind."""
+    return schedule_type not in WITHOUT_INSTANTS or kind not in INSTANT_KINDS
+
+
+def effective(own: str | None, of_group: str | None, schedule_type: str) -> list[Promise]:
+    """Return the promises that hold for a job: its own, and its group's of the kinds it has none of.
+
+    ``own`` and ``of_group``: as stored. Defaults that the schedule cannot have are left out.
+    """
+    promises = [*read_promises(own)]
+    own_kinds = {promise.kind for promise in promises}
+    promises += [promise for promise in read_promises(of_group) if promise.kind not in own_kinds]
+    applicable = (promise for promise in promises if applies(promise.kind, schedule_type))
+    return [*dict.fromkeys(applicable)][:PROMISES_MAX]
+
+
+def due_ms_of(promise: Promise, instant: Millis, time_zone: str) -> Millis:
+    """Return by when an instant has to be fulfilled; of one that needs no instant: the instant itself."""
+    if promise.kind is PromiseKind.FINISHES_BY:
+        return _wall_time_after(instant, promise.at, time_zone)
+    return instant + promise.limit_ms if promise.kind in INSTANT_KINDS else instant
+
+
+def _wall_time_after(instant: Millis, at: str, time_zone: str) -> Millis:
+    """Return the first ``06:00`` after an instant, of ``06:00+1d`` the one a day later.
+
+    A time that a change of clocks leaves out: the first instant after it. One that it repeats: the first.
+    """
+    clock, _, days = at.partition("+")
+    local = datetime.fromtimestamp(instant / 1000, zone(time_zone))
+    for ahead in range(3):
+        day = (local + timedelta(days=ahead)).date()
+        schedule = Schedule(ScheduleType.AT, f"{day.isoformat()} {clock}:00", time_zone)
+        first = next_after_ms(schedule, instant)
+        if first is None:
+            continue
+        if not days:
+            return first
+        later = day + timedelta(days=int(days[:-1]))
+        of_day = Schedule(ScheduleType.AT, f"{later.isoformat()} {clock}:00", time_zone)
+        return next_after_ms(of_day, instant) or first
+    raise ValueError(f"no {at} after {instant}")
+
+
+def numbered(promises: Sequence[Promise], known: dict[str, int], used: Collection[int]) -> dict[int, Promise]:
+    """Return number -> promise: a known one keeps its number, by definition; others get unused ones."""
+    numbers, free = dict[int, Promise](), iter(n for n in range(1, 10_000) if n not in used)
+    for promise in promises:
+        number = known.get(promise.definition)
+        numbers[next(free) if number is None else number] = promise
+    return numbers

@@ -1,0 +1,218 @@
+"""Messages about incidents: that a promise was broken, an escalation, that it is kept again.
+
+Each is a row that is sent once. Of a job with many incidents the first ones are sent at once, and what
+follows within five minutes as one message.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from sqlalchemy.orm import Session
+
+from app.clock import MINUTE_MS, SECOND_MS, Millis
+from app.database.engine import transact
+from app.domain.alarms.mail_addresses import mails_of
+from app.domain.enums import AlarmState, IncidentState, MessageStep
+from app.domain.promises.promise import key_of_instant
+from app.models.group import Group
+from app.models.job import Job
+from app.models.log import JobLog
+from app.models.promise import Incident, IncidentMessage
+from app.services.alarms import muted_alarms
+from app.services.alarms.channels import Message
+from app.services.alarms.deliveries import GROUP_MS, LEASE_MS, Delivery, Outcome, delivered_of
+from app.services.alarms.incident_texts import DEDUP_KEY, compose, dedup_key, link_of
+from app.services.alarms.targets import Target, targets_of
+from app.settings.config import Config
+from app.store.alarms import channels
+from app.store.alarms.channels import ScopedChannel
+from app.store.executors import groups
+from app.store.jobs import scheduling as jobs
+from app.store.promises import evidence, incidents, promises
+
+#: messages of a round
+ROWS = 200
+#: messages about a job within GROUP_MS before others are put together
+AT_ONCE = 5
+#: how long a message waits for the one before it, and for the end of a mute
+WAIT_MS: Millis = 2 * SECOND_MS
+MUTED_MS: Millis = MINUTE_MS
+_ACCEPTED = (AlarmState.SENT.value, AlarmState.PARTLY.value)
+_UNDERWAY = (AlarmState.PENDING.value, AlarmState.SENDING.value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What the messages of a round are about."""
+
+    config: Config
+    now_ms: Millis
+    incidents: Mapping[int, Incident]
+    jobs: Mapping[int, Job]
+    groups: Mapping[int, Group]
+    muted: Mapping[int, object]
+    channels: Sequence[ScopedChannel]
+    #: incident -> state of its first message
+    opened: Mapping[int, str]
+
+    def group_of(self, job_id: int) -> Group | None:
+        job = self.jobs.get(job_id)
+        return self.groups.get(job.job_group) if job is not None else None
+
+
+def take_due(config: Config, *, node: str, before_ms: Millis, now_ms: Millis) -> list[Delivery]:
+    """Return the messages to send; of several nodes one gets each. Opens its own transactions."""
+    if not incidents.has_due_message(before_ms=before_ms):
+        return []
+    return transact(partial(_take, config=config, node=node, before_ms=before_ms, now_ms=now_ms))
+
+
+def as_update(session: Session, message: Message, runs: Sequence[JobLog], config: Config) -> Message:
+    """Return the message about failed runs, as an update of the incident that one of their instants has."""
+    instants = evidence.find_instants(session, [run.id for run in runs])
+    keys = {key_of_instant(job_id, instant) for job_id, instant in instants.values()}
+    live = [row for row in incidents.find_by_keys(session, keys).values() if row.state in incidents.LIVE]
+    if not live:
+        return message
+    incident = max(live, key=lambda row: row.id)
+    facts = {**message.facts, "incident": incident.id, DEDUP_KEY: dedup_key(incident)}
+    body = f"{message.body.rstrip()}\n\nIncident: {link_of(incident, config)}"
+    return replace(message, body=body, facts=facts)
+
+
+def _take(session: Session, config: Config, node: str, before_ms: Millis, now_ms: Millis) -> list[Delivery]:
+    messages = incidents.take_due_messages(
+        session, owner=node, before_ms=before_ms, lease_until=now_ms + LEASE_MS, limit=ROWS
+    )
+    if not messages:
+        return []
+    context = _context(session, messages, config, now_ms)
+    by_job = defaultdict[int, list[IncidentMessage]](list)
+    for message in messages:
+        if _is_sendable(session, message, context):
+            by_job[message.job_id].append(message)
+    sent = defaultdict[int, list[Millis]](list)
+    for job_id, sent_ms in incidents.find_sent_since(session, list(by_job), since_ms=now_ms - GROUP_MS):
+        sent[job_id].append(sent_ms)
+    deliveries = []
+    for job_id, of_job in by_job.items():
+        for batch in _batches(session, of_job, sent[job_id], now_ms):
+            deliveries.append(_delivery(session, batch, context))
+    return deliveries
+
+
+def _context(
+    session: Session, messages: Sequence[IncidentMessage], config: Config, now_ms: Millis
+) -> _Context:
+    job_ids = {message.job_id for message in messages}
+    jobs_by_id = jobs.find_jobs(session, list(job_ids))
+    groups_by_id = groups.find_groups(session, {job.job_group for job in jobs_by_id.values()})
+    incident_ids = {message.incident_id for message in messages}
+    return _Context(
+        config,
+        now_ms,
+        incidents.find_incidents(session, incident_ids),
+        jobs_by_id,
+        groups_by_id,
+        muted_alarms.lock_mutes(session, list(jobs_by_id.values()), now_ms=now_ms),
+        channels.list_channels(session),
+        {
+            row.incident_id: row.state
+            for row in incidents.messages_of(session, incident_ids)
+            if row.step == MessageStep.OPENED
+        },
+    )
+
+
+def _is_sendable(session: Session, message: IncidentMessage, context: _Context) -> bool:
+    """Whether a message is sent now; otherwise it is put off or dropped."""
+    incident = context.incidents.get(message.incident_id)
+    if incident is None or incident.state == IncidentState.WITHDRAWN:
+        return _drop(session, message, context)
+    if message.job_id in context.muted:
+        return _put_off(session, message, context.now_ms + MUTED_MS)
+    match message.step:
+        case MessageStep.OPENED:
+            was_muted = message.next_ms >= message.created_ms + MUTED_MS
+            has_ended = incident.state == IncidentState.KEPT_AGAIN
+            return _drop(session, message, context) if was_muted and has_ended else True
+        case MessageStep.ESCALATED:
+            return True if incident.state == IncidentState.OPEN else _drop(session, message, context)
+        case _:
+            opened = context.opened.get(incident.id)
+            if opened in _UNDERWAY:
+                return _put_off(session, message, context.now_ms + WAIT_MS)
+            return True if opened in _ACCEPTED else _drop(session, message, context)
+
+
+def _drop(session: Session, message: IncidentMessage, context: _Context) -> bool:
+    incidents.finish_messages(session, [message], state=AlarmState.SILENT, next_ms=context.now_ms)
+    return False
+
+
+def _put_off(session: Session, message: IncidentMessage, until_ms: Millis) -> bool:
+    incidents.finish_messages(session, [message], state=AlarmState.PENDING, next_ms=until_ms, counts=False)
+    return False
+
+
+def _batches(
+    session: Session, messages: Sequence[IncidentMessage], sent: Sequence[Millis], now_ms: Millis
+) -> Iterable[list[IncidentMessage]]:
+    """Yield the messages of a job as they are sent: one by one, and many new incidents together."""
+    opened = [row for row in messages if row.step == MessageStep.OPENED and row.attempts == 1]
+    yield from ([row] for row in messages if row not in opened)
+    free = max(0, AT_ONCE - len(sent))
+    yield from ([row] for row in opened[:free])
+    rest = opened[free:]
+    if rest and sent and len(sent) > AT_ONCE:
+        for row in rest:
+            _put_off(session, row, sent[0] + GROUP_MS)
+    elif rest:
+        yield rest
+
+
+def _delivery(session: Session, batch: list[IncidentMessage], context: _Context) -> Delivery:
+    first, config = batch[0], context.config
+    job, group = context.jobs.get(first.job_id), context.group_of(first.job_id)
+    step = MessageStep(first.step)
+    of_incidents = [context.incidents[row.incident_id] for row in batch]
+    return Delivery(
+        compose(step, of_incidents, job, group, config),
+        _targets(session, step, job, group, context),
+        first.attempts,
+        ("job", job.id) if job else None,
+        partial(_store, batch=batch),
+        delivered_of(first.outcome),
+    )
+
+
+def _targets(
+    session: Session, step: MessageStep, job: Job | None, group: Group | None, context: _Context
+) -> dict[str, Target]:
+    config = context.config
+    if step is MessageStep.ESCALATED:
+        escalation = promises.escalation_of(session, job.id) if job is not None else None
+        named = [
+            row.channel
+            for row in context.channels
+            if escalation is not None and row.channel.name == escalation.channel
+        ]
+        return targets_of(replace(config, alarm_urls=()), [], None, channels=named)
+    group_id, job_id = (group.id if group else 0), (job.id if job else 0)
+    covering = [row.channel for row in context.channels if row.covers(group_id, job_id)]
+    mails = mails_of(job.alarm_email if job else None)
+    return targets_of(config, mails, group.alarm_urls if group else None, channels=covering)
+
+
+def _store(session: Session, outcome: Outcome, *, batch: Sequence[IncidentMessage]) -> None:
+    incidents.finish_messages(
+        session,
+        batch,
+        state=outcome.state,
+        next_ms=outcome.next_ms,
+        outcome=json.dumps(dict(outcome.results), ensure_ascii=False),
+        counts=outcome.counts,
+    )

@@ -1,0 +1,182 @@
+"""Incidents: broken promises, until they are kept again. Each is reported once.
+
+docs/reference/promises.md, section 4.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import MINUTE_MS, Millis
+from app.database.rows import bulk
+from app.domain.access.permissions import Actor, Right, require_right
+from app.domain.enums import AlarmState, IncidentState, MessageStep, PromiseKind
+from app.domain.promises.judgement import has_succeeded
+from app.domain.promises.promise import INSTANT_KINDS, RUNNING_KINDS
+from app.domain.text.texts import N_
+from app.errors import NotFound
+from app.models.promise import Incident
+from app.services.auditing import audit
+from app.store.promises import evidence, incidents, promises
+
+MISSING = N_("incident does not exist")
+#: incidents that are looked at in a round, newest first
+LIVE = 1_000
+#: their instants succeed late
+_OF_INSTANT = frozenset(kind.value for kind in INSTANT_KINDS | RUNNING_KINDS)
+#: result of a message that another has said already
+REPORTED_AS_FAILURE = "reported as a failed run"
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A broken promise."""
+
+    key: str
+    job_id: int
+    number: int
+    definition: str
+    #: instant, beginning of the window, or of the first failed run
+    logical_ms: Millis
+    #: runs of the instant, in the order of their beginning
+    log_ids: tuple[int, ...] = ()
+
+
+def open_incidents(session: Session, breaches: Iterable[Breach], *, now_ms: Millis) -> None:
+    """Open an incident for each new key, with its message; a known one gets the promise added, unreported."""
+    for breach in breaches:
+        group_id = incidents.group_of(session, breach.job_id)
+        if group_id is None:  # It was deleted meanwhile.
+            continue
+        row = {
+            "incident_key": breach.key,
+            "job_id": breach.job_id,
+            "group_id": group_id,
+            "state": IncidentState.OPEN.value,
+            "logical_ms": breach.logical_ms,
+            "opened_ms": now_ms,
+            "kinds": "{}",
+            "log_id": breach.log_ids[-1] if breach.log_ids else 0,
+        }
+        is_new = incidents.insert_incident(session, row)
+        incident = incidents.lock_by_key(session, breach.key)
+        if incident is None:
+            continue
+        kinds = json.loads(incident.kinds) | {str(breach.number): json.loads(breach.definition)}
+        if is_new or incident.state in incidents.LIVE:
+            incident.kinds = json.dumps(kinds)
+        if is_new:
+            _queue_opening(session, incident, breach, now_ms)
+
+
+def _queue_opening(session: Session, incident: Incident, breach: Breach, now_ms: Millis) -> None:
+    is_reported = incidents.has_alarm(session, breach.log_ids)
+    state = AlarmState.SILENT if is_reported else AlarmState.PENDING
+    outcome = json.dumps({"": REPORTED_AS_FAILURE}) if is_reported else None
+    rows = [_message(incident, MessageStep.OPENED, now_ms, now_ms, state) | {"outcome": outcome}]
+    if (after_minutes := _escalates_after(session, incident.job_id)) is not None:
+        later_ms = now_ms + after_minutes * MINUTE_MS
+        rows.append(
+            _message(incident, MessageStep.ESCALATED, now_ms, later_ms, AlarmState.PENDING)
+            | {"outcome": None}
+        )
+    session.flush()
+    incidents.insert_messages(session, rows)
+
+
+def _escalates_after(session: Session, job_id: int) -> int | None:
+    escalation = promises.escalation_of(session, job_id)
+    return escalation.after_minutes if escalation is not None else None
+
+
+def _message(
+    incident: Incident, step: MessageStep, now_ms: Millis, next_ms: Millis, state: AlarmState
+) -> bulk.Row:
+    return {
+        "incident_id": incident.id,
+        "job_id": incident.job_id,
+        "step": step.value,
+        "state": state.value,
+        "created_ms": now_ms,
+        "next_ms": next_ms,
+    }
+
+
+def settle(session: Session, *, now_ms: Millis) -> None:
+    """End the incidents whose promises are kept again, or do not hold any longer."""
+    live = incidents.find_live(session, limit=LIVE)
+    if not live:
+        return
+    held = promises.find_last_kept(session, {incident.job_id for incident in live})
+    late = [incident for incident in live if _may_succeed_late(incident)]
+    instants: dict[int, set[Millis]] = {}
+    for incident in late:
+        instants.setdefault(incident.job_id, set()).add(incident.logical_ms)
+    chains = evidence.find_chains(session, instants)
+    for incident in live:
+        numbers = [int(number) for number in json.loads(incident.kinds)]
+        kept = [held.get((incident.job_id, number)) for number in numbers]
+        present = [at_ms for at_ms in kept if at_ms is not None]
+        if not present:
+            _end(session, incident.id, IncidentState.WITHDRAWN, now_ms)
+            continue
+        has_late_success = incident in late and has_succeeded(
+            chains.get((incident.job_id, incident.logical_ms), ())
+        )
+        if has_late_success or min(present) > incident.logical_ms:
+            _end(session, incident.id, IncidentState.KEPT_AGAIN, now_ms)
+
+
+def _may_succeed_late(incident: Incident) -> bool:
+    """Whether a success of its instant ends it: no other than a run that was too short is one already."""
+    kinds = {definition["kind"] for definition in json.loads(incident.kinds).values()}
+    return incident.incident_key.startswith("i:") and kinds <= _OF_INSTANT
+
+
+def _end(session: Session, incident_id: int, state: IncidentState, now_ms: Millis) -> None:
+    incident = incidents.lock_incident(session, incident_id)
+    if incident is None or incident.state not in incidents.LIVE:
+        return
+    incident.state, incident.ended_ms = state.value, now_ms
+    if state is IncidentState.KEPT_AGAIN:
+        message = _message(incident, MessageStep.KEPT_AGAIN, now_ms, now_ms, AlarmState.PENDING)
+        session.flush()
+        incidents.insert_messages(session, [message])
+
+
+def acknowledge(session: Session, incident_id: int, *, actor: Actor, now_ms: Millis) -> Incident:
+    """Acknowledge an incident: it is not escalated. Once it has ended this changes nothing.
+
+    Raises NotFound, or PermissionDenied without the right to operate its job.
+    """
+    incident = incidents.lock_incident(session, incident_id)
+    if incident is None:
+        raise NotFound(MISSING)
+    require_right(actor, incident.group_id, Right.OPERATE, missing=MISSING)
+    if incident.state == IncidentState.OPEN:
+        incident.state = IncidentState.ACKNOWLEDGED.value
+        incident.acknowledged_by, incident.acknowledged_ms = actor.username, now_ms
+        audit.record(
+            session,
+            "incident.acknowledge",
+            actor=actor,
+            now_ms=now_ms,
+            target=("job", incident.job_id),
+            changes={"incident": incident.id},
+        )
+    return incident
+
+
+def visible_incident(session: Session, incident_id: int, actor: Actor) -> Incident:
+    """Return an incident that the actor may see; raises NotFound."""
+    incident = incidents.find_incident(session, incident_id)
+    if incident is None or not actor.may(incident.group_id, Right.VIEW):
+        raise NotFound(MISSING)
+    return incident
+
+
+def broken_kinds(incident: Incident) -> list[PromiseKind]:
+    """Return the kinds of the promises that an incident is about."""
+    return [PromiseKind(definition["kind"]) for definition in json.loads(incident.kinds).values()]

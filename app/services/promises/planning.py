@@ -1,0 +1,179 @@
+"""Planning of promises: which of them hold, and the checks of their instants, ten minutes ahead.
+
+The promises of jobs and groups are compared with those that hold; a changed one loses its checks and begins
+anew. docs/reference/promises.md, section 2.
+"""
+
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
+from app.database.engine import read_scope, transact
+from app.database.rows import bulk
+from app.domain.completeness.expected import Interval, expected
+from app.domain.completeness.spans import Span
+from app.domain.enums import PromiseKind
+from app.domain.promises.judgement import usual_of
+from app.domain.promises.planning import AHEAD_MS, checks_of
+from app.domain.promises.promise import INSTANT_KINDS, Promise, effective, numbered, promise_of
+from app.domain.schedules.schedule import zone
+from app.models.promise import JobPromise
+from app.store.completeness import spans as span_store
+from app.store.promises import checks, promises
+from app.store.promises.promises import PromisingJob, StoredPromise
+
+logger = logging.getLogger(__name__)
+
+#: period of the comparison
+PERIOD_MS: Millis = 5 * SECOND_MS
+#: how much is planned at once
+STEP_MS: Millis = MINUTE_MS
+#: promises of one transaction
+PAGE = 200
+#: usual durations are computed so often
+USUAL_MS: Millis = DAY_MS
+
+
+class _Change(NamedTuple):
+    """What differs between the promises that jobs have and those that hold."""
+
+    new: list[bulk.Row]
+    gone: list[StoredPromise]
+    #: those whose checks are to be planned further, or by another schedule
+    due: list[StoredPromise]
+    unusual: list[StoredPromise]
+
+
+def plan(*, now_ms: Millis, behind_ms: Millis = 0) -> None:
+    """Bring promises and checks up to date; opens its own transactions.
+
+    ``behind_ms``: a console waits so much longer for the workers to do it.
+    """
+    with read_scope() as session:
+        jobs = promises.find_promising(session)
+        change = _compare(jobs, promises.find_stored(session), now_ms=now_ms, behind_ms=behind_ms)
+    if change.gone:
+        transact(partial(promises.delete_promises, promises=change.gone))
+    for page in _pages(change.new):
+        transact(partial(_begin, rows=page, now_ms=now_ms))
+    for page in _pages(change.due):
+        transact(partial(_plan_page, page=page, jobs=jobs, now_ms=now_ms))
+    for promise in change.unusual:
+        transact(partial(_compute_usual, promise=promise, job=jobs[promise.job_id], now_ms=now_ms))
+
+
+def _pages(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    return (rows[first : first + PAGE] for first in range(0, len(rows), PAGE))
+
+
+def _compare(
+    jobs: Mapping[int, PromisingJob], stored: Iterable[StoredPromise], *, now_ms: Millis, behind_ms: Millis
+) -> _Change:
+    by_job = defaultdict[int, list[StoredPromise]](list)
+    for row in stored:
+        by_job[row.job_id].append(row)
+    change = _Change([], [], [], [])
+    horizon_ms = now_ms + AHEAD_MS - STEP_MS - behind_ms
+    for job_id in {*jobs, *by_job}:
+        job, rows = jobs.get(job_id), by_job.get(job_id, [])
+        wanted = effective(job.own, job.of_group, job.schedule_type) if job is not None else []
+        known = {row.definition: row.number for row in rows}
+        numbers = numbered(wanted, known, {row.number for row in rows})
+        change.gone.extend(row for row in rows if row.number not in numbers)
+        present = {row.number for row in rows}
+        change.new.extend(
+            _row(job_id, number, promise, now_ms)
+            for number, promise in numbers.items()
+            if number not in present
+        )
+        for row in rows:
+            if row.number not in numbers or job is None:
+                continue
+            if (
+                row.kind in INSTANT_KINDS
+                and job.span_id
+                and (row.planned_until_ms < horizon_ms or row.span_id not in (0, job.span_id))
+            ):
+                change.due.append(row)
+            if row.kind == PromiseKind.TAKES_USUAL_TIMES and row.usual_at_ms < now_ms - USUAL_MS:
+                change.unusual.append(row)
+    return change
+
+
+def _row(job_id: int, number: int, promise: Promise, now_ms: Millis) -> bulk.Row:
+    return {
+        "job_id": job_id,
+        "number": number,
+        "kind": promise.kind.value,
+        "definition": promise.definition,
+        "since_ms": now_ms,
+        "planned_until_ms": now_ms,
+    }
+
+
+def _begin(session: Session, rows: Sequence[bulk.Row], now_ms: Millis) -> None:
+    """Insert promises; one that needs no instant has a single check, which gives itself its next time."""
+    promises.insert_promises(session, rows)
+    checks.insert_checks(
+        session,
+        [
+            _check(row["job_id"], row["number"], 0, 0, now_ms)
+            for row in rows
+            if row["kind"] == PromiseKind.SUCCEEDS_EVERY
+        ],
+    )
+
+
+def _check(job_id: int, number: int, logical_ms: Millis, until_ms: Millis, due_ms: Millis) -> bulk.Row:
+    instants = {"logical_ms": logical_ms, "until_ms": until_ms, "due_ms": due_ms}
+    return {"job_id": job_id, "number": number, "log_id": 0, **instants}
+
+
+def _plan_page(
+    session: Session, page: Sequence[StoredPromise], jobs: Mapping[int, PromisingJob], now_ms: Millis
+) -> None:
+    """Plan the checks of promises up to ten minutes ahead, each instant once: the promises are locked."""
+    locked = promises.lock_promises(session, {promise.job_id for promise in page})
+    current = [row for promise in page if (row := locked.get((promise.job_id, promise.number))) is not None]
+    if not current:
+        return
+    until_ms = now_ms + AHEAD_MS
+    histories = span_store.find_spans(
+        session,
+        Interval(min(row.planned_until_ms for row in current) - DAY_MS, until_ms + 1),
+        job_ids={row.job_id for row in current},
+    )
+    rows = list[bulk.Row]()
+    for promise in current:
+        job, spans = jobs[promise.job_id], histories.get(promise.job_id, [])
+        if promise.span_id not in (0, job.span_id):
+            _forget_former(session, promise, spans, now_ms)
+        instants = expected(spans, Interval(promise.planned_until_ms + 1, until_ms + 1))
+        owed = promise_of(json.loads(promise.definition))
+        rows += [
+            _check(promise.job_id, promise.number, *planned)
+            for planned in checks_of(owed, instants, time_zone=job.time_zone, now_ms=now_ms)
+        ]
+        promise.planned_until_ms, promise.span_id = until_ms, job.span_id
+    checks.insert_checks(session, rows)
+
+
+def _forget_former(session: Session, promise: JobPromise, spans: Sequence[Span], now_ms: Millis) -> None:
+    """Delete the checks that were planned by a schedule that has changed, so that they are planned anew."""
+    since_ms = min((span.from_ms for span in spans[-1:]), default=now_ms)
+    if since_ms < promise.planned_until_ms:
+        checks.delete_planned(session, promise.job_id, promise.number, after_ms=since_ms)
+        promise.planned_until_ms = max(since_ms, promise.since_ms)
+
+
+def _compute_usual(session: Session, promise: StoredPromise, job: PromisingJob, now_ms: Millis) -> None:
+    row = promises.lock_promises(session, [promise.job_id]).get((promise.job_id, promise.number))
+    if row is not None:
+        usual = usual_of(promises.find_successes(session, promise.job_id), zone(job.time_zone))
+        row.usual, row.usual_at_ms = json.dumps(usual), now_ms

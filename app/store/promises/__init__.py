@@ -1,0 +1,1 @@
+"""Statements on promises, their checks, their evidence, and incidents with their messages."""

@@ -1,0 +1,176 @@
+"""Evidence on promises: the runs of instants, open runs, ends of runs, last successes. Reads only."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from sqlalchemy import and_, func, select
+from sqlalchemy.orm import Session
+
+from app.clock import SECOND_MS, Millis
+from app.database.rows import bulk
+from app.domain.completeness.equation import JAVA_MS
+from app.domain.enums import FireState, HandleCode, TriggerType
+from app.domain.promises.judgement import ChainRun
+from app.domain.promises.promise import RUNNING_KINDS
+from app.models.fire import Fire
+from app.models.log import JobLog
+from app.models.promise import JobPromise
+from app.store.fires.queue import SCHEDULED
+
+#: a run begins in whole seconds, and may be sent a little ahead
+EARLY_MS: Millis = 2 * SECOND_MS
+#: instants of one statement
+INSTANTS = 500
+
+_INSTANT = func.coalesce(JobLog.logical_ms, JobLog.fire_time, JobLog.trigger_time)
+_DUE = func.coalesce(Fire.logical_ms, Fire.due_time)
+_RUN = (
+    JobLog.id,
+    JobLog.trigger_time,
+    JobLog.handle_time,
+    JobLog.trigger_code,
+    JobLog.handle_code,
+    JobLog.executor_sharding_param,
+)
+
+Chains = dict[tuple[int, Millis], list[ChainRun]]
+
+
+def find_chains(session: Session, instants_by_job: Mapping[int, Collection[Millis]]) -> Chains:
+    """Return job id and instant -> its scheduled runs and their retries, by log id.
+
+    A run of a Java admin, which does not note its instant, stands for the last one before it.
+    """
+    chains: Chains = defaultdict(list)
+    # Jobs whose instants lie long ago would make the others read as far back.
+    by_age = sorted((min(instants), job_id) for job_id, instants in instants_by_job.items() if instants)
+    for first in range(0, len(by_age), INSTANTS):
+        page = by_age[first : first + INSTANTS]
+        wanted = {job_id: sorted(set(instants_by_job[job_id])) for _ms, job_id in page}
+        last_ms = max(instants[-1] for instants in wanted.values())
+        query = (
+            select(JobLog.job_id, _INSTANT, JobLog.trigger_type, *_RUN)
+            .where(
+                JobLog.job_id.in_(list(wanted)),
+                JobLog.trigger_time >= page[0][0] - EARLY_MS,
+                JobLog.trigger_type.in_([*SCHEDULED, TriggerType.RETRY]) | JobLog.trigger_type.is_(None),
+                last_ms + JAVA_MS >= _INSTANT,
+            )
+            .order_by(JobLog.id)
+        )
+        for job_id, instant, trigger_type, *run in bulk.read_rows(session, query):
+            stands_for = _instant_of(wanted[job_id], instant, is_java=trigger_type is None)
+            if stands_for is not None:
+                chains[job_id, stands_for].append(ChainRun(*run))
+    return chains
+
+
+def _instant_of(instants: list[Millis], at_ms: Millis, *, is_java: bool) -> Millis | None:
+    place = bisect_right(instants, at_ms)
+    if not place:
+        return None
+    before_ms = instants[place - 1]
+    is_of_it = at_ms - before_ms <= JAVA_MS if is_java else at_ms == before_ms
+    return before_ms if is_of_it else None
+
+
+class OpenRun(NamedTuple):
+    """A run in progress of a job that promises how long it takes."""
+
+    log_id: int
+    job_id: int
+    sent_ms: Millis
+    instant: Millis
+    number: int
+    definition: str
+    usual: str | None
+    since_ms: Millis
+
+
+def find_open(session: Session) -> list[OpenRun]:
+    """Return the runs in progress of jobs that promise how long a run takes, once for each such promise."""
+    query = (
+        select(
+            Fire.log_id,
+            Fire.job_id,
+            Fire.sent_ms,
+            _DUE,
+            JobPromise.number,
+            JobPromise.definition,
+            JobPromise.usual,
+            JobPromise.since_ms,
+        )
+        .join(JobPromise, JobPromise.job_id == Fire.job_id)
+        .where(
+            JobPromise.kind.in_([kind.value for kind in RUNNING_KINDS]),
+            Fire.state.in_([FireState.SENDING.value, FireState.ACCEPTED.value, FireState.UNKNOWN.value]),
+            Fire.sent_ms > 0,
+            Fire.log_id.is_not(None),
+        )
+    )
+    return [OpenRun._make(row) for row in bulk.read_rows(session, query)]
+
+
+class EndedRun(NamedTuple):
+    """A run that has ended."""
+
+    log_id: int
+    job_id: int
+    group_id: int
+    instant: Millis
+    trigger_ms: Millis
+    duration_ms: Millis | None
+    handle_code: int
+
+
+def find_ended(session: Session, log_ids: Collection[int]) -> dict[int, EndedRun]:
+    """Return runs by log id; those that were cleared meanwhile are missing."""
+    columns = (JobLog.id, JobLog.job_id, JobLog.job_group, _INSTANT, JobLog.trigger_time)
+    query = select(*columns, JobLog.duration_ms, JobLog.handle_code).where(JobLog.id.in_(list(log_ids)))
+    return {row[0]: EndedRun._make(row) for row in bulk.read_rows(session, query)}
+
+
+def find_last_chains(
+    session: Session, job_id: int, *, since_ms: Millis, limit: int
+) -> list[tuple[Millis, list[ChainRun]]]:
+    """Return the instants of a job that have ended, newest first, with all their runs of any type.
+
+    ``limit``: runs that are read. An instant with an open run, or whose retry waits, has not ended.
+    """
+    query = (
+        select(_INSTANT, *_RUN)
+        .where(JobLog.job_id == job_id, JobLog.trigger_time >= since_ms)
+        .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+        .limit(limit)
+    )
+    chains: dict[Millis, list[ChainRun]] = {}
+    for instant, *run in bulk.read_rows(session, query):
+        chains.setdefault(instant, []).append(ChainRun(*run))
+    waiting = set(session.scalars(select(_DUE).where(Fire.job_id == job_id)))
+    return [(instant, chain) for instant, chain in chains.items() if instant not in waiting]
+
+
+def find_last_successes(session: Session, job_ids: Collection[int]) -> dict[int, Millis]:
+    """Return job id -> when its latest success of any type ended."""
+    successes = {}
+    for job_id in job_ids:  # The newest of each is found by the index; a maximum would read all runs.
+        newest = (
+            select(JobLog.handle_time)
+            .where(JobLog.job_id == job_id, JobLog.handle_code == HandleCode.SUCCESS)
+            .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+            .limit(1)
+        )
+        ended_ms = session.scalar(newest)
+        if ended_ms is not None:
+            successes[job_id] = ended_ms
+    return successes
+
+
+def find_instants(session: Session, log_ids: Collection[int]) -> dict[int, tuple[int, Millis]]:
+    """Return log id -> job id and instant of a scheduled run or a retry."""
+    query = select(JobLog.id, JobLog.job_id, _INSTANT).where(
+        and_(JobLog.id.in_(list(log_ids)), JobLog.trigger_type.in_([*SCHEDULED, TriggerType.RETRY]))
+    )
+    return {row[0]: (row[1], row[2]) for row in bulk.read_rows(session, query)}

@@ -1,0 +1,196 @@
+"""Statements on `xxl_job_incident` and `xxl_job_incident_message`."""
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import BigInteger, ColumnElement, and_, bindparam, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.database import single_statement
+from app.database.engine import affected
+from app.database.rows import bulk
+from app.domain.enums import AlarmReason, AlarmState, IncidentState, MessageStep
+from app.models.alarm import Alarm
+from app.models.job import Job
+from app.models.promise import Incident, IncidentMessage
+from app.store.pickers.overview import GroupIds, in_groups
+
+#: an incident that still matters
+LIVE = (IncidentState.OPEN.value, IncidentState.ACKNOWLEDGED.value)
+
+
+def insert_incident(session: Session, row: bulk.Row) -> bool:
+    """Insert an incident unless its key is known; return whether it was inserted."""
+    return bulk.insert_if_absent(session, Incident, row)
+
+
+def lock_by_key(session: Session, key: str) -> Incident | None:
+    """Lock an incident; None: there is none with this key."""
+    query = select(Incident).where(Incident.incident_key == key).with_for_update()
+    return session.scalar(query.execution_options(populate_existing=True))
+
+
+def lock_incident(session: Session, incident_id: int) -> Incident | None:
+    """Lock an incident; None: there is none with this id."""
+    query = select(Incident).where(Incident.id == incident_id).with_for_update()
+    return session.scalar(query.execution_options(populate_existing=True))
+
+
+def find_incident(session: Session, incident_id: int) -> Incident | None:
+    """Return an incident; None: there is none."""
+    return session.get(Incident, incident_id)
+
+
+def find_incidents(session: Session, incident_ids: Collection[int]) -> dict[int, Incident]:
+    """Return incidents by id."""
+    rows = session.scalars(select(Incident).where(Incident.id.in_(list(incident_ids))))
+    return {row.id: row for row in rows}
+
+
+def find_by_keys(session: Session, keys: Collection[str]) -> dict[str, Incident]:
+    """Return incidents by key."""
+    if not keys:
+        return {}
+    rows = session.scalars(select(Incident).where(Incident.incident_key.in_(list(keys))))
+    return {row.incident_key: row for row in rows}
+
+
+def find_live(session: Session, *, limit: int) -> list[Incident]:
+    """Return incidents that have not ended, newest first."""
+    query = select(Incident).where(Incident.state.in_(LIVE)).order_by(Incident.opened_ms.desc())
+    return list(session.scalars(query.limit(limit)))
+
+
+def list_incidents(
+    session: Session,
+    *,
+    group_ids: GroupIds,
+    states: Collection[str] = (),
+    job_id: int | None = None,
+    before_id: int | None = None,
+    limit: int,
+) -> list[Incident]:
+    """Return incidents of groups (None: of any), newest first; ``states``: of all if empty."""
+    query = select(Incident).where(*_conditions(group_ids, states, job_id))
+    if before_id is not None:
+        query = query.where(Incident.id < before_id)
+    return list(session.scalars(query.order_by(Incident.id.desc()).limit(limit)))
+
+
+def count_incidents(
+    session: Session, *, group_ids: GroupIds, states: Collection[str] = (), job_id: int | None = None
+) -> int:
+    """Return how many incidents there are."""
+    return session.scalar(select(func.count(Incident.id)).where(*_conditions(group_ids, states, job_id))) or 0
+
+
+def _conditions(
+    group_ids: GroupIds, states: Collection[str], job_id: int | None
+) -> list[ColumnElement[bool]]:
+    conditions = [*in_groups(Incident.group_id, group_ids)]
+    if states:
+        conditions.append(Incident.state.in_(list(states)))
+    if job_id is not None:
+        conditions.append(Incident.job_id == job_id)
+    return conditions
+
+
+def has_alarm(session: Session, log_ids: Collection[int]) -> bool:
+    """Whether a failure of one of these runs has been reported, or is about to be."""
+    query = select(Alarm.id).where(Alarm.log_id.in_(list(log_ids)), Alarm.reason != AlarmReason.RECOVERED)
+    return bool(log_ids) and session.execute(query.limit(1)).first() is not None
+
+
+def insert_messages(session: Session, rows: Sequence[bulk.Row]) -> None:
+    """Insert messages; a step that an incident has already stays as it is."""
+    bulk.insert_ignore(session, IncidentMessage, rows)
+
+
+def messages_of(session: Session, incident_ids: Collection[int]) -> list[IncidentMessage]:
+    """Return the messages about incidents, in the order of their writing."""
+    query = select(IncidentMessage).where(IncidentMessage.incident_id.in_(list(incident_ids)))
+    return list(session.scalars(query.order_by(IncidentMessage.id)))
+
+
+_BEFORE = bindparam("before_ms", type_=BigInteger)
+_SENDABLE = or_(
+    and_(IncidentMessage.state == AlarmState.PENDING.value, IncidentMessage.next_ms <= _BEFORE),
+    and_(
+        IncidentMessage.state == AlarmState.SENDING.value,
+        IncidentMessage.lease_until <= _BEFORE,
+    ),
+)
+_DUE = select(IncidentMessage.id).where(_SENDABLE).limit(1)
+
+
+def has_due_message(*, before_ms: Millis) -> bool:
+    """Whether a message is to be sent; opens its own transaction."""
+    return bool(single_statement.read(_DUE, {"before_ms": before_ms}))
+
+
+def take_due_messages(
+    session: Session, *, owner: str, before_ms: Millis, lease_until: Millis, limit: int
+) -> list[IncidentMessage]:
+    """Claim messages that are due, oldest first; one whose node has died is claimed again after its lease."""
+    query = (
+        select(IncidentMessage)
+        .where(_SENDABLE)
+        .order_by(IncidentMessage.next_ms, IncidentMessage.id)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    messages = list(session.scalars(query, {"before_ms": before_ms}))
+    for message in messages:
+        message.state, message.owner, message.lease_until = AlarmState.SENDING.value, owner, lease_until
+        message.attempts += 1
+    return messages
+
+
+class SentMessage(NamedTuple):
+    """When a message about an incident of a job was last sent."""
+
+    job_id: int
+    sent_ms: Millis
+
+
+def find_sent_since(session: Session, job_ids: Collection[int], *, since_ms: Millis) -> list[SentMessage]:
+    """Return the messages of jobs that were sent since, oldest first; without escalations."""
+    query = select(IncidentMessage.job_id, IncidentMessage.next_ms).where(
+        IncidentMessage.job_id.in_(list(job_ids)),
+        IncidentMessage.state.in_([AlarmState.SENT.value, AlarmState.PARTLY.value]),
+        IncidentMessage.step != MessageStep.ESCALATED.value,
+        IncidentMessage.next_ms > since_ms,
+    )
+    rows = bulk.read_rows(session, query.order_by(IncidentMessage.next_ms))
+    return [SentMessage._make(row) for row in rows]
+
+
+def finish_messages(
+    session: Session,
+    messages: Sequence[IncidentMessage],
+    *,
+    state: AlarmState,
+    next_ms: Millis,
+    outcome: str | None = None,
+    counts: bool = True,
+) -> None:
+    """Store what became of claimed messages; ``counts``: as an attempt."""
+    ids, owners = [message.id for message in messages], {message.owner for message in messages}
+    is_claimed = (
+        IncidentMessage.id.in_(ids),
+        IncidentMessage.state == AlarmState.SENDING.value,
+        IncidentMessage.owner.in_(owners),
+    )
+    values: dict[str, Any] = {"state": state.value, "next_ms": next_ms}
+    if outcome is not None:
+        values["outcome"] = outcome
+    if not counts:
+        values["attempts"] = IncidentMessage.attempts - 1
+    session.flush()
+    affected(session, update(IncidentMessage).where(*is_claimed).values(values))
+
+
+def group_of(session: Session, job_id: int) -> int | None:
+    """Return the executor group of a job; None: there is no such job."""
+    return session.scalar(select(Job.job_group).where(Job.id == job_id))

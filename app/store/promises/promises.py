@@ -1,0 +1,199 @@
+"""Statements on `xxl_job_promise`: the promises that hold, and the jobs and groups that they come from."""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, and_, delete, func, literal, or_, select
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.database.engine import affected
+from app.database.rows import bulk
+from app.domain.enums import HandleCode, PromiseKind, TriggerStatus
+from app.domain.promises.judgement import UsualRun
+from app.domain.promises.promise import Escalation, read_escalation
+from app.models.base import zone_name
+from app.models.completeness import JobSpan
+from app.models.group import Group
+from app.models.job import Job
+from app.models.log import JobLog
+from app.models.promise import JobPromise, PromiseCheck
+from app.store.pickers.overview import GroupIds, in_groups
+
+#: successes of a job that its usual durations are computed from
+USUAL_RUNS = 5_000
+
+
+class PromisingJob(NamedTuple):
+    """A job with promises of its own or of its group."""
+
+    job_id: int
+    group_id: int
+    schedule_type: str
+    #: never empty
+    time_zone: str
+    #: as stored
+    own: str | None
+    of_group: str | None
+    #: 0: no history has begun
+    span_id: int
+
+
+def is_given(column: ColumnElement[str | None]) -> ColumnElement[bool]:
+    """Return the condition that a column has promises."""
+    return and_(column.is_not(None), column.not_in(["", "[]"]))
+
+
+def find_promising(session: Session, job_ids: Collection[int] | None = None) -> dict[int, PromisingJob]:
+    """Return the jobs with promises, by id; None: of all jobs."""
+    open_span = and_(JobSpan.job_id == Job.id, JobSpan.until_ms.is_(None))
+    query = (
+        select(
+            Job.id,
+            Job.job_group,
+            Job.schedule_type,
+            func.coalesce(func.nullif(Job.time_zone, ""), literal(zone_name())),
+            Job.promises,
+            Group.promises,
+            func.coalesce(JobSpan.id, 0),
+        )
+        .outerjoin(Group, Group.id == Job.job_group)
+        .outerjoin(JobSpan, open_span)
+        .where(or_(is_given(Job.__table__.c.promises), is_given(Group.__table__.c.promises)))
+        .order_by(Job.id, JobSpan.id)
+    )
+    if job_ids is not None:
+        query = query.where(Job.id.in_(list(job_ids)))
+    return {row[0]: PromisingJob._make(row) for row in bulk.read_rows(session, query)}
+
+
+class StoredPromise(NamedTuple):
+    """A promise that holds, as planning reads it."""
+
+    id: int
+    job_id: int
+    number: int
+    kind: str
+    definition: str
+    since_ms: Millis
+    planned_until_ms: Millis
+    span_id: int
+    usual_at_ms: Millis
+
+
+_STORED = tuple(getattr(JobPromise, name) for name in StoredPromise._fields)
+
+
+def find_stored(session: Session) -> list[StoredPromise]:
+    """Return all promises that hold, by job and number."""
+    query = select(*_STORED).order_by(JobPromise.job_id, JobPromise.number)
+    return [StoredPromise._make(row) for row in bulk.read_rows(session, query)]
+
+
+def lock_promises(session: Session, job_ids: Collection[int]) -> dict[tuple[int, int], JobPromise]:
+    """Lock the promises of jobs; return them by job id and number."""
+    query = (
+        select(JobPromise)
+        .where(JobPromise.job_id.in_(sorted(job_ids)))
+        .order_by(JobPromise.id)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
+    return {(row.job_id, row.number): row for row in session.scalars(query)}
+
+
+def insert_promises(session: Session, rows: Sequence[bulk.Row]) -> None:
+    """Insert promises; one that another node has inserted meanwhile stays as it is."""
+    bulk.insert_ignore(session, JobPromise, rows)
+
+
+def delete_promises(session: Session, promises: Collection[StoredPromise]) -> None:
+    """Delete promises with their checks."""
+    for promise in promises:
+        affected(
+            session,
+            delete(PromiseCheck).where(
+                PromiseCheck.job_id == promise.job_id, PromiseCheck.number == promise.number
+            ),
+        )
+    ids = [promise.id for promise in promises]
+    affected(session, delete(JobPromise).where(JobPromise.id.in_(ids)))
+
+
+def find_of_kinds(session: Session, job_ids: Collection[int], kinds: Collection[PromiseKind]) -> set[int]:
+    """Return those of the jobs that have a promise of one of the kinds."""
+    query = select(JobPromise.job_id).where(
+        JobPromise.job_id.in_(list(job_ids)), JobPromise.kind.in_([kind.value for kind in kinds])
+    )
+    return set(session.scalars(query))
+
+
+def find_successes(session: Session, job_id: int) -> list[UsualRun]:
+    """Return the latest successes of a job with a known duration, newest first."""
+    query = (
+        select(JobLog.trigger_time, JobLog.duration_ms)
+        .where(
+            JobLog.job_id == job_id, JobLog.handle_code == HandleCode.SUCCESS, JobLog.duration_ms.is_not(None)
+        )
+        .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+        .limit(USUAL_RUNS)
+    )
+    return [UsualRun(row[0], row[1]) for row in session.execute(query)]
+
+
+def find_last_kept(session: Session, job_ids: Collection[int]) -> dict[tuple[int, int], Millis]:
+    """Return job id and number -> when each promise of jobs was last kept; 0: not yet."""
+    columns = (JobPromise.job_id, JobPromise.number, JobPromise.kept_ms)
+    rows = bulk.read_rows(session, select(*columns).where(JobPromise.job_id.in_(list(job_ids))))
+    return {(row[0], row[1]): row[2] for row in rows}
+
+
+def escalation_of(session: Session, job_id: int) -> Escalation | None:
+    """Return the escalation of a job, else of its group; None: there is none."""
+    query = select(Job.escalation, Group.escalation).outerjoin(Group, Group.id == Job.job_group)
+    row = session.execute(query.where(Job.id == job_id)).first()
+    return None if row is None else read_escalation(row[0]) or read_escalation(row[1])
+
+
+def is_switched_on(session: Session, job_id: int) -> bool:
+    """Whether the schedule of a job is on."""
+    return session.scalar(select(Job.trigger_status).where(Job.id == job_id)) == TriggerStatus.RUNNING
+
+
+class ListedPromise(NamedTuple):
+    """A promise with its job, as lists show it."""
+
+    promise: JobPromise
+    job_id: int
+    job_desc: str
+    group_id: int
+
+
+def list_promises(session: Session, *, group_ids: GroupIds, job_id: int | None = None) -> list[ListedPromise]:
+    """Return the promises of jobs in groups (None: any), or of one job, by job and number."""
+    query = (
+        select(JobPromise, Job.id, Job.job_desc, Job.job_group)
+        .join(Job, Job.id == JobPromise.job_id)
+        .where(*in_groups(Job.job_group, group_ids))
+        .order_by(JobPromise.job_id, JobPromise.number)
+    )
+    if job_id is not None:
+        query = query.where(JobPromise.job_id == job_id)
+    return [ListedPromise(*row) for row in session.execute(query)]
+
+
+def count_by_state(session: Session, *, at_ms: Millis) -> dict[tuple[str, str], int]:
+    """Return kind and state (``kept``, ``broken``, ``new``) -> number of promises."""
+    rows = session.execute(select(JobPromise.kind, JobPromise.kept_ms, JobPromise.broken_ms))
+    counts: dict[tuple[str, str], int] = {}
+    for kind, kept_ms, broken_ms in rows:
+        key = kind, state_of(kept_ms, broken_ms)
+        counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
+def state_of(kept_ms: Millis, broken_ms: Millis) -> str:
+    """Return whether a promise was last kept or broken; ``new``: neither yet."""
+    if not kept_ms and not broken_ms:
+        return "new"
+    return "broken" if broken_ms > kept_ms else "kept"
