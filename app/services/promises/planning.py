@@ -55,17 +55,23 @@ def plan(*, now_ms: Millis, behind_ms: Millis = 0) -> None:
 
     ``behind_ms``: a console waits so much longer for the workers to do it.
     """
-    with read_scope() as session:
-        jobs = promises.find_promising(session)
-        change = _compare(jobs, promises.find_stored(session), now_ms=now_ms, behind_ms=behind_ms)
+    jobs, change = _find_change(now_ms, behind_ms)
     if change.gone:
         transact(partial(promises.delete_promises, promises=change.gone))
     for page in _pages(change.new):
         transact(partial(_begin, rows=page, now_ms=now_ms))
+    if change.new:  # Their first checks may be due in a moment.
+        jobs, change = _find_change(now_ms, behind_ms)
     for page in _pages(change.due):
         transact(partial(_plan_page, page=page, jobs=jobs, now_ms=now_ms))
     for promise in change.unusual:
         transact(partial(_compute_usual, promise=promise, job=jobs[promise.job_id], now_ms=now_ms))
+
+
+def _find_change(now_ms: Millis, behind_ms: Millis) -> tuple[dict[int, PromisingJob], _Change]:
+    with read_scope() as session:
+        jobs = promises.find_promising(session)
+        return jobs, _compare(jobs, promises.find_stored(session), now_ms=now_ms, behind_ms=behind_ms)
 
 
 def _pages(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis
@@ -24,7 +24,8 @@ EARLY_MS: Millis = 2 * SECOND_MS
 #: instants of one statement
 INSTANTS = 500
 
-_INSTANT = func.coalesce(JobLog.logical_ms, JobLog.fire_time, JobLog.trigger_time)
+#: null: the trigger time, which is of another type
+_LOGICAL = func.coalesce(JobLog.logical_ms, JobLog.fire_time)
 _DUE = func.coalesce(Fire.logical_ms, Fire.due_time)
 _RUN = (
     JobLog.id,
@@ -51,19 +52,21 @@ def find_chains(session: Session, instants_by_job: Mapping[int, Collection[Milli
         wanted = {job_id: sorted(set(instants_by_job[job_id])) for _ms, job_id in page}
         last_ms = max(instants[-1] for instants in wanted.values())
         query = (
-            select(JobLog.job_id, _INSTANT, JobLog.trigger_type, *_RUN)
+            select(JobLog.job_id, _LOGICAL, JobLog.trigger_type, *_RUN)
             .where(
                 JobLog.job_id.in_(list(wanted)),
                 JobLog.trigger_time >= page[0][0] - EARLY_MS,
                 JobLog.trigger_type.in_([*SCHEDULED, TriggerType.RETRY]) | JobLog.trigger_type.is_(None),
-                last_ms + JAVA_MS >= _INSTANT,
+                _LOGICAL.is_(None) | (last_ms >= _LOGICAL),
             )
             .order_by(JobLog.id)
         )
-        for job_id, instant, trigger_type, *run in bulk.read_rows(session, query):
-            stands_for = _instant_of(wanted[job_id], instant, is_java=trigger_type is None)
+        for job_id, logical_ms, trigger_type, *columns in bulk.read_rows(session, query):
+            run = ChainRun(*columns)
+            at_ms = run.trigger_ms if logical_ms is None else logical_ms
+            stands_for = _instant_of(wanted[job_id], at_ms, is_java=trigger_type is None)
             if stands_for is not None:
-                chains[job_id, stands_for].append(ChainRun(*run))
+                chains[job_id, stands_for].append(run)
     return chains
 
 
@@ -127,9 +130,10 @@ class EndedRun(NamedTuple):
 
 def find_ended(session: Session, log_ids: Collection[int]) -> dict[int, EndedRun]:
     """Return runs by log id; those that were cleared meanwhile are missing."""
-    columns = (JobLog.id, JobLog.job_id, JobLog.job_group, _INSTANT, JobLog.trigger_time)
+    columns = (JobLog.id, JobLog.job_id, JobLog.job_group, _LOGICAL, JobLog.trigger_time)
     query = select(*columns, JobLog.duration_ms, JobLog.handle_code).where(JobLog.id.in_(list(log_ids)))
-    return {row[0]: EndedRun._make(row) for row in bulk.read_rows(session, query)}
+    runs = (EndedRun._make(row) for row in bulk.read_rows(session, query))
+    return {run.log_id: run._replace(instant=run.instant or run.trigger_ms) for run in runs}
 
 
 def find_last_chains(
@@ -140,14 +144,15 @@ def find_last_chains(
     ``limit``: runs that are read. An instant with an open run, or whose retry waits, has not ended.
     """
     query = (
-        select(_INSTANT, *_RUN)
+        select(_LOGICAL, *_RUN)
         .where(JobLog.job_id == job_id, JobLog.trigger_time >= since_ms)
         .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
         .limit(limit)
     )
     chains: dict[Millis, list[ChainRun]] = {}
-    for instant, *run in bulk.read_rows(session, query):
-        chains.setdefault(instant, []).append(ChainRun(*run))
+    for logical_ms, *columns in bulk.read_rows(session, query):
+        run = ChainRun(*columns)
+        chains.setdefault(run.trigger_ms if logical_ms is None else logical_ms, []).append(run)
     waiting = set(session.scalars(select(_DUE).where(Fire.job_id == job_id)))
     return [(instant, chain) for instant, chain in chains.items() if instant not in waiting]
 
@@ -170,7 +175,8 @@ def find_last_successes(session: Session, job_ids: Collection[int]) -> dict[int,
 
 def find_instants(session: Session, log_ids: Collection[int]) -> dict[int, tuple[int, Millis]]:
     """Return log id -> job id and instant of a scheduled run or a retry."""
-    query = select(JobLog.id, JobLog.job_id, _INSTANT).where(
-        and_(JobLog.id.in_(list(log_ids)), JobLog.trigger_type.in_([*SCHEDULED, TriggerType.RETRY]))
+    query = select(JobLog.id, JobLog.job_id, _LOGICAL).where(
+        JobLog.id.in_(list(log_ids)), JobLog.trigger_type.in_([*SCHEDULED, TriggerType.RETRY])
     )
-    return {row[0]: (row[1], row[2]) for row in bulk.read_rows(session, query)}
+    rows = bulk.read_rows(session, query)
+    return {log_id: (job_id, instant) for log_id, job_id, instant in rows if instant is not None}
