@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from app.commands.context import CommandFailed, one_line_errors
-from app.settings.config import system_zone
 from app.settings.env_files import write_setting
 from app.settings.home import SECRET_MODE, prepare_home
+from app.settings.system_zone import system_zone
 
 #: settings that an installation should decide on; what is commented out has the default
 TEMPLATE = """\

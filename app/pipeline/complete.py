@@ -174,7 +174,6 @@ def complete(
     )
     correct_days(session, [run for run, _ in endings])
     _write_successors(session, endings, job_by_log, ended_fires, now_ms)
-    check_ends(session, [run for run, _ in endings], job_by_log, now_ms=now_ms)
     _count_ended(session, endings, sent_ms_by_log, now_ms)
     set_delayed(session, delayed_ids, now_ms=now_ms)
     return Completion(won, late, other_runs, maskers)
@@ -308,7 +307,7 @@ def _write_successors(
     ended_fires: Mapping[int, EndedFire],
     now_ms: Millis,
 ) -> None:
-    """Insert child fires, retry fires and alarms, each under a unique key."""
+    """Insert child fires, retry fires, checks of promises and alarms, each under a unique key."""
     new_fires: list[fires.NewFire] = []
     new_alarms: list[bulk.Row] = []
     retries: list[tuple[RunState, JobOfResult]] = []
@@ -328,6 +327,7 @@ def _write_successors(
             pending = {"state": AlarmState.PENDING.value, "created_ms": now_ms, "next_ms": now_ms}
             new_alarms.append({"log_id": run.id, "job_id": job.id, "reason": reason, **pending})
     fires.insert_unless_known(session, new_fires + retry_fires(session, retries, now_ms), now_ms=now_ms)
+    check_ends(session, [run for run, _ in endings], job_by_id, now_ms=now_ms)
     alarms.insert_alarms(session, new_alarms)
 
 

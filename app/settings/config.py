@@ -15,6 +15,7 @@ from app.errors import NotConfigured
 from app.settings import parsers
 from app.settings.oidc import OIDC_SETTINGS, OidcConfig, checked
 from app.settings.sources import ENVIRONMENT, SettingValue, gather, shown
+from app.settings.system_zone import system_zone
 
 Network = IPv4Network | IPv6Network
 
@@ -55,20 +56,6 @@ MIN_KEY_LENGTH = 32
 LANGUAGES = ("zh_CN", "zh_TW", "en")
 #: longest wait for an answer of the database that can be set
 ANSWER_MAX_S = 600
-
-
-def system_zone(localtime: Path = Path("/etc/localtime"), timezone: Path = Path("/etc/timezone")) -> str:
-    """Return the IANA name of the system time zone, ``UTC`` if it is unknown."""
-    candidates = [os.environ.get("TZ", "").lstrip(":")]
-    if localtime.is_symlink():
-        candidates.append(str(localtime.resolve()))
-    if timezone.is_file():
-        candidates.append(timezone.read_text(encoding="utf-8").strip())
-    for candidate in candidates:
-        name = candidate.rpartition("zoneinfo/")[2].removeprefix("posix/")
-        if name and parsers.is_zone(name):
-            return name
-    return "UTC"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,10 @@ from app.settings.config import (
     SECRET_VARIABLES,
     SETTINGS,
     Config,
-    system_zone,
 )
 from app.settings.oidc import OIDC_SETTINGS, RIGHTS, Grant, OidcConfig
 from app.settings.sources import shown
+from app.settings.system_zone import system_zone
 from executor_client.api import profiles
 from executor_client.config.config import VARIABLES
 from tests.support.truth_table import truth_table
@@ -100,7 +100,8 @@ GOOD: list[tuple[str, str, str, Any]] = [
     ("METRICS_NETWORKS", "10.0.0.0/8", "metrics_networks", (ip_network("10.0.0.0/8"),)),
     ("PROXY_COUNT", "2", "proxy_count", 2),
     *(
-        ("PUBLIC_URL", url, "public_url", url)
+        (name, url, name.lower(), url)
+        for name in ("PUBLIC_URL", "HEARTBEAT_URL")
         for url in ("https://jobs.example/", "http://[::1]:8080/jobs", "https://intern_1/xxl-job-admin")
     ),
     ("LOG_LEVEL", "debug", "log_level", "DEBUG"),

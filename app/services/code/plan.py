@@ -44,6 +44,7 @@ from app.services.code.matching import find_for_document
 from app.services.code.request import CodeRequest
 from app.services.code.state import State, code_value
 from app.services.code.timing import deleted_times, with_times
+from app.store.alarms.channels import has_channel
 from app.store.jobs.managed import CHANNEL, JOB
 
 
@@ -88,7 +89,7 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
     jobs = JobPlanner(session, state, wishes, actor=request.actor, now_ms=now_ms)
     jobs.readable_by_java, jobs.is_import = request.readable_by_java, request.is_import
     jobs.app_names |= {group_id: app_name for app_name, group_id in groups.new.items()}
-    jobs.channel_names = document.channels.keys()
+    jobs.has_channel = lambda name: name in document.channels or has_channel(session, name)
     job_plans = []
     for wish in wishes:
         with errors:

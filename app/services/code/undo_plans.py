@@ -92,7 +92,7 @@ def plan_undo(
     wishes = [_wish(change, state, remade) for change in by_kind[JOB]]
     wishes += _parents(state, remade, {wish.job_id for wish in wishes})
     jobs = JobPlanner(session, state, wishes, actor=request.actor, now_ms=now_ms)
-    jobs.restores = True
+    jobs.restores, jobs.has_channel = True, lambda _name: True
     jobs.app_names |= {group_id: app_name for app_name, group_id in groups.new.items()}
     channels = ChannelPlanner(
         state,

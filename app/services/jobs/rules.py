@@ -6,6 +6,7 @@ field by its wire name; scripts get the first one, forms all of them.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from sqlalchemy.orm import Session
@@ -79,6 +80,8 @@ class StoredJobLookup:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self.check_parameter = partial(check_own, session)
+        self.has_channel = partial(has_channel, session)
         self._children: dict[int, Sequence[int]] = {}
 
     def has_group(self, group_id: int) -> bool:
@@ -93,14 +96,6 @@ class StoredJobLookup:
     def leads_to(self, child_id: int, job_id: int) -> bool:
         """Return whether ``job_id`` is ``child_id`` or one of its descendants."""
         return leads_to(child_id, job_id, self._children_of)
-
-    def check_parameter(self, text: str, group_id: int) -> None:
-        """Raise InvalidInput if no run of the group could have the parameter, with its placeholders."""
-        check_own(self._session, text, group_id)
-
-    def has_channel(self, name: str) -> bool:
-        """Return whether there is an alarm channel of this name."""
-        return has_channel(self._session, name)
 
     def _children_of(self, job_ids: Collection[int]) -> Mapping[int, Sequence[int]]:
         """Return the children of the jobs; all descendants are read at once, as callers follow chains."""
@@ -121,13 +116,13 @@ def check_draft(
 ) -> dict[str, object]:
     """Return the columns of a job as they are stored; raises InvalidInput with all errors.
 
-    ``job`` is the one to change, None for a new one. Its run mode and source stay, and it must not become its
-    own descendant. ``exempt`` are attributes whose values are restored unchecked.
+    ``job``: the one to change; its run mode and source stay, and it must not become its own descendant.
+    ``exempt``: attributes whose values are restored unchecked.
     """
     errors = InputErrors(draft.unreadable)
     columns: dict[str, object] = {"job_group": draft.job_group}
-    if job is None:
-        with errors:
+    with errors:
+        if job is None:
             _check_group(lookup, draft.job_group, actor)
     columns |= _plain_columns(draft, Kind.TEXT, errors, job, exempt)
     with errors:
@@ -135,9 +130,8 @@ def check_draft(
             check_mails(draft.alarm_email, current=mails_of(job.alarm_email) if job is not None else ())
     with errors:
         columns |= _schedule_columns(draft)
-    if draft.fill_parameter:
-        with errors:
-            _check_filling(lookup, draft, exempt)
+    with errors:
+        _check_filling(lookup, draft, exempt)
     if job is None:
         columns |= _code_columns(draft, errors)
     with errors:
@@ -161,6 +155,8 @@ def check_draft(
 
 
 def _check_filling(lookup: JobLookup, draft: JobDraft, exempt: Collection[str]) -> None:
+    if not draft.fill_parameter:
+        return
     if draft.readable_by_java:
         raise InvalidInput(
             "fill_parameter",

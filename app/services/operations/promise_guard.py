@@ -1,7 +1,7 @@
 """Guard of promises by a console: it evaluates what workers leave undone, and shows a service that it does.
 
 All workers may be dead: what is due for some seconds is then evaluated and reported here. With
-``XXL_JOB_HEARTBEAT_URL`` a service outside gets a request every minute, and misses it if nobody evaluates.
+``XXL_JOB_HEARTBEAT_URL`` a service outside gets a request every minute, and misses it if none evaluates.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """Evaluation of promises: looks at what is due, counts what was kept, opens incidents for what was broken.
 
-Checks are rows: whoever locks one evaluates it and deletes it in the same transaction, so several nodes do
-nothing twice, and a restart loses nothing. docs/reference/promises.md, section 3.
+Checks are rows: the node that locks one evaluates and deletes it in the same transaction, so several nodes
+do nothing twice, and a restart loses nothing. docs/reference/promises.md, section 3.
 """
 
 import json
