@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.faults.installation import CannotRun, NotInstalled  # noqa: E402
+from bench.faults.scenarios.broken_promises import broken_promises  # noqa: E402
 from bench.faults.scenarios.clock_jump import clock_sqlite  # noqa: E402
 from bench.faults.scenarios.delayed_database import delayed_database  # noqa: E402
 from bench.faults.scenarios.disk_full import disk_full  # noqa: E402
@@ -67,6 +68,7 @@ def catalogue(options: argparse.Namespace) -> dict[str, Scenario]:
         "galera": Scenario(galera, ("mariadb",)),
         "java-neighbour": Scenario(java_neighbour, DATABASES),
         "lost-commits": Scenario(lost_commits, ("sqlite",)),
+        "broken-promises": Scenario(broken_promises, ("sqlite", "mariadb", "postgresql", "mysql"), usual=3),
     }
 
 

@@ -156,7 +156,8 @@ BAD: list[tuple[str, str, str]] = [
     ),
     *(("ALLOWED_HOSTS", text, "without scheme and port") for text in ("https://x", "a.example,b:80", "*")),
     *(
-        ("PUBLIC_URL", text, "expected https://HOST/PATH")
+        (name, text, "expected https://HOST/PATH")
+        for name in ("PUBLIC_URL", "HEARTBEAT_URL")
         for text in (
             *("nonsense", "jobs.example", "ftp://jobs.example", "https://", "https://u@jobs.example"),
             *(
