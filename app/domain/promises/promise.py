@@ -49,13 +49,18 @@ class Promise:
     @property
     def definition(self) -> str:
         """The promise as JSON text, by which it is known again."""
-        members = {name: value for name, value in asdict(self).items() if value not in (0, "", ALARM)}
-        return json.dumps(members, separators=(",", ":"))
+        return _definition(self)
 
     @property
     def limit_ms(self) -> Millis:
         """Its seconds, in milliseconds."""
         return self.s * SECOND_MS
+
+
+@lru_cache(maxsize=4_096)
+def _definition(promise: Promise) -> str:
+    members = {name: value for name, value in asdict(promise).items() if value not in (0, "", ALARM)}
+    return json.dumps(members, separators=(",", ":"))
 
 
 def promise_of(members: dict[str, Any]) -> Promise:
@@ -94,7 +99,8 @@ def applies(kind: PromiseKind, schedule_type: str) -> bool:
     return schedule_type not in WITHOUT_INSTANTS or kind not in INSTANT_KINDS
 
 
-def effective(own: str | None, of_group: str | None, schedule_type: str) -> list[Promise]:
+@lru_cache(maxsize=4_096)
+def effective(own: str | None, of_group: str | None, schedule_type: str) -> tuple[Promise, ...]:
     """Return the promises that hold for a job: its own, and its group's of the kinds it has none of.
 
     ``own`` and ``of_group``: as stored. Defaults that the schedule cannot have are left out.
@@ -103,7 +109,7 @@ def effective(own: str | None, of_group: str | None, schedule_type: str) -> list
     own_kinds = {promise.kind for promise in promises}
     promises += [promise for promise in read_promises(of_group) if promise.kind not in own_kinds]
     applicable = (promise for promise in promises if applies(promise.kind, schedule_type))
-    return [*dict.fromkeys(applicable)][:PROMISES_MAX]
+    return tuple(dict.fromkeys(applicable))[:PROMISES_MAX]
 
 
 def due_ms_of(promise: Promise, instant: Millis, time_zone: str) -> Millis:

@@ -31,7 +31,7 @@ from app.store.promises.promises import PromisingJob, StoredPromise
 logger = logging.getLogger(__name__)
 
 #: period of the comparison
-PERIOD_MS: Millis = 5 * SECOND_MS
+PERIOD_MS: Millis = 10 * SECOND_MS
 #: how much is planned at once
 STEP_MS: Millis = MINUTE_MS
 #: promises of one transaction
@@ -88,28 +88,29 @@ def _compare(
     horizon_ms = now_ms + AHEAD_MS - STEP_MS - behind_ms
     for job_id in {*jobs, *by_job}:
         job, rows = jobs.get(job_id), by_job.get(job_id, [])
-        wanted = effective(job.own, job.of_group, job.schedule_type) if job is not None else []
-        known = {row.definition: row.number for row in rows}
-        numbers = numbered(wanted, known, {row.number for row in rows})
-        change.gone.extend(row for row in rows if row.number not in numbers)
-        present = {row.number for row in rows}
-        change.new.extend(
-            _row(job_id, number, promise, now_ms)
-            for number, promise in numbers.items()
-            if number not in present
-        )
+        owed = effective(job.own, job.of_group, job.schedule_type) if job is not None else ()
+        if {row.definition for row in rows} != {promise.definition for promise in owed}:
+            rows = _change_promises(job_id, owed, rows, change, now_ms)
+        span_id = job.span_id if job is not None else 0
         for row in rows:
-            if row.number not in numbers or job is None:
-                continue
-            if (
-                row.kind in INSTANT_KINDS
-                and job.span_id
-                and (row.planned_until_ms < horizon_ms or row.span_id not in (0, job.span_id))
-            ):
+            is_late = row.planned_until_ms < horizon_ms or row.span_id not in (0, span_id)
+            if is_late and span_id and row.kind in INSTANT_KINDS:
                 change.due.append(row)
             if row.kind == PromiseKind.TAKES_USUAL_TIMES and row.usual_at_ms < now_ms - USUAL_MS:
                 change.unusual.append(row)
     return change
+
+
+def _change_promises(
+    job_id: int, owed: Sequence[Promise], rows: list[StoredPromise], change: _Change, now_ms: Millis
+) -> list[StoredPromise]:
+    """Note which promises of a job are gone and new; return those that stay."""
+    numbers = numbered(owed, {row.definition: row.number for row in rows}, {row.number for row in rows})
+    change.gone.extend(row for row in rows if row.number not in numbers)
+    present = {row.number for row in rows}
+    new = (pair for pair in numbers.items() if pair[0] not in present)
+    change.new.extend(_row(job_id, number, promise, now_ms) for number, promise in new)
+    return [row for row in rows if row.number in numbers]
 
 
 def _row(job_id: int, number: int, promise: Promise, now_ms: Millis) -> bulk.Row:
