@@ -89,7 +89,8 @@ class Evaluation:
         due = self._holding(due_checks, rows, jobs)
         self._judge_instants([one for one in due if one.promise.kind in INSTANT_KINDS])
         self._judge_windows([one for one in due if one.promise.kind is PromiseKind.SUCCEEDS_EVERY])
-        self._judge_ends([check for check in due_checks if check.log_id], rows, jobs)
+        if ended := [check for check in due_checks if check.log_id]:
+            self._judge_ends(ended, rows, jobs)
         self._write(due_checks)
 
     def _holding(
