@@ -44,6 +44,7 @@ from app.services.code.matching import find_for_document
 from app.services.code.request import CodeRequest
 from app.services.code.state import State, code_value
 from app.services.code.timing import deleted_times, with_times
+from app.store.alarms.channels import has_channel
 from app.store.jobs.managed import CHANNEL, JOB
 
 
@@ -83,6 +84,7 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
     check_references(document, prune, state, errors)
     groups = GroupPlanner(state, actor=request.actor, networks=request.networks)
     groups.is_import = request.is_import
+    groups.has_channel = lambda name: name in document.channels or has_channel(session, name)
     group_plans = _each(GROUPS, document.groups, groups.plan, errors)
     wishes = _wishes(document, state, candidates, groups.id_of, errors)
     jobs = JobPlanner(session, state, wishes, actor=request.actor, now_ms=now_ms)

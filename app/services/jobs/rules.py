@@ -17,7 +17,7 @@ from app.domain.enums import GlueType, ScheduleType
 from app.domain.jobs.children import FIELD as CHILDREN
 from app.domain.jobs.children import child_ids_text, leads_to, not_found, parse_child_ids
 from app.domain.jobs.fields import FIELD_OF, INT_MAX, SOURCE_MAX, JobDraft, JobField, Kind, plain_fields
-from app.domain.jobs.structures import stored_structure
+from app.domain.jobs.structures import read_structure, structure_column
 from app.domain.jobs.tags import check_tags
 from app.domain.promises.rules import check_escalation, check_promises
 from app.domain.schedules.schedule import MAX_CONF_LENGTH, Schedule, check_schedule, has_day_rules_listed
@@ -35,6 +35,7 @@ from app.store.jobs import listing as job_lists
 __all__ = ["JobDraft"]
 
 REMARK_MAX = FIELD_OF["glue_remark"].max_length
+ESCALATION = FIELD_OF["escalation"]
 CHILDREN_MAX = FIELD_OF["child_jobid"].max_length
 NO_GROUP = N_("Choose an executor group")
 CHILD_DENIED = N_("You have no permission to run one of these child jobs")
@@ -148,7 +149,10 @@ def check_draft(
     with errors:
         check_promises(draft.promises, draft.schedule_type)
     with errors:
-        check_escalation(draft.escalation, lookup.has_channel)
+        if job is None or read_structure(ESCALATION, draft.escalation) != read_structure(
+            ESCALATION, job.escalation
+        ):
+            check_escalation(draft.escalation, lookup.has_channel)
     with errors:
         columns["child_jobid"] = child_ids_text(_check_children(lookup, draft.child_jobid, actor, job))
     with errors:
@@ -214,7 +218,7 @@ def _plain_columns(
         Kind.CHOICE: _choice,
         Kind.NUMBER: _number,
         Kind.BOOLEAN: _flag,
-        Kind.STRUCTURE: stored_structure,
+        Kind.STRUCTURE: structure_column,
     }
     columns: dict[str, object] = {}
     for column in plain_fields(kind):
