@@ -21,7 +21,7 @@ def stored_structure(field: JobField, text: str) -> str:
 
     model, text = _adapter(field.model), text or field.default
     try:
-        return model.dump_json(model.validate_json(text)).decode()
+        return str(model.dump_json(model.validate_json(text)).decode())
     except ValidationError as exc:
         errors = InputErrors()
         for problem in exc.errors():

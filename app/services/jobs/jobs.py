@@ -29,12 +29,12 @@ from app.runtime.logging import request_id
 from app.services.auditing import audit
 from app.services.jobs import tags as job_tags
 from app.services.jobs import versions
+from app.services.jobs.lookup import StoredJobLookup
 from app.services.jobs.placeholders import check_run_param
 from app.services.jobs.plan_limits import check_plan
 from app.services.jobs.replan import PLANNED_BY, next_time_of, set_next_time, void_job, withdraw_unsent
 from app.services.jobs.rules import (
     JobDraft,
-    StoredJobLookup,
     audited,
     check_draft,
     check_move,

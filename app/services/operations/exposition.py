@@ -153,7 +153,7 @@ def _unexplained(session: Session, now_ms: Millis, zone: str) -> "Metric":
 
 def _promises(session: Session) -> "Iterator[Metric]":
     text = "Promises of jobs, by whether they were kept the last time."
-    states: dict[tuple[str, ...], float] = {**promises.count_by_state(session)}
+    states: dict[tuple[str, ...], float] = dict(promises.count_by_state(session).items())
     yield _gauge("xxl_job_promises", text, states, "promise", "state")
     live: dict[tuple[str, ...], float] = {
         (state,): count for state, count in incidents.count_live(session).items()

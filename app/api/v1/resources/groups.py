@@ -123,7 +123,8 @@ def _draft(call: Call, members: dict[str, Any], *, present: Sequence[str] = ()) 
         access_token=(members[token] or "").strip() if token in members else None,
         alarm_urls="\n".join(members[urls]) if urls in members else None,
         networks=call.config.executor_networks,
-        **{name: json.dumps(members[name]) for name in groups.STRUCTURES if name in members},
+        promises=json.dumps(members["promises"]) if "promises" in members else None,
+        escalation=json.dumps(members["escalation"]) if "escalation" in members else None,
     )
 
 
