@@ -40,7 +40,7 @@ class IncidentOut(Schema):
     )
     opened_at: Instant
     ended_at: Instant | None = Field(description="null: it has not ended.")
-    acknowledged_by: str | None = Field(description="null: nobody has acknowledged it.")
+    acknowledged_by: str | None = Field(description="null: it is not acknowledged.")
     acknowledged_at: Instant | None
     promises: list[PromiseDocument] = Field(description="Those that were broken, as the job has them.")
     run_id: str | None = Field(description="The run that it is about; null: there was none.")
