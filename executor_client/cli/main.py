@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, str] = {
     "whoami": "executor_client.cli.login:whoami",
     "jobs": "executor_client.cli.jobs:jobs",
     "runs": "executor_client.cli.runs:runs",
+    "incidents": "executor_client.cli.incidents:incidents",
     "groups": "executor_client.cli.groups:groups",
     "instances": "executor_client.cli.groups:instances",
     "nodes": "executor_client.cli.groups:nodes",

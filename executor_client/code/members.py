@@ -34,7 +34,7 @@ JOB = (
     "alarm_channels",
 )
 CODE = ("language", "source", "file", "remark")
-GROUP = ("title", "address_type", "addresses")
+GROUP = ("title", "address_type", "addresses", "promises", "escalation")
 CHANNEL = ("kind", "settings", "for_all", "groups", "jobs", "daily")
 #: section of a document -> members of its objects
 OF_SECTION = {"groups": GROUP, "jobs": JOB, "channels": CHANNEL}

@@ -64,6 +64,10 @@ class Terms(TypedDict, total=False):
     delivery: Delivery
     #: handlers whose declared jobs run after a success, or ``<app name>/<handler>``
     children: Sequence[str]
+    #: what the job promises, such as ``{"kind": "finishes_by", "at": "06:00"}``; at most ten
+    promises: Sequence[Mapping[str, Any]]
+    #: further channel for incidents, such as ``{"channel": "On call", "after_minutes": 15}``
+    escalation: Mapping[str, Any]
     tags: Sequence[str]
     #: addresses that get mail about failed runs
     alarm_email: str | Sequence[str]
@@ -125,6 +129,8 @@ _READERS = {
     "retry_backoff": terms.factor,
     "delivery": terms.choice(Delivery),
     "children": terms.texts,
+    "promises": terms.mappings,
+    "escalation": terms.mapping,
     "tags": terms.texts,
     "alarm_email": terms.addresses,
     "alarm_channels": terms.texts,

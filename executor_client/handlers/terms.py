@@ -7,7 +7,7 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from difflib import get_close_matches
@@ -44,6 +44,24 @@ def texts(value: Any) -> tuple[str, ...]:
         raise ValueError(f"must be a list of strings such as ['a', 'b'], not {value!r}")
     items = [text(item) for item in value]
     return tuple(sorted(items) if isinstance(value, set | frozenset) else items)
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """Return a mapping of names to JSON values; only its shape is checked, its members by the console."""
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise ValueError(f"must be a mapping of names to values, not {value!r}")
+    try:
+        members: dict[str, Any] = json.loads(json.dumps(dict(value), default=_json_value, allow_nan=False))
+    except (TypeError, ValueError) as exc:
+        raise ValueError(f"cannot be sent as JSON: {exc}") from exc
+    return members
+
+
+def mappings(value: Any) -> tuple[dict[str, Any], ...]:
+    """Return a list of mappings."""
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"must be a list of mappings, not {value!r}")
+    return tuple(mapping(item) for item in value)
 
 
 def addresses(value: Any) -> str:

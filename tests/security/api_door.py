@@ -21,6 +21,7 @@ from app.domain.code.document import read_document
 from app.models.api_token import ApiToken
 from app.models.drain import Drain
 from app.models.mute import Mute
+from app.models.promise import Incident
 from app.services.accounts import api_tokens
 from app.services.accounts.actors import actor_of
 from app.services.accounts.api_tokens import TokenDraft
@@ -66,7 +67,9 @@ class ApiDoor:
     calls = [(operation, call) for operation, calls in OPERATIONS.items() for call in calls]
     by_content: frozenset[str] = frozenset()
     also: frozenset[Meaning] = frozenset()
-    nowhere: Ids = NOWHERE._asdict() | dict.fromkeys(("mute", "drain", "service", "apply"), MISSING)
+    nowhere: Ids = NOWHERE._asdict() | dict.fromkeys(
+        ("mute", "drain", "service", "apply", "incident"), MISSING
+    )
 
     def __init__(self, app: Flask) -> None:
         self.app = app
@@ -93,9 +96,21 @@ class ApiDoor:
         place = places.make_place(title)
         mute = save(Mute(job_id=place.code, group_id=0, since_ms=now_ms(), until_ms=now_ms() + DAY_MS))
         drain = save(Drain(group_id=place.group, address=INSTANCE, since_ms=now_ms()))
+        incident = save(
+            Incident(
+                incident_key=f"i:{place.code}:1",
+                job_id=place.code,
+                group_id=place.group,
+                state="open",
+                logical_ms=1,
+                opened_ms=now_ms(),
+                kinds='{"1": {"kind": "starts_within", "s": 60}}',
+            )
+        )
         service = save(ApiToken(name=f"{title} service", token_hash=f"of {place.app_name}", rights="view"))
         made = {
             "mute": mute.id,
+            "incident": incident.id,
             "drain": drain.id,
             "service": service.id,
             "apply": apply_of(title, place.app_name),

@@ -64,6 +64,7 @@ OF_JOBS: dict[str, list[ApiCall]] = {
     "POST /jobs/<int:job_id>/stop": call(RUN, "/jobs/{job}/stop"),
     "GET /jobs/<int:job_id>/next-times": call(VIEW, "/jobs/{job}/next-times"),
     "GET /jobs/<int:job_id>/parameter-preview": call(VIEW, "/jobs/{job}/parameter-preview"),
+    "GET /jobs/<int:job_id>/promises": call(VIEW, "/jobs/{job}/promises"),
     "POST /schedules/next-times": [
         ApiCall(
             TOKEN, "/schedules/next-times", {"schedule_type": "CRON", "schedule": "0 0 3 * * ?"}, is_list=True
@@ -109,6 +110,13 @@ OF_ALARMS: dict[str, list[ApiCall]] = {
     "PATCH /channels/<int:channel_id>": call(ADMIN, "/channels/{channel}", {"name": "other"}),
     "DELETE /channels/<int:channel_id>": call(ADMIN, "/channels/{channel}"),
     "POST /channels/<int:channel_id>/test": call(ADMIN, "/channels/{channel}/test"),
+    "GET /incidents": [
+        *listed(VIEW, "/incidents", "/incidents?state=open"),
+        *call(VIEW, "/incidents?job_id={job}"),
+        *call(VIEW, "/incidents?group_id={group}"),
+    ],
+    "GET /incidents/<int:incident_id>": call(VIEW, "/incidents/{incident}"),
+    "POST /incidents/<int:incident_id>/acknowledge": call(RUN, "/incidents/{incident}/acknowledge"),
     "GET /mutes": listed(VIEW, "/mutes"),
     "POST /mutes": [
         *call(RUN, "/mutes", {"job_id": "{job}"}),

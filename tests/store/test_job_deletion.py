@@ -11,6 +11,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.managed import JobVersion
 from app.models.mute import Mute
+from app.models.promise import JobPromise, PromiseCheck
 from app.models.skip import Skip
 from app.models.tag import JobTag
 from app.store.jobs.listing import delete_jobs
@@ -20,6 +21,7 @@ from tests.support.statements import statements
 
 THEIRS: tuple[type[Base], ...] = (
     *(Job, JobLog, Fire, Alarm, Mute, GlueVersion, JobVersion, Skip, JobTag, Favourite, ChannelScope),
+    *(JobPromise, PromiseCheck),
 )
 
 
@@ -34,6 +36,12 @@ def make_whole_job() -> int:
     save(Skip(job_id=job.id, from_ms=T0, to_ms=T0, skipped=1, reason="stopped", recorded_ms=T0))
     save(JobTag(job_id=job.id, tag="night", tag_key="night"))
     save(Favourite(user_id=1, job_id=job.id))
+    save(
+        JobPromise(
+            job_id=job.id, number=1, kind="fails_at_most", definition="{}", since_ms=T0, planned_until_ms=T0
+        )
+    )
+    save(PromiseCheck(job_id=job.id, number=1, logical_ms=T0, until_ms=T0, due_ms=T0))
     save(ChannelScope(channel_id=1, group_id=0, job_id=job.id))
     return job.id
 

@@ -1,7 +1,7 @@
 """Problem documents: every error of the API as ``application/problem+json`` (RFC 9457)."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 
 from flask import Flask, Response, g, request
@@ -12,6 +12,7 @@ from werkzeug.exceptions import HTTPException
 from app.api.v1.schemas.base import FieldError, Problem
 from app.clock import now_ms
 from app.database.faults import RETRY_AFTER_S, Fault, fault_log, fault_of
+from app.domain.enums import PromiseKind
 from app.domain.text.texts import with_field_name
 from app.errors import (
     Conflict,
@@ -41,6 +42,7 @@ STATUSES: dict[type[XxlJobError], int] = {
 }
 #: most wrong values of a body that are named, and longest name: a body may consist of unknown members
 ERRORS_MAX, NAME_MAX = 10_000, 300
+KINDS = frozenset(PromiseKind)
 FAULTS = {
     Fault.BUSY: "the database is busy; send the request again",
     Fault.FULL: "the disk of the database is full",
@@ -139,12 +141,19 @@ def _on_invalid(error: ValidationError) -> Response:
         return problem(400, f"the body is not JSON: {details[0]['msg'].removeprefix('Invalid JSON: ')}")
     errors = [
         FieldError(
-            field=".".join(str(part) for part in detail["loc"])[:NAME_MAX] or "body",
+            field=".".join(_place(detail["loc"]))[:NAME_MAX] or "body",
             reason=detail["msg"].removeprefix("Value error, "),
         )
         for detail in details
     ]
     return problem(422, _detail_of(errors), errors)
+
+
+def _place(location: Sequence[int | str]) -> Iterator[str]:
+    """Yield the parts of a place; pydantic also names the kind by which it reads a promise."""
+    for number, part in enumerate(location):
+        if not (part in KINDS and number and isinstance(location[number - 1], int)):
+            yield str(part)
 
 
 def _on_http_error(error: HTTPException) -> Response:

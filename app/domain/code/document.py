@@ -5,6 +5,7 @@ that an object names is owned by code; the others belong to the console. Values 
 API, with keys in place of ids; the address type of a group has names of its own.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from app.domain.alarms.channel_kinds import KINDS, ChannelKind
 from app.domain.enums import GlueType
 from app.domain.jobs.fields import Kind
 from app.domain.jobs.members import CHILDREN, MEMBER_OF, PLAIN_MEMBERS
+from app.domain.jobs.structures import stored_structure
 from app.domain.jobs.tags import check_tags
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_
@@ -29,6 +31,8 @@ KEY_MAX = 120
 JOB_MEMBERS = tuple(member.name for member in PLAIN_MEMBERS if member.name not in {"group_id", "run_mode"})
 ENABLED, ALARM_CHANNELS, CODE = "enabled", "alarm_channels", "code"
 AUTOMATIC, MANUAL = "automatic", "manual"
+#: members of a group that are those of its jobs, which may have their own
+GROUP_STRUCTURES = ("promises", "escalation")
 
 Members = Mapping[str, Any]
 
@@ -117,9 +121,17 @@ def _read_all(
 
 
 def _group(_key: str, members: Members) -> Members:
-    if members.get("addresses") and members.get("address_type") != MANUAL:
-        raise InvalidInput("addresses", N_("Only a group with address_type: manual has addresses of its own"))
-    return members
+    errors, result = InputErrors(), dict(members)
+    with errors:
+        if members.get("addresses") and members.get("address_type") != MANUAL:
+            problem = N_("Only a group with address_type: manual has addresses of its own")
+            raise InvalidInput("addresses", problem)
+    for name in GROUP_STRUCTURES:
+        if name in members:
+            with errors:
+                result[name] = _stored(name, members[name])
+    errors.raise_all()
+    return result
 
 
 def _job(key: str, members: Members) -> Members:
@@ -181,8 +193,10 @@ def _code(code: Members) -> Members:
 
 
 def _stored(name: str, value: Any) -> Any:
-    """Return a value as the table would return it: trimmed, instants in UTC."""
+    """Return a value as the table would return it: trimmed, instants in UTC, structures with defaults."""
     member = MEMBER_OF[name]
+    if member.field is not None and member.field.kind is Kind.STRUCTURE:
+        return json.loads(stored_structure(member.field, member.write(value)))
     if member.field is not None and member.field.kind is Kind.INSTANT:
         return member.read(member.write(value))
     return trimmed(name, value)

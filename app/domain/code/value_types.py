@@ -10,6 +10,7 @@ from app.domain.code.document import (
     CODE,
     ENABLED,
     FORMAT,
+    GROUP_STRUCTURES,
     GROUPS,
     JOB_MEMBERS,
     JOBS,
@@ -25,7 +26,7 @@ from app.domain.text.texts import N_, Text
 from app.errors import InvalidInput
 
 _CODE = {"language": str, "source": str, "remark": str}
-#: of a structure any value: its model is checked when the job is saved
+#: of a structure any value: its model is checked when the document is read
 _OF_KIND = {
     Kind.TEXT: str,
     Kind.CHOICE: str,
@@ -43,7 +44,7 @@ def _type_of(name: str) -> type:
 
 #: section -> member -> type of its value: lists are of texts, and None stands for a text or null
 _TYPES: Mapping[str, Mapping[str, type]] = {
-    GROUPS: {"title": str, "address_type": str, "addresses": list},
+    GROUPS: {"title": str, "address_type": str, "addresses": list} | dict.fromkeys(GROUP_STRUCTURES, object),
     JOBS: {name: _type_of(name) for name in JOB_MEMBERS} | {ENABLED: bool, ALARM_CHANNELS: list, CODE: dict},
 }
 _PROBLEMS: Mapping[type, Text] = {

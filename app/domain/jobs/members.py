@@ -12,6 +12,7 @@ from typing import Any
 from app.clock import Millis
 from app.domain.jobs.children import child_ids_of, child_ids_text
 from app.domain.jobs.fields import FIELD_OF, JobField, Kind
+from app.domain.jobs.structures import read_structure
 from app.domain.jobs.tags import FIELD as TAGS
 from app.domain.schedules.instants import read_instant, write_instant
 from app.domain.text.input_errors import InputErrors
@@ -75,7 +76,7 @@ class JobMember:
         if self._kind is Kind.BOOLEAN:
             return bool(value)
         if self.field is not None and self._kind is Kind.STRUCTURE:
-            return json.loads(value or self.field.default)
+            return read_structure(self.field, value)
         return "" if value is None else value
 
     def write(self, value: Any) -> Any:

@@ -26,6 +26,12 @@ RUNNING_KINDS: Final = frozenset({PromiseKind.TAKES_AT_MOST, PromiseKind.TAKES_U
 END_KINDS: Final = RUNNING_KINDS | {PromiseKind.TAKES_AT_LEAST, PromiseKind.FAILS_AT_MOST}
 #: their jobs have no instants that follow from the schedule alone
 WITHOUT_INSTANTS: Final = frozenset({ScheduleType.NONE, ScheduleType.FIX_DELAY})
+#: kind -> member with its number; that of the others is ``s``
+_NUMBER_OF: Final = {
+    PromiseKind.FINISHES_BY: "at",
+    PromiseKind.TAKES_USUAL_TIMES: "times",
+    PromiseKind.FAILS_AT_MOST: "n",
+}
 ALARM: Final = "alarm"
 SWITCH_OFF: Final = "switch_off"
 
@@ -52,6 +58,12 @@ class Promise:
         return _definition(self)
 
     @property
+    def members(self) -> dict[str, Any]:
+        """The promise as jobs and answers have it: the number of its kind, and what follows."""
+        name = _NUMBER_OF.get(self.kind, "s")
+        return {"kind": self.kind.value, name: getattr(self, name), "then": self.then}
+
+    @property
     def limit_ms(self) -> Millis:
         """Its seconds, in milliseconds."""
         return self.s * SECOND_MS
@@ -70,8 +82,11 @@ def promise_of(members: dict[str, Any]) -> Promise:
 
 @lru_cache(maxsize=4_096)
 def read_promises(text: str | None) -> tuple[Promise, ...]:
-    """Return the promises of a stored JSON text; null: none."""
-    return tuple(map(promise_of, json.loads(text or "[]")))
+    """Return the promises of a stored JSON text; null, and what another program has stored: none."""
+    try:
+        return tuple(map(promise_of, json.loads(text or "[]")))
+    except (ValueError, TypeError, KeyError):
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +99,12 @@ class Escalation:
 
 
 def read_escalation(text: str | None) -> Escalation | None:
-    """Return the escalation of a stored JSON text; null: none."""
-    members = json.loads(text or "null")
-    return Escalation(**members) if members else None
+    """Return the escalation of a stored JSON text; null, and what another program has stored: none."""
+    try:
+        members = json.loads(text or "null")
+        return Escalation(**members) if members else None
+    except (ValueError, TypeError):
+        return None
 
 
 def key_of_instant(job_id: int, logical_ms: Millis) -> str:

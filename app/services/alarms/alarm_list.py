@@ -6,6 +6,7 @@ from sqlalchemy.orm import Session
 
 from app.domain.access.permissions import Actor, Right
 from app.models.alarm import Alarm
+from app.models.promise import IncidentMessage
 from app.services.alarms.targets import displayed
 from app.services.executors import groups
 from app.services.jobs import jobs
@@ -29,7 +30,7 @@ def list_before(
     return alarm_lists.list_before(session, alarm_filter, visible, before_id=before_id, limit=limit)
 
 
-def results_of(alarm: Alarm) -> list[tuple[str, str]]:
+def results_of(alarm: Alarm | IncidentMessage) -> list[tuple[str, str]]:
     """Return targets and their results at the last attempt; ``muted`` names who muted it."""
     try:
         results = json.loads(alarm.outcome or "{}")

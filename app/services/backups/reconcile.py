@@ -30,6 +30,7 @@ from app.store.base import locks
 from app.store.copies import after_restore, whole_tables
 from app.store.fires import queue as fires
 from app.store.jobs.scheduling import DueJob, lock_planned, schedule_of
+from app.store.promises import clearing as promise_clearing
 
 #: ids of runs that are skipped: in all, and for each second since the backup; two restores of one backup
 #: must not give the same ids either
@@ -84,6 +85,7 @@ def settle(*, made_ms: Millis, clock: Clock, monotonic: Callable[[], Millis] = m
         fires_settled = settle_fires(session, RESTORE, clock=clock, monotonic=monotonic)
         tasks, logins = after_restore.cancel_tasks(session, now_ms=clock()), after_restore.end_logins(session)
         after_restore.forget_heartbeats(session)
+        promise_clearing.begin_again(session, now_ms=clock())
         after_restore.mark_settled(session)
         next_id = skip_ids(session, since_ms=made_ms, now_ms=clock())
     return Settlement(fires_settled, tasks, logins, next_id)

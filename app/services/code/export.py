@@ -13,6 +13,7 @@ from app.domain.code.document import (
     CODE,
     ENABLED,
     FORMAT,
+    GROUP_STRUCTURES,
     JOB_MEMBERS,
     JOBS_MAX,
     MANUAL,
@@ -147,7 +148,8 @@ def _group(state: State, group_id: int, *, is_whole: bool) -> dict[str, Any]:
     names = {"title", *(owner.fields if owner is not None else ())}
     if is_whole or values["address_type"] == MANUAL:
         names |= {"address_type"}
-    return {name: value for name, value in values.items() if name in names or (name == "addresses" and value)}
+    further = ("addresses", *GROUP_STRUCTURES)
+    return {name: value for name, value in values.items() if name in names or (name in further and value)}
 
 
 def _managed_keys(state: State) -> dict[int, str]:

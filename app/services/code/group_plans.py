@@ -1,13 +1,15 @@
 """Plans of executor groups. Only administrators change them; anyone may refer to those they can see."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from app.domain.access.permissions import Actor
-from app.domain.code.document import AUTOMATIC, GROUPS, MANUAL, Members, place
+from app.domain.code.document import AUTOMATIC, GROUP_STRUCTURES, GROUPS, MANUAL, Members, place
 from app.domain.code.plan import Action, FieldChange, ObjectPlan, change_of, changed_fields
 from app.domain.enums import AddressType
+from app.domain.jobs.members import MEMBER_OF
+from app.domain.promises.rules import check_escalation
 from app.domain.text.texts import N_
 from app.errors import InvalidInput, PermissionDenied
 from app.models.group import Group
@@ -44,6 +46,8 @@ class GroupPlanner:
             self._groups_by_app.setdefault(group.app_name, []).append(group)
         #: code owns what it owned before
         self.is_import = False
+        #: whether a channel exists or is made as well; what is restored is not refused
+        self.has_channel: Callable[[str], bool] = lambda _name: True
         #: AppName -> provisional id
         self.new: dict[str, int] = {}
 
@@ -88,7 +92,7 @@ class GroupPlanner:
         if object_plan is None:
             return GroupPlan(app_name, group.id, members=members)
         self._require_admin(app_name)
-        draft = self._draft(app_name, {**current, **members}) if fields else None
+        draft = self._draft(app_name, {**current, **members}, members) if fields else None
         before = {name: old for name, (old, _new, _edited) in changes.items()}
         return GroupPlan(app_name, group.id, object_plan, draft, members, before)
 
@@ -99,15 +103,28 @@ class GroupPlanner:
         notes = self.state.notes_on_new(GROUP, app_name)
         object_plan = ObjectPlan(GROUP, app_name, Action.CREATE, fields=fields, notes=notes)
         values = {"title": app_name, "address_type": AUTOMATIC, "addresses": [], **members}
-        return GroupPlan(app_name, self.new[app_name], object_plan, self._draft(app_name, values), members)
+        draft = self._draft(app_name, values, members)
+        return GroupPlan(app_name, self.new[app_name], object_plan, draft, members)
 
-    def _draft(self, app_name: str, values: Mapping[str, Any]) -> GroupDraft:
+    def _draft(self, app_name: str, values: Mapping[str, Any], members: Members) -> GroupDraft:
         is_manual = values["address_type"] == MANUAL
         addresses = ",".join(values["addresses"]) if is_manual else ""
         address_type = AddressType.MANUAL if is_manual else AddressType.AUTOMATIC
-        draft = GroupDraft(app_name, values["title"], int(address_type), addresses, networks=self.networks)
+        structures = {
+            name: MEMBER_OF[name].write(members[name]) for name in GROUP_STRUCTURES if name in members
+        }
+        draft = GroupDraft(
+            app_name,
+            values["title"],
+            int(address_type),
+            addresses,
+            networks=self.networks,
+            is_channel_checked=True,  # its channel may be made by the same document
+            **structures,
+        )
         try:
             check_group(draft)
+            check_escalation(draft.escalation or "", self.has_channel)
         except InvalidInput as exc:
             for error in exc.errors:
                 error.field = _MEMBER_OF.get(error.field, error.field)

@@ -84,12 +84,13 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
     check_references(document, prune, state, errors)
     groups = GroupPlanner(state, actor=request.actor, networks=request.networks)
     groups.is_import = request.is_import
+    groups.has_channel = lambda name: name in document.channels or has_channel(session, name)
     group_plans = _each(GROUPS, document.groups, groups.plan, errors)
     wishes = _wishes(document, state, candidates, groups.id_of, errors)
     jobs = JobPlanner(session, state, wishes, actor=request.actor, now_ms=now_ms)
     jobs.readable_by_java, jobs.is_import = request.readable_by_java, request.is_import
     jobs.app_names |= {group_id: app_name for app_name, group_id in groups.new.items()}
-    jobs.has_channel = lambda name: name in document.channels or has_channel(session, name)
+    jobs.has_channel = groups.has_channel
     job_plans = []
     for wish in wishes:
         with errors:

@@ -9,10 +9,18 @@ from sqlalchemy.orm import Session
 
 from app.domain.access.permissions import Actor, Right
 from app.domain.alarms.channel_kinds import KINDS, ChannelKind
-from app.domain.code.document import ALARM_CHANNELS, AUTOMATIC, CODE, ENABLED, MANUAL, trimmed
+from app.domain.code.document import (
+    ALARM_CHANNELS,
+    AUTOMATIC,
+    CODE,
+    ENABLED,
+    GROUP_STRUCTURES,
+    MANUAL,
+    trimmed,
+)
 from app.domain.code.plan import code_shown
 from app.domain.enums import AddressType, GlueType, TriggerStatus
-from app.domain.jobs.members import read_members
+from app.domain.jobs.members import MEMBER_OF, read_members
 from app.domain.text.texts import folded
 from app.models.channel import AlarmChannel
 from app.models.group import Group
@@ -183,6 +191,7 @@ def group_values(group: Group) -> dict[str, Any]:
         "title": group.title,
         "address_type": MANUAL if is_manual else AUTOMATIC,
         "addresses": group.addresses if is_manual else [],
+        **{name: MEMBER_OF[name].read(getattr(group, name)) for name in GROUP_STRUCTURES},
     }
 
 

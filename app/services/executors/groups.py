@@ -3,7 +3,9 @@
 Source: XXL-JOB 2.4.1 (docs/reference/console.md, section 12).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy.orm import Session
 
@@ -11,6 +13,9 @@ from app.clock import Millis
 from app.domain.access.permissions import Actor, Right, require_admin, require_right
 from app.domain.alarms.alarm_urls import check_urls
 from app.domain.enums import AddressType
+from app.domain.jobs.fields import FIELD_OF
+from app.domain.jobs.structures import structure_column
+from app.domain.promises.rules import check_escalation
 from app.domain.text.fingerprints import require_unchanged
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.limits import limited_text, required_text
@@ -24,6 +29,7 @@ from app.services.executors.group_tokens import changed_columns
 from app.settings.config import Network
 from app.store.accounts import api_tokens, rights, users
 from app.store.alarms import mutes
+from app.store.alarms.channels import has_channel
 from app.store.base.paging import Page
 from app.store.executors import drains, last_seen
 from app.store.executors import listing as group_lists
@@ -39,6 +45,8 @@ APP_NAME_MIN, APP_NAME_MAX = 4, 64
 TITLE_MAX = 64
 ADDRESS_LIST_MAX = 20_000
 ALARM_URLS_MAX = 10_000
+#: what jobs of a group have unless they have their own; the same fields as those of jobs
+STRUCTURES = ("promises", "escalation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,12 @@ class GroupDraft:
     access_token: str | None = None
     #: one URL per line; None: unchanged
     alarm_urls: str | None = None
+    #: JSON text of what its jobs promise; None: unchanged
+    promises: str | None = None
+    #: JSON text; None: unchanged, ``null``: none
+    escalation: str | None = None
+    #: the channel of an escalation has been looked for
+    is_channel_checked: bool = False
     #: networks the addresses of a manual group must lie in
     networks: tuple[Network, ...] = ()
     #: fingerprint of the state that was edited; empty: not compared
@@ -186,11 +200,13 @@ def state_of(group: Group) -> dict[str, object]:
         "is_manual": is_manual,
         "address_list": (group.address_list or "") if is_manual else "",
         "alarm_urls": group.alarm_urls or "",
+        "promises": group.promises or "",
+        "escalation": group.escalation or "",
     }
 
 
 def check_group(draft: GroupDraft) -> dict[str, object]:
-    """Return AppName, title and addresses as they are stored; raises InvalidInput with all errors."""
+    """Return AppName, title, addresses and promises as stored; raises InvalidInput with all errors."""
     columns, errors = dict[str, object](), InputErrors()
     with errors:
         columns["app_name"] = _app_name(draft.app_name)
@@ -202,6 +218,11 @@ def check_group(draft: GroupDraft) -> dict[str, object]:
     with errors:
         if is_manual:
             columns["address_list"] = ",".join(read_addresses(draft.address_list, draft.networks))
+    for name in STRUCTURES:
+        with errors:
+            text = getattr(draft, name)
+            if text is not None:
+                columns[name] = structure_column(FIELD_OF[name], text)
     errors.raise_all()
     return columns
 
@@ -219,6 +240,9 @@ def _apply(session: Session, group: Group, draft: GroupDraft, *, now_ms: Millis)
             check_urls("alarmUrls", draft.alarm_urls)
             urls = limited_text("alarmUrls", draft.alarm_urls.strip(), ALARM_URLS_MAX)
             columns["alarm_urls"] = urls or None
+    with errors:
+        if draft.escalation is not None and not draft.is_channel_checked and _is_changed(group, columns):
+            check_escalation(draft.escalation, partial(has_channel, session))
     errors.raise_all()
     if columns["address_type"] == AddressType.AUTOMATIC:
         columns["address_list"] = _registered_addresses(session, group, str(columns["app_name"]), now_ms)
@@ -227,6 +251,11 @@ def _apply(session: Session, group: Group, draft: GroupDraft, *, now_ms: Millis)
         setattr(group, name, value)
     group.update_time = now_ms
     return dict(changes)
+
+
+def _is_changed(group: Group, columns: Mapping[str, object]) -> bool:
+    """Whether the escalation is another one; the channel of one that stays may be gone."""
+    return columns.get("escalation") != group.escalation
 
 
 def _app_name(text: str) -> str:

@@ -29,12 +29,12 @@ from app.runtime.logging import request_id
 from app.services.auditing import audit
 from app.services.jobs import tags as job_tags
 from app.services.jobs import versions
+from app.services.jobs.lookup import StoredJobLookup
 from app.services.jobs.placeholders import check_run_param
 from app.services.jobs.plan_limits import check_plan
 from app.services.jobs.replan import PLANNED_BY, next_time_of, set_next_time, void_job, withdraw_unsent
 from app.services.jobs.rules import (
     JobDraft,
-    StoredJobLookup,
     audited,
     check_draft,
     check_move,
@@ -48,6 +48,7 @@ from app.store.fires import queue as fires
 from app.store.jobs import listing as job_lists
 from app.store.jobs.filtering import JobFilter
 from app.store.jobs.listing import ListedJob
+from app.store.promises.clearing import withdraw_of_jobs
 
 __all__ = ["JobDraft", "JobFilter", "Page", "schedule_of"]
 
@@ -196,6 +197,7 @@ def remove_jobs(session: Session, job_ids: Collection[int], *, actor: Actor, now
     ids = [job.id for job in removed]
     withdraw_unsent(session, ids, clock=lambda: now_ms)
     job_lists.delete_jobs(session, ids)
+    withdraw_of_jobs(session, ids, now_ms=now_ms)
     for job in removed:
         changes = {"job_desc": job.job_desc, "job_group": job.job_group}
         _record(session, "job.remove", job, actor, now_ms, changes)
@@ -332,13 +334,11 @@ def _check_addresses(session: Session, group_id: int, text: str, now_ms: Millis)
     for address in addresses:
         with errors:
             if address in foreign:
-                raise ForeignValue(
-                    "addressList",
-                    N_(
-                        "%(address)s is not an address of this executor group; add it to the group first",
-                        address=address,
-                    ),
+                problem = N_(
+                    "%(address)s is not an address of this executor group; add it to the group first",
+                    address=address,
                 )
+                raise ForeignValue("addressList", problem)
     errors.raise_all()
     return ",".join(addresses)
 

@@ -5,20 +5,17 @@ Stricter than the source where a value would overflow its column or has no meani
 field by its wire name; scripts get the first one, forms all of them.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
-from typing import Any, Protocol
-
-from sqlalchemy.orm import Session
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 from app.clock import LATEST_MS
 from app.domain.access.permissions import Actor, Right
 from app.domain.alarms.mail_addresses import check_mails, mails_of
 from app.domain.enums import GlueType, ScheduleType
 from app.domain.jobs.children import FIELD as CHILDREN
-from app.domain.jobs.children import child_ids_text, leads_to, not_found, parse_child_ids
-from app.domain.jobs.fields import FIELD_OF, INT_MAX, SOURCE_MAX, JobDraft, JobField, Kind, plain_fields
-from app.domain.jobs.structures import stored_structure
+from app.domain.jobs.children import child_ids_text, not_found, parse_child_ids
+from app.domain.jobs.fields import FIELD_OF, SOURCE_MAX, JobDraft, JobField, Kind, plain_fields
+from app.domain.jobs.structures import read_structure, structure_column
 from app.domain.jobs.tags import check_tags
 from app.domain.promises.rules import check_escalation, check_promises
 from app.domain.schedules.schedule import MAX_CONF_LENGTH, Schedule, check_schedule, has_day_rules_listed
@@ -28,14 +25,12 @@ from app.domain.text.texts import N_
 from app.errors import DeniedValue, ForeignValue, InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job
-from app.services.jobs.placeholders import check_own
-from app.store.alarms.channels import has_channel
-from app.store.executors import listing as group_lists
-from app.store.jobs import listing as job_lists
+from app.services.jobs.lookup import JobLookup
 
 __all__ = ["JobDraft"]
 
 REMARK_MAX = FIELD_OF["glue_remark"].max_length
+ESCALATION = FIELD_OF["escalation"]
 CHILDREN_MAX = FIELD_OF["child_jobid"].max_length
 NO_GROUP = N_("Choose an executor group")
 CHILD_DENIED = N_("You have no permission to run one of these child jobs")
@@ -54,56 +49,6 @@ def schedule_of(job: Job | JobDraft, config_zone: str) -> Schedule:
         not_before_ms=job.not_before_ms,
         not_after_ms=job.not_after_ms,
     )
-
-
-class JobLookup(Protocol):
-    """Job lookup: access of the rules to other jobs and groups."""
-
-    def has_group(self, group_id: int) -> bool:
-        """Return whether the group exists."""
-
-    def groups_of(self, job_ids: Collection[int]) -> Mapping[int, int]:
-        """Return job id -> group id; missing jobs are left out."""
-
-    def leads_to(self, child_id: int, job_id: int) -> bool:
-        """Return whether ``job_id`` is ``child_id`` or one of its descendants."""
-
-    def check_parameter(self, text: str, group_id: int) -> None:
-        """Raise InvalidInput if no run of the group could have the parameter, with its placeholders."""
-
-    def has_channel(self, name: str) -> bool:
-        """Return whether there is an alarm channel of this name."""
-
-
-class StoredJobLookup:
-    """Job lookup in the database. It locks the groups it looks up against deletion."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self.check_parameter = partial(check_own, session)
-        self.has_channel = partial(has_channel, session)
-        self._children: dict[int, Sequence[int]] = {}
-
-    def has_group(self, group_id: int) -> bool:
-        """Return whether the group exists, and lock it against deletion."""
-        return group_lists.hold_group(self._session, group_id) is not None
-
-    def groups_of(self, job_ids: Collection[int]) -> Mapping[int, int]:
-        """Return job id -> group id; ids out of the column's range count as missing."""
-        valid_ids = [job_id for job_id in job_ids if 0 < job_id <= INT_MAX]
-        return job_lists.find_groups_of(self._session, valid_ids)
-
-    def leads_to(self, child_id: int, job_id: int) -> bool:
-        """Return whether ``job_id`` is ``child_id`` or one of its descendants."""
-        return leads_to(child_id, job_id, self._children_of)
-
-    def _children_of(self, job_ids: Collection[int]) -> Mapping[int, Sequence[int]]:
-        """Return the children of the jobs; all descendants are read at once, as callers follow chains."""
-        if not self._children.keys() >= set(job_ids):
-            links = job_lists.find_descendants(self._session, job_ids)
-            self._children |= {child: () for _group_id, ids in links.values() for child in ids}
-            self._children |= {job_id: ids for job_id, (_group_id, ids) in links.items()}
-        return {job_id: self._children[job_id] for job_id in job_ids if job_id in self._children}
 
 
 def check_draft(
@@ -142,7 +87,10 @@ def check_draft(
     with errors:
         check_promises(draft.promises, draft.schedule_type)
     with errors:
-        check_escalation(draft.escalation, lookup.has_channel)
+        if job is None or read_structure(ESCALATION, draft.escalation) != read_structure(
+            ESCALATION, job.escalation
+        ):
+            check_escalation(draft.escalation, lookup.has_channel)
     with errors:
         columns["child_jobid"] = child_ids_text(_check_children(lookup, draft.child_jobid, actor, job))
     with errors:
@@ -210,7 +158,7 @@ def _plain_columns(
         Kind.CHOICE: _choice,
         Kind.NUMBER: _number,
         Kind.BOOLEAN: _flag,
-        Kind.STRUCTURE: stored_structure,
+        Kind.STRUCTURE: structure_column,
     }
     columns: dict[str, object] = {}
     for column in plain_fields(kind):

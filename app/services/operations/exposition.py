@@ -28,6 +28,7 @@ from app.services.operations.bounded_reads import BoundedReader
 from app.settings.config import Config
 from app.store.completeness import days
 from app.store.nodes import health, nodes
+from app.store.promises import incidents, promises
 from executor_client.wire.version import VERSION
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class Exposition:
             *_queues(session, now_ms),
             *_groups(session, names, now_ms),
             _unexplained(session, now_ms, self._config.time_zone),
+            *_promises(session),
         ]
 
     def _name(self, group: str) -> str:
@@ -147,6 +149,16 @@ def _unexplained(session: Session, now_ms: Millis, zone: str) -> "Metric":
     count = days.count_unexplained(session, from_day=yesterday.isoformat())
     text = "Instants of schedules since yesterday that have neither a run nor a reason."
     return _gauge("xxl_job_unexplained_instants", text, {(): count})
+
+
+def _promises(session: Session) -> "Iterator[Metric]":
+    text = "Promises of jobs, by whether they were kept the last time."
+    states: dict[tuple[str, ...], float] = dict(promises.count_by_state(session).items())
+    yield _gauge("xxl_job_promises", text, states, "promise", "state")
+    live: dict[tuple[str, ...], float] = {
+        (state,): count for state, count in incidents.count_live(session).items()
+    }
+    yield _gauge("xxl_job_incidents", "Incidents that have not ended.", live, "state")
 
 
 def _host(config: Config, now_ms: Millis) -> "Iterator[Metric]":

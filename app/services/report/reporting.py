@@ -20,6 +20,7 @@ from app.store.alarms import clearing as alarm_clearing
 from app.store.alarms import mutes
 from app.store.executors import last_seen
 from app.store.nodes import idempotency, nodes, orphans, tasks
+from app.store.promises import clearing as promise_clearing
 from app.store.runs import reporting
 from app.store.runs.reporting import Counts
 from app.store.variables import variables
@@ -123,6 +124,7 @@ class Cleaner:
             counts += [
                 deleted,
                 transact(partial(alarm_clearing.delete_old, before_ms=before_ms, limit=DELETE_ROWS)),
+                transact(partial(promise_clearing.delete_ended, before_ms=before_ms, limit=DELETE_ROWS)),
             ]
             if deleted:
                 logger.info("old log rows deleted count=%s days=%s", deleted, self._days)

@@ -22,6 +22,7 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.models.managed import JobVersion
 from app.models.mute import Mute
+from app.models.promise import JobPromise, PromiseCheck
 from app.models.skip import Skip
 from app.models.tag import JobTag
 from app.store.alarms import channels
@@ -56,7 +57,7 @@ ORDERS: dict[str, SortKey] = {
 }
 LAST_RUN = "last"
 #: tables whose rows are deleted by the id of their job
-_OF_JOB = (GlueVersion, JobVersion, Skip, Alarm, JobTag, Favourite)
+_OF_JOB = (GlueVersion, JobVersion, Skip, Alarm, JobTag, Favourite, PromiseCheck, JobPromise)
 _MUTES = select(Mute.id).where(among(Mute.job_id)).order_by(Mute.id)
 _GROUPS_OF = select(Job.id, Job.job_group).where(among(Job.id))
 _RUNS = select(JobLog.id).where(among(JobLog.job_id)).limit(bindparam("most"))
@@ -315,7 +316,7 @@ def delete_logs_batch(session: Session, job_ids: Sequence[int]) -> int:
 
 
 def delete_jobs(session: Session, job_ids: Sequence[int]) -> None:
-    """Delete jobs with fires, runs, versions, skips, alarms, mutes, tags, favourites and channel scopes."""
+    """Delete jobs with fires, runs, versions, skips, alarms, mutes, tags, promises and channel scopes."""
     deletion.by_values(session, Job, "id", job_ids)
     # Mutes are deleted before the alarms and by id, in the order of the monitor that ends mutes: in another
     # order both could deadlock.

@@ -115,6 +115,21 @@ def find_channels(session: Session) -> list[ChannelRow]:
     return [ChannelRow(*row) for row in session.execute(query)]
 
 
+def find_channel_names(session: Session) -> set[str]:
+    """Return the names of the alarm channels."""
+    return set(session.scalars(select(AlarmChannel.name)))
+
+
+def find_escalations(session: Session) -> list[tuple[str, str]]:
+    """Return the groups and jobs with an escalation, as a finding names them, and its stored text."""
+    groups = select(Group.app_name, Group.escalation).where(Group.escalation.is_not(None))
+    jobs = select(Job.id, Job.escalation).where(Job.escalation.is_not(None))
+    return [
+        *((f"group {name}", text or "") for name, text in session.execute(groups.order_by(Group.id))),
+        *((f"job {id_}", text or "") for id_, text in session.execute(jobs.order_by(Job.id).limit(JOBS_MAX))),
+    ]
+
+
 def count_alarms(session: Session, *states: AlarmState, from_ms: Millis, to_ms: Millis) -> int:
     """Return how many alarms in one of the states are of that time, ``to_ms`` excluded; no recoveries."""
     query = select(func.count()).select_from(Alarm)

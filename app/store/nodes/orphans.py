@@ -17,6 +17,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.managed import JobVersion
 from app.models.mute import Mute
+from app.models.promise import JobPromise, PromiseCheck
 from app.models.report import GroupDay
 from app.models.right import Right
 from app.models.saved_view import SavedView
@@ -44,6 +45,8 @@ BELONGINGS = (
     Belonging(JobVersion, "job_id", Job),
     Belonging(Favourite, "job_id", Job),
     Belonging(Skip, "job_id", Job),
+    Belonging(PromiseCheck, "job_id", Job),
+    Belonging(JobPromise, "job_id", Job),
     Belonging(ChannelScope, "job_id", Job),
     Belonging(ChannelScope, "group_id", Group),
     Belonging(Drain, "group_id", Group),

@@ -85,6 +85,13 @@ def count_incidents(
     return session.scalar(select(func.count(Incident.id)).where(*_conditions(group_ids, states, job_id))) or 0
 
 
+def count_live(session: Session) -> dict[str, int]:
+    """Return state -> number of incidents that have not ended."""
+    query = select(Incident.state, func.count()).where(Incident.state.in_(LIVE)).group_by(Incident.state)
+    counts = {row[0]: row[1] for row in session.execute(query)}
+    return {state: counts.get(state, 0) for state in LIVE}
+
+
 def _conditions(
     group_ids: GroupIds, states: Collection[str], job_id: int | None
 ) -> list[ColumnElement[bool]]:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, delete, func, literal, or_, select
+from sqlalchemy import ColumnElement, and_, case, delete, func, literal, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -182,13 +182,16 @@ def list_promises(session: Session, *, group_ids: GroupIds, job_id: int | None =
     return [ListedPromise(*row) for row in session.execute(query)]
 
 
-def count_by_state(session: Session, *, at_ms: Millis) -> dict[tuple[str, str], int]:
-    """Return kind and state (``kept``, ``broken``, ``new``) -> number of promises."""
-    rows = session.execute(select(JobPromise.kind, JobPromise.kept_ms, JobPromise.broken_ms))
+def count_by_state(session: Session) -> dict[tuple[str, str], int]:
+    """Return kind and state (``kept``, ``broken``, ``new``, as ``state_of``) -> number of promises."""
+    is_new = and_(JobPromise.kept_ms == 0, JobPromise.broken_ms == 0)
+    is_broken = JobPromise.broken_ms > JobPromise.kept_ms
+    new, broken = (func.sum(case((condition, 1), else_=0)) for condition in (is_new, is_broken))
+    rows = session.execute(select(JobPromise.kind, func.count(), new, broken).group_by(JobPromise.kind))
     counts: dict[tuple[str, str], int] = {}
-    for kind, kept_ms, broken_ms in rows:
-        key = kind, state_of(kept_ms, broken_ms)
-        counts[key] = counts.get(key, 0) + 1
+    for kind, total, of_new, of_broken in rows:
+        counts[kind, "new"], counts[kind, "broken"] = int(of_new), int(of_broken)
+        counts[kind, "kept"] = total - int(of_new) - int(of_broken)
     return counts
 
 

@@ -17,6 +17,7 @@ from app.database.engine import bind_engine, session_scope
 from app.database.faults import FaultLog
 from app.models.group import Group
 from app.models.node import SCAN_MAX_MS
+from app.models.promise import Incident, JobPromise
 from app.models.registry import Registration
 from app.runtime import metrics
 from app.services.backups.last_backup import LastBackup, note_last
@@ -184,7 +185,24 @@ def test_instances_of_groups_beyond_the_limit_are_added_up(app: Flask) -> None:
 def test_a_scrape_takes_a_bounded_number_of_statements(app: Flask) -> None:
     with statements() as executed:
         scrape(app)
-    assert len([sql for sql in executed if sql.startswith("SELECT")]) <= 16
+    assert len([sql for sql in executed if sql.startswith("SELECT")]) <= 18
+
+
+def test_promises_and_incidents_are_counted(app: Flask) -> None:
+    for number, (kept_ms, broken_ms) in enumerate(((0, 0), (2, 1), (2, 3), (1, 0)), 1):
+        promise = {"kind": "starts_within", "definition": "{}", "since_ms": 0, "planned_until_ms": 0}
+        times = {"kept_ms": kept_ms, "broken_ms": broken_ms}
+        save(JobPromise(job_id=number, number=1, **promise, **times))
+        incident = {"incident_key": f"i:{number}:1", "job_id": number, "group_id": 1, "kinds": "{}"}
+        state = "kept_again" if number == 1 else "open"
+        save(Incident(**incident, state=state, logical_ms=1, opened_ms=1))
+    found = scrape(app)
+    assert found["xxl_job_promises"] == {
+        ("starts_within", "new"): 1,
+        ("starts_within", "kept"): 2,
+        ("starts_within", "broken"): 1,
+    }
+    assert found["xxl_job_incidents"] == {("open",): 3, ("acknowledged",): 0}
 
 
 def test_without_a_database_the_processes_are_shown(app: Flask, settings: Config) -> None:

@@ -62,6 +62,16 @@ def problem(handler: str = "closeOrders", **given: Any) -> str:
             {"children": ("a", "other/b"), "tags": {"y", "x"}},
             {"children": ["a", "other/b"], "tags": ["x", "y"]},
         ),
+        (
+            {
+                "promises": ({"kind": "starts_within", "s": 300}, {"kind": "finishes_by", "at": "06:00"}),
+                "escalation": {"channel": "On call", "after_minutes": 15},
+            },
+            {
+                "promises": [{"kind": "starts_within", "s": 300}, {"kind": "finishes_by", "at": "06:00"}],
+                "escalation": {"channel": "On call", "after_minutes": 15},
+            },
+        ),
         ({"alarm_email": ["a@x", "b@x"], "owner": " ann "}, {"alarm_email": "a@x,b@x", "owner": "ann"}),
         ({"param": " as is "}, {"param": " as is "}),
         ({"param": Span(date(2026, 1, 2))}, {"param": '{"first":"2026-01-02","limit":3}'}),
@@ -104,6 +114,10 @@ def test_nothing_is_declared_without_a_term() -> None:
         ({"owner": " "}, "owner must be a non-blank string, not ' '"),
         ({"tags": "a"}, "tags must be a list of strings such as ['a', 'b'], not 'a'"),
         ({"enabled": 1}, "enabled must be True or False, not 1"),
+        ({"promises": {"kind": "finishes_by"}}, "promises must be a list of mappings"),
+        ({"promises": ["finishes_by"]}, "promises must be a mapping of names to values"),
+        ({"promises": [{"at": object()}]}, "promises cannot be sent as JSON: object is not a JSON value"),
+        ({"escalation": "On call"}, "escalation must be a mapping of names to values, not 'On call'"),
         ({"param": object()}, "param cannot be sent as JSON: object is not a JSON value"),
         ({"not_after": date(2026, 1, 1)}, "not_after must be a datetime"),
         ({"not_after": datetime(2026, 1, 1)}, "not_after needs a time zone: declare timezone=…"),

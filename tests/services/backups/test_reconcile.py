@@ -5,10 +5,11 @@ import pytest
 from app.clock import DAY_MS, MINUTE_MS, Millis
 from app.domain.schedules.planning import MAX_COUNTED_WHEN_LATE
 from app.models.job import Job
+from app.models.promise import PromiseCheck
 from app.models.skip import Skip
 from app.services.backups import reconcile as settle_module
 from app.services.backups.reconcile import COUNTING_MAX_MS, settle
-from tests.support.factories import T0, all_rows, make_fire, make_job, only_row
+from tests.support.factories import T0, all_rows, make_fire, make_job, only_row, save
 
 #: as of the backup, and of the restore
 DUE: Millis = T0 // MINUTE_MS * MINUTE_MS
@@ -31,6 +32,14 @@ def test_missed_times_are_not_counted_on_for_long(monkeypatch: pytest.MonkeyPatc
         jobs[2].id: (DUE, NOW, 601),
     }
     assert [job.trigger_next_time for job in all_rows(Job)] == [NOW + MINUTE_MS] * 3
+
+
+@pytest.mark.usefixtures("database")
+def test_checks_of_promises_that_were_due_are_left_out() -> None:
+    for due_ms in (DUE, NOW + 1):
+        save(PromiseCheck(job_id=1, number=1, logical_ms=due_ms, until_ms=due_ms, due_ms=due_ms))
+    settle(made_ms=DUE, clock=lambda: NOW)
+    assert only_row(PromiseCheck).due_ms == NOW + 1
 
 
 @pytest.mark.usefixtures("database")

@@ -277,6 +277,19 @@ def test_alarms_that_reach_no_one(installed: Config) -> None:
     assert silent not in found_by(installed, "alarms")
 
 
+@every_database
+def test_escalations_to_channels_that_are_gone(installed: Config) -> None:
+    escalation = '{"channel":"On call","after_minutes":15}'
+    group = make_group(app_name="billing", escalation=escalation)
+    job = make_job(job_group=group.id, escalation=escalation)
+    make_job(job_group=group.id, escalation="{")
+    assert found_by(installed, "promises") == [
+        f"incidents of group billing, job {job.id} are not escalated: there is no alarm channel 'On call'"
+    ]
+    save(AlarmChannel(name="On call", kind="ntfy", settings="{}", for_all=0))
+    assert found_by(installed, "promises") == []
+
+
 @pytest.mark.databases("mariadb", "postgresql")
 @pytest.mark.parametrize(
     ("column", "kind", "back"),

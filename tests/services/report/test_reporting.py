@@ -20,6 +20,7 @@ from app.models.log import JobLog
 from app.models.managed import JobVersion
 from app.models.mute import Mute
 from app.models.node import Node
+from app.models.promise import Incident, JobPromise, PromiseCheck
 from app.models.report import WHOLE_DAY, DayReport, GroupDay
 from app.models.right import Right
 from app.models.saved_view import SavedView
@@ -341,8 +342,14 @@ def owned_rows(job_id: int, group_id: int, user_id: int) -> None:
     favourite = Favourite(user_id=user_id, job_id=job_id)
     scopes = ChannelScope(channel_id=1, job_id=job_id), ChannelScope(channel_id=1, group_id=group_id)
     variable = Variable(group_id=group_id, name="A", value="1")
+    promise = JobPromise(
+        job_id=job_id, number=1, kind="fails_at_most", definition="{}", since_ms=T0, planned_until_ms=T0
+    )
+    check = PromiseCheck(job_id=job_id, number=1, logical_ms=T0, until_ms=T0, due_ms=T0)
     for row in (tag, version, skip, drain, right, view, day, page, token, favourite, variable, *scopes):
         save(row)
+    save(promise)
+    save(check)
 
 
 def test_what_a_java_admin_leaves_of_jobs_groups_and_users_is_deleted(database: str, config: Config) -> None:
@@ -368,6 +375,18 @@ def test_what_a_java_admin_leaves_of_jobs_groups_and_users_is_deleted(database: 
         for model in models
         if model.__tablename__ in ("xxl_job_right", "xxl_job_view") and all_rows(model)
     ] == []
+
+
+@pytest.mark.parametrize(("days", "kept"), [(30, 1), (0, 2)])
+def test_ended_incidents_are_kept_as_long_as_runs(
+    database: str, config: Config, days: int, kept: int
+) -> None:
+    for number, ended_ms in enumerate((T0 - 40 * DAY_MS, T0 - DAY_MS)):
+        times = {"logical_ms": ended_ms, "opened_ms": ended_ms, "ended_ms": ended_ms}
+        key = {"incident_key": f"i:1:{number}", "job_id": 1, "group_id": 1, "kinds": "{}"}
+        save(Incident(state="kept_again", **key, **times))
+    Cleaner(replace(config, log_retention_days=days)).tick(T0)
+    assert len(all_rows(Incident)) == kept
 
 
 def test_counters_of_failed_logins_are_deleted(database: str, config: Config) -> None:

@@ -1,5 +1,6 @@
 """API: executor groups."""
 
+import json
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -8,6 +9,8 @@ from app.api.v1.endpoint import ADMIN, Call, Made, Resource
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.executors import GroupIn, GroupOut, GroupPatch, GroupQuery, InstanceCounts
 from app.domain.enums import AddressType
+from app.domain.jobs.fields import FIELD_OF
+from app.domain.jobs.structures import read_structure
 from app.errors import InvalidInput
 from app.models.group import Group
 from app.services.executors import groups
@@ -120,6 +123,8 @@ def _draft(call: Call, members: dict[str, Any], *, present: Sequence[str] = ()) 
         access_token=(members[token] or "").strip() if token in members else None,
         alarm_urls="\n".join(members[urls]) if urls in members else None,
         networks=call.config.executor_networks,
+        promises=json.dumps(members["promises"]) if "promises" in members else None,
+        escalation=json.dumps(members["escalation"]) if "escalation" in members else None,
     )
 
 
@@ -145,6 +150,7 @@ def _group_out(group: Group, instances: Instances, jobs: int) -> GroupOut:
         last_heartbeat_at=max((instance.last_seen_ms or 0 for instance in instances.rows), default=0) or None,
         has_own_token=bool(group.access_token),
         token_changeover_since=group.changeover_ms or None,
+        **{name: read_structure(FIELD_OF[name], getattr(group, name)) for name in groups.STRUCTURES},
         updated_at=group.update_time,
     )
 

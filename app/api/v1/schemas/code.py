@@ -10,6 +10,7 @@ from app.domain.code.document import AUTOMATIC, FORMAT, JOB_MEMBERS, JOBS_MAX, M
 from app.domain.enums import GlueType
 from app.domain.jobs.fields import SOURCE_MAX, Kind
 from app.domain.jobs.members import CHILDREN, MEMBER_OF, JobMember
+from app.domain.promises.document import Escalation, Promises
 from app.services.code.apply import SOURCE_MAX as SOURCE_NAME_MAX
 
 #: value of any type that a variable gives
@@ -90,6 +91,13 @@ class CodeGroup(Partial):
     )
     addresses: list[str] = Field(
         default_factory=list, max_length=KEYS_MAX, description="Addresses of a manual group."
+    )
+    promises: Promises = Field(
+        default_factory=list,
+        description="What its jobs promise unless they have a promise of the same kind; ten at most.",
+    )
+    escalation: Escalation | None = Field(
+        None, description="Further channel for incidents of its jobs that are not acknowledged."
     )
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from app.api.v1.schemas.base import Id, Instant, ListQuery, Partial, Schema
+from app.domain.promises.document import Escalation, Promises
 
 AddressKind = Literal["auto", "manual"]
 Address = Annotated[
@@ -44,6 +45,17 @@ AlarmUrls = Annotated[
         json_schema_extra={"writeOnly": True},
     ),
 ]
+GroupPromises = Annotated[
+    Promises,
+    Field(description="What its jobs promise unless they have a promise of the same kind; ten at most."),
+]
+GroupEscalation = Annotated[
+    Escalation | None,
+    Field(
+        description="Further channel for incidents of its jobs that are not acknowledged, unless the job has"
+        " its own; null: none."
+    ),
+]
 
 
 class GroupQuery(ListQuery):
@@ -68,6 +80,8 @@ class GroupIn(Schema):
     addresses: Addresses = []
     access_token: Token = None
     alarm_urls: AlarmUrls = []
+    promises: GroupPromises = []
+    escalation: GroupEscalation = None
 
 
 class GroupPatch(Partial):
@@ -79,6 +93,8 @@ class GroupPatch(Partial):
     addresses: Addresses = []
     access_token: Token = None
     alarm_urls: AlarmUrls = []
+    promises: GroupPromises = []
+    escalation: GroupEscalation = None
 
 
 class InstanceCounts(Schema):
@@ -108,6 +124,8 @@ class GroupOut(Schema):
     token_changeover_since: Instant | None = Field(
         description="Since when the group's former token is valid as well; null: it is not."
     )
+    promises: GroupPromises
+    escalation: GroupEscalation
     updated_at: Instant | None = Field(description="When the group was changed last.")
 
 

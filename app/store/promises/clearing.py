@@ -1,0 +1,53 @@
+"""Ends of promises and incidents: of deleted jobs, by retention, and after a restore."""
+
+from collections.abc import Collection
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.database.engine import affected
+from app.database.rows import bulk
+from app.domain.enums import IncidentState, PromiseKind
+from app.domain.promises.promise import read_promises
+from app.models.promise import Incident, IncidentMessage, JobPromise, PromiseCheck
+from app.store.promises.incidents import LIVE
+
+_ENDED = (IncidentState.KEPT_AGAIN.value, IncidentState.WITHDRAWN.value)
+
+
+def withdraw_of_jobs(session: Session, job_ids: Collection[int], *, now_ms: Millis) -> None:
+    """Withdraw the incidents of jobs that are deleted; their messages that wait are not sent."""
+    live = update(Incident).where(Incident.job_id.in_(list(job_ids)), Incident.state.in_(LIVE))
+    values = {"state": IncidentState.WITHDRAWN.value, "ended_ms": now_ms}
+    affected(session, live.values(values))
+
+
+def delete_ended(session: Session, *, before_ms: Millis, limit: int) -> int:
+    """Delete the oldest incidents that ended before a time, with their messages; return how many."""
+    old = (Incident.state.in_(_ENDED), Incident.opened_ms < before_ms, Incident.ended_ms < before_ms)
+    ids = list(session.scalars(select(Incident.id).where(*old).order_by(Incident.id).limit(limit)))
+    if ids:
+        affected(session, delete(IncidentMessage).where(IncidentMessage.incident_id.in_(ids)))
+        affected(session, delete(Incident).where(Incident.id.in_(ids)))
+    return len(ids)
+
+
+def begin_again(session: Session, *, now_ms: Millis) -> None:
+    """Let the promises of a restored database begin now: what was due before is not looked at any more.
+
+    A promise of a success every so often has the whole time again.
+    """
+    promise = select(PromiseCheck.id, JobPromise.definition).join(
+        JobPromise, (JobPromise.job_id == PromiseCheck.job_id) & (JobPromise.number == PromiseCheck.number)
+    )
+    windows = session.execute(promise.where(JobPromise.kind == PromiseKind.SUCCEEDS_EVERY.value)).all()
+    put_off = [
+        {"id": row.id, "due_ms": now_ms + promised.limit_ms}
+        for row in windows
+        for promised in read_promises(f"[{row.definition}]")
+    ]
+    bulk.update_many(session, PromiseCheck, put_off)
+    affected(session, delete(PromiseCheck).where(PromiseCheck.due_ms <= now_ms))
+    late = update(JobPromise).where(JobPromise.planned_until_ms < now_ms)
+    affected(session, late.values(planned_until_ms=now_ms))
