@@ -124,6 +124,14 @@ LISTS: dict[str, list[Call]] = {
     "dashboard.index": listed(LOGIN, "/", "/?hours=24"),
     "dashboard.chart": listed(LOGIN, "/report"),
     "load.index": listed(LOGIN, "/load"),
+    "incidents.index": listed(
+        LOGIN,
+        "/incidents",
+        "/incidents?state=all",
+        "/incidents?state=all&jobGroup={group}",
+        "/incidents?jobId={job}",
+    ),
+    "promises.index": listed(LOGIN, "/promises", "/promises?jobGroup={group}", "/promises?jobId={job}"),
     "completeness.index": listed(
         LOGIN,
         "/completeness",
@@ -230,6 +238,8 @@ RUNS: dict[str, list[Call]] = {
     "run_compare.compare": [Call(VIEW, "/joblog/{log}/compare?old={log}")],
     "logs.raw": [Call(VIEW, "/joblog/{log}/log.txt")],
     "logs.result": [Call(VIEW, "/joblog/{log}/result.csv")],
+    "incidents.show": [Call(VIEW, "/incidents/{incident}")],
+    "incidents.acknowledge": [Call(RUN, "/incidents/{incident}/acknowledge", {})],
     "logs.kill": confirmed(RUN, "/joblog/{log}/kill"),
     "log_cleaning.clean": [
         *listed(RUN, "/joblog/clean"),
