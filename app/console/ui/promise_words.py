@@ -10,9 +10,8 @@ from flask_babel import format_decimal
 
 from app.clock import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Millis
 from app.console.ui.filters import listed
-from app.console.web.language import _, ngettext
+from app.console.web.language import _, lazy_pgettext, ngettext
 from app.console.web.language import lazy_gettext as _l
-from app.console.web.language import lazy_pgettext
 from app.domain.enums import IncidentState, MessageStep, PromiseKind
 from app.domain.promises.promise import SWITCH_OFF, Promise, promise_of, read_escalation, read_promises
 from app.models.promise import Incident
@@ -43,6 +42,13 @@ STEPS: Mapping[MessageStep, str] = {
 }
 #: state of a promise -> its title
 PROMISE_STATES = {"broken": lazy_pgettext("promise", "Broken"), "kept": _l("Kept"), "new": _l("Not yet due")}
+#: unit of a length -> its seconds, largest first
+UNITS = {
+    "d": DAY_MS // SECOND_MS,
+    "h": HOUR_MS // SECOND_MS,
+    "m": MINUTE_MS // SECOND_MS,
+    "s": 1,
+}
 _UNITS: tuple[tuple[Millis, Callable[[int], str]], ...] = (
     (DAY_MS, lambda count: ngettext("%(num)d day", "%(num)d days", count)),
     (HOUR_MS, lambda count: ngettext("%(num)d hour", "%(num)d hours", count)),
@@ -56,6 +62,12 @@ def length_text(ms: Millis) -> str:
         if ms and ms % unit_ms == 0:
             return text(ms // unit_ms)
     return _("%(n)s s", n=ms // SECOND_MS)
+
+
+def length_inputs(seconds: int) -> tuple[str, str]:
+    """Return a length as number and unit: the largest in which it is whole."""
+    unit = next(unit for unit, size in UNITS.items() if seconds % size == 0)
+    return str(seconds // UNITS[unit]), unit
 
 
 def promise_text(promise: Promise) -> str:
@@ -170,5 +182,16 @@ def _switches(promise: Promise) -> bool:
 
 def init_app(app: Flask) -> None:
     """Make the words available to the templates."""
-    for filter_ in (promise_text, breach_text, breaches_text, kept_share, length_text, since_label):
+    app.add_template_filter(
+        lambda each: escalation_text(each.channel, each.after_minutes), "escalation_words"
+    )
+    for filter_ in (
+        promise_text,
+        breach_text,
+        breaches_text,
+        kept_share,
+        length_inputs,
+        length_text,
+        since_label,
+    ):
         app.add_template_filter(filter_)

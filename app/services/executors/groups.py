@@ -4,6 +4,7 @@ Source: XXL-JOB 2.4.1 (docs/reference/console.md, section 12).
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy.orm import Session
 
@@ -11,6 +12,9 @@ from app.clock import Millis
 from app.domain.access.permissions import Actor, Right, require_admin, require_right
 from app.domain.alarms.alarm_urls import check_urls
 from app.domain.enums import AddressType
+from app.domain.jobs.fields import FIELD_OF
+from app.domain.jobs.structures import stored_structure
+from app.domain.promises.rules import check_escalation
 from app.domain.text.fingerprints import require_unchanged
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.limits import limited_text, required_text
@@ -24,6 +28,7 @@ from app.services.executors.group_tokens import changed_columns
 from app.settings.config import Network
 from app.store.accounts import api_tokens, rights, users
 from app.store.alarms import mutes
+from app.store.alarms.channels import has_channel
 from app.store.base.paging import Page
 from app.store.executors import drains, last_seen
 from app.store.executors import listing as group_lists
@@ -55,6 +60,10 @@ class GroupDraft:
     access_token: str | None = None
     #: one URL per line; None: unchanged
     alarm_urls: str | None = None
+    #: what its jobs promise by default, as JSON text; None: unchanged
+    promises: str | None = None
+    #: further channel for incidents of its jobs, as JSON text; None: unchanged
+    escalation: str | None = None
     #: networks the addresses of a manual group must lie in
     networks: tuple[Network, ...] = ()
     #: fingerprint of the state that was edited; empty: not compared
@@ -186,6 +195,8 @@ def state_of(group: Group) -> dict[str, object]:
         "is_manual": is_manual,
         "address_list": (group.address_list or "") if is_manual else "",
         "alarm_urls": group.alarm_urls or "",
+        "promises": group.promises or "",
+        "escalation": group.escalation or "",
     }
 
 
@@ -219,6 +230,8 @@ def _apply(session: Session, group: Group, draft: GroupDraft, *, now_ms: Millis)
             check_urls("alarmUrls", draft.alarm_urls)
             urls = limited_text("alarmUrls", draft.alarm_urls.strip(), ALARM_URLS_MAX)
             columns["alarm_urls"] = urls or None
+    with errors:
+        columns |= _promise_columns(session, draft)
     errors.raise_all()
     if columns["address_type"] == AddressType.AUTOMATIC:
         columns["address_list"] = _registered_addresses(session, group, str(columns["app_name"]), now_ms)
@@ -227,6 +240,21 @@ def _apply(session: Session, group: Group, draft: GroupDraft, *, now_ms: Millis)
         setattr(group, name, value)
     group.update_time = now_ms
     return dict(changes)
+
+
+def _promise_columns(session: Session, draft: GroupDraft) -> dict[str, object]:
+    """Return promises and escalation as they are stored, null for none; raises InvalidInput."""
+    columns, errors = dict[str, object](), InputErrors()
+    for name in ("promises", "escalation"):
+        text = getattr(draft, name)
+        with errors:
+            if text is not None:
+                stored = stored_structure(FIELD_OF[name], text)
+                columns[name] = None if stored == FIELD_OF[name].default else stored
+    with errors:
+        check_escalation(draft.escalation or "", partial(has_channel, session))
+    errors.raise_all()
+    return columns
 
 
 def _app_name(text: str) -> str:
