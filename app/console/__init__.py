@@ -9,6 +9,7 @@ from app.console import (
     help,
     jobs,
     operations,
+    promises,
     report,
     runs,
     scripting,
@@ -19,10 +20,23 @@ from app.console import (
 from app.console.account import sessions
 from app.console.operations import health, metrics
 from app.console.runs import trace
-from app.console.ui import filters, labels, live_parts, page_parts, preferences
+from app.console.ui import filters, labels, live_parts, page_parts, preferences, promise_words
 from app.console.web import compression, errors, guards, headers, static_files
 
-AREAS = (account, scripting, ui, report, jobs, runs, executors, alarms, variables, users, operations)
+AREAS = (
+    account,
+    scripting,
+    ui,
+    report,
+    jobs,
+    runs,
+    executors,
+    alarms,
+    promises,
+    variables,
+    users,
+    operations,
+)
 MODULES = (*(module for area in AREAS for module in area.MODULES), help)
 POLICY = guards.merged(MODULES)
 
@@ -38,3 +52,4 @@ def register(app: Flask) -> None:
         app.register_blueprint(module.blueprint)
     for part in (filters, health, metrics, sessions, labels, trace, page_parts, preferences, live_parts):
         part.init_app(app)
+    promise_words.init_app(app)

@@ -49,6 +49,7 @@ from app.services.variables.variables import VariableDraft
 from app.store.jobs.managed import JOB
 from tests.browser.seed_alarms import add_alarms
 from tests.browser.seed_completeness import add_days
+from tests.browser.seed_promises import add_promises
 
 ADMIN = ("admin", "correct-horse-7")
 NORMAL = ("wangwei", "battery-staple-8")
@@ -129,6 +130,8 @@ class Seeded:
     view_id: int
     #: run whose parameter was filled in; the next one could not be
     filled_id: int
+    #: an open incident
+    incident_id: int
 
 
 def seed(
@@ -175,7 +178,8 @@ def seed(
     add_days(session, jobs, zone_name(), now_ms)
     filled_id = _filled_runs(session, jobs[8], log_id, now_ms)
     job_ids = [job.id for job in jobs]
-    return Seeded([group.id for group in groups], job_ids, log_id, user_id, view_id, filled_id)
+    incident_id = add_promises(session, groups, jobs, now_ms)
+    return Seeded([group.id for group in groups], job_ids, log_id, user_id, view_id, filled_id, incident_id)
 
 
 def beat(session: Session, now_ms: Millis) -> None:

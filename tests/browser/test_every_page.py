@@ -60,6 +60,10 @@ COLOURFUL = frozenset(
     + (
         "completeness",
         "completeness-day",
+        "incidents-all",
+        "incident",
+        "promises",
+        "job-promises-edit",
         "glue-diff",
         "executors",
         "executor",

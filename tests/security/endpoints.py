@@ -117,6 +117,7 @@ OF_THE_USER: dict[str, list[Call]] = {
         Call(LOGIN, "/jobinfo/parameter-preview", {"executor_param": "${time:yyyy}"})
     ],
     "jobs.parameters_part": [Call(LOGIN, "/jobinfo/parameters?job_group=1&executor_handler=any&shown=1")],
+    "promise_parts.defaults": [Call(LOGIN, "/jobinfo/promise-defaults?job_group=1")],
     "jobs.note_part": [Call(LOGIN, "/jobinfo/summary/alarms?alarm_email=a@example.com")],
     "scripting_jobs.next_trigger_time": [Call(LOGIN, "/jobinfo/nextTriggerTime?scheduleType=NONE")],
 }
@@ -124,6 +125,14 @@ LISTS: dict[str, list[Call]] = {
     "dashboard.index": listed(LOGIN, "/", "/?hours=24"),
     "dashboard.chart": listed(LOGIN, "/report"),
     "load.index": listed(LOGIN, "/load"),
+    "incidents.index": listed(
+        LOGIN,
+        "/incidents",
+        "/incidents?state=all",
+        "/incidents?state=all&jobGroup={group}",
+        "/incidents?jobId={job}",
+    ),
+    "promises.index": listed(LOGIN, "/promises", "/promises?jobGroup={group}", "/promises?jobId={job}"),
     "completeness.index": listed(
         LOGIN,
         "/completeness",
@@ -162,6 +171,7 @@ LISTS: dict[str, list[Call]] = {
 JOBS: dict[str, list[Call]] = {
     "jobs.show": [Call(VIEW, "/jobinfo/{job}"), Call(VIEW, "/jobinfo/{code}")],
     "jobs.next_times": [Call(VIEW, "/jobinfo/{job}/next-times")],
+    "promise_parts.suggestions": [Call(EDIT, "/jobinfo/{job}/promise-suggestions")],
     "jobs.nodes": [Call(VIEW, "/jobinfo/{job}/nodes")],
     "jobs.add": [
         *listed(EDIT, "/jobinfo/new?jobGroup={group}"),
@@ -230,6 +240,8 @@ RUNS: dict[str, list[Call]] = {
     "run_compare.compare": [Call(VIEW, "/joblog/{log}/compare?old={log}")],
     "logs.raw": [Call(VIEW, "/joblog/{log}/log.txt")],
     "logs.result": [Call(VIEW, "/joblog/{log}/result.csv")],
+    "incidents.show": [Call(VIEW, "/incidents/{incident}")],
+    "incidents.acknowledge": [Call(RUN, "/incidents/{incident}/acknowledge", {})],
     "logs.kill": confirmed(RUN, "/joblog/{log}/kill"),
     "log_cleaning.clean": [
         *listed(RUN, "/joblog/clean"),

@@ -22,6 +22,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.mute import Mute
+from app.models.promise import Incident
 from app.models.right import Right as RightRow
 from app.models.saved_view import SavedView
 from app.models.session import LoginSession
@@ -39,6 +40,7 @@ from tests.console.pages import token_of
 from tests.security.endpoints import INSTANCE, Call
 from tests.support.console import ACTOR, CONTEXT, Console, add_group, add_job, add_user
 from tests.support.console_scripting import add_log
+from tests.support.promises import make_incident
 
 #: an unused id
 MISSING = 987_654
@@ -61,6 +63,7 @@ TABLES: tuple[type[Base], ...] = (
     ApiToken,
     Variable,
     VariableVersion,
+    Incident,
 )
 _numbers = itertools.count(1)
 
@@ -89,9 +92,11 @@ class Place(NamedTuple):
     #: a variable and a secret of the group
     variable: int = 0
     secret: int = 0
+    #: an open incident of the job
+    incident: int = 0
 
 
-NOWHERE = Place(MISSING, "no-such-app", *[MISSING] * 14)
+NOWHERE = Place(MISSING, "no-such-app", *[MISSING] * 15)
 
 
 class Meaning(StrEnum):
@@ -134,6 +139,7 @@ def make_place(title: str) -> Place:
     )
     variable, secret = (_variable_of(group, title, is_secret=is_secret) for is_secret in (False, True))
     place = place._replace(their_token=_token_of(user, number), variable=variable, secret=secret)
+    place = place._replace(incident=make_incident(job, group).id)
     return owned_by(other, place)
 
 

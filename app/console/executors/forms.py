@@ -3,6 +3,7 @@
 from wtforms import BooleanField, HiddenField, PasswordField, RadioField, StringField, TextAreaField
 
 from app.console.ui.forms.base_form import ConsoleForm
+from app.console.ui.forms.promise_fields import PROMISE_INPUTS, PromiseFields
 from app.console.web.language import lazy_gettext as _l
 from app.domain.enums import AddressType
 
@@ -19,8 +20,13 @@ class AppNameForm(ConsoleForm):
     app_name = StringField("AppName")
 
 
-class GroupForm(ConsoleForm):
+class GroupForm(PromiseFields):
     """Add or edit an executor group."""
+
+    ORDER = (
+        *("app_name", "title", "address_type", "address_list", "access_token", "drop_token", "alarm_urls"),
+        *PROMISE_INPUTS,
+    )
 
     app_name = StringField("AppName")
     title = StringField(_l("Title"))

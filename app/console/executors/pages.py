@@ -9,6 +9,7 @@ from app.clock import now_ms
 from app.console.executors.forms import GroupForm
 from app.console.ui.forms import stale
 from app.console.ui.forms.confirm import Question, confirm_page
+from app.console.ui.forms.promise_fields import PROMISE_INPUTS, escalation_text, promise_values, promises_text
 from app.console.ui.lists.listing import chips, fetch_requested
 from app.console.ui.lists.sorting import GROUPS, Sorting, requested_order
 from app.console.ui.notices import Subject, done, way_back
@@ -17,8 +18,10 @@ from app.console.web.current import current_actor, settings
 from app.console.web.language import _, lazy_pgettext
 from app.database.flask_db import read_scope, session_scope
 from app.domain.text.fingerprints import fingerprint
+from app.domain.text.input_errors import InputErrors
 from app.errors import ChangedMeanwhile, InvalidInput
 from app.models.group import Group
+from app.services.alarms.channel_health import find_visible
 from app.services.executors import groups
 from app.services.executors.group_rows import group_rows
 from app.services.executors.groups import GroupDraft, GroupFilter
@@ -80,12 +83,7 @@ def add() -> ResponseReturnValue:
     if request.method == "POST":
         try:
             with session_scope() as session:
-                group_id = groups.add_group(
-                    session,
-                    _draft(form),
-                    actor=current_actor(),
-                    now_ms=now_ms(),
-                )
+                group_id = groups.add_group(session, _draft(form), actor=current_actor(), now_ms=now_ms())
             return done(
                 "added",
                 url_for("group_page.show", group_id=group_id),
@@ -109,6 +107,7 @@ def edit(group_id: int) -> ResponseReturnValue:
         address_list=group.address_list or "",
         alarm_urls=group.alarm_urls or "",
         loaded=fingerprint(groups.state_of(group)),
+        **promise_values(group.promises, group.escalation),
     )
     if request.method == "POST":
         try:
@@ -208,7 +207,9 @@ def _draft(form: GroupForm, *, of: Group | None = None) -> GroupDraft:
     token: str | None = (form.access_token.data or "").strip()
     if of is not None and not token:
         token = "" if form.drop_token.data else None
-    kind = form.address_type.data or ""
+    kind, errors = form.address_type.data or "", InputErrors()
+    promises, escalation = promises_text(form, errors), escalation_text(form, errors)
+    errors.raise_all()
     return GroupDraft(
         app_name=form.app_name.data or "",
         title=form.title.data or "",
@@ -216,6 +217,8 @@ def _draft(form: GroupForm, *, of: Group | None = None) -> GroupDraft:
         address_list=form.address_list.data or "",
         access_token=token,
         alarm_urls=form.alarm_urls.data or "",
+        promises=promises,
+        escalation=escalation,
         networks=settings().executor_networks,
         loaded=stale.loaded(),
     )
@@ -223,6 +226,9 @@ def _draft(form: GroupForm, *, of: Group | None = None) -> GroupDraft:
 
 def _edit_page(form: GroupForm, group: Group | None) -> ResponseReturnValue:
     form.offer()
+    with read_scope() as session:
+        names = [row.channel.name for row in find_visible(session, current_actor())]
+    form.offer_channels(names, none=_("none"))
     heading = _("Edit executor group") if group is not None else _("Add an executor group")
     action = url_for("groups.edit", group_id=group.id) if group is not None else url_for("groups.add")
     page = render_template(
@@ -230,6 +236,7 @@ def _edit_page(form: GroupForm, group: Group | None) -> ResponseReturnValue:
         form=form,
         group=group,
         heading=heading,
+        promise_inputs=PROMISE_INPUTS,
         action=action,
         cancel=url_for("groups.index"),
     )

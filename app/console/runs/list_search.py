@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from sqlalchemy.orm import Session
 
 from app.console.ui.labels import LOG_STATUSES, RANGES
-from app.console.ui.lists.listing import address_with
+from app.console.ui.lists.job_search import find_job
 from app.console.ui.lists.ranges import field_text
 from app.console.ui.lists.search import (
     Changes,
@@ -19,15 +19,11 @@ from app.console.ui.lists.search import (
     text_field,
 )
 from app.console.web.language import _, lazy_pgettext
-from app.domain.access.permissions import Actor, Right
+from app.domain.access.permissions import Actor
 from app.domain.lists.search_text import Term, searched_words
 from app.models.group import Group
-from app.services.jobs import choices
-from app.store.base.paging import to_id
 from app.store.runs.listing import LogStatus
 
-#: most jobs that a hint offers
-OFFERED_MAX = 8
 #: what a job is called, until it has been looked up
 JOB_NAME = "job"
 _RUN_NUMBER = re.compile(r"#?([0-9]{1,18})")
@@ -62,7 +58,7 @@ def read_run_search(session: Session, text: str, groups: Sequence[Group], *, act
     search = read_terms(text, _fields(groups))
     parameters, hints = dict(search.parameters), list(search.hints)
     if name := " ".join([parameters.pop(JOB_NAME, None) or "", *searched_words(text)]).strip():
-        result = _find_job(session, name, parameters.get("jobGroup") or "", actor=actor)
+        result = find_job(session, name, parameters.get("jobGroup") or "", actor=actor)
         if isinstance(result, Hint):
             hints.append(result)
         else:
@@ -95,28 +91,3 @@ def _time_field(parameter: str, *words: str, is_end: bool = False) -> SearchFiel
         return {parameter: text} | ({"range": "custom"} if parameter in ("from", "to") else {})
 
     return SearchField(words, read)
-
-
-def _find_job(session: Session, name: str, group_id: str, *, actor: Actor) -> Changes | Hint:
-    """Return the filter for the job with this id or name, or the only one that it matches.
-
-    A job has one executor, so a filter by another one goes.
-    """
-    if job_id := to_id(name):
-        return {"jobId": str(job_id), "jobGroup": None}
-    offer = choices.offer_jobs(session, name, actor=actor, right=Right.VIEW, group_id=to_id(group_id))
-    texts = {choice.value: choice.text.partition(" ")[2].strip().casefold() for choice in offer.choices}
-    exact = [choice for choice in offer.choices if texts[choice.value] == name.casefold()]
-    matches = exact or offer.choices
-    if len(matches) == 1 and (exact or not offer.has_more):
-        return {"jobId": matches[0].value, "jobGroup": None}
-    if not matches:
-        return Hint(_("No job matches “%(name)s”.", name=name))
-    links = [(choice.text, _runs_of(choice.value)) for choice in matches[:OFFERED_MAX]]
-    if offer.has_more or len(matches) > OFFERED_MAX:
-        return Hint(_("Many jobs match “%(name)s”. The newest of them:", name=name), links)
-    return Hint(_("Several jobs match “%(name)s”:", name=name), links)
-
-
-def _runs_of(job_id: str) -> str:
-    return address_with(page=None, until=None, q=None, jobGroup=None, jobId=job_id)

@@ -3,6 +3,7 @@
 from app.console.web.current import current_actor
 from app.database.flask_db import read_scope
 from app.domain.access.permissions import Right
+from app.services.promises.lists import count_open
 from app.services.report.failing import find_failing_lately, known_number
 
 
@@ -14,3 +15,9 @@ def failing_jobs() -> int:
         with read_scope() as session:
             number = len(find_failing_lately(session, group_ids))
     return number
+
+
+def open_incidents() -> int:
+    """Return how many incidents that the reader may see are open; a few seconds old at most."""
+    with read_scope() as session:
+        return count_open(session, current_actor().group_ids(Right.VIEW))

@@ -38,6 +38,7 @@ TEXTS = {
     "ended": lazy_gettext("The login was ended. Its user has to log in again."),
     "revoked": lazy_gettext("The API token was revoked."),
     "grace_ended": lazy_gettext("Scripts can no longer log in with the common password."),
+    "acknowledged": lazy_gettext("The incident is acknowledged; it is not escalated."),
     "starred": lazy_gettext("Added to your favourites."),
     "unstarred": lazy_gettext("Removed from your favourites."),
     "view_saved": lazy_gettext("The view is saved and shown above the filters."),
@@ -72,6 +73,7 @@ KINDS = {
     "view": (lazy_gettext("The view"), "", ""),
     "channel": (lazy_gettext("Alarm channel"), "alarm_channels.edit", "channel_id"),
     "variable": (lazy_gettext("Variable"), "variables.show", "variable_id"),
+    "incident": (lazy_gettext("Incident %(id)s"), "incidents.show", "incident_id"),
     "secret": (lazy_gettext("Secret"), "variables.show", "variable_id"),
 }
 #: longest name in a notice, in characters

@@ -12,7 +12,7 @@ from app.clock import DAY_MS
 from app.console.ui.filters import html_language, reader_zone
 from app.console.ui.lists.columns import TABLES
 from app.console.ui.lists.listing import here
-from app.console.ui.menu_numbers import failing_jobs
+from app.console.ui.menu_numbers import failing_jobs, open_incidents
 from app.console.ui.notices import Notice, requested_notice, way_back
 from app.console.web.current import LoggedIn, current_user, settings
 from app.console.web.languages import language_of_request
@@ -166,6 +166,6 @@ def init_app(app: Flask) -> None:
     """Pass the frame to every page; list columns and the way back to the templates."""
     app.context_processor(lambda: {"frame": frame()})
     app.add_template_global(area, "frame_area")
-    for function in (failing_jobs, hideable_columns, is_grouped, shown_columns, way_back):
+    for function in (failing_jobs, open_incidents, hideable_columns, is_grouped, shown_columns, way_back):
         app.add_template_global(function)
     app.add_template_global(lambda table: TABLES[table].titles, "column_titles")

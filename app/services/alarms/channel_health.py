@@ -80,6 +80,11 @@ def find_health(
     ]
 
 
+def find_visible(session: Session, actor: Actor) -> list[ScopedChannel]:
+    """Return the channels that an actor may see, by name."""
+    return _visible(session, channels.list_channels(session), actor)
+
+
 def problem_of(name: str, answer: str) -> str:
     """Return the error of a target, empty if it accepted the message; that of a mail address names it."""
     if answer == OK:

@@ -114,6 +114,8 @@
     focusFirst();
     const preview = sheet.querySelector("[data-parameter-preview]");
     if (preview) import(preview.dataset.parameterPreview).then((script) => script.start(sheet), () => {});
+    const promises = sheet.querySelector("[data-promises]");
+    if (promises) import(promises.dataset.promises).then((script) => script.start(sheet), () => {});
     const parameters = sheet.querySelector("[data-parameters]");
     if (!parameters) return;
     import(parameters.dataset.parameters).then((script) => {

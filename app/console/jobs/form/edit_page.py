@@ -13,6 +13,7 @@ from app.console.jobs.form.draft import Preview, draft_of, offer, preview, sched
 from app.console.jobs.form.forms import SECTIONS, JobForm
 from app.console.jobs.form.parameter_preview import preview_of_job
 from app.console.jobs.form.parameters import parameters_of, sent_parameter
+from app.console.jobs.form.promise_parts import defaults_of
 from app.console.jobs.form.week import with_neighbours
 from app.console.jobs.run_once import after_run
 from app.console.ui.forms import stale
@@ -22,6 +23,7 @@ from app.console.ui.notices import Subject, done
 from app.console.ui.preferences import zone_offsets
 from app.console.web import refusals
 from app.console.web.current import current_actor, settings, translate
+from app.console.web.language import _
 from app.console.web.languages import language_of_request
 from app.database.flask_db import read_scope, transact
 from app.domain.access.permissions import Right
@@ -34,8 +36,10 @@ from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_
 from app.errors import ChangedMeanwhile, DeniedValue, InvalidInput
 from app.models.job import Job
+from app.services.alarms.channel_health import find_visible
 from app.services.code.ownership import ownership_of
 from app.services.jobs import changes, choices, jobs, version_history
+from app.services.promises.suggestions import Suggestions, find_suggestions
 from app.store.base.paging import to_id
 from app.store.executors import listing as group_lists
 
@@ -147,9 +151,12 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         handlers = choices.offer_handlers(session, form.job_group.data or 0, actor=actor)
         is_filled_in = _fill_in_handler(form, handlers.only)
         owner = ownership_of(session, job) if job is not None else None
+        channel_names = [row.channel.name for row in find_visible(session, actor)]
+        suggestions = _suggestions(session, job)
     if form.parameters is None:
         offer_parameters(form)
     offer(form, groups)
+    form.offer_channels(channel_names, none=_("that of the executor, if it has one"))
     if owner is not None:
         form.mark_managed(MEMBER_OF[name].attribute for name in owner.members if name in MEMBER_OF)
     titles = (f"{group.title} ({group.app_name})" for group in groups if group.id == form.job_group.data)
@@ -174,10 +181,19 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         sections=SECTIONS,
         titles=form_sections.TITLES,
         notes=form_sections.notes(form),
+        from_group=defaults_of(groups, form),
+        suggestions=suggestions,
         mail_note=form_sections.mail_note(form["alarm_email"].data or ""),
         may_operate=actor.has_anywhere(Right.OPERATE),
     )
     return page, 400 if form.form_errors or form.wrong_fields else 200
+
+
+def _suggestions(session: Session, job: Job | None) -> Suggestions | None:
+    """Return what the job could promise, if that is asked for (``?suggest=1``)."""
+    if job is None or "suggest" not in request.args:
+        return None
+    return find_suggestions(session, job, now_ms=now_ms())
 
 
 def _fill_in_handler(form: JobForm, only: str) -> bool:

@@ -16,6 +16,7 @@ from app.clock import Millis
 from app.console.jobs.form.parameters import ParameterForm
 from app.console.ui import labels
 from app.console.ui.forms.base_form import ConsoleForm
+from app.console.ui.forms.promise_fields import ESCALATION, PROMISE_INPUTS, PromiseFields
 from app.console.web.language import lazy_gettext as _l
 from app.domain.jobs.fields import FIELD_OF, JOB_FIELDS, PLAIN_FIELDS, JobField, Kind
 
@@ -31,6 +32,7 @@ _PLACED = {
         "executor_timeout",
     ),
     "window": ("time_zone", "misfire_strategy", "not_before", "not_after"),
+    "promises": PROMISE_INPUTS,
     "alarms": ("alarm_email",),
     "owner": ("author", "tags"),
 }
@@ -46,6 +48,8 @@ INPUTS = {
     "schedule_conf": ("cron", "rate_s", "delay_s", "at"),
     "not_before_ms": ("not_before",),
     "not_after_ms": ("not_after",),
+    "promises": ("promise0_kind",),
+    "escalation": ESCALATION[:1],
 }
 
 
@@ -62,7 +66,7 @@ def _stripped(text: str | None) -> str:
     return (text or "").strip()
 
 
-class JobForm(ConsoleForm):
+class JobForm(PromiseFields):
     """Add, edit or copy a job. The inputs of the plain job fields are added below, from their table."""
 
     ORDER = (*MAIN, *(name for names in SECTIONS.values() for name in names))
@@ -136,6 +140,8 @@ def _input(field: JobField) -> StringField | SelectField | BooleanField:
 
 
 for _field in PLAIN_FIELDS:
+    if _field.kind is Kind.STRUCTURE:  # It has several inputs.
+        continue
     setattr(JobForm, _field.attribute, _input(_field))
 
 

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from wtforms.fields.choices import SelectField
 
 from app.console.jobs.form.forms import SECTIONS, JobForm
+from app.console.ui.forms.promise_fields import promises_in
+from app.console.ui.promise_words import promise_text
 from app.console.web.current import settings
 from app.console.web.language import _, lazy_gettext, ngettext
 from app.domain.alarms.mail_addresses import mails_of
@@ -14,6 +16,7 @@ TITLES = {
     "routing": lazy_gettext("Routing, blocking and child jobs"),
     "retries": lazy_gettext("Retries, timeout and redelivery"),
     "window": lazy_gettext("Time zone, window and missed runs"),
+    "promises": lazy_gettext("Promises"),
     "alarms": lazy_gettext("Alarms"),
     "owner": lazy_gettext("Owner and tags"),
 }
@@ -40,7 +43,17 @@ def notes(form: JobForm) -> dict[str, str]:
 
 def note(form: JobForm, section: str) -> str:
     """Return what differs from the default in a section."""
+    if section == "promises":
+        return _promises(form)
     return " · ".join(text for name in SECTIONS[section] if (text := _difference(form, name)))
+
+
+def _promises(form: JobForm) -> str:
+    """Return the promises of the job, and that it has an escalation of its own."""
+    parts = [promise_text(promise) for promise in promises_in(form)]
+    if channel := form.escalation_channel.data:
+        parts.append(_("escalation to %(channel)s", channel=channel))
+    return " · ".join(parts)
 
 
 def mail_count(addresses: str) -> str:

@@ -8,7 +8,7 @@ from flask import url_for
 from markupsafe import Markup, escape
 from sqlalchemy.orm import Session
 
-from app.console.ui.audit.words import NAMED, field_label, sentence_of, value_text
+from app.console.ui.audit.words import NAMED, NESTED, field_label, sentence_of, value_text
 from app.console.ui.filters import listed
 from app.console.ui.labels import RIGHTS
 from app.console.web.language import _
@@ -30,7 +30,7 @@ _PAGES = {
     "variable": ("variables.show", "variable_id"),
 }
 #: fields that the sentence has already
-_IN_SENTENCE = {"log.kill": {"job_id"}, "log.clear": {"job_id"}}
+_IN_SENTENCE = {"job.switched_off": {"failures"}, "log.kill": {"job_id"}, "log.clear": {"job_id"}}
 #: kind of object -> the field in which entries keep its name
 _NAME_FIELDS = {
     "job": "job_desc",
@@ -64,7 +64,9 @@ class EntryRow:
     @property
     def by(self) -> str:
         """Who did it."""
-        return self.entry.username or (_("scheduler") if self.entry.action == "job.ended" else "–")
+        return self.entry.username or (
+            _("scheduler") if self.entry.action in ("job.ended", "job.switched_off") else "–"
+        )
 
     @property
     def via(self) -> str:
@@ -137,6 +139,8 @@ def _change(action: str, name: str, value: Any, names: Names) -> Change | None:
         old, new = value
         if old in (None, "", []) and new in (None, "", []):
             return None
+        if name in NESTED and value_text(name, old) == value_text(name, new):
+            return None  # both none, stored in two ways
         if BLANKED in value:
             return Change(label, None, _("changed") if new == old else _("set") if new else _("removed"))
         shown_old = None if action.endswith(".add") else _value(name, old, names)

@@ -5,6 +5,7 @@ from typing import Any
 
 from app.console.ui import labels, tasks
 from app.console.ui.filters import instant, listed, next_time_label
+from app.console.ui.promise_words import escalation_value, promises_value
 from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
 from app.domain.alarms.channel_kinds import KINDS
@@ -24,6 +25,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "job.stop": _l("switched off %(object)s"),
         "job.trigger": _l("ran %(object)s once"),
         "job.withdraw": _l("withdrew a run of %(object)s"),
+        "job.switched_off": _l("switched off %(object)s, which failed more often than it promises"),
         "job.ended": _l("switched off %(object)s, which has no further run"),
     },
     "glue": {"glue.save": _l("saved the code of %(object)s")},
@@ -58,6 +60,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "variable.update": _l("changed %(object)s"),
         "variable.remove": _l("deleted %(object)s"),
     },
+    "incident": {"incident.acknowledge": _l("acknowledged an incident of %(object)s")},
     "code": {
         "code.apply": _l("applied jobs as code"),
         "code.undo": _l("undid an apply of jobs as code"),
@@ -112,6 +115,7 @@ PARTS = {
     "alarm": _l("Alarms"),
     "channel": _l("Alarm channels"),
     "variable": _l("Variables and secrets"),
+    "incident": _l("Incidents"),
     "code": _l("Jobs as code"),
     "task": _l("Tasks"),
     "user": _l("Users"),
@@ -136,6 +140,7 @@ OF_FIELDS = (
     ),
     (frozenset({"tags"}), _l("changed the tags of %(object)s")),
     (frozenset({"job_group"}), _l("moved %(object)s to another executor")),
+    (frozenset({"promises", "escalation"}), _l("changed the promises of %(object)s")),
     (frozenset({"alarm_email"}), _l("changed the alarm mail of %(object)s")),
 )
 #: kind of object -> its title, for the filter
@@ -192,6 +197,7 @@ _FIELDS = {
     "glue_remark": _l("Remark"),
     "glue_updatetime": _l("Code changed"),
     "identity": _l("Identity"),
+    "incident": _l("Incident"),
     "job_group": _l("Executor"),
     "job_id": _l("Job"),
     "jobs": _l("Chosen jobs"),
@@ -244,6 +250,8 @@ _FIELDS = {
 _SECONDS = frozenset({"executor_timeout", "retry_interval_s"})
 _INSTANTS = frozenset({"due_ms", "trigger_next_time", "glue_updatetime"})
 _BOOLEANS = frozenset({"disabled", "started", "sign_on", "for_all", "fill_parameter", "daily"})
+#: fields with members -> their words
+NESTED = {"promises": promises_value, "escalation": escalation_value}
 _LABELS: Mapping[str, Mapping[Any, str]] = {
     "misfire_strategy": labels.MISFIRE_STRATEGIES,
     "executor_route_strategy": labels.ROUTE_STRATEGIES,
@@ -295,6 +303,8 @@ def value_text(name: str, value: Any) -> str:
     """Return a value as the pages show it; an instant is markup."""
     if value is None or value == "" or value == [] or value == {}:
         return "–"
+    if name in NESTED:
+        return NESTED[name](value)
     if value == BLANKED:
         return _("set")
     if name in _INSTANTS or name.endswith("_ms"):
