@@ -13,6 +13,7 @@ from app.settings.config import SECRET_VARIABLES, SETTINGS, Config
 SECRETS = {name: f"SECRET-of-{name}-0123456789" for name in SECRET_VARIABLES} | {
     "XXL_JOB_DATABASE_URL": "mysql+pymysql://xxl:SECRET-word@db/xxl_job",
     "XXL_JOB_ALARM_URLS": "json://SECRET@hooks.example",
+    "XXL_JOB_HEARTBEAT_URL": "https://hc.example/SECRET",
 }
 OTHERS = {
     "XXL_JOB_MAIL_HOST": "smtp.example",
