@@ -1,6 +1,6 @@
 """Plans of jobs: what changes, checked by the rules of jobs, and what it takes to write it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -44,7 +44,6 @@ from app.services.jobs.job_writes import JobWrite
 from app.services.jobs.placeholders import check_own
 from app.services.jobs.replan import PLANNED_BY, first_instant
 from app.services.jobs.rules import JobDraft, check_draft, schedule_of
-from app.store.alarms.channels import has_channel
 from app.store.jobs.managed import JOB
 
 #: attributes of a draft without code and tags
@@ -96,9 +95,8 @@ class JobPlanner:
     ) -> None:
         self.state, self.actor, self.now_ms = state, actor, now_ms
         self.check_parameter = partial(check_own, session)
-        self._has_stored_channel = partial(has_channel, session)
-        #: names of channels that the document has
-        self.channel_names: Collection[str] = ()
+        #: whether a channel exists or is made as well; what is restored is not refused
+        self.has_channel: Callable[[str], bool] = lambda _name: True
         #: jobs that a Java admin cannot read are refused
         self.readable_by_java = False
         #: values are put back as they were, also those that a new job may not have
@@ -119,10 +117,6 @@ class JobPlanner:
         return group_ids | {
             job_id: self._wishes[job_id].members["group_id"] for job_id in job_ids if job_id in self._wishes
         }
-
-    def has_channel(self, name: str) -> bool:
-        """Return whether there is an alarm channel of this name; what is restored is not refused."""
-        return self.restores or name in self.channel_names or self._has_stored_channel(name)
 
     def leads_to(self, _child_id: int, _job_id: int) -> bool:
         """Return False: circles are looked for in the whole plan."""
@@ -347,9 +341,8 @@ class JobPlanner:
 
     def _require_routing(self, wish: Wish) -> None:
         if not self.actor.is_admin:
-            raise PermissionDenied(
-                f"{place(JOBS, wish.key, ALARM_CHANNELS)}: only administrators route alarms"
-            )
+            where = place(JOBS, wish.key, ALARM_CHANNELS)
+            raise PermissionDenied(f"{where}: only administrators route alarms")
 
 
 def _moves(changes: Collection[str]) -> bool:

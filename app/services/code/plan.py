@@ -90,7 +90,7 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
     jobs = JobPlanner(session, state, wishes, actor=request.actor, now_ms=now_ms)
     jobs.readable_by_java, jobs.is_import = request.readable_by_java, request.is_import
     jobs.app_names |= {group_id: app_name for app_name, group_id in groups.new.items()}
-    jobs.channel_names = document.channels.keys()
+    jobs.has_channel = groups.has_channel
     job_plans = []
     for wish in wishes:
         with errors:
