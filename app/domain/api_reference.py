@@ -197,8 +197,8 @@ class _Reader:
 
     def _type(self, schema: Json) -> str:
         """Return a type in words, such as ``array of text`` or ``integer, 1 to 200, or null``."""
-        if "anyOf" in schema:
-            return " or ".join(dict.fromkeys(map(self._type, schema["anyOf"])))
+        if alternatives := _alternatives(schema):
+            return " or ".join(dict.fromkeys(map(self._type, alternatives)))
         if "$ref" in schema:
             name = _name(schema)
             return name if name in self._schemas else self._type(self._components[name])
@@ -220,7 +220,7 @@ class _Reader:
         """Return the name of the object that a schema holds, also in an array or beside null."""
         if "$ref" in schema:
             return _name(schema) if _name(schema) in self._schemas else ""
-        inner = [*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else ())]
+        inner = [*_alternatives(schema), *([schema["items"]] if "items" in schema else ())]
         return next(filter(None, map(self._object, inner)), "")
 
     def _resolved(self, schema: Json) -> Json:
@@ -233,8 +233,8 @@ class _Reader:
         value = next((choice for choice in (*explicit, schema.get("default")) if choice is not None), None)
         if value is not None:
             return value
-        if "anyOf" in schema:
-            first = self._resolved(schema["anyOf"][0])
+        if alternatives := _alternatives(schema):
+            first = self._resolved(alternatives[0])
             return None if "default" in first else self._example(first, depth)
         if "properties" in schema and depth < NESTING_MAX:
             required_names = schema.get("required", ())
@@ -268,6 +268,12 @@ def _bounds(schema: Json) -> Iterator[str]:
 
 def _number(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _alternatives(schema: Json) -> list[Json]:
+    """Return the schemas of which a value fits one; empty: it has a single type."""
+    alternatives: list[Json] = schema.get("anyOf") or schema.get("oneOf") or []
+    return alternatives
 
 
 def _name(schema: Json) -> str:

@@ -120,6 +120,10 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return printable(", ".join(map(str, value))) or "none"
-    text = json.dumps(value, ensure_ascii=False) if "\n" in str(value) else printable(str(value))
+        return printable(", ".join(map(_text, value))) or "none"
+    text = json.dumps(value, ensure_ascii=False) if "\n" in str(value) else printable(_text(value))
     return text if len(text) <= VALUE_MAX else text[:VALUE_MAX] + "…"
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else str(value)

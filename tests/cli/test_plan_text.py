@@ -31,3 +31,10 @@ def test_values_do_not_command_the_terminal() -> None:
     texts = [line for line in lines if "title" in line]
     assert len(texts) >= 5
     assert not any("\x1b]" in text or "\x07" in text for text in texts)
+
+
+def test_structures_are_shown_as_json() -> None:
+    promise = {"kind": "starts_within", "s": 300}
+    lines = [*plan_lines(planned(field([promise], []), field(None, {"channel": "值班", "after_minutes": 5})))]
+    assert any('{"kind": "starts_within", "s": 300} -> none' in line for line in lines)
+    assert any('none -> {"channel": "值班", "after_minutes": 5}' in line for line in lines)

@@ -71,6 +71,7 @@ DOCUMENT: dict[str, Any] = {
                     },
                     "at": {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]},
                     "limit": {"type": "integer", "minimum": 1, "maximum": 5},
+                    "until": {"oneOf": [{"type": "string"}, {"type": "integer"}]},
                 },
                 "required": ["kind"],
             },
@@ -112,6 +113,7 @@ def test_members_have_types_in_words() -> None:
         ("tags", "array of text, at most 9", False),
         ("at", "instant or null", False),
         ("limit", "integer, 1 to 5", False),
+        ("until", "text or integer", False),
     ]
     assert change.body[0].description == "Run mode"
     assert json.loads(change.example) == {"kind": "BEAN", "tags": ["a"]}

@@ -7,11 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.domain.promises.promise import PROMISES_MAX
+from app.domain.promises.promise import CLOCK, PROMISES_MAX
 
 #: seconds of a promise: a year
 SECONDS_MAX = 366 * 86_400
-CLOCK = r"^([01]\d|2[0-3]):[0-5]\d(\+[1-9]d)?$"
 
 
 class _Members(BaseModel):
@@ -39,7 +38,8 @@ class FinishesBy(_Members):
         description="The run succeeds by a wall-clock time in the time zone of the job."
     )
     at: str = Field(
-        pattern=CLOCK, description="The first such time after the run was due; `06:00+1d`: a day after it."
+        pattern=CLOCK.pattern,
+        description="The first such time after the run was due; `06:00+1d`: a day after it.",
     )
     then: Literal["alarm"] = Field("alarm", description="What follows if it is broken.")
 

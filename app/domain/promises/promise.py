@@ -4,6 +4,7 @@ docs/reference/promises.md. ``app.domain.promises.document`` has their form in J
 """
 
 import json
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -33,6 +34,8 @@ _NUMBER_OF: Final = {
     PromiseKind.FAILS_AT_MOST: "n",
 }
 ALARM: Final = "alarm"
+#: wall-clock time, perhaps of a later day
+CLOCK: Final = re.compile(r"^([01]\d|2[0-3]):[0-5]\d(\+[1-9]d)?$")
 SWITCH_OFF: Final = "switch_off"
 
 
@@ -51,6 +54,14 @@ class Promise:
     n: int = 0
     #: ``alarm``, or ``switch_off`` as well
     then: str = ALARM
+
+    def __post_init__(self) -> None:
+        """Refuse what another program may have stored: one such job must not stop the planning of all."""
+        numbers = (self.s, self.n, self.times)
+        if not all(isinstance(number, int | float) for number in numbers) or not isinstance(self.then, str):
+            raise TypeError("a number is expected")
+        if self.kind is PromiseKind.FINISHES_BY and not CLOCK.match(self.at):
+            raise ValueError("a wall-clock time is expected")
 
     @property
     def definition(self) -> str:

@@ -171,14 +171,18 @@ def _change(change: FieldChange) -> list[object]:
 
 
 def _value(value: Any) -> object:
-    """Return a value as one text, of code its length."""
-    if isinstance(value, Mapping):
+    """Return a value as one text, of code its length, of structures JSON."""
+    if isinstance(value, Mapping) and "language" in value:
         return N_("%(n)s lines", n=value.get("lines", 0))
     if isinstance(value, bool):
         return N_("yes") if value else N_("no")
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(map(str, value))
-    return "" if value is None else str(value)[:VALUE_MAX]
+        return ", ".join(map(_text, value))[:VALUE_MAX]
+    return "" if value is None else _text(value)[:VALUE_MAX]
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, Mapping) else str(value)
 
 
 def error_lines(error: InvalidInput) -> list[ResultLine]:

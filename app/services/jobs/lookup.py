@@ -28,7 +28,7 @@ class JobLookup(Protocol):
     def check_parameter(self, text: str, group_id: int) -> None:
         """Raise InvalidInput if no run of the group could have the parameter, with its placeholders."""
 
-    def has_channel(self, name: str) -> bool:
+    def has_channel(self, name: str, /) -> bool:
         """Return whether there is an alarm channel of this name."""
 
 

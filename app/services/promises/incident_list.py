@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 from sqlalchemy.orm import Session
 
 from app.domain.access.permissions import Actor, Right
+from app.domain.jobs.fields import FIELD_OF
+from app.domain.jobs.structures import read_structure
 from app.domain.promises.promise import effective, promise_of, read_promises
 from app.models.promise import Incident, JobPromise
 from app.services.executors import groups
@@ -66,14 +68,16 @@ def promises_of(session: Session, job_id: int, *, actor: Actor) -> list[PromiseR
         return []
     rows = promises.list_promises(session, group_ids=None, job_id=job_id)
     stored = {row.promise.definition: row.promise for row in rows}
-    own = read_promises(job.own)
+    own, of_group = (
+        json.dumps(read_structure(FIELD_OF["promises"], text)) for text in (job.own, job.of_group)
+    )
     return [
         PromiseRecord(
             promise.members,
-            "job" if promise in own else "group",
+            "job" if promise in read_promises(own) else "group",
             *_numbers(stored.get(promise.definition)),
         )
-        for promise in effective(job.own, job.of_group, job.schedule_type)
+        for promise in effective(own, of_group, job.schedule_type)
     ]
 
 

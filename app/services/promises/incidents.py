@@ -4,7 +4,7 @@ docs/reference/promises.md, section 4.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
@@ -44,31 +44,46 @@ class Breach:
     log_ids: tuple[int, ...] = ()
 
 
-def open_incidents(session: Session, breaches: Iterable[Breach], *, now_ms: Millis) -> None:
-    """Open an incident for each new key, with its message; a known one gets the promise added, unreported."""
+def open_incidents(session: Session, breaches: Sequence[Breach], *, now_ms: Millis) -> None:
+    """Open an incident for each new key, with its message; a known one gets the promise added, unreported.
+
+    What has an incident already is not inserted: on servers that would use an id up.
+    """
+    known = incidents.find_by_keys(session, {breach.key for breach in breaches})
     for breach in breaches:
+        former = known.get(breach.key)
+        if former is not None and (former.state not in incidents.LIVE or breach.number in _numbers(former)):
+            continue
         group_id = incidents.group_of(session, breach.job_id)
         if group_id is None:  # It was deleted meanwhile.
             continue
-        row = {
-            "incident_key": breach.key,
-            "job_id": breach.job_id,
-            "group_id": group_id,
-            "state": IncidentState.OPEN.value,
-            "logical_ms": breach.logical_ms,
-            "opened_ms": now_ms,
-            "kinds": "{}",
-            "log_id": breach.log_ids[-1] if breach.log_ids else 0,
-        }
-        is_new = incidents.insert_incident(session, row)
+        is_new = former is None and incidents.insert_incident(session, _row(breach, group_id, now_ms))
         incident = incidents.lock_by_key(session, breach.key)
-        if incident is None:
+        if incident is None or incident.state not in incidents.LIVE:
             continue
         kinds = json.loads(incident.kinds) | {str(breach.number): json.loads(breach.definition)}
-        if is_new or incident.state in incidents.LIVE:
-            incident.kinds = json.dumps(kinds)
+        incident.kinds = json.dumps(kinds)
+        known[breach.key] = incident
         if is_new:
             _queue_opening(session, incident, breach, now_ms)
+
+
+def _numbers(incident: Incident) -> set[int]:
+    """Return the numbers of the promises that an incident is about."""
+    return {int(number) for number in json.loads(incident.kinds)}
+
+
+def _row(breach: Breach, group_id: int, now_ms: Millis) -> bulk.Row:
+    return {
+        "incident_key": breach.key,
+        "job_id": breach.job_id,
+        "group_id": group_id,
+        "state": IncidentState.OPEN.value,
+        "logical_ms": breach.logical_ms,
+        "opened_ms": now_ms,
+        "kinds": "{}",
+        "log_id": breach.log_ids[-1] if breach.log_ids else 0,
+    }
 
 
 def _queue_opening(session: Session, incident: Incident, breach: Breach, now_ms: Millis) -> None:
@@ -116,8 +131,7 @@ def settle(session: Session, *, now_ms: Millis) -> None:
         instants.setdefault(incident.job_id, set()).add(incident.logical_ms)
     chains = evidence.find_chains(session, instants)
     for incident in live:
-        numbers = [int(number) for number in json.loads(incident.kinds)]
-        kept = [held.get((incident.job_id, number)) for number in numbers]
+        kept = [held.get((incident.job_id, number)) for number in _numbers(incident)]
         present = [at_ms for at_ms in kept if at_ms is not None]
         if not present:
             _end(session, incident.id, IncidentState.WITHDRAWN, now_ms)

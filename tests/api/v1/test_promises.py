@@ -84,7 +84,10 @@ def test_an_error_names_its_place(api: Api, members: dict[str, Any], fields: lis
         assert (answer.status_code, [error["field"] for error in answer.json["errors"]]) == (422, fields)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", '{"a": 1}', '[{"kind": "other"}]', "null"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[1]", '{"a": 1}', '[{"kind": "other"}]', "null", '[{"kind": "starts_within", "s": "x"}]'],
+)
 def test_what_another_program_has_stored_breaks_no_answer(api: Api, text: str) -> None:
     job = make_job(promises=text, escalation=text)
     answer = api.get(f"/jobs/{job.id}")
