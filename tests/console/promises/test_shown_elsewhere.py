@@ -5,6 +5,7 @@ import json
 import pytest
 
 from app.clock import MINUTE_MS, now_ms
+from app.console.jobs.history.version_words import stored_value
 from app.database.engine import session_scope
 from app.models.channel import AlarmChannel
 from app.models.group import Group
@@ -112,3 +113,12 @@ def test_an_executor_has_defaults_for_its_jobs(admin: Console) -> None:
     assert "is not a whole number from 1 to 10080" in text.partition('id="escalation_minutes-error"')[2][:200]
     assert path_after(submit(admin, f"{path}/edit", **form | {"promise0_kind": "", "escalation_channel": ""}))
     assert (only_row(Group).promises, only_row(Group).escalation) == (None, None)
+
+
+def test_changes_of_a_file_have_the_words(admin: Console) -> None:
+    with admin.app.test_request_context():
+        assert stored_value(OWN, "promises") == "takes at most 10 min"
+        assert (
+            stored_value('{"channel": "pager", "after_minutes": 90}', "escalation") == "to pager after 90 min"
+        )
+        assert [stored_value(text, "promises") for text in ("", "null", "[]")] == ["–", "–", "–"]
