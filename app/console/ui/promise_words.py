@@ -36,7 +36,7 @@ INCIDENT_STATES: Mapping[IncidentState, str] = {
 }
 #: what a message about an incident says
 STEPS: Mapping[MessageStep, str] = {
-    MessageStep.OPENED: _l("Message"),
+    MessageStep.OPENED: lazy_pgettext("incident", "Message"),
     MessageStep.ESCALATED: _l("Escalation"),
     MessageStep.KEPT_AGAIN: _l("Message that it is kept again"),
 }
