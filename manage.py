@@ -67,7 +67,7 @@ ASSETS = (
 DATA_FILES = (("", "django/contrib/auth/common-passwords.txt.gz"),)
 TRANSLATIONS = os.path.join("app", "translations")
 #: functions that mark a text, besides gettext and ngettext
-KEYWORDS = ("_l", "N_", "lazy_gettext")
+KEYWORDS = ("_l", "N_", "lazy_gettext", "lazy_pgettext:1c,2")
 #: modules of bench/ that are not benchmarks
 NO_BENCHES = (
     *("charts", "harness", "page_addresses", "page_rows", "rates", "stub_executor", "windows", "yardstick"),

@@ -99,16 +99,15 @@ def add() -> ResponseReturnValue:
 def edit(group_id: int) -> ResponseReturnValue:
     """Change a group."""
     group = _group(group_id)
-    form = GroupForm(
-        request.form,
-        app_name=group.app_name,
-        title=group.title,
-        address_type=str(group.address_type),
-        address_list=group.address_list or "",
-        alarm_urls=group.alarm_urls or "",
-        loaded=fingerprint(groups.state_of(group)),
-        **promise_values(group.promises, group.escalation),
-    )
+    values = {
+        "app_name": group.app_name,
+        "title": group.title,
+        "address_type": str(group.address_type),
+        "address_list": group.address_list or "",
+        "alarm_urls": group.alarm_urls or "",
+        "loaded": fingerprint(groups.state_of(group)),
+    }
+    form = GroupForm(request.form, data=values | promise_values(group.promises, group.escalation))
     if request.method == "POST":
         try:
             draft = _draft(form, of=group)

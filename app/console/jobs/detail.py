@@ -19,6 +19,7 @@ from app.console.web.language import lazy_gettext
 from app.domain.access.permissions import Actor, Right
 from app.domain.alarms.muting import is_muted
 from app.domain.enums import GlueType
+from app.domain.promises.promise import Escalation, Promise, effective, read_escalation, read_promises
 from app.domain.runs.statistics import Norm, Statistics, norm_of
 from app.models.alarm import Alarm
 from app.models.glue import GlueVersion
@@ -28,6 +29,7 @@ from app.models.mute import Mute
 from app.models.skip import Skip
 from app.services.alarms.coverage import Reach, reach_of
 from app.services.completeness.summary import find_last_days
+from app.services.promises.lists import JobSummary, find_summary
 from app.services.runs.planned import PlannedRun, list_planned
 from app.services.runs.reasons import find_reasons
 from app.store.alarms import alarms, mutes
@@ -57,6 +59,15 @@ ALARMS_READ = 200
 
 
 @dataclass(frozen=True, slots=True)
+class Owed:
+    """Promises of a job, its own and its group's, and its escalation, its own or its group's."""
+
+    own: list[Promise]
+    of_group: list[Promise]
+    escalation: Escalation | None
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     """Overview of the job and its last runs."""
 
@@ -74,6 +85,8 @@ class Overview:
     planned: list[PlannedRun]
     #: what became of the instants of the last days; None: none was due
     completeness: Line | None
+    promises: JobSummary
+    owed: Owed
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +161,20 @@ def _overview(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Overv
         waiting=waiting_fires(session, [job.job_group], now_ms=now_ms, job_id=job.id),
         mutes=_mutes(session, job, now_ms),
         planned=list_planned(session, job.id, now_ms=now_ms, limit=PLANNED_SHOWN),
+        promises=find_summary(session, job, actor=actor),
+        owed=_owed(session, job),
         completeness=job_line(job.id, *find_last_days(session, actor, job.id, zone=zone, now_ms=now_ms)),
+    )
+
+
+def _owed(session: Session, job: Job) -> Owed:
+    group = groups.find_groups(session, [job.job_group]).get(job.job_group)
+    defaults = (group.promises, group.escalation) if group is not None else (None, None)
+    promises, own = effective(job.promises, defaults[0], job.schedule_type), read_promises(job.promises)
+    return Owed(
+        [promise for promise in promises if promise in own],
+        [promise for promise in promises if promise not in own],
+        read_escalation(job.escalation) or read_escalation(defaults[1]),
     )
 
 

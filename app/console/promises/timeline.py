@@ -8,12 +8,14 @@ from app.clock import Millis
 from app.console.ui.filters import duration
 from app.console.ui.labels import ALARM_STATES, answer_text, target_title
 from app.console.ui.promise_words import STEPS, breaches_text
-from app.console.web.language import _
+from app.console.web.language import _, lazy_pgettext
 from app.domain.enums import AlarmState, IncidentState, MessageStep
 from app.models.promise import Incident, IncidentMessage
 from app.services.alarms.targets import displayed
 from app.services.promises.incidents import REPORTED_AS_FAILURE
 
+#: title of the first entry
+OPENED = lazy_pgettext("incident", "Opened")
 _UNDERWAY = frozenset({AlarmState.PENDING, AlarmState.SENDING})
 _TRIED = frozenset({AlarmState.SENT, AlarmState.PARTLY, AlarmState.FAILED})
 
@@ -43,7 +45,7 @@ class Entry:
 def timeline_of(incident: Incident, messages: Sequence[IncidentMessage], *, now_ms: Millis) -> list[Entry]:
     """Return what has happened to an incident, and what is planned, oldest first."""
     entries = [
-        Entry(incident.opened_ms, _("Opened"), "exclamation-octagon-fill", "danger", breaches_text(incident)),
+        Entry(incident.opened_ms, str(OPENED), "exclamation-octagon-fill", "danger", breaches_text(incident)),
         *(entry for message in messages if (entry := _of_message(message, incident)) is not None),
     ]
     if incident.acknowledged_ms:

@@ -73,6 +73,7 @@ def _listed(trouble: Trouble, board: Board) -> int:
         Trouble.NO_EXECUTOR: len(attention.offline),
         Trouble.OFFLINE: len(attention.offline),
         Trouble.DRAINED: len(attention.drained),
+        Trouble.INCIDENT: attention.incident_count,
         Trouble.UNRESOLVED: attention.unresolved_count,
         Trouble.CHANNEL: len(attention.channels),
     }
@@ -116,6 +117,9 @@ _WORDS: dict[Trouble, Callable[[Board, int], str]] = {
     Trouble.NO_SCHEDULER: lambda _board, _count: _("No scheduler is running."),
     Trouble.NO_EXECUTOR: lambda _board, _count: _("No executor is online"),
     Trouble.FAILING: _failing,
+    Trouble.INCIDENT: lambda _board, count: ngettext(
+        "%(num)d incident is open", "%(num)d incidents are open", count
+    ),
     Trouble.OFFLINE: lambda _board, count: ngettext(
         "%(num)d executor is offline", "%(num)d executors are offline", count
     ),
@@ -156,6 +160,8 @@ def _href(trouble: Trouble, board: Board, is_admin: bool) -> str:
             return ""
         case Trouble.FAILING:
             return url_for("jobs.index", last="failing")
+        case Trouble.INCIDENT:
+            return url_for("incidents.index")
         case Trouble.OFFLINE if len(attention.offline) == 1:
             return url_for("group_page.show", group_id=attention.offline[0].group.id)
         case Trouble.DRAINED if len(attention.drained) == 1:

@@ -13,7 +13,7 @@ from app.console.ui.filters import listed
 from app.console.web.language import _, lazy_pgettext, ngettext
 from app.console.web.language import lazy_gettext as _l
 from app.domain.enums import IncidentState, MessageStep, PromiseKind
-from app.domain.promises.promise import SWITCH_OFF, Promise, promise_of, read_escalation, read_promises
+from app.domain.promises.promise import SWITCH_OFF, Promise, promise_of, read_escalation
 from app.models.promise import Incident
 from app.services.promises.lists import Verdicts
 
@@ -36,7 +36,7 @@ INCIDENT_STATES: Mapping[IncidentState, str] = {
 }
 #: what a message about an incident says
 STEPS: Mapping[MessageStep, str] = {
-    MessageStep.OPENED: _l("Message"),
+    MessageStep.OPENED: lazy_pgettext("incident", "Message"),
     MessageStep.ESCALATED: _l("Escalation"),
     MessageStep.KEPT_AGAIN: _l("Message that it is kept again"),
 }
@@ -159,8 +159,8 @@ def kept_share(verdicts: Verdicts) -> str:
 
 def promises_value(value: Any) -> str:
     """Return stored promises, as JSON text or list, in words; a dash for none."""
-    text = value if isinstance(value, str) else json.dumps(value)
-    return listed(map(promise_text, read_promises(text))) or "–"
+    members = json.loads(value) if isinstance(value, str) else value
+    return listed(promise_text(promise_of(each)) for each in members or ()) or "–"
 
 
 def escalation_value(value: Any) -> str:

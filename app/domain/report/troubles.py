@@ -19,6 +19,7 @@ class Trouble(StrEnum):
     NO_SCHEDULER = "no_scheduler"
     NO_EXECUTOR = "no_executor"
     FAILING = "failing"
+    INCIDENT = "incident"
     OFFLINE = "offline"
     DRAINED = "drained"
     LATE = "late"
@@ -40,7 +41,14 @@ class Tone(StrEnum):
 
 
 _DANGERS = frozenset(
-    (Trouble.CLOCK, Trouble.STUCK, Trouble.NO_SCHEDULER, Trouble.NO_EXECUTOR, Trouble.FAILING)
+    (
+        Trouble.CLOCK,
+        Trouble.STUCK,
+        Trouble.NO_SCHEDULER,
+        Trouble.NO_EXECUTOR,
+        Trouble.FAILING,
+        Trouble.INCIDENT,
+    )
 )
 
 
@@ -73,6 +81,8 @@ class Facts:
     online: int = 0
     #: jobs whose last run failed or is unresolved
     failing: int = 0
+    #: broken promises that are not acknowledged
+    incidents: int = 0
     #: other unresolved runs
     unresolved: int = 0
     #: runs that are due and not sent, and when the oldest was due
@@ -100,6 +110,7 @@ def troubles_of(facts: Facts, *, now_ms: Millis) -> list[Finding]:
         Trouble.NO_SCHEDULER: int(not has_scheduler),
         Trouble.NO_EXECUTOR: int(not has_executor),
         Trouble.FAILING: facts.failing,
+        Trouble.INCIDENT: facts.incidents,
         Trouble.OFFLINE: facts.offline if has_executor else 0,
         Trouble.DRAINED: facts.drained,
         Trouble.LATE: facts.late if is_late(facts.oldest_late_ms, now_ms=now_ms) else 0,

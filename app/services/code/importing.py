@@ -18,6 +18,8 @@ from app.domain.access.permissions import Actor
 from app.domain.code.change_sources import IMPORT, source_text
 from app.domain.code.document import CODE, ENABLED, Document, Members
 from app.domain.code.plan import Action, FieldChange, Plan
+from app.domain.jobs.fields import Kind
+from app.domain.jobs.members import MEMBER_OF
 from app.domain.tasks import ResultLine, Step, TaskKind
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
@@ -167,7 +169,10 @@ def _title_of(wish: Wish, plans: Plans) -> str:
 
 
 def _change(change: FieldChange) -> list[object]:
-    return [change.field, _value(change.old), _value(change.new), list(change.diff)]
+    member = MEMBER_OF.get(change.field)
+    is_nested = member is not None and member.field is not None and member.field.kind is Kind.STRUCTURE
+    texts = [json.dumps(value) if is_nested else _value(value) for value in (change.old, change.new)]
+    return [change.field, *texts, list(change.diff)]
 
 
 def _value(value: Any) -> object:

@@ -172,10 +172,11 @@ def has_promises(session: Session, actor: Actor) -> bool:
 
 
 class JobSummary(NamedTuple):
-    """The promises of a job, and its incidents that have not ended."""
+    """The promises that hold for a job, and its incidents that have not ended."""
 
     promises: list[ListedPromise]
-    live: int
+    open: int
+    acknowledged: int
 
     @property
     def verdicts(self) -> Verdicts:
@@ -188,4 +189,5 @@ def find_summary(session: Session, job: Job, *, actor: Actor) -> JobSummary:
     group_ids = actor.group_ids(Right.VIEW)
     rows = listing.list_promises(session, PromiseFilter(job_id=job.id), group_ids, start=0, length=SHOWN)
     live = listing.count_live(session, IncidentFilter(job_id=job.id), group_ids)
-    return JobSummary([_listed(row) for row in rows], sum(live.values()))
+    numbers = (live.get(state, 0) for state in (IncidentState.OPEN, IncidentState.ACKNOWLEDGED))
+    return JobSummary([_listed(row) for row in rows], *numbers)

@@ -19,6 +19,7 @@ from app.services.alarms import mutes
 from app.services.alarms.channel_health import find_broken
 from app.services.alarms.mutes import Muted
 from app.services.kept import LATELY_MS, Kept
+from app.services.promises.lists import IncidentRow, count_open, find_open
 from app.services.report import failing as failing_jobs
 from app.services.runs import reasons
 from app.store.executors import drains, last_seen
@@ -85,6 +86,9 @@ class Attention:
     #: failing jobs, with those that are muted, of the newest LOOKED_AT
     failing_count: int
     muted_count: int
+    #: newest open incidents
+    incidents: list[IncidentRow]
+    incident_count: int
     unresolved: list[UnresolvedRun]
     unresolved_count: int
     offline: list[Offline]
@@ -122,10 +126,13 @@ def find_attention(
     loud = [run for run in candidates if run.job_id in names and is_loud(names[run.job_id])]
     last_ids = {run.id for run in last_failures.values()}
     unresolved = [run for run in open_runs if overview.is_unresolved(run) and run.id not in last_ids]
+    incident_count = count_open(session, group_ids)
     return Attention(
         failing=_failing(session, actor, loud[:SHOWN], names),
         failing_count=len(last_failures),
         muted_count=sum(run.job_id in names for run in candidates) - len(loud),
+        incidents=find_open(session, actor, limit=SHOWN_OTHERS) if incident_count else [],
+        incident_count=incident_count,
         unresolved=_unresolved(session, actor, unresolved),
         unresolved_count=len(unresolved),
         offline=find_offline(session, groups),

@@ -106,7 +106,12 @@ class Board:
         """Number of things that need attention, listed or not; muted jobs do not."""
         attention, facts = self.attention, self.facts
         executors = len(attention.offline) + len(attention.drained)
-        others = attention.unresolved_count + len(attention.channels) + bool(facts.unmailed)
+        others = (
+            attention.incident_count
+            + attention.unresolved_count
+            + len(attention.channels)
+            + bool(facts.unmailed)
+        )
         return attention.rows + executors + others + self.is_late
 
 
@@ -206,6 +211,7 @@ def _facts(
         drained=len(attention.drained),
         online=with_instances - len(attention.drained),
         failing=attention.failing_count,
+        incidents=attention.incident_count,
         unresolved=attention.unresolved_count,
         late=late,
         oldest_late_ms=oldest_late_ms,

@@ -107,19 +107,25 @@ def list_promises(
     session: Session, criteria: PromiseFilter, group_ids: GroupIds, *, start: int, length: int
 ) -> list[PromiseRow]:
     """Return a page of the promises of jobs in groups (None: in any): broken ones first, then by job."""
+    order = (_RANK, JobPromise.job_id, JobPromise.number)
+    ids = _of_jobs(select(JobPromise.id), criteria, group_ids)
+    if criteria.state:
+        ids = ids.where(_STATE.in_([criteria.state]))
+    # Rows are wide: only their ids are sorted.
+    page = session.scalars(ids.order_by(*order).offset(start).limit(length)).all()
+    if not page:
+        return []
     columns = (Job.id, Job.job_desc, Job.job_group, JobPromise.number, JobPromise.definition, _STATE)
     times = (JobPromise.since_ms, JobPromise.kept_ms, JobPromise.broken_ms, JobPromise.days)
-    query = _of_jobs(select(*columns, *times), criteria, group_ids)
-    if criteria.state:
-        query = query.where(_STATE.in_([criteria.state]))
-    query = query.order_by(_RANK, JobPromise.job_id, JobPromise.number).offset(start).limit(length)
-    return [PromiseRow._make(row) for row in session.execute(query)]
+    query = select(*columns, *times).join(Job, Job.id == JobPromise.job_id).where(JobPromise.id.in_(page))
+    return [PromiseRow._make(row) for row in session.execute(query.order_by(*order))]
 
 
 def count_promises(session: Session, criteria: PromiseFilter, group_ids: GroupIds) -> dict[str, int]:
     """Return state -> number of promises, whatever state the filter has."""
-    query = _of_jobs(select(_STATE, func.count()), criteria, group_ids).group_by(_STATE)
-    return {row[0]: row[1] for row in session.execute(query)}
+    rows = _of_jobs(select(_STATE.label("state")), criteria, group_ids).subquery()
+    counts = select(rows.c.state, func.count()).group_by(rows.c.state)
+    return {row[0]: row[1] for row in session.execute(counts)}
 
 
 def _of_jobs(query: Select[Any], criteria: PromiseFilter, group_ids: GroupIds) -> Select[Any]:

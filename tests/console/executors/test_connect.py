@@ -135,7 +135,7 @@ def test_a_registered_executor_is_connected_and_offers_a_job(admin: Console) -> 
     assert 'value="demoJobHandler"' in admin.get(form).text
     assert '<option selected value="NONE">' in markup_of(admin.get(form))
     held = admin.get(PAGE, headers={"X-Parts": "", "X-Refresh": "auto"}).get_json()["parts"]
-    assert set(held) == {"connected", "menu-jobs"}
+    assert set(held) == {"connected", "menu-jobs", "menu-incidents"}
 
 
 def test_refused_attempts_are_named_until_that_host_is_connected(admin: Console) -> None:

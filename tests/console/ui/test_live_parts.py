@@ -124,7 +124,18 @@ def test_the_dashboard_sends_only_what_changed(admin: Console) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/jobinfo", "/jobinfo/{job}", "/jobinfo/{job}?tab=runs", "/joblog", "/alarms", "/connect"]
+    "path",
+    [
+        "/",
+        "/jobinfo",
+        "/jobinfo/{job}",
+        "/jobinfo/{job}?tab=runs",
+        "/joblog",
+        "/alarms",
+        "/incidents",
+        "/promises",
+        "/connect",
+    ],
 )
 def test_a_refresh_has_every_part_of_its_page(admin: Console, path: str) -> None:
     path = path.format(job=add_job(add_group()))
@@ -134,7 +145,7 @@ def test_a_refresh_has_every_part_of_its_page(admin: Console, path: str) -> None
 
 
 def test_an_error_stays_whole_and_a_page_with_the_menu_only_has_no_change(admin: Console) -> None:
-    (held,) = re.findall(r'data-hash="([^"]+)"', admin.get("/help").text)
+    held = "".join(re.findall(r'data-hash="([^"]+)"', admin.get("/help").text))
     for path, status, mimetype in (("/help", 204, None), ("/no-such-page", 404, "text/html")):
         answer = admin.get(path, headers={HEADER: held, "Accept": "text/html"})
         assert (answer.status_code, answer.mimetype) == (status, mimetype)

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.console.ui.audit.entries import Change
-from app.console.ui.audit.words import field_label, value_text
+from app.console.ui.audit.words import NESTED, field_label, value_text
 from app.console.ui.filters import listed
 from app.console.web.language import _, lazy_gettext, ngettext
 from app.domain.access.permissions import Actor, Right
@@ -79,6 +79,8 @@ def label(name: str) -> str:
 def stored_value(text: str, name: str) -> str:
     """Return the value of a member in a change of a file, which is text; numbers have their unit."""
     member = MEMBER_OF.get(name)
+    if member is not None and member.attribute in NESTED:
+        return value_text(member.attribute, text or "null")
     return value_text(member.attribute, int(text)) if member is not None and text.isdecimal() else text
 
 

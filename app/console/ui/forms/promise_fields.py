@@ -10,10 +10,10 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from wtforms import SelectField, StringField
-from wtforms.fields.choices import SelectChoice
 from wtforms.fields.core import Field
 
 from app.console.ui.forms.base_form import ConsoleForm
+from app.console.ui.labels import choices
 from app.console.ui.promise_words import KINDS, UNITS, length_inputs
 from app.console.web.language import lazy_gettext as _l
 from app.domain.enums import PromiseKind
@@ -40,23 +40,25 @@ MEMBERS: Final = {
 PARTS: Final = ("kind", "value", "unit", "then")
 ESCALATION: Final = ("escalation_channel", "escalation_minutes")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?:\s*\+\s*([1-9])d?)?")
-
-
 #: options of the selects; their titles are translated when they are shown
 _KINDS = {"": _l("none"), **{kind.value: title for kind, title in KINDS.items()}}
 _UNITS = {"s": _l("seconds"), "m": _l("minutes"), "h": _l("hours"), "d": _l("days")}
 _THENS = {ALARM: _l("then an alarm"), SWITCH_OFF: _l("then switch off, with an alarm")}
 
 
-def _choices(titles: Mapping[str, str]) -> list[SelectChoice]:
-    return [SelectChoice(value, title) for value, title in titles.items()]
-
-
 class PromiseFields(ConsoleForm):
     """Form with inputs of promises; those of its rows are added below."""
 
-    escalation_channel = SelectField(_l("Escalation"), validate_choice=False, choices=[])
+    escalation_channel = SelectField(_l("Escalation"), validate_choice=False)
     escalation_minutes = StringField(_l("Minutes until the escalation"))
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        options = {"kind": choices(_KINDS), "unit": choices(_UNITS), "then": choices(_THENS)}
+        for row in self.promise_rows:
+            for part, titles in options.items():
+                row.select(part).choices = titles
+        self.escalation_channel.choices = [("", "")]
 
     @property
     def promise_rows(self) -> list["Row"]:
@@ -99,18 +101,18 @@ for _number in range(PROMISES_MAX):
     setattr(
         PromiseFields,
         f"promise{_number}_kind",
-        SelectField(_l("Promise"), validate_choice=False, choices=_choices(_KINDS)),
+        SelectField(_l("Promise"), validate_choice=False),
     )
     setattr(PromiseFields, f"promise{_number}_value", StringField(_l("Value")))
     setattr(
         PromiseFields,
         f"promise{_number}_unit",
-        SelectField(_l("Unit"), validate_choice=False, choices=_choices(_UNITS), default="s"),
+        SelectField(_l("Unit"), validate_choice=False, default="s"),
     )
     setattr(
         PromiseFields,
         f"promise{_number}_then",
-        SelectField(_l("If it is broken"), validate_choice=False, choices=_choices(_THENS), default=ALARM),
+        SelectField(_l("If it is broken"), validate_choice=False, default=ALARM),
     )
 #: inputs of promises and escalation, in the order of the page
 PROMISE_INPUTS: Final = (
@@ -128,6 +130,12 @@ class Row:
     def field(self, part: str) -> Field:
         """Return an input: one of PARTS."""
         return self._form[f"promise{self.number}_{part}"]
+
+    def select(self, part: str) -> SelectField:
+        """Return an input that is a select."""
+        field = self.field(part)
+        assert isinstance(field, SelectField)
+        return field
 
     @property
     def is_empty(self) -> bool:

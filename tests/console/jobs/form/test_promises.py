@@ -128,7 +128,7 @@ def test_what_holds_by_the_executor_is_shown(admin: Console) -> None:
         ).promises = '[{"kind":"starts_within","s":60},{"kind":"takes_at_most","s":600}]'
     job_id = add_job(group_id, promises='[{"kind":"takes_at_most","s":60}]')
     text = " ".join(text_of(admin.get(f"/jobinfo/{job_id}/edit")).split())
-    assert "From the executor Sample: starts within 1 min. A promise of the same kind" in text
+    assert "From the executor Sample: starts within 1 min A promise of the same kind" in text
     query = f"job_group={group_id}&schedule_type=NONE"
     assert "starts within" not in text_of(admin.get(f"/jobinfo/promise-defaults?{query}"))
     assert "takes at most 10 min" in text_of(admin.get(f"/jobinfo/promise-defaults?{query}"))
