@@ -106,6 +106,8 @@ def test_a_file_is_a_document_of_jobs_as_code_with_all_members(admin: Console) -
             "not_after": None,
             "enabled": False,
             "children": [],
+            "promises": [],
+            "escalation": None,
             "tags": [],
             "alarm_email": "",
             "route_strategy": "FIRST",
