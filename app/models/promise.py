@@ -36,7 +36,7 @@ class JobPromise(Base):
     usual_at_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     #: day -> how often it was kept, broken and excused, as JSON text
     days: Mapped[str | None] = mapped_column(Text)
-    #: latest instant, or beginning of a run, for which it was kept; 0: none yet
+    #: latest instant, or beginning of a run, for which it was kept since it was broken; 0: none yet
     kept_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     #: latest one for which it was broken; 0: none yet
     broken_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")

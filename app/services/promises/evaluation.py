@@ -235,6 +235,8 @@ class Evaluation:
             row.kept_ms = max(row.kept_ms, logical_ms)
         elif verdict == BROKEN:
             row.broken_ms = max(row.broken_ms, logical_ms)
+            # What was kept before says nothing of what follows, also if its clock was ahead.
+            row.kept_ms = min(row.kept_ms, logical_ms - 1)
 
     def _break(self, key: str, row: JobPromise, logical_ms: Millis, log_ids: tuple[int, ...]) -> None:
         self._breaches.append(Breach(key, row.job_id, row.number, row.definition, logical_ms, log_ids))

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import text
 
 from bench.faults.installation import clock_ms, installation
+from bench.faults.scenarios.clock_jump import Clock
 from tests.acceptance.cluster import Cluster
 from tests.acceptance.programs import free_port
 from tests.support.eventually import eventually
@@ -25,6 +26,8 @@ WITHIN_S = 10
 AHEAD_S = 8
 #: how long further messages are waited for, of which there must be none
 QUIET_S = 8
+#: how far the clock of a node is set back
+SET_BACK_S = 30
 HEARTBEAT = "/beat"
 
 
@@ -41,8 +44,9 @@ class _Breach:
 def broken_promises(db: str, folder: Path) -> dict[str, Any]:
     """A due fire is deleted, a handler hangs, an executor vanishes, all workers are killed.
 
-    Two consoles, two workers. Must hold: one message for each, at most ten seconds after its promise was
-    broken, by a console while the workers are dead, one when it is kept again; no message for a healthy job.
+    Two consoles, and two workers, of which one has its clock set back. Must hold: one message for each, at
+    most ten seconds after its promise was broken, by a console while the workers are dead; one when it is
+    kept again; none for a healthy job.
     """
     with FakeExecutor() as hook, FakeExecutor() as executor:
         settings = {
@@ -50,15 +54,24 @@ def broken_promises(db: str, folder: Path) -> dict[str, Any]:
             "XXL_JOB_HEARTBEAT_URL": f"{hook.address.rstrip('/')}{HEARTBEAT}",
         }
         with installation(db, folder, **settings) as cluster:
+            clock = Clock(folder)
             console = cluster.start_console(wait=False)
-            for name in ("workers-1", "workers-2"):
-                cluster.start_workers(name)
+            _start_workers(cluster, clock)
             cluster.start("console-2", "wsgi.py", XXL_JOB_PORT=str(free_port()), XXL_JOB_NODE_NAME="two")
             cluster.await_console(console)
-            return _play(cluster, executor, hook)
+            clock.set(-SET_BACK_S)
+            return _play(cluster, clock, executor, hook)
 
 
-def _play(cluster: Cluster, executor: FakeExecutor, hook: FakeExecutor) -> dict[str, Any]:
+def _start_workers(cluster: Cluster, clock: Clock) -> None:
+    """Start two nodes, one of which has a clock of its own."""
+    cluster.start_workers("workers-1")
+    right, cluster.settings = cluster.settings, {**cluster.settings, **clock.settings}
+    cluster.start_workers("workers-2")
+    cluster.settings = right
+
+
+def _play(cluster: Cluster, clock: Clock, executor: FakeExecutor, hook: FakeExecutor) -> dict[str, Any]:
     group_id = cluster.console.add_group("answering", addressType=1, addressList=executor.address)
     gone_id = cluster.console.add_group(
         "vanished", addressType=1, addressList=f"http://127.0.0.1:{free_port()}/"
@@ -80,8 +93,8 @@ def _play(cluster: Cluster, executor: FakeExecutor, hook: FakeExecutor) -> dict[
     killed_ms = clock_ms()
     eventually(lambda: _broken(hook, healthy), timeout_s=40, message="the workers are dead")
     first = min(_broken(hook, healthy))
-    for name in ("workers-1", "workers-2"):
-        cluster.start_workers(name)
+    clock.set(0)
+    _start_workers(cluster, clock)
     eventually(lambda: _of_job(hook, healthy)["kept again"], timeout_s=40, message="kept again")
     time.sleep(QUIET_S)
     problems = [problem for breach in breaches for problem in _problems(hook, breach)]

@@ -42,7 +42,7 @@ class Clock:
     def set(self, ahead_s: int) -> int:
         """Set it this far ahead of the true time; return the true time."""
         new = self._file.with_suffix(".new")
-        new.write_text(f"+{ahead_s}s\n")
+        new.write_text(f"{ahead_s:+d}s\n")
         new.replace(self._file)
         return clock_ms()
 

@@ -177,6 +177,16 @@ def test_the_next_instant_that_is_kept_ends_an_incident(look: Look) -> None:
     assert keys() == [(f"i:{job.id}:{BEGIN + HALF_HOUR}", "kept_again")]
 
 
+def test_what_was_kept_by_a_clock_that_was_ahead_ends_no_incident(look: Look) -> None:
+    job = promising(STARTS)
+    look(BEGIN + HALF_HOUR - MINUTE_MS)
+    with session_scope() as session:
+        session.execute(update(JobPromise).values(kept_ms=BEGIN + 10 * HOUR))
+    look(BEGIN + HALF_HOUR + 2 * MINUTE_MS)
+    look(BEGIN + HALF_HOUR + 3 * MINUTE_MS)
+    assert keys() == [(f"i:{job.id}:{BEGIN + HALF_HOUR}", "open")]
+
+
 def test_a_failure_that_was_reported_is_not_reported_as_late_again(look: Look) -> None:
     job = promising(FINISHES)
     look(BEGIN + HALF_HOUR - MINUTE_MS)
