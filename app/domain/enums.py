@@ -228,6 +228,15 @@ class PromiseKind(StrEnum):
     FAILS_AT_MOST = "fails_at_most"
 
 
+class PromiseState(StrEnum):
+    """Whether a promise was kept the last time."""
+
+    BROKEN = "broken"
+    #: neither kept nor broken yet
+    NEW = "new"
+    KEPT = "kept"
+
+
 class IncidentState(StrEnum):
     """State of an incident (`xxl_job_incident.state`)."""
 

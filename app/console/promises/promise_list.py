@@ -15,11 +15,11 @@ from app.console.web.current import current_actor
 from app.console.web.language import _
 from app.database.flask_db import read_scope
 from app.domain.access.permissions import Right
-from app.domain.enums import PromiseKind
+from app.domain.enums import PromiseKind, PromiseState
 from app.services.jobs import choices
 from app.services.promises import lists
 from app.store.executors import listing as group_lists
-from app.store.promises.listing import STATES, PromiseFilter
+from app.store.promises.listing import PromiseFilter
 
 blueprint = Blueprint("promises", __name__)
 POLICY = {
@@ -35,7 +35,7 @@ def index() -> ResponseReturnValue:
     kinds = {kind.value: str(title) for kind, title in KINDS.items()}
     with read_scope() as session:
         groups = group_lists.find_visible(session, actor.group_ids(Right.VIEW))
-        titles = {state: str(title) for state, title in PROMISE_STATES.items()}
+        titles = {state.value: str(title) for state, title in PROMISE_STATES.items()}
         fields = (
             choice_field("kind", ("kind", _("Kind")), kinds),
             choice_field("state", ("state", "status", _("State")), titles),
@@ -82,13 +82,13 @@ def _kind() -> str:
 
 def _state() -> str:
     state = request.args.get("state", "")
-    return state if state in STATES else ""
+    return state if state in list(PromiseState) else ""
 
 
 def _tabs(state: str, numbers: dict[str, int]) -> list[Tab]:
     """Return all promises and their states as tabs with numbers."""
     tabs = [Tab(_("All"), address_with(state=None, page=None), not state, Count(sum(numbers.values())))]
     for value, title in PROMISE_STATES.items():
-        count = Count(numbers.get(value, 0), is_bad=value == "broken" and bool(numbers.get(value)))
+        count = Count(numbers.get(value, 0), is_bad=value == PromiseState.BROKEN and bool(numbers.get(value)))
         tabs.append(Tab(str(title), address_with(state=value, page=None), value == state, count))
     return tabs

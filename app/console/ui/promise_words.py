@@ -12,7 +12,7 @@ from app.clock import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Millis
 from app.console.ui.filters import listed
 from app.console.web.language import _, lazy_pgettext, ngettext
 from app.console.web.language import lazy_gettext as _l
-from app.domain.enums import IncidentState, MessageStep, PromiseKind
+from app.domain.enums import IncidentState, MessageStep, PromiseKind, PromiseState
 from app.domain.promises.promise import SWITCH_OFF, Promise, promise_of, read_escalation
 from app.models.promise import Incident
 from app.services.promises.lists import Verdicts
@@ -41,7 +41,11 @@ STEPS: Mapping[MessageStep, str] = {
     MessageStep.KEPT_AGAIN: _l("Message that it is kept again"),
 }
 #: state of a promise -> its title
-PROMISE_STATES = {"broken": lazy_pgettext("promise", "Broken"), "kept": _l("Kept"), "new": _l("Not yet due")}
+PROMISE_STATES: Mapping[PromiseState, str] = {
+    PromiseState.BROKEN: lazy_pgettext("promise", "Broken"),
+    PromiseState.KEPT: _l("Kept"),
+    PromiseState.NEW: _l("Not yet due"),
+}
 #: unit of a length -> its seconds, largest first
 UNITS = {
     "d": DAY_MS // SECOND_MS,

@@ -28,7 +28,9 @@ from app.services.operations.bounded_reads import BoundedReader
 from app.settings.config import Config
 from app.store.completeness import days
 from app.store.nodes import health, nodes
-from app.store.promises import incidents, promises
+from app.store.promises import listing as promise_lists
+from app.store.promises.incidents import LIVE
+from app.store.promises.listing import IncidentFilter
 from executor_client.wire.version import VERSION
 
 if TYPE_CHECKING:
@@ -153,11 +155,10 @@ def _unexplained(session: Session, now_ms: Millis, zone: str) -> "Metric":
 
 def _promises(session: Session) -> "Iterator[Metric]":
     text = "Promises of jobs, by whether they were kept the last time."
-    states: dict[tuple[str, ...], float] = dict(promises.count_by_state(session).items())
+    states: dict[tuple[str, ...], float] = dict(promise_lists.count_kinds(session).items())
     yield _gauge("xxl_job_promises", text, states, "promise", "state")
-    live: dict[tuple[str, ...], float] = {
-        (state,): count for state, count in incidents.count_live(session).items()
-    }
+    counts = promise_lists.count_live(session, IncidentFilter(), None, most=None)
+    live: dict[tuple[str, ...], float] = {(state,): counts.get(state, 0) for state in LIVE}
     yield _gauge("xxl_job_incidents", "Incidents that have not ended.", live, "state")
 
 

@@ -12,13 +12,14 @@ from sqlalchemy.orm import Session
 from app.clock import MINUTE_MS, Millis
 from app.database.rows import bulk
 from app.domain.access.permissions import Actor, Right, require_right
-from app.domain.enums import AlarmState, IncidentState, MessageStep, PromiseKind
+from app.domain.enums import AlarmState, IncidentState, MessageStep
 from app.domain.promises.judgement import has_succeeded
 from app.domain.promises.promise import INSTANT_KINDS, RUNNING_KINDS
 from app.domain.text.texts import N_
 from app.errors import NotFound
 from app.models.promise import Incident
 from app.services.auditing import audit
+from app.store.jobs import listing as job_lists
 from app.store.promises import evidence, incidents, promises
 
 MISSING = N_("incident does not exist")
@@ -54,7 +55,7 @@ def open_incidents(session: Session, breaches: Sequence[Breach], *, now_ms: Mill
         former = known.get(breach.key)
         if former is not None and (former.state not in incidents.LIVE or breach.number in _numbers(former)):
             continue
-        group_id = incidents.group_of(session, breach.job_id)
+        group_id = job_lists.find_groups_of(session, [breach.job_id]).get(breach.job_id)
         if group_id is None:  # It was deleted meanwhile.
             continue
         is_new = former is None and incidents.insert_incident(session, _row(breach, group_id, now_ms))
@@ -189,8 +190,3 @@ def visible_incident(session: Session, incident_id: int, actor: Actor) -> Incide
     if incident is None or not actor.may(incident.group_id, Right.VIEW):
         raise NotFound(MISSING)
     return incident
-
-
-def broken_kinds(incident: Incident) -> list[PromiseKind]:
-    """Return the kinds of the promises that an incident is about."""
-    return [PromiseKind(definition["kind"]) for definition in json.loads(incident.kinds).values()]

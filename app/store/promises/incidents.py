@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, and_, bindparam, func, or_, select, update
+from sqlalchemy import BigInteger, and_, bindparam, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -12,9 +12,7 @@ from app.database.engine import affected
 from app.database.rows import bulk
 from app.domain.enums import AlarmReason, AlarmState, IncidentState, MessageStep
 from app.models.alarm import Alarm
-from app.models.job import Job
 from app.models.promise import Incident, IncidentMessage
-from app.store.pickers.overview import GroupIds, in_groups
 
 #: an incident that still matters
 LIVE = (IncidentState.OPEN.value, IncidentState.ACKNOWLEDGED.value)
@@ -60,47 +58,6 @@ def find_live(session: Session, *, limit: int) -> list[Incident]:
     """Return incidents that have not ended, newest first."""
     query = select(Incident).where(Incident.state.in_(LIVE)).order_by(Incident.opened_ms.desc())
     return list(session.scalars(query.limit(limit)))
-
-
-def list_incidents(
-    session: Session,
-    *,
-    group_ids: GroupIds,
-    states: Collection[str] = (),
-    job_id: int | None = None,
-    before_id: int | None = None,
-    limit: int,
-) -> list[Incident]:
-    """Return incidents of groups (None: of any), newest first; ``states``: of all if empty."""
-    query = select(Incident).where(*_conditions(group_ids, states, job_id))
-    if before_id is not None:
-        query = query.where(Incident.id < before_id)
-    return list(session.scalars(query.order_by(Incident.id.desc()).limit(limit)))
-
-
-def count_incidents(
-    session: Session, *, group_ids: GroupIds, states: Collection[str] = (), job_id: int | None = None
-) -> int:
-    """Return how many incidents there are."""
-    return session.scalar(select(func.count(Incident.id)).where(*_conditions(group_ids, states, job_id))) or 0
-
-
-def count_live(session: Session) -> dict[str, int]:
-    """Return state -> number of incidents that have not ended."""
-    query = select(Incident.state, func.count()).where(Incident.state.in_(LIVE)).group_by(Incident.state)
-    counts = {row[0]: row[1] for row in session.execute(query)}
-    return {state: counts.get(state, 0) for state in LIVE}
-
-
-def _conditions(
-    group_ids: GroupIds, states: Collection[str], job_id: int | None
-) -> list[ColumnElement[bool]]:
-    conditions = [*in_groups(Incident.group_id, group_ids)]
-    if states:
-        conditions.append(Incident.state.in_(list(states)))
-    if job_id is not None:
-        conditions.append(Incident.job_id == job_id)
-    return conditions
 
 
 def has_alarm(session: Session, log_ids: Collection[int]) -> bool:
@@ -196,8 +153,3 @@ def finish_messages(
         values["attempts"] = IncidentMessage.attempts - 1
     session.flush()
     affected(session, update(IncidentMessage).where(*is_claimed).values(values))
-
-
-def group_of(session: Session, job_id: int) -> int | None:
-    """Return the executor group of a job; None: there is no such job."""
-    return session.scalar(select(Job.job_group).where(Job.id == job_id))

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Select, and_, case, func, literal, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.enums import IncidentState
+from app.domain.enums import IncidentState, PromiseState
 from app.models.job import Job
 from app.models.promise import Incident, JobPromise
 from app.store.base.paging import Slice, fetch_slice
@@ -19,14 +19,13 @@ from app.store.promises.incidents import LIVE
 SEARCHED_MAX = 50_000
 #: where counting of incidents stops
 COUNTED_MAX = 1_000
-#: states of promises in the order of their list
-STATES = ("broken", "new", "kept")
 _STATE = case(
-    (and_(JobPromise.kept_ms == 0, JobPromise.broken_ms == 0), literal("new")),
-    (JobPromise.broken_ms > JobPromise.kept_ms, literal("broken")),
-    else_=literal("kept"),
+    (and_(JobPromise.kept_ms == 0, JobPromise.broken_ms == 0), literal(PromiseState.NEW.value)),
+    (JobPromise.broken_ms > JobPromise.kept_ms, literal(PromiseState.BROKEN.value)),
+    else_=literal(PromiseState.KEPT.value),
 )
-_RANK = case({"broken": 0, "new": 1}, value=_STATE, else_=2)
+#: the order of their list
+_RANK = case({PromiseState.BROKEN.value: 0, PromiseState.NEW.value: 1}, value=_STATE, else_=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +44,7 @@ def list_before(
 
     Of jobs that were in these groups (None: in any) when their incidents were opened.
     """
-    query = select(Incident).where(*_conditions(criteria, group_ids)).order_by(Incident.id.desc())
-    if before_id is not None:
-        query = query.where(Incident.id < before_id)
+    query = _newest_first(criteria, group_ids, before_id)
     is_indexed = criteria.job_id is not None or (criteria.states and {*criteria.states} <= {*LIVE})
     if is_indexed:
         return fetch_slice(session, query, limit=limit)
@@ -57,10 +54,29 @@ def list_before(
     return fetch_slice(session, query, limit=limit, searched_to=first or None)
 
 
-def count_live(session: Session, criteria: IncidentFilter, group_ids: GroupIds) -> dict[str, int]:
-    """Return state -> number of the incidents that have not ended, COUNTED_MAX at most in all."""
+def find_before(
+    session: Session, criteria: IncidentFilter, group_ids: GroupIds, *, before_id: int | None, limit: int
+) -> list[Incident]:
+    """Return the same as ``list_before``, but search all incidents."""
+    return list(session.scalars(_newest_first(criteria, group_ids, before_id).limit(limit)))
+
+
+def _newest_first(
+    criteria: IncidentFilter, group_ids: GroupIds, before_id: int | None
+) -> Select[tuple[Incident]]:
+    query = select(Incident).where(*_conditions(criteria, group_ids)).order_by(Incident.id.desc())
+    return query if before_id is None else query.where(Incident.id < before_id)
+
+
+def count_live(
+    session: Session, criteria: IncidentFilter, group_ids: GroupIds, *, most: int | None = COUNTED_MAX
+) -> dict[str, int]:
+    """Return state -> number of the incidents that have not ended.
+
+    ``most``: where counting stops, over all states; None: it does not.
+    """
     live = IncidentFilter([IncidentState(state) for state in LIVE], criteria.job_id, criteria.group_id)
-    rows = select(Incident.state).where(*_conditions(live, group_ids)).limit(COUNTED_MAX).subquery()
+    rows = select(Incident.state).where(*_conditions(live, group_ids)).limit(most).subquery()
     counts = select(rows.c.state, func.count()).group_by(rows.c.state)
     return {row[0]: row[1] for row in session.execute(counts)}
 
@@ -83,7 +99,7 @@ class PromiseFilter:
     job_id: int | None = None
     group_id: int | None = None
     kind: str = ""
-    #: one of STATES
+    #: PromiseState
     state: str = ""
 
 
@@ -126,6 +142,17 @@ def count_promises(session: Session, criteria: PromiseFilter, group_ids: GroupId
     rows = _of_jobs(select(_STATE.label("state")), criteria, group_ids).subquery()
     counts = select(rows.c.state, func.count()).group_by(rows.c.state)
     return {row[0]: row[1] for row in session.execute(counts)}
+
+
+def count_kinds(session: Session) -> dict[tuple[str, str], int]:
+    """Return kind and state -> number of all promises; every state of a kind that some job promises."""
+    rows = select(JobPromise.kind, _STATE.label("state")).subquery()
+    query = select(rows.c.kind, rows.c.state, func.count()).group_by(rows.c.kind, rows.c.state)
+    numbers = {(kind, state): count for kind, state, count in session.execute(query)}
+    kinds = {kind for kind, _state in numbers}
+    return {
+        (kind, state.value): numbers.get((kind, state.value), 0) for kind in kinds for state in PromiseState
+    }
 
 
 def _of_jobs(query: Select[Any], criteria: PromiseFilter, group_ids: GroupIds) -> Select[Any]:

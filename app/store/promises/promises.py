@@ -3,13 +3,13 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, case, delete, func, literal, or_, select
+from sqlalchemy import ColumnElement, and_, delete, func, literal, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.engine import affected
 from app.database.rows import bulk
-from app.domain.enums import HandleCode, PromiseKind, TriggerStatus
+from app.domain.enums import HandleCode, TriggerStatus
 from app.domain.promises.judgement import UsualRun
 from app.domain.promises.promise import Escalation, read_escalation
 from app.models.base import zone_name
@@ -18,7 +18,6 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.promise import JobPromise, PromiseCheck
-from app.store.pickers.overview import GroupIds, in_groups
 
 #: successes of a job that its usual durations are computed from
 USUAL_RUNS = 5_000
@@ -39,8 +38,7 @@ class PromisingJob(NamedTuple):
     span_id: int
 
 
-def is_given(column: ColumnElement[str | None]) -> ColumnElement[bool]:
-    """Return the condition that a column has promises."""
+def _has_promises(column: ColumnElement[str | None]) -> ColumnElement[bool]:
     return and_(column.is_not(None), column.not_in(["", "[]"]))
 
 
@@ -59,7 +57,7 @@ def find_promising(session: Session, job_ids: Collection[int] | None = None) -> 
         )
         .outerjoin(Group, Group.id == Job.job_group)
         .outerjoin(JobSpan, open_span)
-        .where(or_(is_given(Job.__table__.c.promises), is_given(Group.__table__.c.promises)))
+        .where(or_(_has_promises(Job.__table__.c.promises), _has_promises(Group.__table__.c.promises)))
         .order_by(Job.id, JobSpan.id)
     )
     if job_ids is not None:
@@ -120,14 +118,6 @@ def delete_promises(session: Session, promises: Collection[StoredPromise]) -> No
     affected(session, delete(JobPromise).where(JobPromise.id.in_(ids)))
 
 
-def find_of_kinds(session: Session, job_ids: Collection[int], kinds: Collection[PromiseKind]) -> set[int]:
-    """Return those of the jobs that have a promise of one of the kinds."""
-    query = select(JobPromise.job_id).where(
-        JobPromise.job_id.in_(list(job_ids)), JobPromise.kind.in_([kind.value for kind in kinds])
-    )
-    return set(session.scalars(query))
-
-
 def find_successes(session: Session, job_id: int) -> list[UsualRun]:
     """Return the latest successes of a job with a known duration, newest first."""
     query = (
@@ -158,45 +148,3 @@ def escalation_of(session: Session, job_id: int) -> Escalation | None:
 def is_switched_on(session: Session, job_id: int) -> bool:
     """Whether the schedule of a job is on."""
     return session.scalar(select(Job.trigger_status).where(Job.id == job_id)) == TriggerStatus.RUNNING
-
-
-class ListedPromise(NamedTuple):
-    """A promise with its job, as lists show it."""
-
-    promise: JobPromise
-    job_id: int
-    job_desc: str
-    group_id: int
-
-
-def list_promises(session: Session, *, group_ids: GroupIds, job_id: int | None = None) -> list[ListedPromise]:
-    """Return the promises of jobs in groups (None: any), or of one job, by job and number."""
-    query = (
-        select(JobPromise, Job.id, Job.job_desc, Job.job_group)
-        .join(Job, Job.id == JobPromise.job_id)
-        .where(*in_groups(Job.job_group, group_ids))
-        .order_by(JobPromise.job_id, JobPromise.number)
-    )
-    if job_id is not None:
-        query = query.where(JobPromise.job_id == job_id)
-    return [ListedPromise(*row) for row in session.execute(query)]
-
-
-def count_by_state(session: Session) -> dict[tuple[str, str], int]:
-    """Return kind and state (``kept``, ``broken``, ``new``, as ``state_of``) -> number of promises."""
-    is_new = and_(JobPromise.kept_ms == 0, JobPromise.broken_ms == 0)
-    is_broken = JobPromise.broken_ms > JobPromise.kept_ms
-    new, broken = (func.sum(case((condition, 1), else_=0)) for condition in (is_new, is_broken))
-    rows = session.execute(select(JobPromise.kind, func.count(), new, broken).group_by(JobPromise.kind))
-    counts: dict[tuple[str, str], int] = {}
-    for kind, total, of_new, of_broken in rows:
-        counts[kind, "new"], counts[kind, "broken"] = int(of_new), int(of_broken)
-        counts[kind, "kept"] = total - int(of_new) - int(of_broken)
-    return counts
-
-
-def state_of(kept_ms: Millis, broken_ms: Millis) -> str:
-    """Return whether a promise was last kept or broken; ``new``: neither yet."""
-    if not kept_ms and not broken_ms:
-        return "new"
-    return "broken" if broken_ms > kept_ms else "kept"

@@ -16,12 +16,13 @@ from app.api.v1.schemas.incidents import (
     PromiseOut,
 )
 from app.domain.access.permissions import Right
-from app.domain.enums import AlarmState
+from app.domain.enums import AlarmState, IncidentState
 from app.models.promise import Incident, IncidentMessage
 from app.services.alarms import alarm_list
 from app.services.alarms.channels import OK
 from app.services.promises import incident_list, incidents
 from app.store.promises import incidents as incident_store
+from app.store.promises.listing import IncidentFilter
 
 resource = Resource("incidents", "Promises of jobs, and incidents: promises that were broken.")
 _STATES: dict[str, MessageStateName] = {
@@ -38,12 +39,11 @@ _STATES: dict[str, MessageStateName] = {
 def list_incidents(call: Call) -> Listed[IncidentOut]:
     """List the incidents, newest first."""
     query: IncidentQuery = call.query
+    states = [] if query.state is None else [IncidentState(query.state)]
     rows = incident_list.list_before(
         call.session,
+        IncidentFilter(states, query.job_id, query.group_id),
         actor=call.actor,
-        states=() if query.state is None else [query.state],
-        job_id=query.job_id,
-        group_id=query.group_id,
         before_id=read_id_cursor(query.cursor, BIG_ID),
         limit=query.limit + 1,
     )
