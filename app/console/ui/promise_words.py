@@ -13,6 +13,7 @@ from app.console.ui.filters import listed
 from app.console.web.language import _, lazy_pgettext, ngettext
 from app.console.web.language import lazy_gettext as _l
 from app.domain.enums import IncidentState, MessageStep, PromiseKind, PromiseState
+from app.domain.promises.incidents import Subject, broken_promises, subject_of
 from app.domain.promises.promise import SWITCH_OFF, Promise, promise_of, read_escalation
 from app.models.promise import Incident
 from app.services.promises.lists import Verdicts
@@ -145,13 +146,17 @@ def breaches_text(incident: Incident) -> str:
 
 def broken_of(incident: Incident) -> list[Promise]:
     """Return the broken promises of an incident."""
-    return [promise_of(members) for members in json.loads(incident.kinds).values()]
+    return [*broken_promises(incident.kinds).values()]
 
 
 def since_label(incident: Incident) -> str:
     """Return what the instant of an incident is."""
-    labels = {"w": _("Last success, or begin"), "r": _("First failure due")}
-    return labels.get(incident.incident_key[:1], _("Due"))
+    labels = {
+        Subject.INSTANT: _("Due"),
+        Subject.WINDOW: _("Last success, or begin"),
+        Subject.SERIES: _("First failure due"),
+    }
+    return labels[subject_of(incident.incident_key)]
 
 
 def kept_share(verdicts: Verdicts) -> str:

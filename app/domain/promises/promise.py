@@ -118,11 +118,6 @@ def read_escalation(text: str | None) -> Escalation | None:
         return None
 
 
-def key_of_instant(job_id: int, logical_ms: Millis) -> str:
-    """Return the key of the incident of an instant."""
-    return f"i:{job_id}:{logical_ms}"
-
-
 def applies(kind: PromiseKind, schedule_type: str) -> bool:
     """Whether a job with this schedule may have a promise of a kind."""
     return schedule_type not in WITHOUT_INSTANTS or kind not in INSTANT_KINDS

@@ -16,7 +16,7 @@ from app.clock import MINUTE_MS, SECOND_MS, Millis
 from app.database.engine import transact
 from app.domain.alarms.mail_addresses import mails_of
 from app.domain.enums import AlarmState, IncidentState, MessageStep
-from app.domain.promises.promise import key_of_instant
+from app.domain.promises.incidents import key_of_instant
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog

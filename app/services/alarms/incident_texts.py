@@ -1,11 +1,11 @@
 """Texts of messages about incidents. Plain text, with the facts for webhooks and services of incidents."""
 
-import json
 from collections.abc import Sequence
 
 from app.clock import MINUTE_MS, Millis
 from app.domain.enums import MessageStep, PromiseKind
-from app.domain.promises.promise import SWITCH_OFF, Promise, promise_of
+from app.domain.promises.incidents import Subject, broken_promises, subject_of
+from app.domain.promises.promise import SWITCH_OFF, Promise
 from app.domain.runs.trigger_report import format_instant
 from app.models.group import Group
 from app.models.job import Job
@@ -16,6 +16,7 @@ from app.settings.config import Config
 
 #: incidents named in a message
 NAMED = 20
+_SINCE = {Subject.INSTANT: "Due", Subject.WINDOW: "Since", Subject.SERIES: "First failure due"}
 #: fact by which a service knows that messages are about the same incident
 DEDUP_KEY = "dedup_key"
 
@@ -35,9 +36,8 @@ def compose(
         lines += [*_lines(one, config), ""]
     if len(incidents) > NAMED:
         lines.append(f"… and {len(incidents) - NAMED} more incidents")
-    title = f"{name}: {', '.join(map(breach_text, promises_of(incident)))}"
-    if len(incidents) > 1:
-        title = f"{name}: {len(incidents)} incidents"
+    reason = ", ".join(map(breach_text, broken_promises(incident.kinds).values()))
+    title = f"{name}: {reason}" if len(incidents) == 1 else f"{name}: {len(incidents)} incidents"
     if step is MessageStep.KEPT_AGAIN:
         lasted = duration_text(incident.ended_ms - incident.opened_ms)
         title = f"{name}: kept again after {lasted}"
@@ -50,7 +50,7 @@ def compose(
         "executor": group.app_name if group else "",
         "run": incident.log_id or None,
         "state": step.value,
-        "reason": ", ".join(map(breach_text, promises_of(incident))),
+        "reason": reason,
         "link": link_of(incident, config),
         "incident": incident.id,
         DEDUP_KEY: dedup_key(incident),
@@ -68,17 +68,11 @@ def link_of(incident: Incident, config: Config) -> str:
     return f"{console_url(config)}/incidents/{incident.id}"
 
 
-def promises_of(incident: Incident) -> list[Promise]:
-    """Return the broken promises of an incident."""
-    return [promise_of(members) for members in json.loads(incident.kinds).values()]
-
-
 def _lines(incident: Incident, config: Config) -> list[str]:
     at = format_instant(incident.logical_ms, config.time_zone)
-    broken = promises_of(incident)
-    since = {"i": "Due", "w": "Since", "r": "First failure due"}[incident.incident_key[0]]
+    broken = broken_promises(incident.kinds).values()
     lines = [f"Broken: {breach_text(promise)}" for promise in broken]
-    lines += [f"{since}: {at}", f"Incident: {link_of(incident, config)}"]
+    lines += [f"{_SINCE[subject_of(incident.incident_key)]}: {at}", f"Incident: {link_of(incident, config)}"]
     if incident.log_id:
         lines.append(f"Run: {console_url(config)}/joblog/logDetailPage?id={incident.log_id}")
     if any(promise.then == SWITCH_OFF for promise in broken):

@@ -17,6 +17,7 @@ from app.domain.completeness.days import day_of
 from app.domain.completeness.expected import Interval, expected
 from app.domain.completeness.spans import Span, off_periods
 from app.domain.enums import HandleCode, PromiseKind, ScheduleType
+from app.domain.promises.incidents import key_of_instant, key_of_series, key_of_window
 from app.domain.promises.judgement import (
     GRACE_MS,
     failures_in_a_row,
@@ -32,7 +33,6 @@ from app.domain.promises.promise import (
     Promise,
     due_ms_of,
     effective,
-    key_of_instant,
     promise_of,
 )
 from app.domain.schedules.schedule import zone
@@ -156,7 +156,7 @@ class Evaluation:
                 continue
             if one.row.broken_ms != start_ms:
                 self._count(one.row, BROKEN, start_ms)
-            key = f"w:{one.check.job_id}:{one.check.number}:{start_ms}"
+            key = key_of_window(one.check.job_id, one.check.number, start_ms)
             self._break(key, one.row, start_ms, ())
             self._put_off[one.check.id] = self._now_ms + AGAIN_MS
 
@@ -201,8 +201,7 @@ class Evaluation:
             return
         if row.broken_ms != series.since_ms:
             self._count(row, BROKEN, series.since_ms)
-        key = f"r:{run.job_id}:{series.first_log_id}"
-        self._break(key, row, series.since_ms, (run.log_id,))
+        self._break(key_of_series(run.job_id, series.first_log_id), row, series.since_ms, (run.log_id,))
         if promise.then == SWITCH_OFF:
             self._to_switch_off.append((run.job_id, series.length))
 

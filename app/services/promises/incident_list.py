@@ -9,7 +9,7 @@ from app.domain.access.permissions import Actor, Right
 from app.domain.enums import PromiseState
 from app.domain.jobs.fields import FIELD_OF
 from app.domain.jobs.structures import read_structure
-from app.domain.promises.promise import effective, promise_of, read_promises
+from app.domain.promises.promise import effective, read_promises
 from app.models.promise import Incident
 from app.services.executors import groups
 from app.services.jobs import jobs
@@ -31,11 +31,6 @@ def list_before(
         groups.get_group(session, criteria.group_id, actor=actor, right=Right.VIEW)
     visible = actor.group_ids(Right.VIEW)
     return listing.find_before(session, criteria, visible, before_id=before_id, limit=limit)
-
-
-def broken_promises(incident: Incident) -> list[dict[str, Any]]:
-    """Return the promises that an incident is about, as jobs have them."""
-    return [promise_of(members).members for members in json.loads(incident.kinds).values()]
 
 
 class PromiseRecord(NamedTuple):

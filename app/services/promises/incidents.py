@@ -13,6 +13,7 @@ from app.clock import MINUTE_MS, Millis
 from app.database.rows import bulk
 from app.domain.access.permissions import Actor, Right, require_right
 from app.domain.enums import AlarmState, IncidentState, MessageStep
+from app.domain.promises.incidents import Subject, broken_promises, subject_of
 from app.domain.promises.judgement import has_succeeded
 from app.domain.promises.promise import INSTANT_KINDS, RUNNING_KINDS
 from app.domain.text.texts import N_
@@ -26,7 +27,7 @@ MISSING = N_("incident does not exist")
 #: incidents that are looked at in a round, newest first
 LIVE = 1_000
 #: their instants succeed late
-_OF_INSTANT = frozenset(kind.value for kind in INSTANT_KINDS | RUNNING_KINDS)
+_OF_INSTANT = INSTANT_KINDS | RUNNING_KINDS
 #: result of a message that another has said already
 REPORTED_AS_FAILURE = "reported as a failed run"
 
@@ -53,7 +54,9 @@ def open_incidents(session: Session, breaches: Sequence[Breach], *, now_ms: Mill
     known = incidents.find_by_keys(session, {breach.key for breach in breaches})
     for breach in breaches:
         former = known.get(breach.key)
-        if former is not None and (former.state not in incidents.LIVE or breach.number in _numbers(former)):
+        if former is not None and (
+            former.state not in incidents.LIVE or breach.number in broken_promises(former.kinds)
+        ):
             continue
         group_id = job_lists.find_groups_of(session, [breach.job_id]).get(breach.job_id)
         if group_id is None:  # It was deleted meanwhile.
@@ -67,11 +70,6 @@ def open_incidents(session: Session, breaches: Sequence[Breach], *, now_ms: Mill
         known[breach.key] = incident
         if is_new:
             _queue_opening(session, incident, breach, now_ms)
-
-
-def _numbers(incident: Incident) -> set[int]:
-    """Return the numbers of the promises that an incident is about."""
-    return {int(number) for number in json.loads(incident.kinds)}
 
 
 def _row(breach: Breach, group_id: int, now_ms: Millis) -> bulk.Row:
@@ -132,7 +130,7 @@ def settle(session: Session, *, now_ms: Millis) -> None:
         instants.setdefault(incident.job_id, set()).add(incident.logical_ms)
     chains = evidence.find_chains(session, instants)
     for incident in live:
-        kept = [held.get((incident.job_id, number)) for number in _numbers(incident)]
+        kept = [held.get((incident.job_id, number)) for number in broken_promises(incident.kinds)]
         present = [at_ms for at_ms in kept if at_ms is not None]
         if not present:
             _end(session, incident.id, IncidentState.WITHDRAWN, now_ms)
@@ -146,8 +144,8 @@ def settle(session: Session, *, now_ms: Millis) -> None:
 
 def _may_succeed_late(incident: Incident) -> bool:
     """Whether a success of its instant ends it: no other than a run that was too short is one already."""
-    kinds = {definition["kind"] for definition in json.loads(incident.kinds).values()}
-    return incident.incident_key.startswith("i:") and kinds <= _OF_INSTANT
+    kinds = {promise.kind for promise in broken_promises(incident.kinds).values()}
+    return subject_of(incident.incident_key) is Subject.INSTANT and kinds <= _OF_INSTANT
 
 
 def _end(session: Session, incident_id: int, state: IncidentState, now_ms: Millis) -> None:

@@ -17,6 +17,7 @@ from app.api.v1.schemas.incidents import (
 )
 from app.domain.access.permissions import Right
 from app.domain.enums import AlarmState, IncidentState
+from app.domain.promises.incidents import broken_promises
 from app.models.promise import Incident, IncidentMessage
 from app.services.alarms import alarm_list
 from app.services.alarms.channels import OK
@@ -88,7 +89,7 @@ def _members(incident: Incident) -> dict[str, Any]:
         "ended_at": incident.ended_ms or None,
         "acknowledged_by": incident.acknowledged_by or None,
         "acknowledged_at": incident.acknowledged_ms or None,
-        "promises": incident_list.broken_promises(incident),
+        "promises": [promise.members for promise in broken_promises(incident.kinds).values()],
         "run_id": str(incident.log_id) if incident.log_id else None,
     }
 
