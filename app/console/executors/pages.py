@@ -9,7 +9,7 @@ from app.clock import now_ms
 from app.console.executors.forms import GroupForm
 from app.console.ui.forms import stale
 from app.console.ui.forms.confirm import Question, confirm_page
-from app.console.ui.forms.promise_fields import PROMISE_INPUTS, escalation_text, promise_values, promises_text
+from app.console.ui.forms.promise_fields import PROMISE_INPUTS, escalation_json, promise_values, promises_json
 from app.console.ui.lists.listing import chips, fetch_requested
 from app.console.ui.lists.sorting import GROUPS, Sorting, requested_order
 from app.console.ui.notices import Subject, done, way_back
@@ -207,7 +207,7 @@ def _draft(form: GroupForm, *, of: Group | None = None) -> GroupDraft:
     if of is not None and not token:
         token = "" if form.drop_token.data else None
     kind, errors = form.address_type.data or "", InputErrors()
-    promises, escalation = promises_text(form, errors), escalation_text(form, errors)
+    promises, escalation = promises_json(form, errors), escalation_json(form, errors)
     errors.raise_all()
     return GroupDraft(
         app_name=form.app_name.data or "",

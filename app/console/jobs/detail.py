@@ -19,7 +19,13 @@ from app.console.web.language import lazy_gettext
 from app.domain.access.permissions import Actor, Right
 from app.domain.alarms.muting import is_muted
 from app.domain.enums import GlueType
-from app.domain.promises.promise import Escalation, Promise, effective, read_escalation, read_promises
+from app.domain.promises.promise import (
+    Escalation,
+    Promise,
+    effective_promises,
+    read_escalation,
+    read_promises,
+)
 from app.domain.runs.statistics import Norm, Statistics, norm_of
 from app.models.alarm import Alarm
 from app.models.glue import GlueVersion
@@ -170,7 +176,8 @@ def _overview(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Overv
 def _owed(session: Session, job: Job) -> Owed:
     group = groups.find_groups(session, [job.job_group]).get(job.job_group)
     defaults = (group.promises, group.escalation) if group is not None else (None, None)
-    promises, own = effective(job.promises, defaults[0], job.schedule_type), read_promises(job.promises)
+    promises = effective_promises(job.promises, defaults[0], job.schedule_type)
+    own = read_promises(job.promises)
     return Owed(
         [promise for promise in promises if promise in own],
         [promise for promise in promises if promise not in own],

@@ -15,7 +15,7 @@ from app.domain.alarms.channel_kinds import KINDS, ChannelKind
 from app.domain.enums import GlueType
 from app.domain.jobs.fields import Kind
 from app.domain.jobs.members import CHILDREN, MEMBER_OF, PLAIN_MEMBERS
-from app.domain.jobs.structures import stored_structure
+from app.domain.jobs.structures import GROUP_STRUCTURES, stored_structure
 from app.domain.jobs.tags import check_tags
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_
@@ -31,8 +31,6 @@ KEY_MAX = 120
 JOB_MEMBERS = tuple(member.name for member in PLAIN_MEMBERS if member.name not in {"group_id", "run_mode"})
 ENABLED, ALARM_CHANNELS, CODE = "enabled", "alarm_channels", "code"
 AUTOMATIC, MANUAL = "automatic", "manual"
-#: members of a group that are those of its jobs, which may have their own
-GROUP_STRUCTURES = ("promises", "escalation")
 
 Members = Mapping[str, Any]
 

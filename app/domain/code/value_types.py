@@ -10,7 +10,6 @@ from app.domain.code.document import (
     CODE,
     ENABLED,
     FORMAT,
-    GROUP_STRUCTURES,
     GROUPS,
     JOB_MEMBERS,
     JOBS,
@@ -21,6 +20,7 @@ from app.domain.code.document import (
 )
 from app.domain.jobs.fields import Kind
 from app.domain.jobs.members import CHILDREN, MEMBER_OF
+from app.domain.jobs.structures import GROUP_STRUCTURES
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_, Text
 from app.errors import InvalidInput

@@ -10,6 +10,9 @@ from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import Text
 from app.errors import InvalidInput
 
+#: fields of a job that its group has, too: for the jobs that have none of their own
+GROUP_STRUCTURES = ("promises", "escalation")
+
 
 def stored_structure(field: JobField, text: str) -> str:
     """Return the JSON text of a structure as it is stored, with the defaults of its model.

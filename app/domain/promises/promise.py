@@ -5,7 +5,7 @@ docs/reference/promises.md. ``app.domain.promises.document`` has their form in J
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -28,7 +28,7 @@ END_KINDS: Final = RUNNING_KINDS | {PromiseKind.TAKES_AT_LEAST, PromiseKind.FAIL
 #: their jobs have no instants that follow from the schedule alone
 WITHOUT_INSTANTS: Final = frozenset({ScheduleType.NONE, ScheduleType.FIX_DELAY})
 #: kind -> member with its number; that of the others is ``s``
-_NUMBER_OF: Final = {
+_MEMBER_OF: Final = {
     PromiseKind.FINISHES_BY: "at",
     PromiseKind.TAKES_USUAL_TIMES: "times",
     PromiseKind.FAILS_AT_MOST: "n",
@@ -71,13 +71,18 @@ class Promise:
     @property
     def members(self) -> dict[str, Any]:
         """The promise as jobs and answers have it: the number of its kind, and what follows."""
-        name = _NUMBER_OF.get(self.kind, "s")
+        name = member_of(self.kind)
         return {"kind": self.kind.value, name: getattr(self, name), "then": self.then}
 
     @property
     def limit_ms(self) -> Millis:
         """Its seconds, in milliseconds."""
         return self.s * SECOND_MS
+
+
+def member_of(kind: PromiseKind) -> str:
+    """Return the member that has the number of a kind, such as ``s``."""
+    return _MEMBER_OF.get(kind, "s")
 
 
 @lru_cache(maxsize=4_096)
@@ -124,16 +129,25 @@ def applies(kind: PromiseKind, schedule_type: str) -> bool:
 
 
 @lru_cache(maxsize=4_096)
-def effective(own: str | None, of_group: str | None, schedule_type: str) -> tuple[Promise, ...]:
+def effective_promises(own: str | None, of_group: str | None, schedule_type: str) -> tuple[Promise, ...]:
     """Return the promises that hold for a job: its own, and its group's of the kinds it has none of.
 
     ``own`` and ``of_group``: as stored. Defaults that the schedule cannot have are left out.
     """
-    promises = [*read_promises(own)]
-    own_kinds = {promise.kind for promise in promises}
-    promises += [promise for promise in read_promises(of_group) if promise.kind not in own_kinds]
-    applicable = (promise for promise in promises if applies(promise.kind, schedule_type))
+    promises = read_promises(own)
+    applicable = [promise for promise in promises if applies(promise.kind, schedule_type)]
+    applicable += group_defaults(promises, of_group, schedule_type)
     return tuple(dict.fromkeys(applicable))[:PROMISES_MAX]
+
+
+def group_defaults(own: Iterable[Promise], of_group: str | None, schedule_type: str) -> list[Promise]:
+    """Return the promises of a group that hold for a job: of kinds that it has none of, and may have."""
+    own_kinds = {promise.kind for promise in own}
+    return [
+        promise
+        for promise in read_promises(of_group)
+        if promise.kind not in own_kinds and applies(promise.kind, schedule_type)
+    ]
 
 
 def due_ms_of(promise: Promise, instant: Millis, time_zone: str) -> Millis:
@@ -164,7 +178,9 @@ def _wall_time_after(instant: Millis, at: str, time_zone: str) -> Millis:
     raise ValueError(f"no {at} after {instant}")
 
 
-def numbered(promises: Sequence[Promise], known: dict[str, int], used: Collection[int]) -> dict[int, Promise]:
+def assign_numbers(
+    promises: Sequence[Promise], known: dict[str, int], used: Collection[int]
+) -> dict[int, Promise]:
     """Return number -> promise: a known one keeps its number, by definition; others get unused ones."""
     numbers, free = dict[int, Promise](), iter(n for n in range(1, 10_000) if n not in used)
     for promise in promises:

@@ -41,6 +41,8 @@ WEBHOOK_TIMEOUT_S = (4, 10)
 
 #: result of a message that was accepted
 OK = "ok"
+#: fact by which a service recognises messages about the same incident
+DEDUP_KEY = "dedup_key"
 #: characters that may mark the title up in a text
 MARKUP_MAX = 32
 #: schemes whose services count a message as HTML, with its special characters escaped
@@ -198,7 +200,7 @@ def _name_incident(plugin: Any, message: Message) -> None:
 
     PagerDuty resolves its incident with the message that promises are kept again.
     """
-    key = message.facts.get("dedup_key")
+    key = message.facts.get(DEDUP_KEY)
     if key is None:
         return
     if hasattr(plugin, "dedup"):

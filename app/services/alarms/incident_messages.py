@@ -22,9 +22,9 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.promise import Incident, IncidentMessage
 from app.services.alarms import muted_alarms
-from app.services.alarms.channels import Message
+from app.services.alarms.channels import DEDUP_KEY, Message
 from app.services.alarms.deliveries import GROUP_MS, LEASE_MS, Delivery, Outcome, delivered_of
-from app.services.alarms.incident_texts import DEDUP_KEY, compose, dedup_key, link_of
+from app.services.alarms.incident_texts import compose, dedup_key, link_of
 from app.services.alarms.targets import Target, targets_of
 from app.settings.config import Config
 from app.store.alarms import channels

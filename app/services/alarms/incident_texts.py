@@ -10,15 +10,13 @@ from app.domain.runs.trigger_report import format_instant
 from app.models.group import Group
 from app.models.job import Job
 from app.models.promise import Incident
-from app.services.alarms.channels import Message, MessageType
+from app.services.alarms.channels import DEDUP_KEY, Message, MessageType
 from app.services.alarms.texts import PREFIX, console_url
 from app.settings.config import Config
 
 #: incidents named in a message
 NAMED = 20
 _SINCE = {Subject.INSTANT: "Due", Subject.WINDOW: "Since", Subject.SERIES: "First failure due"}
-#: fact by which a service knows that messages are about the same incident
-DEDUP_KEY = "dedup_key"
 
 
 def compose(

@@ -13,7 +13,6 @@ from app.domain.code.document import (
     CODE,
     ENABLED,
     FORMAT,
-    GROUP_STRUCTURES,
     JOB_MEMBERS,
     JOBS_MAX,
     MANUAL,
@@ -23,6 +22,7 @@ from app.domain.code.keys import UsedKeys, variable_name
 from app.domain.enums import GlueType, ScheduleType
 from app.domain.jobs.fields import DEFAULTS, Kind
 from app.domain.jobs.members import CHILDREN, MEMBER_OF, MEMBERS, read_members
+from app.domain.jobs.structures import GROUP_STRUCTURES
 from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.job import Job

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.domain.access.permissions import Actor
-from app.domain.code.document import AUTOMATIC, GROUP_STRUCTURES, GROUPS, MANUAL, Members, place
+from app.domain.code.document import AUTOMATIC, GROUPS, MANUAL, Members, place
 from app.domain.code.plan import Action, FieldChange, ObjectPlan, change_of, changed_fields
 from app.domain.enums import AddressType
 from app.domain.jobs.members import MEMBER_OF
+from app.domain.jobs.structures import GROUP_STRUCTURES
 from app.domain.promises.rules import check_escalation
 from app.domain.text.texts import N_
 from app.errors import InvalidInput, PermissionDenied

@@ -14,13 +14,13 @@ from app.domain.code.document import (
     AUTOMATIC,
     CODE,
     ENABLED,
-    GROUP_STRUCTURES,
     MANUAL,
     trimmed,
 )
 from app.domain.code.plan import code_shown
 from app.domain.enums import AddressType, GlueType, TriggerStatus
 from app.domain.jobs.members import MEMBER_OF, read_members
+from app.domain.jobs.structures import GROUP_STRUCTURES
 from app.domain.text.texts import folded
 from app.models.channel import AlarmChannel
 from app.models.group import Group

@@ -14,7 +14,7 @@ from app.domain.access.permissions import Actor, Right, require_admin, require_r
 from app.domain.alarms.alarm_urls import check_urls
 from app.domain.enums import AddressType
 from app.domain.jobs.fields import FIELD_OF
-from app.domain.jobs.structures import structure_column
+from app.domain.jobs.structures import GROUP_STRUCTURES, structure_column
 from app.domain.promises.rules import check_escalation
 from app.domain.text.fingerprints import require_unchanged
 from app.domain.text.input_errors import InputErrors
@@ -45,8 +45,6 @@ APP_NAME_MIN, APP_NAME_MAX = 4, 64
 TITLE_MAX = 64
 ADDRESS_LIST_MAX = 20_000
 ALARM_URLS_MAX = 10_000
-#: what jobs of a group have unless they have their own; the same fields as those of jobs
-STRUCTURES = ("promises", "escalation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +216,7 @@ def check_group(draft: GroupDraft) -> dict[str, object]:
     with errors:
         if is_manual:
             columns["address_list"] = ",".join(read_addresses(draft.address_list, draft.networks))
-    for name in STRUCTURES:
+    for name in GROUP_STRUCTURES:
         with errors:
             text = getattr(draft, name)
             if text is not None:

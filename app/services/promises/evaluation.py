@@ -32,7 +32,7 @@ from app.domain.promises.promise import (
     SWITCH_OFF,
     Promise,
     due_ms_of,
-    effective,
+    effective_promises,
     promise_of,
 )
 from app.domain.schedules.schedule import zone
@@ -105,7 +105,7 @@ class Evaluation:
             if row is None or job is None:
                 continue
             promise = promise_of(json.loads(row.definition))
-            if promise in effective(job.own, job.of_group, job.schedule_type):
+            if promise in effective_promises(job.own, job.of_group, job.schedule_type):
                 holding.append(_Due(check, row, promise, job))
         return holding
 

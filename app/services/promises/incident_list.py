@@ -9,7 +9,7 @@ from app.domain.access.permissions import Actor, Right
 from app.domain.enums import PromiseState
 from app.domain.jobs.fields import FIELD_OF
 from app.domain.jobs.structures import read_structure
-from app.domain.promises.promise import effective, read_promises
+from app.domain.promises.promise import effective_promises, read_promises
 from app.models.promise import Incident
 from app.services.executors import groups
 from app.services.jobs import jobs
@@ -64,7 +64,7 @@ def promises_of(session: Session, job_id: int, *, actor: Actor) -> list[PromiseR
             "job" if promise in read_promises(own) else "group",
             *_state_and_verdicts(stored.get(promise.definition)),
         )
-        for promise in effective(own, of_group, job.schedule_type)
+        for promise in effective_promises(own, of_group, job.schedule_type)
     ]
 
 

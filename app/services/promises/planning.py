@@ -21,7 +21,7 @@ from app.domain.completeness.spans import Span
 from app.domain.enums import PromiseKind
 from app.domain.promises.judgement import usual_of
 from app.domain.promises.planning import AHEAD_MS, checks_of
-from app.domain.promises.promise import INSTANT_KINDS, Promise, effective, numbered, promise_of
+from app.domain.promises.promise import INSTANT_KINDS, Promise, assign_numbers, effective_promises, promise_of
 from app.domain.schedules.schedule import zone
 from app.models.promise import JobPromise
 from app.store.completeness import spans as span_store
@@ -88,7 +88,7 @@ def _compare(
     horizon_ms = now_ms + AHEAD_MS - STEP_MS - behind_ms
     for job_id in {*jobs, *by_job}:
         job, rows = jobs.get(job_id), by_job.get(job_id, [])
-        owed = effective(job.own, job.of_group, job.schedule_type) if job is not None else ()
+        owed = effective_promises(job.own, job.of_group, job.schedule_type) if job is not None else ()
         if {row.definition for row in rows} != {promise.definition for promise in owed}:
             rows = _change_promises(job_id, owed, rows, change, now_ms)
         span_id = job.span_id if job is not None else 0
@@ -105,7 +105,7 @@ def _change_promises(
     job_id: int, owed: Sequence[Promise], rows: list[StoredPromise], change: _Change, now_ms: Millis
 ) -> list[StoredPromise]:
     """Note which promises of a job are gone and new; return those that stay."""
-    numbers = numbered(owed, {row.definition: row.number for row in rows}, {row.number for row in rows})
+    numbers = assign_numbers(owed, {row.definition: row.number for row in rows}, {row.number for row in rows})
     change.gone.extend(row for row in rows if row.number not in numbers)
     present = {row.number for row in rows}
     new = (pair for pair in numbers.items() if pair[0] not in present)

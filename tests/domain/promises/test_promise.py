@@ -8,9 +8,9 @@ from app.domain.enums import PromiseKind
 from app.domain.promises.planning import AHEAD_MS, OLD_MS, PlannedCheck, checks_of
 from app.domain.promises.promise import (
     Promise,
+    assign_numbers,
     due_ms_of,
-    effective,
-    numbered,
+    effective_promises,
     read_escalation,
     read_promises,
 )
@@ -48,7 +48,7 @@ def at(text: str, zone: str = BERLIN) -> Millis:
 def test_own_promises_replace_those_of_the_group_by_kind(
     own: str | None, of_group: str | None, schedule: str, kinds: list[str]
 ) -> None:
-    promises = effective(own, of_group, schedule)
+    promises = effective_promises(own, of_group, schedule)
     assert [f"{promise.kind} {promise.s}" for promise in promises] == kinds
 
 
@@ -60,9 +60,9 @@ def test_a_promise_is_known_again_by_its_definition() -> None:
 
 def test_numbers_stay_with_their_promises() -> None:
     starts, every, fails = read_promises(f"[{STARTS},{EVERY},{FAILS}]")
-    assert numbered([starts, every], {}, ()) == {1: starts, 2: every}
+    assert assign_numbers([starts, every], {}, ()) == {1: starts, 2: every}
     known = {starts.definition: 1, every.definition: 2}
-    assert numbered([fails, every], known, {1, 2}) == {3: fails, 2: every}
+    assert assign_numbers([fails, every], known, {1, 2}) == {3: fails, 2: every}
 
 
 @truth_table(

@@ -10,7 +10,7 @@ from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.executors import GroupIn, GroupOut, GroupPatch, GroupQuery, InstanceCounts
 from app.domain.enums import AddressType
 from app.domain.jobs.fields import FIELD_OF
-from app.domain.jobs.structures import read_structure
+from app.domain.jobs.structures import GROUP_STRUCTURES, read_structure
 from app.errors import InvalidInput
 from app.models.group import Group
 from app.services.executors import groups
@@ -150,7 +150,7 @@ def _group_out(group: Group, instances: Instances, jobs: int) -> GroupOut:
         last_heartbeat_at=max((instance.last_seen_ms or 0 for instance in instances.rows), default=0) or None,
         has_own_token=bool(group.access_token),
         token_changeover_since=group.changeover_ms or None,
-        **{name: read_structure(FIELD_OF[name], getattr(group, name)) for name in groups.STRUCTURES},
+        **{name: read_structure(FIELD_OF[name], getattr(group, name)) for name in GROUP_STRUCTURES},
         updated_at=group.update_time,
     )
 

@@ -12,7 +12,7 @@ from app.clock import LATEST_MS, Millis
 from app.console.jobs.form.clock_notes import ClockNote, clock_note, silence_text
 from app.console.jobs.form.forms import JobForm
 from app.console.ui.forms.base_form import whole
-from app.console.ui.forms.promise_fields import escalation_text, promise_values, promises_text
+from app.console.ui.forms.promise_fields import escalation_json, promise_values, promises_json
 from app.console.ui.labels import interval_words
 from app.console.ui.lists.ranges import read_local, write_local
 from app.console.web.current import translate
@@ -172,7 +172,7 @@ def draft_of(form: JobForm, config: Config) -> JobDraft:
         with errors:
             high = min(field.high, 10**DIGITS_MAX - 1)
             values[field.attribute] = whole(form[field.attribute], low=field.low, high=high)
-    values["promises"], values["escalation"] = promises_text(form, errors), escalation_text(form, errors)
+    values["promises"], values["escalation"] = promises_json(form, errors), escalation_json(form, errors)
     schedule = schedule_of(form, config.time_zone, errors)
     return JobDraft(
         job_group=form.job_group.data or 0,

@@ -13,7 +13,7 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.database.flask_db import read_scope
 from app.domain.access.permissions import Right
-from app.domain.promises.promise import Escalation, Promise, applies, read_escalation, read_promises
+from app.domain.promises.promise import Escalation, Promise, group_defaults, read_escalation
 from app.models.group import Group
 from app.services.jobs import jobs
 from app.services.promises.suggestions import find_suggestions
@@ -61,11 +61,6 @@ def defaults_of(groups: Iterable[Group], form: JobForm) -> Defaults | None:
     group = next((group for group in groups if group.id == form.job_group.data), None)
     if group is None:
         return None
-    own_kinds = {promise.kind for promise in promises_in(form)}
-    promises = [
-        promise
-        for promise in read_promises(group.promises)
-        if promise.kind not in own_kinds and applies(promise.kind, form.schedule_type.data or "")
-    ]
+    promises = group_defaults(promises_in(form), group.promises, form.schedule_type.data or "")
     escalation = None if form.escalation_channel.data else read_escalation(group.escalation)
     return Defaults(group.title, promises, escalation) if promises or escalation else None

@@ -22,6 +22,7 @@ from app.domain.promises.promise import (
     PROMISES_MAX,
     SWITCH_OFF,
     Promise,
+    member_of,
     read_escalation,
     read_promises,
 )
@@ -31,12 +32,6 @@ from app.errors import InvalidInput
 
 #: empty rows that are offered at once
 SPARE = 3
-#: kinds with another value than a length -> its member
-MEMBERS: Final = {
-    PromiseKind.FINISHES_BY: "at",
-    PromiseKind.TAKES_USUAL_TIMES: "times",
-    PromiseKind.FAILS_AT_MOST: "n",
-}
 PARTS: Final = ("kind", "value", "unit", "then")
 ESCALATION: Final = ("escalation_channel", "escalation_minutes")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?:\s*\+\s*([1-9])d?)?")
@@ -147,7 +142,7 @@ class Row:
         kind, text = self.field("kind").data, (self.field("value").data or "").strip()
         if kind not in list(PromiseKind):
             raise InvalidInput(f"promises.{index}.kind", N_("Choose what is promised"))
-        member = MEMBERS.get(PromiseKind(kind), "s")
+        member = member_of(PromiseKind(kind))
         place = f"promises.{index}.{member}"
         match member:
             case "at":
@@ -185,7 +180,7 @@ def _texts_of(promise: Promise) -> tuple[str, str, str, str]:
     return promise.kind.value, value, unit, promise.then
 
 
-def promises_text(form: PromiseFields, errors: InputErrors) -> str:
+def promises_json(form: PromiseFields, errors: InputErrors) -> str:
     """Return the promises in a form as JSON text; a wrong one keeps its place, and its error is collected."""
     promises: list[Mapping[str, Any]] = []
     for row in form.promise_rows:
@@ -209,7 +204,7 @@ def promises_in(form: PromiseFields) -> Sequence[Promise]:
     return promises
 
 
-def escalation_text(form: PromiseFields, errors: InputErrors) -> str:
+def escalation_json(form: PromiseFields, errors: InputErrors) -> str:
     """Return the escalation in a form as JSON text, ``null`` without a channel; its error is collected."""
     channel, text = form.escalation_channel.data or "", (form.escalation_minutes.data or "").strip()
     if not channel:
