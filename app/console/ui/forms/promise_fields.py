@@ -15,6 +15,7 @@ from wtforms.fields.core import Field
 from app.console.ui.forms.base_form import ConsoleForm
 from app.console.ui.labels import choices
 from app.console.ui.promise_words import KINDS, UNITS, length_inputs
+from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
 from app.domain.enums import PromiseKind
 from app.domain.promises.promise import (
@@ -58,6 +59,8 @@ class PromiseFields(ConsoleForm):
         for row in self.promise_rows:
             for part, titles in options.items():
                 row.select(part).choices = titles
+            row.field("kind").label.text = _("Promise %(number)s", number=row.number + 1)
+            row.field("value").label.text = _("Value of promise %(number)s", number=row.number + 1)
         self.escalation_channel.choices = [("", "")]
 
     @property
