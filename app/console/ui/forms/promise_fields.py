@@ -174,10 +174,10 @@ def _in_words(message: str) -> str:
     kind = message.params.get("kind") if isinstance(message, Text) else None
     if not isinstance(message, Text) or kind not in list(PromiseKind):
         return message
-    schedule = {kind.value: title for kind, title in SCHEDULE_TYPES.items()}
+    schedules = {schedule.value: title for schedule, title in SCHEDULE_TYPES.items()}
     titles = {
         "kind": f"“{KINDS[PromiseKind(str(kind))]}”",
-        "schedule": schedule.get(str(message.params.get("schedule")), ""),
+        "schedule": schedules.get(str(message.params.get("schedule")), ""),
     }
     return Text(message.msgid, {**message.params, **titles})
 
