@@ -62,9 +62,11 @@ def timeline_of(incident: Incident, messages: Sequence[IncidentMessage], *, now_
 
 
 def _of_message(message: IncidentMessage, incident: Incident) -> Entry | None:
-    """Return the entry of a message; None for an escalation that was not needed."""
+    """Return the entry of a message; None for one after the first that was not needed."""
     step, state = MessageStep(message.step), AlarmState(message.state)
     is_escalation = step is MessageStep.ESCALATED
+    if step is MessageStep.KEPT_AGAIN and _is_dropped(state, message.outcome):
+        return None
     if (
         is_escalation
         and state not in _TRIED
@@ -81,9 +83,16 @@ def _of_message(message: IncidentMessage, incident: Incident) -> Entry | None:
     return Entry(message.next_ms, str(STEPS[step]), glyph, tone, text, results, is_planned)
 
 
+def _is_dropped(state: AlarmState, outcome: str | None) -> bool:
+    """Whether a message was not needed any more; one without a channel has an empty result."""
+    return state is AlarmState.SILENT and outcome is None
+
+
 def _state_text(state: AlarmState, outcome: str | None) -> str:
     if REPORTED_AS_FAILURE in (outcome or ""):
         return _("not sent: the failed run has been reported already")
+    if _is_dropped(state, outcome):
+        return _("not sent: kept again before the end of a mute")
     return str(ALARM_STATES[state])
 
 

@@ -26,7 +26,7 @@ KINDS: Mapping[PromiseKind, str] = {
     PromiseKind.SUCCEEDS_EVERY: _l("succeeds at least every"),
     PromiseKind.TAKES_AT_MOST: _l("takes at most"),
     PromiseKind.TAKES_AT_LEAST: _l("takes at least"),
-    PromiseKind.TAKES_USUAL_TIMES: _l("takes at most the usual time, times"),
+    PromiseKind.TAKES_USUAL_TIMES: _l("takes at most, times the usual"),
     PromiseKind.FAILS_AT_MOST: _l("fails in a row at most"),
 }
 INCIDENT_STATES: Mapping[IncidentState, str] = {

@@ -7,13 +7,12 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.clock import SECOND_MS, Millis
 from app.domain.access.permissions import Actor, Right
 from app.domain.enums import IncidentState
 from app.domain.promises.promise import Promise, promise_of
 from app.models.job import Job
 from app.models.promise import Incident, IncidentMessage
-from app.services.kept import Kept
+from app.services.kept import LATELY_MS, Kept
 from app.services.promises.incidents import visible_incident
 from app.store.base.paging import Page
 from app.store.executors import groups as group_store
@@ -26,11 +25,9 @@ from app.store.promises.listing import IncidentFilter, PromiseFilter, PromiseRow
 
 #: rows of a page
 SHOWN = 50
-#: how old the number of open incidents in the menu may be
-COUNT_KEPT_MS: Millis = 5 * SECOND_MS
 #: days whose verdicts a promise keeps
 DAYS = 30
-_live = Kept[dict[str, int]](COUNT_KEPT_MS)
+_live = Kept[dict[str, int]](LATELY_MS)
 
 
 @dataclass(frozen=True, slots=True)

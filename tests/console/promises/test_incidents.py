@@ -10,6 +10,7 @@ from app.domain.access.permissions import Right
 from app.domain.enums import AlarmState, IncidentState, MessageStep
 from app.models.audit import AuditEntry
 from app.models.promise import Incident
+from app.services.promises.incidents import REPORTED_AS_FAILURE
 from tests.console.pages import path_after, submit, text_of
 from tests.support.console import Console, add_group, add_job
 from tests.support.factories import all_rows, only_row
@@ -155,3 +156,24 @@ def test_only_groups_that_a_user_may_view_and_operate(
     assert "Acknowledge</button>" not in viewer.get(f"/incidents/{incident.id}").text
     assert submit(viewer, f"/incidents/{incident.id}/acknowledge").status_code == 403
     assert admin.get(f"/incidents/{2**62}").status_code == 404
+
+
+def test_messages_that_were_not_sent_say_why(admin: Console) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+
+    def page_of(logical_ms: int, *messages: tuple[MessageStep, str | None]) -> str:
+        incident = make_incident(job_id, group_id, logical_ms=logical_ms, ended_ms=now_ms(), **OVER)
+        for step, outcome in messages:
+            make_message(incident, step, AlarmState.SILENT, outcome=outcome)
+        return text_of(admin.get(f"/incidents/{incident.id}"))
+
+    reported = page_of(1_000, (MessageStep.OPENED, json.dumps({"": REPORTED_AS_FAILURE})))
+    assert "not sent: the failed run has been reported already" in reported
+    assert "no channel configured" in page_of(2_000, (MessageStep.OPENED, "{}"))
+    muted = page_of(
+        3_000, (MessageStep.OPENED, None), (MessageStep.ESCALATED, None), (MessageStep.KEPT_AGAIN, None)
+    )
+    assert "not sent: kept again before the end of a mute" in muted
+    assert "Escalation" not in muted
+    assert "Message that it is kept again" not in muted

@@ -9,8 +9,10 @@ from app.console.jobs.history.version_words import stored_value
 from app.database.engine import session_scope
 from app.models.channel import AlarmChannel
 from app.models.group import Group
+from app.models.job import Job
 from tests.console.pages import markup_of, path_after, submit, text_of
 from tests.support.console import Console, add_group, add_job
+from tests.support.console_scripting import BEAN
 from tests.support.factories import only_row, save
 from tests.support.promises import make_incident, make_promise
 
@@ -122,3 +124,21 @@ def test_changes_of_a_file_have_the_words(admin: Console) -> None:
             stored_value('{"channel": "pager", "after_minutes": 90}', "escalation") == "to pager after 90 min"
         )
         assert [stored_value(text, "promises") for text in ("", "null", "[]")] == ["–", "–", "–"]
+
+
+def test_scripts_of_the_original_neither_see_nor_change_promises(admin: Console) -> None:
+    escalation = '{"channel":"pager","after_minutes":15}'
+    save(AlarmChannel(name="pager", kind="webhook", settings="{}", for_all=1))
+    group_id = add_group()
+    job_id = add_job(group_id, promises=OWN, escalation=escalation)
+    answer = admin.call("/jobinfo/update", **(BEAN | {"jobGroup": group_id, "id": job_id}))
+    assert answer["code"] == 200, answer
+    job = only_row(Job)
+    assert json.loads(job.promises or "")[0]["s"] == 600
+    assert json.loads(job.escalation or "")["channel"] == "pager"
+    query = {"jobGroup": group_id, "triggerStatus": -1, "jobDesc": "", "executorHandler": "", "author": ""}
+    row = admin.get("/jobinfo/pageList", query_string=query).get_json()["data"][0]
+    assert row["id"] == job_id
+    assert not {"promises", "escalation"} & row.keys()
+    group = admin.call("/jobgroup/loadById", id=group_id)["content"]
+    assert not {"promises", "escalation"} & group.keys()

@@ -13,8 +13,9 @@ from wtforms import SelectField, StringField
 from wtforms.fields.core import Field
 
 from app.console.ui.forms.base_form import ConsoleForm
-from app.console.ui.labels import choices
+from app.console.ui.labels import SCHEDULE_TYPES, choices
 from app.console.ui.promise_words import KINDS, UNITS, length_inputs
+from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
 from app.domain.enums import PromiseKind
 from app.domain.promises.promise import (
@@ -27,7 +28,7 @@ from app.domain.promises.promise import (
     read_promises,
 )
 from app.domain.text.input_errors import InputErrors
-from app.domain.text.texts import N_
+from app.domain.text.texts import N_, Text
 from app.errors import InvalidInput
 
 #: empty rows that are offered at once
@@ -53,6 +54,8 @@ class PromiseFields(ConsoleForm):
         for row in self.promise_rows:
             for part, titles in options.items():
                 row.select(part).choices = titles
+            row.field("kind").label.text = _("Promise %(number)s", number=row.number + 1)
+            row.field("value").label.text = _("Value of promise %(number)s", number=row.number + 1)
         self.escalation_channel.choices = [("", "")]
 
     @property
@@ -72,6 +75,12 @@ class PromiseFields(ConsoleForm):
         listed = [*names]
         extra = [chosen] if chosen and chosen not in listed else []
         self.escalation_channel.choices = [("", none), *((name, name) for name in [*listed, *extra])]
+
+    def refuse(self, error: InvalidInput) -> None:
+        """Show each error at its field; kinds and schedule types are named as the selects name them."""
+        for item in error.errors:
+            item.message = _in_words(item.message)
+        super().refuse(error)
 
     def promise_field_at(self, name: str) -> Field | None:
         """Return the input at which an error such as ``promises.1.s`` is shown; None for other errors."""
@@ -153,6 +162,19 @@ class Row:
                 count = _number_in(place, text, "0", "1000", is_whole=True)
                 return {"kind": kind, member: int(count), "then": self.field("then").data or ALARM}
         return {"kind": kind, member: _seconds(place, text, self.field("unit").data or "s")}
+
+
+def _in_words(message: str) -> str:
+    """Return a message with the titles of the kind of promise and of the schedule type that it names."""
+    kind = message.params.get("kind") if isinstance(message, Text) else None
+    if not isinstance(message, Text) or kind not in list(PromiseKind):
+        return message
+    schedules = {schedule.value: title for schedule, title in SCHEDULE_TYPES.items()}
+    titles = {
+        "kind": f"“{KINDS[PromiseKind(str(kind))]}”",
+        "schedule": schedules.get(str(message.params.get("schedule")), ""),
+    }
+    return Text(message.msgid, {**message.params, **titles})
 
 
 def promise_values(promises: str | None, escalation: str | None) -> dict[str, str]:
