@@ -22,7 +22,7 @@ from app.services.alarms.deliveries import GROUP_MS, RETRY_MS
 from app.services.alarms.incident_messages import AT_ONCE, MUTED_MS
 from app.services.alarms.incident_texts import breach_text, duration_text
 from app.services.alarms.notifier import AlarmNotifier
-from app.services.promises.incidents import Breach, acknowledge, open_incidents, settle
+from app.services.promises.incidents import Breach, acknowledge, end_incidents, open_incidents
 from app.settings.config import Config
 from tests.pipeline.steps import call_back
 from tests.support.alarms import job_with_channels, messages, mute, notifying
@@ -62,7 +62,7 @@ def keep_again(row: JobPromise, now_ms: Millis) -> None:
     with session_scope() as session:
         session.get_one(JobPromise, row.id).kept_ms = now_ms
     with session_scope() as session:
-        settle(session, now_ms=now_ms)
+        end_incidents(session, now_ms=now_ms)
 
 
 def states() -> dict[str, str]:
