@@ -227,6 +227,8 @@ def test_services_of_incidents_get_the_key() -> None:
         ({"kind": "takes_at_most", "s": 5}, "takes longer than 5 s"),
         ({"kind": "takes_at_least", "s": 5}, "took less than 5 s"),
         ({"kind": "takes_usual_times", "times": 2.5}, "takes over 2.5 times as long as usual"),
+        ({"kind": "fails_at_most", "n": 0}, "failed"),
+        ({"kind": "fails_at_most", "n": 1}, "failed more than once in a row"),
         ({"kind": "fails_at_most", "n": 2}, "failed more than 2 times in a row"),
     ],
 )
