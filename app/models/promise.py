@@ -43,7 +43,7 @@ class JobPromise(Base):
 
 
 class PromiseCheck(Base):
-    """Evaluation point: when it is looked whether a promise was kept. Deleted once that is done."""
+    """Check: when a promise is evaluated. Deleted once that is done."""
 
     __tablename__ = "xxl_job_check"
     __table_args__ = (
@@ -87,7 +87,7 @@ class Incident(Base):
     opened_ms: Mapped[Millis] = mapped_column(BigInteger)
     #: number of a promise -> its definition, as JSON text
     kinds: Mapped[str] = mapped_column(Text)
-    #: run that the instant has; 0: none was there
+    #: run that it is about, the latest if there are several; 0: there was none
     log_id: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     acknowledged_by: Mapped[str] = mapped_column(String(50), default="", server_default="")
     acknowledged_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")

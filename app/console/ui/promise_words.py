@@ -153,7 +153,7 @@ def since_label(incident: Incident) -> str:
     """Return what the instant of an incident is."""
     labels = {
         Subject.INSTANT: _("Due"),
-        Subject.WINDOW: _("Last success, or begin"),
+        Subject.WINDOW: _("Last success, or start"),
         Subject.SERIES: _("First failure due"),
     }
     return labels[subject_of(incident.incident_key)]

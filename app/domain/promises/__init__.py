@@ -1,1 +1,1 @@
-"""Promises: what a job owes, when that is looked at, and whether it was kept."""
+"""Promises: what a job owes, when that is evaluated, whether it was kept, and incidents."""

@@ -22,9 +22,9 @@ class Seconds(_Members):
 
     kind: Literal["starts_within", "finishes_within", "succeeds_every", "takes_at_most", "takes_at_least"] = (
         Field(
-            description="`starts_within`: an executor takes the run so soon after it was due."
-            " `finishes_within`: it succeeds so soon after. `succeeds_every`: some run succeeds so often."
-            " `takes_at_most`, `takes_at_least`: how long a run takes."
+            description="`starts_within`: an executor takes the run within this time after it was due."
+            " `finishes_within`: it succeeds within this time. `succeeds_every`: some run succeeds at least"
+            " this often. `takes_at_most`, `takes_at_least`: how long a run takes."
         )
     )
     s: int = Field(ge=1, le=SECONDS_MAX, description="Seconds.")
@@ -58,7 +58,7 @@ class Failures(_Members):
     """Promise of a longest series of failures."""
 
     kind: Literal["fails_at_most"] = Field(
-        description="At most so many scheduled times in a row end without a success."
+        description="At most this many scheduled times in a row end without a success."
     )
     n: int = Field(ge=0, le=1_000, description="How many may fail in a row.")
     then: Literal["alarm", "switch_off"] = Field(

@@ -58,8 +58,8 @@ def has_succeeded(chain: Iterable[ChainRun]) -> bool:
     return len({shard.index for shard in shards}) >= max(shard.total for shard in shards)
 
 
-def longest_of(promise: Promise, usual_ms: Millis | None) -> Millis | None:
-    """Return how long a run may take by a promise; None: it says nothing, or nothing is usual yet."""
+def longest_ms_of(promise: Promise, usual_ms: Millis | None) -> Millis | None:
+    """Return how long a run may take by a promise; None: it has no such limit, or nothing is usual yet."""
     if promise.kind is PromiseKind.TAKES_AT_MOST:
         return promise.limit_ms
     if promise.kind is PromiseKind.TAKES_USUAL_TIMES and usual_ms is not None:
@@ -73,7 +73,7 @@ def keeps_duration(
     """Whether a run that has ended keeps a promise about its duration."""
     if promise.kind is PromiseKind.TAKES_AT_LEAST:
         return not is_success or duration_ms >= promise.limit_ms
-    longest_ms = longest_of(promise, usual_ms)
+    longest_ms = longest_ms_of(promise, usual_ms)
     return longest_ms is None or duration_ms <= longest_ms
 
 

@@ -1,4 +1,4 @@
-"""Planning of checks: when it is looked whether the instants of a schedule kept a promise."""
+"""Planning of checks: when a promise about the instants of a schedule is evaluated."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -16,7 +16,7 @@ OLD_MS: Final[Millis] = 10 * MINUTE_MS
 
 
 class PlannedCheck(NamedTuple):
-    """A look at instants, both ends inclusive."""
+    """Check of the instants from ``logical_ms`` to ``until_ms``, both included."""
 
     logical_ms: Millis
     until_ms: Millis
@@ -29,10 +29,10 @@ def checks_of(
     """Yield the checks of ascending instants: one for each window of them, and one for all old ones."""
     due = ((instant, due_ms_of(promise, instant, time_zone)) for instant in instants)
     for _window, group in groupby(due, lambda pair: _window_of(pair[0], pair[1], now_ms)):
-        of_window = [*group]
-        yield PlannedCheck(of_window[0][0], of_window[-1][0], of_window[-1][1])
+        pairs = [*group]
+        yield PlannedCheck(pairs[0][0], pairs[-1][0], pairs[-1][1])
 
 
 def _window_of(instant: Millis, due_ms: Millis, now_ms: Millis) -> Millis:
-    """Return by what instants are put together; 0 for all old ones."""
+    """Return the number of the window of an instant; 0 for all old ones."""
     return 0 if due_ms < now_ms - OLD_MS else instant // WINDOW_MS

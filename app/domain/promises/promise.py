@@ -1,4 +1,4 @@
-"""Promises of a job: their kinds, the defaults of its group, and when each instant is due for a look.
+"""Promises of a job: their kinds, the defaults of its group, and by when an instant has to keep one.
 
 docs/reference/promises.md. ``app.domain.promises.document`` has their form in JSON and its limits.
 """
@@ -65,7 +65,7 @@ class Promise:
 
     @property
     def definition(self) -> str:
-        """The promise as JSON text, by which it is known again."""
+        """The promise as JSON text, by which a stored one is recognised."""
         return _definition(self)
 
     @property
@@ -151,7 +151,7 @@ def group_defaults(own: Iterable[Promise], of_group: str | None, schedule_type: 
 
 
 def due_ms_of(promise: Promise, instant: Millis, time_zone: str) -> Millis:
-    """Return by when an instant has to be fulfilled; of one that needs no instant: the instant itself."""
+    """Return by when an instant has to keep a promise; of other kinds: the instant itself."""
     if promise.kind is PromiseKind.FINISHES_BY:
         return _wall_time_after(instant, promise.at, time_zone)
     return instant + promise.limit_ms if promise.kind in INSTANT_KINDS else instant

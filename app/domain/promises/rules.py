@@ -1,4 +1,4 @@
-"""Rules of promises and escalations that their form in JSON does not show."""
+"""Rules of promises and escalations that their models in JSON cannot check."""
 
 import json
 from collections.abc import Callable

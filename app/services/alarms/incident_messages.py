@@ -37,7 +37,7 @@ from app.store.promises import evidence, incidents, promises
 ROWS = 200
 #: messages about a job within GROUP_MS before others are put together
 AT_ONCE = 5
-#: how long a message waits for the one before it, and for the end of a mute
+#: how long a message waits for the first one, and for the end of a mute, before it is taken again
 WAIT_MS: Millis = 2 * SECOND_MS
 MUTED_MS: Millis = MINUTE_MS
 _ACCEPTED = (AlarmState.SENT.value, AlarmState.PARTLY.value)
@@ -90,10 +90,7 @@ def _take(session: Session, config: Config, node: str, before_ms: Millis, now_ms
     if not messages:
         return []
     context = _context(session, messages, config, now_ms)
-    by_job = defaultdict[int, list[IncidentMessage]](list)
-    for message in messages:
-        if _is_sendable(session, message, context):
-            by_job[message.job_id].append(message)
+    by_job = _sendable(session, messages, context)
     sent = defaultdict[int, list[Millis]](list)
     for job_id, sent_ms in incidents.find_sent_since(session, list(by_job), since_ms=now_ms - GROUP_MS):
         sent[job_id].append(sent_ms)
@@ -127,47 +124,65 @@ def _context(
     )
 
 
-def _is_sendable(session: Session, message: IncidentMessage, context: _Context) -> bool:
-    """Whether a message is sent now; otherwise it is put off or dropped."""
-    incident = context.incidents.get(message.incident_id)
-    if incident is None or incident.state == IncidentState.WITHDRAWN:
-        return _drop(session, message, context)
+def _sendable(
+    session: Session, messages: Iterable[IncidentMessage], context: _Context
+) -> dict[int, list[IncidentMessage]]:
+    """Return job id -> messages that are sent now; put off those that have to wait, and drop the others."""
+    by_job = defaultdict[int, list[IncidentMessage]](list)
+    for message in messages:
+        incident = context.incidents.get(message.incident_id)
+        if incident is None or incident.state == IncidentState.WITHDRAWN:
+            _drop(session, message, context)
+        elif (until_ms := _waits_until(message, context)) is not None:
+            _put_off(session, message, until_ms)
+        elif _is_needed(message, incident, context):
+            by_job[message.job_id].append(message)
+        else:
+            _drop(session, message, context)
+    return by_job
+
+
+def _waits_until(message: IncidentMessage, context: _Context) -> Millis | None:
+    """Return until when a message waits, for the end of a mute or the first message; None: it does not."""
     if message.job_id in context.muted:
-        return _put_off(session, message, context.now_ms + MUTED_MS)
+        return context.now_ms + MUTED_MS
+    if message.step == MessageStep.KEPT_AGAIN and context.opened.get(message.incident_id) in _UNDERWAY:
+        return context.now_ms + WAIT_MS
+    return None
+
+
+def _is_needed(message: IncidentMessage, incident: Incident, context: _Context) -> bool:
     match message.step:
         case MessageStep.OPENED:
             was_muted = message.next_ms >= message.created_ms + MUTED_MS
-            has_ended = incident.state == IncidentState.KEPT_AGAIN
-            return _drop(session, message, context) if was_muted and has_ended else True
+            return not was_muted or incident.state != IncidentState.KEPT_AGAIN
         case MessageStep.ESCALATED:
-            return True if incident.state == IncidentState.OPEN else _drop(session, message, context)
+            return incident.state == IncidentState.OPEN
         case _:
-            opened = context.opened.get(incident.id)
-            if opened in _UNDERWAY:
-                return _put_off(session, message, context.now_ms + WAIT_MS)
-            return True if opened in _ACCEPTED else _drop(session, message, context)
+            return context.opened.get(incident.id) in _ACCEPTED
 
 
-def _drop(session: Session, message: IncidentMessage, context: _Context) -> bool:
+def _drop(session: Session, message: IncidentMessage, context: _Context) -> None:
     incidents.finish_messages(session, [message], state=AlarmState.SILENT, next_ms=context.now_ms)
-    return False
 
 
-def _put_off(session: Session, message: IncidentMessage, until_ms: Millis) -> bool:
+def _put_off(session: Session, message: IncidentMessage, until_ms: Millis) -> None:
     incidents.finish_messages(session, [message], state=AlarmState.PENDING, next_ms=until_ms, counts=False)
-    return False
 
 
 def _batches(
     session: Session, messages: Sequence[IncidentMessage], sent: Sequence[Millis], now_ms: Millis
 ) -> Iterable[list[IncidentMessage]]:
-    """Yield the messages of a job as they are sent: one by one, and many new incidents together."""
+    """Yield the messages of a job as they are sent: one by one, and many new incidents together.
+
+    After such a message further ones are put off until GROUP_MS have passed.
+    """
     opened = [row for row in messages if row.step == MessageStep.OPENED and row.attempts == 1]
     yield from ([row] for row in messages if row not in opened)
     free = max(0, AT_ONCE - len(sent))
     yield from ([row] for row in opened[:free])
     rest = opened[free:]
-    if rest and sent and len(sent) > AT_ONCE:
+    if len(sent) > AT_ONCE:
         for row in rest:
             _put_off(session, row, sent[0] + GROUP_MS)
     elif rest:

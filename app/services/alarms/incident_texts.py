@@ -22,7 +22,7 @@ _SINCE = {Subject.INSTANT: "Due", Subject.WINDOW: "Since", Subject.SERIES: "Firs
 def compose(
     step: MessageStep, incidents: Sequence[Incident], job: Job | None, group: Group | None, config: Config
 ) -> Message:
-    """Write a message about incidents of one job, of which all but the first step have one."""
+    """Write a message about incidents of one job; a message that one was opened may be about many."""
     incident = incidents[0]
     name = f"{job.job_desc} (job {job.id})" if job else f"job {incident.job_id}"
     lines = [
@@ -97,7 +97,13 @@ def breach_text(promise: Promise) -> str:
         case PromiseKind.TAKES_USUAL_TIMES:
             return f"takes over {promise.times:g} times as long as usual"
         case _:
-            return f"failed more than {promise.n} times in a row"
+            return _failures_text(promise.n)
+
+
+def _failures_text(allowed: int) -> str:
+    if not allowed:
+        return "failed"
+    return f"failed more than {'once' if allowed == 1 else f'{allowed} times'} in a row"
 
 
 def duration_text(duration_ms: Millis) -> str:

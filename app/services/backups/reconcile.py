@@ -85,7 +85,7 @@ def settle(*, made_ms: Millis, clock: Clock, monotonic: Callable[[], Millis] = m
         fires_settled = settle_fires(session, RESTORE, clock=clock, monotonic=monotonic)
         tasks, logins = after_restore.cancel_tasks(session, now_ms=clock()), after_restore.end_logins(session)
         after_restore.forget_heartbeats(session)
-        promise_clearing.begin_again(session, now_ms=clock())
+        promise_clearing.restart_promises(session, now_ms=clock())
         after_restore.mark_settled(session)
         next_id = skip_ids(session, since_ms=made_ms, now_ms=clock())
     return Settlement(fires_settled, tasks, logins, next_id)

@@ -1,4 +1,4 @@
-"""Evaluation of promises: looks at what is due, counts what was kept, opens incidents for what was broken.
+"""Evaluation of promises: judges what is due, counts verdicts, opens incidents for what was broken.
 
 Checks are rows: the node that locks one evaluates and deletes it in the same transaction, so several nodes
 do nothing twice, and a restart loses nothing. docs/reference/promises.md, section 3.
@@ -23,7 +23,7 @@ from app.domain.promises.judgement import (
     failures_in_a_row,
     is_kept,
     keeps_duration,
-    longest_of,
+    longest_ms_of,
     usual_at,
 )
 from app.domain.promises.promise import (
@@ -49,16 +49,18 @@ from app.store.promises.promises import PromisingJob
 
 #: checks of one transaction
 ROWS = 200
-#: instants of one check that are looked at, if its schedule is frequent
+#: most instants of one check that are judged
 INSTANTS_MAX = 1_000
-#: a promise of a success that is broken, or whose clock stands still, is looked at again so soon
+#: wait before a promise of a success is judged again while it is broken, or while its time stands still
 AGAIN_MS: Millis = 2 * SECOND_MS
 #: days whose numbers are kept
 DAYS = 30
-#: runs that a series of failures is looked for in: retries and shards count
-RUNS_MAX = 2_000
+#: runs among which a series of failures is searched for: some, more for each failure that is allowed, as
+#: retries and shards count, and at most
+RUNS_BASE, RUNS_A_FAILURE, RUNS_MAX = 50, 20, 2_000
 #: audited action of a schedule that is switched off by a promise
 SWITCHED_OFF = "job.switched_off"
+#: verdicts, as places in the numbers of a day
 KEPT, BROKEN, EXCUSED = range(3)
 
 
@@ -72,17 +74,17 @@ class _Due(NamedTuple):
 
 
 class Evaluation:
-    """One transaction of evaluation: what it has found is written by ``write``."""
+    """Evaluation in one transaction: verdicts are counted on locked rows, the rest is written at its end."""
 
     def __init__(self, session: Session, *, clock: Clock, node: str) -> None:
         self._session, self._clock, self._node = session, clock, node
         self._now_ms = clock()
         self._breaches: list[Breach] = []
-        self._put_off: dict[int, Millis] = {}
+        self._due_by_id: dict[int, Millis] = {}
         self._to_switch_off: list[tuple[int, int]] = []
 
     def evaluate(self, due_checks: Sequence[Check]) -> None:
-        """Evaluate locked checks and delete them; those of promises that do not hold any longer, too."""
+        """Evaluate locked checks and delete them; those of promises that no longer hold are only deleted."""
         job_ids = {check.job_id for check in due_checks}
         rows = promises.lock_promises(self._session, job_ids)
         jobs = promises.find_promising(self._session, job_ids)
@@ -110,7 +112,7 @@ class Evaluation:
         return holding
 
     def _judge_instants(self, due: Sequence[_Due]) -> None:
-        """Judge promises about instants: those that the schedule has not had after all are excused."""
+        """Judge promises about instants; one that the schedule does not have after all is excused."""
         if not due:
             return
         first_ms = min(one.check.logical_ms for one in due)
@@ -146,19 +148,19 @@ class Evaluation:
         for one in due:
             success_ms = successes.get(one.check.job_id, 0)
             start_ms = max(success_ms, one.row.since_ms)
-            stood_ms = _stood_still_ms(spans.get(one.check.job_id, []), start_ms, self._now_ms, one.job)
-            end_ms = start_ms + one.promise.limit_ms + stood_ms
+            off_ms = _off_ms(spans.get(one.check.job_id, []), start_ms, self._now_ms, one.job)
+            end_ms = start_ms + one.promise.limit_ms + off_ms
             if end_ms > self._now_ms - GRACE_MS:
                 is_success_new = success_ms > max(one.row.kept_ms, one.row.since_ms)
                 if is_success_new or not one.row.kept_ms:
                     self._count(one.row, KEPT, start_ms)
-                self._put_off[one.check.id] = max(end_ms + GRACE_MS, self._now_ms + AGAIN_MS)
+                self._due_by_id[one.check.id] = max(end_ms + GRACE_MS, self._now_ms + AGAIN_MS)
                 continue
             if one.row.broken_ms != start_ms:
                 self._count(one.row, BROKEN, start_ms)
             key = key_of_window(one.check.job_id, one.check.number, start_ms)
             self._break(key, one.row, start_ms, ())
-            self._put_off[one.check.id] = self._now_ms + AGAIN_MS
+            self._due_by_id[one.check.id] = self._now_ms + AGAIN_MS
 
     def _judge_ends(
         self,
@@ -166,7 +168,7 @@ class Evaluation:
         rows: dict[tuple[int, int], JobPromise],
         jobs: dict[int, PromisingJob],
     ) -> None:
-        """Judge what runs that have ended tell: their durations, and failures in a row."""
+        """Judge what the ends of runs decide: their durations, and failures in a row."""
         runs = evidence.find_ended(self._session, [check.log_id for check in due_checks])
         for log_id in sorted(runs):
             run = runs[log_id]
@@ -193,7 +195,7 @@ class Evaluation:
         self._break(key_of_instant(run.job_id, run.instant), row, run.instant, (run.log_id,))
 
     def _judge_series(self, run: EndedRun, row: JobPromise, promise: Promise) -> None:
-        limit = min(RUNS_MAX, 50 + 20 * (promise.n + 1))
+        limit = min(RUNS_MAX, RUNS_BASE + RUNS_A_FAILURE * (promise.n + 1))
         chains = evidence.find_last_chains(self._session, run.job_id, since_ms=row.since_ms, limit=limit)
         series = failures_in_a_row(chains)
         if series.length <= promise.n:
@@ -206,7 +208,7 @@ class Evaluation:
             self._to_switch_off.append((run.job_id, series.length))
 
     def judge_open(self, runs: Iterable[OpenRun]) -> None:
-        """Open incidents for runs in progress that have taken too long; their ends count them."""
+        """Open incidents for runs in progress that have taken too long; verdicts follow at their ends."""
         for run in runs:
             self._breaches.append(
                 Breach(
@@ -234,16 +236,16 @@ class Evaluation:
             row.kept_ms = max(row.kept_ms, logical_ms)
         elif verdict == BROKEN:
             row.broken_ms = max(row.broken_ms, logical_ms)
-            # What was kept before says nothing of what follows, also if its clock was ahead.
+            # A promise kept at a later time, by a clock that was ahead, must not hide that it is broken now.
             row.kept_ms = min(row.kept_ms, logical_ms - 1)
 
     def _break(self, key: str, row: JobPromise, logical_ms: Millis, log_ids: tuple[int, ...]) -> None:
         self._breaches.append(Breach(key, row.job_id, row.number, row.definition, logical_ms, log_ids))
 
     def _write(self, due_checks: Sequence[Check]) -> None:
-        checks.put_off(self._session, self._put_off)
+        checks.postpone(self._session, self._due_by_id)
         checks.delete_checks(
-            self._session, [check.id for check in due_checks if check.id not in self._put_off]
+            self._session, [check.id for check in due_checks if check.id not in self._due_by_id]
         )
         open_incidents(self._session, self._breaches, now_ms=self._now_ms)
         for job_id, count in self._to_switch_off:
@@ -271,13 +273,13 @@ def evaluate_due(session: Session, *, before_ms: Millis, clock: Clock, node: str
     return len(due_checks)
 
 
-def too_long(runs: Iterable[OpenRun], *, now_ms: Millis, time_zone: str) -> list[OpenRun]:
+def overdue_runs(runs: Iterable[OpenRun], *, now_ms: Millis, time_zone: str) -> list[OpenRun]:
     """Return the runs in progress that have taken longer than promised."""
     overdue = []
     for run in runs:
         promise = promise_of(json.loads(run.definition))
         usual_ms = usual_at(run.usual, run.sent_ms, zone(time_zone))
-        longest_ms = longest_of(promise, usual_ms)
+        longest_ms = longest_ms_of(promise, usual_ms)
         if longest_ms is not None and run.sent_ms >= run.since_ms and run.sent_ms + longest_ms <= now_ms:
             overdue.append(run)
     return overdue
@@ -296,8 +298,8 @@ def _first_broken(one: _Due, instants: Sequence[Millis], chains: Chains) -> Mill
     return None
 
 
-def _stood_still_ms(spans: Sequence[Span], from_ms: Millis, until_ms: Millis, job: PromisingJob) -> Millis:
-    """Return how long a schedule was off in a time; a job without a schedule is never off."""
+def _off_ms(spans: Sequence[Span], from_ms: Millis, until_ms: Millis, job: PromisingJob) -> Millis:
+    """Return for how long a schedule was off; a job without a schedule never is."""
     if job.schedule_type == ScheduleType.NONE:
         return 0
     return sum(

@@ -4,6 +4,7 @@ docs/reference/promises.md, section 4.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,11 +25,11 @@ from app.store.jobs import listing as job_lists
 from app.store.promises import evidence, incidents, promises
 
 MISSING = N_("incident does not exist")
-#: incidents that are looked at in a round, newest first
-LIVE = 1_000
-#: their instants succeed late
-_OF_INSTANT = INSTANT_KINDS | RUNNING_KINDS
-#: result of a message that another has said already
+#: most incidents of one round, newest first
+ROUND_MAX = 1_000
+#: kinds of promises that a late success of the instant makes good
+_ENDED_BY_SUCCESS = INSTANT_KINDS | RUNNING_KINDS
+#: result of a first message that is not sent, because an alarm about a failed run was
 REPORTED_AS_FAILURE = "reported as a failed run"
 
 
@@ -47,9 +48,9 @@ class Breach:
 
 
 def open_incidents(session: Session, breaches: Sequence[Breach], *, now_ms: Millis) -> None:
-    """Open an incident for each new key, with its message; a known one gets the promise added, unreported.
+    """Open an incident for each new key, with its message; a live one gets the promise added, without one.
 
-    What has an incident already is not inserted: on servers that would use an id up.
+    For a known key no insert is tried, because on servers that would use up an id.
     """
     known = incidents.find_by_keys(session, {breach.key for breach in breaches})
     for breach in breaches:
@@ -118,34 +119,40 @@ def _message(
     }
 
 
-def settle(session: Session, *, now_ms: Millis) -> None:
-    """End the incidents whose promises are kept again, or do not hold any longer."""
-    live = incidents.find_live(session, limit=LIVE)
+def end_incidents(session: Session, *, now_ms: Millis) -> None:
+    """End the incidents whose promises are kept again, or no longer hold."""
+    live = incidents.find_live(session, limit=ROUND_MAX)
     if not live:
         return
-    held = promises.find_last_kept(session, {incident.job_id for incident in live})
-    late = [incident for incident in live if _may_succeed_late(incident)]
-    instants: dict[int, set[Millis]] = {}
-    for incident in late:
-        instants.setdefault(incident.job_id, set()).add(incident.logical_ms)
-    chains = evidence.find_chains(session, instants)
+    last_kept = promises.find_last_kept(session, {incident.job_id for incident in live})
+    with_late_success = _with_late_success(session, live)
     for incident in live:
-        kept = [held.get((incident.job_id, number)) for number in broken_promises(incident.kinds)]
-        present = [at_ms for at_ms in kept if at_ms is not None]
-        if not present:
+        keys = [(incident.job_id, number) for number in broken_promises(incident.kinds)]
+        times = [last_kept[key] for key in keys if key in last_kept]
+        if not times:
             _end(session, incident.id, IncidentState.WITHDRAWN, now_ms)
-            continue
-        has_late_success = incident in late and has_succeeded(
-            chains.get((incident.job_id, incident.logical_ms), ())
-        )
-        if has_late_success or min(present) > incident.logical_ms:
+        elif incident.id in with_late_success or min(times) > incident.logical_ms:
             _end(session, incident.id, IncidentState.KEPT_AGAIN, now_ms)
 
 
+def _with_late_success(session: Session, live: Sequence[Incident]) -> set[int]:
+    """Return the ids of the incidents that a success of their instant ends."""
+    late = [incident for incident in live if _may_succeed_late(incident)]
+    instants = defaultdict[int, set[Millis]](set)
+    for incident in late:
+        instants[incident.job_id].add(incident.logical_ms)
+    chains = evidence.find_chains(session, instants)
+    return {
+        incident.id
+        for incident in late
+        if has_succeeded(chains.get((incident.job_id, incident.logical_ms), ()))
+    }
+
+
 def _may_succeed_late(incident: Incident) -> bool:
-    """Whether a success of its instant ends it: no other than a run that was too short is one already."""
+    """Whether a success of its instant ends it; a run that was too short is a success already."""
     kinds = {promise.kind for promise in broken_promises(incident.kinds).values()}
-    return subject_of(incident.incident_key) is Subject.INSTANT and kinds <= _OF_INSTANT
+    return subject_of(incident.incident_key) is Subject.INSTANT and kinds <= _ENDED_BY_SUCCESS
 
 
 def _end(session: Session, incident_id: int, state: IncidentState, now_ms: Millis) -> None:

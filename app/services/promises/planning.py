@@ -5,7 +5,6 @@ anew. docs/reference/promises.md, section 2.
 """
 
 import json
-import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -28,8 +27,6 @@ from app.store.completeness import spans as span_store
 from app.store.promises import checks, promises
 from app.store.promises.promises import PromisingJob, StoredPromise
 
-logger = logging.getLogger(__name__)
-
 #: period of the comparison
 PERIOD_MS: Millis = 10 * SECOND_MS
 #: how much is planned at once
@@ -47,7 +44,8 @@ class _Change(NamedTuple):
     gone: list[StoredPromise]
     #: those whose checks are to be planned further, or by another schedule
     due: list[StoredPromise]
-    unusual: list[StoredPromise]
+    #: those whose usual durations are to be computed
+    without_usual: list[StoredPromise]
 
 
 def plan(*, now_ms: Millis, behind_ms: Millis = 0) -> None:
@@ -64,7 +62,7 @@ def plan(*, now_ms: Millis, behind_ms: Millis = 0) -> None:
         jobs, change = _find_change(now_ms, behind_ms)
     for page in _pages(change.due):
         transact(partial(_plan_page, page=page, jobs=jobs, now_ms=now_ms))
-    for promise in change.unusual:
+    for promise in change.without_usual:
         transact(partial(_compute_usual, promise=promise, job=jobs[promise.job_id], now_ms=now_ms))
 
 
@@ -97,7 +95,7 @@ def _compare(
             if is_late and span_id and row.kind in INSTANT_KINDS:
                 change.due.append(row)
             if row.kind == PromiseKind.TAKES_USUAL_TIMES and row.usual_at_ms < now_ms - USUAL_MS:
-                change.unusual.append(row)
+                change.without_usual.append(row)
     return change
 
 
@@ -160,7 +158,7 @@ def _plan_page(
     for promise in current:
         job, spans = jobs[promise.job_id], histories.get(promise.job_id, [])
         if promise.span_id not in (0, job.span_id):
-            _forget_former(session, promise, spans, now_ms)
+            _delete_outdated(session, promise, spans, now_ms)
         instants = expected(spans, Interval(promise.planned_until_ms + 1, until_ms + 1))
         owed = promise_of(json.loads(promise.definition))
         rows += [
@@ -171,8 +169,8 @@ def _plan_page(
     checks.insert_checks(session, rows)
 
 
-def _forget_former(session: Session, promise: JobPromise, spans: Sequence[Span], now_ms: Millis) -> None:
-    """Delete the checks that were planned by a schedule that has changed, so that they are planned anew."""
+def _delete_outdated(session: Session, promise: JobPromise, spans: Sequence[Span], now_ms: Millis) -> None:
+    """Delete the checks that a former schedule planned, so that they are planned anew."""
     since_ms = min((span.from_ms for span in spans[-1:]), default=now_ms)
     if since_ms < promise.planned_until_ms:
         checks.delete_planned(session, promise.job_id, promise.number, after_ms=since_ms)

@@ -4,7 +4,6 @@ A console does what workers have left undone for some seconds, so promises are w
 dead, too. Both may do it at once: every row is locked by one of them.
 """
 
-import logging
 from functools import partial
 
 from sqlalchemy.orm import Session
@@ -13,30 +12,30 @@ from app.clock import SECOND_MS, Clock, Millis, now_ms
 from app.database.engine import read_scope, transact
 from app.domain.promises.judgement import GRACE_MS
 from app.services.promises import incidents
-from app.services.promises.evaluation import ROWS, Evaluation, evaluate_due, too_long
+from app.services.promises.evaluation import ROWS, Evaluation, evaluate_due, overdue_runs
 from app.services.promises.planning import PERIOD_MS, plan
 from app.store.promises import checks, evidence
 from app.store.promises.evidence import OpenRun
 
-logger = logging.getLogger(__name__)
-
 #: period of a round
 ROUND_MS: Millis = SECOND_MS
+#: period in which incidents are ended
+ENDS_MS: Millis = 2 * SECOND_MS
 #: batches of one round; more are due only after a stop of all nodes
 BATCHES = 20
 
 
 class PromiseWatch:
-    """Watch over promises; ``behind_ms``: how much later than due it acts, as the workers have not."""
+    """Watch over promises; ``behind_ms``: how long after its due time it does what others have not."""
 
     def __init__(self, *, node: str, time_zone: str, behind_ms: Millis = 0, clock: Clock = now_ms) -> None:
         self._node, self._time_zone = node, time_zone
         self._behind_ms = behind_ms
         self._clock = clock
         self._planned_ms: Millis = 0
-        self._looked_ms: Millis = 0
+        self._ended_ms: Millis = 0
         #: run and number of the promise of open runs that have an incident
-        self._known_open = set[tuple[int, int]]()
+        self._reported = set[tuple[int, int]]()
 
     def tick(self, at_ms: Millis) -> Millis:
         """Do one round; return the wait until the next. Opens its own transactions."""
@@ -50,21 +49,21 @@ class PromiseWatch:
             evaluate = partial(evaluate_due, before_ms=before_ms, clock=self._clock, node=self._node)
             if transact(evaluate) < ROWS:
                 break
-        self._look_at_open(at_ms - self._behind_ms)
-        if not 0 <= at_ms - self._looked_ms < 2 * ROUND_MS:
-            self._looked_ms = at_ms
-            transact(partial(incidents.settle, now_ms=at_ms))
+        self._check_open(at_ms - self._behind_ms)
+        if not 0 <= at_ms - self._ended_ms < ENDS_MS:
+            self._ended_ms = at_ms
+            transact(partial(incidents.end_incidents, now_ms=at_ms))
         return ROUND_MS
 
-    def _look_at_open(self, at_ms: Millis) -> None:
+    def _check_open(self, at_ms: Millis) -> None:
         """Open incidents for the runs in progress that take too long, once for each run and promise."""
         with read_scope() as session:
-            overdue = too_long(evidence.find_open(session), now_ms=at_ms, time_zone=self._time_zone)
+            overdue = overdue_runs(evidence.find_open(session), now_ms=at_ms, time_zone=self._time_zone)
         keys = {(run.log_id, run.number) for run in overdue}
-        new = [run for run in overdue if (run.log_id, run.number) not in self._known_open]
+        new = [run for run in overdue if (run.log_id, run.number) not in self._reported]
         if new:
             transact(partial(self._judge_open, runs=new))
-        self._known_open = keys
+        self._reported = keys
 
     def _judge_open(self, session: Session, runs: list[OpenRun]) -> None:
         Evaluation(session, clock=self._clock, node=self._node).judge_open(runs)

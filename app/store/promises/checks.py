@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_check`: evaluation points of promises."""
+"""Statements on `xxl_job_check`: when promises are evaluated."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from app.models.promise import PromiseCheck
 
 
 class Check(NamedTuple):
-    """An evaluation point."""
+    """A check: when a promise is evaluated."""
 
     id: int
     job_id: int
@@ -52,8 +52,8 @@ def insert_checks(session: Session, rows: Sequence[bulk.Row]) -> None:
     bulk.insert_ignore(session, PromiseCheck, rows)
 
 
-def put_off(session: Session, due_by_id: dict[int, Millis]) -> None:
-    """Give checks another time."""
+def postpone(session: Session, due_by_id: dict[int, Millis]) -> None:
+    """Give checks a later time."""
     bulk.update_many(session, PromiseCheck, [{"id": id_, "due_ms": ms} for id_, ms in due_by_id.items()])
 
 

@@ -33,21 +33,21 @@ def delete_ended(session: Session, *, before_ms: Millis, limit: int) -> int:
     return len(ids)
 
 
-def begin_again(session: Session, *, now_ms: Millis) -> None:
-    """Let the promises of a restored database begin now: what was due before is not looked at any more.
+def restart_promises(session: Session, *, now_ms: Millis) -> None:
+    """Begin the promises of a restored database now: what was due before is not evaluated.
 
-    A promise of a success every so often has the whole time again.
+    One of a success at least every so often has its whole time again.
     """
-    promise = select(PromiseCheck.id, JobPromise.definition).join(
+    query = select(PromiseCheck.id, JobPromise.definition).join(
         JobPromise, (JobPromise.job_id == PromiseCheck.job_id) & (JobPromise.number == PromiseCheck.number)
     )
-    windows = session.execute(promise.where(JobPromise.kind == PromiseKind.SUCCEEDS_EVERY.value)).all()
-    put_off = [
-        {"id": row.id, "due_ms": now_ms + promised.limit_ms}
+    windows = session.execute(query.where(JobPromise.kind == PromiseKind.SUCCEEDS_EVERY.value)).all()
+    later = [
+        {"id": row.id, "due_ms": now_ms + promise.limit_ms}
         for row in windows
-        for promised in read_promises(f"[{row.definition}]")
+        for promise in read_promises(f"[{row.definition}]")
     ]
-    bulk.update_many(session, PromiseCheck, put_off)
+    bulk.update_many(session, PromiseCheck, later)
     affected(session, delete(PromiseCheck).where(PromiseCheck.due_ms <= now_ms))
     late = update(JobPromise).where(JobPromise.planned_until_ms < now_ms)
     affected(session, late.values(planned_until_ms=now_ms))

@@ -1,4 +1,4 @@
-"""Evidence on promises: the runs of instants, open runs, ends of runs, last successes. Reads only."""
+"""Evidence for promises: the runs of instants, open runs, ends of runs, last successes. Reads only."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -49,12 +49,12 @@ def find_chains(session: Session, instants_by_job: Mapping[int, Collection[Milli
     by_age = sorted((min(instants), job_id) for job_id, instants in instants_by_job.items() if instants)
     for first in range(0, len(by_age), INSTANTS):
         page = by_age[first : first + INSTANTS]
-        wanted = {job_id: sorted(set(instants_by_job[job_id])) for _ms, job_id in page}
-        last_ms = max(instants[-1] for instants in wanted.values())
+        instants_of = {job_id: sorted(set(instants_by_job[job_id])) for _ms, job_id in page}
+        last_ms = max(instants[-1] for instants in instants_of.values())
         query = (
             select(JobLog.job_id, _LOGICAL, JobLog.trigger_type, *_RUN)
             .where(
-                JobLog.job_id.in_(list(wanted)),
+                JobLog.job_id.in_(list(instants_of)),
                 JobLog.trigger_time >= page[0][0] - EARLY_MS,
                 JobLog.trigger_type.in_([*SCHEDULED, TriggerType.RETRY]) | JobLog.trigger_type.is_(None),
                 _LOGICAL.is_(None) | (last_ms >= _LOGICAL),
@@ -64,7 +64,7 @@ def find_chains(session: Session, instants_by_job: Mapping[int, Collection[Milli
         for job_id, logical_ms, trigger_type, *columns in bulk.read_rows(session, query):
             run = ChainRun(*columns)
             at_ms = run.trigger_ms if logical_ms is None else logical_ms
-            stands_for = _instant_of(wanted[job_id], at_ms, is_java=trigger_type is None)
+            stands_for = _instant_of(instants_of[job_id], at_ms, is_java=trigger_type is None)
             if stands_for is not None:
                 chains[job_id, stands_for].append(run)
     return chains

@@ -79,7 +79,7 @@ def test_incidents_that_ended_long_ago_are_deleted_in_parts() -> None:
 
 def test_what_was_due_before_a_restore_is_not_looked_at() -> None:
     make_promise("starts_within", '{"kind":"starts_within","s":60}', (T0, NOW), (T0 + 1, NOW + 1))
-    transact(lambda session: clearing.begin_again(session, now_ms=NOW))
+    transact(lambda session: clearing.restart_promises(session, now_ms=NOW))
     check = only_row(PromiseCheck)
     assert (check.logical_ms, check.due_ms) == (T0 + 1, NOW + 1)
     assert only_row(JobPromise).planned_until_ms == NOW
@@ -89,11 +89,11 @@ def test_checks_that_are_planned_beyond_a_restore_are_not_planned_again() -> Non
     promise = make_promise("starts_within", '{"kind":"starts_within","s":60}')
     with session_scope() as session:
         session.get_one(JobPromise, promise.id).planned_until_ms = NOW + MINUTE_MS
-    transact(lambda session: clearing.begin_again(session, now_ms=NOW))
+    transact(lambda session: clearing.restart_promises(session, now_ms=NOW))
     assert only_row(JobPromise).planned_until_ms == NOW + MINUTE_MS
 
 
 def test_a_success_every_so_often_has_its_whole_time_after_a_restore() -> None:
     make_promise("succeeds_every", '{"kind":"succeeds_every","s":90}', (0, T0))
-    transact(lambda session: clearing.begin_again(session, now_ms=NOW))
+    transact(lambda session: clearing.restart_promises(session, now_ms=NOW))
     assert only_row(PromiseCheck).due_ms == NOW + 90_000

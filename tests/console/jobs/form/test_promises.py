@@ -146,7 +146,7 @@ def test_suggestions_follow_from_the_last_runs(admin: Console) -> None:
         began_ms = (now_ms() - number * HOUR_MS) // SECOND_MS * SECOND_MS
         make_log(job, trigger_time=began_ms, handle_code=200, duration_ms=40 * SECOND_MS)
     text = text_of(admin.get(path))
-    assert "takes at most 90 s 99% of the runs took at most 40 s, twice of it" in text
+    assert "takes at most 90 s 99% of the runs took at most 40 s, twice that" in text
     assert "succeeds at least every 90 min usual interval: 1 h 0 min" in text
     assert "From 20 successes of the last 30 days." in text
     without_scripts = admin.get(f"/jobinfo/{job.id}/edit?suggest=1")
