@@ -37,6 +37,11 @@ ALARM: Final = "alarm"
 #: wall-clock time, perhaps of a later day
 CLOCK: Final = re.compile(r"^([01]\d|2[0-3]):[0-5]\d(\+[1-9]d)?$")
 SWITCH_OFF: Final = "switch_off"
+#: seconds of a promise, a year; multiple of the usual duration, and failures in a row
+SECONDS_MAX: Final = 366 * 86_400
+NUMBER_MAX: Final = 1_000
+#: minutes until an escalation, a week
+ESCALATION_MAX: Final = 10_080
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +62,13 @@ class Promise:
 
     def __post_init__(self) -> None:
         """Refuse what another program may have stored: one such job must not stop the planning of all."""
-        numbers = (self.s, self.n, self.times)
-        if not all(isinstance(number, int | float) for number in numbers) or not isinstance(self.then, str):
-            raise TypeError("a number is expected")
-        if self.kind is PromiseKind.FINISHES_BY and not CLOCK.match(self.at):
+        numbers = ((self.s, SECONDS_MAX), (self.n, NUMBER_MAX), (self.times, NUMBER_MAX))
+        if not all(isinstance(number, int | float) and 0 <= number <= most for number, most in numbers):
+            raise ValueError("a number of this range is expected")
+        if self.then not in (ALARM, SWITCH_OFF):
+            raise ValueError("what follows is not known")
+        is_clock = isinstance(self.at, str) and CLOCK.fullmatch(self.at) is not None
+        if not is_clock and (self.at != "" or self.kind is PromiseKind.FINISHES_BY):
             raise ValueError("a wall-clock time is expected")
 
     @property
@@ -96,7 +104,7 @@ def read_promises(text: str | None) -> tuple[Promise, ...]:
     """Return the promises of a stored JSON text; null, and what another program has stored: none."""
     try:
         return tuple(map(promise_of, json.loads(text or "[]")))
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return ()
 
 
@@ -108,13 +116,20 @@ class Escalation:
     channel: str
     after_minutes: int
 
+    def __post_init__(self) -> None:
+        """Refuse what another program may have stored: one such job must not stop the evaluation of all."""
+        if not isinstance(self.channel, str) or not isinstance(self.after_minutes, int):
+            raise TypeError("a name and a number are expected")
+        if not 0 <= self.after_minutes <= ESCALATION_MAX:
+            raise ValueError("a number of this range is expected")
+
 
 def read_escalation(text: str | None) -> Escalation | None:
     """Return the escalation of a stored JSON text; null, and what another program has stored: none."""
     try:
         members = json.loads(text or "null")
         return Escalation(**members) if members else None
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
 
 

@@ -18,6 +18,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.promise import JobPromise, PromiseCheck
+from app.settings.parsers import is_zone
 from app.store.pickers.overview import GroupIds, in_groups
 
 #: successes of a job that its usual durations are computed from
@@ -64,7 +65,13 @@ def find_promising(session: Session, job_ids: Collection[int] | None = None) -> 
     )
     if job_ids is not None:
         query = query.where(Job.id.in_(list(job_ids)))
-    return {row[0]: PromisingJob._make(row) for row in bulk.read_rows(session, query)}
+    jobs = (PromisingJob._make(row) for row in bulk.read_rows(session, query))
+    return {job.job_id: job if is_zone(job.time_zone) else _in_zone(job) for job in jobs}
+
+
+def _in_zone(job: PromisingJob) -> PromisingJob:
+    """Return a job whose zone is unknown, as another program has stored it, with that of the installation."""
+    return job._replace(time_zone=zone_name())
 
 
 class StoredPromise(NamedTuple):
