@@ -72,5 +72,7 @@ class Escalation(_Members):
 
     channel: str = Field(min_length=1, max_length=64, description="Name of an alarm channel.")
     after_minutes: int = Field(
-        ge=1, le=ESCALATION_MAX, description="Minutes after which an incident that is still open is sent there."
+        ge=1,
+        le=ESCALATION_MAX,
+        description="Minutes after which an incident that is still open is sent there.",
     )

@@ -7,11 +7,11 @@ import json
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
-from app.clock import SECOND_MS, Millis
+from app.clock import DAY_MS, SECOND_MS, Millis
 from app.domain.enums import PromiseKind, ScheduleType
 from app.domain.schedules.schedule import Schedule, next_after_ms, zone
 
@@ -163,6 +163,14 @@ def due_ms_of(promise: Promise, instant: Millis, time_zone: str) -> Millis:
     return instant + promise.limit_ms if promise.kind in INSTANT_KINDS else instant
 
 
+def longest_delay_ms(promise: Promise) -> Millis:
+    """Return how long after an instant it is due at the latest."""
+    if promise.kind is not PromiseKind.FINISHES_BY:
+        return promise.limit_ms
+    days = int(promise.at.partition("+")[2].removesuffix("d") or 0)
+    return (days + 2) * DAY_MS  # A change of clocks makes a day longer.
+
+
 def _wall_time_after(instant: Millis, at: str, time_zone: str) -> Millis:
     """Return the first ``06:00`` after an instant, of ``06:00+1d`` the one a day later.
 
@@ -172,16 +180,18 @@ def _wall_time_after(instant: Millis, at: str, time_zone: str) -> Millis:
     local = datetime.fromtimestamp(instant / 1000, zone(time_zone))
     for ahead in range(3):
         day = (local + timedelta(days=ahead)).date()
-        schedule = Schedule(ScheduleType.AT, f"{day.isoformat()} {clock}:00", time_zone)
-        first = next_after_ms(schedule, instant)
-        if first is None:
+        first = _wall_time(day, clock, time_zone)
+        if first <= instant:
             continue
-        if not days:
-            return first
-        later = day + timedelta(days=int(days[:-1]))
-        of_day = Schedule(ScheduleType.AT, f"{later.isoformat()} {clock}:00", time_zone)
-        return next_after_ms(of_day, instant) or first
+        return _wall_time(day + timedelta(days=int(days[:-1])), clock, time_zone) if days else first
     raise ValueError(f"no {at} after {instant}")
+
+
+@lru_cache(maxsize=4_096)
+def _wall_time(day: date, clock: str, time_zone: str) -> Millis:
+    """Return a wall-clock time of a day; of one that a change of clocks leaves out, the first after it."""
+    schedule = Schedule(ScheduleType.AT, f"{day.isoformat()} {clock}:00", time_zone)
+    return next_after_ms(schedule, 0) or 0
 
 
 def numbered(promises: Sequence[Promise], known: dict[str, int], used: Collection[int]) -> dict[int, Promise]:

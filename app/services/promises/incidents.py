@@ -14,7 +14,7 @@ from app.database.rows import bulk
 from app.domain.access.permissions import Actor, Right, require_right
 from app.domain.enums import AlarmState, IncidentState, MessageStep, PromiseKind
 from app.domain.promises.judgement import has_succeeded
-from app.domain.promises.promise import INSTANT_KINDS, RUNNING_KINDS
+from app.domain.promises.promise import INSTANT_KINDS, RUNNING_KINDS, SWITCH_OFF, promise_of
 from app.domain.text.texts import N_
 from app.errors import NotFound
 from app.models.promise import Incident
@@ -22,7 +22,7 @@ from app.services.auditing import audit
 from app.store.promises import evidence, incidents, promises
 
 MISSING = N_("incident does not exist")
-#: incidents that are looked at in a round, newest first
+#: incidents that are looked at in a round
 LIVE = 1_000
 #: their instants succeed late
 _OF_INSTANT = frozenset(kind.value for kind in INSTANT_KINDS | RUNNING_KINDS)
@@ -87,7 +87,7 @@ def _row(breach: Breach, group_id: int, now_ms: Millis) -> bulk.Row:
 
 
 def _queue_opening(session: Session, incident: Incident, breach: Breach, now_ms: Millis) -> None:
-    is_reported = incidents.has_alarm(session, breach.log_ids)
+    is_reported = not _is_news(breach) and incidents.has_alarm(session, breach.log_ids)
     state = AlarmState.SILENT if is_reported else AlarmState.PENDING
     outcome = json.dumps({"": REPORTED_AS_FAILURE}) if is_reported else None
     rows = [_message(incident, MessageStep.OPENED, now_ms, now_ms, state) | {"outcome": outcome}]
@@ -99,6 +99,12 @@ def _queue_opening(session: Session, incident: Incident, breach: Breach, now_ms:
         )
     session.flush()
     incidents.insert_messages(session, rows)
+
+
+def _is_news(breach: Breach) -> bool:
+    """Whether an incident says more than that its run has failed: a series does, or its consequence."""
+    promise = promise_of(json.loads(breach.definition))
+    return promise.kind is PromiseKind.FAILS_AT_MOST and (promise.n > 0 or promise.then == SWITCH_OFF)
 
 
 def _escalates_after(session: Session, job_id: int) -> int | None:
@@ -119,17 +125,20 @@ def _message(
     }
 
 
-def settle(session: Session, *, now_ms: Millis) -> None:
-    """End the incidents whose promises are kept again, or do not hold any longer."""
-    live = incidents.find_live(session, limit=LIVE)
+def settle(session: Session, *, now_ms: Millis, after_id: int = 0) -> int:
+    """End the incidents whose promises are kept again, or do not hold any longer.
+
+    Looks at LIVE of them at most, with an id above ``after_id``; returns the last one, 0 after all.
+    """
+    live = incidents.find_live(session, after_id=after_id, limit=LIVE)
     if not live:
-        return
+        return 0
     held = promises.find_last_kept(session, {incident.job_id for incident in live})
     late = [incident for incident in live if _may_succeed_late(incident)]
     instants: dict[int, set[Millis]] = {}
     for incident in late:
         instants.setdefault(incident.job_id, set()).add(incident.logical_ms)
-    chains = evidence.find_chains(session, instants)
+    chains = evidence.find_chains(session, instants, by_hand=True)
     for incident in live:
         kept = [held.get((incident.job_id, number)) for number in _numbers(incident)]
         present = [at_ms for at_ms in kept if at_ms is not None]
@@ -141,6 +150,7 @@ def settle(session: Session, *, now_ms: Millis) -> None:
         )
         if has_late_success or min(present) > incident.logical_ms:
             _end(session, incident.id, IncidentState.KEPT_AGAIN, now_ms)
+    return live[-1].id if len(live) == LIVE else 0
 
 
 def _may_succeed_late(incident: Incident) -> bool:

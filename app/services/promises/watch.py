@@ -35,6 +35,8 @@ class PromiseWatch:
         self._clock = clock
         self._planned_ms: Millis = 0
         self._looked_ms: Millis = 0
+        #: incident up to which they were looked at; 0: begin again
+        self._settled_id = 0
         #: run and number of the promise of open runs that have an incident
         self._known_open = set[tuple[int, int]]()
 
@@ -53,7 +55,7 @@ class PromiseWatch:
         self._look_at_open(at_ms - self._behind_ms)
         if not 0 <= at_ms - self._looked_ms < 2 * ROUND_MS:
             self._looked_ms = at_ms
-            transact(partial(incidents.settle, now_ms=at_ms))
+            self._settled_id = transact(partial(incidents.settle, now_ms=at_ms, after_id=self._settled_id))
         return ROUND_MS
 
     def _look_at_open(self, at_ms: Millis) -> None:

@@ -56,9 +56,9 @@ def find_by_keys(session: Session, keys: Collection[str]) -> dict[str, Incident]
     return {row.incident_key: row for row in rows}
 
 
-def find_live(session: Session, *, limit: int) -> list[Incident]:
-    """Return incidents that have not ended, newest first."""
-    query = select(Incident).where(Incident.state.in_(LIVE)).order_by(Incident.opened_ms.desc())
+def find_live(session: Session, *, after_id: int, limit: int) -> list[Incident]:
+    """Return incidents that have not ended, with an id above ``after_id``, oldest first."""
+    query = select(Incident).where(Incident.state.in_(LIVE), Incident.id > after_id).order_by(Incident.id)
     return list(session.scalars(query.limit(limit)))
 
 

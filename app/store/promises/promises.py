@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, case, delete, func, literal, or_, select
+from sqlalchemy import ColumnElement, and_, case, delete, exists, func, literal, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -94,6 +94,13 @@ _STORED = tuple(getattr(JobPromise, name) for name in StoredPromise._fields)
 def find_stored(session: Session) -> list[StoredPromise]:
     """Return all promises that hold, by job and number."""
     query = select(*_STORED).order_by(JobPromise.job_id, JobPromise.number)
+    return [StoredPromise._make(row) for row in bulk.read_rows(session, query)]
+
+
+def find_unwatched(session: Session) -> list[StoredPromise]:
+    """Return the promises of a success every so often whose check is lost."""
+    check = exists().where(PromiseCheck.job_id == JobPromise.job_id, PromiseCheck.number == JobPromise.number)
+    query = select(*_STORED).where(JobPromise.kind == PromiseKind.SUCCEEDS_EVERY.value, ~check)
     return [StoredPromise._make(row) for row in bulk.read_rows(session, query)]
 
 
