@@ -35,7 +35,7 @@ from app.store.promises import evidence, incidents, promises
 
 #: messages of a round
 ROWS = 200
-#: messages about a job within GROUP_MS before others are put together
+#: messages of each step about a job within GROUP_MS before others are put together
 AT_ONCE = 5
 #: how long a message waits for the one before it, and for the end of a mute
 WAIT_MS: Millis = 2 * SECOND_MS
@@ -94,12 +94,12 @@ def _take(session: Session, config: Config, node: str, before_ms: Millis, now_ms
     for message in messages:
         if _is_sendable(session, message, context):
             by_job[message.job_id].append(message)
-    sent = defaultdict[int, list[Millis]](list)
-    for job_id, sent_ms in incidents.find_sent_since(session, list(by_job), since_ms=now_ms - GROUP_MS):
-        sent[job_id].append(sent_ms)
+    sent = defaultdict[tuple[int, str], list[Millis]](list)
+    for row in incidents.find_sent_since(session, list(by_job), since_ms=now_ms - GROUP_MS):
+        sent[row.job_id, row.step].append(row.sent_ms)
     deliveries = []
     for job_id, of_job in by_job.items():
-        for batch in _batches(session, of_job, sent[job_id], now_ms):
+        for batch in _batches(session, job_id, of_job, sent):
             deliveries.append(_delivery(session, batch, context))
     return deliveries
 
@@ -136,7 +136,8 @@ def _is_sendable(session: Session, message: IncidentMessage, context: _Context) 
         return _put_off(session, message, context.now_ms + MUTED_MS)
     match message.step:
         case MessageStep.OPENED:
-            was_muted = message.next_ms >= message.created_ms + MUTED_MS
+            is_fresh = message.attempts == 1 and not message.outcome
+            was_muted = is_fresh and message.next_ms >= message.created_ms + MUTED_MS
             has_ended = incident.state == IncidentState.KEPT_AGAIN
             return _drop(session, message, context) if was_muted and has_ended else True
         case MessageStep.ESCALATED:
@@ -159,19 +160,31 @@ def _put_off(session: Session, message: IncidentMessage, until_ms: Millis) -> bo
 
 
 def _batches(
-    session: Session, messages: Sequence[IncidentMessage], sent: Sequence[Millis], now_ms: Millis
+    session: Session,
+    job_id: int,
+    messages: Sequence[IncidentMessage],
+    sent: Mapping[tuple[int, str], Sequence[Millis]],
 ) -> Iterable[list[IncidentMessage]]:
-    """Yield the messages of a job as they are sent: one by one, and many new incidents together."""
-    opened = [row for row in messages if row.step == MessageStep.OPENED and row.attempts == 1]
-    yield from ([row] for row in messages if row not in opened)
-    free = max(0, AT_ONCE - len(sent))
-    yield from ([row] for row in opened[:free])
-    rest = opened[free:]
-    if rest and sent and len(sent) > AT_ONCE:
-        for row in rest:
-            _put_off(session, row, sent[0] + GROUP_MS)
-    elif rest:
-        yield rest
+    """Yield the messages of a job as they are sent: of each step the first one by one, further ones together.
+
+    Those that some targets have got already are only put together with others of which the same holds.
+    """
+    alike = defaultdict[tuple[str, int, str], list[IncidentMessage]](list)
+    for row in messages:
+        alike[row.step, row.attempts, row.outcome or ""].append(row)
+    for (step, attempts, outcome), rows in alike.items():
+        if attempts > 1 or outcome:
+            yield rows
+            continue
+        sent_ms = sent.get((job_id, step), ())
+        free = max(0, AT_ONCE - len(sent_ms))
+        yield from ([row] for row in rows[:free])
+        rest = rows[free:]
+        if rest and len(sent_ms) > AT_ONCE:
+            for row in rest:
+                _put_off(session, row, sent_ms[0] + GROUP_MS)
+        elif rest:
+            yield rest
 
 
 def _delivery(session: Session, batch: list[IncidentMessage], context: _Context) -> Delivery:

@@ -18,6 +18,8 @@ from app.settings.config import Config
 NAMED = 20
 #: fact by which a service knows that messages are about the same incident
 DEDUP_KEY = "dedup_key"
+#: the same of a message about several incidents
+DEDUP_KEYS = "dedup_keys"
 
 
 def compose(
@@ -38,7 +40,9 @@ def compose(
     title = f"{name}: {', '.join(map(breach_text, promises_of(incident)))}"
     if len(incidents) > 1:
         title = f"{name}: {len(incidents)} incidents"
-    if step is MessageStep.KEPT_AGAIN:
+    if step is MessageStep.KEPT_AGAIN and len(incidents) > 1:
+        title = f"{title} kept again"
+    elif step is MessageStep.KEPT_AGAIN:
         lasted = duration_text(incident.ended_ms - incident.opened_ms)
         title = f"{name}: kept again after {lasted}"
     elif step is MessageStep.ESCALATED:
@@ -55,6 +59,8 @@ def compose(
         "incident": incident.id,
         DEDUP_KEY: dedup_key(incident),
     }
+    if len(incidents) > 1:
+        facts |= {"incidents": [one.id for one in incidents], DEDUP_KEYS: [*map(dedup_key, incidents)]}
     return Message(f"{PREFIX} {title}", "\n".join(lines).rstrip(), kind, facts)
 
 

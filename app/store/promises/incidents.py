@@ -10,7 +10,7 @@ from app.clock import Millis
 from app.database import single_statement
 from app.database.engine import affected
 from app.database.rows import bulk
-from app.domain.enums import AlarmReason, AlarmState, IncidentState, MessageStep
+from app.domain.enums import AlarmReason, AlarmState, IncidentState
 from app.models.alarm import Alarm
 from app.models.job import Job
 from app.models.promise import Incident, IncidentMessage
@@ -158,15 +158,16 @@ class SentMessage(NamedTuple):
     """When a message about an incident of a job was last sent."""
 
     job_id: int
+    #: MessageStep
+    step: str
     sent_ms: Millis
 
 
 def find_sent_since(session: Session, job_ids: Collection[int], *, since_ms: Millis) -> list[SentMessage]:
-    """Return the messages of jobs that were sent since, oldest first; without escalations."""
-    query = select(IncidentMessage.job_id, IncidentMessage.next_ms).where(
+    """Return the messages of jobs that were sent since, oldest first."""
+    query = select(IncidentMessage.job_id, IncidentMessage.step, IncidentMessage.next_ms).where(
         IncidentMessage.job_id.in_(list(job_ids)),
         IncidentMessage.state.in_([AlarmState.SENT.value, AlarmState.PARTLY.value]),
-        IncidentMessage.step != MessageStep.ESCALATED.value,
         IncidentMessage.next_ms > since_ms,
     )
     rows = bulk.read_rows(session, query.order_by(IncidentMessage.next_ms))
