@@ -69,7 +69,7 @@ def _place(text: str, location: Sequence[int | str]) -> list[str]:
     """Return the place of an error in a text; pydantic names the alternatives of a union, which are none."""
     try:
         value: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     place = list[str]()
     for number, part in enumerate(location, 1):

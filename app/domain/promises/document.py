@@ -7,10 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.domain.promises.promise import CLOCK, PROMISES_MAX
-
-#: seconds of a promise: a year
-SECONDS_MAX = 366 * 86_400
+from app.domain.promises.promise import CLOCK, ESCALATION_MAX, NUMBER_MAX, PROMISES_MAX, SECONDS_MAX
 
 
 class _Members(BaseModel):
@@ -50,7 +47,7 @@ class UsualTimes(_Members):
     kind: Literal["takes_usual_times"] = Field(
         description="A run takes at most a multiple of the median of the last successes in that hour of day."
     )
-    times: float = Field(ge=1.1, le=1_000, strict=False, description="The multiple.")
+    times: float = Field(ge=1.1, le=NUMBER_MAX, strict=False, description="The multiple.")
     then: Literal["alarm"] = Field("alarm", description="What follows if it is broken.")
 
 
@@ -60,7 +57,7 @@ class Failures(_Members):
     kind: Literal["fails_at_most"] = Field(
         description="At most this many scheduled times in a row end without a success."
     )
-    n: int = Field(ge=0, le=1_000, description="How many may fail in a row.")
+    n: int = Field(ge=0, le=NUMBER_MAX, description="How many may fail in a row.")
     then: Literal["alarm", "switch_off"] = Field(
         "alarm", description="What follows if it is broken; `switch_off` switches the schedule off, too."
     )
@@ -75,5 +72,7 @@ class Escalation(_Members):
 
     channel: str = Field(min_length=1, max_length=64, description="Name of an alarm channel.")
     after_minutes: int = Field(
-        ge=1, le=10_080, description="Minutes after which an incident that is still open is sent there."
+        ge=1,
+        le=ESCALATION_MAX,
+        description="Minutes after which an incident that is still open is sent there.",
     )

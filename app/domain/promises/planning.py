@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from app.clock import MINUTE_MS, SECOND_MS, Millis
-from app.domain.promises.promise import Promise, due_ms_of
+from app.domain.promises.promise import Promise, due_ms_of, longest_delay_ms
 
 #: checks are planned so far ahead
 AHEAD_MS: Final[Millis] = 10 * MINUTE_MS
@@ -13,6 +13,11 @@ AHEAD_MS: Final[Millis] = 10 * MINUTE_MS
 WINDOW_MS: Final[Millis] = 5 * SECOND_MS
 #: instants that were due longer ago than that, as of a program that was stopped, have one check
 OLD_MS: Final[Millis] = 10 * MINUTE_MS
+
+
+def old_until_ms(promise: Promise, now_ms: Millis) -> Millis:
+    """Return up to which all instants were due longer than OLD_MS ago, so that they need not be listed."""
+    return now_ms - OLD_MS - longest_delay_ms(promise) - 1
 
 
 class PlannedCheck(NamedTuple):

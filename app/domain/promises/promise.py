@@ -7,11 +7,11 @@ import json
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
-from app.clock import SECOND_MS, Millis
+from app.clock import DAY_MS, SECOND_MS, Millis
 from app.domain.enums import PromiseKind, ScheduleType
 from app.domain.schedules.schedule import Schedule, next_after_ms, zone
 
@@ -37,6 +37,11 @@ ALARM: Final = "alarm"
 #: wall-clock time, perhaps of a later day
 CLOCK: Final = re.compile(r"^([01]\d|2[0-3]):[0-5]\d(\+[1-9]d)?$")
 SWITCH_OFF: Final = "switch_off"
+#: seconds of a promise, a year; multiple of the usual duration, and failures in a row
+SECONDS_MAX: Final = 366 * 86_400
+NUMBER_MAX: Final = 1_000
+#: minutes until an escalation, a week
+ESCALATION_MAX: Final = 10_080
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +62,13 @@ class Promise:
 
     def __post_init__(self) -> None:
         """Refuse what another program may have stored: one such job must not stop the planning of all."""
-        numbers = (self.s, self.n, self.times)
-        if not all(isinstance(number, int | float) for number in numbers) or not isinstance(self.then, str):
-            raise TypeError("a number is expected")
-        if self.kind is PromiseKind.FINISHES_BY and not CLOCK.match(self.at):
+        numbers = ((self.s, SECONDS_MAX), (self.n, NUMBER_MAX), (self.times, NUMBER_MAX))
+        if not all(isinstance(number, int | float) and 0 <= number <= most for number, most in numbers):
+            raise ValueError("a number of this range is expected")
+        if self.then not in (ALARM, SWITCH_OFF):
+            raise ValueError("what follows is not known")
+        is_clock = isinstance(self.at, str) and CLOCK.fullmatch(self.at) is not None
+        if not is_clock and (self.at != "" or self.kind is PromiseKind.FINISHES_BY):
             raise ValueError("a wall-clock time is expected")
 
     @property
@@ -101,7 +109,7 @@ def read_promises(text: str | None) -> tuple[Promise, ...]:
     """Return the promises of a stored JSON text; null, and what another program has stored: none."""
     try:
         return tuple(map(promise_of, json.loads(text or "[]")))
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return ()
 
 
@@ -113,13 +121,20 @@ class Escalation:
     channel: str
     after_minutes: int
 
+    def __post_init__(self) -> None:
+        """Refuse what another program may have stored: one such job must not stop the evaluation of all."""
+        if not isinstance(self.channel, str) or not isinstance(self.after_minutes, int):
+            raise TypeError("a name and a number are expected")
+        if not 0 <= self.after_minutes <= ESCALATION_MAX:
+            raise ValueError("a number of this range is expected")
+
 
 def read_escalation(text: str | None) -> Escalation | None:
     """Return the escalation of a stored JSON text; null, and what another program has stored: none."""
     try:
         members = json.loads(text or "null")
         return Escalation(**members) if members else None
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
 
 
@@ -157,6 +172,14 @@ def due_ms_of(promise: Promise, instant: Millis, time_zone: str) -> Millis:
     return instant + promise.limit_ms if promise.kind in INSTANT_KINDS else instant
 
 
+def longest_delay_ms(promise: Promise) -> Millis:
+    """Return how long after an instant it is due at the latest."""
+    if promise.kind is not PromiseKind.FINISHES_BY:
+        return promise.limit_ms
+    days = int(promise.at.partition("+")[2].removesuffix("d") or 0)
+    return (days + 2) * DAY_MS  # A change of clocks makes a day longer.
+
+
 def _wall_time_after(instant: Millis, at: str, time_zone: str) -> Millis:
     """Return the first ``06:00`` after an instant, of ``06:00+1d`` the one a day later.
 
@@ -166,16 +189,18 @@ def _wall_time_after(instant: Millis, at: str, time_zone: str) -> Millis:
     local = datetime.fromtimestamp(instant / 1000, zone(time_zone))
     for ahead in range(3):
         day = (local + timedelta(days=ahead)).date()
-        schedule = Schedule(ScheduleType.AT, f"{day.isoformat()} {clock}:00", time_zone)
-        first = next_after_ms(schedule, instant)
-        if first is None:
+        first = _wall_time(day, clock, time_zone)
+        if first <= instant:
             continue
-        if not days:
-            return first
-        later = day + timedelta(days=int(days[:-1]))
-        of_day = Schedule(ScheduleType.AT, f"{later.isoformat()} {clock}:00", time_zone)
-        return next_after_ms(of_day, instant) or first
+        return _wall_time(day + timedelta(days=int(days[:-1])), clock, time_zone) if days else first
     raise ValueError(f"no {at} after {instant}")
+
+
+@lru_cache(maxsize=4_096)
+def _wall_time(day: date, clock: str, time_zone: str) -> Millis:
+    """Return a wall-clock time of a day; of one that a change of clocks leaves out, the first after it."""
+    schedule = Schedule(ScheduleType.AT, f"{day.isoformat()} {clock}:00", time_zone)
+    return next_after_ms(schedule, 0) or 0
 
 
 def assign_numbers(

@@ -36,6 +36,6 @@ def _members(text: str, kind: type) -> Any:
     """Return the value of a JSON text; an empty one if it is of another type, which is reported elsewhere."""
     try:
         value = json.loads(text or "null")
-    except ValueError:
+    except (ValueError, RecursionError):
         return kind()
     return value if isinstance(value, kind) else kind()

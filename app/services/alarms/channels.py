@@ -12,7 +12,7 @@ import socket
 import ssl
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
@@ -176,18 +176,22 @@ def send_apprise(url: str, message: Message) -> str:
     plugin, reason = _plugin(url)
     if reason is not None:
         return reason
-    _name_incident(plugin, message)
     message = _without_mentions(message, plugin.schemas())
     channel = apprise.Apprise(plugin, asset=plugin.asset)
     _guard_plugins()
     try:
         with collected_refusals() as refusals:
-            is_accepted = channel.notify(
-                title=message.title[:TITLE_MAX],
-                body=_fitting(plugin, message),
-                notify_type=message.type.value,
-                body_format=apprise.NotifyFormat.TEXT,
-            )
+            is_accepted = True
+            for key in _keys_of(plugin, message):
+                _name_incident(plugin, key)
+                is_accepted &= bool(
+                    channel.notify(
+                        title=message.title[:TITLE_MAX],
+                        body=_fitting(plugin, message),
+                        notify_type=message.type.value,
+                        body_format=apprise.NotifyFormat.TEXT,
+                    )
+                )
     except (TypeError, OSError, ValueError, RuntimeError) as exc:
         return type(exc).__name__
     if refusals:
@@ -195,12 +199,18 @@ def send_apprise(url: str, message: Message) -> str:
     return OK if is_accepted else N_("the channel refused the message or did not answer")
 
 
-def _name_incident(plugin: Any, message: Message) -> None:
+def _keys_of(plugin: Any, message: Message) -> Sequence[str | None]:
+    """Return the keys of the incidents that a message is sent for, one by one: PagerDuty resolves each."""
+    is_resolving = message.type is MessageType.SUCCESS and hasattr(plugin, "dedup")
+    keys: Sequence[str] = message.facts.get("dedup_keys", ()) if is_resolving else ()
+    return keys or [message.facts.get("dedup_key")]
+
+
+def _name_incident(plugin: Any, key: str | None) -> None:
     """Let services of incidents put the messages about one together: PagerDuty and Opsgenie.
 
     PagerDuty resolves its incident with the message that promises are kept again.
     """
-    key = message.facts.get(DEDUP_KEY)
     if key is None:
         return
     if hasattr(plugin, "dedup"):

@@ -35,7 +35,7 @@ from app.store.promises import evidence, incidents, promises
 
 #: messages of a round
 ROWS = 200
-#: messages about a job within GROUP_MS before others are put together
+#: messages of each step about a job within GROUP_MS before others are put together
 AT_ONCE = 5
 #: how long a message waits for the first one, and for the end of a mute, before it is taken again
 WAIT_MS: Millis = 2 * SECOND_MS
@@ -91,12 +91,12 @@ def _take(session: Session, config: Config, node: str, before_ms: Millis, now_ms
         return []
     context = _context(session, messages, config, now_ms)
     by_job = _sendable(session, messages, context)
-    sent = defaultdict[int, list[Millis]](list)
-    for job_id, sent_ms in incidents.find_sent_since(session, list(by_job), since_ms=now_ms - GROUP_MS):
-        sent[job_id].append(sent_ms)
+    sent = defaultdict[tuple[int, str], list[Millis]](list)
+    for row in incidents.find_sent_since(session, list(by_job), since_ms=now_ms - GROUP_MS):
+        sent[row.job_id, row.step].append(row.sent_ms)
     deliveries = []
     for job_id, of_job in by_job.items():
-        for batch in _batches(session, of_job, sent[job_id], now_ms):
+        for batch in _batches(session, job_id, of_job, sent):
             deliveries.append(_delivery(session, batch, context))
     return deliveries
 
@@ -154,7 +154,8 @@ def _waits_until(message: IncidentMessage, context: _Context) -> Millis | None:
 def _is_needed(message: IncidentMessage, incident: Incident, context: _Context) -> bool:
     match message.step:
         case MessageStep.OPENED:
-            was_muted = message.next_ms >= message.created_ms + MUTED_MS
+            is_fresh = message.attempts == 1 and not message.outcome
+            was_muted = is_fresh and message.next_ms >= message.created_ms + MUTED_MS
             return not was_muted or incident.state != IncidentState.KEPT_AGAIN
         case MessageStep.ESCALATED:
             return incident.state == IncidentState.OPEN
@@ -171,22 +172,31 @@ def _put_off(session: Session, message: IncidentMessage, until_ms: Millis) -> No
 
 
 def _batches(
-    session: Session, messages: Sequence[IncidentMessage], sent: Sequence[Millis], now_ms: Millis
+    session: Session,
+    job_id: int,
+    messages: Sequence[IncidentMessage],
+    sent: Mapping[tuple[int, str], Sequence[Millis]],
 ) -> Iterable[list[IncidentMessage]]:
-    """Yield the messages of a job as they are sent: one by one, and many new incidents together.
+    """Yield the messages of a job as they are sent: of each step the first one by one, further ones together.
 
-    After such a message further ones are put off until GROUP_MS have passed.
+    Those that some targets have got already are only put together with others of which the same holds.
     """
-    opened = [row for row in messages if row.step == MessageStep.OPENED and row.attempts == 1]
-    yield from ([row] for row in messages if row not in opened)
-    free = max(0, AT_ONCE - len(sent))
-    yield from ([row] for row in opened[:free])
-    rest = opened[free:]
-    if len(sent) > AT_ONCE:
-        for row in rest:
-            _put_off(session, row, sent[0] + GROUP_MS)
-    elif rest:
-        yield rest
+    alike = defaultdict[tuple[str, int, str], list[IncidentMessage]](list)
+    for row in messages:
+        alike[row.step, row.attempts, row.outcome or ""].append(row)
+    for (step, attempts, outcome), rows in alike.items():
+        if attempts > 1 or outcome:
+            yield rows
+            continue
+        sent_ms = sent.get((job_id, step), ())
+        free = max(0, AT_ONCE - len(sent_ms))
+        yield from ([row] for row in rows[:free])
+        rest = rows[free:]
+        if rest and len(sent_ms) > AT_ONCE:
+            for row in rest:
+                _put_off(session, row, sent_ms[0] + GROUP_MS)
+        elif rest:
+            yield rest
 
 
 def _delivery(session: Session, batch: list[IncidentMessage], context: _Context) -> Delivery:

@@ -16,6 +16,8 @@ from app.settings.config import Config
 
 #: incidents named in a message
 NAMED = 20
+#: fact with the keys of a message about several incidents
+DEDUP_KEYS = "dedup_keys"
 _SINCE = {Subject.INSTANT: "Due", Subject.WINDOW: "Since", Subject.SERIES: "First failure due"}
 
 
@@ -36,7 +38,9 @@ def compose(
         lines.append(f"… and {len(incidents) - NAMED} more incidents")
     reason = ", ".join(map(breach_text, broken_promises(incident.kinds).values()))
     title = f"{name}: {reason}" if len(incidents) == 1 else f"{name}: {len(incidents)} incidents"
-    if step is MessageStep.KEPT_AGAIN:
+    if step is MessageStep.KEPT_AGAIN and len(incidents) > 1:
+        title = f"{title} kept again"
+    elif step is MessageStep.KEPT_AGAIN:
         lasted = duration_text(incident.ended_ms - incident.opened_ms)
         title = f"{name}: kept again after {lasted}"
     elif step is MessageStep.ESCALATED:
@@ -53,6 +57,8 @@ def compose(
         "incident": incident.id,
         DEDUP_KEY: dedup_key(incident),
     }
+    if len(incidents) > 1:
+        facts |= {"incidents": [one.id for one in incidents], DEDUP_KEYS: [*map(dedup_key, incidents)]}
     return Message(f"{PREFIX} {title}", "\n".join(lines).rstrip(), kind, facts)
 
 

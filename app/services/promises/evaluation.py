@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.clock import SECOND_MS, Clock, Millis
+from app.clock import HOUR_MS, MINUTE_MS, SECOND_MS, Clock, Millis
 from app.domain.access.permissions import system_actor
 from app.domain.completeness.days import day_of
 from app.domain.completeness.expected import Interval, expected
@@ -20,6 +20,7 @@ from app.domain.enums import HandleCode, PromiseKind, ScheduleType
 from app.domain.promises.incidents import key_of_instant, key_of_series, key_of_window
 from app.domain.promises.judgement import (
     GRACE_MS,
+    ChainRun,
     failures_in_a_row,
     is_kept,
     keeps_duration,
@@ -53,11 +54,16 @@ ROWS = 200
 INSTANTS_MAX = 1_000
 #: wait before a promise of a success is judged again while it is broken, or while its time stands still
 AGAIN_MS: Millis = 2 * SECOND_MS
+#: one that has been broken for long is looked at again after this part of that time, at most after a minute
+PAUSE_PART = 20
+PAUSE_MS: Millis = MINUTE_MS
+#: successes are noted so often: their runs may be cleared before the window ends
+LOOK_MS: Millis = HOUR_MS
 #: days whose numbers are kept
 DAYS = 30
-#: runs among which a series of failures is searched for: some, more for each failure that is allowed, as
-#: retries and shards count, and at most
-RUNS_BASE, RUNS_A_FAILURE, RUNS_MAX = 50, 20, 2_000
+#: runs among which a series of failures is searched for, at first and at most: retries and shards count
+RUNS = 100
+RUNS_MAX = 5_000
 #: audited action of a schedule that is switched off by a promise
 SWITCHED_OFF = "job.switched_off"
 #: verdicts, as places in the numbers of a day
@@ -147,20 +153,21 @@ class Evaluation:
         spans = self._spans(job_ids, Interval(since_ms, self._now_ms + 1))
         for one in due:
             success_ms = successes.get(one.check.job_id, 0)
-            start_ms = max(success_ms, one.row.since_ms)
+            start_ms = max(success_ms, one.row.since_ms, _known_start_ms(one.row, self._now_ms))
             off_ms = _off_ms(spans.get(one.check.job_id, []), start_ms, self._now_ms, one.job)
             end_ms = start_ms + one.promise.limit_ms + off_ms
             if end_ms > self._now_ms - GRACE_MS:
                 is_success_new = success_ms > max(one.row.kept_ms, one.row.since_ms)
                 if is_success_new or not one.row.kept_ms:
                     self._count(one.row, KEPT, start_ms)
-                self._due_by_id[one.check.id] = max(end_ms + GRACE_MS, self._now_ms + AGAIN_MS)
+                latest_ms = min(end_ms + GRACE_MS, self._now_ms + LOOK_MS)
+                self._due_by_id[one.check.id] = max(latest_ms, self._now_ms + AGAIN_MS)
                 continue
             if one.row.broken_ms != start_ms:
                 self._count(one.row, BROKEN, start_ms)
             key = key_of_window(one.check.job_id, one.check.number, start_ms)
             self._break(key, one.row, start_ms, ())
-            self._due_by_id[one.check.id] = self._now_ms + AGAIN_MS
+            self._due_by_id[one.check.id] = self._now_ms + _pause_ms(self._now_ms - end_ms)
 
     def _judge_ends(
         self,
@@ -176,6 +183,8 @@ class Evaluation:
                 promise, job = promise_of(json.loads(row.definition)), jobs.get(run.job_id)
                 is_covered = run.trigger_ms >= row.since_ms // SECOND_MS * SECOND_MS
                 if promise.kind not in END_KINDS or job is None or not is_covered:
+                    continue
+                if promise not in effective_promises(job.own, job.of_group, job.schedule_type):
                     continue
                 if promise.kind is PromiseKind.FAILS_AT_MOST:
                     self._judge_series(run, row, promise)
@@ -195,8 +204,7 @@ class Evaluation:
         self._break(key_of_instant(run.job_id, run.instant), row, run.instant, (run.log_id,))
 
     def _judge_series(self, run: EndedRun, row: JobPromise, promise: Promise) -> None:
-        limit = min(RUNS_MAX, RUNS_BASE + RUNS_A_FAILURE * (promise.n + 1))
-        chains = evidence.find_last_chains(self._session, run.job_id, since_ms=row.since_ms, limit=limit)
+        chains = self._last_chains(run.job_id, row.since_ms, promise.n + 1)
         series = failures_in_a_row(chains)
         if series.length <= promise.n:
             self._count(row, KEPT, run.instant if not series.length else series.since_ms - 1)
@@ -206,6 +214,15 @@ class Evaluation:
         self._break(key_of_series(run.job_id, series.first_log_id), row, series.since_ms, (run.log_id,))
         if promise.then == SWITCH_OFF:
             self._to_switch_off.append((run.job_id, series.length))
+
+    def _last_chains(self, job_id: int, since_ms: Millis, count: int) -> list[tuple[Millis, list[ChainRun]]]:
+        """Return the last instants of a job that have ended, so many or all that are read at most."""
+        limit = min(RUNS_MAX, max(RUNS, 2 * count))
+        while True:
+            chains = evidence.find_last_chains(self._session, job_id, since_ms=since_ms, limit=limit)
+            if len(chains) >= count or limit == RUNS_MAX:
+                return chains
+            limit = min(RUNS_MAX, 4 * limit)
 
     def judge_open(self, runs: Iterable[OpenRun]) -> None:
         """Open incidents for runs in progress that have taken too long; verdicts follow at their ends."""
@@ -247,9 +264,10 @@ class Evaluation:
         checks.delete_checks(
             self._session, [check.id for check in due_checks if check.id not in self._due_by_id]
         )
-        open_incidents(self._session, self._breaches, now_ms=self._now_ms)
-        for job_id, count in self._to_switch_off:
+        # Whoever deletes a job locks it before its incidents, too.
+        for job_id, count in sorted(self._to_switch_off):
             self._switch_off(job_id, count)
+        open_incidents(self._session, self._breaches, now_ms=self._now_ms)
 
     def _switch_off(self, job_id: int, count: int) -> None:
         if not promises.is_switched_on(self._session, job_id):
@@ -283,6 +301,19 @@ def overdue_runs(runs: Iterable[OpenRun], *, now_ms: Millis, time_zone: str) -> 
         if longest_ms is not None and run.sent_ms >= run.since_ms and run.sent_ms + longest_ms <= now_ms:
             overdue.append(run)
     return overdue
+
+
+def _known_start_ms(row: JobPromise, now_ms: Millis) -> Millis:
+    """Return the beginning of a window that is known already, as the run of a success may be cleared.
+
+    Times of a clock that was ahead do not count.
+    """
+    return max((at_ms for at_ms in (row.kept_ms, row.broken_ms) if at_ms <= now_ms), default=0)
+
+
+def _pause_ms(broken_ms: Millis) -> Millis:
+    """Return after which time a window is looked at again that is broken for so long."""
+    return min(max(broken_ms // PAUSE_PART, AGAIN_MS), PAUSE_MS)
 
 
 def _first(instants: Iterable[Millis], limit: int) -> list[Millis]:

@@ -13,10 +13,10 @@ from sqlalchemy.orm import Session
 from app.clock import MINUTE_MS, Millis
 from app.database.rows import bulk
 from app.domain.access.permissions import Actor, Right, require_right
-from app.domain.enums import AlarmState, IncidentState, MessageStep
+from app.domain.enums import AlarmState, IncidentState, MessageStep, PromiseKind
 from app.domain.promises.incidents import Subject, broken_promises, subject_of
 from app.domain.promises.judgement import has_succeeded
-from app.domain.promises.promise import INSTANT_KINDS, RUNNING_KINDS
+from app.domain.promises.promise import INSTANT_KINDS, RUNNING_KINDS, SWITCH_OFF, promise_of
 from app.domain.text.texts import N_
 from app.errors import NotFound
 from app.models.promise import Incident
@@ -25,7 +25,7 @@ from app.store.jobs import listing as job_lists
 from app.store.promises import evidence, incidents, promises
 
 MISSING = N_("incident does not exist")
-#: most incidents of one round, newest first
+#: most incidents of one round
 ROUND_MAX = 1_000
 #: kinds of promises that a late success of the instant makes good
 _ENDED_BY_SUCCESS = INSTANT_KINDS | RUNNING_KINDS
@@ -87,7 +87,7 @@ def _row(breach: Breach, group_id: int, now_ms: Millis) -> bulk.Row:
 
 
 def _queue_opening(session: Session, incident: Incident, breach: Breach, now_ms: Millis) -> None:
-    is_reported = incidents.has_alarm(session, breach.log_ids)
+    is_reported = not _is_news(breach) and incidents.has_alarm(session, breach.log_ids)
     state = AlarmState.SILENT if is_reported else AlarmState.PENDING
     outcome = json.dumps({"": REPORTED_AS_FAILURE}) if is_reported else None
     rows = [_message(incident, MessageStep.OPENED, now_ms, now_ms, state) | {"outcome": outcome}]
@@ -99,6 +99,12 @@ def _queue_opening(session: Session, incident: Incident, breach: Breach, now_ms:
         )
     session.flush()
     incidents.insert_messages(session, rows)
+
+
+def _is_news(breach: Breach) -> bool:
+    """Whether an incident says more than that its run has failed: a series does, or its consequence."""
+    promise = promise_of(json.loads(breach.definition))
+    return promise.kind is PromiseKind.FAILS_AT_MOST and (promise.n > 0 or promise.then == SWITCH_OFF)
 
 
 def _escalates_after(session: Session, job_id: int) -> int | None:
@@ -119,11 +125,14 @@ def _message(
     }
 
 
-def end_incidents(session: Session, *, now_ms: Millis) -> None:
-    """End the incidents whose promises are kept again, or no longer hold."""
-    live = incidents.find_live(session, limit=ROUND_MAX)
+def end_incidents(session: Session, *, now_ms: Millis, after_id: int = 0) -> int:
+    """End the incidents whose promises are kept again, or no longer hold.
+
+    Of at most ROUND_MAX of them, with an id above ``after_id``; return the last one, 0 after all.
+    """
+    live = incidents.find_live(session, after_id=after_id, limit=ROUND_MAX)
     if not live:
-        return
+        return 0
     last_kept = promises.find_last_kept(session, {incident.job_id for incident in live})
     with_late_success = _with_late_success(session, live)
     for incident in live:
@@ -133,6 +142,7 @@ def end_incidents(session: Session, *, now_ms: Millis) -> None:
             _end(session, incident.id, IncidentState.WITHDRAWN, now_ms)
         elif incident.id in with_late_success or min(times) > incident.logical_ms:
             _end(session, incident.id, IncidentState.KEPT_AGAIN, now_ms)
+    return live[-1].id if len(live) == ROUND_MAX else 0
 
 
 def _with_late_success(session: Session, live: Sequence[Incident]) -> set[int]:
@@ -141,7 +151,7 @@ def _with_late_success(session: Session, live: Sequence[Incident]) -> set[int]:
     instants = defaultdict[int, set[Millis]](set)
     for incident in late:
         instants[incident.job_id].add(incident.logical_ms)
-    chains = evidence.find_chains(session, instants)
+    chains = evidence.find_chains(session, instants, by_hand=True)
     return {
         incident.id
         for incident in late

@@ -19,7 +19,7 @@ from app.domain.completeness.expected import Interval, expected
 from app.domain.completeness.spans import Span
 from app.domain.enums import PromiseKind
 from app.domain.promises.judgement import usual_of
-from app.domain.promises.planning import AHEAD_MS, checks_of
+from app.domain.promises.planning import AHEAD_MS, checks_of, old_until_ms
 from app.domain.promises.promise import INSTANT_KINDS, Promise, assign_numbers, effective_promises, promise_of
 from app.domain.schedules.schedule import zone
 from app.models.promise import JobPromise
@@ -46,6 +46,7 @@ class _Change(NamedTuple):
     due: list[StoredPromise]
     #: those whose usual durations are to be computed
     without_usual: list[StoredPromise]
+    unwatched: list[StoredPromise]
 
 
 def plan(*, now_ms: Millis, behind_ms: Millis = 0) -> None:
@@ -56,6 +57,13 @@ def plan(*, now_ms: Millis, behind_ms: Millis = 0) -> None:
     jobs, change = _find_change(now_ms, behind_ms)
     if change.gone:
         transact(partial(promises.delete_promises, promises=change.gone))
+    if change.unwatched:  # Their checks went while they did not hold for a moment.
+        transact(
+            partial(
+                checks.insert_checks,
+                rows=[_first_look(row.job_id, row.number, now_ms) for row in change.unwatched],
+            )
+        )
     for page in _pages(change.new):
         transact(partial(_begin, rows=page, now_ms=now_ms))
     if change.new:  # Their first checks may be due in a moment.
@@ -69,7 +77,8 @@ def plan(*, now_ms: Millis, behind_ms: Millis = 0) -> None:
 def _find_change(now_ms: Millis, behind_ms: Millis) -> tuple[dict[int, PromisingJob], _Change]:
     with read_scope() as session:
         jobs = promises.find_promising(session)
-        return jobs, _compare(jobs, promises.find_stored(session), now_ms=now_ms, behind_ms=behind_ms)
+        change = _compare(jobs, promises.find_stored(session), now_ms=now_ms, behind_ms=behind_ms)
+        return jobs, change._replace(unwatched=promises.find_unwatched(session))
 
 
 def _pages(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
@@ -82,7 +91,7 @@ def _compare(
     by_job = defaultdict[int, list[StoredPromise]](list)
     for row in stored:
         by_job[row.job_id].append(row)
-    change = _Change([], [], [], [])
+    change = _Change([], [], [], [], [])
     horizon_ms = now_ms + AHEAD_MS - STEP_MS - behind_ms
     for job_id in {*jobs, *by_job}:
         job, rows = jobs.get(job_id), by_job.get(job_id, [])
@@ -128,11 +137,16 @@ def _begin(session: Session, rows: Sequence[bulk.Row], now_ms: Millis) -> None:
     checks.insert_checks(
         session,
         [
-            _check(row["job_id"], row["number"], 0, 0, now_ms)
+            _first_look(row["job_id"], row["number"], now_ms)
             for row in rows
             if row["kind"] == PromiseKind.SUCCEEDS_EVERY
         ],
     )
+
+
+def _first_look(job_id: int, number: int, now_ms: Millis) -> bulk.Row:
+    """Return the check of a promise that needs no instant."""
+    return _check(job_id, number, 0, 0, now_ms)
 
 
 def _check(job_id: int, number: int, logical_ms: Millis, until_ms: Millis, due_ms: Millis) -> bulk.Row:
@@ -159,14 +173,29 @@ def _plan_page(
         job, spans = jobs[promise.job_id], histories.get(promise.job_id, [])
         if promise.span_id not in (0, job.span_id):
             _delete_outdated(session, promise, spans, now_ms)
-        instants = expected(spans, Interval(promise.planned_until_ms + 1, until_ms + 1))
         owed = promise_of(json.loads(promise.definition))
+        begin_ms = promise.planned_until_ms + 1
+        old_ms = old_until_ms(owed, now_ms)
+        if begin_ms <= old_ms:
+            rows += _old_check(promise, spans, Interval(begin_ms, old_ms + 1), now_ms)
+            begin_ms = old_ms + 1
+        instants = expected(spans, Interval(begin_ms, until_ms + 1))
         rows += [
             _check(promise.job_id, promise.number, *planned)
             for planned in checks_of(owed, instants, time_zone=job.time_zone, now_ms=now_ms)
         ]
         promise.planned_until_ms, promise.span_id = until_ms, job.span_id
     checks.insert_checks(session, rows)
+
+
+def _old_check(
+    promise: JobPromise, spans: Sequence[Span], interval: Interval, now_ms: Millis
+) -> list[bulk.Row]:
+    """Return the check of all instants of a long stop, which are not enumerated; none if there are none."""
+    first_ms = next(expected(spans, interval), None)
+    if first_ms is None:
+        return []
+    return [_check(promise.job_id, promise.number, first_ms, interval.until_ms - 1, now_ms)]
 
 
 def _delete_outdated(session: Session, promise: JobPromise, spans: Sequence[Span], now_ms: Millis) -> None:

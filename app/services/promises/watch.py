@@ -34,6 +34,8 @@ class PromiseWatch:
         self._clock = clock
         self._planned_ms: Millis = 0
         self._ended_ms: Millis = 0
+        #: last incident of the round before; 0: begin again
+        self._ended_id = 0
         #: run and number of the promise of open runs that have an incident
         self._reported = set[tuple[int, int]]()
 
@@ -52,7 +54,8 @@ class PromiseWatch:
         self._check_open(at_ms - self._behind_ms)
         if not 0 <= at_ms - self._ended_ms < ENDS_MS:
             self._ended_ms = at_ms
-            transact(partial(incidents.end_incidents, now_ms=at_ms))
+            end = partial(incidents.end_incidents, now_ms=at_ms, after_id=self._ended_id)
+            self._ended_id = transact(end)
         return ROUND_MS
 
     def _check_open(self, at_ms: Millis) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import and_, delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -48,6 +48,8 @@ def restart_promises(session: Session, *, now_ms: Millis) -> None:
         for promise in read_promises(f"[{row.definition}]")
     ]
     bulk.update_many(session, PromiseCheck, later)
-    affected(session, delete(PromiseCheck).where(PromiseCheck.due_ms <= now_ms))
+    # The runs of instants before may be lost, although they succeeded.
+    is_past = and_(PromiseCheck.logical_ms > 0, PromiseCheck.logical_ms <= now_ms)
+    affected(session, delete(PromiseCheck).where(or_(PromiseCheck.due_ms <= now_ms, is_past)))
     late = update(JobPromise).where(JobPromise.planned_until_ms < now_ms)
     affected(session, late.values(planned_until_ms=now_ms))

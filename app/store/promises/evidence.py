@@ -2,13 +2,14 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from itertools import groupby
 from typing import NamedTuple
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.clock import SECOND_MS, Millis
+from app.clock import HOUR_MS, SECOND_MS, Millis
 from app.database.rows import bulk
 from app.domain.completeness.equation import JAVA_MS
 from app.domain.enums import FireState, HandleCode, TriggerType
@@ -39,16 +40,18 @@ _RUN = (
 Chains = dict[tuple[int, Millis], list[ChainRun]]
 
 
-def find_chains(session: Session, instants_by_job: Mapping[int, Collection[Millis]]) -> Chains:
+def find_chains(
+    session: Session, instants_by_job: Mapping[int, Collection[Millis]], *, by_hand: bool = False
+) -> Chains:
     """Return job id and instant -> its scheduled runs and their retries, by log id.
 
-    A run of a Java admin, which does not note its instant, stands for the last one before it.
+    ``by_hand``: and its runs of any other type, such as one that a user has run again. A run of a Java admin,
+    which does not note its instant, stands for the last one before it.
     """
     chains: Chains = defaultdict(list)
-    # Jobs whose instants lie long ago would make the others read as far back.
-    by_age = sorted((min(instants), job_id) for job_id, instants in instants_by_job.items() if instants)
-    for first in range(0, len(by_age), INSTANTS):
-        page = by_age[first : first + INSTANTS]
+    scheduled = JobLog.trigger_type.in_([*SCHEDULED, TriggerType.RETRY]) | JobLog.trigger_type.is_(None)
+    is_of_type = [] if by_hand else [scheduled]
+    for page in _by_age(instants_by_job):
         instants_of = {job_id: sorted(set(instants_by_job[job_id])) for _ms, job_id in page}
         last_ms = max(instants[-1] for instants in instants_of.values())
         query = (
@@ -56,7 +59,7 @@ def find_chains(session: Session, instants_by_job: Mapping[int, Collection[Milli
             .where(
                 JobLog.job_id.in_(list(instants_of)),
                 JobLog.trigger_time >= page[0][0] - EARLY_MS,
-                JobLog.trigger_type.in_([*SCHEDULED, TriggerType.RETRY]) | JobLog.trigger_type.is_(None),
+                *is_of_type,
                 _LOGICAL.is_(None) | (last_ms >= _LOGICAL),
             )
             .order_by(JobLog.id)
@@ -68,6 +71,15 @@ def find_chains(session: Session, instants_by_job: Mapping[int, Collection[Milli
             if stands_for is not None:
                 chains[job_id, stands_for].append(run)
     return chains
+
+
+def _by_age(instants_by_job: Mapping[int, Collection[Millis]]) -> Iterator[list[tuple[Millis, int]]]:
+    """Yield pages of first instants and jobs; none makes another read more than twice as far back."""
+    oldest_first = sorted((min(instants), job_id) for job_id, instants in instants_by_job.items() if instants)
+    newest_ms = oldest_first[-1][0] if oldest_first else 0
+    for _size, pairs in groupby(oldest_first, lambda pair: ((newest_ms - pair[0]) // HOUR_MS).bit_length()):
+        of_age = [*pairs]
+        yield from (of_age[first : first + INSTANTS] for first in range(0, len(of_age), INSTANTS))
 
 
 def _instant_of(instants: list[Millis], at_ms: Millis, *, is_java: bool) -> Millis | None:
@@ -153,6 +165,9 @@ def find_last_chains(
     for logical_ms, *columns in bulk.read_rows(session, query):
         run = ChainRun(*columns)
         chains.setdefault(run.trigger_ms if logical_ms is None else logical_ms, []).append(run)
+    is_cut = sum(map(len, chains.values())) == limit
+    if is_cut and len(chains) > 1:  # Of the oldest, some runs may not have been read.
+        chains.popitem()
     waiting = set(session.scalars(select(_DUE).where(Fire.job_id == job_id)))
     return [(instant, chain) for instant, chain in chains.items() if instant not in waiting]
 

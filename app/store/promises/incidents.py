@@ -10,7 +10,7 @@ from app.clock import Millis
 from app.database import single_statement
 from app.database.engine import affected
 from app.database.rows import bulk
-from app.domain.enums import AlarmReason, AlarmState, IncidentState, MessageStep
+from app.domain.enums import AlarmReason, AlarmState, IncidentState
 from app.models.alarm import Alarm
 from app.models.promise import Incident, IncidentMessage
 
@@ -54,9 +54,9 @@ def find_by_keys(session: Session, keys: Collection[str]) -> dict[str, Incident]
     return {row.incident_key: row for row in rows}
 
 
-def find_live(session: Session, *, limit: int) -> list[Incident]:
-    """Return incidents that have not ended, newest first."""
-    query = select(Incident).where(Incident.state.in_(LIVE)).order_by(Incident.opened_ms.desc())
+def find_live(session: Session, *, after_id: int, limit: int) -> list[Incident]:
+    """Return incidents that have not ended, with an id above ``after_id``, oldest first."""
+    query = select(Incident).where(Incident.state.in_(LIVE), Incident.id > after_id).order_by(Incident.id)
     return list(session.scalars(query.limit(limit)))
 
 
@@ -115,15 +115,16 @@ class SentMessage(NamedTuple):
     """When a message about an incident of a job was last sent."""
 
     job_id: int
+    #: MessageStep
+    step: str
     sent_ms: Millis
 
 
 def find_sent_since(session: Session, job_ids: Collection[int], *, since_ms: Millis) -> list[SentMessage]:
-    """Return the messages of jobs that were sent since, oldest first; without escalations."""
-    query = select(IncidentMessage.job_id, IncidentMessage.next_ms).where(
+    """Return the messages of jobs that were sent since, oldest first."""
+    query = select(IncidentMessage.job_id, IncidentMessage.step, IncidentMessage.next_ms).where(
         IncidentMessage.job_id.in_(list(job_ids)),
         IncidentMessage.state.in_([AlarmState.SENT.value, AlarmState.PARTLY.value]),
-        IncidentMessage.step != MessageStep.ESCALATED.value,
         IncidentMessage.next_ms > since_ms,
     )
     rows = bulk.read_rows(session, query.order_by(IncidentMessage.next_ms))

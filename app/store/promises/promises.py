@@ -3,13 +3,13 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, delete, func, literal, or_, select
+from sqlalchemy import ColumnElement, and_, delete, exists, func, literal, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.engine import affected
 from app.database.rows import bulk
-from app.domain.enums import HandleCode, TriggerStatus
+from app.domain.enums import HandleCode, PromiseKind, TriggerStatus
 from app.domain.promises.judgement import UsualRun
 from app.domain.promises.promise import Escalation, read_escalation
 from app.models.base import zone_name
@@ -18,6 +18,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.promise import JobPromise, PromiseCheck
+from app.settings.parsers import is_zone
 
 #: successes of a job that its usual durations are computed from
 USUAL_RUNS = 5_000
@@ -62,7 +63,13 @@ def find_promising(session: Session, job_ids: Collection[int] | None = None) -> 
     )
     if job_ids is not None:
         query = query.where(Job.id.in_(list(job_ids)))
-    return {row[0]: PromisingJob._make(row) for row in bulk.read_rows(session, query)}
+    jobs = (PromisingJob._make(row) for row in bulk.read_rows(session, query))
+    return {job.job_id: job if is_zone(job.time_zone) else _in_zone(job) for job in jobs}
+
+
+def _in_zone(job: PromisingJob) -> PromisingJob:
+    """Return a job whose zone is unknown, as another program has stored it, with that of the installation."""
+    return job._replace(time_zone=zone_name())
 
 
 class StoredPromise(NamedTuple):
@@ -85,6 +92,13 @@ _STORED = tuple(getattr(JobPromise, name) for name in StoredPromise._fields)
 def find_stored(session: Session) -> list[StoredPromise]:
     """Return all promises that hold, by job and number."""
     query = select(*_STORED).order_by(JobPromise.job_id, JobPromise.number)
+    return [StoredPromise._make(row) for row in bulk.read_rows(session, query)]
+
+
+def find_unwatched(session: Session) -> list[StoredPromise]:
+    """Return the promises of a success every so often whose check is lost."""
+    check = exists().where(PromiseCheck.job_id == JobPromise.job_id, PromiseCheck.number == JobPromise.number)
+    query = select(*_STORED).where(JobPromise.kind == PromiseKind.SUCCEEDS_EVERY.value, ~check)
     return [StoredPromise._make(row) for row in bulk.read_rows(session, query)]
 
 

@@ -129,3 +129,37 @@ def test_instants_of_long_ago_have_one_check() -> None:
     old = [NOW - 2 * OLD_MS - number * 60_000 for number in range(500, 0, -1)]
     checks = planned([*old, NOW - 5_000])
     assert checks == [(old[0], old[-1], old[-1] + 10_000), (NOW - 5_000, NOW - 5_000, NOW + 5_000)]
+
+
+@truth_table(
+    "stored",
+    [
+        '{"kind":"starts_within","s":60,"at":[]}',
+        '{"kind":"starts_within","s":60,"at":"6"}',
+        '{"kind":"starts_within","s":1e400}',
+        '{"kind":"starts_within","s":NaN}',
+        '{"kind":"starts_within","s":-1}',
+        '{"kind":"starts_within","s":10000000000000000000000}',
+        '{"kind":"finishes_by","at":"06:00\\n"}',
+        '{"kind":"fails_at_most","n":1,"then":"%s"}' % ("x" * 300),
+        '{"kind":"fails_at_most","n":1,"then":[]}',
+        '{"kind":"takes_usual_times","times":1e308}',
+        "[" * 100_000,
+    ],
+)
+def test_what_another_program_has_stored_stops_nothing(stored: str) -> None:
+    assert effective_promises(f"[{stored}]", None, "CRON") == ()
+
+
+@truth_table(
+    "stored",
+    [
+        '{"channel":[],"after_minutes":5}',
+        '{"channel":"x","after_minutes":"5"}',
+        '{"channel":"x","after_minutes":1e400}',
+        '{"channel":"x","after_minutes":100000000000000000000}',
+        "[" * 100_000,
+    ],
+)
+def test_an_escalation_that_another_program_has_stored_stops_nothing(stored: str) -> None:
+    assert read_escalation(stored) is None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.clock import MINUTE_MS, Millis
+from app.clock import HOUR_MS, MINUTE_MS, Millis
 from app.database.engine import session_scope
 from app.domain.alarms.channel_kinds import ChannelKind
 from app.domain.alarms.muting import MuteSpan
@@ -17,7 +17,7 @@ from app.models.job import Job
 from app.models.promise import Incident, IncidentMessage, JobPromise
 from app.services.alarms import channel_setup
 from app.services.alarms.channel_setup import ChannelDraft
-from app.services.alarms.channels import Message, MessageType, _name_incident, _plugin
+from app.services.alarms.channels import Message, MessageType, _keys_of, _name_incident, _plugin
 from app.services.alarms.deliveries import GROUP_MS, RETRY_MS
 from app.services.alarms.incident_messages import AT_ONCE, MUTED_MS
 from app.services.alarms.incident_texts import breach_text, duration_text
@@ -187,6 +187,69 @@ def test_many_incidents_of_a_job_are_put_together(config: Config, hook: FakeExec
     assert sum(title.endswith(": 20 incidents") for title in titles) == 1
 
 
+def test_many_incidents_that_are_kept_again_are_put_together(config: Config, hook: FakeExecutor) -> None:
+    row = promise_row(job := job_with_channels(hook))
+    for number in range(AT_ONCE + 20):
+        break_promise(job, number)
+    with notifying(config) as notifier:
+        until(notifier, T0, opened="SENT")
+        keep_again(row, T0 + HOUR_MS)
+        until(notifier, T0 + HOUR_MS, opened="SENT", kept_again="SENT")
+    titles = [message["title"] for message in messages(hook) if "kept again" in message["title"]]
+    assert len(titles) == AT_ONCE + 1
+    assert f"[Duetime] {job.job_desc} (job {job.id}): 20 incidents kept again" in titles
+
+
+def test_many_escalations_are_put_together(config: Config, hook: FakeExecutor) -> None:
+    with FakeExecutor() as on_call:
+        escalation = json.dumps({"channel": "on call", "after_minutes": 5})
+        job = job_with_channels(hook, escalation=escalation)
+        channel("on call", on_call, for_all=False, group_ids=(make_group().id,))
+        promise_row(job)
+        for number in range(AT_ONCE + 20):
+            break_promise(job, number)
+        with notifying(config) as notifier:
+            until(notifier, T0 + HOUR_MS, opened="SENT", escalated="SENT")
+        assert len(on_call.requests) == AT_ONCE + 1
+
+
+def test_incidents_that_were_put_together_are_tried_again_together(
+    config: Config, hook: FakeExecutor
+) -> None:
+    hook.respond("*", *[Answer(status=500)] * (AT_ONCE + 1), Answer())
+    promise_row(job := job_with_channels(hook))
+    for number in range(AT_ONCE + 20):
+        break_promise(job, number)
+    with notifying(config) as notifier:
+        eventually(lambda: notifier.tick(T0) and all(row.outcome for row in all_rows(IncidentMessage)))
+        until(notifier, T0 + RETRY_MS, opened="SENT")
+    assert len(hook.requests) <= 2 * (AT_ONCE + 1)
+
+
+def test_what_some_have_got_is_not_dropped_when_it_is_kept_again(config: Config, hook: FakeExecutor) -> None:
+    with FakeExecutor() as webhook:
+        webhook.respond("*", *[Answer(status=500)] * 2, Answer())
+        row = promise_row(job := job_with_channels(hook))
+        channel("all", webhook, for_all=True)
+        break_promise(job)
+        with notifying(config) as notifier:
+            for attempt, at_ms in enumerate((T0, T0 + RETRY_MS), 1):
+                eventually(
+                    lambda at_ms=at_ms, attempt=attempt: (
+                        notifier.tick(at_ms)
+                        and only_row(IncidentMessage).state == "PENDING"
+                        and only_row(IncidentMessage).attempts == attempt
+                    )
+                )
+            keep_again(row, T0 + RETRY_MS)
+            times = itertools.count(T0 + RETRY_MS * 3, 3_000)
+            eventually(
+                lambda: notifier.tick(next(times)) and states() == {"opened": "SENT", "kept_again": "SENT"},
+                message=lambda: f"{states()}",
+            )
+    assert ["kept again" in message["title"] for message in messages(hook)] == [False, True]
+
+
 def test_a_failure_of_a_reported_instant_is_an_update_of_its_incident(
     config: Config, hook: FakeExecutor
 ) -> None:
@@ -210,13 +273,17 @@ def test_services_of_incidents_get_the_key() -> None:
     """Their plugins send it to servers of their own, which a test cannot stand in for."""
     message = Message("title", "text", MessageType.FAILURE, {"dedup_key": "duetime:i:1:2"})
     pager, _reason = _plugin("pagerduty://" + "a" * 32 + "@" + "b" * 20)
-    _name_incident(pager, message)
+    _name_incident(pager, *_keys_of(pager, message))
     assert (pager.dedup, pager.action) == ("duetime:i:1:2", "map")
     genie, _reason = _plugin("opsgenie://" + "a" * 36)
-    _name_incident(genie, message)
+    _name_incident(genie, *_keys_of(genie, message))
     assert genie.alias == "duetime:i:1:2"
-    _name_incident(pager, Message("title", "text"))
+    _name_incident(pager, *_keys_of(pager, Message("title", "text")))
     assert pager.dedup == "duetime:i:1:2"
+    several = {"dedup_key": "duetime:i:1:2", "dedup_keys": ["duetime:i:1:2", "duetime:i:1:3"]}
+    ended = Message("title", "text", MessageType.SUCCESS, several)
+    assert _keys_of(pager, ended) == several["dedup_keys"]
+    assert _keys_of(genie, ended) == [several["dedup_key"]]
 
 
 @truth_table(

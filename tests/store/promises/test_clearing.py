@@ -78,10 +78,11 @@ def test_incidents_that_ended_long_ago_are_deleted_in_parts() -> None:
 
 
 def test_what_was_due_before_a_restore_is_not_looked_at() -> None:
-    make_promise("starts_within", '{"kind":"starts_within","s":60}', (T0, NOW), (T0 + 1, NOW + 1))
+    checks = ((T0, NOW), (NOW, NOW + MINUTE_MS), (NOW + 1, NOW + 1 + MINUTE_MS))
+    make_promise("starts_within", '{"kind":"starts_within","s":60}', *checks)
     transact(lambda session: clearing.restart_promises(session, now_ms=NOW))
     check = only_row(PromiseCheck)
-    assert (check.logical_ms, check.due_ms) == (T0 + 1, NOW + 1)
+    assert (check.logical_ms, check.due_ms) == (NOW + 1, NOW + 1 + MINUTE_MS)
     assert only_row(JobPromise).planned_until_ms == NOW
 
 

@@ -249,7 +249,7 @@ def _clock(place: str, text: str) -> str:
 
 def _seconds(place: str, text: str, unit: str) -> int:
     # Imported here, because pydantic, which it needs, takes a while.
-    from app.domain.promises.document import SECONDS_MAX
+    from app.domain.promises.promise import SECONDS_MAX
 
     size = UNITS.get(unit, 1)
     seconds = _decimal(text) * size
