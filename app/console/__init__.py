@@ -50,6 +50,6 @@ def register(app: Flask) -> None:
     headers.init_app(app)
     for module in MODULES:
         app.register_blueprint(module.blueprint)
-    for part in (filters, health, metrics, sessions, labels, trace, page_parts, preferences, live_parts):
+    words = (filters, labels, promise_words)
+    for part in (*words, health, metrics, sessions, trace, page_parts, preferences, live_parts):
         part.init_app(app)
-    promise_words.init_app(app)

@@ -1,4 +1,4 @@
-"""Guard of promises by a console: it evaluates what workers leave undone, and shows a service that it does.
+"""Guard of promises by a console: it evaluates what workers leave undone, and posts that it does.
 
 All workers may be dead: what is due for some seconds is then evaluated and reported here. With
 ``XXL_JOB_HEARTBEAT_URL`` a service outside gets a request every minute, and misses it if none evaluates.
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 PERIOD_S = 1.0
 #: what is due for that long is left undone by the workers
 BEHIND_MS: Millis = 5 * SECOND_MS
-#: an evaluation, and a scan, are recent for that long
+#: an evaluation is recent for that long
 RECENT_MS: Millis = 10 * SECOND_MS
 #: period of the requests to the service outside, and the wait before the first
 BEAT_MS: Millis = MINUTE_MS

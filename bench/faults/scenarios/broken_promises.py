@@ -20,7 +20,7 @@ from tests.support.fake_executor import FakeExecutor
 
 #: seconds that the promises of the scenario give a run
 PROMISED_S = 4
-#: a message comes at most so long after a promise was broken
+#: longest time from a broken promise to its message
 WITHIN_S = 10
 #: from the creation of a job to its instant
 AHEAD_S = 8

@@ -2,12 +2,14 @@
 
 from app.clock import MINUTE_MS
 from app.database.engine import read_scope
-from app.domain.enums import IncidentState
+from app.domain.enums import IncidentState, PromiseState
 from app.store.promises.listing import (
     IncidentFilter,
     PromiseFilter,
+    count_kinds,
     count_live,
     count_promises,
+    find_before,
     list_before,
     list_promises,
 )
@@ -44,6 +46,12 @@ def test_promises_are_listed_by_state_and_counted(database: str) -> None:
         assert count_promises(session, PromiseFilter(), {second.job_group}) == {"broken": 1, "kept": 1}
         assert count_promises(session, PromiseFilter(job_id=second.id), {first.job_group}) == {}
         assert count_promises(session, PromiseFilter(group_id=first.job_group), None) == {"new": 1, "kept": 1}
+        counts = count_kinds(session)
+        assert {state: counts["takes_at_most", state] for state in PromiseState} == {
+            "broken": 1,
+            "new": 1,
+            "kept": 0,
+        }
 
 
 def test_incidents_are_listed_newest_first_and_those_that_last_are_counted(database: str) -> None:
@@ -64,3 +72,7 @@ def test_incidents_are_listed_newest_first_and_those_that_last_are_counted(datab
         assert [row.id for row in page.rows] == [over]
         assert count_live(session, IncidentFilter(), None) == {"open": 3, "acknowledged": 1}
         assert count_live(session, IncidentFilter(job_id=other.id), None) == {"acknowledged": 1}
+        assert count_live(session, IncidentFilter(), None, most=None) == {"open": 3, "acknowledged": 1}
+        rows = find_before(session, of_group, None, before_id=over + 1, limit=9)
+        assert [row.id for row in rows] == [over]
+        assert find_before(session, of_group, None, before_id=over, limit=9) == []

@@ -30,7 +30,6 @@ _STATES: dict[str, MessageStateName] = {
     AlarmState.PENDING: "waiting",
     AlarmState.SENDING: "sending",
     AlarmState.SENT: "sent",
-    AlarmState.CLOSED: "sent",
     AlarmState.FAILED: "undelivered",
     AlarmState.PARTLY: "partly_delivered",
 }
