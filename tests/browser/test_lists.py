@@ -76,8 +76,7 @@ def test_a_period_from_one_time_to_another_makes_no_list_wider(
     open_page: OpenPage, path: str, width: int
 ) -> None:
     page = open_page(f"{path}?range=custom", viewport={"width": width, "height": 800})
-    if path == "/joblog":
-        page.locator(".picks > summary").click()
+    page.locator(".picks > summary").click()
     expect(page.get_by_label("From", exact=True)).to_be_visible()
     assert page.evaluate(WIDER) == []
 

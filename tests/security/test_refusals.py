@@ -186,7 +186,7 @@ def test_the_change_history_shows_refusals_only(admin: Console, norman: Console)
     assert "norman requested a page for administrators Request: GET Page: /xxl-job-admin/user" in table
     assert "unknown was refused login Refused logins: 1" in table
     assert "added user" not in table
-    assert "Refusals only" in filters
+    assert "Refusals: only" in filters
 
 
 def note(count: int, **changes: Any) -> None:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from flask import Blueprint, render_template, request, url_for
+from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
 from app.clock import Millis, now_ms
+from app.console.alarms.list_search import read_alarm_search, result_titles
 from app.console.alarms.sections import read_sections
 from app.console.ui import labels
 from app.console.ui.filters import absolute, reader_zone
@@ -22,7 +23,6 @@ from app.database.flask_db import read_scope
 from app.domain.access.permissions import Actor, Right
 from app.domain.alarms.alarm_results import AlarmResult
 from app.models.channel import AlarmChannel
-from app.services.alarms.channel_health import ChannelHealth
 from app.services.jobs import choices
 from app.services.report import alarm_inbox as inbox
 from app.services.report.alarm_inbox import Inbox, InboxFilter, InboxRow
@@ -49,14 +49,18 @@ class Result:
 
 @blueprint.get("/alarms")
 def index() -> ResponseReturnValue:
-    """List the alarms that match the filters."""
+    """List the alarms that match the filters; a search text becomes parameters."""
     actor, at_ms = current_actor(), now_ms()
     if not actor.has_anywhere(Right.VIEW):
         return render_template("alarms/inbox.html", page=None)
     span = requested_range(DEFAULT_RANGE, reader_zone(), now_ms=at_ms)
     with read_scope() as session:
         sections = read_sections(session, actor, now_ms=at_ms)
-        channel = _requested_channel(sections.health)
+        channels = [each.channel for each in sections.health]
+        search = read_alarm_search(session, request.args.get("q", ""), channels, actor=actor)
+        if search.parameters and not search.hints:
+            return redirect(address_with(before=None, q=None, **search.parameters))
+        channel = _requested_channel(channels)
         job_id, job_text = _requested_job(session, actor)
         criteria = AlarmFilter(job_id=job_id or None, from_ms=span.bounds.from_ms, to_ms=_end(span, at_ms))
         wanted = InboxFilter(criteria, _requested_result(), channel)
@@ -72,6 +76,8 @@ def index() -> ResponseReturnValue:
         span=span,
         job_text=job_text,
         ranges=labels.choices(RANGES),
+        titles=result_titles(),
+        search=search,
         active=chips(_filter_labels(job_text, channel, span)),
         older=address_with(before=page.before_id) if page.before_id else "",
         newest=address_with(before=None) if before_id else "",
@@ -91,10 +97,10 @@ def _requested_result() -> AlarmResult | None:
     return AlarmResult(text) if text in list(AlarmResult) else None
 
 
-def _requested_channel(health: Sequence[ChannelHealth]) -> AlarmChannel | None:
+def _requested_channel(channels: Sequence[AlarmChannel]) -> AlarmChannel | None:
     """Return the requested channel, if the user may see it."""
     channel_id = whole_number("channel", 0)
-    return next((each.channel for each in health if each.channel.id == channel_id), None)
+    return next((channel for channel in channels if channel.id == channel_id), None)
 
 
 def _requested_job(session: Session, actor: Actor) -> tuple[int, str]:
@@ -130,9 +136,10 @@ def _by_day(rows: Sequence[InboxRow], at_ms: Millis) -> list[tuple[str, list[Inb
 def _filter_labels(
     job_text: str, channel: AlarmChannel | None, span: RequestedRange
 ) -> list[tuple[str, str, str]]:
-    is_given = bool({"range", "from", "to"} & request.args.keys())
+    is_default = span.name == DEFAULT_RANGE
+    period = "" if is_default else range_text(span.name, span.from_text, span.to_text)
     return [
         ("jobId", _("Job"), job_text),
         ("channel", _("Channel"), channel.name if channel else ""),
-        ("range", _("Time"), range_text(span.name, span.from_text, span.to_text) if is_given else ""),
+        ("range", _("Time"), period),
     ]

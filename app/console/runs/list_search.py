@@ -5,27 +5,15 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from app.console.ui.labels import LOG_STATUSES, RANGES
-from app.console.ui.lists.job_search import find_job
-from app.console.ui.lists.ranges import field_text
-from app.console.ui.lists.search import (
-    Changes,
-    Hint,
-    Search,
-    SearchField,
-    choice_field,
-    executor_field,
-    read_terms,
-    text_field,
-)
-from app.console.web.language import _, lazy_pgettext
+from app.console.ui.labels import LOG_STATUSES
+from app.console.ui.lists.job_search import job_field, with_job
+from app.console.ui.lists.search import Hint, Search, SearchField, choice_field, executor_field, read_terms
+from app.console.ui.lists.time_search import range_fields, time_field
+from app.console.web.language import _
 from app.domain.access.permissions import Actor
-from app.domain.lists.search_text import Term, searched_words
 from app.models.group import Group
 from app.store.runs.listing import LogStatus
 
-#: what a job is called, until it has been looked up
-JOB_NAME = "job"
 _RUN_NUMBER = re.compile(r"#?([0-9]{1,18})")
 #: what may be typed for a status beside its title
 _STATUS_WORDS: dict[str, tuple[str, ...]] = {
@@ -55,39 +43,16 @@ def read_run_search(session: Session, text: str, groups: Sequence[Group], *, act
     if number := run_number(text):
         hint = _("There is no run %(id)s. To list the runs of a job, type job:%(id)s.", id=number)
         return Search({}, "", [Hint(hint)])
-    search = read_terms(text, _fields(groups))
-    parameters, hints = dict(search.parameters), list(search.hints)
-    if name := " ".join([parameters.pop(JOB_NAME, None) or "", *searched_words(text)]).strip():
-        result = find_job(session, name, parameters.get("jobGroup") or "", actor=actor)
-        if isinstance(result, Hint):
-            hints.append(result)
-        else:
-            parameters.update(result)
-    return Search(parameters, "", hints)
+    return with_job(session, read_terms(text, _fields(groups)), actor=actor)
 
 
 def _fields(groups: Sequence[Group]) -> tuple[SearchField, ...]:
     statuses = {str(value): title for value, title in LOG_STATUSES.items()}
-    periods = {name: title for name, title in RANGES.items() if name != "custom"}
-    time = str(lazy_pgettext("run", "Time"))
     return (
         executor_field(groups),
-        text_field(JOB_NAME, "job", _("Job")),
+        job_field(),
         choice_field("logStatus", ("status", "state", _("Status")), statuses, aliases=_STATUS_WORDS),
-        choice_field("range", ("period", "range", "time", time), periods, removes=("from", "to")),
-        _time_field("from", "from", _("From")),
-        _time_field("to", "to", _("To"), is_end=True),
-        _time_field("logical_from", "logical_from"),
-        _time_field("logical_to", "logical_to", is_end=True),
+        *range_fields(),
+        time_field("logical_from", "logical_from"),
+        time_field("logical_to", "logical_to", is_end=True),
     )
-
-
-def _time_field(parameter: str, *words: str, is_end: bool = False) -> SearchField:
-    def read(term: Term) -> Changes | Hint:
-        text = field_text(term.value, is_end=is_end)
-        if not text:
-            example = '2024-05-01, "2024-05-01 10:00"'
-            return Hint(_("“%(word)s:” is a time, as %(example)s.", word=term.word, example=example))
-        return {parameter: text} | ({"range": "custom"} if parameter in ("from", "to") else {})
-
-    return SearchField(words, read)

@@ -10,13 +10,18 @@ from app.console.ui.filters import reader_zone
 from app.console.ui.lists.listing import Chip, chips, whole_number
 from app.console.ui.lists.ranges import range_text, requested_range
 from app.console.ui.lists.sorting import AUDIT, requested_order
-from app.console.web.language import _
+from app.console.web.language import _, lazy_pgettext
 from app.store.accounts.audit import AuditFilter
 
 #: what a part of the actions is filtered by; refusals have a box of their own
-_PREFIXES = {
+PREFIXES = {
     part if part == "login" else f"{part}.": title for part, title in PARTS.items() if part != "refused"
 }
+
+
+def only_refusals() -> str:
+    """Return the value of the filter by refusals in words."""
+    return str(lazy_pgettext("refusals", "only"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,7 @@ class RequestedEntries:
     @property
     def actions(self) -> list[tuple[str, str]]:
         """Options of the kind of change; a single action of an address is one more."""
-        options = {prefix: str(title) for prefix, title in _PREFIXES.items()}
+        options = {prefix: str(title) for prefix, title in PREFIXES.items()}
         if self.filter.action and self.filter.action not in options:
             options[self.filter.action] = self.action_text
         return list(options.items())
@@ -40,8 +45,8 @@ class RequestedEntries:
     def action_text(self) -> str:
         """The chosen kind of change in words."""
         action = self.filter.action
-        if action in _PREFIXES or not action:
-            return str(_PREFIXES.get(action, ""))
+        if action in PREFIXES or not action:
+            return str(PREFIXES.get(action, ""))
         return sentence_of(action, frozenset(), has_object=False) % {"object": "…"}
 
     @property
@@ -56,7 +61,7 @@ class RequestedEntries:
             ("username", _("User name"), filter_.username),
             ("action", _("Action"), self.action_text),
             ("range", _("Time"), "" if self.range == "all" else span),
-            ("refusals", _("Refusals"), _("only these") if filter_.refusals else ""),
+            ("refusals", _("Refusals"), only_refusals() if filter_.refusals else ""),
         ]
         return chips(limits)
 

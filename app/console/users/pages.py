@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from functools import partial
 
-from flask import Blueprint, render_template, request, url_for
+from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from wtforms import BooleanField, HiddenField, PasswordField, RadioField, StringField
 
@@ -18,10 +18,11 @@ from app.console.ui.forms.base_form import ConsoleForm
 from app.console.ui.forms.confirm import Question, confirm_page
 from app.console.ui.labels import RANGES, RIGHTS, choices
 from app.console.ui.lists.days import day_heads
-from app.console.ui.lists.listing import chips, fetch_requested, whole_number
+from app.console.ui.lists.listing import address_with, chips, fetch_requested, whole_number
 from app.console.ui.lists.sorting import AUDIT, USERS, Sorting, requested_order
 from app.console.ui.notices import Subject, done, way_back
 from app.console.users.audit_filter import requested_entries
+from app.console.users.list_search import read_entry_search, read_user_search
 from app.console.web.access import Access
 from app.console.web.current import current_actor, current_user, settings
 from app.console.web.language import _
@@ -75,7 +76,10 @@ POLICY = {
 
 @blueprint.get("/user")
 def index() -> ResponseReturnValue:
-    """List the users."""
+    """List the users; a search text becomes parameters."""
+    search = read_user_search(request.args.get("q", ""))
+    if search.parameters and not search.hints:
+        return redirect(address_with(page=None, q=None, **search.parameters))
     user_filter = UserFilter(
         username=request.args.get("username", "").strip(),
         role=whole_number("role", -1),
@@ -102,6 +106,7 @@ def index() -> ResponseReturnValue:
         filter=user_filter,
         with_grace=len(with_grace),
         active=active,
+        search=search,
         paging=paging,
         sorting=Sorting(USERS, user_filter.order),
         titles=lambda user: [titles[group_id] for group_id in user.group_ids if group_id in titles],
@@ -213,7 +218,10 @@ def end_logins(user_id: int) -> ResponseReturnValue:
 
 @blueprint.get("/user/audit")
 def audit() -> ResponseReturnValue:
-    """Show the change history."""
+    """Show the change history; a search text becomes parameters."""
+    search = read_entry_search(request.args.get("q", ""))
+    if search.parameters and not search.hints:
+        return redirect(address_with(page=None, until=None, q=None, **search.parameters))
     entries_filter, actor = requested_entries(), current_actor()
     audit_filter = entries_filter.filter
     with read_scope() as session:
@@ -226,6 +234,7 @@ def audit() -> ResponseReturnValue:
         "ranges": choices(RANGES),
         "filter": audit_filter,
         "requested": entries_filter,
+        "search": search,
         "day_heads": day_heads(instants, reader_zone(), now_ms=now_ms(), today_alone=True),
     }
     not_searched = SEARCHED_MAX if page.capped and page.total < COUNT_MAX else 0

@@ -6,13 +6,14 @@ No page shows the value of a secret.
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from flask import Blueprint, render_template, request, url_for
+from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.ui.forms.confirm import Question, confirm_page
-from app.console.ui.lists.listing import chips, fetch_requested, whole_number
+from app.console.ui.lists.listing import address_with, chips, fetch_requested, whole_number
 from app.console.ui.notices import Subject, done, way_back
+from app.console.variables.list_search import read_variable_search
 from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.console.web.language import _
@@ -39,13 +40,16 @@ SEARCHED_MAX = 64
 
 @blueprint.get("/variables")
 def index() -> ResponseReturnValue:
-    """List variables and secrets."""
+    """List variables and secrets; a search text becomes parameters."""
     actor, kind = current_actor(), request.args.get("kind", "")
     text, group_id = request.args.get("name", "").strip()[:SEARCHED_MAX], whole_number("group", -1)
     wanted = VariableFilter(text, group_id=group_id if group_id >= 0 else None, is_secret=KINDS.get(kind))
     with read_scope() as session:
-        page, paging = fetch_requested(partial(variables.list_page, session, wanted, actor=actor))
         visible = groups.visible_groups(session, actor)
+        search = read_variable_search(request.args.get("q", ""), visible)
+        if search.parameters and not search.hints:
+            return redirect(address_with(page=None, q=None, **search.parameters))
+        page, paging = fetch_requested(partial(variables.list_page, session, wanted, actor=actor))
     owners = owner_names(visible)
     active = chips(
         [
@@ -60,6 +64,7 @@ def index() -> ResponseReturnValue:
         filter=wanted,
         kind=kind if kind in KINDS else "",
         active=active,
+        search=search,
         paging=paging,
         groups=visible,
         owners=owners,

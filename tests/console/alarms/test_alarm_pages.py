@@ -126,6 +126,24 @@ def test_who_may_only_view_ends_no_mute(normal_user: Callable[..., Console]) -> 
     assert "Unmute" not in text_of(norman.get("/alarms/mutes"))
 
 
+def test_a_search_text_is_a_job_or_filters(admin: Console) -> None:
+    job_id = add_job(add_group(), job_desc="nightly")
+    pager, _destination = channel("On call")
+    for typed, expected in (
+        ("nightly", f"jobId={job_id}"),
+        (f"#{job_id} result:failed", f"result=failed&jobId={job_id}"),
+        ("channel:on-call", f"channel={pager.id}"),
+        ("result:held-back", "result=held"),
+        ("period:yesterday", "range=yesterday"),
+    ):
+        address = admin.get("/alarms", query_string={"q": typed}).headers.get("Location", "")
+        assert address.endswith(f"/alarms?{expected}"), typed
+    assert "No job matches “weekly”." in text_of(admin.get("/alarms?q=weekly"))
+    page = text_of(admin.get(f"/alarms?jobId={job_id}&channel={pager.id}&range=week"))
+    assert f"Job: {job_id} nightly remove Channel: On call remove" in page
+    assert "Time: Last week" not in page, "the period that the list has without a filter is none"
+
+
 def test_values_of_the_url_that_mean_nothing_are_ignored(admin: Console) -> None:
     for query in ("result=x", "channel=x", "channel=9", "before=-1", "before=x", "range=x", "jobId=x"):
         assert admin.get(f"/alarms?{query}").status_code == 200, query

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from urllib.parse import unquote
 
 import pytest
 from flask import Flask
@@ -172,13 +173,41 @@ def test_entries_of_the_change_history_stand_below_their_day(admin: Console) -> 
     assert heads[0][1] > heads[1][1]
 
 
-def test_the_rare_filters_of_the_change_history_are_folded_and_keep_their_names(admin: Console) -> None:
-    page = admin.get("/user/audit?object=user&id=1&action=login&refusals=1").text
-    form = page[page.index('<form class="filters"') :]
-    row, folded = form[: form.index("<details")], form[form.index("<details") : form.index("</details>")]
-    fields = [name for name in re.findall(r' name="(\w+)"', row) if name != "q"]  # that of the picker
-    assert fields == ["username", "object", "range"]
-    assert re.findall(r' name="(\w+)"', folded) == ["id", "action", "refusals"]
+def test_the_filters_of_users_and_changes_are_fields_with_the_former_names(admin: Console) -> None:
+    for path, expected in (
+        ("/user?role=1&weak=1", ["username", "role", "weak", "sort"]),
+        (
+            "/user/audit?object=user&id=1&action=login&refusals=1",
+            ["username", "action", "object", "id", "range", "refusals", "from", "to", "sort"],
+        ),
+    ):
+        page = admin.get(path).text
+        folded = page[page.index('<details class="picks">') :]
+        fields = re.findall(r' name="(\w+)"', folded[: folded.index("</details>")])
+        assert [name for name in fields if name != "q"] == expected, path  # that of the picker
+
+
+def test_a_search_text_becomes_filters_of_users_and_changes(admin: Console) -> None:
+    for path, typed, expected in (
+        ("/user", "nor man", "username=nor+man"),
+        ("/user", "role:admin", "role=1"),
+        ("/user", 'role:"Normal user" nina', "role=0&username=nina"),
+        ("/user", "password:weak", "weak=1"),
+        ("/user/audit", "norman", "username=norman"),
+        ("/user/audit", "object:executor id:7", "object=group&id=7"),
+        ("/user/audit", "action:jobs refusals:only", "action=job.&refusals=1"),
+        ("/user/audit", "period:yesterday", "range=yesterday"),
+        ("/user/audit", "from:2024-05-01", "from=2024-05-01T00:00:00&range=custom"),
+    ):
+        address = admin.get(path, query_string={"q": typed}).headers.get("Location", "")
+        assert unquote(address).endswith(f"{path}?{expected}"), typed
+    for path, typed, hint in (
+        ("/user", "group:a", "There is no filter “group:”. There are: name, role, password."),
+        ("/user", "role:guest", "“role:” can be one of: normal-user, administrator."),
+        ("/user/audit", "id:7", "in “object:job id:12”"),
+        ("/user/audit", "object:job id:x", "in “object:job id:12”"),
+    ):
+        assert hint in text_of(admin.get(path, query_string={"q": typed})), typed
 
 
 def test_the_login_page_works_as_a_plain_form(console: Console) -> None:

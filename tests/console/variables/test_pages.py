@@ -165,3 +165,20 @@ def test_an_editor_is_offered_own_executors_only(console: Console) -> None:
     viewer.log_in("vic")
     assert f"/variables/{variable_id}/edit" not in viewer.get("/variables").text
     assert "Add a variable" not in text_of(viewer.get("/variables"))
+
+
+def test_a_search_text_becomes_filters(admin: Console) -> None:
+    group = add_group()
+    add(admin, "REGION", group, value="eu-1")
+    for typed, expected in (
+        ("reg", "name=reg"),
+        ("kind:secret", "kind=secret"),
+        ("executor:sample reg", f"group={group}&name=reg"),
+        ("executor:installation", "group=0"),
+    ):
+        address = admin.get("/variables", query_string={"q": typed}).headers.get("Location", "")
+        assert address.endswith(f"/variables?{expected}"), typed
+    page = admin.get("/variables?group=0&kind=secret")
+    assert "Executor: Installation" in text_of(page)
+    assert 'href="/xxl-job-admin/variables?kind=secret"' in page.text, "a chip keeps the other filters"
+    assert "No executor is called “x”." in text_of(admin.get("/variables?q=executor:x"))

@@ -1,16 +1,37 @@
-"""Job in the search field of a list: found by its number or its name."""
+"""Job in the search field of a list: ``job:`` and words without a filter, found by its number or its name."""
 
 from sqlalchemy.orm import Session
 
 from app.console.ui.lists.listing import address_with
-from app.console.ui.lists.search import Changes, Hint
+from app.console.ui.lists.search import Changes, Hint, Search, SearchField, text_field
 from app.console.web.language import _
 from app.domain.access.permissions import Actor, Right
+from app.domain.lists.search_text import searched_words
 from app.services.jobs import choices
 from app.store.base.paging import to_id
 
 #: most jobs that a hint offers
 OFFERED_MAX = 8
+#: what a job is called, until it has been looked up
+JOB_NAME = "job"
+
+
+def job_field() -> SearchField:
+    """Return the filter by job for ``with_job``."""
+    return text_field(JOB_NAME, "job", _("Job"))
+
+
+def with_job(session: Session, search: Search, *, actor: Actor) -> Search:
+    """Return a search whose words and ``job:`` have become the filter by that job."""
+    parameters, hints = dict(search.parameters), list(search.hints)
+    name = " ".join([parameters.pop(JOB_NAME, None) or "", *searched_words(search.text)]).strip()
+    if name:
+        result = find_job(session, name.removeprefix("#"), parameters.get("jobGroup") or "", actor=actor)
+        if isinstance(result, Hint):
+            hints.append(result)
+        else:
+            parameters.update(result)
+    return Search(parameters, "", hints)
 
 
 def find_job(session: Session, name: str, group_id: str, *, actor: Actor) -> Changes | Hint:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from app.console.web.language import _
 from app.domain.lists.filters import VALUE_MAX
-from app.domain.lists.search_text import Term, free_text, split_search
+from app.domain.lists.search_text import Term, free_text, searched_words, split_search
 from app.models.group import Group
 from app.store.base.paging import to_id
 
@@ -61,6 +61,13 @@ def read_terms(text: str, fields: Sequence[SearchField]) -> Search:
     return Search(parameters, free_text(terms), hints)
 
 
+def read_names(text: str, fields: Sequence[SearchField], parameter: str) -> Search:
+    """Return what a text means in a list of names: its words without a filter are the name."""
+    search = read_terms(text, fields)
+    name = " ".join(searched_words(search.text))[:VALUE_MAX]
+    return Search({**search.parameters, **({parameter: name} if name else {})}, "", search.hints)
+
+
 def _read_term(term: Term, fields: Sequence[SearchField]) -> Changes | Hint:
     typed = term.word.casefold()
     field = next((field for field in fields if typed in map(str.casefold, field.words)), None)
@@ -112,15 +119,18 @@ def _joined(text: str) -> str:
     return _BETWEEN_WORDS.sub("-", str(text).strip().casefold())
 
 
-def executor_field(groups: Sequence[Group]) -> SearchField:
+def executor_field(groups: Sequence[Group], parameter: str = "jobGroup") -> SearchField:
     """Return the filter by executor group, for a reader who sees these groups."""
-    return SearchField(
-        ("executor", "group", "appname", _("Executor")), lambda term: _read_executor(term.value, groups)
-    )
+
+    def read(term: Term) -> Changes | Hint:
+        result = _find_executor(term.value, groups)
+        return result if isinstance(result, Hint) else {parameter: str(result.id)}
+
+    return SearchField(("executor", "group", "appname", _("Executor")), read)
 
 
-def _read_executor(text: str, groups: Sequence[Group]) -> Changes | Hint:
-    """Return the id of the group with this title, AppName or id, or the only one whose title has the text."""
+def _find_executor(text: str, groups: Sequence[Group]) -> Group | Hint:
+    """Return the group with this title, AppName or id, or the only one whose title has the text."""
     typed = text.casefold()
     exact = [
         group
@@ -129,7 +139,7 @@ def _read_executor(text: str, groups: Sequence[Group]) -> Changes | Hint:
     ]
     matches = exact or [group for group in groups if typed in f"{group.title}\n{group.app_name}".casefold()]
     if len(matches) == 1:
-        return {"jobGroup": str(matches[0].id)}
+        return matches[0]
     if not matches:
         return Hint(_("No executor is called “%(name)s”.", name=text))
     names = ", ".join(group.title for group in matches[:NAMED_MAX]) + (
