@@ -88,6 +88,17 @@ def test_a_conversion_keeps_texts_and_definitions(engine: Engine, revision: str)
     assert (kind, is_nullable, default.strip("'"), comment) == ("varchar(50)", "NO", "DO_NOTHING", COMMENT)
 
 
+def test_jobs_of_an_old_server_that_were_upgraded_before_have_room_for_promises(engine: Engine) -> None:
+    make_2_4_1(engine)
+    migrate_to(engine, "0015_completeness")
+    execute(
+        engine,
+        "ALTER TABLE xxl_job_info DROP COLUMN promises, DROP COLUMN escalation, ROW_FORMAT = COMPACT",
+    )
+    migrate(engine.url.render_as_string(hide_password=False))
+    assert lacks(engine) == []
+
+
 @pytest.mark.parametrize("row_format", ["COMPACT", "REDUNDANT"])
 def test_the_registry_of_an_old_server_gets_an_index_on_whole_texts(engine: Engine, row_format: str) -> None:
     make_2_4_1(engine)

@@ -55,10 +55,11 @@ EXACT = [
 OLD_INDEXES = [("ix_xxl_job_log_failed", LOG), ("ux_xxl_job_seen", LAST_SEEN)]
 #: the cron column of XXL-JOB before 2.3
 OLD_CRON = "job_cron"
-#: tables of old servers, whose row format allows 191 characters in an index
+#: tables of old servers, whose row format allows 191 characters in an index, and few long texts in a row
 COMPACT_TABLES = """
     SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()
-    AND table_name IN ('xxl_job_registry', 'xxl_job_user') AND row_format IN ('Compact', 'Redundant')
+    AND table_name IN ('xxl_job_registry', 'xxl_job_user', 'xxl_job_info')
+    AND row_format IN ('Compact', 'Redundant')
 """
 
 

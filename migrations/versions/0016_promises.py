@@ -16,9 +16,18 @@ ADDED = {"xxl_job_info": ("promises", "escalation"), "xxl_job_group": ("promises
 INDEXED = CREATED
 
 
+#: jobs of an old server, whose row format has no room for two more texts
+COMPACT_JOBS = """
+    SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()
+    AND table_name = 'xxl_job_info' AND row_format IN ('Compact', 'Redundant')
+"""
+
+
 def upgrade() -> None:
     """Add what is missing."""
     connection = op.get_bind()
+    if connection.dialect.name in ("mysql", "mariadb") and connection.scalar(sa.text(COMPACT_JOBS)):
+        op.execute("ALTER TABLE xxl_job_info ROW_FORMAT = DYNAMIC")
     tables = copied_tables()
     for name in CREATED:
         if not sa.inspect(connection).has_table(name):
