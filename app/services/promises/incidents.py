@@ -5,8 +5,9 @@ docs/reference/promises.md, section 4.
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -21,8 +22,8 @@ from app.domain.text.texts import N_
 from app.errors import NotFound
 from app.models.promise import Incident
 from app.services.auditing import audit
-from app.store.jobs import listing as job_lists
 from app.store.promises import evidence, incidents, promises
+from app.store.promises.promises import EscalatingJob
 
 MISSING = N_("incident does not exist")
 #: most incidents of one round
@@ -53,63 +54,83 @@ def open_incidents(session: Session, breaches: Sequence[Breach], *, now_ms: Mill
     For a known key no insert is tried, because on servers that would use up an id.
     """
     known = incidents.find_by_keys(session, {breach.key for breach in breaches})
+    by_key = defaultdict[str, list[Breach]](list)
     for breach in breaches:
         former = known.get(breach.key)
         if former is not None and (
             former.state not in incidents.LIVE or breach.number in broken_promises(former.kinds)
         ):
             continue
-        group_id = job_lists.find_groups_of(session, [breach.job_id]).get(breach.job_id)
-        if group_id is None:  # It was deleted meanwhile.
-            continue
-        is_new = former is None and incidents.insert_incident(session, _row(breach, group_id, now_ms))
-        incident = incidents.lock_by_key(session, breach.key)
-        if incident is None or incident.state not in incidents.LIVE:
-            continue
-        kinds = json.loads(incident.kinds) | {str(breach.number): json.loads(breach.definition)}
-        incident.kinds = json.dumps(kinds)
-        known[breach.key] = incident
-        if is_new:
-            _queue_opening(session, incident, breach, now_ms)
+        by_key[breach.key].append(breach)
+    if not by_key:
+        return
+    jobs = promises.find_escalating(session, {of_key[0].job_id for of_key in by_key.values()})
+    # Nodes that insert the same keys do so in the same order. The job of a key may have been deleted.
+    new = [key for key in sorted(by_key) if key not in known and by_key[key][0].job_id in jobs]
+    incidents.insert_incidents(session, [_row(by_key[key], jobs, now_ms) for key in new])
+    live = [row for row in incidents.lock_by_keys(session, by_key) if row.state in incidents.LIVE]
+    for incident in live:
+        kinds = json.loads(incident.kinds)
+        if not (broken := _kinds(by_key[incident.incident_key])).items() <= kinds.items():
+            incident.kinds = json.dumps(kinds | broken)
+    session.flush()
+    opened = {key: by_key[key] for key in new}
+    _queue_openings(session, [row for row in live if row.incident_key in opened], opened, jobs, now_ms)
 
 
-def _row(breach: Breach, group_id: int, now_ms: Millis) -> bulk.Row:
+def _kinds(of_key: Sequence[Breach]) -> dict[str, Any]:
+    return {str(breach.number): json.loads(breach.definition) for breach in of_key}
+
+
+def _row(of_key: Sequence[Breach], jobs: Mapping[int, EscalatingJob], now_ms: Millis) -> bulk.Row:
+    breach = of_key[0]
     return {
         "incident_key": breach.key,
         "job_id": breach.job_id,
-        "group_id": group_id,
+        "group_id": jobs[breach.job_id].group_id,
         "state": IncidentState.OPEN.value,
         "logical_ms": breach.logical_ms,
         "opened_ms": now_ms,
-        "kinds": "{}",
+        "kinds": json.dumps(_kinds(of_key)),
         "log_id": breach.log_ids[-1] if breach.log_ids else 0,
     }
 
 
-def _queue_opening(session: Session, incident: Incident, breach: Breach, now_ms: Millis) -> None:
-    is_reported = not _is_news(breach) and incidents.has_alarm(session, breach.log_ids)
-    state = AlarmState.SILENT if is_reported else AlarmState.PENDING
-    outcome = json.dumps({"": REPORTED_AS_FAILURE}) if is_reported else None
-    rows = [_message(incident, MessageStep.OPENED, now_ms, now_ms, state) | {"outcome": outcome}]
-    if (after_minutes := _escalates_after(session, incident.job_id)) is not None:
-        later_ms = now_ms + after_minutes * MINUTE_MS
-        rows.append(
-            _message(incident, MessageStep.ESCALATED, now_ms, later_ms, AlarmState.PENDING)
-            | {"outcome": None}
-        )
-    session.flush()
+def _queue_openings(
+    session: Session,
+    opened: Sequence[Incident],
+    by_key: Mapping[str, Sequence[Breach]],
+    jobs: Mapping[int, EscalatingJob],
+    now_ms: Millis,
+) -> None:
+    """Queue the messages about new incidents; another node that has opened one has queued them, too."""
+    log_ids = {log_id for of_key in by_key.values() for breach in of_key for log_id in breach.log_ids}
+    reported = incidents.find_reported(session, log_ids)
+    rows = list[bulk.Row]()
+    for incident in opened:
+        is_silent = _is_reported(by_key[incident.incident_key], reported)
+        state = AlarmState.SILENT if is_silent else AlarmState.PENDING
+        outcome = json.dumps({"": REPORTED_AS_FAILURE}) if is_silent else None
+        rows.append(_message(incident, MessageStep.OPENED, now_ms, now_ms, state) | {"outcome": outcome})
+        if (escalation := jobs[incident.job_id].escalation) is not None:
+            later_ms = now_ms + escalation.after_minutes * MINUTE_MS
+            rows.append(
+                _message(incident, MessageStep.ESCALATED, now_ms, later_ms, AlarmState.PENDING)
+                | {"outcome": None}
+            )
     incidents.insert_messages(session, rows)
+
+
+def _is_reported(of_key: Sequence[Breach], reported: Collection[int]) -> bool:
+    """Whether the failure of a run is reported already, and the incident says no more than that."""
+    has_failed = any(log_id in reported for breach in of_key for log_id in breach.log_ids)
+    return has_failed and not any(map(_is_news, of_key))
 
 
 def _is_news(breach: Breach) -> bool:
     """Whether an incident says more than that its run has failed: a series does, or its consequence."""
     promise = promise_of(json.loads(breach.definition))
     return promise.kind is PromiseKind.FAILS_AT_MOST and (promise.n > 0 or promise.then == SWITCH_OFF)
-
-
-def _escalates_after(session: Session, job_id: int) -> int | None:
-    escalation = promises.escalation_of(session, job_id)
-    return escalation.after_minutes if escalation is not None else None
 
 
 def _message(
@@ -135,13 +156,16 @@ def end_incidents(session: Session, *, now_ms: Millis, after_id: int = 0) -> int
         return 0
     last_kept = promises.find_last_kept(session, {incident.job_id for incident in live})
     with_late_success = _with_late_success(session, live)
+    withdrawn, kept_again = set[int](), set[int]()
     for incident in live:
         keys = [(incident.job_id, number) for number in broken_promises(incident.kinds)]
         times = [last_kept[key] for key in keys if key in last_kept]
         if not times:
-            _end(session, incident.id, IncidentState.WITHDRAWN, now_ms)
+            withdrawn.add(incident.id)
         elif incident.id in with_late_success or min(times) > incident.logical_ms:
-            _end(session, incident.id, IncidentState.KEPT_AGAIN, now_ms)
+            kept_again.add(incident.id)
+    _end(session, withdrawn, IncidentState.WITHDRAWN, now_ms)
+    _end(session, kept_again, IncidentState.KEPT_AGAIN, now_ms)
     return live[-1].id if len(live) == ROUND_MAX else 0
 
 
@@ -165,15 +189,16 @@ def _may_succeed_late(incident: Incident) -> bool:
     return subject_of(incident.incident_key) is Subject.INSTANT and kinds <= _ENDED_BY_SUCCESS
 
 
-def _end(session: Session, incident_id: int, state: IncidentState, now_ms: Millis) -> None:
-    incident = incidents.lock_incident(session, incident_id)
-    if incident is None or incident.state not in incidents.LIVE:
+def _end(session: Session, incident_ids: Collection[int], state: IncidentState, now_ms: Millis) -> None:
+    if not incident_ids:
         return
-    incident.state, incident.ended_ms = state.value, now_ms
+    live = [row for row in incidents.lock_incidents(session, incident_ids) if row.state in incidents.LIVE]
+    for incident in live:
+        incident.state, incident.ended_ms = state.value, now_ms
+    session.flush()
     if state is IncidentState.KEPT_AGAIN:
-        message = _message(incident, MessageStep.KEPT_AGAIN, now_ms, now_ms, AlarmState.PENDING)
-        session.flush()
-        incidents.insert_messages(session, [message])
+        step, waiting = MessageStep.KEPT_AGAIN, AlarmState.PENDING
+        incidents.insert_messages(session, [_message(row, step, now_ms, now_ms, waiting) for row in live])
 
 
 def acknowledge(session: Session, incident_id: int, *, actor: Actor, now_ms: Millis) -> Incident:

@@ -3,13 +3,14 @@
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, and_, bindparam, or_, select, update
+from sqlalchemy import BigInteger, ColumnElement, and_, bindparam, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database import single_statement
 from app.database.engine import affected
 from app.database.rows import bulk
+from app.database.sql.in_list import among
 from app.domain.enums import AlarmReason, AlarmState, IncidentState
 from app.models.alarm import Alarm
 from app.models.promise import Incident, IncidentMessage
@@ -18,21 +19,29 @@ from app.models.promise import Incident, IncidentMessage
 LIVE = (IncidentState.OPEN.value, IncidentState.ACKNOWLEDGED.value)
 
 
-def insert_incident(session: Session, row: bulk.Row) -> bool:
-    """Insert an incident unless its key is known; return whether it was inserted."""
-    return bulk.insert_if_absent(session, Incident, row)
+def insert_incidents(session: Session, rows: Sequence[bulk.Row]) -> None:
+    """Insert incidents; one whose key is known stays as it is. Waits for others that insert it."""
+    bulk.insert_ignore(session, Incident, rows)
 
 
-def lock_by_key(session: Session, key: str) -> Incident | None:
-    """Lock an incident; None: there is none with this key."""
-    query = select(Incident).where(Incident.incident_key == key).with_for_update()
-    return session.scalar(query.execution_options(populate_existing=True))
+def lock_by_keys(session: Session, keys: Collection[str]) -> list[Incident]:
+    """Lock the incidents with these keys, by id."""
+    return _lock(session, Incident.incident_key.in_(list(keys)))
+
+
+def lock_incidents(session: Session, incident_ids: Collection[int]) -> list[Incident]:
+    """Lock incidents, by id."""
+    return _lock(session, Incident.id.in_(list(incident_ids)))
 
 
 def lock_incident(session: Session, incident_id: int) -> Incident | None:
     """Lock an incident; None: there is none with this id."""
-    query = select(Incident).where(Incident.id == incident_id).with_for_update()
-    return session.scalar(query.execution_options(populate_existing=True))
+    return next(iter(lock_incidents(session, [incident_id])), None)
+
+
+def _lock(session: Session, condition: ColumnElement[bool]) -> list[Incident]:
+    query = select(Incident).where(condition).order_by(Incident.id).with_for_update()
+    return list(session.scalars(query.execution_options(populate_existing=True)))
 
 
 def find_incident(session: Session, incident_id: int) -> Incident | None:
@@ -60,10 +69,14 @@ def find_live(session: Session, *, after_id: int, limit: int) -> list[Incident]:
     return list(session.scalars(query.limit(limit)))
 
 
-def has_alarm(session: Session, log_ids: Collection[int]) -> bool:
-    """Whether a failure of one of these runs has been reported, or is about to be."""
-    query = select(Alarm.id).where(Alarm.log_id.in_(list(log_ids)), Alarm.reason != AlarmReason.RECOVERED)
-    return bool(log_ids) and session.execute(query.limit(1)).first() is not None
+_REPORTED = select(Alarm.log_id).where(among(Alarm.log_id), Alarm.reason != AlarmReason.RECOVERED)
+
+
+def find_reported(session: Session, log_ids: Collection[int]) -> set[int]:
+    """Return the runs whose failure has been reported, or is about to be."""
+    if not log_ids:
+        return set()
+    return {row[0] for row in bulk.read_among(session, _REPORTED, list(log_ids))}
 
 
 def insert_messages(session: Session, rows: Sequence[bulk.Row]) -> None:

@@ -159,6 +159,24 @@ def escalation_of(session: Session, job_id: int) -> Escalation | None:
     return None if row is None else read_escalation(row[0]) or read_escalation(row[1])
 
 
+class EscalatingJob(NamedTuple):
+    """A job as a new incident reads it."""
+
+    group_id: int
+    #: of the job, else of its group; None: there is none
+    escalation: Escalation | None
+
+
+def find_escalating(session: Session, job_ids: Collection[int]) -> dict[int, EscalatingJob]:
+    """Return those of the jobs that exist with their escalations, by id."""
+    query = select(Job.id, Job.job_group, Job.escalation, Group.escalation)
+    query = query.outerjoin(Group, Group.id == Job.job_group).where(Job.id.in_(list(job_ids)))
+    return {
+        row[0]: EscalatingJob(row[1], read_escalation(row[2]) or read_escalation(row[3]))
+        for row in bulk.read_rows(session, query)
+    }
+
+
 def is_switched_on(session: Session, job_id: int) -> bool:
     """Whether the schedule of a job is on."""
     return session.scalar(select(Job.trigger_status).where(Job.id == job_id)) == TriggerStatus.RUNNING

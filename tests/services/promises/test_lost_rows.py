@@ -14,6 +14,7 @@ from app.domain.enums import TriggerStatus
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.promise import Incident, PromiseCheck
+from app.services.promises.incidents import Breach, open_incidents, settle
 from app.services.promises.watch import PromiseWatch
 from tests.pipeline.steps import call_back
 from tests.services.promises.test_watch import (
@@ -36,6 +37,7 @@ from tests.services.promises.test_watch import (
 from tests.support.factories import all_rows, make_log, make_run, only_row
 from tests.support.migrated_databases import TIME_ZONE
 from tests.support.plan import every_database
+from tests.support.statements import statements
 
 pytestmark = every_database
 
@@ -224,3 +226,17 @@ def test_the_instants_of_a_long_stop_are_not_listed(look: Look, monkeypatch: pyt
     assert len(instants) < 48 * 4
     assert (f"i:{job.id}:{BEGIN + HALF_HOUR}", "open") in keys()
     assert len(keys()) <= 2
+
+
+def test_many_incidents_cost_no_statement_each(look: Look) -> None:
+    numbers = []
+    for count in (3, 30):
+        at_ms = BEGIN + count * HOUR
+        jobs = [promising(STARTS) for _ in range(count)]
+        breaches = [Breach(f"i:{job.id}:{at_ms}", job.id, 1, json.dumps(STARTS), at_ms) for job in jobs]
+        with session_scope() as session, statements() as executed:
+            open_incidents(session, breaches, now_ms=at_ms)
+            settle(session, now_ms=at_ms)
+        numbers.append(len(executed))
+    assert numbers[0] == numbers[1]
+    assert {state for _key, state in keys()} == {"withdrawn"}

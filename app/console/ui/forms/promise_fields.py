@@ -21,6 +21,7 @@ from app.domain.enums import PromiseKind
 from app.domain.promises.promise import (
     ALARM,
     PROMISES_MAX,
+    SECONDS_MAX,
     SWITCH_OFF,
     Promise,
     member_of,
@@ -248,9 +249,6 @@ def _clock(place: str, text: str) -> str:
 
 
 def _seconds(place: str, text: str, unit: str) -> int:
-    # Imported here, because pydantic, which it needs, takes a while.
-    from app.domain.promises.promise import SECONDS_MAX
-
     size = UNITS.get(unit, 1)
     seconds = _decimal(text) * size
     if not 1 <= seconds <= SECONDS_MAX or seconds != int(seconds):
