@@ -101,6 +101,32 @@ def test_nineteen_runs_fit_a_window_and_are_cards_of_two_lines_on_a_phone(open_p
     expect(page.locator("#q")).to_be_visible()
 
 
+@pytest.mark.parametrize("path", ["/user", "/user/audit", "/alarms", "/variables", "/jobgroup"])
+def test_the_search_of_every_list_opens_on_a_phone(open_page: OpenPage, path: str) -> None:
+    page = open_page(path, viewport=PHONE)
+    expect(page.locator("#q")).to_be_hidden()
+    page.locator('label[for="search-open"]').click()
+    expect(page.locator("#q")).to_be_visible()
+    page.locator(".picks > summary").click()
+    expect(page.locator(".picks-panel")).to_be_visible()
+    assert page.evaluate(WIDER) == []
+
+
+def test_a_search_without_scripts_becomes_a_chip(open_page: OpenPage) -> None:
+    page = open_page("/user", viewport=WIDE, java_script_enabled=False)
+    page.locator("#q").fill("role:normal wang")
+    page.locator("#q").press("Enter")
+    expect(page.locator(".search-box .chip")).to_have_count(2)
+    expect(page.locator("tbody tr")).to_have_count(1)
+
+
+def test_executors_are_cards_of_two_lines_on_a_phone(open_page: OpenPage) -> None:
+    page = open_page("/jobgroup", viewport=PHONE)
+    height, _count = page.evaluate(ROWS)
+    assert height < 64
+    expect(page.locator("tbody tr").filter(has_text="shop-orders")).to_contain_text("failed")
+
+
 def test_a_typed_filter_becomes_a_chip_that_is_removed(console: Console, open_page: OpenPage) -> None:
     page = open_page("/joblog", viewport=WIDE)
     page.keyboard.press("/")

@@ -9,6 +9,9 @@ from app.console.users.audit_filter import PREFIXES, only_refusals
 from app.console.web.language import _
 from app.store.base.paging import to_id
 
+#: what may be typed for a kind of object beside its title
+_OBJECT_WORDS = {"group": ("executor",), "log": ("run",)}
+
 
 def read_user_search(text: str) -> Search:
     """Return what a text means in the list of users."""
@@ -32,7 +35,7 @@ def read_entry_search(text: str) -> Search:
     parts = {prefix: (prefix.rstrip("."),) for prefix in PREFIXES}
     fields = (
         text_field("username", "user", "name", _("User"), _("User name")),
-        choice_field("object", ("object", _("Object")), objects),
+        choice_field("object", ("object", _("Object")), objects, aliases=_OBJECT_WORDS),
         text_field("id", "id", _("ID")),
         choice_field("action", ("action", "change", _("Action")), actions, aliases=parts),
         *range_fields(),
