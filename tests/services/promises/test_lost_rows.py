@@ -14,7 +14,7 @@ from app.domain.enums import TriggerStatus
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.promise import Incident, PromiseCheck
-from app.services.promises.incidents import Breach, open_incidents, settle
+from app.services.promises.incidents import Breach, end_incidents, open_incidents
 from app.services.promises.watch import PromiseWatch
 from tests.pipeline.steps import call_back
 from tests.services.promises.test_watch import (
@@ -236,7 +236,7 @@ def test_many_incidents_cost_no_statement_each(look: Look) -> None:
         breaches = [Breach(f"i:{job.id}:{at_ms}", job.id, 1, json.dumps(STARTS), at_ms) for job in jobs]
         with session_scope() as session, statements() as executed:
             open_incidents(session, breaches, now_ms=at_ms)
-            settle(session, now_ms=at_ms)
+            end_incidents(session, now_ms=at_ms)
         numbers.append(len(executed))
     assert numbers[0] == numbers[1]
     assert {state for _key, state in keys()} == {"withdrawn"}
