@@ -153,6 +153,28 @@ def test_what_is_not_acknowledged_is_escalated(
         assert titles == ([] if is_acknowledged else [f"{messages(hook)[0]['title']}, not acknowledged"])
 
 
+@pytest.mark.parametrize("is_reported", [False, True])
+def test_whom_an_incident_was_escalated_to_hears_that_it_is_kept_again(
+    config: Config, hook: FakeExecutor, is_reported: bool
+) -> None:
+    with FakeExecutor() as on_call:
+        job = job_with_channels(hook, escalation=json.dumps({"channel": "on call", "after_minutes": 5}))
+        channel("on call", on_call, for_all=False, group_ids=(make_group().id,))
+        row = promise_row(job)
+        break_promise(job)
+        first = "SILENT" if is_reported else "SENT"
+        if is_reported:
+            with session_scope() as session:
+                session.get_one(IncidentMessage, all_rows(IncidentMessage)[0].id).state = first
+        with notifying(config) as notifier:
+            until(notifier, T0 + 5 * MINUTE_MS, opened=first, escalated="SENT")
+            keep_again(row, T0 + HOUR_MS)
+            until(notifier, T0 + HOUR_MS, opened=first, escalated="SENT", kept_again="SENT")
+        assert len(hook.requests) == (0 if is_reported else 2)
+        titles = [message["title"] for message in messages(on_call)]
+        assert ["kept again" in title for title in titles] == [False, True]
+
+
 def test_a_muted_job_is_silent_until_the_mute_ends(config: Config, hook: FakeExecutor) -> None:
     row = promise_row(job := job_with_channels(hook))
     mute(job, span=MuteSpan.HOUR)
