@@ -158,9 +158,9 @@ def settle(session: Session, *, now_ms: Millis, after_id: int = 0) -> int:
     if not live:
         return 0
     held = promises.find_last_kept(session, {incident.job_id for incident in live})
-    late = [incident for incident in live if _may_succeed_late(incident)]
+    late = {incident.id: incident for incident in live if _may_succeed_late(incident)}
     instants: dict[int, set[Millis]] = {}
-    for incident in late:
+    for incident in late.values():
         instants.setdefault(incident.job_id, set()).add(incident.logical_ms)
     chains = evidence.find_chains(session, instants, by_hand=True)
     withdrawn, kept_again = set[int](), set[int]()
@@ -170,7 +170,7 @@ def settle(session: Session, *, now_ms: Millis, after_id: int = 0) -> int:
         if not present:
             withdrawn.add(incident.id)
             continue
-        has_late_success = incident in late and has_succeeded(
+        has_late_success = incident.id in late and has_succeeded(
             chains.get((incident.job_id, incident.logical_ms), ())
         )
         if has_late_success or min(present) > incident.logical_ms:

@@ -79,6 +79,17 @@ def until(notifier: AlarmNotifier, now_ms: Millis, **wanted: str) -> None:
     )
 
 
+def tried(notifier: AlarmNotifier, now_ms: Millis, attempts: int) -> None:
+    """Wait until the only message waits for another attempt."""
+
+    def is_waiting() -> bool:
+        notifier.tick(now_ms)
+        message = only_row(IncidentMessage)
+        return (message.state, message.attempts) == ("PENDING", attempts)
+
+    eventually(is_waiting)
+
+
 def test_a_broken_promise_is_reported_once_and_so_is_that_it_is_kept_again(
     config: Config, hook: FakeExecutor
 ) -> None:
@@ -253,14 +264,8 @@ def test_what_some_have_got_is_not_dropped_when_it_is_kept_again(config: Config,
         channel("all", webhook, for_all=True)
         break_promise(job)
         with notifying(config) as notifier:
-            for attempt, at_ms in enumerate((T0, T0 + RETRY_MS), 1):
-                eventually(
-                    lambda at_ms=at_ms, attempt=attempt: (
-                        notifier.tick(at_ms)
-                        and only_row(IncidentMessage).state == "PENDING"
-                        and only_row(IncidentMessage).attempts == attempt
-                    )
-                )
+            tried(notifier, T0, attempts=1)
+            tried(notifier, T0 + RETRY_MS, attempts=2)
             keep_again(row, T0 + RETRY_MS)
             times = itertools.count(T0 + RETRY_MS * 3, 3_000)
             eventually(
