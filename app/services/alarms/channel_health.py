@@ -23,7 +23,6 @@ from app.store.accounts import audit as audit_store
 from app.store.alarms import channels, outcomes
 from app.store.alarms.channels import ScopedChannel
 from app.store.alarms.outcomes import AlarmOutcome
-from app.store.jobs import scheduling as jobs
 
 #: days that are read
 DAYS = 7
@@ -94,20 +93,7 @@ def problem_of(name: str, answer: str) -> str:
 
 def _visible(session: Session, rows: Sequence[ScopedChannel], actor: Actor) -> list[ScopedChannel]:
     """Return the channels that get alarms of jobs the actor may see."""
-    group_ids = actor.group_ids(Right.VIEW)
-    if group_ids is None:
-        return list(rows)
-    job_ids = {job_id for row in rows for job_id in row.job_ids}
-    visible_jobs = {
-        job_id
-        for job_id, name in jobs.find_names(session, sorted(job_ids)).items()
-        if name.job_group in group_ids
-    }
-    return [
-        row
-        for row in rows
-        if group_ids and (row.channel.for_all or row.group_ids & set(group_ids) or row.job_ids & visible_jobs)
-    ]
+    return channels.visible_to(session, rows, actor.group_ids(Right.VIEW))
 
 
 def _results_by_channel(

@@ -41,6 +41,8 @@ AT_ONCE = 5
 WAIT_MS: Millis = 2 * SECOND_MS
 MUTED_MS: Millis = MINUTE_MS
 _ACCEPTED = (AlarmState.SENT.value, AlarmState.PARTLY.value)
+#: steps that *kept again* follows, to whom got them
+_BEFORE = (MessageStep.OPENED, MessageStep.ESCALATED)
 _UNDERWAY = (AlarmState.PENDING.value, AlarmState.SENDING.value)
 
 
@@ -55,8 +57,18 @@ class _Context:
     groups: Mapping[int, Group]
     muted: Mapping[int, object]
     channels: Sequence[ScopedChannel]
-    #: incident -> state of its first message
-    opened: Mapping[int, str]
+    #: incident and MessageStep -> state of its message
+    states: Mapping[tuple[int, str], str]
+
+    def is_underway(self, incident_id: int) -> bool:
+        """Whether the first message waits or is being sent, or the escalation is: that may wait for hours."""
+        if self.states.get((incident_id, MessageStep.OPENED)) in _UNDERWAY:
+            return True
+        return self.states.get((incident_id, MessageStep.ESCALATED)) == AlarmState.SENDING
+
+    def has_got(self, incident_id: int, *steps: MessageStep) -> bool:
+        """Whether somebody has got one of these messages about an incident."""
+        return any(self.states.get((incident_id, step.value)) in _ACCEPTED for step in steps)
 
     def group_of(self, job_id: int) -> Group | None:
         job = self.jobs.get(job_id)
@@ -116,11 +128,7 @@ def _context(
         groups_by_id,
         muted_alarms.lock_mutes(session, list(jobs_by_id.values()), now_ms=now_ms),
         channels.list_channels(session),
-        {
-            row.incident_id: row.state
-            for row in incidents.messages_of(session, incident_ids)
-            if row.step == MessageStep.OPENED
-        },
+        {(row.incident_id, row.step): row.state for row in incidents.messages_of(session, incident_ids)},
     )
 
 
@@ -146,7 +154,7 @@ def _waits_until(message: IncidentMessage, context: _Context) -> Millis | None:
     """Return until when a message waits, for the end of a mute or the first message; None: it does not."""
     if message.job_id in context.muted:
         return context.now_ms + MUTED_MS
-    if message.step == MessageStep.KEPT_AGAIN and context.opened.get(message.incident_id) in _UNDERWAY:
+    if message.step == MessageStep.KEPT_AGAIN and context.is_underway(message.incident_id):
         return context.now_ms + WAIT_MS
     return None
 
@@ -160,7 +168,7 @@ def _is_needed(message: IncidentMessage, incident: Incident, context: _Context) 
         case MessageStep.ESCALATED:
             return incident.state == IncidentState.OPEN
         case _:
-            return context.opened.get(incident.id) in _ACCEPTED
+            return context.has_got(incident.id, *_BEFORE)
 
 
 def _drop(session: Session, message: IncidentMessage, context: _Context) -> None:
@@ -206,7 +214,7 @@ def _delivery(session: Session, batch: list[IncidentMessage], context: _Context)
     of_incidents = [context.incidents[row.incident_id] for row in batch]
     return Delivery(
         compose(step, of_incidents, job, group, config),
-        _targets(session, step, job, group, context),
+        _targets(session, batch, job, group, context),
         first.attempts,
         ("job", job.id) if job else None,
         partial(_store, batch=batch),
@@ -215,21 +223,28 @@ def _delivery(session: Session, batch: list[IncidentMessage], context: _Context)
 
 
 def _targets(
-    session: Session, step: MessageStep, job: Job | None, group: Group | None, context: _Context
+    session: Session,
+    batch: Sequence[IncidentMessage],
+    job: Job | None,
+    group: Group | None,
+    context: _Context,
 ) -> dict[str, Target]:
-    config = context.config
-    if step is MessageStep.ESCALATED:
+    """Return the targets of a batch: *kept again* goes to all that an incident of it was sent to."""
+    steps = [MessageStep(batch[0].step)]
+    if steps == [MessageStep.KEPT_AGAIN]:
+        steps = [step for step in _BEFORE if any(context.has_got(row.incident_id, step) for row in batch)]
+    config, targets = context.config, dict[str, Target]()
+    if MessageStep.ESCALATED in steps:
         escalation = promises.escalation_of(session, job.id) if job is not None else None
-        named = [
-            row.channel
-            for row in context.channels
-            if escalation is not None and row.channel.name == escalation.channel
-        ]
-        return targets_of(replace(config, alarm_urls=()), [], None, channels=named)
-    group_id, job_id = (group.id if group else 0), (job.id if job else 0)
-    covering = [row.channel for row in context.channels if row.covers(group_id, job_id)]
-    mails = mails_of(job.alarm_email if job else None)
-    return targets_of(config, mails, group.alarm_urls if group else None, channels=covering)
+        name = escalation.channel if escalation is not None else None
+        named = [row.channel for row in context.channels if row.channel.name == name]
+        targets |= targets_of(replace(config, alarm_urls=()), [], None, channels=named)
+    if MessageStep.OPENED in steps:
+        group_id, job_id = (group.id if group else 0), (job.id if job else 0)
+        covering = [row.channel for row in context.channels if row.covers(group_id, job_id)]
+        mails = mails_of(job.alarm_email if job else None)
+        targets |= targets_of(config, mails, group.alarm_urls if group else None, channels=covering)
+    return targets
 
 
 def _store(session: Session, outcome: Outcome, *, batch: Sequence[IncidentMessage]) -> None:

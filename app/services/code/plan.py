@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.domain.access.permissions import Right
 from app.domain.code.document import (
     ALARM_CHANNELS,
     CHANNELS,
@@ -84,7 +85,8 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
     check_references(document, prune, state, errors)
     groups = GroupPlanner(state, actor=request.actor, networks=request.networks)
     groups.is_import = request.is_import
-    groups.has_channel = lambda name: name in document.channels or has_channel(session, name)
+    visible = request.actor.group_ids(Right.VIEW)
+    groups.has_channel = lambda name: name in document.channels or has_channel(session, name, visible)
     group_plans = _each(GROUPS, document.groups, groups.plan, errors)
     wishes = _wishes(document, state, candidates, groups.id_of, errors)
     jobs = JobPlanner(session, state, wishes, actor=request.actor, now_ms=now_ms)

@@ -240,7 +240,7 @@ def _apply(session: Session, group: Group, draft: GroupDraft, *, now_ms: Millis)
             columns["alarm_urls"] = urls or None
     with errors:
         if draft.escalation is not None and not draft.is_channel_checked and _is_changed(group, columns):
-            check_escalation(draft.escalation, partial(has_channel, session))
+            check_escalation(draft.escalation, partial(has_channel, session, group_ids=None))
     errors.raise_all()
     if columns["address_type"] == AddressType.AUTOMATIC:
         columns["address_list"] = _registered_addresses(session, group, str(columns["app_name"]), now_ms)

@@ -107,7 +107,7 @@ def list_jobs_of_group(session: Session, group_id: int, *, actor: Actor) -> list
 
 def add_job(session: Session, draft: JobDraft, *, actor: Actor, clock: Clock, start: bool = False) -> int:
     """Store a new job and return its id. ``start`` switches its schedule on in the same transaction."""
-    columns = check_draft(StoredJobLookup(session), draft, actor=actor)
+    columns = check_draft(StoredJobLookup(session, actor), draft, actor=actor)
     now_ms = clock()
     if draft.glue_type != GlueType.BEAN and draft.glue_source.strip():
         require_right(actor, draft.job_group, Right.GLUE, missing=MISSING)
@@ -132,7 +132,7 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
         # Without this lock two concurrent saves could each see no cycle, and together create one.
         locks.take_schedule_lock(session)
     job = _lock_job(session, job_id, actor, Right.EDIT)
-    columns = check_draft(StoredJobLookup(session), draft, actor=actor, job=job)
+    columns = check_draft(StoredJobLookup(session, actor), draft, actor=actor, job=job)
     former = versions.read_present(session, [job.id])
     before = {name: getattr(job, name) for name in columns}
     changes = audit.difference(before, columns)
@@ -157,7 +157,7 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
 def move_job(session: Session, job_id: int, group_id: int, *, actor: Actor, now_ms: Millis) -> None:
     """Move a job to another executor group; its runs so far stay with the old one."""
     job = _lock_job(session, job_id, actor, Right.EDIT)
-    check_move(StoredJobLookup(session), job, group_id, actor)
+    check_move(StoredJobLookup(session, actor), job, group_id, actor)
     if job.job_group == group_id:
         return
     former = versions.read_present(session, [job.id])

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from sqlalchemy.orm import Session
 
+from app.domain.access.permissions import Actor, Right
 from app.domain.jobs.children import leads_to
 from app.domain.jobs.fields import INT_MAX
 from app.services.jobs.placeholders import check_own
@@ -29,14 +30,14 @@ class JobLookup(Protocol):
         """Raise InvalidInput if no run of the group could have the parameter, with its placeholders."""
 
     def has_channel(self, name: str, /) -> bool:
-        """Return whether there is an alarm channel of this name."""
+        """Return whether the actor may see an alarm channel of this name."""
 
 
 class StoredJobLookup:
-    """Job lookup in the database. It locks the groups it looks up against deletion."""
+    """Job lookup in the database, for an actor. It locks the groups it looks up against deletion."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, session: Session, actor: Actor) -> None:
+        self._session, self._actor = session, actor
         self._children: dict[int, Sequence[int]] = {}
 
     def has_group(self, group_id: int) -> bool:
@@ -57,8 +58,8 @@ class StoredJobLookup:
         check_own(self._session, text, group_id)
 
     def has_channel(self, name: str) -> bool:
-        """Return whether there is an alarm channel of this name."""
-        return has_channel(self._session, name)
+        """Return whether the actor may see an alarm channel of this name."""
+        return has_channel(self._session, name, self._actor.group_ids(Right.VIEW))
 
     def _children_of(self, job_ids: Collection[int]) -> Mapping[int, Sequence[int]]:
         """Return the children of the jobs; all descendants are read at once, as callers follow chains."""

@@ -13,17 +13,19 @@ from sqlalchemy.exc import DBAPIError
 from app.clock import MINUTE_MS, SECOND_MS, Clock, Millis, now_ms
 from app.database.engine import read_scope
 from app.database.faults import fault_log
+from app.domain.enums import NodeKind
 from app.services.alarms.notifier import AlarmNotifier
 from app.services.installation.nodes import node_name
 from app.services.operations.readiness import find_silence
 from app.services.promises.watch import PromiseWatch
 from app.settings.config import Config
+from app.store.nodes import nodes
 
 logger = logging.getLogger(__name__)
 
 #: period of a round
 PERIOD_S = 1.0
-#: what is due for that long is left undone by the workers
+#: what is due for that long is left undone by the workers; without a heartbeat for that long they are dead
 BEHIND_MS: Millis = 5 * SECOND_MS
 #: an evaluation is recent for that long
 RECENT_MS: Millis = 10 * SECOND_MS
@@ -41,7 +43,7 @@ class PromiseGuard:
         self._config, self._clock = config, clock
         self._is_clock_right = is_clock_right
         node = node_name(config)
-        self._watch = PromiseWatch(node=node, time_zone=config.time_zone, behind_ms=BEHIND_MS, clock=clock)
+        self._watch = PromiseWatch(node=node, time_zone=config.time_zone, clock=clock)
         self._notifier = AlarmNotifier(config, node=node)
         self._evaluated_ms: Millis = 0
         self._stop = threading.Event()
@@ -71,9 +73,12 @@ class PromiseGuard:
         """Do what the workers have left undone; nothing while the clock is wrong."""
         if not self._is_clock_right():
             return
-        self._watch.tick(at_ms)
+        with read_scope() as session:
+            seen = nodes.find_nodes(session, seen_after_ms=at_ms - BEHIND_MS)
+        behind_ms = BEHIND_MS if any(node.kind == NodeKind.WORKERS for node in seen) else 0
+        self._watch.tick(at_ms, behind_ms)
         self._notifier.tick_notice(at_ms)
-        self._notifier.tick_incidents(at_ms, before_ms=at_ms - BEHIND_MS)
+        self._notifier.tick_incidents(at_ms, before_ms=at_ms - behind_ms)
         self._evaluated_ms = at_ms
 
     def _beat(self) -> None:

@@ -134,8 +134,11 @@ class Evaluation:
         chains = evidence.find_chains(self._session, by_job)
         for one in due:
             instants = instants_of[one.check.id]
+            last_due_ms = max((_due_ms(one, instant) for instant in instants[-1:]), default=0)
             if not instants:
                 self._count(one.row, EXCUSED, one.check.logical_ms)
+            elif last_due_ms > self._now_ms - GRACE_MS:  # The zone of the job has been changed meanwhile.
+                self._due_by_id[one.check.id] = last_due_ms
             elif (broken_ms := _first_broken(one, instants, chains)) is None:
                 self._count(one.row, KEPT, instants[-1])
             else:
@@ -320,11 +323,14 @@ def _first(instants: Iterable[Millis], limit: int) -> list[Millis]:
     return [instant for instant, _number in zip(instants, range(limit), strict=False)]
 
 
+def _due_ms(one: _Due, instant: Millis) -> Millis:
+    return due_ms_of(one.promise, instant, one.job.time_zone)
+
+
 def _first_broken(one: _Due, instants: Sequence[Millis], chains: Chains) -> Millis | None:
     """Return the first of the instants for which a promise was broken; None: it was kept for all."""
     for instant in instants:
-        due_ms = due_ms_of(one.promise, instant, one.job.time_zone)
-        if not is_kept(one.promise, due_ms, chains.get((one.check.job_id, instant), ())):
+        if not is_kept(one.promise, _due_ms(one, instant), chains.get((one.check.job_id, instant), ())):
             return instant
     return None
 

@@ -26,6 +26,8 @@ from app.store.promises import evidence, incidents, promises
 from app.store.promises.promises import EscalatingJob
 
 MISSING = N_("incident does not exist")
+#: highest id that the column can have
+ID_MAX = 2**63 - 1
 #: most incidents of one round
 ROUND_MAX = 1_000
 #: kinds of promises that a late success of the instant makes good
@@ -206,7 +208,7 @@ def acknowledge(session: Session, incident_id: int, *, actor: Actor, now_ms: Mil
 
     Raises NotFound, or PermissionDenied without the right to operate its job.
     """
-    incident = incidents.lock_incident(session, incident_id)
+    incident = incidents.lock_incident(session, incident_id) if incident_id <= ID_MAX else None
     if incident is None:
         raise NotFound(MISSING)
     require_right(actor, incident.group_id, Right.OPERATE, missing=MISSING)
@@ -226,7 +228,7 @@ def acknowledge(session: Session, incident_id: int, *, actor: Actor, now_ms: Mil
 
 def visible_incident(session: Session, incident_id: int, actor: Actor) -> Incident:
     """Return an incident that the actor may see; raises NotFound."""
-    incident = incidents.find_incident(session, incident_id)
+    incident = incidents.find_incident(session, incident_id) if incident_id <= ID_MAX else None
     if incident is None or not actor.may(incident.group_id, Right.VIEW):
         raise NotFound(MISSING)
     return incident

@@ -26,11 +26,10 @@ BATCHES = 20
 
 
 class PromiseWatch:
-    """Watch over promises; ``behind_ms``: how long after its due time it does what others have not."""
+    """Watch over promises."""
 
-    def __init__(self, *, node: str, time_zone: str, behind_ms: Millis = 0, clock: Clock = now_ms) -> None:
+    def __init__(self, *, node: str, time_zone: str, clock: Clock = now_ms) -> None:
         self._node, self._time_zone = node, time_zone
-        self._behind_ms = behind_ms
         self._clock = clock
         self._planned_ms: Millis = 0
         self._ended_ms: Millis = 0
@@ -39,19 +38,22 @@ class PromiseWatch:
         #: run and number of the promise of open runs that have an incident
         self._reported = set[tuple[int, int]]()
 
-    def tick(self, at_ms: Millis) -> Millis:
-        """Do one round; return the wait until the next. Opens its own transactions."""
+    def tick(self, at_ms: Millis, behind_ms: Millis = 0) -> Millis:
+        """Do one round; return the wait until the next. Opens its own transactions.
+
+        ``behind_ms``: how long after its due time it does what others have not.
+        """
         if not 0 <= at_ms - self._planned_ms < PERIOD_MS:
             self._planned_ms = at_ms
-            plan(now_ms=at_ms, behind_ms=self._behind_ms)
-        before_ms = at_ms - GRACE_MS - self._behind_ms
+            plan(now_ms=at_ms, behind_ms=behind_ms)
+        before_ms = at_ms - GRACE_MS - behind_ms
         for _ in range(BATCHES):
             if not checks.has_due(before_ms=before_ms):
                 break
             evaluate = partial(evaluate_due, before_ms=before_ms, clock=self._clock, node=self._node)
             if transact(evaluate) < ROWS:
                 break
-        self._check_open(at_ms - self._behind_ms)
+        self._check_open(at_ms - behind_ms)
         if not 0 <= at_ms - self._ended_ms < ENDS_MS:
             self._ended_ms = at_ms
             end = partial(incidents.end_incidents, now_ms=at_ms, after_id=self._ended_id)

@@ -11,6 +11,8 @@ from app.clock import Millis
 from app.database.rows import bulk, deletion
 from app.database.sql.in_list import among
 from app.models.channel import AlarmChannel, ChannelScope
+from app.models.job import Job
+from app.store.pickers.overview import GroupIds
 
 _OF_GROUP, _OF_JOB = (
     select(ChannelScope.id).where(among(column)) for column in (ChannelScope.group_id, ChannelScope.job_id)
@@ -66,10 +68,27 @@ def find_channel(session: Session, channel_id: int) -> ScopedChannel | None:
     return next(iter(_scoped(session.execute(query.where(AlarmChannel.id == channel_id)).all())), None)
 
 
-def has_channel(session: Session, name: str) -> bool:
-    """Whether there is a channel of this name, whose case counts."""
-    names = session.scalars(select(AlarmChannel.name).where(AlarmChannel.name == name))
-    return name in set(names)
+def visible_to(session: Session, rows: Sequence[ScopedChannel], group_ids: GroupIds) -> list[ScopedChannel]:
+    """Return the channels that get alarms of jobs in these groups (None: in any)."""
+    if group_ids is None:
+        return list(rows)
+    job_ids = {job_id for row in rows for job_id in row.job_ids}
+    of_groups = select(Job.id).where(Job.id.in_(job_ids), Job.job_group.in_(list(group_ids)))
+    visible_jobs = set(session.scalars(of_groups)) if job_ids else set()
+    return [
+        row
+        for row in rows
+        if group_ids and (row.channel.for_all or row.group_ids & set(group_ids) or row.job_ids & visible_jobs)
+    ]
+
+
+def has_channel(session: Session, name: str, group_ids: GroupIds) -> bool:
+    """Whether a channel of this name, whose case counts, gets alarms of jobs in these groups (None: in any).
+
+    The name is not sent: it may have characters that the database refuses.
+    """
+    rows = [row for row in list_channels(session) if row.channel.name == name]
+    return bool(visible_to(session, rows, group_ids))
 
 
 def lock_channels(session: Session) -> list[AlarmChannel]:

@@ -15,6 +15,7 @@ from app.models.base import zone_name
 from app.store.completeness import days as store
 from app.store.completeness.days import DayKey
 from app.store.completeness.evidence import find_removable
+from app.store.promises import checks
 
 
 def keep_terms(session: Session, log_ids: Sequence[int]) -> None:
@@ -25,6 +26,7 @@ def keep_terms(session: Session, log_ids: Sequence[int]) -> None:
     runs = find_removable(session, log_ids)
     if not runs:
         return
+    checks.delete_of_runs(session, {(run.job_id, run.instant) for run in runs})
     zone, watermark_ms = ZoneInfo(zone_name()), store.find_watermark(session)
     open_from = {row.job_id: row.open_from_ms for row in store.find_open(session)}
     numbers: defaultdict[DayKey, Counter[str]] = defaultdict(Counter)

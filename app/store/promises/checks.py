@@ -63,6 +63,14 @@ def delete_checks(session: Session, ids: Collection[int]) -> None:
         affected(session, delete(PromiseCheck).where(PromiseCheck.id.in_(list(ids))))
 
 
+def delete_of_runs(session: Session, instants: Collection[tuple[int, Millis]]) -> None:
+    """Delete the checks of instants, by job id, whose runs are deleted: nothing shows what became of them."""
+    job_ids, times = {job_id for job_id, _instant in instants}, {instant for _job_id, instant in instants}
+    planned = (PromiseCheck.job_id.in_(list(job_ids)), PromiseCheck.logical_ms.in_(list(times)))
+    query = select(PromiseCheck.id, PromiseCheck.job_id, PromiseCheck.logical_ms).where(*planned)
+    delete_checks(session, [row[0] for row in bulk.read_rows(session, query) if (row[1], row[2]) in instants])
+
+
 def delete_planned(session: Session, job_id: int, number: int, *, after_ms: Millis) -> None:
     """Delete the checks of a promise for instants after another one."""
     affected(

@@ -106,6 +106,26 @@ def test_a_job_keeps_an_escalation_whose_channel_is_gone(api: Api) -> None:
     assert [error["field"] for error in refused.json["errors"]] == ["escalation.channel"]
 
 
+def test_an_escalation_goes_to_a_channel_that_its_author_may_see(api: Api, api_of: ApiOf) -> None:
+    job, other = make_job(), make_group()
+    given = {"channel": "theirs", "after_minutes": 5}
+    api.post("/channels", {**CHANNEL, "name": "theirs", "for_all": False, "group_ids": [other.id]})
+    editor = api_of(Right.VIEW, Right.EDIT, group_ids=[job.job_group])
+    refused = editor.patch(f"/jobs/{job.id}", {"escalation": given})
+    assert [error["field"] for error in refused.json["errors"]] == ["escalation.channel"]
+    assert api.patch(f"/jobs/{job.id}", {"escalation": given}).status_code == 200
+    kept = editor.patch(f"/jobs/{job.id}", {"description": "mine"})
+    assert (kept.status_code, kept.json["escalation"]) == (200, given)
+
+
+@pytest.mark.databases("postgresql")
+def test_a_channel_may_have_a_name_that_cannot_be_stored(api: Api) -> None:
+    job = make_job()
+    for name in ("a\0b", "\ud800"):
+        refused = api.patch(f"/jobs/{job.id}", {"escalation": {"channel": name, "after_minutes": 5}})
+        assert refused.status_code in (400, 422)
+
+
 def test_a_group_has_defaults_that_only_administrators_change(api: Api, api_of: ApiOf) -> None:
     api.post("/channels", CHANNEL)
     made = api.post(

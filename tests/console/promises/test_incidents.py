@@ -155,7 +155,9 @@ def test_only_groups_that_a_user_may_view_and_operate(
     assert viewer.get(f"/incidents/{foreign.id}").status_code == 404
     assert "Acknowledge</button>" not in viewer.get(f"/incidents/{incident.id}").text
     assert submit(viewer, f"/incidents/{incident.id}/acknowledge").status_code == 403
-    assert admin.get(f"/incidents/{2**62}").status_code == 404
+    for number in (2**62, 2**64):
+        assert admin.get(f"/incidents/{number}").status_code == 404
+        assert submit(admin, f"/incidents/{number}/acknowledge").status_code == 404
 
 
 def test_messages_that_were_not_sent_say_why(admin: Console) -> None:

@@ -79,6 +79,17 @@ def until(notifier: AlarmNotifier, now_ms: Millis, **wanted: str) -> None:
     )
 
 
+def tried(notifier: AlarmNotifier, now_ms: Millis, attempts: int) -> None:
+    """Wait until the only message waits for another attempt."""
+
+    def is_waiting() -> bool:
+        notifier.tick(now_ms)
+        message = only_row(IncidentMessage)
+        return (message.state, message.attempts) == ("PENDING", attempts)
+
+    eventually(is_waiting)
+
+
 def test_a_broken_promise_is_reported_once_and_so_is_that_it_is_kept_again(
     config: Config, hook: FakeExecutor
 ) -> None:
@@ -151,6 +162,43 @@ def test_what_is_not_acknowledged_is_escalated(
         assert len(hook.requests) == 1
         titles = [message["title"] for message in messages(on_call)]
         assert titles == ([] if is_acknowledged else [f"{messages(hook)[0]['title']}, not acknowledged"])
+
+
+@pytest.mark.parametrize("is_reported", [False, True])
+def test_whom_an_incident_was_escalated_to_hears_that_it_is_kept_again(
+    config: Config, hook: FakeExecutor, is_reported: bool
+) -> None:
+    with FakeExecutor() as on_call:
+        job = job_with_channels(hook, escalation=json.dumps({"channel": "on call", "after_minutes": 5}))
+        channel("on call", on_call, for_all=False, group_ids=(make_group().id,))
+        row = promise_row(job)
+        break_promise(job)
+        first = "SILENT" if is_reported else "SENT"
+        if is_reported:
+            with session_scope() as session:
+                session.get_one(IncidentMessage, all_rows(IncidentMessage)[0].id).state = first
+        with notifying(config) as notifier:
+            until(notifier, T0 + 5 * MINUTE_MS, opened=first, escalated="SENT")
+            keep_again(row, T0 + HOUR_MS)
+            until(notifier, T0 + HOUR_MS, opened=first, escalated="SENT", kept_again="SENT")
+        assert len(hook.requests) == (0 if is_reported else 2)
+        titles = [message["title"] for message in messages(on_call)]
+        assert ["kept again" in title for title in titles] == [False, True]
+
+
+def test_that_it_is_kept_again_does_not_wait_for_an_escalation(config: Config, hook: FakeExecutor) -> None:
+    with FakeExecutor() as on_call:
+        escalation = json.dumps({"channel": "on call", "after_minutes": 600})
+        job = job_with_channels(hook, escalation=escalation)
+        channel("on call", on_call, for_all=False, group_ids=(make_group().id,))
+        row = promise_row(job)
+        break_promise(job)
+        with notifying(config) as notifier:
+            until(notifier, T0, opened="SENT", escalated="PENDING")
+            keep_again(row, T0 + MINUTE_MS)
+            until(notifier, T0 + MINUTE_MS, opened="SENT", escalated="PENDING", kept_again="SENT")
+            until(notifier, T0 + 601 * MINUTE_MS, opened="SENT", escalated="SILENT", kept_again="SENT")
+        assert on_call.requests == []
 
 
 def test_a_muted_job_is_silent_until_the_mute_ends(config: Config, hook: FakeExecutor) -> None:
@@ -233,14 +281,8 @@ def test_what_some_have_got_is_not_dropped_when_it_is_kept_again(config: Config,
         channel("all", webhook, for_all=True)
         break_promise(job)
         with notifying(config) as notifier:
-            for attempt, at_ms in enumerate((T0, T0 + RETRY_MS), 1):
-                eventually(
-                    lambda at_ms=at_ms, attempt=attempt: (
-                        notifier.tick(at_ms)
-                        and only_row(IncidentMessage).state == "PENDING"
-                        and only_row(IncidentMessage).attempts == attempt
-                    )
-                )
+            tried(notifier, T0, attempts=1)
+            tried(notifier, T0 + RETRY_MS, attempts=2)
             keep_again(row, T0 + RETRY_MS)
             times = itertools.count(T0 + RETRY_MS * 3, 3_000)
             eventually(

@@ -63,6 +63,8 @@ def tick(guard: PromiseGuard, clock: Clock, at_ms: Millis) -> None:
 def test_a_console_evaluates_and_reports_what_workers_leave_undone(
     guard: PromiseGuard, clock: Clock, hook: FakeExecutor
 ) -> None:
+    workers = {"name": "one", "kind": "workers", "version": "1", "started_ms": T0}
+    save(Node(**workers, heartbeat_ms=T0 + 60_000))
     due_check(hook, T0)
     tick(guard, clock, T0 + 3_000)
     assert all_rows(Incident) == []
@@ -73,9 +75,20 @@ def test_a_console_evaluates_and_reports_what_workers_leave_undone(
     assert len(hook.requests) == 1
 
 
+def test_a_console_does_not_wait_for_workers_that_are_dead(
+    guard: PromiseGuard, clock: Clock, hook: FakeExecutor
+) -> None:
+    workers = {"name": "one", "kind": "workers", "version": "1", "started_ms": T0}
+    save(Node(**workers, heartbeat_ms=T0 - BEHIND_MS))
+    due_check(hook, T0)
+    eventually(lambda: (tick(guard, clock, T0 + 3_000), len(hook.requests) == 1)[1])
+
+
 def test_a_console_leaves_to_workers_what_they_do(
     guard: PromiseGuard, clock: Clock, hook: FakeExecutor
 ) -> None:
+    workers_node = {"name": "one", "kind": "workers", "version": "1", "started_ms": T0}
+    save(Node(**workers_node, heartbeat_ms=T0 + 60_000))
     due_check(hook, T0)
     watch = PromiseWatch(node="workers", time_zone="UTC", clock=clock)
     for second in range(1, 5):

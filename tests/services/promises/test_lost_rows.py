@@ -16,6 +16,7 @@ from app.models.log import JobLog
 from app.models.promise import Incident, PromiseCheck
 from app.services.promises.incidents import Breach, end_incidents, open_incidents
 from app.services.promises.watch import PromiseWatch
+from app.store.runs.clearing import delete_runs
 from tests.pipeline.steps import call_back
 from tests.services.promises.test_watch import (
     BEGIN,
@@ -240,3 +241,25 @@ def test_many_incidents_cost_no_statement_each(look: Look) -> None:
         numbers.append(len(executed))
     assert numbers[0] == numbers[1]
     assert {state for _key, state in keys()} == {"withdrawn"}
+
+
+def test_a_zone_that_is_changed_meanwhile_moves_the_time(look: Look) -> None:
+    job = promising({"kind": "finishes_by", "at": "01:00"})
+    look(BEGIN + HALF_HOUR - MINUTE_MS)
+    look(BEGIN + HALF_HOUR + MINUTE_MS)
+    with session_scope() as session:
+        session.execute(update(Job).where(Job.id == job.id).values(time_zone="UTC"))
+    look(BEGIN + HOUR + MINUTE_MS)
+    assert keys() == []
+    look(BEGIN + 9 * HOUR + MINUTE_MS)
+    assert (f"i:{job.id}:{BEGIN + HALF_HOUR}", "open") in keys()
+
+
+def test_an_instant_whose_run_was_cleared_is_not_reported(look: Look) -> None:
+    job, other = promising(FINISHES), promising(FINISHES)
+    look(BEGIN + HALF_HOUR - MINUTE_MS)
+    made = success(job, BEGIN + HALF_HOUR)
+    with session_scope() as session:
+        delete_runs(session, [made.id], is_clearing=True)
+    look(BEGIN + HALF_HOUR + 6 * MINUTE_MS)
+    assert [key for key, _state in keys()] == [f"i:{other.id}:{BEGIN + HALF_HOUR}"]
