@@ -13,7 +13,7 @@ from app.console.ui.filters import listed
 from app.console.web.language import _, lazy_pgettext, ngettext
 from app.console.web.language import lazy_gettext as _l
 from app.domain.enums import IncidentState, MessageStep, PromiseKind
-from app.domain.promises.promise import SWITCH_OFF, Promise, promise_of, read_escalation
+from app.domain.promises.promise import SWITCH_OFF, Promise, promise_of, read_escalation, read_kinds
 from app.models.promise import Incident
 from app.services.promises.lists import Verdicts
 
@@ -141,7 +141,7 @@ def breaches_text(incident: Incident) -> str:
 
 def broken_of(incident: Incident) -> list[Promise]:
     """Return the broken promises of an incident."""
-    return [promise_of(members) for members in json.loads(incident.kinds).values()]
+    return [promise_of(members) for members in read_kinds(incident.kinds).values()]
 
 
 def since_label(incident: Incident) -> str:

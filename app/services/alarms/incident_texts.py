@@ -1,11 +1,10 @@
 """Texts of messages about incidents. Plain text, with the facts for webhooks and services of incidents."""
 
-import json
 from collections.abc import Sequence
 
 from app.clock import MINUTE_MS, Millis
 from app.domain.enums import MessageStep, PromiseKind
-from app.domain.promises.promise import SWITCH_OFF, Promise, promise_of
+from app.domain.promises.promise import SWITCH_OFF, Promise, promise_of, read_kinds
 from app.domain.runs.trigger_report import format_instant
 from app.models.group import Group
 from app.models.job import Job
@@ -76,7 +75,7 @@ def link_of(incident: Incident, config: Config) -> str:
 
 def promises_of(incident: Incident) -> list[Promise]:
     """Return the broken promises of an incident."""
-    return [promise_of(members) for members in json.loads(incident.kinds).values()]
+    return [promise_of(members) for members in read_kinds(incident.kinds).values()]
 
 
 def _lines(incident: Incident, config: Config) -> list[str]:

@@ -24,6 +24,7 @@ from app.domain.promises.judgement import (
     is_kept,
     keeps_duration,
     longest_of,
+    read_days,
     usual_at,
 )
 from app.domain.promises.promise import (
@@ -33,8 +34,8 @@ from app.domain.promises.promise import (
     Promise,
     due_ms_of,
     effective,
+    find_promise,
     key_of_instant,
-    promise_of,
 )
 from app.domain.schedules.schedule import zone
 from app.models.base import zone_name
@@ -111,8 +112,8 @@ class Evaluation:
             row, job = rows.get((check.job_id, check.number)), jobs.get(check.job_id)
             if row is None or job is None:
                 continue
-            promise = promise_of(json.loads(row.definition))
-            if promise in effective(job.own, job.of_group, job.schedule_type):
+            promise = find_promise(row.definition)
+            if promise is not None and promise in effective(job.own, job.of_group, job.schedule_type):
                 holding.append(_Due(check, row, promise, job))
         return holding
 
@@ -182,9 +183,9 @@ class Evaluation:
         for log_id in sorted(runs):
             run = runs[log_id]
             for row in (row for (job_id, _number), row in rows.items() if job_id == run.job_id):
-                promise, job = promise_of(json.loads(row.definition)), jobs.get(run.job_id)
+                promise, job = find_promise(row.definition), jobs.get(run.job_id)
                 is_covered = run.trigger_ms >= row.since_ms // SECOND_MS * SECOND_MS
-                if promise.kind not in END_KINDS or job is None or not is_covered:
+                if promise is None or promise.kind not in END_KINDS or job is None or not is_covered:
                     continue
                 if promise not in effective(job.own, job.of_group, job.schedule_type):
                     continue
@@ -247,7 +248,7 @@ class Evaluation:
 
     def _count(self, row: JobPromise, verdict: int, logical_ms: Millis) -> None:
         """Count a verdict on its day."""
-        days = json.loads(row.days or "{}")
+        days = read_days(row.days)
         day = day_of(self._now_ms, zone(zone_name())).isoformat()
         numbers = days.setdefault(day, [0, 0, 0])
         numbers[verdict] += 1
@@ -298,7 +299,9 @@ def too_long(runs: Iterable[OpenRun], *, now_ms: Millis, time_zone: str) -> list
     """Return the runs in progress that have taken longer than promised."""
     overdue = []
     for run in runs:
-        promise = promise_of(json.loads(run.definition))
+        promise = find_promise(run.definition)
+        if promise is None:
+            continue
         usual_ms = usual_at(run.usual, run.sent_ms, zone(time_zone))
         longest_ms = longest_of(promise, usual_ms)
         if longest_ms is not None and run.sent_ms >= run.since_ms and run.sent_ms + longest_ms <= now_ms:

@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 from app.domain.access.permissions import Actor, Right
 from app.domain.jobs.fields import FIELD_OF
 from app.domain.jobs.structures import read_structure
-from app.domain.promises.promise import effective, promise_of, read_promises
+from app.domain.promises.judgement import read_days
+from app.domain.promises.promise import effective, promise_of, read_kinds, read_promises
 from app.models.promise import Incident, JobPromise
 from app.services.executors import groups
 from app.services.jobs import jobs
@@ -43,7 +44,7 @@ def list_before(
 
 def broken_promises(incident: Incident) -> list[dict[str, Any]]:
     """Return the promises that an incident is about, as jobs have them."""
-    return [promise_of(members).members for members in json.loads(incident.kinds).values()]
+    return [promise_of(members).members for members in read_kinds(incident.kinds).values()]
 
 
 class PromiseRecord(NamedTuple):
@@ -84,6 +85,6 @@ def promises_of(session: Session, job_id: int, *, actor: Actor) -> list[PromiseR
 def _numbers(row: JobPromise | None) -> tuple[str, int, int, int]:
     if row is None:  # It was given a moment ago.
         return "new", 0, 0, 0
-    days = json.loads(row.days or "{}").values()
+    days = read_days(row.days).values()
     kept, broken, excused = (sum(day[verdict] for day in days) for verdict in range(3))
     return promises.state_of(row.kept_ms, row.broken_ms), kept, broken, excused

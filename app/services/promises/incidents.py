@@ -16,7 +16,7 @@ from app.database.rows import bulk
 from app.domain.access.permissions import Actor, Right, require_right
 from app.domain.enums import AlarmState, IncidentState, MessageStep, PromiseKind
 from app.domain.promises.judgement import has_succeeded
-from app.domain.promises.promise import INSTANT_KINDS, RUNNING_KINDS, SWITCH_OFF, promise_of
+from app.domain.promises.promise import INSTANT_KINDS, RUNNING_KINDS, SWITCH_OFF, promise_of, read_kinds
 from app.domain.text.texts import N_
 from app.errors import NotFound
 from app.models.promise import Incident
@@ -68,7 +68,7 @@ def open_incidents(session: Session, breaches: Sequence[Breach], *, now_ms: Mill
     incidents.insert_incidents(session, [_row(by_key[key], jobs, now_ms) for key in new])
     live = [row for row in incidents.lock_by_keys(session, by_key) if row.state in incidents.LIVE]
     for incident in live:
-        kinds = json.loads(incident.kinds)
+        kinds = read_kinds(incident.kinds)
         if not (broken := _kinds(by_key[incident.incident_key])).items() <= kinds.items():
             incident.kinds = json.dumps(kinds | broken)
     session.flush()
@@ -78,7 +78,7 @@ def open_incidents(session: Session, breaches: Sequence[Breach], *, now_ms: Mill
 
 def _numbers(incident: Incident) -> set[int]:
     """Return the numbers of the promises that an incident is about."""
-    return {int(number) for number in json.loads(incident.kinds)}
+    return {int(number) for number in read_kinds(incident.kinds)}
 
 
 def _kinds(of_key: Sequence[Breach]) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def settle(session: Session, *, now_ms: Millis, after_id: int = 0) -> int:
 
 def _may_succeed_late(incident: Incident) -> bool:
     """Whether a success of its instant ends it: no other than a run that was too short is one already."""
-    kinds = {definition["kind"] for definition in json.loads(incident.kinds).values()}
+    kinds = {definition["kind"] for definition in read_kinds(incident.kinds).values()}
     return incident.incident_key.startswith("i:") and kinds <= _OF_INSTANT
 
 
@@ -231,4 +231,4 @@ def visible_incident(session: Session, incident_id: int, actor: Actor) -> Incide
 
 def broken_kinds(incident: Incident) -> list[PromiseKind]:
     """Return the kinds of the promises that an incident is about."""
-    return [PromiseKind(definition["kind"]) for definition in json.loads(incident.kinds).values()]
+    return [PromiseKind(definition["kind"]) for definition in read_kinds(incident.kinds).values()]
