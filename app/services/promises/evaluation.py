@@ -268,7 +268,7 @@ class Evaluation:
         checks.delete_checks(
             self._session, [check.id for check in due_checks if check.id not in self._put_off]
         )
-        # Whoever deletes a job locks it before its incidents, too.
+        # A deletion of a job locks it before its incidents, too.
         for job_id, count in sorted(self._to_switch_off):
             self._switch_off(job_id, count)
         open_incidents(self._session, self._breaches, now_ms=self._now_ms)
