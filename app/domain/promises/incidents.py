@@ -1,10 +1,9 @@
 """Incidents: their keys, and the promises that were broken."""
 
-import json
 from enum import StrEnum
 
 from app.clock import Millis
-from app.domain.promises.promise import Promise, promise_of
+from app.domain.promises.promise import Promise, promise_of, read_kinds
 
 
 class Subject(StrEnum):
@@ -39,4 +38,4 @@ def subject_of(key: str) -> Subject:
 
 def broken_promises(kinds: str) -> dict[int, Promise]:
     """Return number -> broken promise of an incident, from its stored JSON text."""
-    return {int(number): promise_of(members) for number, members in json.loads(kinds).items()}
+    return {int(number): promise_of(members) for number, members in read_kinds(kinds).items()}

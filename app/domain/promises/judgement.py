@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, tzinfo
 from statistics import median
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from app.clock import SECOND_MS, Millis
 from app.domain.enums import HandleCode, PromiseKind, TriggerCode
@@ -103,9 +103,28 @@ def usual_of(newest_first: Iterable[UsualRun], tz: tzinfo) -> dict[str, Millis]:
 
 def usual_at(usual: str | None, began_ms: Millis, tz: tzinfo) -> Millis | None:
     """Return the usual duration of a run that began then, from the stored ones; None: nothing is usual."""
-    durations: Mapping[str, Millis] = json.loads(usual or "{}")
+    durations = _members(usual)
     hour = str(datetime.fromtimestamp(began_ms / 1000, tz).hour)
-    return durations.get(hour, durations.get(ALL_HOURS))
+    usual_ms = durations.get(hour, durations.get(ALL_HOURS))
+    return usual_ms if isinstance(usual_ms, int) else None
+
+
+def read_days(text: str | None) -> dict[str, list[int]]:
+    """Return day -> how often a promise was kept, broken and excused, without what another program stored."""
+    return {
+        day: numbers
+        for day, numbers in _members(text).items()
+        if isinstance(numbers, list) and [*map(type, numbers)] == [int] * 3
+    }
+
+
+def _members(text: str | None) -> Mapping[str, Any]:
+    """Return the members of a stored JSON text; none of one that another program has stored."""
+    try:
+        members = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return members if isinstance(members, dict) else {}
 
 
 class Series(NamedTuple):

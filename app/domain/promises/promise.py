@@ -113,6 +113,26 @@ def read_promises(text: str | None) -> tuple[Promise, ...]:
         return ()
 
 
+def find_promise(definition: str) -> Promise | None:
+    """Return a promise from its definition; None for what another program has stored."""
+    return next(iter(read_promises(f"[{definition}]")), None)
+
+
+def read_kinds(text: str) -> dict[str, dict[str, Any]]:
+    """Return number -> JSON value of the promises of an incident, without what another program has stored."""
+    try:
+        kinds = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(kinds, dict):
+        return {}
+    return {
+        number: members
+        for number, members in kinds.items()
+        if number.isdecimal() and find_promise(json.dumps(members)) is not None
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Escalation:
     """Further channel for incidents that are not acknowledged."""

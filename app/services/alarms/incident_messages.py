@@ -41,7 +41,7 @@ AT_ONCE = 5
 WAIT_MS: Millis = 2 * SECOND_MS
 MUTED_MS: Millis = MINUTE_MS
 _ACCEPTED = (AlarmState.SENT.value, AlarmState.PARTLY.value)
-#: steps that *kept again* follows, to whom got them
+#: steps that *kept again* follows, for those who got them
 _BEFORE = (MessageStep.OPENED, MessageStep.ESCALATED)
 _UNDERWAY = (AlarmState.PENDING.value, AlarmState.SENDING.value)
 
@@ -67,7 +67,7 @@ class _Context:
         return self.states.get((incident_id, MessageStep.ESCALATED)) == AlarmState.SENDING
 
     def has_got(self, incident_id: int, *steps: MessageStep) -> bool:
-        """Whether somebody has got one of these messages about an incident."""
+        """Whether a target has got one of these messages about an incident."""
         return any(self.states.get((incident_id, step.value)) in _ACCEPTED for step in steps)
 
     def group_of(self, job_id: int) -> Group | None:

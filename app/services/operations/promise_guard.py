@@ -68,6 +68,8 @@ class PromiseGuard:
                 self.tick(self._clock())
             except DBAPIError as exc:
                 fault_log.write(logger, "promises not evaluated", exc)
+            except Exception:  # The end of the thread would end the watch of this console.
+                logger.exception("promises not evaluated")
 
     def tick(self, at_ms: Millis) -> None:
         """Do what the workers have left undone; nothing while the clock is wrong."""

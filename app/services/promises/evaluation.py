@@ -25,6 +25,7 @@ from app.domain.promises.judgement import (
     is_kept,
     keeps_duration,
     longest_ms_of,
+    read_days,
     usual_at,
 )
 from app.domain.promises.promise import (
@@ -34,7 +35,7 @@ from app.domain.promises.promise import (
     Promise,
     due_ms_of,
     effective_promises,
-    promise_of,
+    find_promise,
 )
 from app.domain.schedules.schedule import zone
 from app.models.base import zone_name
@@ -112,8 +113,10 @@ class Evaluation:
             row, job = rows.get((check.job_id, check.number)), jobs.get(check.job_id)
             if row is None or job is None:
                 continue
-            promise = promise_of(json.loads(row.definition))
-            if promise in effective_promises(job.own, job.of_group, job.schedule_type):
+            promise = find_promise(row.definition)
+            if promise is not None and promise in effective_promises(
+                job.own, job.of_group, job.schedule_type
+            ):
                 holding.append(_Due(check, row, promise, job))
         return holding
 
@@ -183,9 +186,9 @@ class Evaluation:
         for log_id in sorted(runs):
             run = runs[log_id]
             for row in (row for (job_id, _number), row in rows.items() if job_id == run.job_id):
-                promise, job = promise_of(json.loads(row.definition)), jobs.get(run.job_id)
+                promise, job = find_promise(row.definition), jobs.get(run.job_id)
                 is_covered = run.trigger_ms >= row.since_ms // SECOND_MS * SECOND_MS
-                if promise.kind not in END_KINDS or job is None or not is_covered:
+                if promise is None or promise.kind not in END_KINDS or job is None or not is_covered:
                     continue
                 if promise not in effective_promises(job.own, job.of_group, job.schedule_type):
                     continue
@@ -247,7 +250,7 @@ class Evaluation:
 
     def _count(self, row: JobPromise, verdict: int, logical_ms: Millis) -> None:
         """Count a verdict on its day."""
-        days = json.loads(row.days or "{}")
+        days = read_days(row.days)
         day = day_of(self._now_ms, zone(zone_name())).isoformat()
         numbers = days.setdefault(day, [0, 0, 0])
         numbers[verdict] += 1
@@ -267,7 +270,7 @@ class Evaluation:
         checks.delete_checks(
             self._session, [check.id for check in due_checks if check.id not in self._due_by_id]
         )
-        # Whoever deletes a job locks it before its incidents, too.
+        # A deletion of a job locks it before its incidents, too.
         for job_id, count in sorted(self._to_switch_off):
             self._switch_off(job_id, count)
         open_incidents(self._session, self._breaches, now_ms=self._now_ms)
@@ -298,7 +301,9 @@ def overdue_runs(runs: Iterable[OpenRun], *, now_ms: Millis, time_zone: str) -> 
     """Return the runs in progress that have taken longer than promised."""
     overdue = []
     for run in runs:
-        promise = promise_of(json.loads(run.definition))
+        promise = find_promise(run.definition)
+        if promise is None:
+            continue
         usual_ms = usual_at(run.usual, run.sent_ms, zone(time_zone))
         longest_ms = longest_ms_of(promise, usual_ms)
         if longest_ms is not None and run.sent_ms >= run.since_ms and run.sent_ms + longest_ms <= now_ms:

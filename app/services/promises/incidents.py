@@ -17,7 +17,7 @@ from app.domain.access.permissions import Actor, Right, require_right
 from app.domain.enums import AlarmState, IncidentState, MessageStep, PromiseKind
 from app.domain.promises.incidents import Subject, broken_promises, subject_of
 from app.domain.promises.judgement import has_succeeded
-from app.domain.promises.promise import INSTANT_KINDS, RUNNING_KINDS, SWITCH_OFF, promise_of
+from app.domain.promises.promise import INSTANT_KINDS, RUNNING_KINDS, SWITCH_OFF, promise_of, read_kinds
 from app.domain.text.texts import N_
 from app.errors import NotFound
 from app.models.promise import Incident
@@ -72,7 +72,7 @@ def open_incidents(session: Session, breaches: Sequence[Breach], *, now_ms: Mill
     incidents.insert_incidents(session, [_row(by_key[key], jobs, now_ms) for key in new])
     live = [row for row in incidents.lock_by_keys(session, by_key) if row.state in incidents.LIVE]
     for incident in live:
-        kinds = json.loads(incident.kinds)
+        kinds = read_kinds(incident.kinds)
         if not (broken := _kinds(by_key[incident.incident_key])).items() <= kinds.items():
             incident.kinds = json.dumps(kinds | broken)
     session.flush()

@@ -1,6 +1,5 @@
 """Lists of incidents and promises, with the names of their jobs, of the groups that a user may view."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,7 +8,8 @@ from sqlalchemy.orm import Session
 
 from app.domain.access.permissions import Actor, Right
 from app.domain.enums import IncidentState
-from app.domain.promises.promise import Promise, promise_of
+from app.domain.promises.judgement import read_days
+from app.domain.promises.promise import Promise, find_promise
 from app.models.job import Job
 from app.models.promise import Incident, IncidentMessage
 from app.services.kept import LATELY_MS, Kept
@@ -120,8 +120,7 @@ def verdicts_of(days: Iterable[str | None]) -> Verdicts:
     """Return the sum of the stored days of promises."""
     kept = broken = excused = 0
     for text in days:
-        numbers: Mapping[str, Sequence[int]] = json.loads(text or "{}")
-        for of_day in numbers.values():
+        for of_day in read_days(text).values():
             kept, broken, excused = kept + of_day[0], broken + of_day[1], excused + of_day[2]
     return Verdicts(kept, broken, excused)
 
@@ -154,11 +153,17 @@ def list_promises(
     if not total:
         return Page([], 0)
     rows = listing.list_promises(session, criteria, actor.group_ids(Right.VIEW), start=start, length=length)
-    return Page([_listed(row) for row in rows], total)
+    return Page(_listed(rows), total)
 
 
-def _listed(row: PromiseRow) -> ListedPromise:
-    return ListedPromise(row, promise_of(json.loads(row.definition)), verdicts_of([row.days]))
+def _listed(rows: Iterable[PromiseRow]) -> list[ListedPromise]:
+    """Return the rows with their promises, without what another program has stored."""
+    promises = ((row, find_promise(row.definition)) for row in rows)
+    return [
+        ListedPromise(row, promise, verdicts_of([row.days]))
+        for row, promise in promises
+        if promise is not None
+    ]
 
 
 def has_promises(session: Session, actor: Actor) -> bool:
@@ -187,4 +192,4 @@ def find_summary(session: Session, job: Job, *, actor: Actor) -> JobSummary:
     rows = listing.list_promises(session, PromiseFilter(job_id=job.id), group_ids, start=0, length=SHOWN)
     live = listing.count_live(session, IncidentFilter(job_id=job.id), group_ids)
     numbers = (live.get(state, 0) for state in (IncidentState.OPEN, IncidentState.ACKNOWLEDGED))
-    return JobSummary([_listed(row) for row in rows], *numbers)
+    return JobSummary(_listed(rows), *numbers)

@@ -20,7 +20,13 @@ from app.domain.completeness.spans import Span
 from app.domain.enums import PromiseKind
 from app.domain.promises.judgement import usual_of
 from app.domain.promises.planning import AHEAD_MS, checks_of, old_until_ms
-from app.domain.promises.promise import INSTANT_KINDS, Promise, assign_numbers, effective_promises, promise_of
+from app.domain.promises.promise import (
+    INSTANT_KINDS,
+    Promise,
+    assign_numbers,
+    effective_promises,
+    find_promise,
+)
 from app.domain.schedules.schedule import zone
 from app.models.promise import JobPromise
 from app.store.completeness import spans as span_store
@@ -173,7 +179,9 @@ def _plan_page(
         job, spans = jobs[promise.job_id], histories.get(promise.job_id, [])
         if promise.span_id not in (0, job.span_id):
             _delete_outdated(session, promise, spans, now_ms)
-        owed = promise_of(json.loads(promise.definition))
+        owed = find_promise(promise.definition)
+        if owed is None:  # The next comparison replaces it.
+            continue
         begin_ms = promise.planned_until_ms + 1
         old_ms = old_until_ms(owed, now_ms)
         if begin_ms <= old_ms:

@@ -165,7 +165,7 @@ def test_what_is_not_acknowledged_is_escalated(
 
 
 @pytest.mark.parametrize("is_reported", [False, True])
-def test_whom_an_incident_was_escalated_to_hears_that_it_is_kept_again(
+def test_the_channel_of_an_escalation_gets_that_it_is_kept_again(
     config: Config, hook: FakeExecutor, is_reported: bool
 ) -> None:
     with FakeExecutor() as on_call:

@@ -13,7 +13,7 @@ from app.domain.completeness.spans import Span
 from app.domain.enums import TriggerStatus
 from app.models.job import Job
 from app.models.log import JobLog
-from app.models.promise import Incident, PromiseCheck
+from app.models.promise import Incident, JobPromise, PromiseCheck
 from app.services.promises.incidents import Breach, end_incidents, open_incidents
 from app.services.promises.watch import PromiseWatch
 from app.store.runs.clearing import delete_runs
@@ -263,3 +263,30 @@ def test_an_instant_whose_run_was_cleared_is_not_reported(look: Look) -> None:
         delete_runs(session, [made.id], is_clearing=True)
     look(BEGIN + HALF_HOUR + 6 * MINUTE_MS)
     assert [key for key, _state in keys()] == [f"i:{other.id}:{BEGIN + HALF_HOUR}"]
+
+
+def test_rows_that_another_program_has_spoiled_stop_no_others(look: Look) -> None:
+    usual = {"kind": "takes_usual_times", "times": 2}
+    spoiled = [promising(STARTS, FINISHES, EVERY, usual) for _ in range(3)]
+    job = promising(STARTS)
+    look(BEGIN + HALF_HOUR - MINUTE_MS)
+    for of_job, values in zip(
+        spoiled, ({"days": "["}, {"usual": "{"}, {"days": '{"2024-05-02":[]}'}), strict=True
+    ):
+        with session_scope() as session:
+            session.execute(update(JobPromise).where(JobPromise.job_id == of_job.id).values(**values))
+    instant = BEGIN + HALF_HOUR
+    log_values = {"fire_time": instant, "trigger_type": "CRON", "trigger_time": instant}
+    for of_job in spoiled:
+        made = make_run(of_job, log=log_values, due_time=instant, state="ACCEPTED", sent_ms=instant)
+        make_run(of_job, log=log_values, due_time=instant, state="ACCEPTED", sent_ms=instant)
+        assert call_back(made.id, 500, now_ms=instant + SECOND)
+    look(BEGIN + HALF_HOUR + 2 * MINUTE_MS)
+    assert (f"i:{job.id}:{BEGIN + HALF_HOUR}", "open") in keys()
+    with session_scope() as session:
+        session.execute(update(Incident).where(Incident.job_id != job.id).values(kinds="["))
+        session.execute(update(JobPromise).where(JobPromise.job_id != job.id).values(definition="{"))
+    success(job, BEGIN + HALF_HOUR)
+    look(BEGIN + HALF_HOUR + 2 * MINUTE_MS + 4 * SECOND)
+    look(BEGIN + HALF_HOUR + 6 * MINUTE_MS)
+    assert (f"i:{job.id}:{BEGIN + HALF_HOUR}", "kept_again") in keys()
