@@ -54,7 +54,7 @@ class Monitor:
         self._tasks = TaskRunner(config, node=self._node, pieces=PIECES)
         guard = ClockGuard(now_ms)
         self._clock = ClockWatch(guard)
-        promises = PromiseWatch(node=self._node, time_zone=config.time_zone)
+        promises = PromiseWatch(node=self._node)
         limit_s, counter = round_max_s(config), CompletenessCounter(config.time_zone)
         self._loops = [
             Loop("node-beat", self.tick_beat, max_s=limit_s),

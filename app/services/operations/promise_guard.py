@@ -43,7 +43,7 @@ class PromiseGuard:
         self._config, self._clock = config, clock
         self._is_clock_right = is_clock_right
         node = node_name(config)
-        self._watch = PromiseWatch(node=node, time_zone=config.time_zone, clock=clock)
+        self._watch = PromiseWatch(node=node, clock=clock)
         self._notifier = AlarmNotifier(config, node=node)
         self._evaluated_ms: Millis = 0
         self._stop = threading.Event()

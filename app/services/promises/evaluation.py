@@ -297,14 +297,14 @@ def evaluate_due(session: Session, *, before_ms: Millis, clock: Clock, node: str
     return len(due_checks)
 
 
-def overdue_runs(runs: Iterable[OpenRun], *, now_ms: Millis, time_zone: str) -> list[OpenRun]:
+def overdue_runs(runs: Iterable[OpenRun], *, now_ms: Millis) -> list[OpenRun]:
     """Return the runs in progress that have taken longer than promised."""
     overdue = []
     for run in runs:
         promise = find_promise(run.definition)
         if promise is None:
             continue
-        usual_ms = usual_at(run.usual, run.sent_ms, zone(time_zone))
+        usual_ms = usual_at(run.usual, run.sent_ms, zone(run.time_zone))
         longest_ms = longest_ms_of(promise, usual_ms)
         if longest_ms is not None and run.sent_ms >= run.since_ms and run.sent_ms + longest_ms <= now_ms:
             overdue.append(run)

@@ -28,8 +28,8 @@ BATCHES = 20
 class PromiseWatch:
     """Watch over promises."""
 
-    def __init__(self, *, node: str, time_zone: str, clock: Clock = now_ms) -> None:
-        self._node, self._time_zone = node, time_zone
+    def __init__(self, *, node: str, clock: Clock = now_ms) -> None:
+        self._node = node
         self._clock = clock
         self._planned_ms: Millis = 0
         self._ended_ms: Millis = 0
@@ -63,7 +63,7 @@ class PromiseWatch:
     def _check_open(self, at_ms: Millis) -> None:
         """Open incidents for the runs in progress that take too long, once for each run and promise."""
         with read_scope() as session:
-            overdue = overdue_runs(evidence.find_open(session), now_ms=at_ms, time_zone=self._time_zone)
+            overdue = overdue_runs(evidence.find_open(session), now_ms=at_ms)
         keys = {(run.log_id, run.number) for run in overdue}
         new = [run for run in overdue if (run.log_id, run.number) not in self._reported]
         if new:

@@ -15,9 +15,12 @@ from app.domain.completeness.equation import JAVA_MS
 from app.domain.enums import FireState, HandleCode, TriggerType
 from app.domain.promises.judgement import ChainRun
 from app.domain.promises.promise import RUNNING_KINDS
+from app.models.base import zone_name
 from app.models.fire import Fire
+from app.models.job import Job
 from app.models.log import JobLog
 from app.models.promise import JobPromise
+from app.settings.parsers import is_zone
 from app.store.fires.queue import SCHEDULED
 
 #: a run begins in whole seconds, and may be sent a little ahead
@@ -102,6 +105,8 @@ class OpenRun(NamedTuple):
     definition: str
     usual: str | None
     since_ms: Millis
+    #: of its job, by which the hour counts
+    time_zone: str
 
 
 def find_open(session: Session) -> list[OpenRun]:
@@ -116,8 +121,10 @@ def find_open(session: Session) -> list[OpenRun]:
             JobPromise.definition,
             JobPromise.usual,
             JobPromise.since_ms,
+            Job.time_zone,
         )
         .join(JobPromise, JobPromise.job_id == Fire.job_id)
+        .join(Job, Job.id == Fire.job_id)
         .where(
             JobPromise.kind.in_([kind.value for kind in RUNNING_KINDS]),
             Fire.state.in_([FireState.SENDING.value, FireState.ACCEPTED.value, FireState.UNKNOWN.value]),
@@ -125,7 +132,8 @@ def find_open(session: Session) -> list[OpenRun]:
             Fire.log_id.is_not(None),
         )
     )
-    return [OpenRun._make(row) for row in bulk.read_rows(session, query)]
+    runs = (OpenRun._make(row) for row in bulk.read_rows(session, query))
+    return [run if is_zone(run.time_zone) else run._replace(time_zone=zone_name()) for run in runs]
 
 
 class EndedRun(NamedTuple):

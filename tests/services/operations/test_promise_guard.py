@@ -90,7 +90,7 @@ def test_a_console_leaves_to_workers_what_they_do(
     workers_node = {"name": "one", "kind": "workers", "version": "1", "started_ms": T0}
     save(Node(**workers_node, heartbeat_ms=T0 + 60_000))
     due_check(hook, T0)
-    watch = PromiseWatch(node="workers", time_zone="UTC", clock=clock)
+    watch = PromiseWatch(node="workers", clock=clock)
     for second in range(1, 5):
         clock.now_ms = T0 + second * 1_000
         watch.tick(clock.now_ms)

@@ -36,7 +36,6 @@ from tests.services.promises.test_watch import (
     success,
 )
 from tests.support.factories import all_rows, make_log, make_run, only_row
-from tests.support.migrated_databases import TIME_ZONE
 from tests.support.plan import every_database
 from tests.support.statements import statements
 
@@ -51,7 +50,7 @@ def clock() -> Clock:
 @pytest.fixture
 def look(database: str, clock: Clock) -> Look:
     """One round of one node at a time."""
-    watch = PromiseWatch(node="one", time_zone=TIME_ZONE, clock=clock)
+    watch = PromiseWatch(node="one", clock=clock)
 
     def look_at(at_ms: int) -> None:
         clock.now_ms = at_ms

@@ -62,7 +62,7 @@ def clock() -> Clock:
 @pytest.fixture
 def look(database: str, clock: Clock) -> Look:
     """One round of one node at a time."""
-    watch = PromiseWatch(node="one", time_zone=TIME_ZONE, clock=clock)
+    watch = PromiseWatch(node="one", clock=clock)
 
     def look_at(at_ms: Millis) -> None:
         clock.now_ms = at_ms
@@ -142,7 +142,7 @@ def test_a_restart_of_all_nodes_loses_and_repeats_nothing(database: str, clock: 
     ):
         clock.now_ms = at_ms
         for node in ("one", "two"):
-            PromiseWatch(node=node, time_zone=TIME_ZONE, clock=clock).tick(at_ms)
+            PromiseWatch(node=node, clock=clock).tick(at_ms)
     assert keys() == [(f"i:{job.id}:{BEGIN + HALF_HOUR}", "open")]
     assert len(all_rows(IncidentMessage)) == 1
 
@@ -291,6 +291,22 @@ def test_a_run_that_takes_too_long_is_reported_while_it_hangs(look: Look) -> Non
     look(sent_ms + 95 * SECOND)
     assert keys() == [(f"i:{job.id}:{BEGIN + HALF_HOUR}", "kept_again")]
     assert counts(job) == [[0, 1, 0]]
+
+
+def test_what_is_usual_follows_the_zone_of_the_job(look: Look) -> None:
+    job = promising({"kind": "takes_usual_times", "times": 2}, time_zone="UTC")
+    look(BEGIN)
+    with session_scope() as session:
+        # 16:30 in UTC, half past midnight in the zone of the installation
+        usual = json.dumps({"16": 10_000, "0": 1_000_000, "all": 1_000_000})
+        session.execute(update(JobPromise).values(usual=usual, usual_at_ms=BEGIN))
+    sent_ms = BEGIN + HALF_HOUR + 10
+    values = {"fire_time": BEGIN + HALF_HOUR, "trigger_type": "CRON", "trigger_time": BEGIN + HALF_HOUR}
+    make_run(job, log=values, due_time=BEGIN + HALF_HOUR, state="ACCEPTED", sent_ms=sent_ms)
+    look(sent_ms + 19 * SECOND)
+    assert keys() == []
+    look(sent_ms + 21 * SECOND)
+    assert keys() == [(f"i:{job.id}:{BEGIN + HALF_HOUR}", "open")]
 
 
 def test_a_run_that_was_too_short_is_reported(look: Look) -> None:
