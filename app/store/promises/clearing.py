@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import affected
 from app.database.rows import bulk
-from app.domain.enums import IncidentState, PromiseKind
+from app.domain.enums import AlarmState, IncidentState, PromiseKind
 from app.domain.promises.promise import read_promises
 from app.models.promise import Incident, IncidentMessage, JobPromise, PromiseCheck
 from app.store.promises.incidents import LIVE
@@ -36,7 +36,8 @@ def delete_ended(session: Session, *, before_ms: Millis, limit: int) -> int:
 def restart_promises(session: Session, *, now_ms: Millis) -> None:
     """Begin the promises of a restored database now: what was due before is not evaluated.
 
-    One of a success at least every so often has its whole time again.
+    One of a success at least every so often has its whole time again. Messages that waited are not sent: they
+    were, or somebody has acknowledged the incident since the backup.
     """
     query = select(PromiseCheck.id, JobPromise.definition).join(
         JobPromise, (JobPromise.job_id == PromiseCheck.job_id) & (JobPromise.number == PromiseCheck.number)
@@ -53,3 +54,5 @@ def restart_promises(session: Session, *, now_ms: Millis) -> None:
     affected(session, delete(PromiseCheck).where(or_(PromiseCheck.due_ms <= now_ms, is_past)))
     late = update(JobPromise).where(JobPromise.planned_until_ms < now_ms)
     affected(session, late.values(planned_until_ms=now_ms))
+    waits = IncidentMessage.state.in_([AlarmState.PENDING.value, AlarmState.SENDING.value])
+    affected(session, update(IncidentMessage).where(waits).values(state=AlarmState.SILENT.value))

@@ -98,3 +98,10 @@ def test_a_success_every_so_often_has_its_whole_time_after_a_restore() -> None:
     make_promise("succeeds_every", '{"kind":"succeeds_every","s":90}', (0, T0))
     transact(lambda session: clearing.restart_promises(session, now_ms=NOW))
     assert only_row(PromiseCheck).due_ms == NOW + 90_000
+
+
+def test_messages_that_waited_in_a_backup_are_not_sent_after_its_restore() -> None:
+    make_message(make_incident(1, 0))
+    transact(lambda session: clearing.restart_promises(session, now_ms=NOW))
+    assert only_row(IncidentMessage).state == "SILENT"
+    assert only_row(Incident).state == "open"
