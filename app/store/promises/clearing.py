@@ -37,7 +37,7 @@ def restart_promises(session: Session, *, now_ms: Millis) -> None:
     """Begin the promises of a restored database now: what was due before is not evaluated.
 
     One of a success at least every so often has its whole time again. Messages that waited are not sent: they
-    were, or somebody has acknowledged the incident since the backup.
+    were, or the incident has been acknowledged since the backup.
     """
     query = select(PromiseCheck.id, JobPromise.definition).join(
         JobPromise, (JobPromise.job_id == PromiseCheck.job_id) & (JobPromise.number == PromiseCheck.number)
