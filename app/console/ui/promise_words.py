@@ -169,7 +169,7 @@ def kept_share(verdicts: Verdicts) -> str:
 def promises_value(value: Any) -> str:
     """Return stored promises, as JSON text or list, in words; a dash for none."""
     members = json.loads(value) if isinstance(value, str) else value
-    return listed(promise_text(promise_of(each)) for each in members or ()) or "–"
+    return listed(promise_text(promise_of(member)) for member in members or ()) or "–"
 
 
 def escalation_value(value: Any) -> str:
@@ -192,7 +192,7 @@ def _switches(promise: Promise) -> bool:
 def init_app(app: Flask) -> None:
     """Make the words available to the templates."""
     app.add_template_filter(
-        lambda each: escalation_text(each.channel, each.after_minutes), "escalation_words"
+        lambda escalation: escalation_text(escalation.channel, escalation.after_minutes), "escalation_words"
     )
     for filter_ in (
         promise_text,

@@ -235,7 +235,8 @@ def _targets(
         steps = [step for step in _BEFORE if any(context.has_got(row.incident_id, step) for row in batch)]
     config, targets = context.config, dict[str, Target]()
     if MessageStep.ESCALATED in steps:
-        escalation = promises.escalation_of(session, job.id) if job is not None else None
+        escalating = promises.find_escalating(session, [job.id] if job is not None else [])
+        escalation = next((row.escalation for row in escalating.values()), None)
         name = escalation.channel if escalation is not None else None
         named = [row.channel for row in context.channels if row.channel.name == name]
         targets |= targets_of(replace(config, alarm_urls=()), [], None, channels=named)

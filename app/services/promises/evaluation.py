@@ -7,6 +7,7 @@ do nothing twice, and a restart loses nothing. docs/reference/promises.md, secti
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from sqlalchemy.orm import Session
@@ -131,7 +132,7 @@ class Evaluation:
         by_job = defaultdict[int, set[Millis]](set)
         for one in due:
             within = Interval(one.check.logical_ms, one.check.until_ms + 1)
-            instants = _first(expected(spans.get(one.check.job_id, []), within), INSTANTS_MAX)
+            instants = [*islice(expected(spans.get(one.check.job_id, []), within), INSTANTS_MAX)]
             instants_of[one.check.id] = instants
             by_job[one.check.job_id].update(instants)
         chains = evidence.find_chains(self._session, by_job)
@@ -322,10 +323,6 @@ def _known_start_ms(row: JobPromise, now_ms: Millis) -> Millis:
 def _pause_ms(broken_ms: Millis) -> Millis:
     """Return after which time a window is looked at again that is broken for so long."""
     return min(max(broken_ms // PAUSE_PART, AGAIN_MS), PAUSE_MS)
-
-
-def _first(instants: Iterable[Millis], limit: int) -> list[Millis]:
-    return [instant for instant, _number in zip(instants, range(limit), strict=False)]
 
 
 def _due_ms(one: _Due, instant: Millis) -> Millis:

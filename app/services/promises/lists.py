@@ -25,8 +25,6 @@ from app.store.promises.listing import IncidentFilter, PromiseFilter, PromiseRow
 
 #: rows of a page
 SHOWN = 50
-#: days whose verdicts a promise keeps
-DAYS = 30
 _live = Kept[dict[str, int]](LATELY_MS)
 
 

@@ -61,8 +61,8 @@ def plan(*, now_ms: Millis, behind_ms: Millis = 0) -> None:
     ``behind_ms``: a console waits so much longer for the workers to do it.
     """
     jobs, change = _find_change(now_ms, behind_ms)
-    if change.gone:
-        transact(partial(promises.delete_promises, promises=change.gone))
+    for page in _pages(change.gone):
+        transact(partial(promises.delete_promises, promises=page))
     if change.unwatched:  # Their checks went while they did not hold for a moment.
         transact(
             partial(

@@ -3,12 +3,11 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, delete, exists, func, literal, or_, select
+from sqlalchemy import ColumnElement, and_, exists, func, literal, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.database.engine import affected
-from app.database.rows import bulk
+from app.database.rows import bulk, deletion
 from app.domain.enums import HandleCode, PromiseKind, TriggerStatus
 from app.domain.promises.judgement import UsualRun
 from app.domain.promises.promise import Escalation, read_escalation
@@ -121,15 +120,12 @@ def insert_promises(session: Session, rows: Sequence[bulk.Row]) -> None:
 
 def delete_promises(session: Session, promises: Collection[StoredPromise]) -> None:
     """Delete promises with their checks."""
-    for promise in promises:
-        affected(
-            session,
-            delete(PromiseCheck).where(
-                PromiseCheck.job_id == promise.job_id, PromiseCheck.number == promise.number
-            ),
-        )
-    ids = [promise.id for promise in promises]
-    affected(session, delete(JobPromise).where(JobPromise.id.in_(ids)))
+    gone = {(promise.job_id, promise.number) for promise in promises}
+    columns = (PromiseCheck.id, PromiseCheck.job_id, PromiseCheck.number)
+    of_jobs = select(*columns).where(PromiseCheck.job_id.in_({job_id for job_id, _number in gone}))
+    check_ids = [row[0] for row in bulk.read_rows(session, of_jobs) if (row[1], row[2]) in gone]
+    deletion.by_values(session, PromiseCheck, "id", check_ids)
+    deletion.by_values(session, JobPromise, "id", [promise.id for promise in promises])
 
 
 def find_successes(session: Session, job_id: int) -> list[UsualRun]:
@@ -150,13 +146,6 @@ def find_last_kept(session: Session, job_ids: Collection[int]) -> dict[tuple[int
     columns = (JobPromise.job_id, JobPromise.number, JobPromise.kept_ms)
     rows = bulk.read_rows(session, select(*columns).where(JobPromise.job_id.in_(list(job_ids))))
     return {(row[0], row[1]): row[2] for row in rows}
-
-
-def escalation_of(session: Session, job_id: int) -> Escalation | None:
-    """Return the escalation of a job, else of its group; None: there is none."""
-    query = select(Job.escalation, Group.escalation).outerjoin(Group, Group.id == Job.job_group)
-    row = session.execute(query.where(Job.id == job_id)).first()
-    return None if row is None else read_escalation(row[0]) or read_escalation(row[1])
 
 
 class EscalatingJob(NamedTuple):
