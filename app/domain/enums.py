@@ -98,10 +98,34 @@ class FireState(StrEnum):
     """State of a fire between its scan and its result (docs/reference/pipeline.md, section 8)."""
 
     PENDING = "PENDING"
+    #: due, and a limit has no slot for it
+    WAITING = "WAITING"
     ROUTING = "ROUTING"
     SENDING = "SENDING"
     ACCEPTED = "ACCEPTED"
     UNKNOWN = "UNKNOWN"
+    #: its run ended as unresolved and may still be running: it holds its slots
+    HELD = "HELD"
+
+
+class LimitKind(StrEnum):
+    """What a limit counts (`xxl_job_limit.kind`)."""
+
+    JOB = "job"
+    GROUP = "group"
+    NAMED = "named"
+
+
+class WhenFull(StrEnum):
+    """What to do with a run for which a limit has no slot (`xxl_job_info.when_full`)."""
+
+    WAIT = "wait"
+    #: skip the new run
+    SKIP = "skip"
+    #: skip those that wait already
+    NEWEST = "newest"
+    #: end the one that is running
+    REPLACE = "replace"
 
 
 class Delivery(StrEnum):

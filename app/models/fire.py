@@ -47,14 +47,20 @@ class Fire(Base):
     owner: Mapped[str] = mapped_column(String(64), default="", server_default="")
     #: incremented by each claim; writes of an older epoch change nothing
     epoch: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
-    #: end of the claim's lease; UNKNOWN: time since which the fate is unknown
+    #: end of the claim's lease; UNKNOWN: time since which the fate is unknown; WAITING: end of the longest wait
     lease_until: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     sent_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     accepted_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
-    #: next check by the resolver; 0: none
+    #: next check by the resolver, 0: none; WAITING: its place in the order
     deadline_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     #: boot id of the executor that accepted the run; if sent again to a durable one: its boot id at the check
     boot_id: Mapped[str] = mapped_column(String(64), default="", server_default="")
     #: run that a user repeats by this one
     repeats_log_id: Mapped[int | None] = mapped_column(BigInteger)
     probe_count: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    #: when a run of a job with limits got its slots; 0: it has none
+    admitted_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
+    #: text of the job's `limit_key` for this run
+    limit_key: Mapped[str] = mapped_column(String(64), default="", server_default="")
+    #: why it waits (``app.domain.limits.waits``)
+    waits_for: Mapped[str] = mapped_column(String(80), default="", server_default="")

@@ -33,6 +33,8 @@ class Group(Base):
     promises: Mapped[str | None] = mapped_column(Text)
     #: further channel for incidents of its jobs that are not acknowledged, as JSON text; null: none
     escalation: Mapped[str | None] = mapped_column(Text)
+    #: most runs of its jobs at once; 0: no limit
+    max_running: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
 
     @property
     def addresses(self) -> list[str]:

@@ -64,6 +64,18 @@ class Job(Base):
     promises: Mapped[str | None] = mapped_column(Text)
     #: further channel for incidents that are not acknowledged, as JSON text; null: that of its group
     escalation: Mapped[str | None] = mapped_column(Text)
+    #: most runs at once, wherever they run; 0: no limit
+    max_running: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    #: WhenFull
+    when_full: Mapped[str] = mapped_column(String(10), default="wait", server_default="wait")
+    #: place of waiting runs: 9 is first
+    priority: Mapped[int] = mapped_column(SmallInteger, default=5, server_default="5")
+    #: seconds after which a waiting run is skipped; 0: never
+    max_wait_s: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    #: template over the parameter of a run; `max_running` counts for each text by itself
+    limit_key: Mapped[str] = mapped_column(String(255), default="", server_default="")
+    #: named limits with weights, as JSON text; null: none
+    limits: Mapped[str | None] = mapped_column(Text)
     #: latest instant that became a fire or a skip
     last_fire_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
 

@@ -25,8 +25,10 @@ class Skip(Base):
     to_ms: Mapped[Millis] = mapped_column(BigInteger)
     #: how many, at most SKIPPED_MAX; of crons of five fields counting stops earlier
     skipped: Mapped[int] = mapped_column(Integer)
-    #: ``misfire``, ``stopped``, ``edited``, ``invalid``, ``restored``, ``lost``
+    #: ``misfire``, ``stopped``, ``edited``, ``invalid``, ``restored``, ``lost``, ``limit``
     reason: Mapped[str] = mapped_column(String(20))
     #: TriggerType of a run by hand, child or retry that was skipped; empty: instants of the schedule
     trigger_type: Mapped[str] = mapped_column(String(20), default="", server_default="")
+    #: number of the trigger of a run by hand that was skipped
+    trigger_key: Mapped[int | None] = mapped_column(BigInteger)
     recorded_ms: Mapped[Millis] = mapped_column(BigInteger)

@@ -21,6 +21,12 @@ JOB = (
     "children",
     "promises",
     "escalation",
+    "max_running",
+    "when_full",
+    "priority",
+    "max_wait_s",
+    "limits",
+    "limit_key",
     "tags",
     "alarm_email",
     "route_strategy",
@@ -34,7 +40,7 @@ JOB = (
     "alarm_channels",
 )
 CODE = ("language", "source", "file", "remark")
-GROUP = ("title", "address_type", "addresses", "promises", "escalation")
+GROUP = ("title", "address_type", "addresses", "promises", "escalation", "max_running")
 CHANNEL = ("kind", "settings", "for_all", "groups", "jobs", "daily")
 #: section of a document -> members of its objects
 OF_SECTION = {"groups": GROUP, "jobs": JOB, "channels": CHANNEL}

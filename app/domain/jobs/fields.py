@@ -14,7 +14,15 @@ from enum import StrEnum
 from typing import Any
 
 from app.clock import Millis
-from app.domain.enums import BlockStrategy, Delivery, GlueType, MisfireStrategy, RouteStrategy, ScheduleType
+from app.domain.enums import (
+    BlockStrategy,
+    Delivery,
+    GlueType,
+    MisfireStrategy,
+    RouteStrategy,
+    ScheduleType,
+    WhenFull,
+)
 from app.domain.jobs.children import FIELD as CHILDREN
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
@@ -137,6 +145,12 @@ def _escalation() -> Any:
     from app.domain.promises.document import Escalation
 
     return Escalation | None
+
+
+def _limits() -> Any:
+    from app.domain.limits.document import JobLimits
+
+    return JobLimits
 
 
 def _instant() -> Any:
@@ -273,6 +287,57 @@ class JobDraft:
     #: JSON text
     escalation: str = _structure(
         N_("Escalation"), _escalation, "null", N_("For incidents that are not acknowledged.")
+    )
+    max_running: int = _number(
+        "maxRunning",
+        N_("Most runs at once"),
+        high=10_000,
+        section="limits",
+        is_original=False,
+        hint=N_("On all instances together; 0: no limit."),
+    )
+    when_full: str = _choice(
+        "whenFull",
+        N_("When there is no slot"),
+        WhenFull,
+        N_("This is no answer to a full limit"),
+        default=WhenFull.WAIT.value,
+        section="limits",
+        is_original=False,
+        hint=N_("What becomes of a run that would be one too many."),
+    )
+    priority: int = _number(
+        "priority",
+        N_("Priority"),
+        default=5,
+        low=1,
+        high=9,
+        section="limits",
+        is_original=False,
+        hint=N_("Of waiting runs: 9 is first. Ten minutes of waiting count as much as one step."),
+    )
+    max_wait_s: int = _number(
+        "maxWaitS",
+        N_("Longest wait"),
+        high=31 * 86_400,
+        section="limits",
+        is_original=False,
+        hint=N_("Seconds, then the run is skipped; 0: it waits for as long as it takes."),
+    )
+    limit_key: str = _text(
+        "limitKey",
+        N_("Limit for each"),
+        max_length=255,
+        section="limits",
+        is_original=False,
+        hint=N_(
+            "Counts the runs for each value by itself, such as ${param.customer}: the member customer of the"
+            " parameter."
+        ),
+    )
+    #: JSON text
+    limits: str = _structure(
+        N_("Named limits"), _limits, "[]", N_("Limits that several jobs share, with the slots of a run.")
     )
     #: None: unchanged; none for a new job
     tags: tuple[str, ...] | None = None

@@ -186,6 +186,37 @@ MEMBERS = (
         "Further channel for incidents that are not acknowledged, and after how many minutes; null: that of"
         " the group.",
     ),
+    JobMember(
+        "max_running",
+        "max_running",
+        "Most runs of the job at once, on all instances together; 0: no limit. With `limit_key` for each key.",
+    ),
+    JobMember(
+        "when_full",
+        "when_full",
+        "What becomes of a run for which a limit has no slot. `wait`: it waits; `skip`: it is skipped;"
+        " `newest`: it waits, and those that wait already are skipped; `replace`: the same, and the run in"
+        " progress is killed.",
+    ),
+    JobMember(
+        "priority",
+        "priority",
+        "Place of waiting runs: 9 is first, 1 last. Ten minutes of waiting count as much as one step.",
+    ),
+    JobMember(
+        "max_wait_s", "max_wait_s", "Seconds after which a waiting run is skipped; 0: it goes on waiting."
+    ),
+    JobMember(
+        "limits",
+        "limits",
+        "Named limits that the job shares with others, ten at most, each with the slots that a run takes.",
+    ),
+    JobMember(
+        "limit_key",
+        "limit_key",
+        "Counts `max_running` for each value by itself: a text with placeholders of the parameter, such as"
+        " `${param.customer}`.",
+    ),
     JobMember("tags", "tags", "Tags, compared without case."),
 )
 #: name -> member

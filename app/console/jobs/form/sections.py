@@ -15,6 +15,7 @@ from app.domain.jobs.fields import FIELD_OF
 TITLES = {
     "routing": lazy_gettext("Routing, blocking and child jobs"),
     "retries": lazy_gettext("Retries, timeout and redelivery"),
+    "limits": lazy_gettext("Limits and waiting"),
     "window": lazy_gettext("Time zone, window and missed runs"),
     "promises": lazy_gettext("Promises"),
     "alarms": lazy_gettext("Alarms"),
