@@ -27,7 +27,7 @@ from app.console.web.language import _
 from app.console.web.languages import language_of_request
 from app.database.flask_db import read_scope, transact
 from app.domain.access.permissions import Right
-from app.domain.enums import GlueType
+from app.domain.enums import GlueType, WhenFull
 from app.domain.jobs.fields import FIELD_OF, JobDraft
 from app.domain.jobs.members import MEMBER_OF
 from app.domain.runs.trigger_keys import Trigger
@@ -45,6 +45,8 @@ from app.store.executors import listing as group_lists
 
 #: actions of the buttons beside Save, in the same transaction
 START, RUN = "start", "run"
+#: value of a button that fills in one run at once, where no script does
+NEVER_TWICE = "never_twice"
 ONLY_EDITED = N_("You have no right to operate jobs of this executor group: choose Save alone")
 
 
@@ -156,6 +158,9 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
     if form.parameters is None:
         offer_parameters(form)
     offer(form, groups)
+    is_never_twice = request.form.get("preview") == NEVER_TWICE
+    if is_never_twice:
+        form["max_running"].data, form["when_full"].data = "1", WhenFull.WAIT.value
     form.offer_channels(channel_names, none=_("that of the executor, if it has one"))
     if owner is not None:
         form.mark_managed(MEMBER_OF[name].attribute for name in owner.members if name in MEMBER_OF)
@@ -183,6 +188,8 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         notes=form_sections.notes(form),
         from_group=defaults_of(groups, form),
         suggestions=suggestions,
+        opened=("limits",) if is_never_twice else ("promises",) if suggestions else (),
+        has_limits=False,
         mail_note=form_sections.mail_note(form["alarm_email"].data or ""),
         may_operate=actor.has_anywhere(Right.OPERATE),
     )

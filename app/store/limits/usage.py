@@ -1,0 +1,153 @@
+"""Use of limits: the runs that have their slots, and how many wait. Reads only."""
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from sqlalchemy import BigInteger, ColumnElement, Select, and_, cast, func, literal, or_, select
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.enums import FireState, LimitKind
+from app.domain.limits.waits import parse_wait
+from app.models.fire import Fire
+from app.models.job import Job
+from app.models.limit import Limit, LimitUse
+
+#: states of fires that have their slots, besides those that are to be sent again
+HOLDING = (FireState.ROUTING, FireState.SENDING, FireState.ACCEPTED, FireState.UNKNOWN, FireState.HELD)
+#: most waiting runs that are counted
+COUNTED_MAX = 10_000
+
+
+class Holder(NamedTuple):
+    """Open run that has slots of a limit."""
+
+    fire_id: int
+    #: None while it is being sent
+    log_id: int | None
+    job_id: int
+    group_id: int
+    job_desc: str
+    state: str
+    #: when it got its slots; 0: its job had no limit then
+    admitted_ms: Millis
+    due_ms: Millis
+    #: text of the job's key for it
+    limit_key: str
+    weight: int
+
+
+def name_limits(session: Session, names: Collection[str]) -> dict[str, int]:
+    """Return name -> id of the named limits that exist."""
+    if not names:
+        return {}
+    query = select(Limit.name, Limit.id).where(Limit.kind == LimitKind.NAMED, Limit.name.in_(list(names)))
+    return {name: limit_id for name, limit_id in session.execute(query)}
+
+
+def find_limits(session: Session, limit_ids: Collection[int]) -> dict[int, Limit]:
+    """Return the limits of any kind, by id."""
+    if not limit_ids:
+        return {}
+    return {row.id: row for row in session.scalars(select(Limit).where(Limit.id.in_(list(limit_ids))))}
+
+
+def list_named(session: Session, group_ids: Collection[int] | None, *, limit: int) -> list[Limit]:
+    """Return the named limits of all executors and of these groups (None: of any), by name."""
+    query = select(Limit).where(Limit.kind == LimitKind.NAMED)
+    if group_ids is not None:
+        query = query.where(or_(Limit.group_id.is_(None), Limit.group_id.in_(list(group_ids))))
+    return list(session.scalars(query.order_by(Limit.name, Limit.id).limit(limit)))
+
+
+def count_users(session: Session, limit_ids: Collection[int]) -> dict[int, int]:
+    """Return named limit -> number of jobs that use it."""
+    if not limit_ids:
+        return {}
+    query = select(LimitUse.limit_id, func.count()).where(LimitUse.limit_id.in_(list(limit_ids)))
+    return {row[0]: row[1] for row in session.execute(query.group_by(LimitUse.limit_id))}
+
+
+def find_own(session: Session, kind: LimitKind, of_id: int) -> Limit | None:
+    """Return the row of a job's or group's own limit; None until a claim has needed one."""
+    return session.scalar(select(Limit).where(Limit.kind == kind, Limit.name == str(of_id)))
+
+
+def count_used(session: Session, limit_ids: Collection[int]) -> dict[int, int]:
+    """Return named limit -> slots that its open runs have."""
+    if not limit_ids:
+        return {}
+    query = (
+        select(LimitUse.limit_id, cast(func.sum(LimitUse.weight), BigInteger))
+        .join(Fire, Fire.job_id == LimitUse.job_id)
+        .where(LimitUse.limit_id.in_(list(limit_ids)), _is_open())
+        .group_by(LimitUse.limit_id)
+    )
+    return {limit_id: int(used) for limit_id, used in session.execute(query)}
+
+
+def count_used_of_jobs(session: Session, job_ids: Collection[int]) -> dict[int, int]:
+    """Return job -> its open runs."""
+    query = select(Fire.job_id, func.count()).where(Fire.job_id.in_(list(job_ids)), _is_open())
+    return {row[0]: row[1] for row in session.execute(query.group_by(Fire.job_id))} if job_ids else {}
+
+
+def count_used_of_groups(session: Session, group_ids: Collection[int]) -> dict[int, int]:
+    """Return group -> the open runs of its jobs."""
+    if not group_ids:
+        return {}
+    query = select(Job.job_group, func.count()).join(Fire, Fire.job_id == Job.id)
+    of_groups = query.where(Job.job_group.in_(list(group_ids)), _is_open()).group_by(Job.job_group)
+    return {row[0]: row[1] for row in session.execute(of_groups)}
+
+
+def find_holders(session: Session, kind: LimitKind, of_id: int, *, limit: int) -> list[Holder]:
+    """Return the open runs that have slots, the longest first.
+
+    ``of_id``: of a named limit its id, else the job's or group's.
+    """
+    columns: list[Any] = [Fire.id, Fire.log_id, Fire.job_id, Job.job_group, Job.job_desc, Fire.state]
+    columns += [Fire.admitted_ms, Fire.due_time, Fire.limit_key]
+    query: Select[Any] = select(*columns).join(Job, Job.id == Fire.job_id)
+    match kind:
+        case LimitKind.NAMED:
+            query = query.add_columns(LimitUse.weight).join(LimitUse, LimitUse.job_id == Fire.job_id)
+            query = query.where(LimitUse.limit_id == of_id)
+        case LimitKind.JOB:
+            query = query.add_columns(literal(1)).where(Fire.job_id == of_id)
+        case LimitKind.GROUP:
+            query = query.add_columns(literal(1)).where(Job.job_group == of_id)
+    rows = session.execute(query.where(_is_open()).order_by(Fire.admitted_ms, Fire.id).limit(limit))
+    return [Holder._make(row) for row in rows]
+
+
+def find_held(session: Session, log_id: int) -> bool:
+    """Return whether an unresolved run holds its slots."""
+    query = select(Fire.id).where(Fire.log_id == log_id, Fire.state == FireState.HELD)
+    return session.scalar(query.limit(1)) is not None
+
+
+def count_waiting(session: Session) -> dict[int, int]:
+    """Return limit id -> runs that wait for it, of the first COUNTED_MAX in the order."""
+    texts = select(Fire.waits_for).where(Fire.state == FireState.WAITING)
+    first = texts.order_by(Fire.deadline_ms, Fire.id).limit(COUNTED_MAX).subquery()
+    counts = dict[int, int]()
+    query = select(first.c.waits_for, func.count()).group_by(first.c.waits_for)
+    for text, count in session.execute(query):
+        wait = parse_wait(text)
+        if wait is not None:
+            counts[wait.limit_id] = counts.get(wait.limit_id, 0) + count
+    return counts
+
+
+def find_jobs(session: Session, limit_id: int, *, limit: int) -> list[tuple[Job, int]]:
+    """Return the jobs that use a named limit, with the slots that a run of each takes, by id."""
+    query = select(Job, LimitUse.weight).join(LimitUse, LimitUse.job_id == Job.id)
+    rows = session.execute(query.where(LimitUse.limit_id == limit_id).order_by(Job.id).limit(limit))
+    return [(job, weight) for job, weight in rows]
+
+
+def _is_open() -> ColumnElement[bool]:
+    """Return the condition of fires that have their slots."""
+    again = and_(Fire.state == FireState.PENDING, or_(Fire.admitted_ms > 0, Fire.attempt > 0))
+    return or_(Fire.state.in_(HOLDING), again)
