@@ -44,7 +44,7 @@ from app.store.alarms import alarms, mutes
 from app.store.executors import groups
 from app.store.jobs import glue, skips
 from app.store.jobs import scheduling as job_store
-from app.store.limits import usage
+from app.store.limits import listing
 from app.store.pickers import overview
 
 #: tabs, the first by default, with their titles
@@ -209,7 +209,8 @@ def _owed(group: Group | None, job: Job) -> Owed:
 
 def _limits(session: Session, group: Group | None, job: Job) -> Limits:
     shares = shares_in(job.limits)
-    ids = usage.name_limits(session, [share.limit for share in shares])
+    limits = listing.find_known(session, [share.limit for share in shares], None) if shares else {}
+    ids = {name: limit.id for name, limit in limits.items()}
     return Limits(shares, ids, job.max_running, group.max_running if group is not None else 0)
 
 

@@ -1,5 +1,7 @@
 """Form of a named limit."""
 
+from types import MappingProxyType
+
 from wtforms import HiddenField, SelectField, StringField
 
 from app.console.ui.forms.base_form import ConsoleForm, whole
@@ -19,6 +21,7 @@ class LimitForm(ConsoleForm):
     """Add a named limit or change its slots."""
 
     ORDER = ("name", "slots", "group")
+    ALIASES = MappingProxyType({"group_id": "group"})
 
     loaded = HiddenField()
     name = StringField(_l("Name"))
@@ -27,10 +30,9 @@ class LimitForm(ConsoleForm):
 
     def read_slots(self, errors: InputErrors) -> int:
         """Return the number of slots; its error is collected."""
-        slots = 1
         with errors:
-            slots = whole(self.slots, low=1, high=SLOTS_MAX)
-        return slots
+            return whole(self.slots, low=1, high=SLOTS_MAX)
+        return 1
 
     def read_group(self, errors: InputErrors) -> int | None:
         """Return the executor that may use it, None for all; its error is collected."""

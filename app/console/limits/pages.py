@@ -1,14 +1,14 @@
-"""Pages of limits: the list, and the page of one with its runs, those that wait and the jobs that share it."""
+"""Pages of limits: the list, and the page of one: its runs, those that wait, the jobs that share it."""
 
 from collections.abc import Sequence
 
-from flask import Blueprint, render_template, url_for
+from flask import Blueprint, render_template
 from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 from werkzeug.utils import redirect
 
-from app.clock import now_ms
 from app.console.ui.limits.waiting_rows import waiting_rows
+from app.console.ui.limits.words import limit_address
 from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.database.flask_db import read_scope
@@ -38,7 +38,7 @@ def index() -> ResponseReturnValue:
         titles = group_titles(session, actor)
     return render_template(
         "limits/index.html",
-        rows=[(row, may_change(actor, row)) for row in rows],
+        rows=[(row, limit_address(row.kind, row.of_id), may_change(actor, row)) for row in rows],
         waiting=waiting,
         titles=titles,
         may_add=actor.has_anywhere(Right.EDIT),
@@ -52,7 +52,7 @@ def show(limit_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         limit = usage.get_usage(session, limit_id, actor=actor)
         if limit.kind is not LimitKind.NAMED:
-            return redirect(address_of(limit))
+            return redirect(limit_address(limit.kind, limit.of_id))
         return _page(session, limit, actor)
 
 
@@ -72,17 +72,6 @@ def of_group(group_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         group = groups.get_group(session, group_id, actor=actor)
         return _page(session, usage.usage_of_group(session, group), actor)
-
-
-def address_of(limit: LimitUsage) -> str:
-    """Return the address of the page of a limit."""
-    match limit.kind:
-        case LimitKind.NAMED:
-            return url_for("limits.show", limit_id=limit.of_id)
-        case LimitKind.JOB:
-            return url_for("limits.of_job", job_id=limit.of_id)
-        case LimitKind.GROUP:
-            return url_for("limits.of_group", group_id=limit.of_id)
 
 
 def may_change(actor: Actor, limit: LimitUsage) -> bool:
@@ -110,7 +99,6 @@ def _page(session: Session, limit: LimitUsage, actor: Actor) -> str:
         titles=group_titles(session, actor),
         may_change=may_change(actor, limit),
         operable=_operable(actor, [row.group_id for row in holders.rows]),
-        now=now_ms(),
     )
 
 

@@ -1,4 +1,4 @@
-"""Limits with what they hold: slots in use, the runs that have them, how many wait, the jobs that share them."""
+"""Use of limits: slots in use, the runs that have them, how many wait, the jobs that share them."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ from app.models.limit import Limit
 from app.store.base.paging import to_id
 from app.store.executors import groups as group_store
 from app.store.jobs import scheduling as job_store
-from app.store.limits import usage
+from app.store.limits import listing, usage
+from app.store.limits.listing import ListedLimit
 from app.store.limits.usage import Holder
 
 MISSING = N_("There is no such limit")
@@ -59,7 +60,7 @@ class Holders:
 
 def list_usage(session: Session, *, actor: Actor) -> list[LimitUsage]:
     """Return the named limits that an actor may see, by name, then others that runs wait for."""
-    named = usage.list_named(session, actor.group_ids(Right.VIEW), limit=LISTED_MAX)
+    named = listing.list_named(session, actor.group_ids(Right.VIEW), limit=LISTED_MAX)
     waiting = usage.count_waiting(session)
     return [*_named(session, named, waiting), *_own(session, actor, waiting, {row.id for row in named})]
 
@@ -72,7 +73,9 @@ def get_usage(session: Session, limit_id: int, *, actor: Actor) -> LimitUsage:
     if limit.kind == LimitKind.NAMED:
         if limit.group_id is not None:
             require_right(actor, limit.group_id, Right.VIEW, missing=MISSING)
-        return _named(session, [limit], usage.count_waiting(session))[0]
+        row = listing.find_named(session, limit.name)
+        assert row is not None  # it has just been read
+        return _named(session, [row], usage.count_waiting(session))[0]
     rows = _own(session, actor, {limit_id: 0} | usage.count_waiting(session), (), only=limit)
     if not rows:
         raise NotFound(MISSING)
@@ -110,22 +113,21 @@ def list_jobs(session: Session, limit: LimitUsage, *, actor: Actor) -> list[tupl
     return [(job, weight) for job, weight in rows if actor.may(job.job_group, Right.VIEW)]
 
 
-def _named(session: Session, limits: Sequence[Limit], waiting: dict[int, int]) -> list[LimitUsage]:
-    ids = [limit.id for limit in limits]
-    used, jobs = usage.count_used(session, ids), usage.count_users(session, ids)
+def _named(session: Session, rows: Sequence[ListedLimit], waiting: dict[int, int]) -> list[LimitUsage]:
+    used = listing.count_used(session, [row.id for row in rows])
     return [
         LimitUsage(
             LimitKind.NAMED,
-            limit.id,
-            limit.name,
-            limit.group_id,
-            limit.slots,
-            used.get(limit.id, 0),
-            waiting.get(limit.id, 0),
-            jobs.get(limit.id, 0),
-            limit.id,
+            row.id,
+            row.name,
+            row.group_id,
+            row.slots,
+            used.get(row.id, 0),
+            waiting.get(row.id, 0),
+            row.jobs,
+            row.id,
         )
-        for limit in limits
+        for row in rows
     ]
 
 
@@ -149,7 +151,7 @@ def _own(
     of_groups = usage.count_used_of_groups(session, [*groups])
     of_jobs = usage.count_used_of_jobs(session, [*jobs])
     rows = list[LimitUsage]()
-    for kind, of_id, row_id in ((kind, *place) for kind in places for place in places[kind].items()):
+    for kind, of_id, row_id in ((each, *place) for each in places for place in places[each].items()):
         group, job = groups.get(of_id), jobs.get(of_id)
         if kind is LimitKind.GROUP and group is not None and actor.may(group.id, Right.VIEW):
             rows.append(_of_group(group, of_groups, waiting[row_id], row_id))

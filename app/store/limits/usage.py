@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Select, and_, cast, func, literal, or_, select
+from sqlalchemy import ColumnElement, Select, and_, func, literal, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -37,14 +37,6 @@ class Holder(NamedTuple):
     weight: int
 
 
-def name_limits(session: Session, names: Collection[str]) -> dict[str, int]:
-    """Return name -> id of the named limits that exist."""
-    if not names:
-        return {}
-    query = select(Limit.name, Limit.id).where(Limit.kind == LimitKind.NAMED, Limit.name.in_(list(names)))
-    return {name: limit_id for name, limit_id in session.execute(query)}
-
-
 def find_limits(session: Session, limit_ids: Collection[int]) -> dict[int, Limit]:
     """Return the limits of any kind, by id."""
     if not limit_ids:
@@ -52,38 +44,9 @@ def find_limits(session: Session, limit_ids: Collection[int]) -> dict[int, Limit
     return {row.id: row for row in session.scalars(select(Limit).where(Limit.id.in_(list(limit_ids))))}
 
 
-def list_named(session: Session, group_ids: Collection[int] | None, *, limit: int) -> list[Limit]:
-    """Return the named limits of all executors and of these groups (None: of any), by name."""
-    query = select(Limit).where(Limit.kind == LimitKind.NAMED)
-    if group_ids is not None:
-        query = query.where(or_(Limit.group_id.is_(None), Limit.group_id.in_(list(group_ids))))
-    return list(session.scalars(query.order_by(Limit.name, Limit.id).limit(limit)))
-
-
-def count_users(session: Session, limit_ids: Collection[int]) -> dict[int, int]:
-    """Return named limit -> number of jobs that use it."""
-    if not limit_ids:
-        return {}
-    query = select(LimitUse.limit_id, func.count()).where(LimitUse.limit_id.in_(list(limit_ids)))
-    return {row[0]: row[1] for row in session.execute(query.group_by(LimitUse.limit_id))}
-
-
 def find_own(session: Session, kind: LimitKind, of_id: int) -> Limit | None:
     """Return the row of a job's or group's own limit; None until a claim has needed one."""
     return session.scalar(select(Limit).where(Limit.kind == kind, Limit.name == str(of_id)))
-
-
-def count_used(session: Session, limit_ids: Collection[int]) -> dict[int, int]:
-    """Return named limit -> slots that its open runs have."""
-    if not limit_ids:
-        return {}
-    query = (
-        select(LimitUse.limit_id, cast(func.sum(LimitUse.weight), BigInteger))
-        .join(Fire, Fire.job_id == LimitUse.job_id)
-        .where(LimitUse.limit_id.in_(list(limit_ids)), _is_open())
-        .group_by(LimitUse.limit_id)
-    )
-    return {limit_id: int(used) for limit_id, used in session.execute(query)}
 
 
 def count_used_of_jobs(session: Session, job_ids: Collection[int]) -> dict[int, int]:

@@ -169,7 +169,9 @@ def draft_of(form: JobForm, config: Config) -> JobDraft:
     values: dict[str, Any] = {name: form[name].data or "" for name in TEXTS}
     values |= {name: int(bool(form[name].data)) for name in FLAGS}
     for field in NUMBERS:
-        values[field.attribute] = field.low
+        values[field.attribute] = field.default
+        if not (form[field.attribute].data or "").strip():
+            continue
         with errors:
             high = min(field.high, 10**DIGITS_MAX - 1)
             values[field.attribute] = whole(form[field.attribute], low=field.low, high=high)

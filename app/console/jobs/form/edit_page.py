@@ -42,11 +42,14 @@ from app.services.jobs import changes, choices, jobs, version_history
 from app.services.promises.suggestions import Suggestions, find_suggestions
 from app.store.base.paging import to_id
 from app.store.executors import listing as group_lists
+from app.store.limits import listing as limits
 
 #: actions of the buttons beside Save, in the same transaction
 START, RUN = "start", "run"
 #: value of a button that fills in one run at once, where no script does
 NEVER_TWICE = "never_twice"
+#: named limits in the selects
+LIMITS_OFFERED = 500
 ONLY_EDITED = N_("You have no right to operate jobs of this executor group: choose Save alone")
 
 
@@ -155,12 +158,14 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         owner = ownership_of(session, job) if job is not None else None
         channel_names = [row.channel.name for row in find_visible(session, actor)]
         suggestions = _suggestions(session, job)
+        named = limits.list_named(session, actor.group_ids(Right.VIEW), limit=LIMITS_OFFERED)
     if form.parameters is None:
         offer_parameters(form)
     offer(form, groups)
     is_never_twice = request.form.get("preview") == NEVER_TWICE
     if is_never_twice:
         form["max_running"].data, form["when_full"].data = "1", WhenFull.WAIT.value
+    form.offer_limits([(limit.name, limit.slots) for limit in named])
     form.offer_channels(channel_names, none=_("that of the executor, if it has one"))
     if owner is not None:
         form.mark_managed(MEMBER_OF[name].attribute for name in owner.members if name in MEMBER_OF)
@@ -189,7 +194,7 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         from_group=defaults_of(groups, form),
         suggestions=suggestions,
         opened=("limits",) if is_never_twice else ("promises",) if suggestions else (),
-        has_limits=False,
+        has_limits=bool(named),
         mail_note=form_sections.mail_note(form["alarm_email"].data or ""),
         may_operate=actor.has_anywhere(Right.OPERATE),
     )

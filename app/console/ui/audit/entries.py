@@ -28,6 +28,7 @@ _PAGES = {
     "task": ("tasks.show", "task_id"),
     "channel": ("alarm_channels.edit", "channel_id"),
     "variable": ("variables.show", "variable_id"),
+    "limit": ("limits.show", "limit_id"),
 }
 #: fields that the sentence has already
 _IN_SENTENCE = {"job.switched_off": {"failures"}, "log.kill": {"job_id"}, "log.clear": {"job_id"}}
@@ -38,6 +39,7 @@ _NAME_FIELDS = {
     "group": "app_name",
     "channel": "name",
     "variable": "name",
+    "limit": "name",
     "token": "name",
 }
 #: fields whose values are lists, not an old and a new value

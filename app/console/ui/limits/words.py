@@ -3,8 +3,11 @@
 import json
 from typing import Any, NamedTuple
 
+from flask import url_for
+
 from app.console.ui.filters import listed
 from app.console.web.language import ngettext
+from app.domain.enums import LimitKind
 from app.domain.jobs.fields import FIELD_OF
 from app.domain.jobs.structures import read_structure
 
@@ -35,3 +38,13 @@ def limits_value(value: Any) -> str:
 def slots_text(slots: int) -> str:
     """Return a number of slots in words."""
     return ngettext("%(num)d slot", "%(num)d slots", slots)
+
+
+def limit_address(kind: str, of_id: int) -> str:
+    """Return the address of a limit's page; ``of_id`` is that of the named limit, job or group."""
+    match kind:
+        case LimitKind.JOB:
+            return url_for("limits.of_job", job_id=of_id)
+        case LimitKind.GROUP:
+            return url_for("limits.of_group", group_id=of_id)
+    return url_for("limits.show", limit_id=of_id)
