@@ -12,6 +12,7 @@ from app.console.jobs.history.version_rows import VersionPage, version_page
 from app.console.ui.bar_chart import BarChart
 from app.console.ui.completeness import Line, job_line
 from app.console.ui.last_runs import ended_runs, last_runs_chart, statistics
+from app.console.ui.limits.waiting_rows import WaitingRows, waiting_rows
 from app.console.ui.limits.words import Share, shares_in
 from app.console.ui.lists.listing import whole_number
 from app.console.ui.waiting import Waiting, waiting_fires
@@ -63,6 +64,8 @@ DRAWN, COUNTED = 60, 100
 RUNS_SHOWN, SKIPS_SHOWN, VERSIONS_SHOWN = 25, 10, 25
 #: planned runs of the overview
 PLANNED_SHOWN = 10
+#: runs of the overview that wait for a limit
+LIMITED_SHOWN = 5
 #: alarms read, to be grouped
 ALARMS_READ = 200
 
@@ -106,6 +109,8 @@ class Overview:
     #: the newest of them beside those before; None: too few
     norm: Norm | None
     waiting: list[Waiting]
+    #: the first runs that wait for a limit
+    limited: WaitingRows
     mutes: list[Mute]
     #: the next runs planned for an instant
     planned: list[PlannedRun]
@@ -187,6 +192,7 @@ def _overview(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Overv
         statistics=statistics(logs),
         norm=norm_of(ended_runs(logs)),
         waiting=waiting_fires(session, [job.job_group], now_ms=now_ms, job_id=job.id),
+        limited=waiting_rows(session, actor=actor, job_id=job.id, limit=LIMITED_SHOWN),
         mutes=_mutes(session, job, now_ms),
         planned=list_planned(session, job.id, now_ms=now_ms, limit=PLANNED_SHOWN),
         promises=find_summary(session, job, actor=actor),

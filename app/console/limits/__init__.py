@@ -1,5 +1,5 @@
 """Limits of runs at once: their slots, who has them and what waits for them."""
 
-from app.console.limits import editing, pages
+from app.console.limits import actions, editing, pages
 
-MODULES = (editing, pages)
+MODULES = (actions, editing, pages)

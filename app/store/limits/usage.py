@@ -1,9 +1,10 @@
 """Use of limits: the runs that have their slots, and how many wait. Reads only."""
 
+from collections import Counter
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, func, literal, or_, select
+from sqlalchemy import Select, and_, func, literal, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -12,11 +13,14 @@ from app.domain.limits.waits import parse_wait
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.limit import Limit, LimitUse
+from app.store.limits import slots
 
-#: states of fires that have their slots, besides those that are to be sent again
-HOLDING = (FireState.ROUTING, FireState.SENDING, FireState.ACCEPTED, FireState.UNKNOWN, FireState.HELD)
 #: most waiting runs that are counted
 COUNTED_MAX = 10_000
+_IS_OPEN = or_(
+    Fire.state.in_(slots.WITH_SLOTS),
+    and_(Fire.state == FireState.PENDING, or_(Fire.admitted_ms > 0, Fire.attempt > 0)),
+)
 
 
 class Holder(NamedTuple):
@@ -50,9 +54,9 @@ def find_own(session: Session, kind: LimitKind, of_id: int) -> Limit | None:
 
 
 def count_used_of_jobs(session: Session, job_ids: Collection[int]) -> dict[int, int]:
-    """Return job -> its open runs."""
-    query = select(Fire.job_id, func.count()).where(Fire.job_id.in_(list(job_ids)), _is_open())
-    return {row[0]: row[1] for row in session.execute(query.group_by(Fire.job_id))} if job_ids else {}
+    """Return job -> its open runs, of a broadcast one."""
+    runs = {(run.job_id, run.run_key) for run in slots.find_open(session, job_ids, ())}
+    return Counter(job_id for job_id, _key in runs)
 
 
 def count_used_of_groups(session: Session, group_ids: Collection[int]) -> dict[int, int]:
@@ -60,7 +64,7 @@ def count_used_of_groups(session: Session, group_ids: Collection[int]) -> dict[i
     if not group_ids:
         return {}
     query = select(Job.job_group, func.count()).join(Fire, Fire.job_id == Job.id)
-    of_groups = query.where(Job.job_group.in_(list(group_ids)), _is_open()).group_by(Job.job_group)
+    of_groups = query.where(Job.job_group.in_(list(group_ids)), _IS_OPEN).group_by(Job.job_group)
     return {row[0]: row[1] for row in session.execute(of_groups)}
 
 
@@ -80,7 +84,7 @@ def find_holders(session: Session, kind: LimitKind, of_id: int, *, limit: int) -
             query = query.add_columns(literal(1)).where(Fire.job_id == of_id)
         case LimitKind.GROUP:
             query = query.add_columns(literal(1)).where(Job.job_group == of_id)
-    rows = session.execute(query.where(_is_open()).order_by(Fire.admitted_ms, Fire.id).limit(limit))
+    rows = session.execute(query.where(_IS_OPEN).order_by(Fire.admitted_ms, Fire.id).limit(limit))
     return [Holder._make(row) for row in rows]
 
 
@@ -108,9 +112,3 @@ def find_jobs(session: Session, limit_id: int, *, limit: int) -> list[tuple[Job,
     query = select(Job, LimitUse.weight).join(LimitUse, LimitUse.job_id == Job.id)
     rows = session.execute(query.where(LimitUse.limit_id == limit_id).order_by(Job.id).limit(limit))
     return [(job, weight) for job, weight in rows]
-
-
-def _is_open() -> ColumnElement[bool]:
-    """Return the condition of fires that have their slots."""
-    again = and_(Fire.state == FireState.PENDING, or_(Fire.admitted_ms > 0, Fire.attempt > 0))
-    return or_(Fire.state.in_(HOLDING), again)

@@ -183,7 +183,9 @@ def count_by_address(
     sent_job = case((Fire.state.not_in([*NOT_OUT, FireState.ROUTING]), Fire.job_id))
     counts = select(Job.job_group, Fire.address, func.count(), func.count(sent_job.distinct()))
     due = counts.join(Job, Job.id == Fire.job_id).where(
-        Job.job_group.in_(list(group_ids)), Fire.due_time <= now_ms
+        Job.job_group.in_(list(group_ids)),
+        Fire.due_time <= now_ms,
+        Fire.state.not_in((FireState.WAITING, FireState.HELD)),
     )
     loads_by_group: dict[int, dict[str | None, Load]] = {}
     for group_id, address, count, running in session.execute(due.group_by(Job.job_group, Fire.address)):

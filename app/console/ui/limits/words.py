@@ -1,15 +1,18 @@
 """Limits in words: what a job takes of them, and the settings of a job that concern them."""
 
 import json
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from flask import url_for
+from markupsafe import Markup, escape
 
 from app.console.ui.filters import listed
-from app.console.web.language import ngettext
+from app.console.web.language import _, ngettext
 from app.domain.enums import LimitKind
 from app.domain.jobs.fields import FIELD_OF
 from app.domain.jobs.structures import read_structure
+from app.domain.limits.waits import Wait, WaitReason
 
 
 class Share(NamedTuple):
@@ -48,3 +51,35 @@ def limit_address(kind: str, of_id: int) -> str:
         case LimitKind.GROUP:
             return url_for("limits.of_group", group_id=of_id)
     return url_for("limits.show", limit_id=of_id)
+
+
+def wait_words(wait: Wait | None, limit: Markup, log_ids: Sequence[int]) -> Markup:
+    """Return what a run waits for, with links; ``log_ids``: runs that have the slots."""
+    if wait is None:
+        return escape(_("waits for a limit"))
+    runs = Markup(escape(_(", "))).join(
+        Markup('<a href="{}">{}</a>').format(url_for("logs.show", log_id=log_id), log_id)
+        for log_id in log_ids
+    )
+    match wait.reason:
+        case WaitReason.REPLACING:
+            text = _("the run in progress is being killed: %(runs)s") if runs else _("the run in progress is being killed")
+        case WaitReason.BEHIND:
+            text = _("comes after other runs that wait for %(limit)s")
+        case WaitReason.FULL if runs:
+            text = ngettext(
+                "%(used)s of %(slots)s slots of %(limit)s are taken, by run %(runs)s",
+                "%(used)s of %(slots)s slots of %(limit)s are taken, by runs %(runs)s",
+                len(log_ids),
+            )
+        case WaitReason.FULL:
+            text = _("%(used)s of %(slots)s slots of %(limit)s are taken")
+    return escape(text) % {"used": wait.used, "slots": wait.slots, "limit": limit, "runs": runs}
+
+
+def limit_phrase(kind: str, of_id: int, name: str) -> Markup:
+    """Return a limit by its name, or as that of a job or executor, with a link to its page."""
+    text = _("this job") if kind == LimitKind.JOB else name
+    if kind == LimitKind.GROUP:
+        text = _("executor %(name)s", name=name)
+    return Markup('<a href="{}">{}</a>').format(limit_address(kind, of_id), text)
