@@ -12,8 +12,8 @@ NAME_MAX = 64
 class Limit(Base):
     """Limit that a claim locks; a named one has its slots here.
 
-    Rows of jobs and groups are written by the first claim that needs one: their slots are `max_running` of the
-    job or group.
+    Rows of jobs and groups are written by the first claim that needs one: their slots are `max_running` of
+    the job or group.
     """
 
     __tablename__ = "xxl_job_limit"

@@ -4,9 +4,10 @@ docs/reference/pipeline.md, section 3.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -35,7 +36,8 @@ from app.pipeline.claimed_run import (
 )
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.fill import fill_parameters, is_filled, write_run_ids
-from app.pipeline.group_candidates import find_group_candidates
+from app.pipeline.gate import OPEN_GATE, Gate, needs_slots
+from app.pipeline.group_candidates import GroupCandidates, find_group_candidates
 from app.pipeline.prepare import NONE_PREPARED, PreparedFire, start
 from app.pipeline.route import RoutedFire, begin_routing, expand_broadcast, is_as_sent, route_fire
 from app.store.executors import last_seen, registry
@@ -60,6 +62,19 @@ class ClaimBatch:
     parked: dict[str, list[DueFire]] = field(default_factory=dict)
     #: shards of broadcasts, written as fires of their own, due at once
     expanded: list[DueFire] = field(default_factory=list)
+    #: fires left PENDING, because they need slots: ``claim_limited`` claims them
+    limited: list[DueFire] = field(default_factory=list)
+    #: how many of these have begun to wait
+    waiting: int = 0
+
+
+class LockedFires(NamedTuple):
+    """Due fires that a claim has locked."""
+
+    #: with their jobs, in their order
+    to_run: list[tuple[PendingFire, JobToRun]]
+    #: log rows of earlier claims, by id
+    unfinished: dict[int, UnfinishedRun]
 
 
 def claim(
@@ -108,16 +123,40 @@ def _claim(
     now_ms: Millis,
 ) -> None:
     """Claim fires that are not prepared; ``used_slots``: slots that this claim uses already, by address."""
-    to_run, unfinished = _lock_due(session, due, now_ms)
-    candidates_by_group = find_group_candidates(session, to_run, now_ms=now_ms)
-    routes = begin_routing(session, claimer.routes, {job.id for _, job in to_run})
+    locked = lock_due(session, due, now_ms)
+    candidates_by_group = find_group_candidates(session, locked.to_run, now_ms=now_ms)
+    limited = [pair for pair in locked.to_run if needs_slots(*pair, candidates_by_group[pair[1].job_group])]
+    if limited:
+        batch.limited += [DueFire(fire.id, fire.job_id, fire.due_time) for fire, _ in limited]
+        limited_ids = {fire.id for fire, _ in limited}
+        locked = locked._replace(to_run=[pair for pair in locked.to_run if pair[0].id not in limited_ids])
+    claim_locked(session, locked, candidates_by_group, claimer, used_slots, batch, now_ms=now_ms)
+
+
+def claim_locked(
+    session: Session,
+    locked: LockedFires,
+    candidates_by_group: Mapping[int, GroupCandidates],
+    claimer: Claimer,
+    used_slots: Counter[str],
+    batch: ClaimBatch,
+    *,
+    now_ms: Millis,
+    gate: Gate = OPEN_GATE,
+) -> None:
+    """Route, log and mark locked fires, in their order, as far as the gate admits them."""
+    unfinished = locked.unfinished
+    routes = begin_routing(session, claimer.routes, {job.id for _, job in locked.to_run})
     routed_fires: list[RoutedFire] = []
-    for fire, job in to_run:
+    for fire, job in locked.to_run:
         candidates = candidates_by_group[job.job_group]
+        if not gate.admits(fire, job, candidates):
+            continue
         sent_to = unfinished[fire.log_id].address if fire.attempt and fire.log_id else None
         routed_fire = route_fire(session, fire, job, candidates, routes, sent_to=sent_to)
         if routed_fire is None:
-            batch.expanded += expand_broadcast(session, fire, candidates, node=claimer.node)
+            columns = gate.take(fire)
+            batch.expanded += expand_broadcast(session, fire, candidates, node=claimer.node, columns=columns)
             continue
         address = routed_fire.address
         if address is not None and used_slots[address] >= claimer.capacity(address):
@@ -126,38 +165,50 @@ def _claim(
             if address is not None:
                 used_slots[address] += 1
             routed_fires.append(routed_fire)
+            gate.take(fire)
     filling = fill_parameters(session, routed_fires, unfinished, zone=claimer.zone)
     runs = _write_logs(session, filling.routed_fires, unfinished, now_ms)
     routed_fires = write_run_ids(session, filling, {fire_id: run.log_id for fire_id, run in runs.items()})
     bulk.update_many(
         session,
         Fire,
-        [mark(routed_fire, runs[routed_fire.fire.id], claimer, now_ms) for routed_fire in routed_fires],
+        [
+            mark(routed_fire, runs[routed_fire.fire.id], claimer, now_ms) | gate.columns(routed_fire.fire)
+            for routed_fire in routed_fires
+        ],
     )
     batch.claimed += [
         claimed_run(
             routed_fire,
             runs[routed_fire.fire.id],
             claimer,
-            trace_claim(routed_fire, node=claimer.node, zone=claimer.zone, now_ms=now_ms),
+            _trace(routed_fire, claimer, gate, now_ms),
         )
         for routed_fire in routed_fires
         if routed_fire.addresses and routed_fire.fire.id not in filling.reasons
     ]
-    _refuse(session, routed_fires, filling.reasons, runs, claimer, now_ms)
+    _refuse(session, routed_fires, filling.reasons, runs, claimer, gate, now_ms)
+    batch.waiting += gate.write(session)
 
 
-def _lock_due(
-    session: Session, due: Sequence[DueFire], now_ms: Millis
-) -> tuple[list[tuple[PendingFire, JobToRun]], dict[int, UnfinishedRun]]:
-    """Return the fires to run, locked, with their jobs; and the log rows of earlier claims, by id.
+def _trace(routed_fire: RoutedFire, claimer: Claimer, gate: Gate, now_ms: Millis) -> tuple[str, ...]:
+    lines = gate.trace(routed_fire.fire)
+    return trace_claim(routed_fire, node=claimer.node, zone=claimer.zone, now_ms=now_ms, admission=lines)
+
+
+def lock_due(
+    session: Session,
+    due: Sequence[DueFire],
+    now_ms: Millis,
+    lock: Callable[[Session, Collection[int]], list[PendingFire]] = fires.lock_pending,
+) -> LockedFires:
+    """Return the fires to run, locked, with their jobs.
 
     Deletes fires without a job and those of runs that have ended.
     """
     # If the clock has been set back, a fire may not be due any more. The poll finds it again when it is.
     pending = prepared_fires.undo(
-        session,
-        [fire for fire in fires.lock_pending(session, [fire.id for fire in due]) if fire.due_time <= now_ms],
+        session, [fire for fire in lock(session, [fire.id for fire in due]) if fire.due_time <= now_ms]
     )
     job_by_id = jobs.find_to_run(session, {fire.job_id for fire in pending})
     unfinished = logs.find_unfinished(session, [fire.log_id for fire in pending if fire.log_id])
@@ -167,9 +218,10 @@ def _lock_due(
         if fire.job_id in job_by_id and (fire.log_id is None or fire.log_id in unfinished)
     ]
     fires.delete_fires(session, {fire.id for fire in pending} - {fire.id for fire in to_run})
-    return [
-        (fire, _job_for_run(session, job_by_id[fire.job_id], fire, unfinished)) for fire in to_run
-    ], unfinished
+    return LockedFires(
+        [(fire, _job_for_run(session, job_by_id[fire.job_id], fire, unfinished)) for fire in to_run],
+        unfinished,
+    )
 
 
 def _job_for_run(
@@ -260,6 +312,7 @@ def _refuse(
     reasons: Mapping[int, Text],
     runs: Mapping[int, RunRow],
     claimer: Claimer,
+    gate: Gate,
     now_ms: Millis,
 ) -> None:
     """End the runs that have no address, and those whose parameter could not be filled in.
@@ -278,7 +331,7 @@ def _refuse(
     for routed_fire in refused:
         reason = reasons.get(routed_fire.fire.id)
         trace = join_lines(
-            trace_claim(routed_fire, node=claimer.node, zone=claimer.zone, now_ms=now_ms),
+            _trace(routed_fire, claimer, gate, now_ms),
             trace_unroutable(routed_fire, last, claimer.zone) if reason is None else trace_unfilled(reason),
         )
         source, code = Source.REFUSED, TriggerCode.REFUSED

@@ -43,8 +43,13 @@ TRACE_ADDRESSES = 50
 LINES_KEPT = 256
 
 
-def trace_claim(routed: RoutedFire, *, node: str, zone: str, now_ms: Millis) -> tuple[str, ...]:
-    """Return the first lines of a run's trace, or the lines that a repeated claim adds."""
+def trace_claim(
+    routed: RoutedFire, *, node: str, zone: str, now_ms: Millis, admission: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """Return the first lines of a run's trace, or the lines that a repeated claim adds.
+
+    ``admission``: lines about its limits.
+    """
     fire, job = routed.fire, routed.job
     drained = _drained_lines(fire, routed.candidates)
     if fire.log_id is not None and fire.attempt > 0:
@@ -55,6 +60,7 @@ def trace_claim(routed: RoutedFire, *, node: str, zone: str, now_ms: Millis) -> 
         trace_trigger(TriggerType(fire.trigger_type), fire.due_time, zone, seen_by=fire.owner),
         *([write(REQUEST, request=request)] if request else ()),
         _claimed_line(now_ms, now_ms - fire.due_time, zone, node),
+        *admission,
         _addresses_line(routed.addresses, is_manual=bool(fire.address_list) or routed.candidates.is_manual),
         *drained,
         _route_line(

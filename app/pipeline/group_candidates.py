@@ -36,6 +36,8 @@ class GroupCandidates(NamedTuple):
     logical: frozenset[str]
     #: addresses that start a log id only once, even if it is sent again; others might start it twice
     durable: frozenset[str]
+    #: most runs of its jobs at once; 0: no limit
+    max_running: int = 0
     #: addresses in its runs that do not, or no longer, belong to the group
     foreign: frozenset[str] = frozenset()
     #: those of them that must not get the group's own token, nor any if the group does not exist
@@ -68,6 +70,7 @@ def find_group_candidates(
             bare,
             group.logical,
             durable,
+            group.max_running,
             foreign_addresses,
             foreign_addresses if withholds_token(group_by_id.get(group_id)) else frozenset(),
         )

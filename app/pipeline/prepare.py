@@ -23,6 +23,7 @@ from app.models.fire import Fire
 from app.pipeline.claim_trace import trace_claim
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS, ClaimedRun, Claimer, RunRow, claimed_run, log_row
 from app.pipeline.fill import fill_parameters, is_filled, write_run_ids
+from app.pipeline.gate import needs_slots
 from app.pipeline.group_candidates import find_group_candidates
 from app.pipeline.route import RoutedFire, begin_routing, route_fire
 from app.store.fires import logs
@@ -56,7 +57,7 @@ NONE_PREPARED: Mapping[int, PreparedFire] = MappingProxyType({})
 def prepare(
     session: Session, ahead: Sequence[DueFire], claimer: Claimer, *, now_ms: Millis
 ) -> dict[int, PreparedFire]:
-    """Prepare those of the fires that were never claimed and whose address needs no probe, by fire id.
+    """Prepare those of the fires that were never claimed and need neither a probe nor slots, by fire id.
 
     Works in the caller's transaction.
     """
@@ -77,8 +78,9 @@ def prepare(
         routed_fire
         for fire in new
         if (job := job_by_id[fire.job_id])
-        and (routed_fire := route_fire(session, fire, job, candidates_by_group[job.job_group], routes))
-        is not None
+        and (candidates := candidates_by_group[job.job_group])
+        and not needs_slots(fire, job, candidates)
+        and (routed_fire := route_fire(session, fire, job, candidates, routes)) is not None
         and storable(routed_fire.address) is not None
         and routed_fire.shard is None
     ]

@@ -22,6 +22,9 @@ from app.store.fires.logs import UnfinishedRun
 from app.store.fires.queue import PendingFire
 from app.store.jobs.scheduling import JobToRun
 
+#: no columns
+NO_COLUMNS: bulk.Row = {}
+
 
 class FilledParameter(NamedTuple):
     """Parameter with its values, all but those of secrets."""
@@ -144,9 +147,17 @@ def _address_of_shard(shard: Shard | None, addresses: tuple[str, ...], *, spread
 
 
 def expand_broadcast(
-    session: Session, fire: PendingFire, candidates: GroupCandidates, *, node: str
+    session: Session,
+    fire: PendingFire,
+    candidates: GroupCandidates,
+    *,
+    node: str,
+    columns: bulk.Row = NO_COLUMNS,
 ) -> list[DueFire]:
-    """Replace a broadcast by one fire per shard, each with its address, from one snapshot of the list."""
+    """Replace a broadcast by one fire per shard, each with its address, from one snapshot of the list.
+
+    ``columns``: further ones of the shards.
+    """
     addresses = addresses_for(fire, candidates)
     shards = [
         {
@@ -164,6 +175,8 @@ def expand_broadcast(
             "owner": node,
             "repeats_log_id": fire.repeats_log_id,
             "logical_ms": fire.logical_time,
+            "admitted_ms": fire.admitted_ms,
+            **columns,
         }
         for index, address in enumerate(addresses)
     ]

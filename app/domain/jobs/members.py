@@ -189,7 +189,8 @@ MEMBERS = (
     JobMember(
         "max_running",
         "max_running",
-        "Most runs of the job at once, on all instances together; 0: no limit. With `limit_key` for each key.",
+        "Most runs of the job at once, on all instances together; 0: no limit. With `limit_key` for each"
+        " key.",
     ),
     JobMember(
         "when_full",

@@ -33,6 +33,17 @@ REQUEST = _in(LINES, N_("Request: %(request)s"))
 CLAIMED_AFTER = _in(LINES, N_("Claimed: %(instant)s (%(ms)s ms after due), node %(node)s"))
 CLAIMED_BEFORE = _in(LINES, N_("Claimed: %(instant)s (%(ms)s ms before due), node %(node)s"))
 CLAIMED_AGAIN = _in(LINES, N_("Claimed: %(instant)s, node %(node)s"))
+#: ``limit``: a name, ``job`` or ``executor group``; the runs that had the slots when it began to wait
+WAITED_BEHIND = _in(LINES, N_("Waited: %(seconds)s s for limit %(limit)s (behind other runs)"))
+WAITED_REPLACING = _in(LINES, N_("Waited: %(seconds)s s until the runs before it were ended (%(runs)s)"))
+WAITED_FOR = _in(
+    LINES, N_("Waited: %(seconds)s s for limit %(limit)s (%(used)s of %(slots)s: runs %(runs)s)")
+)
+WAITED = _in(LINES, N_("Waited: %(seconds)s s for limit %(limit)s (%(used)s of %(slots)s)"))
+FORCED = _in(LINES, N_("Limits: not asked, forced by a user"))
+KEY_UNFILLED = _in(
+    LINES, N_("Limits: the key %(key)s cannot be filled in from the parameter; counted as empty")
+)
 REGISTERED_MORE = _in(LINES, N_("Addresses: registered [%(addresses)s and %(n)s more]"))
 REGISTERED = _in(LINES, N_("Addresses: registered [%(addresses)s]"))
 ENTERED_MORE = _in(LINES, N_("Addresses: entered [%(addresses)s and %(n)s more]"))

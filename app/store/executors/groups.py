@@ -38,17 +38,25 @@ class RoutingGroup(NamedTuple):
     addresses: Sequence[str] = ()
     #: its own access tokens, the one to send first; empty: the global token
     tokens: tuple[str, ...] = ()
+    #: most runs of its jobs at once; 0: no limit
+    max_running: int = 0
     #: registered addresses, without a final slash, of executors that take logical times; only for a claim
     logical: frozenset[str] = frozenset()
 
 
 _FOR_DISPATCH = select(
-    Group.id, Group.app_name, Group.address_type, Group.address_list, Group.access_token, Group.former_token
+    Group.id,
+    Group.app_name,
+    Group.address_type,
+    Group.address_list,
+    Group.access_token,
+    Group.former_token,
+    Group.max_running,
 ).where(among(Group.id))
 #: rows without an AppName have the address of an executor that takes logical times
 _FOR_CLAIM = union_all(
     _FOR_DISPATCH.add_columns(null().label("address")),
-    select(Group.id, *(null() for _ in range(5)), Registration.registry_value)
+    select(Group.id, *(null() for _ in range(6)), Registration.registry_value)
     .join(Registration, Registration.registry_key == Group.app_name)
     .where(
         among(Group.id),
@@ -84,9 +92,10 @@ def _routing_group(
     address_list: str | None,
     access_token: str | None,
     former_token: str | None,
+    max_running: int,
 ) -> RoutingGroup:
     tokens = tokens_in_order(access_token, former_token)
-    return RoutingGroup(app_name, address_type, split_addresses(address_list), tokens)
+    return RoutingGroup(app_name, address_type, split_addresses(address_list), tokens, max_running)
 
 
 def find_by_app_name(session: Session, app_name: str) -> list[Group]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, literal_column, select
+from sqlalchemy import ColumnElement, and_, func, literal_column, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -164,10 +164,16 @@ class Origin(NamedTuple):
     retries: int
     #: run that it follows; 0: none
     source_id: int
+    #: its instant, of a run without one when it was triggered; 0: unknown
+    due_ms: Millis
 
 
 _ORIGINS = select(
-    JobLog.id, JobLog.trigger_type, JobLog.executor_fail_retry_count, JobLog.source_log_id
+    JobLog.id,
+    JobLog.trigger_type,
+    JobLog.executor_fail_retry_count,
+    JobLog.source_log_id,
+    func.coalesce(JobLog.fire_time, JobLog.trigger_time),
 ).where(among(JobLog.id))
 
 
@@ -183,21 +189,21 @@ def find_origins(session: Session, log_ids: Collection[int], *, most: int | None
     while earlier and (most is None or steps <= most):
         steps += 1
         rows = bulk.read_among(session, _ORIGINS, sorted(set(earlier.values())))
-        row_by_id: dict[int, tuple[str | None, int, int]] = {
-            row[0]: (row[1], row[2], row[3] or 0) for row in rows
+        row_by_id: dict[int, tuple[str | None, int, int, Millis]] = {
+            row[0]: (row[1], row[2], row[3] or 0, row[4] or 0) for row in rows
         }
         runs = {
             log_id: (run_id, *row_by_id[run_id]) for log_id, run_id in earlier.items() if run_id in row_by_id
         }
         origins |= {
-            log_id: Origin(kind, retries, source_id)
-            for log_id, (_, kind, retries, source_id) in runs.items()
+            log_id: Origin(kind, retries, source_id, due_ms)
+            for log_id, (_, kind, retries, source_id, due_ms) in runs.items()
             if kind and kind != TriggerType.RETRY
         }
         # Ids of earlier runs are lower, so that the search ends.
         earlier = {
             log_id: source_id
-            for log_id, (run_id, kind, _, source_id) in runs.items()
+            for log_id, (run_id, kind, _, source_id, _) in runs.items()
             if kind == TriggerType.RETRY and 0 < source_id < run_id
         }
     return origins

@@ -49,6 +49,9 @@ class NewFire(NamedTuple):
     logical_ms: Millis | None = None
     #: ParamForm of `executor_param`
     param_form: int = 0
+    #: when it got its slots; 0: it has none yet
+    admitted_ms: Millis = 0
+    limit_key: str = ""
 
 
 def insert_fires(session: Session, fires: Sequence[NewFire]) -> list[DueFire]:
@@ -216,6 +219,8 @@ class PendingFire(NamedTuple):
     param_form: int = 0
     #: None: `due_time`, of a fire that an older version has inserted
     logical_ms: Millis | None = None
+    #: when it got its slots; 0: it has none
+    admitted_ms: Millis = 0
 
     @property
     def logical_time(self) -> Millis:
@@ -240,17 +245,27 @@ def by_id(rows: Select[Row]) -> Select[Row]:
     return rows.with_hint(Fire, "FORCE INDEX (PRIMARY)", "mysql")
 
 
-_PENDING = (
-    by_id(select(*_CLAIMED_BY))
-    .where(among(Fire.id), unindexed_on_sqlite(Fire.state) == FireState.PENDING)
-    .order_by(Fire.id)
-    .with_for_update(skip_locked=True)
-)
+_BY_ID = by_id(select(*_CLAIMED_BY)).where(among(Fire.id)).order_by(Fire.id).with_for_update(skip_locked=True)
+_PENDING = _BY_ID.where(unindexed_on_sqlite(Fire.state) == FireState.PENDING)
+_WAITING = _BY_ID.where(unindexed_on_sqlite(Fire.state) == FireState.WAITING)
+_UNSENT = _BY_ID.where(unindexed_on_sqlite(Fire.state).in_([FireState.PENDING, FireState.WAITING]))
 
 
 def lock_pending(session: Session, fire_ids: Collection[int]) -> list[PendingFire]:
     """Lock and return the fires that are still PENDING and not locked by another claim, ids ascending."""
     rows = bulk.read_among(session, _PENDING, list(fire_ids))
+    return [PendingFire._make(row) for row in rows]
+
+
+def lock_unsent(session: Session, fire_ids: Collection[int]) -> list[PendingFire]:
+    """Lock and return fires as ``lock_pending``, also those that wait for a limit."""
+    rows = bulk.read_among(session, _UNSENT, list(fire_ids)) if fire_ids else ()
+    return [PendingFire._make(row) for row in rows]
+
+
+def lock_waiting(session: Session, fire_ids: Collection[int]) -> list[PendingFire]:
+    """Lock and return fires as ``lock_pending``, only those that wait for a limit."""
+    rows = bulk.read_among(session, _WAITING, list(fire_ids)) if fire_ids else ()
     return [PendingFire._make(row) for row in rows]
 
 
@@ -283,6 +298,9 @@ class EndedFire(NamedTuple):
     sent_ms: Millis
     #: null: the job's
     executor_param: str | None
+    #: when it got its slots; 0: it had none
+    admitted_ms: Millis
+    limit_key: str
 
 
 def end_of_logs(session: Session, log_ids: Collection[int]) -> dict[int, EndedFire]:
@@ -295,7 +313,9 @@ def end_of_logs(session: Session, log_ids: Collection[int]) -> dict[int, EndedFi
 
 
 _OUT = select(Fire.job_id, Fire.trigger_type, Fire.fire_key).where(
-    among(Fire.job_id), Fire.trigger_type.in_([*SCHEDULED, TriggerType.RETRY])
+    among(Fire.job_id),
+    Fire.trigger_type.in_([*SCHEDULED, TriggerType.RETRY]),
+    Fire.state != FireState.HELD,
 )
 
 

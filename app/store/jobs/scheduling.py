@@ -130,6 +130,10 @@ class JobToRun(NamedTuple):
     time_zone: str
     #: 1: placeholders of the parameter are filled in
     fill_parameter: int = 0
+    #: most runs at once; 0: no limit
+    max_running: int = 0
+    #: named limits as JSON text; None: none
+    limits: str | None = None
 
 
 #: columns of a job that its runs need

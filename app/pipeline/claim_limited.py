@@ -1,0 +1,92 @@
+"""Claim of fires with limits, in a transaction of its own, so that no other fire waits for a limit's lock.
+
+docs/reference/limits.md. It also takes those that wait before them: a new fire overtakes none.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.database.engine import claims_paused, read_scope, transact
+from app.domain.schedules.planning import DueFire
+from app.pipeline.claim import ClaimBatch, LockedFires, claim_locked, lock_due
+from app.pipeline.claimed_run import Claimer
+from app.pipeline.group_candidates import find_group_candidates
+from app.pipeline.limit_skips import skip_fires
+from app.pipeline.limit_usage import LimitUsage
+from app.pipeline.slot_gate import open_gate
+from app.store.fires import queue as fires
+from app.store.limits import slots
+
+#: waits that are ended in one transaction
+PAGE = 500
+
+
+def claim_limited(
+    session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms: Millis
+) -> ClaimBatch:
+    """Claim those of the fires that get their slots; the others wait or are skipped.
+
+    Works in the caller's transaction; the runs may be sent after its commit.
+    """
+    batch = ClaimBatch()
+    if claims_paused(session, now_ms=now_ms):
+        return batch
+    locked = lock_due(session, due, now_ms, fires.lock_unsent)
+    if not locked.to_run:
+        return batch
+    locked = _with_first(session, locked, now_ms)
+    gate = open_gate(session, locked.to_run, zone=claimer.zone, now_ms=now_ms)
+    pairs = {fire.id: (fire, job) for fire, job in locked.to_run}
+    locked = locked._replace(to_run=[pairs[fire_id] for fire_id in gate.candidates])
+    candidates_by_group = find_group_candidates(session, locked.to_run, now_ms=now_ms)
+    claim_locked(session, locked, candidates_by_group, claimer, Counter(), batch, now_ms=now_ms, gate=gate)
+    # One that waits is found again by the next look at the list.
+    waiting_ids = {candidate.fire.id for candidate in gate.candidates.values() if candidate.former}
+    batch.parked = {
+        address: new
+        for address, parked in batch.parked.items()
+        if (new := [fire for fire in parked if fire.id not in waiting_ids])
+    }
+    return batch
+
+
+def _with_first(session: Session, locked: LockedFires, now_ms: Millis) -> LockedFires:
+    """Return the fires with those that wait first for the same limits, as far as there is room."""
+    usage = LimitUsage.read(session, {fire.job_id for fire, _ in locked.to_run})
+    held_ids = {fire.id for fire, _ in locked.to_run}
+    first = [fire for fire in slots.find_first(session, usage.room()) if fire.id not in held_ids]
+    if not first:
+        return locked
+    waiting = lock_due(session, first, now_ms, fires.lock_unsent)
+    return LockedFires([*locked.to_run, *waiting.to_run], locked.unfinished | waiting.unfinished)
+
+
+def find_ready() -> list[DueFire]:
+    """Return waiting fires for which there seem to be slots; opens its own reading transaction.
+
+    At least one for each job and key with room; ``claim_limited`` finds the others.
+    """
+    with read_scope() as session:
+        room = LimitUsage.read_waiting(session).room()
+        return slots.find_first(session, room) if room else []
+
+
+def end_waits(*, zone: str, now_ms: Millis) -> int:
+    """Skip the fires whose longest wait is over; return how many. Opens its own transactions."""
+    count = 0
+    while over := slots.find_over(now_ms=now_ms, limit=PAGE):
+        ended = transact(partial(_end_waits, fire_ids=over, zone=zone, now_ms=now_ms))
+        count += ended
+        if ended < PAGE:
+            break
+    return count
+
+
+def _end_waits(session: Session, fire_ids: Sequence[int], zone: str, now_ms: Millis) -> int:
+    over = fires.lock_waiting(session, fire_ids)
+    skip_fires(session, over, zone=zone, now_ms=now_ms)
+    return len(over)

@@ -1,0 +1,152 @@
+"""Use of limits: their slots, and the open runs that have them. Reads only, but for missing rows."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from sqlalchemy.orm import Session
+
+from app.domain.enums import LimitKind
+from app.domain.limits.admission import Scope, Slots
+from app.store.limits import rules as limit_rules
+from app.store.limits import slots
+from app.store.limits.rules import LimitName, LimitRules, Share
+from app.store.limits.slots import JobKey, OpenRun
+
+#: room of a job that has no limit any more
+ROOM_MAX = 512
+
+
+@dataclass(slots=True)
+class LimitUsage:
+    """Rules of some jobs and of all that wait for the same limits, and the slots that are taken."""
+
+    rules: dict[int, LimitRules]
+    #: runs that wait, by job and key
+    waiting: dict[JobKey, int]
+    #: limits of jobs and groups
+    ids: Mapping[LimitName, int]
+    #: of all jobs that share a limit with these
+    shares: Sequence[Share]
+    #: limit id -> its slots
+    slots: dict[int, int] = field(default_factory=dict)
+    used: Counter[Scope] = field(default_factory=Counter)
+    #: log ids of the runs that have the slots
+    holders: dict[Scope, list[int]] = field(default_factory=dict)
+    #: open runs by job and key
+    open: Counter[JobKey] = field(default_factory=Counter)
+
+    @classmethod
+    def read(cls, session: Session, job_ids: Collection[int]) -> Self:
+        """Return the use of the limits of these jobs; limits of jobs and groups get their rows."""
+        rules = limit_rules.find_rules(session, job_ids)
+        shares = _find_shares(session, rules)
+        has_groups = any(rule.group_max > 0 for rule in rules.values())
+        sharing = {*job_ids, *(share.job_id for share in shares)}
+        waiting = slots.count_waiting(session, None if has_groups else sharing)
+        rules |= limit_rules.find_rules(session, {pair.job_id for pair in waiting} - rules.keys())
+        ids = limit_rules.add_missing(session, _names(rules))
+        return cls._made(session, rules, waiting, ids)
+
+    @classmethod
+    def read_waiting(cls, session: Session) -> Self:
+        """Return the use of the limits for which any run waits; writes nothing."""
+        waiting = slots.count_waiting(session, None)
+        rules = limit_rules.find_rules(session, {pair.job_id for pair in waiting})
+        return cls._made(session, rules, waiting, limit_rules.find_ids(session, _names(rules)))
+
+    @classmethod
+    def _made(
+        cls,
+        session: Session,
+        rules: dict[int, LimitRules],
+        waiting: dict[JobKey, int],
+        ids: Mapping[LimitName, int],
+    ) -> Self:
+        usage = cls(rules, waiting, ids, _find_shares(session, rules))
+        for rule in rules.values():
+            usage.slots |= {share.limit_id: share.slots for share in rule.shares}
+            own_slots = {LimitKind.JOB: rule.max_running, LimitKind.GROUP: rule.group_max}
+            usage.slots |= {ids[name]: own_slots[name[0]] for name in rule.names if name in ids}
+        usage.count(session)
+        return usage
+
+    @property
+    def waiting_counts(self) -> Counter[JobKey]:
+        """How many runs of each job and key wait."""
+        return Counter(self.waiting)
+
+    def count(self, session: Session) -> None:
+        """Count the slots that are taken."""
+        job_ids = {rule.job_id for rule in self.rules.values() if rule.max_running > 0}
+        group_ids = {rule.job_group for rule in self.rules.values() if rule.group_max > 0}
+        job_ids |= {share.job_id for share in self.shares}
+        self._count(slots.find_open(session, job_ids, group_ids))
+
+    def _count(self, runs: Sequence[OpenRun]) -> None:
+        self.used, self.open = Counter(), Counter()
+        holders = defaultdict[Scope, list[int]](list)
+        shares_by_job = defaultdict[int, list[Share]](list)
+        for share in self.shares:
+            shares_by_job[share.job_id].append(share)
+        counted = set[tuple[int, str]]()
+        for run in runs:
+            taken = {Scope(share.limit_id): share.weight for share in shares_by_job[run.job_id]}
+            group_limit = self.ids.get((LimitKind.GROUP, str(run.job_group)))
+            if group_limit in self.slots:
+                taken[Scope(group_limit)] = 1
+            rule = self.rules.get(run.job_id)
+            if rule is not None and (run.job_id, run.run_key) not in counted:
+                counted.add((run.job_id, run.run_key))
+                self.open[JobKey(run.job_id, run.limit_key)] += 1
+                taken |= self._own(rule, run.limit_key)
+            self.used.update(taken)
+            for scope in taken:
+                if run.log_id:
+                    holders[scope].append(run.log_id)
+        self.holders = dict(holders)
+
+    def demand(self, rule: LimitRules, key: str, *, shards: int = 1) -> dict[Scope, int]:
+        """Return the slots that a run takes, a broadcast as many as it has shards but for that of its job."""
+        taken = self._own(rule, key)
+        group_limit = self.ids.get((LimitKind.GROUP, str(rule.job_group)))
+        if rule.group_max > 0 and group_limit is not None:
+            taken[Scope(group_limit)] = shards
+        return taken | {Scope(share.limit_id): share.weight * shards for share in rule.shares}
+
+    def _own(self, rule: LimitRules, key: str) -> dict[Scope, int]:
+        limit_id = self.ids.get((LimitKind.JOB, str(rule.job_id)))
+        if rule.max_running <= 0 or limit_id is None:
+            return {}
+        return {Scope(limit_id, key if rule.limit_key else ""): 1}
+
+    def room(self) -> dict[JobKey, int]:
+        """Return how many of the waiting runs of each job and key have slots by now."""
+        return {pair: room for pair in self.waiting if (room := self._room_of(pair))}
+
+    def _room_of(self, pair: JobKey) -> int:
+        if (rule := self.rules.get(pair.job_id)) is None:
+            return 0
+        rooms = [ROOM_MAX]
+        for scope, weight in self.demand(rule, pair.key).items():
+            limit, used = self.slots[scope.limit_id], self.used[scope]
+            rooms.append(1 if used == 0 < limit else (limit - used) // weight)
+        return max(min(rooms), 0)
+
+    def is_full(self, scope: Scope) -> bool:
+        """Whether a limit has no slot at all."""
+        return self.used[scope] >= self.slots[scope.limit_id]
+
+    def book(self, closed: Iterable[Scope]) -> Slots:
+        """Return the slots for decisions."""
+        return Slots(self.slots, self.used, self.holders, closed)
+
+
+def _names(rules: Mapping[int, LimitRules]) -> set[LimitName]:
+    return {name for rule in rules.values() for name in rule.names}
+
+
+def _find_shares(session: Session, rules: Mapping[int, LimitRules]) -> list[Share]:
+    limit_ids = {share.limit_id for rule in rules.values() for share in rule.shares}
+    return limit_rules.find_shares(session, limit_ids)
