@@ -255,13 +255,15 @@ def trigger_job(
     logical_ms: Millis | None = None,
     former_logical_ms: Millis | None = None,
     param_form: ParamForm = ParamForm.TEMPLATE,
+    force: bool = False,
 ) -> QueuedRun:
     """Queue one run, due now or at ``due_ms``.
 
     ``executor_param`` None: the job's own; ``address_list`` empty: the addresses of the group. ``repeats`` is
     the log id of a run of this job, visible to the actor, whose checkpoint the new run gets. ``logical_ms``
     is a logical time that is given; without one ``former_logical_ms`` counts, of a run that is run again.
-    ``param_form``: placeholders of a template are filled in if the job has that on.
+    ``param_form``: placeholders of a template are filled in if the job has that on. ``force``: it waits for
+    no limit.
     """
     group_id = check_group(locks.lock_group_of(session, job_id), actor)
     errors, addresses, start_ms, run_logical_ms = InputErrors(), None, due_ms or now_ms, now_ms
@@ -286,10 +288,12 @@ def trigger_job(
         repeats=repeats,
         logical_ms=run_logical_ms,
         param_form=param_form,
+        admitted_ms=now_ms if force else 0,
     )
     given = {"due_ms": due_ms, "logical_ms": logical_ms}
     changes: dict[str, Any] = {"executor_param": executor_param, "address_list": addresses}
     changes |= {name: at_ms for name, at_ms in given.items() if at_ms is not None}
+    changes |= {"force": True} if force else {}
     audit.record(session, "job.trigger", actor=actor, now_ms=now_ms, target=("job", job_id), changes=changes)
     return QueuedRun(trigger, group_id, run_logical_ms)
 

@@ -12,6 +12,7 @@ from app.domain.limits.rules import KnownLimit
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.limit import Limit, LimitUse
+from app.store.limits.slots import IS_OPEN
 from app.store.pickers.overview import GroupIds
 
 
@@ -37,19 +38,6 @@ _LISTED = (
     .where(Limit.kind == LimitKind.NAMED)
     .group_by(Limit.id, Limit.name, Limit.group_id, Limit.slots)
     .order_by(Limit.name)
-)
-#: a run that has its slots: PENDING ones to be sent again, or forced, have theirs
-_IS_OPEN = or_(
-    Fire.state.in_(
-        [
-            FireState.ROUTING,
-            FireState.SENDING,
-            FireState.ACCEPTED,
-            FireState.UNKNOWN,
-            FireState.HELD,
-        ]
-    ),
-    (Fire.state == FireState.PENDING) & or_(Fire.admitted_ms > 0, Fire.attempt > 0),
 )
 
 
@@ -93,7 +81,7 @@ def count_used(session: Session, limit_ids: Collection[int]) -> dict[int, int]:
     query = (
         select(LimitUse.limit_id, func.sum(LimitUse.weight))
         .join(Fire, Fire.job_id == LimitUse.job_id)
-        .where(LimitUse.limit_id.in_(sorted(limit_ids)), _IS_OPEN)
+        .where(LimitUse.limit_id.in_(sorted(limit_ids)), IS_OPEN)
         .group_by(LimitUse.limit_id)
     )
     return {row[0]: int(row[1]) for row in session.execute(query)} if limit_ids else {}

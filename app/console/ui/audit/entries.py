@@ -31,7 +31,12 @@ _PAGES = {
     "limit": ("limits.show", "limit_id"),
 }
 #: fields that the sentence has already
-_IN_SENTENCE = {"job.switched_off": {"failures"}, "log.kill": {"job_id"}, "log.clear": {"job_id"}}
+_IN_SENTENCE = {
+    "job.switched_off": {"failures"},
+    "log.kill": {"job_id"},
+    "log.clear": {"job_id"},
+    "run.release": {"job_id"},
+}
 #: kind of object -> the field in which entries keep its name
 _NAME_FIELDS = {
     "job": "job_desc",
