@@ -41,6 +41,7 @@ from app.services.completeness.summary import find_last_days
 from app.services.promises.lists import JobSummary, find_summary
 from app.services.runs.planned import PlannedRun, list_planned
 from app.services.runs.reasons import find_reasons
+from app.services.runs.waiting import WaitFilter
 from app.store.alarms import alarms, mutes
 from app.store.executors import groups
 from app.store.jobs import glue, skips
@@ -192,7 +193,7 @@ def _overview(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Overv
         statistics=statistics(logs),
         norm=norm_of(ended_runs(logs)),
         waiting=waiting_fires(session, [job.job_group], now_ms=now_ms, job_id=job.id),
-        limited=waiting_rows(session, actor=actor, job_id=job.id, limit=LIMITED_SHOWN),
+        limited=waiting_rows(session, actor=actor, wanted=WaitFilter(job_id=job.id), limit=LIMITED_SHOWN),
         mutes=_mutes(session, job, now_ms),
         planned=list_planned(session, job.id, now_ms=now_ms, limit=PLANNED_SHOWN),
         promises=find_summary(session, job, actor=actor),

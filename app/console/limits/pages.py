@@ -18,6 +18,7 @@ from app.services.executors import groups
 from app.services.jobs import jobs
 from app.services.limits import usage
 from app.services.limits.usage import LimitUsage
+from app.services.runs.waiting import WaitFilter
 
 blueprint = Blueprint("limits", __name__)
 POLICY = {
@@ -88,7 +89,9 @@ def group_titles(session: Session, actor: Actor) -> dict[int, str]:
 
 def _page(session: Session, limit: LimitUsage, actor: Actor) -> str:
     holders = usage.list_holders(session, limit, actor=actor)
-    waiting = waiting_rows(session, actor=actor, limit_id=limit.row_id) if limit.row_id else None
+    waiting = None
+    if limit.row_id:
+        waiting = waiting_rows(session, actor=actor, wanted=WaitFilter(limit_id=limit.row_id))
     return render_template(
         "limits/show.html",
         limit=limit,

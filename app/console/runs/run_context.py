@@ -25,7 +25,7 @@ from app.services.runs import logs, rows
 from app.services.runs.log_lines import has_log
 from app.services.runs.run_history import history_of
 from app.services.runs.sent_parameters import find_parameter
-from app.store.limits import usage
+from app.store.limits import waiting_list
 from app.store.runs import neighbours
 
 #: lines of a log in a page without scripts
@@ -55,7 +55,9 @@ def run_context(log_id: int) -> dict[str, Any]:
         ]
         parameter = find_parameter(session, log, actor=actor)
         mutes = find_mutes(session, [row.job], now_ms=now_ms()) if failed and row.job is not None else {}
-        holds_slot = log.trigger_code == TriggerCode.UNRESOLVED and usage.find_held(session, log.id)
+        holds_slot = log.trigger_code == TriggerCode.UNRESOLVED and bool(
+            waiting_list.find_held(session, [log.id])
+        )
     remedy = find_remedy(row.reason) if log.trigger_code not in (0, 200) else None
     steps = steps_of(log.trigger_msg)
     return {

@@ -30,6 +30,7 @@ from app.services.executors import groups
 from app.services.jobs import choices
 from app.services.report.run_views import count_run_views
 from app.services.runs import logs, rows
+from app.services.runs.waiting import WaitFilter
 from app.store.pickers.overview import GroupIds
 from app.store.runs.listing import OLDEST_FIRST, LogStatus
 
@@ -111,12 +112,13 @@ def _waiting_fires(session: Session, filters: RequestedLogs, actor: Actor, at_ms
 
 def _limited(session: Session, filters: RequestedLogs, actor: Actor) -> WaitingRows | None:
     """Return the first runs that wait for a limit and match the filters; they stand above the others."""
-    if filters.status not in (LogStatus.ALL, LogStatus.WAITING) or any(filters.logical_texts):
+    if filters.status not in (LogStatus.ALL, LogStatus.WAITING):
         return None
-    shown = LIMITED_SHOWN if filters.status == LogStatus.ALL else LIMITED_ALONE
-    return waiting_rows(
-        session, actor=actor, group_id=filters.group_id, job_id=filters.job_id, limit=shown
+    wanted = WaitFilter(
+        filters.job_id, logical=(filters.filter.logical_from_ms, filters.filter.logical_to_ms)
     )
+    shown = LIMITED_SHOWN if filters.status == LogStatus.ALL else LIMITED_ALONE
+    return waiting_rows(session, actor=actor, group_id=filters.group_id, wanted=wanted, limit=shown)
 
 
 def _count_newer(session: Session, filters: RequestedLogs, actor: Actor) -> int:

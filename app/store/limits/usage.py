@@ -2,12 +2,10 @@
 
 from collections import Counter
 from collections.abc import Collection
-from typing import Any, NamedTuple
 
-from sqlalchemy import Select, and_, func, literal, or_, select
+from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session
 
-from app.clock import Millis
 from app.domain.enums import FireState, LimitKind
 from app.domain.limits.waits import parse_wait
 from app.models.fire import Fire
@@ -21,24 +19,6 @@ _IS_OPEN = or_(
     Fire.state.in_(slots.WITH_SLOTS),
     and_(Fire.state == FireState.PENDING, or_(Fire.admitted_ms > 0, Fire.attempt > 0)),
 )
-
-
-class Holder(NamedTuple):
-    """Open run that has slots of a limit."""
-
-    fire_id: int
-    #: None while it is being sent
-    log_id: int | None
-    job_id: int
-    group_id: int
-    job_desc: str
-    state: str
-    #: when it got its slots; 0: its job had no limit then
-    admitted_ms: Millis
-    due_ms: Millis
-    #: text of the job's key for it
-    limit_key: str
-    weight: int
 
 
 def find_limits(session: Session, limit_ids: Collection[int]) -> dict[int, Limit]:
@@ -66,32 +46,6 @@ def count_used_of_groups(session: Session, group_ids: Collection[int]) -> dict[i
     query = select(Job.job_group, func.count()).join(Fire, Fire.job_id == Job.id)
     of_groups = query.where(Job.job_group.in_(list(group_ids)), _IS_OPEN).group_by(Job.job_group)
     return {row[0]: row[1] for row in session.execute(of_groups)}
-
-
-def find_holders(session: Session, kind: LimitKind, of_id: int, *, limit: int) -> list[Holder]:
-    """Return the open runs that have slots, the longest first.
-
-    ``of_id``: of a named limit its id, else the job's or group's.
-    """
-    columns: list[Any] = [Fire.id, Fire.log_id, Fire.job_id, Job.job_group, Job.job_desc, Fire.state]
-    columns += [Fire.admitted_ms, Fire.due_time, Fire.limit_key]
-    query: Select[Any] = select(*columns).join(Job, Job.id == Fire.job_id)
-    match kind:
-        case LimitKind.NAMED:
-            query = query.add_columns(LimitUse.weight).join(LimitUse, LimitUse.job_id == Fire.job_id)
-            query = query.where(LimitUse.limit_id == of_id)
-        case LimitKind.JOB:
-            query = query.add_columns(literal(1)).where(Fire.job_id == of_id)
-        case LimitKind.GROUP:
-            query = query.add_columns(literal(1)).where(Job.job_group == of_id)
-    rows = session.execute(query.where(_IS_OPEN).order_by(Fire.admitted_ms, Fire.id).limit(limit))
-    return [Holder._make(row) for row in rows]
-
-
-def find_held(session: Session, log_id: int) -> bool:
-    """Return whether an unresolved run holds its slots."""
-    query = select(Fire.id).where(Fire.log_id == log_id, Fire.state == FireState.HELD)
-    return session.scalar(query.limit(1)) is not None
 
 
 def count_waiting(session: Session) -> dict[int, int]:

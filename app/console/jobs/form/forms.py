@@ -156,6 +156,7 @@ class RunForm(ConsoleForm):
     when = StringField(default="now")
     at = StringField(_l("Start at"))
     logical_time = StringField(_l("Logical time"))
+    force = BooleanField(_l("Run even if the limit is reached"))
     #: exact logical time of the run that is run again
     repeated_ms = HiddenField()
 

@@ -1,7 +1,6 @@
 """Limits in words: what a job takes of them, and the settings of a job that concern them."""
 
 import json
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from flask import url_for
@@ -12,7 +11,8 @@ from app.console.web.language import _, ngettext
 from app.domain.enums import LimitKind
 from app.domain.jobs.fields import FIELD_OF
 from app.domain.jobs.structures import read_structure
-from app.domain.limits.waits import Wait, WaitReason
+from app.domain.limits.waits import WaitReason
+from app.services.runs.waiting import WaitedLimit
 
 
 class Share(NamedTuple):
@@ -53,28 +53,29 @@ def limit_address(kind: str, of_id: int) -> str:
     return url_for("limits.show", limit_id=of_id)
 
 
-def wait_words(wait: Wait | None, limit: Markup, log_ids: Sequence[int]) -> Markup:
-    """Return what a run waits for, with links; ``log_ids``: runs that have the slots."""
+def wait_words(wait: WaitedLimit | None, limit: Markup) -> Markup:
+    """Return what a run waits for, with links to the ``limit`` and to the runs that have its slots."""
     if wait is None:
         return escape(_("waits for a limit"))
-    runs = Markup(escape(_(", "))).join(
+    text = escape(_wait_text(wait)) % {"used": wait.used, "slots": wait.slots, "limit": limit}
+    if not wait.log_ids or wait.used < wait.slots:
+        return text
+    links = [
         Markup('<a href="{}">{}</a>').format(url_for("logs.show", log_id=log_id), log_id)
-        for log_id in log_ids
-    )
-    match wait.reason:
-        case WaitReason.REPLACING:
-            text = _("the run in progress is being killed: %(runs)s") if runs else _("the run in progress is being killed")
-        case WaitReason.BEHIND:
-            text = _("comes after other runs that wait for %(limit)s")
-        case WaitReason.FULL if runs:
-            text = ngettext(
-                "%(used)s of %(slots)s slots of %(limit)s are taken, by run %(runs)s",
-                "%(used)s of %(slots)s slots of %(limit)s are taken, by runs %(runs)s",
-                len(log_ids),
-            )
-        case WaitReason.FULL:
-            text = _("%(used)s of %(slots)s slots of %(limit)s are taken")
-    return escape(text) % {"used": wait.used, "slots": wait.slots, "limit": limit, "runs": runs}
+        for log_id in wait.log_ids
+    ]
+    runs = escape(ngettext("run %(runs)s", "runs %(runs)s", len(links), runs="%(runs)s"))
+    return text + escape(_(": ")) + runs % {"runs": escape(_(", ")).join(links)}
+
+
+def _wait_text(wait: WaitedLimit) -> str:
+    if wait.reason is WaitReason.REPLACING:
+        return _("the run in progress is being killed")
+    if wait.used < wait.slots:
+        return _("comes after other runs that wait for %(limit)s")
+    if wait.used == wait.slots == 1:
+        return _("the slot of %(limit)s is taken")
+    return _("%(used)s of %(slots)s slots of %(limit)s are taken")
 
 
 def limit_phrase(kind: str, of_id: int, name: str) -> Markup:
