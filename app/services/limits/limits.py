@@ -165,10 +165,9 @@ def remove_limit(session: Session, name: str, *, actor: Actor, now_ms: Millis, l
 def check_name(text: str) -> str:
     """Return the name of a limit, trimmed; raises InvalidInput."""
     name = required_text("name", text, NAME_MAX, N_("Enter a name"))
-    if not name.isprintable():
-        raise InvalidInput(
-            "name", N_("The name holds a control character; letters, digits and signs can stand")
-        )
+    if not name.isprintable() or "/" in name or not name.strip("."):
+        problem = N_("A name can have letters, digits, blanks and signs, but no / and no control characters")
+        raise InvalidInput("name", problem)
     return name
 
 

@@ -80,7 +80,7 @@ def test_a_limit_is_made_changed_listed_and_deleted() -> None:
         remove("Reporting database")
 
 
-@pytest.mark.parametrize("name", ["", "   ", "x" * 65, "a\nb", "a\x00b"])
+@pytest.mark.parametrize("name", ["", "   ", "x" * 65, "a\nb", "a\x00b", "a/b", ".."])
 def test_a_wrong_name_is_refused_with_the_slots(name: str) -> None:
     with pytest.raises(InvalidInput) as error:
         put(name, 0)
