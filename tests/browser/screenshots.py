@@ -75,7 +75,7 @@ def pages(console: Console) -> dict[str, str]:
         "job-promises-edit": f"/jobinfo/{jobs[0]}/edit?suggest=1",
         "limits": "/limits",
         "limit": f"/limits/{console.seeded.limit_id}",
-        "limit-job": f"/limits/job/{jobs[7]}",
+        "limit-job": f"/limits/job/{jobs[4]}",
         "limit-new": "/limits/new",
         "job-limits": f"/jobinfo/{jobs[3]}",
         "job-limits-edit": f"/jobinfo/{jobs[3]}/edit#section-limits",

@@ -234,9 +234,7 @@ class JobDraft:
         N_("Block strategy"),
         BlockStrategy,
         N_("Block strategy is invalid"),
-        hint=N_(
-            "What an instance does while a run of this job is in progress on it; for all of them see Limits."
-        ),
+        hint=N_("What an instance does while it runs this job. All instances together: Limits and waiting."),
     )
     #: seconds; 0: none
     executor_timeout: int = _number(
