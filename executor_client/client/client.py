@@ -158,10 +158,19 @@ class Run(RunView):
             self.data = end_run(client, self.id)
         return self
 
-    def retry(self) -> "Run":
-        """Run the job again with the parameter of this run, and return the new run."""
+    def retry(self, *, force: bool = False) -> "Run":
+        """Run the job again with the parameter of this run, and return the new run.
+
+        ``force``: it waits for no limit.
+        """
         with self._pool.client() as client:
-            return Run(self._pool, client.retry(self.id))
+            return Run(self._pool, client.retry(self.id, force=force))
+
+    def start(self) -> "Run":
+        """Start the run now, which waits for a limit."""
+        with self._pool.client() as client:
+            self.data = client.start(self.id)
+        return self
 
     def log(self) -> str:
         """Return the log that there is, its lines separated by newlines."""
@@ -269,17 +278,18 @@ class Client:
         in_: float | timedelta | None = None,
         addresses: Sequence[str] = (),
         logical_time: datetime | None = None,
+        force: bool = False,
         idempotency_key: str = "",
     ) -> Run:
         """Run a job once, now or later, and return the run at once.
 
         ``param``: a text, or a value that is sent as JSON; None: the job's own. ``at``: when (local time if
         without tzinfo); ``in_``: after so many seconds. ``addresses``: instances to choose from.
-        ``logical_time``: what the run stands for, by default the time at which it is due.
-        ``idempotency_key``: calls with the same key make one run; by default each call makes one, even if its
-        answer is lost and it is repeated.
+        ``logical_time``: what the run stands for, by default the time at which it is due. ``force``: it waits
+        for no limit. ``idempotency_key``: calls with the same key make one run; by default each call makes
+        one, even if its answer is lost and it is repeated.
         """
-        body = trigger_body(param, at, in_, addresses, logical_time)
+        body = trigger_body(param, at, in_, addresses, logical_time, force)
         with self._pool.client() as client:
             job_id = job if isinstance(job, int) else find_job(client, job, group).id
             with explain_missing("job", job_id):
