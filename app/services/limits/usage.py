@@ -12,19 +12,18 @@ from app.errors import NotFound
 from app.models.group import Group
 from app.models.job import Job
 from app.models.limit import Limit
-from app.services.runs import waiting
 from app.store.base.paging import to_id
 from app.store.executors import groups as group_store
 from app.store.jobs import scheduling as job_store
-from app.store.limits import listing, usage
+from app.store.limits import listing, usage, waiting_list
 from app.store.limits.listing import ListedLimit
 from app.store.limits.waiting_list import Holder
 
 MISSING = N_("There is no such limit")
 #: named limits of the list, limits of jobs and executors that runs wait for
 LISTED_MAX, OWN_MAX = 500, 100
-#: jobs of the page of a limit
-JOBS_MAX = 200
+#: runs and jobs of the page of a limit
+HOLDERS_MAX, JOBS_MAX = 200, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +100,9 @@ def usage_of_group(session: Session, group: Group) -> LimitUsage:
 
 def list_holders(session: Session, limit: LimitUsage, *, actor: Actor) -> Holders:
     """Return the runs that have the slots of a limit."""
-    rows = waiting.list_holders(session, limit.kind, limit.of_id, actor=actor)
-    visible = [row for row in rows if row.job_id]
-    return Holders(visible, len(rows) - len(visible), len(rows) == waiting.HOLDERS_LISTED)
+    rows = waiting_list.list_holders(session, limit.kind, limit.of_id, limit=HOLDERS_MAX)
+    visible = [row for row in rows if actor.may(row.group_id, Right.VIEW)]
+    return Holders(visible, len(rows) - len(visible), len(rows) == HOLDERS_MAX)
 
 
 def list_jobs(session: Session, limit: LimitUsage, *, actor: Actor) -> list[tuple[Job, int]]:

@@ -162,9 +162,6 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
     if form.parameters is None:
         offer_parameters(form)
     offer(form, groups)
-    is_never_twice = request.form.get("preview") == NEVER_TWICE
-    if is_never_twice:
-        form["max_running"].data, form["when_full"].data = "1", WhenFull.WAIT.value
     form.offer_limits([(limit.name, limit.slots) for limit in named])
     form.offer_channels(channel_names, none=_("that of the executor, if it has one"))
     if owner is not None:
@@ -172,6 +169,7 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
     titles = (f"{group.title} ({group.app_name})" for group in groups if group.id == form.job_group.data)
     page = render_template(
         "jobs/edit.html",
+        opened=("promises",) if suggestions else _fill_in_wish(form),
         form=form,
         parameters=form.parameters,
         job=job,
@@ -193,12 +191,19 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         notes=form_sections.notes(form),
         from_group=defaults_of(groups, form),
         suggestions=suggestions,
-        opened=("limits",) if is_never_twice else ("promises",) if suggestions else (),
         has_limits=bool(named),
         mail_note=form_sections.mail_note(form["alarm_email"].data or ""),
         may_operate=actor.has_anywhere(Right.OPERATE),
     )
     return page, 400 if form.form_errors or form.wrong_fields else 200
+
+
+def _fill_in_wish(form: JobForm) -> tuple[str, ...]:
+    """Fill in that the job never runs twice at once, if that button was sent; return what to open."""
+    if request.form.get("preview") != NEVER_TWICE:
+        return ()
+    form["max_running"].data, form["when_full"].data = "1", WhenFull.WAIT.value
+    return ("limits",)
 
 
 def _suggestions(session: Session, job: Job | None) -> Suggestions | None:

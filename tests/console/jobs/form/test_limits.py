@@ -89,6 +89,7 @@ def test_never_twice_is_filled_in_without_scripts_and_keeps_what_was_entered(adm
     assert re.search(r'id="max_running"[^>]* value="1"', form)
     assert re.search(r'id="job_desc"[^>]* value="mine"', form)
     assert '<option selected value="wait">' in form
+    assert "at most 1 at once" in form
 
 
 def test_the_closed_section_names_what_differs(admin: Console) -> None:
