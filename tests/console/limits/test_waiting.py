@@ -59,10 +59,12 @@ def test_the_list_of_runs_begins_with_those_that_wait(admin: Console, job_id: in
 
 
 def test_the_pages_of_job_and_limits_list_them(admin: Console, job_id: int) -> None:
-    for path in (f"/jobinfo/{job_id}", "/limits", f"/limits/job/{job_id}"):
+    for path in (f"/jobinfo/{job_id}", "/limits"):
         text = text_of(admin.get(path))
         assert "Waiting runs" in text, path
         assert "the slot of this job is taken" in text, path
+    page = admin.get(f"/limits/job/{job_id}")
+    assert all(f"/joblog/waiting/{run_id}/start" in page.text for run_id in waiting_ids())
     assert re.search(r"1 of 1 .* 2 ", text_of(admin.get("/limits")))
 
 

@@ -158,11 +158,10 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         owner = ownership_of(session, job) if job is not None else None
         channel_names = [row.channel.name for row in find_visible(session, actor)]
         suggestions = _suggestions(session, job)
-        named = limits.list_named(session, actor.group_ids(Right.VIEW), limit=LIMITS_OFFERED)
+        has_limits = _offer_limits(session, form)
     if form.parameters is None:
         offer_parameters(form)
     offer(form, groups)
-    form.offer_limits([(limit.name, limit.slots) for limit in named])
     form.offer_channels(channel_names, none=_("that of the executor, if it has one"))
     if owner is not None:
         form.mark_managed(MEMBER_OF[name].attribute for name in owner.members if name in MEMBER_OF)
@@ -191,11 +190,19 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         notes=form_sections.notes(form),
         from_group=defaults_of(groups, form),
         suggestions=suggestions,
-        has_limits=bool(named),
+        has_limits=has_limits,
         mail_note=form_sections.mail_note(form["alarm_email"].data or ""),
         may_operate=actor.has_anywhere(Right.OPERATE),
     )
     return page, 400 if form.form_errors or form.wrong_fields else 200
+
+
+def _offer_limits(session: Session, form: JobForm) -> bool:
+    """Offer the named limits that the user may see; return whether there are any."""
+    group_ids = current_actor().group_ids(Right.VIEW)
+    named = limits.list_named(session, group_ids, limit=LIMITS_OFFERED)
+    form.offer_limits([(limit.name, limit.slots) for limit in named])
+    return bool(named)
 
 
 def _fill_in_wish(form: JobForm) -> tuple[str, ...]:
