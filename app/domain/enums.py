@@ -108,6 +108,19 @@ class FireState(StrEnum):
     HELD = "HELD"
 
 
+#: states of fires whose run no executor has, as far as is known
+NOT_OUT = (FireState.PENDING, FireState.WAITING, FireState.HELD)
+
+
+class Killed(IntEnum):
+    """Whether a run was killed (`xxl_job_log.killed`)."""
+
+    NO = 0
+    BY_USER = 1
+    #: for a newer run of its job, by `when_full`; set before the kill
+    REPLACED = 2
+
+
 class LimitKind(StrEnum):
     """What a limit counts (`xxl_job_limit.kind`)."""
 

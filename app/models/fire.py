@@ -47,7 +47,7 @@ class Fire(Base):
     owner: Mapped[str] = mapped_column(String(64), default="", server_default="")
     #: incremented by each claim; writes of an older epoch change nothing
     epoch: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
-    #: end of the claim's lease; UNKNOWN: time since which the fate is unknown; WAITING: latest end of the wait
+    #: end of the claim's lease; UNKNOWN: time since which the fate is unknown; WAITING: end of the wait
     lease_until: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     sent_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     accepted_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")

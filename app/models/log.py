@@ -82,7 +82,7 @@ class JobLog(Base):
     late_ms: Mapped[Millis | None] = mapped_column(BigInteger)
     #: NotStarted; empty: an executor may have taken it
     not_started: Mapped[str] = mapped_column(String(20), default="", server_default="")
-    #: 1: a user killed it
+    #: Killed
     killed: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
     #: what our executor kept for a retry of the run, as JSON text; before that, what the run was given
     checkpoint: Mapped[str | None] = mapped_column(Text, deferred=True, deferred_group=REPORTS)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from sqlalchemy.orm import Session
 
@@ -66,6 +66,15 @@ class ClaimBatch:
     limited: list[DueFire] = field(default_factory=list)
     #: how many of these have begun to wait
     waiting: int = 0
+
+
+class Claim(Protocol):
+    """A claim in the caller's transaction."""
+
+    def __call__(
+        self, session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms: Millis
+    ) -> ClaimBatch:
+        """Claim the fires."""
 
 
 class LockedFires(NamedTuple):

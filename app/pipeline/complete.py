@@ -22,7 +22,6 @@ from app.domain.enums import (
     AlarmReason,
     AlarmState,
     AlarmStatus,
-    Delivery,
     HandleCode,
     ScheduleType,
     TriggerCode,
@@ -46,16 +45,17 @@ from app.domain.runs.trigger_report import RESULT_MAX, clean_text, fit_result, j
 from app.models.log import JobLog
 from app.pipeline.day_corrections import correct_days
 from app.pipeline.delays import set_delayed
+from app.pipeline.ended_fires import end_fires
 from app.pipeline.masking import find_maskers, mask_text
 from app.pipeline.promise_checks import check_ends
-from app.pipeline.retries import param_to_repeat, retry_fires
+from app.pipeline.retries import NO_SLOT, FailedRun, is_retried, param_to_repeat, retry_fires, slot_of
 from app.runtime.metrics import RUN_DURATION, RUNS_ENDED
 from app.store.alarms import alarms
 from app.store.base import locks
 from app.store.fires import logs
 from app.store.fires import queue as fires
+from app.store.fires.ended import EndedFire
 from app.store.fires.logs import RunState
-from app.store.fires.queue import EndedFire
 from app.store.jobs import scheduling as jobs
 from app.store.jobs.scheduling import JobOfResult
 
@@ -164,7 +164,8 @@ def complete(
     if not endings:
         return Completion((), late, other_runs, maskers)
     won = tuple(run.id for run, _ in endings)
-    ended_fires = fires.end_of_logs(session, won)
+    unresolved_ids = {run.id for run, result in endings if result.trigger_code == TriggerCode.UNRESOLVED}
+    ended_fires = end_fires(session, [run for run, _ in endings], unresolved_ids, job_by_log)
     sent_ms_by_log = {log_id: fire.sent_ms for log_id, fire in ended_fires.items()}
     _write_logs(
         session,
@@ -247,7 +248,7 @@ def _write_logs(
             "handle_msg": _result_text(result, job, children),
             "alarm_status": _alarm_status(run, result, job),
         }
-        if result.source is Source.KILL:
+        if result.source is Source.KILL and not run.is_replaced:
             killed_ids.append(run.id)
         if result.trace is None:
             rows.append(row)
@@ -297,7 +298,7 @@ def _is_failure(result: Result) -> bool:
 def _alarm_status(run: RunState, result: Result, job: JobOfResult | None) -> int:
     if not _is_failure(result) or run.alarm_status != AlarmStatus.NOT_EXAMINED:
         return run.alarm_status
-    return AlarmStatus.NOT_NEEDED if job is None else AlarmStatus.LOCKED
+    return AlarmStatus.NOT_NEEDED if job is None or run.is_replaced else AlarmStatus.LOCKED
 
 
 def _write_successors(
@@ -310,7 +311,7 @@ def _write_successors(
     """Insert child fires, retry fires, checks of promises and alarms, each under a unique key."""
     new_fires: list[fires.NewFire] = []
     new_alarms: list[bulk.Row] = []
-    retries: list[tuple[RunState, JobOfResult]] = []
+    retries: list[FailedRun] = []
     for run, result in endings:
         job = job_by_id.get(run.job_id)
         if job is None:
@@ -318,28 +319,19 @@ def _write_successors(
         if not _is_failure(result):
             new_fires += _children(run, job, now_ms)
             continue
-        if run.executor_fail_retry_count > 0 and _may_retry(run, job, result):
-            param = param_to_repeat(session, run, ended_fires.get(run.id))
-            retries.append((run._replace(executor_param=param), job))
-        if run.alarm_status == AlarmStatus.NOT_EXAMINED:
-            is_unresolved = result.trigger_code == TriggerCode.UNRESOLVED
+        is_unresolved = result.trigger_code == TriggerCode.UNRESOLVED
+        fire = ended_fires.get(run.id)
+        if is_retried(run, job, is_unresolved=is_unresolved):
+            param = param_to_repeat(session, run, fire)
+            slot = slot_of(fire) if is_unresolved else NO_SLOT
+            retries.append(FailedRun(run._replace(executor_param=param), job, slot))
+        if run.alarm_status == AlarmStatus.NOT_EXAMINED and not run.is_replaced:
             reason = AlarmReason.UNRESOLVED if is_unresolved else AlarmReason.FAILED
             pending = {"state": AlarmState.PENDING.value, "created_ms": now_ms, "next_ms": now_ms}
             new_alarms.append({"log_id": run.id, "job_id": job.id, "reason": reason, **pending})
     fires.insert_unless_known(session, new_fires + retry_fires(session, retries, now_ms), now_ms=now_ms)
-    check_ends(session, [run for run, _ in endings], job_by_id, now_ms=now_ms)
+    check_ends(session, [run for run, _ in endings if not run.is_replaced], job_by_id, now_ms=now_ms)
     alarms.insert_alarms(session, new_alarms)
-
-
-def _may_retry(run: RunState, job: JobOfResult, result: Result) -> bool:
-    """Whether a failed run is retried.
-
-    An unresolved run is retried only if the job allows duplicates; its late failure then causes no second
-    retry.
-    """
-    if result.trigger_code == TriggerCode.UNRESOLVED:
-        return job.delivery == Delivery.AT_LEAST_ONCE
-    return run.trigger_code != TriggerCode.UNRESOLVED or job.delivery != Delivery.AT_LEAST_ONCE
 
 
 def _children(run: RunState, job: JobOfResult, now_ms: Millis) -> list[fires.NewFire]:

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import read_scope, transact
 from app.database.rows import bulk
-from app.domain.enums import MisfireStrategy, NodeKind, ScheduleType, TriggerStatus, TriggerType
+from app.domain.enums import FireState, MisfireStrategy, NodeKind, ScheduleType, TriggerStatus, TriggerType
 from app.domain.schedules.planning import DueFire
 from app.models.fire import Fire
 from app.pipeline.delays import set_delayed
@@ -67,7 +67,8 @@ def _settle(
     """Return the ids of skipped fires, and how many jobs fire one instant instead."""
     job_by_id = jobs.lock_planned(session, {fire.job_id for fire in late})
     fires_by_job: defaultdict[int, list[ScheduledFire]] = defaultdict(list)
-    for fire in scheduled_fires.lock_unclaimed(session, Fire.id.in_([fire.id for fire in late])):
+    is_late = (Fire.id.in_([fire.id for fire in late]), Fire.state == FireState.PENDING)
+    for fire in scheduled_fires.lock_unclaimed(session, *is_late):
         fires_by_job[fire.job_id].append(fire)
     skipped_fires: list[ScheduledFire] = []
     misfires: list[bulk.Row] = []

@@ -1,18 +1,19 @@
 """Retries: the fires that repeat failed runs, their parameter and their delay. Part of the completion."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.enums import TriggerType
+from app.domain.enums import Delivery, TriggerCode, TriggerType
 from app.domain.runs.logical_times import logical_of
 from app.models.fire import Fire
 from app.store.base.text_widths import width_of
 from app.store.fires import logs
 from app.store.fires import queue as fires
+from app.store.fires.ended import EndedFire
 from app.store.fires.logs import RunState
-from app.store.fires.queue import EndedFire
 from app.store.jobs.scheduling import JobOfResult
 
 #: bounds of the retry delay; some executors report a result before they accept the job again
@@ -35,18 +36,54 @@ def param_to_repeat(session: Session, run: RunState, fire: EndedFire | None) -> 
     return param if width_of(session, Fire, "executor_param").holds(param) else None
 
 
-def retry_fires(
-    session: Session, retries: Sequence[tuple[RunState, JobOfResult]], now_ms: Millis
-) -> list[fires.NewFire]:
+class Slot(NamedTuple):
+    """Slots of a run that its retry takes over."""
+
+    admitted_ms: Millis
+    limit_key: str
+
+
+NO_SLOT = Slot(0, "")
+
+
+class FailedRun(NamedTuple):
+    """A run that is retried."""
+
+    run: RunState
+    job: JobOfResult
+    #: of an unresolved run, which may still be running
+    slot: Slot = NO_SLOT
+
+
+def slot_of(fire: EndedFire | None) -> Slot:
+    """Return the slots of a run that ends."""
+    return Slot(fire.admitted_ms, fire.limit_key) if fire is not None and fire.admitted_ms else NO_SLOT
+
+
+def is_retried(run: RunState, job: JobOfResult, *, is_unresolved: bool) -> bool:
+    """Whether a failed run is retried.
+
+    An unresolved run is retried only if the job allows duplicates; its late failure then causes no second
+    retry. A run that was killed for a newer one is not.
+    """
+    if run.executor_fail_retry_count <= 0 or run.is_replaced:
+        return False
+    if is_unresolved:
+        return job.delivery == Delivery.AT_LEAST_ONCE
+    return run.trigger_code != TriggerCode.UNRESOLVED or job.delivery != Delivery.AT_LEAST_ONCE
+
+
+def retry_fires(session: Session, retries: Sequence[FailedRun], now_ms: Millis) -> list[fires.NewFire]:
     """Return the fires of retries, due after the interval of their job, longer each time with a backoff."""
     growing = [
-        run.id for run, job in retries if job.retry_interval_s and job.retry_backoff_percent != CONSTANT
+        run.id for run, job, _ in retries if job.retry_interval_s and job.retry_backoff_percent != CONSTANT
     ]
     origins = logs.find_origins(session, growing)
-    return [_retry(run, job, origins.get(run.id), now_ms) for run, job in retries]
+    return [_retry(failed, origins.get(failed.run.id), now_ms) for failed in retries]
 
 
-def _retry(run: RunState, job: JobOfResult, origin: logs.Origin | None, now_ms: Millis) -> fires.NewFire:
+def _retry(failed: FailedRun, origin: logs.Origin | None, now_ms: Millis) -> fires.NewFire:
+    run, job, slot = failed
     retries_left = run.executor_fail_retry_count
     # The count of the job may have been edited since, so that the origin's counts.
     retries_done = max((origin.retries if origin else job.executor_fail_retry_count) - retries_left, 0)
@@ -61,4 +98,5 @@ def _retry(run: RunState, job: JobOfResult, origin: logs.Origin | None, now_ms: 
         fail_retry_count=retries_left - 1,
         logical_ms=logical_of(run),
         param_form=run.param_form,
+        **slot._asdict(),
     )

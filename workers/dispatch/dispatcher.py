@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from sqlalchemy.orm import Session
 from uvloop import new_event_loop
@@ -21,7 +22,8 @@ from app.database.batch_writer import BatchWriter
 from app.database.faults import AWAY, fault_log
 from app.domain.runs.routing import RouteState
 from app.domain.schedules.planning import DueFire
-from app.pipeline.claim import ClaimBatch, claim
+from app.pipeline.claim import Claim, ClaimBatch, claim
+from app.pipeline.claim_limited import claim_limited
 from app.pipeline.claimed_run import ClaimedRun, Claimer
 from app.pipeline.record import give_back, record
 from app.pipeline.send import Sender, SendOutcome
@@ -92,10 +94,19 @@ class Dispatcher:
             sent_log_ids=sent_log_ids or SentLogIds(),
         )
         self._writer = BatchWriter("dispatch-writer")
-        self._poll = Poll(node, config.time_zone, self._lanes, take=self._take, may_fire=may_fire)
+        self._poll = Poll(
+            node,
+            config.time_zone,
+            self._lanes,
+            take=self._take,
+            take_waiting=self._take_limited,
+            may_fire=may_fire,
+        )
         self._wake_socket = WakeSocket(config.home, node)
         self._preparation = Preparation(self._claimer, self._writer, may_fire)
         self._failed = FailedClaims(self._lanes, self._writer, config.time_zone)
+        #: fires that need slots, by id
+        self._limited: dict[int, DueFire] = {}
         self._outcomes: list[SendOutcome] = []
         self._unsent: list[ClaimedRun] = []
         self._written_at = 0.0
@@ -164,6 +175,11 @@ class Dispatcher:
         self._offered.set()
         self._wake.set()
 
+    def _take_limited(self, fires: Sequence[DueFire]) -> None:
+        self._limited |= {fire.id: fire for fire in fires}
+        self._offered.set()
+        self._wake.set()
+
     def _take_ahead(self, ahead: Sequence[DueFire]) -> None:
         self._preparation.add(ahead)
         self._offered.set()
@@ -212,9 +228,11 @@ class Dispatcher:
         """Claim due fires; write outcomes once no fire is due and all are sent, or after OUTCOMES_WAIT_S."""
         while self._has_work() and not self._stopping:
             await self._wait_for_backlog(BACKLOG_MAX, time.monotonic() + BACKLOG_WAIT_S)
+            if limited := list(self._limited.values())[: self._pace.group]:
+                await self._claim(limited, claim_limited)
             due = self._lanes.take(self._pace.group)
             if due:
-                await self._claim(due)
+                await self._claim(due, partial(claim, prepared=self._preparation.prepared))
             elif self._preparation.waiting:
                 await self._preparation.advance()
             elif len(self._outcomes) < OUTCOMES_GROUP:
@@ -227,7 +245,8 @@ class Dispatcher:
                 await self._write_back()
 
     def _has_work(self) -> bool:
-        return bool(self._outcomes or self._unsent or self._preparation.waiting or self._lanes.waiting)
+        has_fires = self._preparation.waiting or self._lanes.waiting or self._limited
+        return bool(self._outcomes or self._unsent or has_fires)
 
     async def _wait_for_backlog(self, most: int, until: float, *, idle: bool = False) -> None:
         """Wait while more claimed runs wait for a permit: writing and sending share one interpreter.
@@ -262,15 +281,15 @@ class Dispatcher:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._offered.wait(), GATHER_S)
 
-    async def _claim(self, due: list[DueFire]) -> None:
+    async def _claim(self, due: list[DueFire], work: Claim) -> None:
         """Claim a batch; if that fails, forget the fires: the poll finds those still PENDING."""
         batches: list[tuple[ClaimBatch, Timing]] = []
         wait_s = 0.0
         claimer = replace(self._claimer, lease_ms=self._pace.lease_ms)
-        prepared_fires, began_ms = self._preparation.prepared, now_ms()
+        began_ms = now_ms()
 
         def claim_group(session: Session, group: Sequence[DueFire]) -> ClaimBatch:
-            return claim(session, group, claimer, now_ms=now_ms(), prepared=prepared_fires)
+            return work(session, group, claimer, now_ms=now_ms())
 
         try:
             if self._may_fire():  # A clock that is ahead would make everything due.
@@ -281,6 +300,8 @@ class Dispatcher:
             fault_log.write(logger, f"claim failed fires={len(due)}", exc)
             wait_s = DATABASE_WAIT_S
         self._lanes.forget(fire.id for fire in due)
+        for fire in due:
+            self._limited.pop(fire.id, None)
         self._preparation.forget(due, [batch for batch, _ in batches])
         if batches:
             took_s = elapsed_s() - batches[0][1].started
@@ -288,6 +309,9 @@ class Dispatcher:
             CLAIM_DURATION.observe(took_s)
         for batch, timing in batches:
             self._lanes.add(batch.expanded)
+            self._limited |= {fire.id: fire for fire in batch.limited}
+            if batch.waiting:
+                self._poll.waiting_list.note()
             lease = await keep_leases(batch.claimed, timing, self._pace, self._writer, self._node)
             self._launch(*lease)
             for address, parked_fires in batch.parked.items():  # The runs claimed above are counted by now.
@@ -304,8 +328,8 @@ class Dispatcher:
             return
         if batches:
             self._pace.observe_ahead(now_ms() - min(fire.due_time for fire in ahead))
-        claimed_ids = {run.fire_id for batch in batches for run in batch.claimed}
-        self._take([fire for fire in ahead if fire.id not in claimed_ids and not self._lanes.knows(fire.id)])
+        known_ids = {run.fire_id for batch in batches for run in batch.claimed} | self._limited.keys()
+        self._take([fire for fire in ahead if fire.id not in known_ids and not self._lanes.knows(fire.id)])
 
     async def _write_back(self) -> None:
         """Write outcomes and give unsent runs back; keep both while the database is away."""

@@ -19,6 +19,7 @@ from app.domain.schedules.planning import DueFire
 from app.pipeline.claim import find_unseen
 from app.pipeline.late import LATE_MS, settle_late
 from workers.dispatch.lanes import Lanes
+from workers.dispatch.waiting_list import WaitingList
 
 logger = logging.getLogger(__name__)
 
@@ -47,12 +48,15 @@ class Poll:
         lanes: Lanes,
         *,
         take: Callable[[Sequence[DueFire]], None],
+        take_waiting: Callable[[Sequence[DueFire]], None],
         may_fire: Callable[[], bool],
     ) -> None:
         self._node = node
         self._zone = zone
         self._lanes = lanes
         self._take = take
+        self._take_waiting = take_waiting
+        self.waiting_list = WaitingList(zone)
         self._may_fire = may_fire
         self._woken = threading.Event()
         self._stop = threading.Event()
@@ -86,6 +90,9 @@ class Poll:
                 due_fires = find_unseen(self._node, after_id=after_id, now_ms=now_ms(), limit=ROWS)
                 if due_fires and not self._stop.is_set():
                     asyncio.run_coroutine_threadsafe(self._pass_on(due_fires), self._loop).result()
+                ready_fires = self.waiting_list.look(now_ms()) if self._may_fire() else []
+                if ready_fires and not self._stop.is_set():
+                    self._loop.call_soon_threadsafe(self._take_waiting, ready_fires)
             except DBAPIError as exc:
                 fault_log.write(logger, "poll failed", exc)
                 self._stop.wait(DATABASE_WAIT_S)

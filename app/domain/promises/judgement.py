@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any, Final, NamedTuple
 
 from app.clock import SECOND_MS, Millis
-from app.domain.enums import HandleCode, PromiseKind, TriggerCode
+from app.domain.enums import HandleCode, Killed, PromiseKind, TriggerCode
 from app.domain.promises.promise import Promise
 from app.domain.runs.sharding import parse_shard
 
@@ -30,6 +30,8 @@ class ChainRun(NamedTuple):
     handle_code: int
     #: ``index/total`` of a broadcast
     shard: str | None = None
+    #: Killed
+    killed: int = 0
 
     @property
     def is_accepted(self) -> bool:
@@ -43,10 +45,14 @@ class ChainRun(NamedTuple):
 
 
 def is_kept(promise: Promise, due_ms: Millis, chain: Sequence[ChainRun]) -> bool:
-    """Whether the runs of an instant keep a promise that is due; of the kinds that have an instant."""
+    """Whether the runs of an instant keep a promise that is due; of the kinds that have an instant.
+
+    A run that was killed for a newer one has not failed.
+    """
     if promise.kind is PromiseKind.STARTS_WITHIN:
         return any(run.is_accepted and run.trigger_ms <= due_ms for run in chain)
-    return has_succeeded(run for run in chain if run.handle_ms is not None and run.handle_ms <= due_ms)
+    ended = [run for run in chain if run.handle_ms is not None and run.handle_ms <= due_ms]
+    return has_succeeded(ended) or any(run.killed == Killed.REPLACED for run in ended)
 
 
 def has_succeeded(chain: Iterable[ChainRun]) -> bool:
@@ -143,6 +149,8 @@ def failures_in_a_row(newest_first: Sequence[tuple[Millis, Sequence[ChainRun]]])
     for instant, chain in newest_first:
         if has_succeeded(chain):
             break
+        if any(run.killed == Killed.REPLACED for run in chain):
+            continue
         failed.append((instant, chain))
     if not failed:
         return Series(0, 0, 0)

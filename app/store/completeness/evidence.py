@@ -20,7 +20,7 @@ from app.domain.completeness.equation import (
     Term,
 )
 from app.domain.completeness.expected import Interval
-from app.domain.enums import HandleCode, TriggerCode, TriggerType
+from app.domain.enums import FireState, HandleCode, TriggerCode, TriggerType
 from app.domain.runs.outcome import OPEN, outcome_of
 from app.domain.schedules.schedule import zone
 from app.models.base import zone_name
@@ -78,7 +78,7 @@ _RETRIES = select(*_COLUMNS).where(
 _RETRY_FIRES = select(Fire.fire_key).where(
     among(Fire.job_id), Fire.trigger_type == TriggerType.RETRY.value, Fire.log_id.is_(None)
 )
-_OPEN_RUNS = select(Fire.job_id).where(among(Fire.job_id))
+_OPEN_RUNS = select(Fire.job_id).where(among(Fire.job_id), Fire.state != FireState.HELD)
 _LAST_ENDS = (
     select(JobLog.job_id, func.max(JobLog.handle_time), func.max(JobLog.trigger_time))
     .where(among(JobLog.job_id), JobLog.trigger_type.in_([*SCHEDULED, TriggerType.RETRY]))

@@ -4,13 +4,13 @@ from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, func, literal_column, select
+from sqlalchemy import ColumnElement, and_, literal_column, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.rows import bulk, deletion
 from app.database.sql.in_list import among
-from app.domain.enums import HandleCode, TriggerCode, TriggerType
+from app.domain.enums import HandleCode, Killed, TriggerCode, TriggerType
 from app.domain.runs.log_copies import Width
 from app.models.log import JobLog
 from app.store.base.text_widths import width_of
@@ -98,6 +98,12 @@ class RunState(NamedTuple):
     logical_ms: Millis | None
     #: ParamForm
     param_form: int = 0
+    killed: int = 0
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether it was killed for a newer run of its job."""
+        return self.killed == Killed.REPLACED
 
 
 _COMPLETED_BY = tuple(getattr(JobLog, name) for name in RunState._fields)
@@ -124,9 +130,9 @@ def lock_traced(session: Session, log_ids: Collection[int]) -> dict[int, TracedR
     return {row[0]: TracedRun._make(row) for row in rows}
 
 
-def mark_killed(session: Session, log_ids: Collection[int]) -> None:
-    """Record that a user's kill ended these runs."""
-    bulk.update_many(session, JobLog, [{"id": log_id, "killed": 1} for log_id in log_ids])
+def mark_killed(session: Session, log_ids: Collection[int], killed: Killed = Killed.BY_USER) -> None:
+    """Record that a kill ended these runs, or is about to."""
+    bulk.update_many(session, JobLog, [{"id": log_id, "killed": killed.value} for log_id in log_ids])
 
 
 def find_checkpoints(session: Session, log_ids: Collection[int]) -> dict[int, str]:
@@ -173,7 +179,8 @@ _ORIGINS = select(
     JobLog.trigger_type,
     JobLog.executor_fail_retry_count,
     JobLog.source_log_id,
-    func.coalesce(JobLog.fire_time, JobLog.trigger_time),
+    JobLog.fire_time,
+    JobLog.trigger_time,
 ).where(among(JobLog.id))
 
 
@@ -190,7 +197,7 @@ def find_origins(session: Session, log_ids: Collection[int], *, most: int | None
         steps += 1
         rows = bulk.read_among(session, _ORIGINS, sorted(set(earlier.values())))
         row_by_id: dict[int, tuple[str | None, int, int, Millis]] = {
-            row[0]: (row[1], row[2], row[3] or 0, row[4] or 0) for row in rows
+            row[0]: (row[1], row[2], row[3] or 0, row[4] or row[5] or 0) for row in rows
         }
         runs = {
             log_id: (run_id, *row_by_id[run_id]) for log_id, run_id in earlier.items() if run_id in row_by_id

@@ -296,28 +296,6 @@ def delete_of_logs(session: Session, log_ids: Collection[int]) -> int:
     return deletion.by_values(session, Fire, "log_id", list(log_ids))
 
 
-class EndedFire(NamedTuple):
-    """A fire as the completion of its run reads it."""
-
-    log_id: int
-    #: when the run was sent last
-    sent_ms: Millis
-    #: null: the job's
-    executor_param: str | None
-    #: when it got its slots; 0: it had none
-    admitted_ms: Millis
-    limit_key: str
-
-
-def end_of_logs(session: Session, log_ids: Collection[int]) -> dict[int, EndedFire]:
-    """Delete the fires of runs that end; return them by log id.
-
-    The caller holds the locks of the log rows.
-    """
-    rows = deletion.returning(session, Fire, "log_id", list(log_ids), columns=EndedFire._fields)
-    return {row[0]: EndedFire._make(row[: len(EndedFire._fields)]) for row in rows}
-
-
 _OUT = select(Fire.job_id, Fire.trigger_type, Fire.fire_key).where(
     among(Fire.job_id),
     Fire.trigger_type.in_([*SCHEDULED, TriggerType.RETRY]),

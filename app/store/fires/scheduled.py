@@ -19,7 +19,7 @@ from app.store.fires import queue as fires
 
 
 class ScheduledFire(NamedTuple):
-    """A PENDING fire of a schedule that was never claimed; with a log row if it is prepared."""
+    """A fire of a schedule that was never claimed, due or waiting; with a log row if it is prepared."""
 
     id: int
     job_id: int
@@ -32,10 +32,11 @@ class ScheduledFire(NamedTuple):
 _COLUMNS = (Fire.id, Fire.job_id, Fire.due_time, Fire.fire_key, Fire.sharding_param, Fire.log_id)
 #: a fire that was claimed before must go on, or its run would never get a result
 _NEVER_CLAIMED = and_(or_(Fire.log_id.is_(None), Fire.epoch == 0), Fire.trigger_type.in_(fires.SCHEDULED))
-_UNCLAIMED = and_(Fire.state == FireState.PENDING, _NEVER_CLAIMED)
+_STATES = (FireState.PENDING, FireState.WAITING)
+_UNCLAIMED = and_(Fire.state.in_(_STATES), _NEVER_CLAIMED)
 _LOCKED = (
     fires.by_id(select(*_COLUMNS))
-    .where(among(Fire.id), unindexed_on_sqlite(Fire.state) == FireState.PENDING, _NEVER_CLAIMED)
+    .where(among(Fire.id), unindexed_on_sqlite(Fire.state).in_(_STATES), _NEVER_CLAIMED)
     .order_by(Fire.id)
     .with_for_update()
 )

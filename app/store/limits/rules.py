@@ -88,8 +88,7 @@ def find_rules(session: Session, job_ids: Collection[int]) -> dict[int, LimitRul
         shares.setdefault(row[0], []).append(Share.of(row))
     rows = bulk.read_among(session, _RULES, sorted(job_ids))
     return {
-        row[0]: LimitRules(*row[:-1], group_max=row[-1] or 0, shares=tuple(shares.get(row[0], ())))
-        for row in rows
+        row[0]: LimitRules._make((*row[:-1], row[-1] or 0, tuple(shares.get(row[0], ())))) for row in rows
     }
 
 
@@ -142,7 +141,5 @@ _NAMES = select(Limit.id, Limit.kind, Limit.name).where(among(Limit.id))
 
 def find_names(session: Session, limit_ids: Collection[int]) -> Mapping[int, LimitName]:
     """Return the kind and name of limits, by id."""
-    rows: Sequence[tuple[int, str, str]] = (
-        bulk.read_among(session, _NAMES, sorted(limit_ids)) if limit_ids else ()
-    )
+    rows = bulk.read_among(session, _NAMES, sorted(limit_ids)) if limit_ids else ()
     return {row[0]: (LimitKind(row[1]), row[2]) for row in rows}

@@ -27,7 +27,7 @@ from app.database.rows import bulk
 from app.database.sql import direct
 from app.database.sql.in_list import WANTED, among
 from app.database.sql.planner_hints import unindexed_on_postgresql, unindexed_on_sqlite
-from app.domain.enums import FireState, HandleCode, RegistryGroup, TriggerCode, TriggerStatus
+from app.domain.enums import NOT_OUT, FireState, HandleCode, RegistryGroup, TriggerCode, TriggerStatus
 from app.domain.runs.logical_times import SHOWN_FROM_MS
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
@@ -148,7 +148,7 @@ def find_running_of_job(
 def count_out(session: Session, job_ids: Collection[int]) -> dict[int, int]:
     """Return how many runs of each job have been claimed and have no result yet."""
     query = select(Fire.job_id, func.count()).where(
-        Fire.job_id.in_(list(job_ids)), Fire.state != FireState.PENDING
+        Fire.job_id.in_(list(job_ids)), Fire.state.not_in(NOT_OUT)
     )
     return {row[0]: row[1] for row in session.execute(query.group_by(Fire.job_id))}
 
@@ -157,7 +157,7 @@ def _is_waiting(now_ms: Millis | BindParameter[Millis]) -> list[ColumnElement[bo
     return [Fire.state == FireState.PENDING, Fire.due_time < now_ms - WAITING_AFTER_MS]
 
 
-_is_out = case((Fire.state != FireState.PENDING, 1), else_=0)
+_is_out = case((Fire.state.not_in(NOT_OUT), 1), else_=0)
 _is_late = case((and_(*_is_waiting(bindparam("now", type_=BigInteger))), 1), else_=0)
 _FIRES = (
     select(Fire.job_id, func.sum(_is_out), func.sum(_is_late)).where(among(Fire.job_id)).group_by(Fire.job_id)
@@ -180,7 +180,7 @@ def count_by_address(
     The address None has runs that are due and not routed yet. An executor runs one run of a job at a time;
     further runs of the job wait there.
     """
-    sent_job = case((Fire.state.not_in([FireState.PENDING, FireState.ROUTING]), Fire.job_id))
+    sent_job = case((Fire.state.not_in([*NOT_OUT, FireState.ROUTING]), Fire.job_id))
     counts = select(Job.job_group, Fire.address, func.count(), func.count(sent_job.distinct()))
     due = counts.join(Job, Job.id == Fire.job_id).where(
         Job.job_group.in_(list(group_ids)), Fire.due_time <= now_ms
@@ -339,7 +339,7 @@ def oldest_waiting_ms(session: Session, group_ids: GroupIds, *, now_ms: Millis) 
 
 def count_running(session: Session, group_ids: GroupIds) -> int:
     """Return how many runs of jobs of these groups have been claimed and have no result yet."""
-    query = select(func.count(Fire.id)).where(Fire.state != FireState.PENDING)
+    query = select(func.count(Fire.id)).where(Fire.state.not_in(NOT_OUT))
     if group_ids is not None:
         query = query.join(Job, Job.id == Fire.job_id).where(*in_groups(Job.job_group, group_ids))
     return session.scalar(query) or 0

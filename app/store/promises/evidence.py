@@ -38,6 +38,7 @@ _RUN = (
     JobLog.trigger_code,
     JobLog.handle_code,
     JobLog.executor_sharding_param,
+    JobLog.killed,
 )
 
 Chains = dict[tuple[int, Millis], list[ChainRun]]

@@ -13,6 +13,7 @@ from app.domain.enums import FireState, TriggerType
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.skip import Skip
+from app.store.fires import ended as ended_fires
 from app.store.fires import logs
 from app.store.fires import open as open_fires
 from app.store.fires import queue as fires
@@ -103,7 +104,7 @@ def test_fires_of_deleted_jobs_and_cleared_runs_are_deleted(database: str) -> No
         make_fire(job, state=state, log_id=5)
     kept = make_fire(other, log_id=6)
     cleared = make_fire(other, log_id=7)
-    assert write(lambda session: fires.delete_of_jobs(session, [job.id])) == 5
+    assert write(lambda session: fires.delete_of_jobs(session, [job.id])) == len(FireState)
     assert write(lambda session: fires.delete_of_logs(session, [cleared.log_id or 0, 99])) == 1
     assert write(lambda session: fires.delete_of_logs(session, [])) == 0
     assert only_row(Fire).id == kept.id
@@ -128,7 +129,7 @@ def test_a_result_and_the_deletion_of_its_run_do_not_deadlock(
             logs.lock_runs(session, [run.id])
             deleted = other.submit(once, lambda deleting: delete(deleting, job.id))
             wait([deleted], 0.5)
-            fires.end_of_logs(session, [run.id])
+            ended_fires.end_of_logs(session, [run.id])
         assert deleted.result(10) == 1
     assert all_rows(JobLog) == all_rows(Fire) == []
 

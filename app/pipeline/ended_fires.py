@@ -1,0 +1,37 @@
+"""Fires of runs that end: they are deleted, but for those of unresolved runs, which hold their slots."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from sqlalchemy.orm import Session
+
+from app.database.engine import announce_due_fires
+from app.pipeline.retries import is_retried
+from app.store.fires import ended as ended_fires
+from app.store.fires.ended import EndedFire
+from app.store.fires.logs import RunState
+from app.store.jobs.scheduling import JobOfResult
+
+
+def end_fires(
+    session: Session,
+    runs: Sequence[RunState],
+    unresolved_ids: Collection[int],
+    job_by_id: Mapping[int, JobOfResult],
+) -> dict[int, EndedFire]:
+    """End the fires of runs; return them by log id. The caller holds the locks of the log rows.
+
+    An unresolved run may still be running: its fire holds the slots until a late result, unless a retry takes
+    them over.
+    """
+    holding_ids = [
+        run.id
+        for run in runs
+        if run.id in unresolved_ids
+        and (job := job_by_id.get(run.job_id)) is not None
+        and not is_retried(run, job, is_unresolved=True)
+    ]
+    held = ended_fires.hold_slots(session, holding_ids) if holding_ids else {}
+    ended = ended_fires.end_of_logs(session, [run.id for run in runs if run.id not in held])
+    if any(fire.admitted_ms for fire in ended.values()):
+        announce_due_fires(session)  # Others may wait for the slots.
+    return ended | held
