@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, func, literal_column, select
+from sqlalchemy import ColumnElement, and_, literal_column, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -179,7 +179,8 @@ _ORIGINS = select(
     JobLog.trigger_type,
     JobLog.executor_fail_retry_count,
     JobLog.source_log_id,
-    func.coalesce(JobLog.fire_time, JobLog.trigger_time),
+    JobLog.fire_time,
+    JobLog.trigger_time,
 ).where(among(JobLog.id))
 
 
@@ -196,7 +197,7 @@ def find_origins(session: Session, log_ids: Collection[int], *, most: int | None
         steps += 1
         rows = bulk.read_among(session, _ORIGINS, sorted(set(earlier.values())))
         row_by_id: dict[int, tuple[str | None, int, int, Millis]] = {
-            row[0]: (row[1], row[2], row[3] or 0, row[4] or 0) for row in rows
+            row[0]: (row[1], row[2], row[3] or 0, row[4] or row[5] or 0) for row in rows
         }
         runs = {
             log_id: (run_id, *row_by_id[run_id]) for log_id, run_id in earlier.items() if run_id in row_by_id
