@@ -1,4 +1,4 @@
-"""Results of sends until they are written: outcomes, and runs of which nothing was sent; in the loop alone."""
+"""Results of sends until they are written: outcomes, and runs of which nothing was sent."""
 
 import asyncio
 import logging
