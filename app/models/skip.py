@@ -25,7 +25,7 @@ class Skip(Base):
     to_ms: Mapped[Millis] = mapped_column(BigInteger)
     #: how many, at most SKIPPED_MAX; of crons of five fields counting stops earlier
     skipped: Mapped[int] = mapped_column(Integer)
-    #: ``misfire``, ``stopped``, ``edited``, ``invalid``, ``restored``, ``lost``, ``limit``
+    #: ``misfire``, ``stopped``, ``edited``, ``invalid``, ``restored``, ``lost``, ``limit``, ``withdrawn``
     reason: Mapped[str] = mapped_column(String(20))
     #: TriggerType of a run by hand, child or retry that was skipped; empty: instants of the schedule
     trigger_type: Mapped[str] = mapped_column(String(20), default="", server_default="")

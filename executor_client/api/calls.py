@@ -29,6 +29,7 @@ def trigger_body(
     in_: float | timedelta | None,
     addresses: Sequence[str],
     logical_time: datetime | None = None,
+    force: bool = False,
 ) -> Item:
     """Return the body of a trigger; raise ValueError for values that exclude each other."""
     if at is not None and in_ is not None:
@@ -42,6 +43,8 @@ def trigger_body(
         body["in_s"] = in_.total_seconds() if isinstance(in_, timedelta) else in_
     if logical_time is not None:
         body["logical_time"] = instant_text(logical_time)
+    if force:
+        body["force"] = True
     return body
 
 

@@ -104,7 +104,7 @@ class ApiClient(ApiSession):
         return self.get(f"/jobs/{job_id}")
 
     def trigger(self, job_id: int, body: Item | None = None) -> Item:
-        """Trigger a job and return the run; ``body``: param, addresses, at or in_s, logical_time."""
+        """Trigger a job and return the run; ``body``: param, addresses, at or in_s, logical_time, force."""
         return self.post(f"/jobs/{job_id}/runs", body or {})
 
     def group(self, group_id: int) -> Item:
@@ -143,12 +143,20 @@ class ApiClient(ApiSession):
         """Kill a run that is running, and return it."""
         return self.post(f"{_run_path(run_id)}/kill")
 
-    def retry(self, run_id: str) -> Item:
-        """Repeat a run with its parameter, and return the new one."""
-        return self.post(f"{_run_path(run_id)}/retry")
+    def retry(self, run_id: str, *, force: bool = False) -> Item:
+        """Repeat a run with its parameter, and return the new one; ``force``: it waits for no limit."""
+        return self.post(f"{_run_path(run_id)}/retry", {"force": True} if force else None)
+
+    def start(self, run_id: str) -> Item:
+        """Start a run that waits for a limit, and return it."""
+        return self.post(f"{_run_path(run_id)}/start")
+
+    def release(self, run_id: str) -> Item:
+        """Release the slots of a run that has ended as unresolved, and return it."""
+        return self.post(f"{_run_path(run_id)}/release")
 
     def withdraw(self, run_id: str) -> None:
-        """Withdraw a run that has been triggered and has not started."""
+        """Withdraw a run that waits for a limit, or has been triggered and has not started."""
         self.write("DELETE", _run_path(run_id))
 
     def watch(self, run_id: str, *, timeout_s: float | None = None, wait_s: int = WAIT_S) -> Iterator[Item]:

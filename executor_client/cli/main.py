@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = {
     "jobs": "executor_client.cli.jobs:jobs",
     "runs": "executor_client.cli.runs:runs",
     "incidents": "executor_client.cli.incidents:incidents",
+    "limits": "executor_client.cli.limits:limits",
     "groups": "executor_client.cli.groups:groups",
     "instances": "executor_client.cli.groups:instances",
     "nodes": "executor_client.cli.groups:nodes",

@@ -1,4 +1,4 @@
-"""Commands ``runs``: list, show, tail, kill, withdraw, retry."""
+"""Commands ``runs``: list, show, tail, kill, start, withdraw, release, retry."""
 
 import click
 
@@ -16,7 +16,7 @@ RUN = click.argument("run")
 DEFAULT_LIMIT = 50
 
 
-@click.group("runs", short_help="Runs: list, show, tail, kill, withdraw, retry.")
+@click.group("runs", short_help="Runs: list, show, tail, kill, start, withdraw, release, retry.")
 def runs() -> None:
     """List and show runs, read their logs, kill and retry them. RUN is the id of one."""
 
@@ -82,27 +82,50 @@ def kill(invocation: Invocation, run: str) -> None:
     show_done(invocation, f"run {result['id']}: {result['state']}", result)
 
 
+@runs.command("start")
+@RUN
+@api_command
+def start(invocation: Invocation, run: str) -> None:
+    """Start a RUN now that waits for a limit, whatever slots there are."""
+    with explain_missing("run", run):
+        result = invocation.client.start(run)
+    show_done(invocation, f"run {result['id']}: starts now", result)
+
+
 @runs.command("withdraw")
 @RUN
 @api_command
 def withdraw(invocation: Invocation, run: str) -> None:
-    """Withdraw a RUN that has been triggered and has not started."""
+    """Withdraw a RUN that waits for a limit, or has been triggered and has not started."""
     with explain_missing("run", run):
         item = invocation.client.run(run)
         invocation.client.withdraw(run)
     show_done(invocation, f"run {run}: withdrawn", item)
 
 
+@runs.command("release")
+@RUN
+@api_command
+def release(invocation: Invocation, run: str) -> None:
+    """Release the slots of a RUN that has ended as unresolved; it may still be running."""
+    with explain_missing("run", run):
+        result = invocation.client.release(run)
+    show_done(invocation, f"run {result['id']}: its slots are free", result)
+
+
 @runs.command("retry")
 @RUN
 @click.option("-w", "--wait", is_flag=True, help="Wait for the end of the new run, as jobs trigger does.")
 @click.option("--timeout", "timeout_s", type=Duration(), help="Stop waiting after this time; implies --wait.")
+@click.option("--force", is_flag=True, help="Run it whatever the limits of its job have.")
 @click.option("-q", "--quiet", is_flag=True, help="Print the id of the new run only.")
 @api_command
-def retry(invocation: Invocation, run: str, wait: bool, timeout_s: int | None, quiet: bool) -> None:
+def retry(
+    invocation: Invocation, run: str, wait: bool, timeout_s: int | None, force: bool, quiet: bool
+) -> None:
     """Repeat a RUN that has ended, as a new run with the same parameter."""
     with explain_missing("run", run):
-        new_run = invocation.client.retry(run)
+        new_run = invocation.client.retry(run, force=force)
     if quiet:
         click.echo(new_run["id"])
     if wait or timeout_s is not None:

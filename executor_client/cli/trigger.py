@@ -76,6 +76,7 @@ class WaitOptions:
 @click.option(
     "--logical-time", type=Instant(), help="What the run stands for, as --at: by default its start."
 )
+@click.option("--force", is_flag=True, help="Run it whatever the limits of its job have.")
 @click.option("-w", "--wait", is_flag=True, help="Wait for the end of the run.")
 @click.option("--timeout", "timeout_s", type=Duration(), help="Stop waiting after this time; implies --wait.")
 @click.option("-f", "--follow", "follow", is_flag=True, help="Print its log meanwhile; implies --wait.")
@@ -97,7 +98,7 @@ def trigger(
     """
     if options["at"] and options["in_s"] is not None:
         raise click.UsageError("--at and --in cannot be used together")
-    body = {name: value for name, value in options.items() if value not in (None, ())}
+    body = {name: value for name, value in options.items() if value not in (None, (), False)}
     client = invocation.client
     run = client.trigger(find_job(client, job)["id"], body)
     if quiet:

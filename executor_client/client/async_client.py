@@ -91,9 +91,13 @@ class AsyncRun(RunView):
         """End the run: one that is running is killed, one that waits is withdrawn."""
         return await self._update(self._run.kill)
 
-    async def retry(self) -> "AsyncRun":
+    async def retry(self, *, force: bool = False) -> "AsyncRun":
         """Run the job again with the parameter of this run, and return the new run."""
-        return AsyncRun(self._threads, await self._threads.call(self._run.retry))
+        return AsyncRun(self._threads, await self._threads.call(lambda: self._run.retry(force=force)))
+
+    async def start(self) -> "AsyncRun":
+        """Start the run now, which waits for a limit."""
+        return await self._update(self._run.start)
 
     async def log(self) -> str:
         """Return the log that there is, its lines separated by newlines."""
@@ -198,6 +202,7 @@ class AsyncClient:
         in_: float | timedelta | None = None,
         addresses: Sequence[str] = (),
         logical_time: datetime | None = None,
+        force: bool = False,
         idempotency_key: str = "",
     ) -> AsyncRun:
         """Run a job once, now or later, and return the run at once; see ``Client.trigger``."""
@@ -210,6 +215,7 @@ class AsyncClient:
                 in_=in_,
                 addresses=addresses,
                 logical_time=logical_time,
+                force=force,
                 idempotency_key=idempotency_key,
             )
         )

@@ -8,9 +8,7 @@ with Client("https://jobs.example.com/xxl-job-admin", token) as client:
 
 import math
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
@@ -42,53 +40,8 @@ from executor_client.api.variables import (
     set_variable,
 )
 from executor_client.api.views import Job, ListedState, PreviewedRun, RunView
+from executor_client.client.pool import ClientPool
 from executor_client.handlers.declarations import Terms
-
-
-class ClientPool:
-    """Pool of clients, whose connections stay open for the next call; it grows with concurrent calls."""
-
-    def __init__(self, open_client: Callable[[], ApiClient]) -> None:
-        self._open = open_client
-        self._lock = threading.Lock()
-        self._free: list[ApiClient] = []
-        self._process = os.getpid()
-        self._is_closed = False
-
-    @contextmanager
-    def client(self) -> Iterator[ApiClient]:
-        """Lend a client to the calling thread; raise ApiError if the pool is closed."""
-        client = self._take()
-        try:
-            yield client
-        finally:
-            self._return(client)
-
-    def close(self) -> None:
-        """Close the connections; those in use are closed at the end of their calls."""
-        with self._lock:
-            self._is_closed = True
-            free, self._free = self._free, []
-        for client in free:
-            client.close()
-
-    def _take(self) -> ApiClient:
-        with self._lock:
-            if self._is_closed:
-                raise ApiError("the client is closed")
-            if self._process != os.getpid():  # after a fork: the parent still uses these connections
-                self._process, self._free = os.getpid(), []
-            if self._free:
-                return self._free.pop()
-        return self._open()
-
-    def _return(self, client: ApiClient) -> None:
-        with self._lock:
-            if not self._is_closed:
-                self._free.append(client)
-                return
-        client.close()
-
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # typing has it from Python 3.11 on
@@ -158,10 +111,19 @@ class Run(RunView):
             self.data = end_run(client, self.id)
         return self
 
-    def retry(self) -> "Run":
-        """Run the job again with the parameter of this run, and return the new run."""
+    def retry(self, *, force: bool = False) -> "Run":
+        """Run the job again with the parameter of this run, and return the new run.
+
+        ``force``: it waits for no limit.
+        """
         with self._pool.client() as client:
-            return Run(self._pool, client.retry(self.id))
+            return Run(self._pool, client.retry(self.id, force=force))
+
+    def start(self) -> "Run":
+        """Start the run now, which waits for a limit."""
+        with self._pool.client() as client:
+            self.data = client.start(self.id)
+        return self
 
     def log(self) -> str:
         """Return the log that there is, its lines separated by newlines."""
@@ -269,17 +231,18 @@ class Client:
         in_: float | timedelta | None = None,
         addresses: Sequence[str] = (),
         logical_time: datetime | None = None,
+        force: bool = False,
         idempotency_key: str = "",
     ) -> Run:
         """Run a job once, now or later, and return the run at once.
 
         ``param``: a text, or a value that is sent as JSON; None: the job's own. ``at``: when (local time if
         without tzinfo); ``in_``: after so many seconds. ``addresses``: instances to choose from.
-        ``logical_time``: what the run stands for, by default the time at which it is due.
-        ``idempotency_key``: calls with the same key make one run; by default each call makes one, even if its
-        answer is lost and it is repeated.
+        ``logical_time``: what the run stands for, by default the time at which it is due. ``force``: it waits
+        for no limit. ``idempotency_key``: calls with the same key make one run; by default each call makes
+        one, even if its answer is lost and it is repeated.
         """
-        body = trigger_body(param, at, in_, addresses, logical_time)
+        body = trigger_body(param, at, in_, addresses, logical_time, force)
         with self._pool.client() as client:
             job_id = job if isinstance(job, int) else find_job(client, job, group).id
             with explain_missing("job", job_id):

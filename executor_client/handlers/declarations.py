@@ -28,6 +28,7 @@ Route = Literal[
 Block = Literal["SERIAL_EXECUTION", "DISCARD_LATER", "COVER_EARLY"]
 Misfire = Literal["DO_NOTHING", "FIRE_ONCE_NOW"]
 Delivery = Literal["auto", "at_most_once", "at_least_once"]
+WhenFull = Literal["wait", "skip", "newest", "replace"]
 
 
 class Terms(TypedDict, total=False):
@@ -68,6 +69,18 @@ class Terms(TypedDict, total=False):
     promises: Sequence[Mapping[str, Any]]
     #: further channel for incidents, such as ``{"channel": "On call", "after_minutes": 15}``
     escalation: Mapping[str, Any]
+    #: most runs at once, on all instances together; 0: no limit
+    max_running: int
+    #: what becomes of a run for which there is no slot
+    when_full: WhenFull
+    #: place of waiting runs: 9 is first, 1 last
+    priority: int
+    #: a waiting run is skipped after this time; 0: never
+    max_wait: int | timedelta
+    #: named limits of the console, such as ``"reporting database"`` or ``{"limit": "mail", "weight": 2}``
+    limits: Sequence[str | Mapping[str, Any]]
+    #: counts the runs for each value by itself, such as ``${param.customer}``
+    limit_key: str
     tags: Sequence[str]
     #: addresses that get mail about failed runs
     alarm_email: str | Sequence[str]
@@ -107,6 +120,7 @@ MEMBERS = {
     "retry": "retry_count",
     "retry_interval": "retry_interval_s",
     "retry_backoff": "retry_backoff_percent",
+    "max_wait": "max_wait_s",
 }
 #: term -> reader of its value, which raises ValueError
 _READERS = {
@@ -131,6 +145,12 @@ _READERS = {
     "children": terms.texts,
     "promises": terms.mappings,
     "escalation": terms.mapping,
+    "max_running": terms.number(0, 10_000),
+    "when_full": terms.choice(WhenFull),
+    "priority": terms.number(1, 9),
+    "max_wait": terms.seconds(0),
+    "limits": terms.shares,
+    "limit_key": terms.text,
     "tags": terms.texts,
     "alarm_email": terms.addresses,
     "alarm_channels": terms.texts,

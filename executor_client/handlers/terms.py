@@ -64,6 +64,13 @@ def mappings(value: Any) -> tuple[dict[str, Any], ...]:
     return tuple(mapping(item) for item in value)
 
 
+def shares(value: Any) -> tuple[dict[str, Any], ...]:
+    """Return named limits with weights; a text is a limit of which a run takes one slot."""
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"must be a list of names such as ['reporting database'], not {value!r}")
+    return tuple({"limit": text(item)} if isinstance(item, str) else mapping(item) for item in value)
+
+
 def addresses(value: Any) -> str:
     """Return mail addresses, separated by commas; a list or a text."""
     return ",".join(texts(value)) if not isinstance(value, str) else text(value)

@@ -95,7 +95,12 @@ OF_RUNS: dict[str, list[ApiCall]] = {
     "GET /runs/<run_id>/log": call(VIEW, "/runs/{log}/log", also=NO_ANSWER),
     "POST /runs/<run_id>/kill": call(RUN, "/runs/{log}/kill", also=NO_ANSWER),
     "POST /runs/<run_id>/retry": call(RUN, "/runs/{log}/retry", also=(409,)),
-    "DELETE /runs/<run_id>": call(RUN, "/runs/{log}", also=(409,)),
+    "DELETE /runs/<run_id>": [
+        *call(RUN, "/runs/{log}", also=(409,)),
+        *call(RUN, "/runs/w{waiting}"),
+    ],
+    "POST /runs/<run_id>/start": call(RUN, "/runs/w{waiting}/start"),
+    "POST /runs/<run_id>/release": call(RUN, "/runs/{log}/release", also=(409,)),
     "GET /skips": [*listed(VIEW, "/skips"), *call(VIEW, "/skips?job_id={job}")],
 }
 OF_ALARMS: dict[str, list[ApiCall]] = {
@@ -161,6 +166,15 @@ OF_VARIABLES: dict[str, list[ApiCall]] = {
         *call(EDIT, "/variables/{secret}"),
     ],
 }
+OF_LIMITS: dict[str, list[ApiCall]] = {
+    "GET /limits": listed(VIEW, "/limits"),
+    "GET /limits/<name>": call(VIEW, "/limits/{limit}"),
+    "PUT /limits/<name>": [
+        *call(EDIT, "/limits/{limit}", {"slots": 4, "group_id": "{group}"}),
+        *call(ADMIN, "/limits/new", {"slots": 4}),
+    ],
+    "DELETE /limits/<name>": call(EDIT, "/limits/{limit}"),
+}
 OF_CODE: dict[str, list[ApiCall]] = {
     "POST /code/plan": call(EDIT, "/code/plan", {"document": DOCUMENT}),
     "POST /code/apply": [
@@ -178,4 +192,6 @@ OF_CODE: dict[str, list[ApiCall]] = {
     "POST /code/applies/<int:apply_id>/undo": call(EDIT, "/code/applies/{apply}/undo", {}),
     "GET /code/schema.json": listed(ANYONE, "/code/schema.json"),
 }
-OPERATIONS = OF_EXECUTORS | OF_JOBS | OF_RUNS | OF_ALARMS | OF_VARIABLES | OF_CODE | OF_THE_INSTALLATION
+OPERATIONS = (
+    OF_EXECUTORS | OF_JOBS | OF_RUNS | OF_ALARMS | OF_VARIABLES | OF_LIMITS | OF_CODE | OF_THE_INSTALLATION
+)

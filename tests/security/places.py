@@ -11,6 +11,7 @@ from werkzeug.test import TestResponse
 from app.clock import now_ms
 from app.database.engine import read_scope, session_scope
 from app.domain.alarms.channel_kinds import ChannelKind
+from app.domain.limits.waits import Wait, WaitReason
 from app.models.api_token import ApiToken
 from app.models.base import Base
 from app.models.channel import AlarmChannel, ChannelScope
@@ -20,6 +21,7 @@ from app.models.fire import Fire
 from app.models.glue import GlueVersion
 from app.models.group import Group
 from app.models.job import Job
+from app.models.limit import Limit
 from app.models.log import JobLog
 from app.models.mute import Mute
 from app.models.promise import Incident
@@ -36,10 +38,12 @@ from app.services.jobs import glue
 from app.services.variables import variables
 from app.services.variables.variables import VariableDraft
 from app.store.accounts import users
+from app.store.limits.slots import NO_END
 from tests.console.pages import token_of
 from tests.security.endpoints import INSTANCE, Call
 from tests.support.console import ACTOR, CONTEXT, Console, add_group, add_job, add_user
 from tests.support.console_scripting import add_log
+from tests.support.factories import save
 from tests.support.promises import make_incident
 
 #: an unused id
@@ -64,6 +68,7 @@ TABLES: tuple[type[Base], ...] = (
     Variable,
     VariableVersion,
     Incident,
+    Limit,
 )
 _numbers = itertools.count(1)
 
@@ -94,9 +99,12 @@ class Place(NamedTuple):
     secret: int = 0
     #: an open incident of the job
     incident: int = 0
+    #: fire of a run that waits for a limit of the group, and the limit's name
+    waiting: int = 0
+    limit: str = ""
 
 
-NOWHERE = Place(MISSING, "no-such-app", *[MISSING] * 15)
+NOWHERE = Place(MISSING, "no-such-app", *[MISSING] * 16, "no such limit")
 
 
 class Meaning(StrEnum):
@@ -139,7 +147,8 @@ def make_place(title: str) -> Place:
     )
     variable, secret = (_variable_of(group, title, is_secret=is_secret) for is_secret in (False, True))
     place = place._replace(their_token=_token_of(user, number), variable=variable, secret=secret)
-    place = place._replace(incident=make_incident(job, group).id)
+    place = place._replace(incident=make_incident(job, group).id, limit=f"{title} limit {number}")
+    place = place._replace(waiting=_waiting_of(group, job, place.limit))
     return owned_by(other, place)
 
 
@@ -149,6 +158,22 @@ def _variable_of(group: int, title: str, *, is_secret: bool) -> int:
     draft = VariableDraft(name, value=text, secret=sealed, is_confirmed=True)
     with session_scope() as session:
         return variables.add_variable(session, draft, group_id=group, actor=ACTOR, now_ms=now_ms())
+
+
+def _waiting_of(group: int, job: int, name: str) -> int:
+    """Store a limit of the group, and a run of the job that waits for it; return the fire's id."""
+    limit = save(Limit(kind="named", name=name, group_id=group, slots=3))
+    wait = Wait(limit.id, WaitReason.FULL, 3, 3)
+    fire = Fire(
+        job_id=job,
+        fire_key=f"cron:{job}:{name}",
+        due_time=now_ms(),
+        trigger_type="CRON",
+        state="WAITING",
+        waits_for=wait.text,
+        lease_until=NO_END,
+    )
+    return save(fire).id
 
 
 def _channel_of(group: int, number: int) -> int:

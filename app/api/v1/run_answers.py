@@ -5,10 +5,12 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from app.api.v1.schemas.limits import WaitsFor
 from app.api.v1.schemas.runs import Run, RunDetail
 from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
-from app.domain.enums import TriggerType
+from app.domain.enums import LimitKind, TriggerType
+from app.domain.limits.waits import WaitReason
 from app.domain.runs.logical_times import logical_of
 from app.domain.runs.outcome import state_of
 from app.domain.runs.trigger_keys import Trigger
@@ -18,10 +20,13 @@ from app.services.runs.planned import UnclaimedRun
 from app.services.runs.reasons import find_reasons
 from app.services.runs.run_lookup import FoundRun
 from app.services.runs.sent_parameters import sent_text
+from app.services.runs.waiting import WaitedLimit, WaitingRun
 from app.store.runs import listing as log_lists
 
 #: retries and children of an answer
 SUCCESSORS_MAX = 200
+#: reason of a run that was skipped
+SKIPPED = "skipped: a limit had no slot for it"
 
 
 def run_answers(session: Session, logs: Sequence[JobLog]) -> list[Run]:
@@ -33,6 +38,48 @@ def run_answers(session: Session, logs: Sequence[JobLog]) -> list[Run]:
 def unclaimed_answer(run: UnclaimedRun) -> Run:
     """Return the answer about a run that no scheduler has claimed."""
     return Run(**_waiting_members(run.trigger, run.group_id, run.due_ms, run.logical_ms))
+
+
+def limited_answer(run: WaitingRun) -> Run:
+    """Return the answer about a run that waits for a limit."""
+    return Run(
+        id=run.id,
+        job_id=run.job_id,
+        group_id=run.group_id,
+        state="waiting",
+        trigger_type=run.trigger_type,
+        due_at=run.due_ms,
+        logical_time=run.logical_ms,
+        **_wait_members(run),
+    )
+
+
+def _wait_members(run: WaitingRun) -> dict[str, Any]:
+    """Return what the answers about a waiting run say on its limit."""
+    members: dict[str, Any] = {"position": run.position, "priority": run.priority}
+    if (limit := run.waits_for) is not None:
+        has_name = limit.kind is LimitKind.NAMED
+        members["waits_for"] = WaitsFor(
+            kind=limit.kind.value,
+            limit=limit.name if has_name else None,
+            key=run.limit_key if limit.kind is LimitKind.JOB else "",
+            reason=limit.reason.value,
+            used=limit.used,
+            slots=limit.slots,
+            runs=[str(log_id) for log_id in limit.log_ids],
+        )
+        members["reason"] = _reason(limit)
+    return members
+
+
+def _reason(limit: WaitedLimit) -> str:
+    name = {LimitKind.JOB: "the job", LimitKind.GROUP: "its executor group"}.get(limit.kind)
+    name = name or f"the limit {limit.name}"
+    if limit.reason is WaitReason.REPLACING:
+        return "waits until the runs before it are killed"
+    if limit.reason is WaitReason.BEHIND:
+        return f"waits behind others for a slot of {name}"
+    return f"waits for a slot of {name}: {limit.used} of {limit.slots} are taken"
 
 
 def waiting_answer(run: QueuedRun) -> RunDetail:
@@ -82,7 +129,7 @@ def _without_row(session: Session, run: FoundRun) -> RunDetail:
         "job_id": run.job_id,
         "group_id": run.group_id,
         "state": run.state,
-        "trigger_type": TriggerType.MANUAL.value,
+        "trigger_type": run.trigger_type,
         "due_at": run.due_ms,
         "logical_time": run.logical_ms,
         "started_at": min(starts, default=None),
@@ -90,6 +137,10 @@ def _without_row(session: Session, run: FoundRun) -> RunDetail:
         "reason": next((shard.reason for shard in shards if shard.reason), ""),
         "shards": shards,
     }
+    if run.skipped:
+        members["reason"] = SKIPPED
+    if run.waiting is not None:
+        members |= _wait_members(run.waiting)
     return RunDetail(**members)
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from flask import request
 
 from app.clock import now_ms
-from app.console.ui.audit.words import OBJECTS, PARTS, sentence_of
+from app.console.ui.audit.sentences import PARTS
+from app.console.ui.audit.words import OBJECTS, sentence_of
 from app.console.ui.filters import reader_zone
 from app.console.ui.lists.listing import Chip, chips, whole_number
 from app.console.ui.lists.ranges import range_text, requested_range

@@ -44,7 +44,8 @@ def _type_of(name: str) -> type:
 
 #: section -> member -> type of its value: lists are of texts, and None stands for a text or null
 _TYPES: Mapping[str, Mapping[str, type]] = {
-    GROUPS: {"title": str, "address_type": str, "addresses": list} | dict.fromkeys(GROUP_STRUCTURES, object),
+    GROUPS: {"title": str, "address_type": str, "addresses": list, "max_running": int}
+    | dict.fromkeys(GROUP_STRUCTURES, object),
     JOBS: {name: _type_of(name) for name in JOB_MEMBERS} | {ENABLED: bool, ALARM_CHANNELS: list, CODE: dict},
 }
 _PROBLEMS: Mapping[type, Text] = {

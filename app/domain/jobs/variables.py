@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable
 
 from app.clock import DAY_MS, Millis
-from app.domain.text.limits import limited_text
+from app.domain.text.limits import SECRET_MIN, limited_text
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
 
@@ -17,8 +17,6 @@ from app.errors import InvalidInput
 INSTALLATION = 0
 #: characters of a name, and of the value of a variable or secret
 NAME_MAX, VALUE_MAX = 64, 10_000
-#: fewest characters of a secret: shorter ones would be masked where they are part of other words
-SECRET_MIN = 8
 #: groups that may use a secret of the installation; as JSON they fit into the column
 ALLOWED_MAX = 150
 #: variables and secrets of a group, or of the installation

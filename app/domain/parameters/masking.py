@@ -13,8 +13,8 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from app.domain.jobs.variables import SECRET_MIN
 from app.domain.parameters.marked_text import secret_label
+from app.domain.text.limits import SECRET_MIN
 
 #: text that programs write inside a string as it is
 _PLAIN: Final = re.compile(r"[ !#-&(-.0-\[\]-~]*")

@@ -3,6 +3,9 @@
 from app.domain.text.texts import N_, Text
 from app.errors import InvalidInput
 
+#: fewest characters of a secret: shorter ones would be masked where they are part of other words
+SECRET_MIN = 8
+
 
 def required_text(field: str, text: str, longest: int, message: Text) -> str:
     """Return the trimmed text; raises InvalidInput if it is empty or too long."""

@@ -148,7 +148,7 @@ def _group(state: State, group_id: int, *, is_whole: bool) -> dict[str, Any]:
     names = {"title", *(owner.fields if owner is not None else ())}
     if is_whole or values["address_type"] == MANUAL:
         names |= {"address_type"}
-    further = ("addresses", *GROUP_STRUCTURES)
+    further = ("addresses", *GROUP_STRUCTURES, "max_running")
     return {name: value for name, value in values.items() if name in names or (name in further and value)}
 
 

@@ -20,7 +20,7 @@ from app.settings.config import Network
 from app.store.jobs.managed import GROUP
 
 #: field of a group -> member; the key is the AppName
-_MEMBER_OF = {"appname": "", "addressList": "addresses"}
+_MEMBER_OF = {"appname": "", "addressList": "addresses", "maxRunning": "max_running"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,8 @@ class GroupPlanner:
             self._groups_by_app.setdefault(group.app_name, []).append(group)
         #: code owns what it owned before
         self.is_import = False
+        #: limits are refused, as a Java admin ignores them
+        self.readable_by_java = False
         #: whether a channel exists or is made as well; what is restored is not refused
         self.has_channel: Callable[[str], bool] = lambda _name: True
         #: AppName -> provisional id
@@ -120,6 +122,8 @@ class GroupPlanner:
             int(address_type),
             addresses,
             networks=self.networks,
+            max_running=members.get("max_running"),
+            readable_by_java=self.readable_by_java,
             is_channel_checked=True,  # its channel may be made by the same document
             **structures,
         )

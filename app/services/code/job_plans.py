@@ -45,6 +45,7 @@ from app.services.jobs.placeholders import check_own
 from app.services.jobs.replan import PLANNED_BY, first_instant
 from app.services.jobs.rules import JobDraft, check_draft, schedule_of
 from app.store.jobs.managed import JOB
+from app.store.limits.listing import find_known
 
 #: attributes of a draft without code and tags
 _ATTRIBUTES = tuple(member.attribute for member in PLAIN_MEMBERS if member.name != TAGS)
@@ -95,6 +96,7 @@ class JobPlanner:
     ) -> None:
         self.state, self.actor, self.now_ms = state, actor, now_ms
         self.check_parameter = partial(check_own, session)
+        self.find_limits = partial(find_known, session, group_ids=actor.group_ids(Right.VIEW))
         #: whether a channel exists or is made as well; what is restored is not refused
         self.has_channel: Callable[[str], bool] = lambda _name: True
         #: jobs that a Java admin cannot read are refused
@@ -212,9 +214,8 @@ class JobPlanner:
             del changes[ENABLED]
         write, columns = self._write(wish, job, changes)
         owned_fields = self._owned_fields(wish, columns)
-        switch = None
-        if ENABLED in changes:
-            switch = self._switch(wish, self._draft(job, wish, changes), job.job_group)
+        draft = self._draft(job, wish, changes)
+        switch = self._switch(wish, draft, job.job_group) if ENABLED in changes else None
         fields = [self._field(name, *values) for name, values in changes.items()]
         fields = [self._with_diff(change, job, wish) for change in fields]
         key, owned = (JOB, wish.key, job.id), former if self.is_import else owned_fields
@@ -256,9 +257,7 @@ class JobPlanner:
             version["glue_remark"] = remark
         if not columns and version is None:
             return None, columns
-        tags = None
-        if TAGS in changes:
-            tags = (self.state.tags.get(job.id, ()), tuple(wish.members[TAGS]))
+        tags = (self.state.tags.get(job.id, ()), tuple(wish.members[TAGS])) if TAGS in changes else None
         before = {name: getattr(job, name) for name in columns}
         replan = self._replan(job, wish, columns)
         return JobWrite(job.id, columns, before, replan, version, tags), columns

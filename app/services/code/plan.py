@@ -84,7 +84,7 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
     prune = pruned_keys(request.prune, state)
     check_references(document, prune, state, errors)
     groups = GroupPlanner(state, actor=request.actor, networks=request.networks)
-    groups.is_import = request.is_import
+    groups.readable_by_java, groups.is_import = request.readable_by_java, request.is_import
     visible = request.actor.group_ids(Right.VIEW)
     groups.has_channel = lambda name: name in document.channels or has_channel(session, name, visible)
     group_plans = _each(GROUPS, document.groups, groups.plan, errors)

@@ -192,6 +192,7 @@ def group_values(group: Group) -> dict[str, Any]:
         "address_type": MANUAL if is_manual else AUTOMATIC,
         "addresses": group.addresses if is_manual else [],
         **{name: MEMBER_OF[name].read(getattr(group, name)) for name in GROUP_STRUCTURES},
+        "max_running": group.max_running,
     }
 
 

@@ -15,6 +15,7 @@ from app.domain.alarms.alarm_urls import check_urls
 from app.domain.enums import AddressType
 from app.domain.jobs.fields import FIELD_OF
 from app.domain.jobs.structures import GROUP_STRUCTURES, structure_column
+from app.domain.limits.rules import WITHOUT_JAVA
 from app.domain.promises.rules import check_escalation
 from app.domain.text.fingerprints import require_unchanged
 from app.domain.text.input_errors import InputErrors
@@ -35,6 +36,7 @@ from app.store.executors import drains, last_seen
 from app.store.executors import listing as group_lists
 from app.store.executors.listing import GroupFilter
 from app.store.jobs import listing as job_lists
+from app.store.limits import listing as limits
 from app.store.runs import reporting
 from app.store.variables import variables
 
@@ -65,6 +67,10 @@ class GroupDraft:
     promises: str | None = None
     #: JSON text; None: unchanged, ``null``: none
     escalation: str | None = None
+    #: most runs of its jobs at once, 0: no limit; None: unchanged
+    max_running: int | None = None
+    #: refuse what a Java admin on the same database ignores (XXL_JOB_SHARED_WITH_JAVA)
+    readable_by_java: bool = False
     #: the channel of an escalation has been looked for
     is_channel_checked: bool = False
     #: networks the addresses of a manual group must lie in
@@ -166,6 +172,7 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
         variables.keep_version(session, variable_id, username=actor.username[:64], now_ms=now_ms)
         variables.delete_variable(session, variable_id)
     variables.forget_group(session, group_id)
+    limits.delete_of_group(session, group_id)
     if not any(
         group.app_name == groups[group_id].app_name for group in groups.values() if group.id != group_id
     ):
@@ -200,6 +207,7 @@ def state_of(group: Group) -> dict[str, object]:
         "alarm_urls": group.alarm_urls or "",
         "promises": group.promises or "",
         "escalation": group.escalation or "",
+        "max_running": group.max_running or 0,
     }
 
 
@@ -221,8 +229,23 @@ def check_group(draft: GroupDraft) -> dict[str, object]:
             text = getattr(draft, name)
             if text is not None:
                 columns[name] = structure_column(FIELD_OF[name], text)
+    with errors:
+        if draft.max_running is not None:
+            _check_most(draft)
+            columns["max_running"] = draft.max_running
     errors.raise_all()
     return columns
+
+
+def _check_most(draft: GroupDraft) -> None:
+    """Raise InvalidInput for a number of most runs at once that is out of range, or beside a Java admin."""
+    field, number = FIELD_OF["max_running"], draft.max_running or 0
+    if not field.allows(number):
+        name, low, high = field.error_name, field.low, field.high
+        problem = N_("%(field)s must lie between %(low)s and %(high)s", field=name, low=low, high=high)
+        raise InvalidInput(field.error_name, problem)
+    if draft.readable_by_java and number:
+        raise InvalidInput(field.error_name, WITHOUT_JAVA)
 
 
 def _apply(session: Session, group: Group, draft: GroupDraft, *, now_ms: Millis) -> dict[str, object]:

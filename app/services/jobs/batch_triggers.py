@@ -32,6 +32,8 @@ class BatchEntry(NamedTuple):
     #: logical time; None: the second of the request
     logical_ms: Millis | None = None
     param_form: ParamForm = ParamForm.TEMPLATE
+    #: it waits for no limit
+    force: bool = False
 
 
 def trigger_jobs(
@@ -61,7 +63,11 @@ def trigger_jobs(
             results.append(error)
             continue
         trigger = new_trigger(job_id, now_ms)
-        runs.append(BatchFire(trigger, param, entry.request, logical_ms, entry.param_form))
+        runs.append(
+            BatchFire(
+                trigger, param, entry.request, logical_ms, entry.param_form, now_ms if entry.force else 0
+            )
+        )
         results.append(QueuedRun(trigger, group_id, logical_ms))
     fires.insert_batch(session, runs)
     audit.record_many(session, [_entry(run) for run in runs], actor=actor, now_ms=now_ms)
@@ -76,4 +82,6 @@ def _entry(run: BatchFire) -> audit.Entry:
     changes: dict[str, Any] = {"executor_param": run.executor_param, "address_list": None}
     if run.logical_ms != second_of(run.trigger.due_ms):
         changes["logical_ms"] = run.logical_ms
+    if run.admitted_ms:
+        changes["force"] = True
     return audit.Entry("job.trigger", ("job", run.trigger.job_id), changes)

@@ -21,6 +21,7 @@ from app.services.auditing import audit
 from app.services.jobs import glue, versions
 from app.services.jobs.replan import replan_jobs
 from app.services.jobs.rules import CHILDREN_MAX, audited
+from app.services.limits.uses import keep_uses
 from app.store.jobs import tags as job_tags
 
 
@@ -53,6 +54,7 @@ def write_jobs(session: Session, writes: Sequence[JobWrite], *, actor: Actor, cl
     changed_ms = replan_jobs(session, replans, clock=clock) if replans else now_ms
     rows = [{"id": write.job_id, **_with_ids(write.columns, ids), "update_time": now_ms} for write in updates]
     bulk.update_many(session, Job, rows)
+    keep_uses(session, _with_limits(writes, ids))
     keep_spans(session, [*ids.values(), *(write.job_id for write in updates)], now_ms=changed_ms)
     tags = {ids.get(write.job_id, write.job_id): write.tags[1] for write in writes if write.tags is not None}
     job_tags.replace_tags(session, tags)
@@ -63,6 +65,15 @@ def write_jobs(session: Session, writes: Sequence[JobWrite], *, actor: Actor, cl
     if sources:
         glue.save_versions(session, sources, actor=actor, now_ms=now_ms)
     return ids
+
+
+def _with_limits(writes: Sequence[JobWrite], ids: Mapping[int, int]) -> list[int]:
+    """Return the ids of the jobs whose named limits change."""
+    return [
+        ids.get(write.job_id, write.job_id)
+        for write in writes
+        if write.columns.get("limits") != write.before.get("limits")
+    ]
 
 
 def _add(session: Session, writes: Sequence[JobWrite], now_ms: Millis) -> dict[int, int]:

@@ -15,15 +15,13 @@ from app.clock import Clock, Millis
 from app.database.engine import transact
 from app.domain.access.permissions import Actor, Right, require_right
 from app.domain.enums import EndReason, GlueType, ParamForm, ScheduleType, TriggerStatus
+from app.domain.limits.rules import check_moved
 from app.domain.runs.logical_times import chosen_logical
 from app.domain.runs.trigger_keys import Trigger
 from app.domain.text.input_errors import InputErrors
-from app.domain.text.limits import limited_text
 from app.domain.text.texts import N_
-from app.errors import ForeignValue, InvalidInput, NotFound
-from app.models.group import split_addresses
+from app.errors import InvalidInput, NotFound
 from app.models.job import Job
-from app.pipeline.group_addresses import find_foreign
 from app.pipeline.spans import keep_spans
 from app.runtime.logging import request_id
 from app.services.auditing import audit
@@ -40,10 +38,11 @@ from app.services.jobs.rules import (
     check_move,
     schedule_of,
 )
+from app.services.jobs.run_addresses import check_addresses
+from app.services.limits.uses import keep_uses
 from app.store.alarms import mutes
 from app.store.base import locks
 from app.store.base.paging import Page
-from app.store.executors import groups
 from app.store.fires import queue as fires
 from app.store.jobs import listing as job_lists
 from app.store.jobs.filtering import JobFilter
@@ -53,7 +52,6 @@ from app.store.promises.clearing import withdraw_of_jobs
 __all__ = ["JobDraft", "JobFilter", "Page", "schedule_of"]
 
 MISSING = N_("Job id is invalid")
-ADDRESS_LIST_MAX = 20_000
 
 
 class QueuedRun(NamedTuple):
@@ -119,6 +117,8 @@ def add_job(session: Session, draft: JobDraft, *, actor: Actor, clock: Clock, st
         _switch_on(session, job, now_ms)
     session.add(job)
     session.flush()
+    if job.limits:
+        keep_uses(session, [job.id])
     keep_spans(session, [job.id], now_ms=now_ms)
     tags = job_tags.set_tags(session, job.id, draft.tags)
     versions.keep(session, {job.id: None}, actor=actor, now_ms=now_ms)
@@ -149,6 +149,8 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
     if replanned or "job_group" in changes:
         keep_spans(session, [job.id], now_ms=now_ms)
     session.flush()
+    if "limits" in changes:
+        keep_uses(session, [job.id])
     changes |= job_tags.set_tags(session, job.id, draft.tags)
     versions.keep(session, former, actor=actor, now_ms=now_ms)
     _record(session, "job.update", job, actor, now_ms, audited(changes))
@@ -157,9 +159,11 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
 def move_job(session: Session, job_id: int, group_id: int, *, actor: Actor, now_ms: Millis) -> None:
     """Move a job to another executor group; its runs so far stay with the old one."""
     job = _lock_job(session, job_id, actor, Right.EDIT)
-    check_move(StoredJobLookup(session, actor), job, group_id, actor)
+    lookup = StoredJobLookup(session, actor)
+    check_move(lookup, job, group_id, actor)
     if job.job_group == group_id:
         return
+    check_moved(job.limits, group_id, lookup.find_limits)
     former = versions.read_present(session, [job.id])
     changes = {"job_group": [job.job_group, group_id]}
     mutes.split_off(session, job.id, job.job_group, now_ms=now_ms)
@@ -251,22 +255,23 @@ def trigger_job(
     logical_ms: Millis | None = None,
     former_logical_ms: Millis | None = None,
     param_form: ParamForm = ParamForm.TEMPLATE,
+    force: bool = False,
 ) -> QueuedRun:
     """Queue one run, due now or at ``due_ms``.
 
     ``executor_param`` None: the job's own; ``address_list`` empty: the addresses of the group. ``repeats`` is
     the log id of a run of this job, visible to the actor, whose checkpoint the new run gets. ``logical_ms``
     is a logical time that is given; without one ``former_logical_ms`` counts, of a run that is run again.
-    ``param_form``: placeholders of a template are filled in if the job has that on.
+    ``param_form``: placeholders of a template are filled in if the job does that; ``force``: no limit counts.
     """
     group_id = check_group(locks.lock_group_of(session, job_id), actor)
     errors, addresses, start_ms, run_logical_ms = InputErrors(), None, due_ms or now_ms, now_ms
     with errors:
         check_run_param(session, job_id, group_id, executor_param or "", param_form)
     with errors:
-        addresses = _check_addresses(session, group_id, address_list or "", now_ms)
-    if due_ms is not None:
-        with errors:
+        addresses = check_addresses(session, group_id, address_list or "", now_ms)
+    with errors:
+        if due_ms is not None:
             check_plan(session, job_id, due_ms, now_ms=now_ms)
     with errors:
         run_logical_ms = chosen_logical(logical_ms, former_logical_ms, due_ms=start_ms, now_ms=now_ms)
@@ -282,12 +287,17 @@ def trigger_job(
         repeats=repeats,
         logical_ms=run_logical_ms,
         param_form=param_form,
+        admitted_ms=now_ms if force else 0,
     )
-    given = {"due_ms": due_ms, "logical_ms": logical_ms}
-    changes: dict[str, Any] = {"executor_param": executor_param, "address_list": addresses}
-    changes |= {name: at_ms for name, at_ms in given.items() if at_ms is not None}
+    changes = _given(executor_param, addresses, due_ms=due_ms, logical_ms=logical_ms, force=force or None)
     audit.record(session, "job.trigger", actor=actor, now_ms=now_ms, target=("job", job_id), changes=changes)
     return QueuedRun(trigger, group_id, run_logical_ms)
+
+
+def _given(executor_param: str | None, addresses: str | None, **given: object) -> dict[str, Any]:
+    """Return what the audit of a trigger names: its parameter and addresses, and what else was given."""
+    changes: dict[str, Any] = {"executor_param": executor_param, "address_list": addresses}
+    return changes | {name: value for name, value in given.items() if value is not None}
 
 
 def _lock_job(session: Session, job_id: int, actor: Actor, right: Right) -> Job:
@@ -321,26 +331,6 @@ def check_group(group_id: int | None, actor: Actor) -> int:
         raise NotFound(MISSING)
     require_right(actor, group_id, Right.OPERATE, missing=MISSING)
     return group_id
-
-
-def _check_addresses(session: Session, group_id: int, text: str, now_ms: Millis) -> str | None:
-    """Return the addresses to restrict a run to, all of the job's group; None for no restriction."""
-    addresses = split_addresses(limited_text("addressList", text, ADDRESS_LIST_MAX))
-    if not addresses:
-        return None
-    of_groups = groups.find_groups(session, [group_id])
-    foreign = find_foreign(session, {group_id: addresses}, of_groups, now_ms=now_ms).get(group_id, ())
-    errors = InputErrors()
-    for address in addresses:
-        with errors:
-            if address in foreign:
-                problem = N_(
-                    "%(address)s is not an address of this executor group; add it to the group first",
-                    address=address,
-                )
-                raise ForeignValue("addressList", problem)
-    errors.raise_all()
-    return ",".join(addresses)
 
 
 def _record(

@@ -8,10 +8,12 @@ from sqlalchemy.orm import Session
 from app.domain.access.permissions import Actor, Right
 from app.domain.jobs.children import leads_to
 from app.domain.jobs.fields import INT_MAX
+from app.domain.limits.rules import KnownLimit
 from app.services.jobs.placeholders import check_own
 from app.store.alarms.channels import has_channel
 from app.store.executors import listing as group_lists
 from app.store.jobs import listing as job_lists
+from app.store.limits.listing import find_known
 
 
 class JobLookup(Protocol):
@@ -31,6 +33,9 @@ class JobLookup(Protocol):
 
     def has_channel(self, name: str, /) -> bool:
         """Return whether the actor may see an alarm channel of this name."""
+
+    def find_limits(self, names: Collection[str], /) -> Mapping[str, KnownLimit]:
+        """Return those of the named limits that exist and that the actor may see."""
 
 
 class StoredJobLookup:
@@ -60,6 +65,10 @@ class StoredJobLookup:
     def has_channel(self, name: str) -> bool:
         """Return whether the actor may see an alarm channel of this name."""
         return has_channel(self._session, name, self._actor.group_ids(Right.VIEW))
+
+    def find_limits(self, names: Collection[str]) -> Mapping[str, KnownLimit]:
+        """Return those of the named limits that exist and that the actor may see."""
+        return find_known(self._session, names, self._actor.group_ids(Right.VIEW))
 
     def _children_of(self, job_ids: Collection[int]) -> Mapping[int, Sequence[int]]:
         """Return the children of the jobs; all descendants are read at once, as callers follow chains."""

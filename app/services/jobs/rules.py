@@ -17,6 +17,7 @@ from app.domain.jobs.children import child_ids_text, not_found, parse_child_ids
 from app.domain.jobs.fields import FIELD_OF, SOURCE_MAX, JobDraft, JobField, Kind, plain_fields
 from app.domain.jobs.structures import read_structure, structure_column
 from app.domain.jobs.tags import check_tags
+from app.domain.limits.rules import EnteredLimits, check_limits
 from app.domain.promises.rules import check_escalation, check_promises
 from app.domain.schedules.schedule import MAX_CONF_LENGTH, Schedule, check_schedule, has_day_rules_listed
 from app.domain.text.input_errors import InputErrors
@@ -84,13 +85,7 @@ def check_draft(
             _check_handler(draft, job)
     for kind in (Kind.CHOICE, Kind.NUMBER, Kind.BOOLEAN, Kind.STRUCTURE):
         columns |= _plain_columns(draft, kind, errors, exempt=exempt)
-    with errors:
-        check_promises(draft.promises, draft.schedule_type)
-    with errors:
-        if job is None or read_structure(ESCALATION, draft.escalation) != read_structure(
-            ESCALATION, job.escalation
-        ):
-            check_escalation(draft.escalation, lookup.has_channel)
+    _check_structures(lookup, draft, job, errors, exempt)
     with errors:
         columns["child_jobid"] = child_ids_text(_check_children(lookup, draft.child_jobid, actor, job))
     with errors:
@@ -115,6 +110,25 @@ def _check_filling(lookup: JobLookup, draft: JobDraft, exempt: Collection[str]) 
         )
     if "executor_param" not in exempt:
         lookup.check_parameter(draft.executor_param, draft.job_group)
+
+
+def _check_structures(
+    lookup: JobLookup, draft: JobDraft, job: Job | None, errors: InputErrors, exempt: Collection[str]
+) -> None:
+    with errors:
+        check_promises(draft.promises, draft.schedule_type)
+    with errors:
+        if "limits" not in exempt:
+            check_limits(_limits_of(draft), lookup.find_limits)
+    with errors:
+        if job is None or read_structure(ESCALATION, draft.escalation) != read_structure(
+            ESCALATION, job.escalation
+        ):
+            check_escalation(draft.escalation, lookup.has_channel)
+
+
+def _limits_of(draft: JobDraft) -> EnteredLimits:
+    return EnteredLimits(*(getattr(draft, name) for name in ("job_group", *EnteredLimits._fields[1:])))
 
 
 def _check_handler(draft: JobDraft, job: Job | None) -> None:

@@ -72,7 +72,7 @@ def list_unclaimed(
 
 
 def withdraw(session: Session, trigger: Trigger, *, actor: Actor, now_ms: Millis) -> None:
-    """Delete a triggered run that no scheduler has claimed.
+    """Delete a triggered run that no scheduler has claimed, also one that waits for a limit.
 
     Raises NotFound, PermissionDenied, and Conflict once it has started or ended.
     """

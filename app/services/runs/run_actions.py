@@ -53,6 +53,8 @@ def find_killable(run_id: str, *, actor: Actor) -> list[JobLog]:
     """
     with read_scope() as session:
         run = get_run(session, run_id, actor=actor, right=Right.OPERATE)
+        if run.skipped:
+            raise Conflict(N_("The run was skipped and has not started"))
         if not run.rows:
             raise Conflict(N_("The run waits for the scheduler: withdraw it instead"))
         running = [log for log in run.rows if state_of(log.trigger_code, log.handle_code) == "running"]
@@ -126,10 +128,12 @@ def _merged(failures: Sequence[ExecutorUnreachable], killed: int, runs: int) -> 
     )
 
 
-def retry_run(session: Session, run_id: str, *, actor: Actor, now_ms: Millis) -> QueuedRun:
+def retry_run(
+    session: Session, run_id: str, *, actor: Actor, now_ms: Millis, force: bool = False
+) -> QueuedRun:
     """Queue a run with the parameter of this one, filled in as it was, and the checkpoint if it failed.
 
-    A shard runs on its own instance again, as a single run.
+    A shard runs on its own instance again, as a single run. ``force``: it waits for no limit.
     """
     log = row_of(get_run(session, run_id, actor=actor))
     param = param_to_repeat(session, log)
@@ -145,6 +149,7 @@ def retry_run(session: Session, run_id: str, *, actor: Actor, now_ms: Millis) ->
         repeats=log.id if log.failed or log.param_form == ParamForm.TEMPLATE else None,
         former_logical_ms=logical_of(log),
         param_form=ParamForm(log.param_form),
+        force=force,
     )
 
 

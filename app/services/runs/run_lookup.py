@@ -7,17 +7,20 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.engine import read_scope
-from app.domain.access.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right, require_right
+from app.domain.enums import TriggerType
 from app.domain.runs.logical_times import logical_of
 from app.domain.runs.outcome import ENDED, state_of, state_of_all
-from app.domain.runs.trigger_keys import Trigger, parse_id
+from app.domain.runs.trigger_keys import Trigger, parse_id, trigger_of
 from app.domain.text.texts import N_
 from app.errors import Conflict, NotFound
 from app.models.log import JobLog
 from app.services.jobs import jobs
-from app.services.runs import logs
+from app.services.runs import logs, waiting
 from app.services.runs.interruptible_wait import pause
 from app.services.runs.trigger_runs import NO_RUN, find_trigger_runs
+from app.services.runs.waiting import WaitingRun
+from app.store.limits.waiting_list import ListedFire
 
 #: pauses between two looks at a run that is waited for, in seconds: the first, the factor, the longest
 PAUSE_S, SLOWER, PAUSE_MAX_S = 0.1, 1.3, 0.5
@@ -42,6 +45,11 @@ class FoundRun:
     is_broadcast: bool = False
     #: what it stands for; None: its row has no time
     logical_ms: Millis | None = None
+    trigger_type: str = TriggerType.MANUAL.value
+    #: reason of its skip, because it was not to wait for a limit
+    skipped: str = ""
+    #: the limit it waits for; None: it waits for a scheduler, or not
+    waiting: WaitingRun | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -53,6 +61,10 @@ def get_run(session: Session, run_id: str, *, actor: Actor, right: Right = Right
     """Return the run an id names; raises NotFound if there is none, or none the actor may see."""
     if (trigger := parse_id(run_id)) is not None:
         return _of_trigger(session, trigger, actor, right)
+    if (fire := waiting.find_fire(session, run_id)) is not None:
+        return _of_fire(session, fire, actor, right)
+    if waiting.fire_id_of(run_id) is not None:
+        raise NotFound(NO_RUN)
     if not (run_id.isascii() and run_id.isdecimal() and len(run_id) <= ID_DIGITS):
         raise NotFound(N_("This is not the id of a run"))
     return _of_row(logs.get_log(session, int(run_id), actor=actor, right=right))
@@ -63,6 +75,8 @@ def row_of(run: FoundRun) -> JobLog:
     if run.is_broadcast:
         ids = ", ".join(str(log.id) for log in run.rows)
         raise Conflict(N_("This run has several shards; use the id of one of them: %(ids)s", ids=ids))
+    if run.skipped:
+        raise Conflict(N_("The run was skipped and has not started"))
     if not run.rows:
         raise Conflict(N_("The run waits for the scheduler and has not started"))
     return run.rows[0]
@@ -92,9 +106,13 @@ def _of_trigger(session: Session, trigger: Trigger, actor: Actor, right: Right) 
     outcome = find_trigger_runs(session, trigger)
     if len(outcome.log_ids) == 1 and outcome.due_ms is None:
         return _of_row(logs.get_log(session, outcome.log_ids[0], actor=actor, right=right))
-    if not outcome.log_ids and outcome.due_ms is None:
+    if not outcome.log_ids and outcome.due_ms is None and not outcome.skipped:
         raise NotFound(NO_RUN)
     job = jobs.get_job(session, trigger.job_id, actor=actor, right=right)
+    if outcome.skipped:
+        return FoundRun(
+            trigger.id, job.id, job.job_group, "not_started", (), trigger.due_ms, skipped=outcome.skipped
+        )
     rows = tuple(logs.get_log(session, log_id, actor=actor, right=right) for log_id in outcome.log_ids)
     states = [state_of(log.trigger_code, log.handle_code, log.killed) for log in rows]
     state = state_of_all(states, is_waiting=outcome.due_ms is not None)
@@ -107,4 +125,27 @@ def _of_trigger(session: Session, trigger: Trigger, actor: Actor, right: Right) 
         outcome.due_ms,
         is_broadcast=bool(outcome.log_ids),
         logical_ms=logical_of(rows[0]) if rows else outcome.logical_ms,
+        waiting=waiting.find_waiting(session, trigger.id, actor=actor) if outcome.is_limited else None,
+    )
+
+
+def _of_fire(session: Session, fire: ListedFire, actor: Actor, right: Right) -> FoundRun:
+    """Return the run of an instant of the schedule, a child or a retry by the id of its fire."""
+    trigger = trigger_of(fire.job_id, fire.fire_key)
+    if trigger is not None:
+        return _of_trigger(session, trigger, actor, right)
+    if fire.log_id is not None:
+        return _of_row(logs.get_log(session, fire.log_id, actor=actor, right=right))
+    require_right(actor, fire.group_id, right, missing=NO_RUN)
+    run_id = waiting.id_of(fire)
+    return FoundRun(
+        run_id,
+        fire.job_id,
+        fire.group_id,
+        "waiting",
+        (),
+        fire.due_ms,
+        logical_ms=fire.logical_ms,
+        trigger_type=fire.trigger_type,
+        waiting=waiting.find_waiting(session, run_id, actor=actor),
     )

@@ -14,7 +14,7 @@ NO_RUN = N_("There is no such run; it may have been withdrawn or deleted")
 
 @dataclass(frozen=True, slots=True)
 class TriggerRuns:
-    """Runs of a trigger; neither runs nor a due time: its runs were deleted, or it was withdrawn."""
+    """Runs of a trigger; none, no due time and no skip: its runs were deleted, or it was withdrawn."""
 
     #: ascending; several of a broadcast
     log_ids: tuple[int, ...]
@@ -22,6 +22,10 @@ class TriggerRuns:
     due_ms: Millis | None
     #: what that stands for; None: nothing waits
     logical_ms: Millis | None = field(default=None, compare=False)
+    #: reason of its skip, because it was not to wait for a limit; empty: it was not skipped
+    skipped: str = ""
+    #: whether what waits does so for a limit
+    is_limited: bool = field(default=False, compare=False)
 
     @property
     def is_waiting(self) -> bool:
@@ -35,6 +39,9 @@ def find_trigger_runs(session: Session, trigger: Trigger) -> TriggerRuns:
     log_ids = neighbours.find_triggered(session, trigger)
     if not waiting and not log_ids:
         waiting = neighbours.find_waiting(session, trigger, is_moved=True)
+    if not waiting and not log_ids and (skip := neighbours.find_skip(session, trigger)) is not None:
+        return TriggerRuns((), None, skipped=skip.reason)
     if not waiting:
         return TriggerRuns(tuple(log_ids), None)
-    return TriggerRuns(tuple(log_ids), waiting[0].due_ms, waiting[0].logical_ms)
+    first = waiting[0]
+    return TriggerRuns(tuple(log_ids), first.due_ms, first.logical_ms, is_limited=first.is_limited)

@@ -7,12 +7,14 @@ from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database.engine import announce_due_fires
 from app.database.rows import bulk
 from app.domain.enums import FireState
 from app.domain.runs.trigger_keys import MANUAL, ONCE
 from app.models.fire import Fire
 from app.models.job import Job
 from app.store.fires import queue as fires
+from app.store.fires.queue import PendingFire
 
 
 def count_ahead(session: Session, job_id: int, *, now_ms: Millis) -> int:
@@ -79,9 +81,55 @@ def list_unclaimed(
 
 def lock_unclaimed(session: Session, fire_ids: Collection[int]) -> list[int]:
     """Lock those of the fires that no claim has taken; return their ids."""
-    conditions = (Fire.state == FireState.PENDING, Fire.log_id.is_(None))
-    query = fires.by_id(select(Fire.id)).where(Fire.id.in_(sorted(fire_ids)), *conditions).order_by(Fire.id)
-    return [row.id for row in bulk.read_rows(session, query.with_for_update())] if fire_ids else []
+    return [fire.fire.id for fire in lock_unsent(session, fire_ids)]
+
+
+class LockedFire(NamedTuple):
+    """A fire without a run that a user has locked."""
+
+    fire: PendingFire
+    #: PENDING, or WAITING for a limit
+    state: str
+
+
+_LOCKED_COLUMNS = tuple(getattr(Fire, name) for name in PendingFire._fields)
+
+
+def lock_unsent(session: Session, fire_ids: Collection[int]) -> list[LockedFire]:
+    """Lock and return those of the fires that no claim has taken; waits for claims that have locked them."""
+    if not fire_ids:
+        return []
+    query = fires.by_id(select(*_LOCKED_COLUMNS, Fire.state)).where(
+        Fire.id.in_(sorted(fire_ids)),
+        Fire.state.in_([FireState.PENDING, FireState.WAITING]),
+        Fire.log_id.is_(None),
+    )
+    rows = bulk.read_rows(session, query.order_by(Fire.id).with_for_update())
+    return [LockedFire(PendingFire._make(row[:-1]), row[-1]) for row in rows]
+
+
+def admit(session: Session, fire_ids: Collection[int], *, now_ms: Millis) -> None:
+    """Give locked fires their slots, whatever the limits have, and queue them."""
+    columns = {
+        "state": FireState.PENDING.value,
+        "owner": "",
+        "admitted_ms": now_ms,
+        "deadline_ms": 0,
+        "lease_until": 0,
+        "waits_for": "",
+    }
+    bulk.update_many(session, Fire, [{"id": fire_id, **columns} for fire_id in sorted(fire_ids)])
+    announce_due_fires(session)
+
+
+def release(session: Session, log_id: int) -> int:
+    """Delete the fires that hold the slots of a run that has ended; return how many there were."""
+    query = fires.by_id(select(Fire.id)).where(Fire.log_id == log_id, Fire.state == FireState.HELD)
+    ids = [row.id for row in bulk.read_rows(session, query)]
+    count = fires.delete_fires(session, ids)
+    if count:
+        announce_due_fires(session)
+    return count
 
 
 def _ahead(job_id: int, now_ms: Millis) -> tuple[ColumnElement[bool], ...]:

@@ -85,10 +85,12 @@ def insert_manual(
     repeats: int | None = None,
     logical_ms: Millis | None = None,
     param_form: ParamForm = ParamForm.TEXT,
+    admitted_ms: Millis = 0,
 ) -> Trigger:
     """Insert a fire of a trigger, due now or ``planned`` for later; ``repeats``: the log id of a run.
 
-    ``logical_ms``: logical time; None: the second in which it is due.
+    ``logical_ms``: logical time; None: the second in which it is due. ``admitted_ms``: when a user gave it
+    its slots, whatever the limits have.
     """
     trigger = new_trigger(job_id, due_ms)
     key = key_of(trigger, planned=planned, request=request)
@@ -102,6 +104,7 @@ def insert_manual(
         repeats_log_id=repeats,
         logical_ms=second_of(due_ms) if logical_ms is None else logical_ms,
         param_form=param_form.value,
+        admitted_ms=admitted_ms,
     )
     bulk.insert_whole(session, Fire, [_row(fire)])
     if not planned:
@@ -119,6 +122,8 @@ class BatchFire(NamedTuple):
     request: str
     logical_ms: Millis
     param_form: ParamForm
+    #: when a user gave it its slots, whatever the limits have; 0: none has
+    admitted_ms: Millis = 0
 
 
 def insert_batch(session: Session, new: Sequence[BatchFire]) -> None:
@@ -132,8 +137,9 @@ def insert_batch(session: Session, new: Sequence[BatchFire]) -> None:
             executor_param,
             logical_ms=logical_ms,
             param_form=param_form.value,
+            admitted_ms=admitted_ms,
         )
-        for trigger, executor_param, request, logical_ms, param_form in new
+        for trigger, executor_param, request, logical_ms, param_form, admitted_ms in new
     ]
     bulk.insert_whole(session, Fire, [_row(fire) for fire in fires])
     if fires:

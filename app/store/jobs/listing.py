@@ -11,7 +11,7 @@ from app.database.rows import bulk, deletion
 from app.database.sql import direct
 from app.database.sql.in_list import WANTED, among
 from app.database.sql.planner_hints import unindexed_on_mysql
-from app.domain.enums import TriggerStatus
+from app.domain.enums import LimitKind, TriggerStatus
 from app.domain.jobs.children import child_ids_of
 from app.domain.lists.orders import UNSORTED, Order
 from app.models.alarm import Alarm
@@ -19,6 +19,7 @@ from app.models.favourite import Favourite
 from app.models.glue import GlueVersion
 from app.models.group import Group
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.models.limit import LimitUse
 from app.models.log import JobLog
 from app.models.managed import JobVersion
 from app.models.mute import Mute
@@ -32,6 +33,7 @@ from app.store.fires import queue as fires
 from app.store.jobs import last_runs
 from app.store.jobs import scheduling as jobs
 from app.store.jobs.filtering import JobFilter, conditions_of
+from app.store.limits import listing as limits
 from app.store.runs import clearing as log_clearing
 
 #: rows deleted by one statement
@@ -57,7 +59,7 @@ ORDERS: dict[str, SortKey] = {
 }
 LAST_RUN = "last"
 #: tables whose rows are deleted by the id of their job
-_OF_JOB = (GlueVersion, JobVersion, Skip, Alarm, JobTag, Favourite, PromiseCheck, JobPromise)
+_OF_JOB = (GlueVersion, JobVersion, Skip, Alarm, JobTag, Favourite, PromiseCheck, JobPromise, LimitUse)
 _MUTES = select(Mute.id).where(among(Mute.job_id)).order_by(Mute.id)
 _GROUPS_OF = select(Job.id, Job.job_group).where(among(Job.id))
 _RUNS = select(JobLog.id).where(among(JobLog.job_id)).limit(bindparam("most"))
@@ -328,5 +330,6 @@ def delete_jobs(session: Session, job_ids: Sequence[int]) -> None:
     while delete_logs_batch(session, job_ids) == DELETE_BATCH:  # Fires may have been claimed meanwhile.
         pass
     channels.forget(session, job_ids=job_ids)
+    limits.delete_own(session, LimitKind.JOB, job_ids)
     for model in _OF_JOB:
         deletion.by_values(session, model, "job_id", job_ids)

@@ -48,7 +48,7 @@ class OpenRun(NamedTuple):
 
 
 #: A fire that was claimed and given back, and the shards of a broadcast, keep their slots.
-_IS_OPEN = or_(
+IS_OPEN = or_(
     Fire.state.in_(WITH_SLOTS),
     and_(Fire.state == FireState.PENDING, or_(Fire.admitted_ms > 0, Fire.attempt > 0)),
 )
@@ -63,7 +63,7 @@ _OPEN = (
         Fire.log_id,
     )
     .join(Job, Job.id == Fire.job_id)
-    .where(_IS_OPEN)
+    .where(IS_OPEN)
 )
 _OF_JOBS, _OF_GROUPS = _OPEN.where(among(Fire.job_id)), _OPEN.where(among(Job.job_group))
 

@@ -2,14 +2,15 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import exists, func, select, text
+from sqlalchemy import exists, func, or_, select, text
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.dialects.choice import dialect_of
-from app.domain.enums import AlarmReason, AlarmState, Role, ScheduleType, TriggerStatus
+from app.domain.enums import AlarmReason, AlarmState, FireState, Role, ScheduleType, TriggerStatus
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel, ChannelScope
+from app.models.fire import Fire
 from app.models.group import Group, split_addresses
 from app.models.job import Job
 from app.models.managed import JobVersion
@@ -102,6 +103,20 @@ def find_filling_jobs(session: Session) -> list[int]:
     """Return the ids of the jobs whose parameter is filled in."""
     query = select(Job.id).where(Job.fill_parameter == 1).order_by(Job.id).limit(JOBS_MAX)
     return list(session.scalars(query))
+
+
+def find_limited(session: Session) -> list[str]:
+    """Return the jobs and groups that have a limit: ``job 7``, ``executor group 1``."""
+    is_limited = or_(Job.max_running > 0, Job.limits.is_not(None))
+    jobs = session.scalars(select(Job.id).where(is_limited).order_by(Job.id).limit(JOBS_MAX))
+    groups = session.scalars(select(Group.id).where(Group.max_running > 0).order_by(Group.id).limit(JOBS_MAX))
+    return [*(f"job {job_id}" for job_id in jobs), *(f"executor group {group_id}" for group_id in groups)]
+
+
+def find_waiting_jobs(session: Session, *, due_before_ms: Millis) -> list[int]:
+    """Return the jobs of the runs that were due before and wait for a limit."""
+    query = select(Fire.job_id).where(Fire.state == FireState.WAITING, Fire.due_time < due_before_ms)
+    return list(session.scalars(query.distinct().order_by(Fire.job_id).limit(JOBS_MAX)))
 
 
 def find_channels(session: Session) -> list[ChannelRow]:

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Select, or_, select
 from sqlalchemy.orm import Session
 
-from app.clock import Millis
+from app.clock import DAY_MS, Millis
 from app.domain.enums import FireState, HandleCode
 from app.domain.runs.trigger_keys import Trigger, trigger_of
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.log import JobLog
+from app.models.skip import Skip
 
 #: most runs of a job that are searched for its previous success
 SUCCESS_SEARCHED = 500
@@ -106,20 +107,29 @@ class WaitingFire(NamedTuple):
     due_ms: Millis
     #: what its run stands for
     logical_ms: Millis
+    #: whether it waits for a limit
+    is_limited: bool = False
 
 
 def find_waiting(session: Session, trigger: Trigger, *, is_moved: bool = False) -> list[WaitingFire]:
-    """Return the fires of a trigger that wait for their first claim, several of a broadcast.
+    """Return the fires of a trigger that wait for their first claim or a limit, several of a broadcast.
 
     ``is_moved``: the time of the fire may differ from the trigger's, because a clock that was ahead has been
     set back; this reads all waiting fires of the job.
     """
-    pending = select(Fire.id, Fire.fire_key, Fire.due_time, Fire.logical_ms).where(
-        Fire.state == FireState.PENDING, Fire.log_id.is_(None), Fire.job_id == trigger.job_id
+    pending = select(Fire.id, Fire.fire_key, Fire.due_time, Fire.logical_ms, Fire.state).where(
+        Fire.state.in_([FireState.PENDING, FireState.WAITING]),
+        Fire.log_id.is_(None),
+        Fire.job_id == trigger.job_id,
     )
     query = pending if is_moved else pending.where(Fire.due_time == trigger.due_ms)
     return [
-        WaitingFire(row.id, row.due_time, row.due_time if row.logical_ms is None else row.logical_ms)
+        WaitingFire(
+            row.id,
+            row.due_time,
+            row.due_time if row.logical_ms is None else row.logical_ms,
+            row.state == FireState.WAITING,
+        )
         for row in session.execute(query)
         if trigger_of(trigger.job_id, row.fire_key) == trigger
     ]
@@ -129,6 +139,16 @@ def find_triggered(session: Session, trigger: Trigger) -> list[int]:
     """Return the ids of the runs a trigger became, ascending; a broadcast has several."""
     query = select(JobLog.id, JobLog.job_id).where(JobLog.trigger_key == trigger.number).order_by(JobLog.id)
     return [row.id for row in session.execute(query) if row.job_id == trigger.job_id]
+
+
+def find_skip(session: Session, trigger: Trigger) -> Skip | None:
+    """Return the skip of a triggered run that a limit has kept from running."""
+    query = select(Skip).where(
+        Skip.job_id == trigger.job_id,
+        Skip.recorded_ms >= trigger.due_ms - DAY_MS,
+        Skip.trigger_key == trigger.number,
+    )
+    return session.scalar(query.order_by(Skip.recorded_ms, Skip.id).limit(1))
 
 
 def find_trigger_user(session: Session, job_id: int, at_ms: Millis) -> str:

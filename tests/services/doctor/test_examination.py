@@ -250,6 +250,18 @@ def test_jobs_whose_placeholders_a_java_admin_would_send(installed: Config) -> N
     assert text == f"jobs whose parameter is filled in, which a Java admin does not: {filled.id}"
 
 
+def test_limits_beside_a_java_admin_and_long_waits(installed: Config) -> None:
+    job = make_due_job(now_ms() + DAY_MS, max_running=1)
+    group = make_group(app_name="limited", max_running=3)
+    make_fire(job, due_time=now_ms() - 2 * DAY_MS, state="WAITING")
+    make_fire(make_due_job(now_ms() + DAY_MS), due_time=now_ms(), state="WAITING")
+    (wait,) = found_by(installed, "limits")
+    assert wait == f"runs wait for a limit for more than a day, of jobs {job.id}"
+    beside, _ = found_by(replace(installed, shared_with_java=True), "limits")
+    owners = f"job {job.id}, executor group {group.id}"
+    assert beside == f"limits that runs of a Java admin do not keep, of {owners}"
+
+
 def test_many_groups_without_an_executor_are_counted(installed: Config) -> None:
     for number in range(executors.EMPTY_NAMED + 3):
         make_due_job(now_ms() + DAY_MS, job_group=make_group(app_name=f"empty-{number}", address_list="").id)

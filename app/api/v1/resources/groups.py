@@ -26,6 +26,7 @@ MEMBERS = {
     "addressList": "addresses",
     "accessToken": "access_token",
     "alarmUrls": "alarm_urls",
+    "maxRunning": "max_running",
 }
 TYPES = {"auto": AddressType.AUTOMATIC, "manual": AddressType.MANUAL}
 resource = Resource("groups", "Executor groups: executors that share an AppName.", MEMBERS)
@@ -125,6 +126,8 @@ def _draft(call: Call, members: dict[str, Any], *, present: Sequence[str] = ()) 
         networks=call.config.executor_networks,
         promises=json.dumps(members["promises"]) if "promises" in members else None,
         escalation=json.dumps(members["escalation"]) if "escalation" in members else None,
+        max_running=members.get("max_running"),
+        readable_by_java=call.config.shared_with_java,
     )
 
 
@@ -150,6 +153,7 @@ def _group_out(group: Group, instances: Instances, jobs: int) -> GroupOut:
         last_heartbeat_at=max((instance.last_seen_ms or 0 for instance in instances.rows), default=0) or None,
         has_own_token=bool(group.access_token),
         token_changeover_since=group.changeover_ms or None,
+        max_running=group.max_running,
         **{name: read_structure(FIELD_OF[name], getattr(group, name)) for name in GROUP_STRUCTURES},
         updated_at=group.update_time,
     )

@@ -8,20 +8,22 @@ from app.api.v1.cursors import BIG_ID, INSTANT, read_cursor, write_cursor
 from app.api.v1.endpoint import Call, Made, Resource
 from app.api.v1.long_poll_slots import waits
 from app.api.v1.resources.triggers import MEMBERS, queued
-from app.api.v1.run_answers import detail_of, run_answers, unclaimed_answer
+from app.api.v1.run_answers import detail_of, limited_answer, run_answers, unclaimed_answer
 from app.api.v1.schemas.base import Listed
-from app.api.v1.schemas.runs import Run, RunDetail, RunQuery, WaitQuery
+from app.api.v1.schemas.runs import RetryIn, Run, RunDetail, RunQuery, WaitQuery
 from app.database.engine import read_scope
 from app.domain.access.permissions import Right
 from app.domain.runs.trigger_keys import parse_id
-from app.domain.text.texts import N_
 from app.errors import Conflict
-from app.services.runs import logs, planned, run_actions
+from app.services.runs import logs, planned, run_actions, waiting
 from app.services.runs.logs import LogFilter, LogStatus
-from app.services.runs.run_lookup import FoundRun, get_run, wait_for_end
+from app.services.runs.run_lookup import FoundRun, get_run, row_of, wait_for_end
+from app.services.runs.waiting import WaitFilter
 
 #: which of the runs that wait a cursor is in
-UNCLAIMED, CLAIMED = "unclaimed", "claimed"
+LIMITED, UNCLAIMED, CLAIMED = "limited", "unclaimed", "claimed"
+#: places in the order of waiting runs
+PLACE = range(-(2**63), 2**63)
 #: time and id of the last run of a part
 Position = tuple[int, int]
 #: when to repeat a request that could not wait, in seconds
@@ -45,8 +47,9 @@ resource = Resource("runs", "Runs of jobs, their results and logs.", MEMBERS)
 def list_runs(call: Call) -> Listed[Run]:
     """List the runs that a scheduler has claimed, newest first.
 
-    With `state=waiting` and without times, the runs that were triggered and wait for a scheduler come first,
-    the last due of them first: their ids are those of their triggers. A page of one kind of failure, or of
+    With `state=waiting` and without times, the runs that wait for a limit come first, in the order in which
+    they will get slots, then those that were triggered and wait for a scheduler, the last due of them first:
+    their ids are those of their triggers. A page of one kind of failure, or of
     logical times, may be short, or empty, and have a `next_cursor` nevertheless: each searches 5000 runs.
     With `logical_from` these are runs that started at most 31 days before it; with `job_id` or `group_id`
     those of this job or group alone.
@@ -78,30 +81,64 @@ def _claimed(
 
 
 def _waiting(call: Call, query: RunQuery) -> Listed[Run]:
-    """Return a part of the runs that wait: first those without a claim, then those that are not sent."""
-    kind, *position = read_cursor(query.cursor, str, INSTANT, BIG_ID) or (UNCLAIMED,)
-    after = (int(position[0]), int(position[1])) if position else None
+    """Return a part of the runs that wait: for a limit, for a scheduler, then those that are not sent."""
     items: list[Run] = []
-    if kind == UNCLAIMED:
-        runs, after = planned.list_unclaimed(
-            call.session,
-            actor=call.actor,
-            group_id=query.group_id or 0,
-            job_id=query.job_id or 0,
-            before=after,
-            limit=query.limit,
-            logical=(query.logical_from, query.logical_to),
-        )
-        items = [unclaimed_answer(run) for run in runs]
+    first, after = _position(query.cursor)
+    parts = list(_PARTS)
+    for number, part in enumerate(parts[parts.index(first) :], parts.index(first)):
+        runs, after = _PARTS[part](call, query, after, query.limit - len(items))
+        items += runs
         if after is not None:
-            return Listed[Run](items=items, next_cursor=write_cursor(UNCLAIMED, *after))
-        if len(items) == query.limit:
-            return Listed[Run](items=items, next_cursor=write_cursor(CLAIMED, INSTANT[-1], BIG_ID[-1]))
-    claimed, after = _claimed(call, query, after, query.limit - len(items))
-    return Listed[Run](
-        items=[*items, *claimed],
-        next_cursor=write_cursor(CLAIMED, *after) if after is not None else None,
+            return Listed[Run](items=items, next_cursor=write_cursor(part, *after))
+        if len(items) == query.limit and part != CLAIMED:
+            return Listed[Run](items=items, next_cursor=write_cursor(parts[number + 1], *_BEFORE_ALL))
+    return Listed[Run](items=items, next_cursor=None)
+
+
+def _position(cursor: str) -> tuple[str, Position | None]:
+    """Return which part of the runs that wait a cursor continues, and where; raises InvalidInput."""
+    position = read_cursor(cursor, str, PLACE, BIG_ID)
+    if position is None:
+        return LIMITED, None
+    if position[0] != LIMITED:
+        read_cursor(cursor, str, INSTANT, BIG_ID)
+    part = str(position[0]) if position[0] in _PARTS else CLAIMED
+    return part, (int(position[1]), int(position[2]))
+
+
+def _limited(
+    call: Call, query: RunQuery, after: Position | None, limit: int
+) -> tuple[list[Run], Position | None]:
+    runs, after = waiting.list_waiting(
+        call.session,
+        actor=call.actor,
+        group_id=query.group_id or 0,
+        wanted=WaitFilter(job_id=query.job_id or 0, logical=(query.logical_from, query.logical_to)),
+        after=after,
+        limit=limit,
     )
+    return [limited_answer(run) for run in runs], after
+
+
+def _unclaimed(
+    call: Call, query: RunQuery, after: Position | None, limit: int
+) -> tuple[list[Run], Position | None]:
+    runs, after = planned.list_unclaimed(
+        call.session,
+        actor=call.actor,
+        group_id=query.group_id or 0,
+        job_id=query.job_id or 0,
+        before=after,
+        limit=limit,
+        logical=(query.logical_from, query.logical_to),
+    )
+    return [unclaimed_answer(run) for run in runs], after
+
+
+#: parts of the runs that wait, in their order
+_PARTS = {LIMITED: _limited, UNCLAIMED: _unclaimed, CLAIMED: _claimed}
+#: position before the first run of a part that is listed from the last one
+_BEFORE_ALL = (INSTANT[-1], BIG_ID[-1])
 
 
 @resource.get("/runs/<run_id>", query=WaitQuery, answer=RunDetail, transaction=False)
@@ -136,17 +173,39 @@ def kill_run(call: Call, run_id: str) -> RunDetail:
         return detail_of(session, run, actor=call.actor)
 
 
-@resource.post("/runs/<run_id>/retry", answer=RunDetail, status=202, right=Right.OPERATE)
-def retry_run(call: Call, run_id: str) -> Made:
+@resource.post("/runs/<run_id>/retry", body=RetryIn, answer=RunDetail, status=202, right=Right.OPERATE)
+def retry_run(call: Call, run_id: str, body: RetryIn) -> Made:
     """Run the job again with the parameter of this run; a shard on its own instance."""
-    return queued(run_actions.retry_run(call.session, run_id, actor=call.actor, now_ms=call.now_ms))
+    return queued(
+        run_actions.retry_run(call.session, run_id, actor=call.actor, now_ms=call.now_ms, force=body.force)
+    )
+
+
+@resource.post("/runs/<run_id>/start", answer=RunDetail, right=Right.OPERATE)
+def start_run(call: Call, run_id: str) -> RunDetail:
+    """Start a run that waits for a limit now, whatever slots there are."""
+    _require_no_row(call, run_id)
+    waiting.start_now(call.session, run_id, actor=call.actor, now_ms=call.now_ms)
+    return detail_of(call.session, get_run(call.session, run_id, actor=call.actor), actor=call.actor)
+
+
+@resource.post("/runs/<run_id>/release", answer=RunDetail, right=Right.OPERATE)
+def release_run(call: Call, run_id: str) -> RunDetail:
+    """Release the slots of a run that has ended as unresolved; it may still be running."""
+    run = get_run(call.session, run_id, actor=call.actor, right=Right.OPERATE)
+    waiting.release_slot(call.session, row_of(run).id, actor=call.actor, now_ms=call.now_ms)
+    return detail_of(call.session, run, actor=call.actor)
 
 
 @resource.delete("/runs/<run_id>", right=Right.OPERATE)
 def withdraw_run(call: Call, run_id: str) -> None:
-    """Withdraw a run that was triggered and that no scheduler has claimed."""
-    trigger = parse_id(run_id)
-    if trigger is None:
+    """Withdraw a run that waits for a limit, or was triggered and that no scheduler has claimed."""
+    _require_no_row(call, run_id)
+    waiting.withdraw_run(call.session, run_id, actor=call.actor, now_ms=call.now_ms)
+
+
+def _require_no_row(call: Call, run_id: str) -> None:
+    """Raise Conflict for the id of a row, as its run has started, and NotFound if there is no such run."""
+    if parse_id(run_id) is None and waiting.fire_id_of(run_id) is None:
         get_run(call.session, run_id, actor=call.actor, right=Right.OPERATE)
-        raise Conflict(N_("The run has started already; it can be killed, but not withdrawn"))
-    planned.withdraw(call.session, trigger, actor=call.actor, now_ms=call.now_ms)
+        raise Conflict(waiting.STARTED)

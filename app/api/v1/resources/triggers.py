@@ -36,6 +36,7 @@ def trigger_job(call: Call, job_id: int, body: TriggerIn) -> Made:
         now_ms=call.now_ms,
         due_ms=body.at if body.in_s is None else call.now_ms + round(body.in_s * SECOND_MS),
         logical_ms=body.logical_time,
+        force=body.force,
     )
     return queued(run)
 
@@ -47,7 +48,10 @@ def trigger_jobs(call: Call, body: BatchIn) -> BatchOut:
     The runs are due now, and queued in one transaction. Each has its own answer, in the order of the request:
     one that is refused leaves the others alone. The request counts once for the limit of requests a second.
     """
-    entries = [BatchEntry(run.job_id, run.param, request_id.get(), run.logical_time) for run in body.runs]
+    entries = [
+        BatchEntry(run.job_id, run.param, request_id.get(), run.logical_time, force=run.force)
+        for run in body.runs
+    ]
     results = batch_triggers.trigger_jobs(call.session, entries, actor=call.actor, now_ms=call.now_ms)
     g.entry_errors = [result for result in results if isinstance(result, XxlJobError)]
     return BatchOut(

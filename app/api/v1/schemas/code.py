@@ -99,6 +99,9 @@ class CodeGroup(Partial):
     escalation: Escalation | None = Field(
         None, description="Further channel for incidents of its jobs that are not acknowledged."
     )
+    max_running: int = Field(
+        0, ge=0, le=10_000, description="Most runs of its jobs at once, on all instances; 0: no limit."
+    )
 
 
 class CodeChannel(Partial):

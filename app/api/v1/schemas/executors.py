@@ -57,6 +57,10 @@ GroupEscalation = Annotated[
     ),
 ]
 
+MaxRunning = Annotated[
+    int, Field(ge=0, le=10_000, description="Most runs of its jobs at once, on all instances; 0: no limit.")
+]
+
 
 class GroupQuery(ListQuery):
     """Filters of the list of executor groups."""
@@ -82,6 +86,7 @@ class GroupIn(Schema):
     alarm_urls: AlarmUrls = []
     promises: GroupPromises = []
     escalation: GroupEscalation = None
+    max_running: MaxRunning = 0
 
 
 class GroupPatch(Partial):
@@ -95,6 +100,7 @@ class GroupPatch(Partial):
     alarm_urls: AlarmUrls = []
     promises: GroupPromises = []
     escalation: GroupEscalation = None
+    max_running: MaxRunning = 0
 
 
 class InstanceCounts(Schema):
@@ -126,6 +132,7 @@ class GroupOut(Schema):
     )
     promises: GroupPromises
     escalation: GroupEscalation
+    max_running: int = Field(description="Most runs of its jobs at once, on all instances; 0: no limit.")
     updated_at: Instant | None = Field(description="When the group was changed last.")
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from app.api.v1.schemas.base import Id, Instant, ListQuery, Problem, Query, Schema
+from app.api.v1.schemas.limits import WaitsFor
 from app.domain.runs.logical_times import AHEAD_DAYS as LOGICAL_AHEAD_DAYS
 from app.services.jobs.plan_limits import AHEAD_DAYS
 
@@ -27,6 +28,12 @@ LOGICAL_TIME = Field(
 )
 
 
+Force = Annotated[
+    bool,
+    Field(description="Run it whatever the limits of its job have; counted as any run, and shown there."),
+]
+
+
 class TriggerIn(Schema):
     """How to run a job once."""
 
@@ -39,6 +46,7 @@ class TriggerIn(Schema):
         None, ge=1, le=(AHEAD_DAYS - 1) * 86_400, description="Seconds from now, instead of `at`."
     )
     logical_time: Instant | None = LOGICAL_TIME
+    force: Force = False
 
     @model_validator(mode="after")
     def _check_instant(self) -> Self:
@@ -47,13 +55,20 @@ class TriggerIn(Schema):
         return self
 
 
+class RetryIn(Schema):
+    """How to run the job again."""
+
+    force: Force = False
+
+
 class Run(Schema):
     """One run of a job."""
 
     id: str = Field(
         description="Number of the run. While it waits for the scheduler, and for a broadcast of several"
-        " shards, the id of its trigger, which stays valid.",
-        examples=["4711", "7.1795420800000.9f86d081884c7d659a2feaa0c55ad015"],
+        " shards, the id of its trigger, which stays valid. `w` and a number: it waits for a limit, and comes"
+        " from the schedule, a parent job or a failure.",
+        examples=["4711", "7.1795420800000.9f86d081884c7d659a2feaa0c55ad015", "w812"],
     )
     job_id: int
     group_id: int
@@ -66,7 +81,9 @@ class Run(Schema):
     param: str = Field("", description="Parameter it was sent with; empty while it waits.")
     address: str = Field("", description="Instance it was sent to; empty: none yet, or several.")
     shard: str = Field("", description="Number and count of a shard; empty: no shard.", examples=["0/2"])
-    due_at: Instant | None = Field(None, description="When it is due, while it waits for the scheduler.")
+    due_at: Instant | None = Field(
+        None, description="When it is due, while it waits for the scheduler or a limit."
+    )
     scheduled_at: Instant | None = Field(None, description="Instant of the schedule; null: of none.")
     logical_time: Instant | None = Field(
         None,
@@ -80,6 +97,11 @@ class Run(Schema):
     retries_left: int = 0
     source_id: str | None = Field(None, description="Run of which this is a child or retry.")
     reason: str = Field("", description="Why it failed or waits, in one line.")
+    waits_for: WaitsFor | None = Field(None, description="The limit that has no slot for it.")
+    position: int | None = Field(
+        None, description="While it waits: its place among those that wait for the same limit; 1 is first."
+    )
+    priority: int | None = Field(None, description="Priority of its job, while it waits for a limit.")
 
 
 class RunDetail(Run):
@@ -103,6 +125,7 @@ class BatchEntryIn(Schema):
     job_id: Id
     param: str | None = Field(None, description="Parameter of the run; null: the job's own.")
     logical_time: Instant | None = LOGICAL_TIME
+    force: Force = False
 
 
 class BatchIn(Schema):
@@ -179,14 +202,19 @@ class LogLines(Schema):
 
 
 class SkipOut(Schema):
-    """Consecutive scheduled times of a job that were not fired."""
+    """Consecutive scheduled times of a job that were not fired, or a run that a limit kept from starting."""
 
     id: int
     job_id: int
     first_at: Instant
     last_at: Instant
     count: int = Field(description="How many, counted up to 10000, or up to 3000 for a cron of five fields.")
-    reason: str = Field(examples=["misfire", "stopped", "edited", "invalid", "restored", "lost"])
+    reason: str = Field(
+        examples=["misfire", "stopped", "edited", "invalid", "restored", "lost", "limit", "withdrawn"]
+    )
+    trigger_type: str = Field(
+        description="`MANUAL`, `PARENT` or `RETRY`: a run that was due then; empty: times of the schedule."
+    )
     recorded_at: Instant
 
 

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from app.api.v1.schemas.base import ID_MAX, Id, Instant, ListQuery, Partial, Schema
-from app.domain.jobs.variables import ALLOWED_MAX, NAME_MAX, SECRET_MIN, VALUE_MAX
+from app.domain.jobs.variables import ALLOWED_MAX, NAME_MAX, VALUE_MAX
+from app.domain.text.limits import SECRET_MIN
 
 Value = Annotated[str, Field(max_length=VALUE_MAX)]
 SecretValue = Annotated[str, Field(min_length=SECRET_MIN, max_length=VALUE_MAX)]

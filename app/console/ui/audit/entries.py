@@ -30,7 +30,12 @@ _PAGES = {
     "variable": ("variables.show", "variable_id"),
 }
 #: fields that the sentence has already
-_IN_SENTENCE = {"job.switched_off": {"failures"}, "log.kill": {"job_id"}, "log.clear": {"job_id"}}
+_IN_SENTENCE = {
+    "job.switched_off": {"failures"},
+    "log.kill": {"job_id"},
+    "log.clear": {"job_id"},
+    "run.release": {"job_id"},
+}
 #: kind of object -> the field in which entries keep its name
 _NAME_FIELDS = {
     "job": "job_desc",
@@ -38,6 +43,7 @@ _NAME_FIELDS = {
     "group": "app_name",
     "channel": "name",
     "variable": "name",
+    "limit": "name",
     "token": "name",
 }
 #: fields whose values are lists, not an old and a new value

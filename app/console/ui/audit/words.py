@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.console.ui import labels, tasks
+from app.console.ui.audit.sentences import SENTENCES, WITHOUT_OBJECT
 from app.console.ui.filters import instant, listed, next_time_label
 from app.console.ui.promise_words import escalation_value, promises_value
 from app.console.web.language import _
@@ -15,123 +16,6 @@ from app.models.job import AFTER_THE_CURRENT_RUN
 from app.services.auditing.audit import BLANKED
 from app.services.runs.logs import ClearType
 
-#: actions by the first part of their code; ``%(object)s`` is the object with its name
-SENTENCES: Mapping[str, Mapping[str, str]] = {
-    "job": {
-        "job.add": _l("added %(object)s"),
-        "job.update": _l("changed %(object)s"),
-        "job.remove": _l("deleted %(object)s"),
-        "job.start": _l("switched on %(object)s"),
-        "job.stop": _l("switched off %(object)s"),
-        "job.trigger": _l("ran %(object)s once"),
-        "job.withdraw": _l("withdrew a run of %(object)s"),
-        "job.switched_off": _l("switched off %(object)s, which failed more often than it promises"),
-        "job.ended": _l("switched off %(object)s, which has no further run"),
-    },
-    "glue": {"glue.save": _l("saved the code of %(object)s")},
-    "log": {
-        "log.kill": _l("killed %(object)s"),
-        "log.clear": _l("cleared the log of %(object)s"),
-    },
-    "group": {
-        "group.add": _l("added %(object)s"),
-        "group.update": _l("changed %(object)s"),
-        "group.remove": _l("deleted %(object)s"),
-        "group.token": _l("ended the token changeover of %(object)s"),
-        "group.drain": _l("drained an instance of %(object)s"),
-        "group.undrain": _l("ended the drain of an instance of %(object)s"),
-        "group.check": _l("checked the instances of %(object)s"),
-        "group.token_show": _l("viewed the access token of %(object)s"),
-    },
-    "alarm": {
-        "alarm.mute": _l("muted the alarms of %(object)s"),
-        "alarm.unmute": _l("unmuted the alarms of %(object)s"),
-        "alarm.test": _l("sent a test alarm for %(object)s"),
-        "alarm.failed": _l("could not deliver an alarm of %(object)s"),
-    },
-    "channel": {
-        "channel.add": _l("added %(object)s"),
-        "channel.update": _l("changed %(object)s"),
-        "channel.remove": _l("deleted %(object)s"),
-        "channel.test": _l("tested %(object)s"),
-    },
-    "variable": {
-        "variable.add": _l("added %(object)s"),
-        "variable.update": _l("changed %(object)s"),
-        "variable.remove": _l("deleted %(object)s"),
-    },
-    "incident": {"incident.acknowledge": _l("acknowledged an incident of %(object)s")},
-    "code": {
-        "code.apply": _l("applied jobs as code"),
-        "code.undo": _l("undid an apply of jobs as code"),
-    },
-    "task": {"task.cancel": _l("cancelled %(object)s")},
-    "user": {
-        "user.add": _l("added %(object)s"),
-        "user.update": _l("changed %(object)s"),
-        "user.remove": _l("deleted %(object)s"),
-        "user.password": _l("changed the password of %(object)s"),
-        "user.link": _l("changed the sign-on of %(object)s"),
-        "user.grace_end": _l("ended the grace period for the common password of %(object)s"),
-    },
-    "token": {
-        "token.add": _l("created %(object)s"),
-        "token.revoke": _l("revoked %(object)s"),
-    },
-    "login": {
-        "login": _l("logged in"),
-        "logout": _l("logged out"),
-        "login.end": _l("ended logins of %(object)s"),
-        "login.confirm": _l("confirmed the password"),
-        "login.refused": _l("was refused login"),
-    },
-    "node": {
-        "node.notice": _l("sent a notice about this node"),
-        "node.settled": _l("settled the database, which had lost its last commits"),
-    },
-    "refused": {
-        "refused.admin": _l("requested a page for administrators"),
-        "refused.api_token": _l("sent an API token that is not valid"),
-        "refused.form": _l("sent a form that has expired"),
-        "refused.login": _l("must wait after failed logins"),
-        "refused.more": _l("further refusals"),
-        "refused.no_result": _l("reported runs without a result"),
-        "refused.no_token": _l("sent no access token"),
-        "refused.object": _l("requested %(object)s without a right on it"),
-        "refused.other_run": _l("reported runs whose ids other runs have now"),
-        "refused.origin": _l("sent a form from another site"),
-        "refused.registration": _l("could not register an executor"),
-        "refused.right": _l("made a request without permission"),
-        "refused.token": _l("sent a wrong access token"),
-        "refused.value": _l("sent a value that is not allowed"),
-    },
-}
-#: titles of the parts above, for the filter
-PARTS = {
-    "job": _l("Jobs"),
-    "glue": _l("GLUE code"),
-    "log": _l("Runs and logs"),
-    "group": _l("Executors"),
-    "alarm": _l("Alarms"),
-    "channel": _l("Alarm channels"),
-    "variable": _l("Variables and secrets"),
-    "incident": _l("Incidents"),
-    "code": _l("Jobs as code"),
-    "task": _l("Tasks"),
-    "user": _l("Users"),
-    "token": _l("API tokens"),
-    "login": _l("Logins"),
-    "node": _l("Nodes"),
-    "refused": _l("Refusals"),
-}
-#: sentences of entries that concern no single object
-WITHOUT_OBJECT = {
-    "log.clear": _l("cleared the log"),
-    "alarm.test": _l("sent a test alarm to the channels of the installation"),
-    "group.token_show": _l("viewed the access token of the console"),
-    "alarm.failed": _l("could not deliver a notice"),
-    "refused.object": _l("requested something without a right on it"),
-}
 #: sentences of changes of a job, by the fields that changed and no others
 OF_FIELDS = (
     (
@@ -141,6 +25,10 @@ OF_FIELDS = (
     (frozenset({"tags"}), _l("changed the tags of %(object)s")),
     (frozenset({"job_group"}), _l("moved %(object)s to another executor")),
     (frozenset({"promises", "escalation"}), _l("changed the promises of %(object)s")),
+    (
+        frozenset({"max_running", "when_full", "priority", "max_wait_s", "limit_key", "limits"}),
+        _l("changed the limits of %(object)s"),
+    ),
     (frozenset({"alarm_email"}), _l("changed the alarm mail of %(object)s")),
 )
 #: kind of object -> its title, for the filter
@@ -151,6 +39,7 @@ OBJECTS = {
     "log": _l("Run"),
     "channel": _l("Alarm channel"),
     "variable": _l("Variable"),
+    "limit": _l("Limit"),
     "task": _l("Task"),
     "token": _l("API token"),
     "node": _l("Node"),
@@ -163,6 +52,7 @@ NAMED = {
     "log": _l("run %(id)s"),
     "channel": _l("alarm channel %(name)s"),
     "variable": _l("variable %(name)s"),
+    "limit": _l("limit %(name)s"),
     "task": _l("task %(id)s"),
     "token": _l("API token %(name)s"),
     "node": _l("node %(name)s"),
@@ -193,6 +83,7 @@ _FIELDS = {
     "failures": _l("Refused logins"),
     "field": _l("Field"),
     "for_all": _l("For all jobs"),
+    "force": _l("Whatever the limits"),
     "former_token": _l("Former token"),
     "glue_remark": _l("Remark"),
     "glue_updatetime": _l("Code changed"),
@@ -232,6 +123,7 @@ _FIELDS = {
     "sha256": "SHA-256",
     "sign_on": _l("Sign-on"),
     "since_ms": _l("Since"),
+    "slots": _l("Slots"),
     "source": _l("Applied from"),
     "started": _l("Switched on"),
     "tags": _l("Tags"),
@@ -241,6 +133,7 @@ _FIELDS = {
     "total": _l("Total"),
     "trigger_next_time": _l("Next run"),
     "unreached": _l("Without an answer"),
+    "trigger_type": _l("Triggered by"),
     "until": _l("Until"),
     "username": _l("User name"),
     "value": _l("Value"),
@@ -249,7 +142,7 @@ _FIELDS = {
 }
 _SECONDS = frozenset({"executor_timeout", "retry_interval_s"})
 _INSTANTS = frozenset({"due_ms", "trigger_next_time", "glue_updatetime"})
-_BOOLEANS = frozenset({"disabled", "started", "sign_on", "for_all", "fill_parameter", "daily"})
+_BOOLEANS = frozenset({"disabled", "started", "sign_on", "for_all", "fill_parameter", "daily", "force"})
 #: fields with members -> their words
 NESTED = {"promises": promises_value, "escalation": escalation_value}
 _LABELS: Mapping[str, Mapping[Any, str]] = {

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from app.console.jobs.history import version_words
-from app.console.ui.audit.words import SENTENCES, field_label, part_of, value_text
+from app.console.ui.audit.sentences import SENTENCES
+from app.console.ui.audit.words import field_label, part_of, value_text
 from app.database.engine import read_scope, session_scope
 from app.domain.enums import RouteStrategy
 from app.models.audit import AuditEntry

@@ -27,6 +27,7 @@ def list_skips(call: Call) -> Listed[SkipOut]:
             last_at=skip.to_ms,
             count=skip.skipped,
             reason=skip.reason,
+            trigger_type=skip.trigger_type,
             recorded_at=skip.recorded_ms,
         )
         for skip in page
