@@ -9,6 +9,7 @@ from app.clock import DAY_MS, Millis, monotonic_ms, now_ms
 from app.database.engine import read_scope, transact
 from app.domain.enums import NodeKind
 from app.domain.tasks import TaskKind
+from app.executors.gateway import Gateway
 from app.pipeline import registration, resolve
 from app.pipeline.clocks.guard import JUMP_MS, ClockGuard, ClockWatch
 from app.pipeline.clocks.zone_rules import tick_zone_rules
@@ -19,7 +20,9 @@ from app.services.accounts import weak_passwords
 from app.services.alarms.notifier import AlarmNotifier
 from app.services.alarms.texts import compose_clock
 from app.services.completeness.counting import CompletenessCounter
+from app.services.executors.callers import Caller
 from app.services.installation import nodes
+from app.services.limits.replacing import Replacement
 from app.services.promises.watch import PromiseWatch
 from app.services.report.reporting import Cleaner, Reporter
 from app.services.tasks.runner import Piece, TaskRunner
@@ -55,6 +58,7 @@ class Monitor:
         guard = ClockGuard(now_ms)
         self._clock = ClockWatch(guard)
         promises = PromiseWatch(node=self._node)
+        executors = Caller(Gateway(config.executor_networks), access_tokens(config))
         limit_s, counter = round_max_s(config), CompletenessCounter(config.time_zone)
         self._loops = [
             Loop("node-beat", self.tick_beat, max_s=limit_s),
@@ -66,6 +70,7 @@ class Monitor:
             Loop("promises", skip_if_clock_off(promises.tick, guard), max_s=limit_s),
             Loop("histories", skip_if_clock_off(SpanComparison().tick, guard), max_s=limit_s),
             Loop("completeness", skip_if_clock_off(counter.tick, guard), max_s=None),
+            Loop("replacement", skip_if_clock_off(Replacement(executors).tick, guard), max_s=limit_s),
             Loop("tasks", skip_if_clock_off(self._tasks.tick, guard), max_s=limit_s),
             Loop("report", skip_if_clock_off(Reporter(config).tick, guard), max_s=None),
             Loop("passwords", warn_of_weak_passwords, max_s=None),

@@ -65,6 +65,11 @@ def _with_first(session: Session, locked: LockedFires, now_ms: Millis) -> Locked
     return LockedFires([*locked.to_run, *waiting.to_run], locked.unfinished | waiting.unfinished)
 
 
+def has_waiting() -> bool:
+    """Whether any run waits for a limit; opens its own transaction."""
+    return slots.has_waiting()
+
+
 def find_ready() -> list[DueFire]:
     """Return waiting fires for which there seem to be slots; opens its own reading transaction.
 

@@ -5,6 +5,8 @@ claim's.
 """
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
@@ -25,6 +27,7 @@ from app.pipeline.claim import ClaimBatch
 from app.pipeline.claim_limited import claim_limited, end_waits, find_ready
 from app.pipeline.claimed_run import ClaimedRun
 from tests.pipeline.steps import (
+    as_due,
     call_back,
     claim_fires,
     claimer,
@@ -132,9 +135,9 @@ class Limits(RuleBasedStateMachine):
 
     @rule()
     def claim_on_two_nodes(self) -> None:
-        now_ms = self.now_ms
-        for batches in run_concurrently(*[lambda: claim_due(1_000, now_ms)] * 2):
-            self._keep(batches)
+        due = [fire for fire in all_rows(Fire) if fire.state in ("PENDING", "WAITING") and not fire.attempt]
+        halves = [[fire for fire in due if fire.id % 2 == number] for number in (0, 1)]
+        self._keep(run_concurrently(*[partial(claim_with_limits, half, self.now_ms) for half in halves]))
 
     @rule()
     def look_at_the_list(self) -> None:
@@ -267,10 +270,18 @@ def claim_due(free: int, now_ms: Millis) -> list[ClaimBatch]:
     """Claim all due fires, then those with limits, as a dispatcher does."""
     by = claimer(capacity=lambda _: free)
     pending = [fire for fire in all_rows(Fire) if fire.state == FireState.PENDING]
-    first = claim_fires(pending, by, now_ms=now_ms)
-    expanded = claim_fires([fire for fire in all_rows(Fire) if fire.state == "PENDING"], by, now_ms=now_ms)
-    limited = [*first.limited, *expanded.limited]
-    return [first, expanded, transact(lambda session: claim_limited(session, limited, by, now_ms=now_ms))]
+    batch = claim_fires(pending, by, now_ms=now_ms)
+    limited = transact(lambda session: claim_limited(session, batch.limited, by, now_ms=now_ms))
+    return [
+        batch,
+        limited,
+        claim_fires([fire for fire in all_rows(Fire) if fire.admitted_ms], by, now_ms=now_ms),
+    ]
+
+
+def claim_with_limits(fires: Sequence[Fire], now_ms: Millis) -> ClaimBatch:
+    """Claim fires as those with limits."""
+    return transact(lambda session: claim_limited(session, as_due(fires), claimer(), now_ms=now_ms))
 
 
 def look(now_ms: Millis) -> ClaimBatch:

@@ -25,7 +25,6 @@ from app.domain.schedules.planning import DueFire
 from app.pipeline.claim import Claim, ClaimBatch, claim
 from app.pipeline.claim_limited import claim_limited
 from app.pipeline.claimed_run import ClaimedRun, Claimer
-from app.pipeline.record import give_back, record
 from app.pipeline.send import Sender, SendOutcome
 from app.pipeline.sent_log_ids import SentLogIds
 from app.pipeline.warm_up import warm_up
@@ -39,6 +38,7 @@ from workers.dispatch.lanes import Lanes
 from workers.dispatch.lease_renewal import keep_leases
 from workers.dispatch.poll import DATABASE_WAIT_S, Poll
 from workers.dispatch.preparation import Preparation
+from workers.dispatch.send_results import OUTCOMES_GROUP, SendResults
 from workers.dispatch.send_task import SendServices, SendTask
 
 logger = logging.getLogger(__name__)
@@ -56,8 +56,6 @@ IDLE_CHECK_S = 10.0
 LOOP_BLOCKED_S = 60.0
 #: this many outcomes are written even while fires are due; fewer after OUTCOMES_WAIT_S
 OUTCOMES_MAX = 5_000
-#: most outcomes of one transaction, for which fires that become due have to wait
-OUTCOMES_GROUP = 1_000
 #: time in which outcomes gather before they are written
 GATHER_S = 0.01
 #: how long a stop waits for sends in flight, beyond the trigger timeout
@@ -107,9 +105,7 @@ class Dispatcher:
         self._failed = FailedClaims(self._lanes, self._writer, config.time_zone)
         #: fires that need slots, by id
         self._limited: dict[int, DueFire] = {}
-        self._outcomes: list[SendOutcome] = []
-        self._unsent: list[ClaimedRun] = []
-        self._written_at = 0.0
+        self._results = SendResults(self._writer, self._pace, node)
         self._sends: set[SendTask] = set()
         self._early_sends = EarlySends(self._lanes, self._claimer.sent_log_ids)
         self._stopping = False
@@ -215,11 +211,11 @@ class Dispatcher:
                 self._loop.remove_reader(signals)
             self._poll.request_stop()
             watch.cancel()
-            while self._sends or self._outcomes or self._unsent:
+            while self._sends or self._results:
                 if self._sends:
                     await self._wake.wait()
                     self._wake.clear()
-                await self._write_back()
+                await self._results.write()
         finally:
             self._wake_socket.close()
             await self._sender.close()
@@ -235,18 +231,17 @@ class Dispatcher:
                 await self._claim(due, partial(claim, prepared=self._preparation.prepared))
             elif self._preparation.waiting:
                 await self._preparation.advance()
-            elif len(self._outcomes) < OUTCOMES_GROUP:
+            elif self._results.outcomes < OUTCOMES_GROUP:
                 await self._gather()
-            latest = self._written_at + OUTCOMES_WAIT_S
-            if not self._lanes.waiting and len(self._outcomes) < OUTCOMES_MAX:
+            latest = self._results.written_at + OUTCOMES_WAIT_S
+            if not self._lanes.waiting and self._results.outcomes < OUTCOMES_MAX:
                 await self._wait_for_backlog(0, min(latest, time.monotonic() + BACKLOG_WAIT_S), idle=True)
-            overdue = len(self._outcomes) >= OUTCOMES_MAX or time.monotonic() > latest
+            overdue = self._results.outcomes >= OUTCOMES_MAX or time.monotonic() > latest
             if overdue or not self._lanes.waiting:
-                await self._write_back()
+                await self._results.write()
 
     def _has_work(self) -> bool:
-        has_fires = self._preparation.waiting or self._lanes.waiting or self._limited
-        return bool(self._outcomes or self._unsent or has_fires)
+        return bool(self._results or self._preparation.waiting or self._lanes.waiting or self._limited)
 
     async def _wait_for_backlog(self, most: int, until: float, *, idle: bool = False) -> None:
         """Wait while more claimed runs wait for a permit: writing and sending share one interpreter.
@@ -331,31 +326,6 @@ class Dispatcher:
         known_ids = {run.fire_id for batch in batches for run in batch.claimed} | self._limited.keys()
         self._take([fire for fire in ahead if fire.id not in known_ids and not self._lanes.knows(fire.id)])
 
-    async def _write_back(self) -> None:
-        """Write outcomes and give unsent runs back; keep both while the database is away."""
-        started_s = time.monotonic()
-        outcomes, self._outcomes = self._outcomes[:OUTCOMES_GROUP], self._outcomes[OUTCOMES_GROUP:]
-        if not self._outcomes:
-            self._written_at = started_s
-        unsent, self._unsent = self._unsent, []
-        try:
-            if outcomes:
-                await self._writer.write(
-                    outcomes, lambda session, group: record(session, group, node=self._node, now_ms=now_ms())
-                )
-                outcomes = []
-            if unsent:
-                counts = await self._writer.write(
-                    unsent, lambda session, group: give_back(session, group, node=self._node)
-                )
-                logger.warning("runs given back count=%s", sum(counts))
-            self._pace.observe(time.monotonic() - started_s)
-        except AWAY as exc:
-            fault_log.write(logger, f"outcomes not written count={len(outcomes)}", exc)
-            self._outcomes = outcomes + self._outcomes
-            self._unsent = unsent + self._unsent
-            await asyncio.sleep(DATABASE_WAIT_S)
-
     def _launch(self, claims: Sequence[ClaimedRun], start_before: float) -> None:
         sends = [SendTask(self._services, claimed, start_before, self._ended) for claimed in claims]
         self._sends.update(sends)
@@ -365,8 +335,5 @@ class Dispatcher:
     def _ended(self, send: SendTask, outcome: SendOutcome | None) -> None:
         """Keep the outcome of a run until it is written."""
         self._sends.discard(send)
-        if outcome is not None:
-            self._outcomes.append(outcome)
-        elif not send.is_broken:
-            self._unsent.append(send.claimed)
+        self._results.add(send, outcome)
         self._wake.set()

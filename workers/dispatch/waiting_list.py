@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 from app.clock import Millis
 from app.domain.schedules.planning import DueFire
-from app.pipeline.claim_limited import end_waits, find_ready
-from app.store.limits import slots
+from app.pipeline.claim_limited import end_waits, find_ready, has_waiting
 
 #: period of the question whether any run waits
 ASK_S = 1.0
@@ -35,7 +34,7 @@ class WaitingList:
         began_s = self._monotonic()
         if began_s < (self._look_at if self._has_any else self._ask_at):
             return []
-        self._has_any = slots.has_waiting()
+        self._has_any = has_waiting()
         self._ask_at = began_s + ASK_S
         if not self._has_any:
             return []

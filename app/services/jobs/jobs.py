@@ -262,8 +262,7 @@ def trigger_job(
     ``executor_param`` None: the job's own; ``address_list`` empty: the addresses of the group. ``repeats`` is
     the log id of a run of this job, visible to the actor, whose checkpoint the new run gets. ``logical_ms``
     is a logical time that is given; without one ``former_logical_ms`` counts, of a run that is run again.
-    ``param_form``: placeholders of a template are filled in if the job has that on. ``force``: it waits for
-    no limit.
+    ``param_form``: placeholders of a template are filled in if the job does that; ``force``: no limit counts.
     """
     group_id = check_group(locks.lock_group_of(session, job_id), actor)
     errors, addresses, start_ms, run_logical_ms = InputErrors(), None, due_ms or now_ms, now_ms
@@ -271,8 +270,8 @@ def trigger_job(
         check_run_param(session, job_id, group_id, executor_param or "", param_form)
     with errors:
         addresses = check_addresses(session, group_id, address_list or "", now_ms)
-    if due_ms is not None:
-        with errors:
+    with errors:
+        if due_ms is not None:
             check_plan(session, job_id, due_ms, now_ms=now_ms)
     with errors:
         run_logical_ms = chosen_logical(logical_ms, former_logical_ms, due_ms=start_ms, now_ms=now_ms)
@@ -290,12 +289,15 @@ def trigger_job(
         param_form=param_form,
         admitted_ms=now_ms if force else 0,
     )
-    given = {"due_ms": due_ms, "logical_ms": logical_ms}
-    changes: dict[str, Any] = {"executor_param": executor_param, "address_list": addresses}
-    changes |= {name: at_ms for name, at_ms in given.items() if at_ms is not None}
-    changes |= {"force": True} if force else {}
+    changes = _given(executor_param, addresses, due_ms=due_ms, logical_ms=logical_ms, force=force or None)
     audit.record(session, "job.trigger", actor=actor, now_ms=now_ms, target=("job", job_id), changes=changes)
     return QueuedRun(trigger, group_id, run_logical_ms)
+
+
+def _given(executor_param: str | None, addresses: str | None, **given: object) -> dict[str, Any]:
+    """Return what the audit of a trigger names: its parameter and addresses, and what else was given."""
+    changes: dict[str, Any] = {"executor_param": executor_param, "address_list": addresses}
+    return changes | {name: value for name, value in given.items() if value is not None}
 
 
 def _lock_job(session: Session, job_id: int, actor: Actor, right: Right) -> Job:

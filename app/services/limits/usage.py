@@ -7,11 +7,11 @@ from sqlalchemy.orm import Session
 
 from app.domain.access.permissions import Actor, Right, require_right
 from app.domain.enums import LimitKind
-from app.domain.text.texts import N_
 from app.errors import NotFound
 from app.models.group import Group
 from app.models.job import Job
 from app.models.limit import Limit
+from app.services.limits.limits import LIMITS_MAX, MISSING
 from app.store.base.paging import to_id
 from app.store.executors import groups as group_store
 from app.store.jobs import scheduling as job_store
@@ -19,9 +19,8 @@ from app.store.limits import listing, usage, waiting_list
 from app.store.limits.listing import ListedLimit
 from app.store.limits.waiting_list import Holder
 
-MISSING = N_("There is no such limit")
 #: named limits of the list, limits of jobs and executors that runs wait for
-LISTED_MAX, OWN_MAX = 500, 100
+LISTED_MAX, OWN_MAX = LIMITS_MAX, 100
 #: runs and jobs of the page of a limit
 HOLDERS_MAX, JOBS_MAX = 200, 200
 

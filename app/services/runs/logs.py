@@ -216,7 +216,8 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> st
             text = message.rstrip(": ")
             result_text = fill(KILLED_SAYING if text else KILLED, user=actor.username, said=text)
             killed = Result(log.id, Source.KILL, HandleCode.FAIL, result_text)
-            if complete(session, [killed], now_ms=now_ms).late.get(log.id) == HandleCode.FAIL:
+            late_code = complete(session, [killed], now_ms=now_ms).late.get(log.id)
+            if late_code == HandleCode.FAIL and not log.killed:
                 # pyxxl reports the failure of the killed run before it answers the kill.
                 store_logs.mark_killed(session, [log.id])
             audit.record(

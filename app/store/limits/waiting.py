@@ -9,8 +9,11 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.rows import bulk
 from app.database.sql.in_list import among
-from app.domain.enums import FireState
+from app.domain.enums import FireState, HandleCode, TriggerCode
+from app.domain.limits.waits import WaitReason
 from app.models.fire import Fire
+from app.models.job import Job
+from app.models.log import JobLog
 
 
 class WaitingColumns(NamedTuple):
@@ -29,3 +32,32 @@ def find_waiting(session: Session, fire_ids: Collection[int]) -> dict[int, Waiti
     """Return those of the fires that wait, by id."""
     rows = bulk.read_among(session, _COLUMNS, sorted(fire_ids)) if fire_ids else ()
     return {row[0]: WaitingColumns(*row[2:]) for row in rows if row[1] == FireState.WAITING}
+
+
+_REPLACING = select(Fire.job_id, Fire.limit_key).where(
+    Fire.state == FireState.WAITING, Fire.waits_for.like(f"% {WaitReason.REPLACING} %")
+)
+
+
+def find_to_replace(session: Session) -> list[JobLog]:
+    """Return the runs that executors have and that are to end for a waiting one of their job and key."""
+    pairs = {(row[0], row[1]) for row in bulk.read_rows(session, _REPLACING.distinct())}
+    if not pairs:
+        return []
+    job_ids = {job_id for job_id, _ in pairs}
+    running = (
+        select(JobLog, Fire.job_id, Fire.limit_key, Job.limit_key)
+        .join(Fire, Fire.log_id == JobLog.id)
+        .join(Job, Job.id == Fire.job_id)
+        .where(
+            Fire.state == FireState.ACCEPTED,
+            Fire.job_id.in_(sorted(job_ids)),
+            JobLog.trigger_code == TriggerCode.ACCEPTED,
+            JobLog.handle_code == HandleCode.NONE,
+        )
+    )
+    return [
+        log
+        for log, job_id, key, template in session.execute(running.order_by(JobLog.id))
+        if (job_id, key) in pairs or (not template and job_id in job_ids)
+    ]

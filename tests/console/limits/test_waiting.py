@@ -157,3 +157,5 @@ def test_the_page_of_a_trigger_says_what_it_waits_for(admin: Console) -> None:
     assert "The run waits for a slot: the slot of this job is taken." in text_of(page)
     assert "/start" in page.text
     assert "Withdraw" in text_of(page)
+    for listing in ("/limits", "/joblog", f"/jobinfo/{job_id}"):
+        assert "the slot of this job is taken" in text_of(admin.get(listing)), listing

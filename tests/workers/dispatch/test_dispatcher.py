@@ -35,6 +35,7 @@ from tests.support.factories import all_rows, make_fire, make_job, only_row, rem
 from tests.support.fake_executor import Answer, FakeExecutor, Fault
 from tests.workers.dispatching import await_states, dispatching, executors, fires_of, group_of, states
 from workers.dispatch import dispatcher as dispatcher_module
+from workers.dispatch import send_results
 from workers.dispatch import lanes, poll
 from workers.dispatch.claim_pace import ClaimPace
 from workers.dispatch.dispatcher import Dispatcher
@@ -404,8 +405,8 @@ def test_outcomes_are_written_in_groups(
         sizes.append(len(sents))
         record(session, sents, node=node, now_ms=now_ms)
 
-    monkeypatch.setattr(dispatcher_module, "record", counted)
-    monkeypatch.setattr(dispatcher_module, "OUTCOMES_GROUP", 2)
+    monkeypatch.setattr(send_results, "record", counted)
+    monkeypatch.setattr(send_results, "OUTCOMES_GROUP", 2)
     with dispatching(config) as dispatcher:
         dispatcher.offer(as_due(fires_of(make_job(addresses=executor.address), 5)))
         await_states({"ACCEPTED": 5})

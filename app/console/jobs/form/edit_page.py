@@ -39,6 +39,7 @@ from app.models.job import Job
 from app.services.alarms.channel_health import find_visible
 from app.services.code.ownership import ownership_of
 from app.services.jobs import changes, choices, jobs, version_history
+from app.services.limits.limits import LIMITS_MAX
 from app.services.promises.suggestions import Suggestions, find_suggestions
 from app.store.base.paging import to_id
 from app.store.executors import listing as group_lists
@@ -48,8 +49,6 @@ from app.store.limits import listing as limits
 START, RUN = "start", "run"
 #: value of a button that fills in one run at once, where no script does
 NEVER_TWICE = "never_twice"
-#: named limits in the selects
-LIMITS_OFFERED = 500
 ONLY_EDITED = N_("You have no right to operate jobs of this executor group: choose Save alone")
 
 
@@ -200,7 +199,7 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
 def _offer_limits(session: Session, form: JobForm) -> bool:
     """Offer the named limits that the user may see; return whether there are any."""
     group_ids = current_actor().group_ids(Right.VIEW)
-    named = limits.list_named(session, group_ids, limit=LIMITS_OFFERED)
+    named = limits.list_named(session, group_ids, limit=LIMITS_MAX)
     form.offer_limits([(limit.name, limit.slots) for limit in named])
     return bool(named)
 

@@ -58,7 +58,7 @@ def wait_words(wait: WaitedLimit | None, limit: Markup) -> Markup:
     if wait is None:
         return escape(_("waits for a limit"))
     text = escape(_wait_text(wait)) % {"used": wait.used, "slots": wait.slots, "limit": limit}
-    if not wait.log_ids or wait.used < wait.slots:
+    if not wait.log_ids or _is_behind(wait):
         return text
     links = [
         Markup('<a href="{}">{}</a>').format(url_for("logs.show", log_id=log_id), log_id)
@@ -68,10 +68,15 @@ def wait_words(wait: WaitedLimit | None, limit: Markup) -> Markup:
     return text + escape(_(": ")) + runs % {"runs": escape(_(", ")).join(links)}
 
 
+def _is_behind(wait: WaitedLimit) -> bool:
+    """Return whether there is room, but for runs that come first."""
+    return wait.reason is WaitReason.BEHIND and wait.used < wait.slots
+
+
 def _wait_text(wait: WaitedLimit) -> str:
     if wait.reason is WaitReason.REPLACING:
         return _("the run in progress is being killed")
-    if wait.used < wait.slots:
+    if _is_behind(wait):
         return _("comes after other runs that wait for %(limit)s")
     if wait.used == wait.slots == 1:
         return _("the slot of %(limit)s is taken")
