@@ -80,7 +80,7 @@ def release(log_id: int) -> ResponseReturnValue:
         transact(partial(waiting.release_slot, log_id=log_id, actor=actor, now_ms=now_ms()))
         return done("released", back, of=Subject("run", log_id, name))
     consequences = [
-        _("Nobody knows whether this run is still in progress. Look at its instance first."),
+        _("It is unknown whether this run is still in progress. Look at its instance first."),
         _("The next run that waits starts then, at the same time as this one if it is."),
     ]
     question = Question(
