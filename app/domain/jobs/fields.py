@@ -234,7 +234,7 @@ class JobDraft:
         N_("Block strategy"),
         BlockStrategy,
         N_("Block strategy is invalid"),
-        hint=N_("What the executor does when a run of this job is still in progress."),
+        hint=N_("What an instance does while it runs this job. All instances together: Limits and waiting."),
     )
     #: seconds; 0: none
     executor_timeout: int = _number(
