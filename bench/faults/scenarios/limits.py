@@ -1,7 +1,7 @@
-"""Scenario ``limits``: under kills of consoles, schedulers and executors, never a run too many, none too late.
+"""Scenario ``limits``: while consoles, schedulers and executors are killed, never a run too many or too late.
 
-Two executors of our own client; jobs that share a named limit, and one that never runs twice at once. What ran
-is read from the executors' own journals.
+Two executors of our own client; jobs that share a named limit, and one that never runs twice at once. What
+ran is read from the executors' own journals.
 """
 
 import argparse
@@ -233,7 +233,7 @@ def _highest(cluster: Cluster, weights: Mapping[int, int]) -> tuple[Counter[str]
     for client, journal in cluster.journals.items():
         began: dict[int, tuple[int, int]] = {}
         for event in read_events([journal]):
-            if event.kind == "start":
+            if event.event == "start":
                 began[event.log_id] = (event.wall_ms, event.job_id)
                 runs += 1
             elif event.log_id in began:
