@@ -58,7 +58,7 @@ class RecordedStorm(Storm):
 kills: defaultdict[str, list[int]] = defaultdict(list)
 
 
-@dataclass
+@dataclass(eq=False)
 class Watch(threading.Thread):
     """Looks for slots that stay free while a run waits for them."""
 
