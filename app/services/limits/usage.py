@@ -49,7 +49,7 @@ class LimitUsage:
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """The runs that have the slots of a limit, as far as the reader may see them."""
+    """The runs that have the slots of a limit and that the reader may see."""
 
     rows: list[Holder]
     #: how many belong to other executors
@@ -105,7 +105,7 @@ def list_holders(session: Session, limit: LimitUsage, *, actor: Actor) -> Holder
 
 
 def list_jobs(session: Session, limit: LimitUsage, *, actor: Actor) -> list[tuple[Job, int]]:
-    """Return the jobs that use a named limit, with the slots of a run, as far as the actor may see them."""
+    """Return the jobs that use a named limit, with the slots of a run; those that the actor may see."""
     if limit.kind is not LimitKind.NAMED:
         return []
     rows = usage.find_jobs(session, limit.of_id, limit=JOBS_MAX)

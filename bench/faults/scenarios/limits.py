@@ -87,10 +87,10 @@ class Watch(threading.Thread):
                 except DBAPIError:
                     since.clear()
                     continue
-                idle = self._idle(rows)
-                since = {name: since.get(name, time.monotonic()) for name in idle}
+                since = {name: since.get(name, time.monotonic()) for name in self._idle(rows)}
                 for name, at_s in since.items():
-                    self.idle_s[name] = max(self.idle_s[name], time.monotonic() - at_s)  # type: ignore[assignment]
+                    idle = time.monotonic() - at_s
+                    self.idle_s[name] = max(self.idle_s[name], idle)  # type: ignore[assignment]
 
     def _has_scheduler(self) -> bool:
         """Whether a scheduler has been running for a while and is not suspended."""
