@@ -110,7 +110,7 @@ class FireState(StrEnum):
 
 #: states of fires that are no load of an instance: before and after their run
 APART = (FireState.WAITING, FireState.HELD)
-#: states of fires whose run no executor has, as far as is known
+#: states of fires whose run no executor is known to have
 NOT_OUT = (FireState.PENDING, *APART)
 
 

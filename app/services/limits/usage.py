@@ -105,7 +105,7 @@ def list_holders(session: Session, limit: LimitUsage, *, actor: Actor) -> Holder
 
 
 def list_jobs(session: Session, limit: LimitUsage, *, actor: Actor) -> list[tuple[Job, int]]:
-    """Return the jobs that use a named limit and that the actor may see, with the slots of a run."""
+    """Return the jobs that use a named limit, with the slots of a run; those that the actor may see."""
     if limit.kind is not LimitKind.NAMED:
         return []
     rows = usage.find_jobs(session, limit.of_id, limit=JOBS_MAX)

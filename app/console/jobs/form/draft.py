@@ -20,8 +20,9 @@ from app.console.web.current import translate
 from app.console.web.language import _
 from app.domain.access.permissions import Actor, Right
 from app.domain.enums import GlueType, ScheduleType
-from app.domain.jobs.fields import DIGITS_MAX, PLAIN_FIELDS, JobDraft, Kind, plain_fields
+from app.domain.jobs.fields import PLAIN_FIELDS, JobDraft, plain_fields
 from app.domain.jobs.glue_languages import GLUE_LANGUAGES
+from app.domain.jobs.job_field import DIGITS_MAX, Kind
 from app.domain.jobs.tags import split_tags, tags_text
 from app.domain.schedules.clock_changes import clock_changes, silence_of
 from app.domain.schedules.cron.expression import FIELDS

@@ -19,7 +19,8 @@ from app.console.ui.forms.base_form import ConsoleForm
 from app.console.ui.forms.limit_fields import LIMIT_INPUTS, LimitFields
 from app.console.ui.forms.promise_fields import ESCALATION, PROMISE_INPUTS, PromiseFields
 from app.console.web.language import lazy_gettext as _l
-from app.domain.jobs.fields import FIELD_OF, JOB_FIELDS, PLAIN_FIELDS, JobField, Kind
+from app.domain.jobs.fields import FIELD_OF, JOB_FIELDS, PLAIN_FIELDS
+from app.domain.jobs.job_field import JobField, Kind
 
 #: fields that every job needs, in the order of the page
 MAIN = (
