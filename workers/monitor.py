@@ -22,9 +22,9 @@ from app.services.alarms.texts import compose_clock
 from app.services.completeness.counting import CompletenessCounter
 from app.services.executors.callers import Caller
 from app.services.installation import nodes
-from app.services.limits.replacing import Replacement
 from app.services.promises.watch import PromiseWatch
 from app.services.report.reporting import Cleaner, Reporter
+from app.services.runs.replacing import Replacement
 from app.services.tasks.runner import Piece, TaskRunner
 from app.services.tasks.task_step import Turn
 from app.settings.config import Config

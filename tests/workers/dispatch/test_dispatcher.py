@@ -35,8 +35,7 @@ from tests.support.factories import all_rows, make_fire, make_job, only_row, rem
 from tests.support.fake_executor import Answer, FakeExecutor, Fault
 from tests.workers.dispatching import await_states, dispatching, executors, fires_of, group_of, states
 from workers.dispatch import dispatcher as dispatcher_module
-from workers.dispatch import send_results
-from workers.dispatch import lanes, poll
+from workers.dispatch import lanes, poll, send_results
 from workers.dispatch.claim_pace import ClaimPace
 from workers.dispatch.dispatcher import Dispatcher
 from workers.dispatch.early_claims import EarlySends

@@ -13,7 +13,7 @@ from app.models.log import JobLog
 from app.pipeline.claim import ClaimBatch
 from app.pipeline.claim_limited import claim_limited, find_ready
 from app.services.executors.callers import Caller
-from app.services.limits.replacing import AGAIN_S, Replacement
+from app.services.runs.replacing import AGAIN_S, Replacement
 from app.settings.config import Config
 from tests.pipeline.steps import as_due, call_back, claimer, record_sent, sent
 from tests.support.factories import T0, all_rows, make_fire, make_job, only_row
