@@ -95,7 +95,7 @@ def release(log_id: int) -> ResponseReturnValue:
 
 
 def _waiting_run(run_id: str) -> tuple[WaitingRun, Markup]:
-    """Return a run that waits, and a sentence with the reason; raises Conflict if it has started or waits for no limit."""
+    """Return a run that waits for a limit, and why in a sentence; raises Conflict for any other."""
     actor = current_actor()
     with read_scope() as session:
         run = run_lookup.get_run(session, run_id, actor=actor, right=Right.OPERATE).waiting
