@@ -188,7 +188,9 @@ def _queues(session: Session, now_ms: Millis) -> "Iterator[Metric]":
     states: dict[tuple[str, ...], float] = {
         (state.value.lower(),): count for state, count in queues.by_state.items()
     }
-    limited = {(state.value.lower(),): states.pop((state.value.lower(),)) for state in LIMITED}
+    limited: dict[tuple[str, ...], float] = {
+        (state.value.lower(),): states.pop((state.value.lower(),)) for state in LIMITED
+    }
     yield _gauge("xxl_job_fires_in_progress", "Claimed fires without a result.", states, "state")
     of_limits = "Fires that wait for a limit, and those of unresolved runs that hold its slots."
     yield _gauge("xxl_job_fires_limited", of_limits, limited, "state")
