@@ -38,6 +38,8 @@ IDLE_MAX_S = 2.0
 #: a scheduler that has just started is not expected to be quick
 WARM_S = 4.0
 SAMPLE_S = 0.2
+#: pause between two faults: most runs outlive a few
+GAP_S = (2.0, 8.0)
 SETTLE_S = 240
 
 OPEN = """
@@ -138,7 +140,7 @@ def limits(db: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]
         try:
             site.start(len(nodes))
             weights, jobs = _add_jobs(site.cluster)
-            storm = RecordedStorm(site.cluster, random.Random(options.seed), site.starters, None)
+            storm = RecordedStorm(site.cluster, random.Random(options.seed), site.starters, gap_s=GAP_S)
             watch = Watch(site.cluster, nodes, weights)
             watch.start()
             storm.rage(options.seconds)
