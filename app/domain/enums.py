@@ -108,8 +108,10 @@ class FireState(StrEnum):
     HELD = "HELD"
 
 
-#: states of fires whose run no executor has, as far as is known
-NOT_OUT = (FireState.PENDING, FireState.WAITING, FireState.HELD)
+#: states of fires that are no load of an instance: before and after their run
+APART = (FireState.WAITING, FireState.HELD)
+#: states of fires whose run no executor is known to have
+NOT_OUT = (FireState.PENDING, *APART)
 
 
 class Killed(IntEnum):

@@ -147,28 +147,9 @@ def claim_locked(
     now_ms: Millis,
     gate: Gate = OPEN_GATE,
 ) -> None:
-    """Route, log and mark locked fires, in their order, as far as the gate admits them."""
+    """Route, log and mark those of the locked fires that the gate admits, in their order."""
     unfinished = locked.unfinished
-    routes = begin_routing(session, claimer.routes, {job.id for _, job in locked.to_run})
-    routed_fires: list[RoutedFire] = []
-    for fire, job in locked.to_run:
-        candidates = candidates_by_group[job.job_group]
-        if not gate.admits(fire, job, candidates):
-            continue
-        sent_to = unfinished[fire.log_id].address if fire.attempt and fire.log_id else None
-        routed_fire = route_fire(session, fire, job, candidates, routes, sent_to=sent_to)
-        if routed_fire is None:
-            columns = gate.take(fire)
-            batch.expanded += expand_broadcast(session, fire, candidates, node=claimer.node, columns=columns)
-            continue
-        address = routed_fire.address
-        if address is not None and used_slots[address] >= claimer.capacity(address):
-            batch.parked.setdefault(address, []).append(DueFire(fire.id, fire.job_id, fire.due_time))
-        else:
-            if address is not None:
-                used_slots[address] += 1
-            routed_fires.append(routed_fire)
-            gate.take(fire)
+    routed_fires = _route(session, locked, candidates_by_group, claimer, used_slots, batch, gate)
     filling = fill_parameters(session, routed_fires, unfinished, zone=claimer.zone)
     runs = write_logs(session, filling.routed_fires, unfinished, now_ms)
     routed_fires = write_run_ids(session, filling, {fire_id: run.log_id for fire_id, run in runs.items()})
@@ -192,6 +173,39 @@ def claim_locked(
     ]
     _refuse(session, routed_fires, filling.reasons, runs, claimer, gate, now_ms)
     batch.waiting += gate.write(session)
+
+
+def _route(
+    session: Session,
+    locked: LockedFires,
+    candidates_by_group: Mapping[int, GroupCandidates],
+    claimer: Claimer,
+    used_slots: Counter[str],
+    batch: ClaimBatch,
+    gate: Gate,
+) -> list[RoutedFire]:
+    """Return the fires to claim, with their addresses; expands broadcasts, parks those without capacity."""
+    routes = begin_routing(session, claimer.routes, {job.id for _, job in locked.to_run})
+    routed_fires: list[RoutedFire] = []
+    for fire, job in locked.to_run:
+        candidates = candidates_by_group[job.job_group]
+        if not gate.admits(fire, job, candidates):
+            continue
+        sent_to = locked.unfinished[fire.log_id].address if fire.attempt and fire.log_id else None
+        routed_fire = route_fire(session, fire, job, candidates, routes, sent_to=sent_to)
+        if routed_fire is None:
+            columns = gate.take(fire)
+            batch.expanded += expand_broadcast(session, fire, candidates, node=claimer.node, columns=columns)
+            continue
+        address = routed_fire.address
+        if address is not None and used_slots[address] >= claimer.capacity(address):
+            batch.parked.setdefault(address, []).append(DueFire(fire.id, fire.job_id, fire.due_time))
+        else:
+            if address is not None:
+                used_slots[address] += 1
+            routed_fires.append(routed_fire)
+            gate.take(fire)
+    return routed_fires
 
 
 def _trace(routed_fire: RoutedFire, claimer: Claimer, gate: Gate, now_ms: Millis) -> tuple[str, ...]:

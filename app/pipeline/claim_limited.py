@@ -55,7 +55,7 @@ def claim_limited(
 
 
 def _with_first(session: Session, locked: LockedFires, now_ms: Millis) -> LockedFires:
-    """Return the fires with those that wait first for the same limits, as far as there is room."""
+    """Return the fires with those that wait first for the same limits and have room."""
     usage = LimitUsage.read(session, {fire.job_id for fire, _ in locked.to_run})
     held_ids = {fire.id for fire, _ in locked.to_run}
     first = [fire for fire in slots.find_first(session, usage.room()) if fire.id not in held_ids]

@@ -167,12 +167,8 @@ def complete(
     unresolved_ids = {run.id for run, result in endings if result.trigger_code == TriggerCode.UNRESOLVED}
     ended_fires = end_fires(session, [run for run, _ in endings], unresolved_ids, job_by_log)
     sent_ms_by_log = {log_id: fire.sent_ms for log_id, fire in ended_fires.items()}
-    _write_logs(
-        session,
-        [_EndedRun(run, result, sent_ms_by_log.get(run.id, 0)) for run, result in endings],
-        job_by_log,
-        now_ms,
-    )
+    ended_runs = [_EndedRun(run, result, sent_ms_by_log.get(run.id, 0)) for run, result in endings]
+    _write_logs(session, ended_runs, job_by_log, now_ms)
     correct_days(session, [run for run, _ in endings])
     _write_successors(session, endings, job_by_log, ended_fires, now_ms)
     _count_ended(session, endings, sent_ms_by_log, now_ms)

@@ -69,16 +69,13 @@ def prepare(
         session,
         [job_id for job_id, edited_ms in edited_ms_by_job.items() if 0 < edited_ms < now_ms - EDITED_MS],
     )
-    new = [fire for fire in new if fire.job_id in job_by_id]
-    candidates_by_group = find_group_candidates(
-        session, [(fire, job_by_id[fire.job_id]) for fire in new], now_ms=now_ms
-    )
+    pairs = [(fire, job_by_id[fire.job_id]) for fire in new if fire.job_id in job_by_id]
+    candidates_by_group = find_group_candidates(session, pairs, now_ms=now_ms)
     routes = begin_routing(session, claimer.routes, job_by_id)
     routed_fires = [
         routed_fire
-        for fire in new
-        if (job := job_by_id[fire.job_id])
-        and (candidates := candidates_by_group[job.job_group])
+        for fire, job in pairs
+        if (candidates := candidates_by_group[job.job_group])
         and not needs_slots(fire, job, candidates)
         and (routed_fire := route_fire(session, fire, job, candidates, routes)) is not None
         and storable(routed_fire.address) is not None

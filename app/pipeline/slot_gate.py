@@ -193,7 +193,7 @@ class SlotGate:
 def open_gate(session: Session, to_run: Sequence[Pair], *, zone: str, now_ms: Millis) -> SlotGate:
     """Lock the limits that may give slots to these fires, and return their gate.
 
-    Limits that are full are not locked: their fires wait, and nobody for them.
+    Limits that are full are not locked: their fires wait, and no claim waits for them.
     """
     usage = LimitUsage.read(session, {fire.job_id for fire, _ in to_run})
     candidates = _candidates(session, to_run, usage)

@@ -34,6 +34,7 @@ from bench.faults.scenarios.garbage_answers import garbage_answers  # noqa: E402
 from bench.faults.scenarios.hanging_database import hanging_database  # noqa: E402
 from bench.faults.scenarios.java_neighbour import java_neighbour  # noqa: E402
 from bench.faults.scenarios.late_outcome import late_outcome  # noqa: E402
+from bench.faults.scenarios.limits import limits  # noqa: E402
 from bench.faults.scenarios.lost_commits import lost_commits  # noqa: E402
 from bench.faults.scenarios.random_faults import random_faults  # noqa: E402
 from bench.faults.scenarios.stop_under_lock import stop_under_lock  # noqa: E402
@@ -68,6 +69,7 @@ def catalogue(options: argparse.Namespace) -> dict[str, Scenario]:
         "galera": Scenario(galera, ("mariadb",)),
         "java-neighbour": Scenario(java_neighbour, DATABASES),
         "lost-commits": Scenario(lost_commits, ("sqlite",)),
+        "limits": Scenario(partial(limits, options=options), DATABASES, usual=3),
         "broken-promises": Scenario(broken_promises, ("sqlite", "mariadb", "postgresql", "mysql"), usual=3),
     }
 

@@ -13,7 +13,7 @@ from tests.acceptance.cluster import Cluster
 from tests.acceptance.database_server import DatabaseServer
 from tests.acceptance.programs import Program
 
-#: pause between two faults
+#: usual pause between two faults
 GAP_S = (0.4, 1.6)
 #: duration of a SIGSTOP
 STOPPED_S = (0.3, 6.0)
@@ -33,6 +33,8 @@ class Storm:
     dice: random.Random
     starters: dict[str, Callable[[], Program]]
     database: DatabaseServer | None = None
+    #: shortest and longest pause between two faults
+    gap_s: tuple[float, float] = GAP_S
     counts: Counter[str] = field(default_factory=Counter)
     #: pending repairs and their times
     later: list[tuple[float, Callable[[], object]]] = field(default_factory=list)
@@ -46,7 +48,7 @@ class Storm:
         while time.monotonic() < until:
             self._repair(time.monotonic())
             self._strike()
-            self._wait(self.dice.uniform(*GAP_S))
+            self._wait(self.dice.uniform(*self.gap_s))
         while self.later:
             self._repair(time.monotonic())
             self._wait(0.1)

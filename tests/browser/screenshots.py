@@ -73,6 +73,12 @@ def pages(console: Console) -> dict[str, str]:
         "incident": f"/incidents/{console.seeded.incident_id}",
         "promises": "/promises",
         "job-promises-edit": f"/jobinfo/{jobs[0]}/edit?suggest=1",
+        "limits": "/limits",
+        "limit": f"/limits/{console.seeded.limit_id}",
+        "limit-job": f"/limits/job/{jobs[4]}",
+        "limit-new": "/limits/new",
+        "job-limits": f"/jobinfo/{jobs[3]}",
+        "job-limits-edit": f"/jobinfo/{jobs[3]}/edit#section-limits",
         "jobs": "/jobinfo",
         "job": f"/jobinfo/{jobs[0]}",
         "job-runs": f"/jobinfo/{jobs[0]}?tab=runs",
@@ -189,6 +195,8 @@ def shoot(
             if name == "import":
                 page.fill("#text", FILE)
                 page.click("form[data-waits] button.btn-primary")
+            if "#section-" in path:
+                page.click(f"{path[path.index('#') :]} > summary")
             page.wait_for_load_state("networkidle")
             if name == "log":  # of a run that has ended
                 end = page.locator("[data-text-loaded]").get_attribute("data-text-loaded")

@@ -49,6 +49,7 @@ from app.services.variables.variables import VariableDraft
 from app.store.jobs.managed import JOB
 from tests.browser.seed_alarms import add_alarms
 from tests.browser.seed_completeness import add_days
+from tests.browser.seed_limits import add_limits
 from tests.browser.seed_promises import add_promises
 
 ADMIN = ("admin", "correct-horse-7")
@@ -132,6 +133,8 @@ class Seeded:
     filled_id: int
     #: an open incident
     incident_id: int
+    #: a named limit with runs that wait for it
+    limit_id: int
 
 
 def seed(
@@ -179,7 +182,9 @@ def seed(
     filled_id = _filled_runs(session, jobs[8], log_id, now_ms)
     job_ids = [job.id for job in jobs]
     incident_id = add_promises(session, groups, jobs, now_ms)
-    return Seeded([group.id for group in groups], job_ids, log_id, user_id, view_id, filled_id, incident_id)
+    limit_id = add_limits(session, groups, jobs, language, now_ms)
+    group_ids = [group.id for group in groups]
+    return Seeded(group_ids, job_ids, log_id, user_id, view_id, filled_id, incident_id, limit_id)
 
 
 def beat(session: Session, now_ms: Millis) -> None:

@@ -63,6 +63,8 @@ COLOURFUL = frozenset(
         "incidents-all",
         "incident",
         "promises",
+        "limits",
+        "limit-job",
         "job-promises-edit",
         "glue-diff",
         "executors",

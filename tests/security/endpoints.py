@@ -283,6 +283,20 @@ GROUPS: dict[str, list[Call]] = {
 }
 SECRET = {"name": "NEW_KEY", "secret": "a new secret value"}
 VARIABLES: dict[str, list[Call]] = {
+    "limits.index": listed(LOGIN, "/limits"),
+    "limits.show": [Call(VIEW, "/limits/{limit_id}")],
+    "limits.of_job": [Call(VIEW, "/limits/job/{job}")],
+    "limits.of_group": [Call(VIEW, "/limits/executor/{group}")],
+    "limit_forms.add": listed(EDIT, "/limits/new")
+    + [
+        Call(EDIT, "/limits/new", {"name": "new", "slots": "1", "group": "{group}"}),
+        Call(ADMIN, "/limits/new", {"name": "new for all", "slots": "1", "group": "all"}),
+    ],
+    "limit_forms.edit": confirmed(EDIT, "/limits/{limit_id}/edit", slots="2", group="{group}"),
+    "limit_forms.remove": confirmed(EDIT, "/limits/{limit_id}/delete"),
+    "waiting_runs.start": confirmed(RUN, "/joblog/waiting/w{waiting}/start"),
+    "waiting_runs.withdraw": confirmed(RUN, "/joblog/waiting/w{waiting}/withdraw"),
+    "waiting_runs.release": confirmed(RUN, "/joblog/{held}/release"),
     "variables.index": listed(
         VIEW, "/variables", "/variables?group={group}", "/variables?name=e&kind=secret"
     ),

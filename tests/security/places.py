@@ -43,7 +43,7 @@ from tests.console.pages import token_of
 from tests.security.endpoints import INSTANCE, Call
 from tests.support.console import ACTOR, CONTEXT, Console, add_group, add_job, add_user
 from tests.support.console_scripting import add_log
-from tests.support.factories import save
+from tests.support.factories import only_row, save
 from tests.support.promises import make_incident
 
 #: an unused id
@@ -102,9 +102,12 @@ class Place(NamedTuple):
     #: fire of a run that waits for a limit of the group, and the limit's name
     waiting: int = 0
     limit: str = ""
+    #: its id; an unresolved run that holds a slot
+    limit_id: int = 0
+    held: int = 0
 
 
-NOWHERE = Place(MISSING, "no-such-app", *[MISSING] * 16, "no such limit")
+NOWHERE = Place(MISSING, "no-such-app", *[MISSING] * 16, "no such limit", MISSING, MISSING)
 
 
 class Meaning(StrEnum):
@@ -148,7 +151,8 @@ def make_place(title: str) -> Place:
     variable, secret = (_variable_of(group, title, is_secret=is_secret) for is_secret in (False, True))
     place = place._replace(their_token=_token_of(user, number), variable=variable, secret=secret)
     place = place._replace(incident=make_incident(job, group).id, limit=f"{title} limit {number}")
-    place = place._replace(waiting=_waiting_of(group, job, place.limit))
+    place = place._replace(waiting=_waiting_of(group, job, place.limit), held=_held_of(group, job))
+    place = place._replace(limit_id=only_row(Limit, name=place.limit).id)
     return owned_by(other, place)
 
 
@@ -174,6 +178,15 @@ def _waiting_of(group: int, job: int, name: str) -> int:
         lease_until=NO_END,
     )
     return save(fire).id
+
+
+def _held_of(group: int, job: int) -> int:
+    """Store an unresolved run of the job that holds its slot."""
+    log = add_log(job, group, address=INSTANCE)
+    fire = Fire(job_id=job, fire_key=f"cron:{job}:{log}", due_time=now_ms(), trigger_type="CRON")
+    fire.state, fire.log_id, fire.admitted_ms = "HELD", log, now_ms()
+    save(fire)
+    return log
 
 
 def _channel_of(group: int, number: int) -> int:

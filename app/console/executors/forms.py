@@ -24,7 +24,8 @@ class GroupForm(PromiseFields):
     """Add or edit an executor group."""
 
     ORDER = (
-        *("app_name", "title", "address_type", "address_list", "access_token", "drop_token", "alarm_urls"),
+        *("app_name", "title", "address_type", "address_list", "access_token", "drop_token", "max_running"),
+        "alarm_urls",
         *PROMISE_INPUTS,
     )
 
@@ -33,6 +34,7 @@ class GroupForm(PromiseFields):
     address_type = RadioField(_l("Registration"), validate_choice=False, default="0")
     address_list = TextAreaField(_l("Addresses"))
     access_token = PasswordField(_l("Access token"))
+    max_running = StringField(_l("Most runs at once"))
     drop_token = BooleanField(_l("Remove the token and use the console's"))
     alarm_urls = TextAreaField(_l("Apprise URLs"))
     loaded = HiddenField()

@@ -8,6 +8,7 @@ from flask.typing import ResponseReturnValue
 from app.clock import now_ms
 from app.console.executors.forms import GroupForm
 from app.console.ui.forms import stale
+from app.console.ui.forms.base_form import whole
 from app.console.ui.forms.confirm import Question, confirm_page
 from app.console.ui.forms.promise_fields import PROMISE_INPUTS, escalation_json, promise_values, promises_json
 from app.console.ui.lists.listing import chips, fetch_requested
@@ -17,6 +18,7 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _, lazy_pgettext
 from app.database.flask_db import read_scope, session_scope
+from app.domain.jobs.fields import FIELD_OF
 from app.domain.text.fingerprints import fingerprint
 from app.domain.text.input_errors import InputErrors
 from app.errors import ChangedMeanwhile, InvalidInput
@@ -105,6 +107,7 @@ def edit(group_id: int) -> ResponseReturnValue:
         "address_type": str(group.address_type),
         "address_list": group.address_list or "",
         "alarm_urls": group.alarm_urls or "",
+        "max_running": str(group.max_running or ""),
         "loaded": fingerprint(groups.state_of(group)),
     }
     form = GroupForm(request.form, data=values | promise_values(group.promises, group.escalation))
@@ -208,6 +211,9 @@ def _draft(form: GroupForm, *, of: Group | None = None) -> GroupDraft:
         token = "" if form.drop_token.data else None
     kind, errors = form.address_type.data or "", InputErrors()
     promises, escalation = promises_json(form, errors), escalation_json(form, errors)
+    max_running = 0
+    with errors:
+        max_running = whole(form.max_running, low=0, high=FIELD_OF["max_running"].high)
     errors.raise_all()
     return GroupDraft(
         app_name=form.app_name.data or "",
@@ -218,6 +224,8 @@ def _draft(form: GroupForm, *, of: Group | None = None) -> GroupDraft:
         alarm_urls=form.alarm_urls.data or "",
         promises=promises,
         escalation=escalation,
+        max_running=max_running,
+        readable_by_java=settings().shared_with_java,
         networks=settings().executor_networks,
         loaded=stale.loaded(),
     )

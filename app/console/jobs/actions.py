@@ -15,6 +15,7 @@ from app.console.ui import tasks
 from app.console.ui.filters import absolute, listed, reader_zone
 from app.console.ui.forms.base_form import keep_line_ends
 from app.console.ui.forms.confirm import Question, confirm_page
+from app.console.ui.limits.words import shares_in
 from app.console.ui.lists.listing import whole_number
 from app.console.ui.notices import Subject, done, toast_of, way_back
 from app.console.web.access import Access
@@ -124,6 +125,7 @@ def run(job_id: int) -> ResponseReturnValue:
         drained = drains.find_drained(session, [job.job_group]).get(job.job_group, frozenset())
         params = log_lists.find_used_params(session, job_id, group_id=job.job_group, limit=USED_SHOWN)
     addresses = group.addresses if group is not None else []
+    limited = bool(job.max_running or shares_in(job.limits) or (group is not None and group.max_running))
     values = {"addresses": addresses, "drained": leave_out(addresses, drained).drained, "used": params}
     page = render_template(
         "jobs/run.html",
@@ -136,6 +138,7 @@ def run(job_id: int) -> ResponseReturnValue:
         repeated=whole_number("log", 0),
         zone=reader_zone().key,
         parameter_preview=preview_of_run(job, form, repeated),
+        is_limited=limited,
         **values,
     )
     return page, 400 if form.errors or (parameters and parameters.form.errors) else 200
@@ -153,6 +156,7 @@ def _trigger(job: Job, form: RunForm, repeated: JobLog | None) -> tuple[Trigger,
             address_list=form.address_list.data or "",
             due_ms=requested_start(form),
             logical_ms=requested_logical(form),
+            force=bool(form.force.data),
             actor=current_actor(),
             now_ms=now_ms(),
         )

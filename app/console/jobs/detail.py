@@ -12,6 +12,8 @@ from app.console.jobs.history.version_rows import VersionPage, version_page
 from app.console.ui.bar_chart import BarChart
 from app.console.ui.completeness import Line, job_line
 from app.console.ui.last_runs import ended_runs, last_runs_chart, statistics
+from app.console.ui.limits.waiting_rows import WaitingRows, waiting_rows
+from app.console.ui.limits.words import Share, shares_in
 from app.console.ui.lists.listing import whole_number
 from app.console.ui.waiting import Waiting, waiting_fires
 from app.console.web.current import settings
@@ -29,6 +31,7 @@ from app.domain.promises.promise import (
 from app.domain.runs.statistics import Norm, Statistics, norm_of
 from app.models.alarm import Alarm
 from app.models.glue import GlueVersion
+from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.mute import Mute
@@ -38,10 +41,12 @@ from app.services.completeness.summary import find_last_days
 from app.services.promises.lists import JobSummary, find_summary
 from app.services.runs.planned import PlannedRun, list_planned
 from app.services.runs.reasons import find_reasons
+from app.services.runs.waiting import WaitFilter
 from app.store.alarms import alarms, mutes
 from app.store.executors import groups
 from app.store.jobs import glue, skips
 from app.store.jobs import scheduling as job_store
+from app.store.limits import listing
 from app.store.pickers import overview
 
 #: tabs, the first by default, with their titles
@@ -60,6 +65,8 @@ DRAWN, COUNTED = 60, 100
 RUNS_SHOWN, SKIPS_SHOWN, VERSIONS_SHOWN = 25, 10, 25
 #: planned runs of the overview
 PLANNED_SHOWN = 10
+#: runs of the overview that wait for a limit
+LIMITED_SHOWN = 5
 #: alarms read, to be grouped
 ALARMS_READ = 200
 
@@ -71,6 +78,23 @@ class Owed:
     own: list[Promise]
     of_group: list[Promise]
     escalation: Escalation | None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits that hold for a job."""
+
+    shares: list[Share]
+    #: name -> id of the named ones that exist
+    ids: dict[str, int]
+    #: most runs at once of its job and of its group; 0: no limit
+    of_job: int
+    of_group: int
+
+    @property
+    def is_set(self) -> bool:
+        """Whether any limit holds."""
+        return bool(self.shares or self.of_job or self.of_group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +110,8 @@ class Overview:
     #: the newest of them beside those before; None: too few
     norm: Norm | None
     waiting: list[Waiting]
+    #: the first runs that wait for a limit
+    limited: WaitingRows
     mutes: list[Mute]
     #: the next runs planned for an instant
     planned: list[PlannedRun]
@@ -93,6 +119,7 @@ class Overview:
     completeness: Line | None
     promises: JobSummary
     owed: Owed
+    limits: Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +183,7 @@ def _overview(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Overv
     logs = overview.find_job_logs(session, job.id, group_ids=actor.group_ids(Right.VIEW), limit=COUNTED)
     reasons = find_reasons(session, logs[:DRAWN])
     children = job_store.find_jobs(session, job.child_ids).values()
+    group = groups.find_groups(session, [job.job_group]).get(job.job_group)
     zone = ZoneInfo(settings().time_zone)
     return Overview(
         children=[child for child in children if actor.may(child.job_group, Right.VIEW)],
@@ -165,16 +193,17 @@ def _overview(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Overv
         statistics=statistics(logs),
         norm=norm_of(ended_runs(logs)),
         waiting=waiting_fires(session, [job.job_group], now_ms=now_ms, job_id=job.id),
+        limited=waiting_rows(session, actor=actor, wanted=WaitFilter(job_id=job.id), limit=LIMITED_SHOWN),
         mutes=_mutes(session, job, now_ms),
         planned=list_planned(session, job.id, now_ms=now_ms, limit=PLANNED_SHOWN),
         promises=find_summary(session, job, actor=actor),
-        owed=_owed(session, job),
+        owed=_owed(group, job),
+        limits=_limits(session, group, job),
         completeness=job_line(job.id, *find_last_days(session, actor, job.id, zone=zone, now_ms=now_ms)),
     )
 
 
-def _owed(session: Session, job: Job) -> Owed:
-    group = groups.find_groups(session, [job.job_group]).get(job.job_group)
+def _owed(group: Group | None, job: Job) -> Owed:
     defaults = (group.promises, group.escalation) if group is not None else (None, None)
     promises = effective_promises(job.promises, defaults[0], job.schedule_type)
     own = read_promises(job.promises)
@@ -183,6 +212,13 @@ def _owed(session: Session, job: Job) -> Owed:
         [promise for promise in promises if promise not in own],
         read_escalation(job.escalation) or read_escalation(defaults[1]),
     )
+
+
+def _limits(session: Session, group: Group | None, job: Job) -> Limits:
+    shares = shares_in(job.limits)
+    limits = listing.find_known(session, [share.limit for share in shares], None) if shares else {}
+    ids = {name: limit.id for name, limit in limits.items()}
+    return Limits(shares, ids, job.max_running, group.max_running if group is not None else 0)
 
 
 def _runs(session: Session, job: Job, actor: Actor) -> Runs:

@@ -9,6 +9,7 @@ from werkzeug.utils import redirect
 from app.clock import Millis, now_ms
 from app.console.ui.filters import absolute
 from app.console.ui.forms.confirm import Question, confirm_page
+from app.console.ui.limits.waiting_rows import rows_of
 from app.console.ui.lists.listing import address_with
 from app.console.ui.notices import Subject, done, way_back
 from app.console.ui.waiting import missing_scheduler, waiting_fires
@@ -20,7 +21,7 @@ from app.domain.access.permissions import Right
 from app.domain.runs.trigger_keys import Trigger, parse_id
 from app.errors import NotFound
 from app.services.jobs import jobs
-from app.services.runs import planned
+from app.services.runs import planned, waiting
 from app.services.runs.logs import MISSING
 from app.services.runs.trigger_runs import find_trigger_runs
 
@@ -51,6 +52,8 @@ def queued(job_id: int, token: str) -> ResponseReturnValue:
         if trigger_runs.log_ids:
             said = request.args.get("done")
             return redirect(url_for("logs.show", log_id=trigger_runs.log_ids[0], next=back, done=said), 303)
+        run = waiting.find_waiting(session, token, actor=actor) if trigger_runs.is_limited else None
+        limited = rows_of(session, [run], actor=actor)[0] if run is not None else None
         late = waiting_fires(session, [job.job_group], now_ms=at_ms, job_id=job_id)
         reason = late[0].reason if late else missing_scheduler(session, now_ms=at_ms)
     return render_template(
@@ -59,6 +62,8 @@ def queued(job_id: int, token: str) -> ResponseReturnValue:
         is_waiting=trigger_runs.is_waiting,
         planned_ms=trigger_runs.due_ms if (trigger_runs.due_ms or 0) > at_ms + SOON_MS else None,
         reason=reason,
+        limited=limited,
+        skipped=trigger_runs.skipped,
         may_withdraw=trigger_runs.is_waiting and actor.may(job.job_group, Right.OPERATE),
         token=token,
         back=back,

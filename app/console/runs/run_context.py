@@ -15,14 +15,17 @@ from app.console.web.current import current_actor
 from app.console.web.language import _, lazy_pgettext, ngettext
 from app.database.flask_db import read_scope
 from app.domain.access.permissions import Right
+from app.domain.enums import TriggerCode
 from app.domain.runs.remedies import Remedy, find_remedy
 from app.domain.runs.result_tables import table_of
+from app.domain.runs.trace_templates import FORCED
 from app.models.log import JobLog
 from app.services.alarms.muted_alarms import find_mutes
 from app.services.runs import logs, rows
 from app.services.runs.log_lines import has_log
 from app.services.runs.run_history import history_of
 from app.services.runs.sent_parameters import find_parameter
+from app.store.limits import waiting_list
 from app.store.runs import neighbours
 
 #: lines of a log in a page without scripts
@@ -52,6 +55,9 @@ def run_context(log_id: int) -> dict[str, Any]:
         ]
         parameter = find_parameter(session, log, actor=actor)
         mutes = find_mutes(session, [row.job], now_ms=now_ms()) if failed and row.job is not None else {}
+        holds_slot = log.trigger_code == TriggerCode.UNRESOLVED and bool(
+            waiting_list.find_held(session, [log.id])
+        )
     remedy = find_remedy(row.reason) if log.trigger_code not in (0, 200) else None
     steps = steps_of(log.trigger_msg)
     return {
@@ -65,6 +71,8 @@ def run_context(log_id: int) -> dict[str, Any]:
         "history": history,
         "shards": shards if len(shards) > 1 else [],
         "muted": bool(mutes),
+        "holds_slot": holds_slot,
+        "is_forced": FORCED.msgid in (log.trigger_msg or ""),
         "remedies": remedy_links(remedy, row.group, row.job) if remedy is not None else [],
         "network_hint": remedy is Remedy.NETWORK,
         "has_log": has_log(log),

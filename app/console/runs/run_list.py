@@ -13,6 +13,7 @@ from app.console.runs.run_tabs import run_tabs
 from app.console.ui import labels
 from app.console.ui.filters import reader_zone
 from app.console.ui.labels import LOG_STATUSES, RANGES
+from app.console.ui.limits.waiting_rows import WaitingRows, waiting_rows
 from app.console.ui.lists.days import day_heads
 from app.console.ui.lists.listing import Chip, address_with, chips, fetch_requested, here
 from app.console.ui.lists.ranges import named_range, range_text
@@ -29,6 +30,7 @@ from app.services.executors import groups
 from app.services.jobs import choices
 from app.services.report.run_views import count_run_views
 from app.services.runs import logs, rows
+from app.services.runs.waiting import WaitFilter
 from app.store.pickers.overview import GroupIds
 from app.store.runs.listing import OLDEST_FIRST, LogStatus
 
@@ -43,6 +45,8 @@ FAILURES = frozenset(
         LogStatus.UNRESOLVED,
     }
 )
+#: runs that wait for a limit, above the others and where only waiting runs are listed
+LIMITED_SHOWN, LIMITED_ALONE = 5, 50
 #: where counting of new runs stops
 NEWER_MAX = 1_000
 
@@ -63,6 +67,7 @@ def list_values() -> dict[str, Any]:
             if filters.group_id
             else None,
             "waiting": _waiting_fires(session, filters, actor, at_ms) if is_first else [],
+            "limited": _limited(session, filters, actor) if is_first else None,
             "newer": _count_newer(session, filters, actor),
         }
         views = views_of(session, ListName.LOGS)
@@ -103,6 +108,17 @@ def _waiting_fires(session: Session, filters: RequestedLogs, actor: Actor, at_ms
     fires = waiting_fires(session, group_ids, now_ms=at_ms, job_id=filters.job_id or None)
     from_ms, to_ms = filters.filter.from_ms or 0, filters.filter.to_ms or LATEST_MS
     return [late for late in fires if from_ms <= late.fire.due_time <= to_ms]
+
+
+def _limited(session: Session, filters: RequestedLogs, actor: Actor) -> WaitingRows | None:
+    """Return the first runs that wait for a limit and match the filters; they stand above the others."""
+    if filters.status not in (LogStatus.ALL, LogStatus.WAITING):
+        return None
+    wanted = WaitFilter(
+        filters.job_id, logical=(filters.filter.logical_from_ms, filters.filter.logical_to_ms)
+    )
+    shown = LIMITED_SHOWN if filters.status == LogStatus.ALL else LIMITED_ALONE
+    return waiting_rows(session, actor=actor, group_id=filters.group_id, wanted=wanted, limit=shown)
 
 
 def _count_newer(session: Session, filters: RequestedLogs, actor: Actor) -> int:

@@ -28,7 +28,8 @@ from app.database.flask_db import read_scope, session_scope, transact
 from app.domain.access.permissions import Right
 from app.domain.enums import GlueType, ParamForm, ScheduleType, TriggerStatus
 from app.domain.jobs.children import FIELD as CHILDREN
-from app.domain.jobs.fields import JOB_FIELDS, JobDraft, JobField, Kind
+from app.domain.jobs.fields import JOB_FIELDS, JobDraft
+from app.domain.jobs.job_field import JobField, Kind
 from app.domain.schedules.cron.fields import InvalidCronExpression
 from app.domain.schedules.schedule import Schedule, check_schedule, next_times
 from app.domain.text.texts import N_

@@ -22,6 +22,7 @@ from app.domain.enums import (
     RouteStrategy,
     ScheduleType,
     TriggerType,
+    WhenFull,
 )
 from app.domain.jobs.glue_languages import GLUE_LANGUAGES
 from app.domain.runs.trace_templates import find_template
@@ -66,6 +67,12 @@ DELIVERIES = {
     Delivery.AT_MOST_ONCE: _l("Never (payments, mails)"),
     Delivery.AT_LEAST_ONCE: _l("Always (the job may safely run twice)"),
 }
+WHEN_FULLS = {
+    WhenFull.WAIT: _l("The new run waits"),
+    WhenFull.SKIP: _l("The new run is skipped"),
+    WhenFull.NEWEST: _l("The new run waits, those that waited are skipped"),
+    WhenFull.REPLACE: _l("The run in progress is killed, then the new one starts"),
+}
 GLUE_TYPES = {
     GlueType.BEAN: "BEAN",
     **{glue_type: language.title for glue_type, language in GLUE_LANGUAGES.items()},
@@ -77,6 +84,7 @@ LABELS_OF: dict[type[StrEnum], Mapping[Any, str]] = {
     RouteStrategy: ROUTE_STRATEGIES,
     BlockStrategy: BLOCK_STRATEGIES,
     Delivery: DELIVERIES,
+    WhenFull: WHEN_FULLS,
     GlueType: GLUE_TYPES,
 }
 TRIGGER_TYPES = {
@@ -95,6 +103,8 @@ SKIP_REASONS = {
     "edited": _l("the schedule was changed"),
     "restored": _l("the database was restored from a backup"),
     "lost": _l("the database had lost its last commits"),
+    "limit": _l("a limit had no slot for it"),
+    "withdrawn": _l("it was withdrawn while it waited"),
 }
 ALARM_REASONS = {
     AlarmReason.FAILED: _l("Failed"),
@@ -195,6 +205,7 @@ def init_app(app: Flask) -> None:
         "block_title": BLOCK_STRATEGIES,
         "misfire_title": MISFIRE_STRATEGIES,
         "delivery_title": DELIVERIES,
+        "when_full_title": WHEN_FULLS,
         "trigger_title": TRIGGER_TYPES,
         "skip_reason": SKIP_REASONS,
         "alarm_reason": ALARM_REASONS,

@@ -13,7 +13,7 @@ from typing import Any
 
 from app.domain.alarms.channel_kinds import KINDS, ChannelKind
 from app.domain.enums import GlueType
-from app.domain.jobs.fields import Kind
+from app.domain.jobs.job_field import Kind
 from app.domain.jobs.members import CHILDREN, MEMBER_OF, PLAIN_MEMBERS
 from app.domain.jobs.structures import GROUP_STRUCTURES, stored_structure
 from app.domain.jobs.tags import check_tags

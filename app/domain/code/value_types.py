@@ -18,7 +18,7 @@ from app.domain.code.document import (
     place,
     read_document,
 )
-from app.domain.jobs.fields import Kind
+from app.domain.jobs.job_field import Kind
 from app.domain.jobs.members import CHILDREN, MEMBER_OF
 from app.domain.jobs.structures import GROUP_STRUCTURES
 from app.domain.text.input_errors import InputErrors

@@ -11,7 +11,8 @@ from typing import Any
 
 from app.clock import Millis
 from app.domain.jobs.children import child_ids_of, child_ids_text
-from app.domain.jobs.fields import FIELD_OF, JobField, Kind
+from app.domain.jobs.fields import FIELD_OF
+from app.domain.jobs.job_field import JobField, Kind
 from app.domain.jobs.structures import read_structure
 from app.domain.jobs.tags import FIELD as TAGS
 from app.domain.schedules.instants import read_instant, write_instant

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from app.domain.jobs.fields import JobField
+from app.domain.jobs.job_field import JobField
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import Text
 from app.errors import InvalidInput

@@ -20,7 +20,8 @@ from app.domain.code.document import (
 )
 from app.domain.code.keys import UsedKeys, variable_name
 from app.domain.enums import GlueType, ScheduleType
-from app.domain.jobs.fields import DEFAULTS, Kind
+from app.domain.jobs.fields import DEFAULTS
+from app.domain.jobs.job_field import Kind
 from app.domain.jobs.members import CHILDREN, MEMBER_OF, MEMBERS, read_members
 from app.domain.jobs.structures import GROUP_STRUCTURES
 from app.domain.text.texts import N_

@@ -18,7 +18,7 @@ from app.domain.access.permissions import Actor
 from app.domain.code.change_sources import IMPORT, source_text
 from app.domain.code.document import CODE, ENABLED, Document, Members
 from app.domain.code.plan import Action, FieldChange, Plan
-from app.domain.jobs.fields import Kind
+from app.domain.jobs.job_field import Kind
 from app.domain.jobs.members import MEMBER_OF
 from app.domain.tasks import ResultLine, Step, TaskKind
 from app.domain.text.texts import N_

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.domain.access.permissions import Actor, Right
 from app.domain.jobs.children import leads_to
-from app.domain.jobs.fields import INT_MAX
+from app.domain.jobs.job_field import INT_MAX
 from app.domain.limits.rules import KnownLimit
 from app.services.jobs.placeholders import check_own
 from app.store.alarms.channels import has_channel

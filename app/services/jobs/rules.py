@@ -14,7 +14,8 @@ from app.domain.alarms.mail_addresses import check_mails, mails_of
 from app.domain.enums import GlueType, ScheduleType
 from app.domain.jobs.children import FIELD as CHILDREN
 from app.domain.jobs.children import child_ids_text, not_found, parse_child_ids
-from app.domain.jobs.fields import FIELD_OF, SOURCE_MAX, JobDraft, JobField, Kind, plain_fields
+from app.domain.jobs.fields import FIELD_OF, SOURCE_MAX, JobDraft, plain_fields
+from app.domain.jobs.job_field import JobField, Kind
 from app.domain.jobs.structures import read_structure, structure_column
 from app.domain.jobs.tags import check_tags
 from app.domain.limits.rules import EnteredLimits, check_limits

@@ -27,13 +27,14 @@ def trigger_by_form(
     repeats: int | None = None,
     due_ms: Millis | None = None,
     logical_ms: Millis | None = None,
+    force: bool = False,
 ) -> tuple[Trigger, bool]:
     """Queue a run as ``trigger_job`` does; return its trigger, and False where the same form has queued it.
 
     ``due_ms`` None: now; ``logical_ms`` None: the second in which it is due. ``form_key``: with the same
     user, job and entered values it makes the same run.
     """
-    values = json.dumps([job_id, executor_param, address_list, repeats, due_ms, logical_ms])
+    values = json.dumps([job_id, executor_param, address_list, repeats, due_ms, logical_ms, force])
     key_hash = sha256(f"form:{actor.user_id}:{form_key}:{values}".encode()).hexdigest()
     lasts = {"kept_ms": KEPT_MS, "open_ms": KEPT_MS}
     if not idempotency.insert_key(session, key_hash, "", now_ms=now_ms, **lasts):
@@ -50,6 +51,7 @@ def trigger_by_form(
         repeats=repeats,
         due_ms=due_ms,
         logical_ms=logical_ms,
+        force=force,
     )
     idempotency.update_answer(session, key_hash, status=303, location=run.trigger.id, body="")
     return run.trigger, True

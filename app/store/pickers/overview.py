@@ -27,7 +27,7 @@ from app.database.rows import bulk
 from app.database.sql import direct
 from app.database.sql.in_list import WANTED, among
 from app.database.sql.planner_hints import unindexed_on_postgresql, unindexed_on_sqlite
-from app.domain.enums import NOT_OUT, FireState, HandleCode, RegistryGroup, TriggerCode, TriggerStatus
+from app.domain.enums import APART, NOT_OUT, FireState, HandleCode, RegistryGroup, TriggerCode, TriggerStatus
 from app.domain.runs.logical_times import SHOWN_FROM_MS
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
@@ -183,7 +183,7 @@ def count_by_address(
     sent_job = case((Fire.state.not_in([*NOT_OUT, FireState.ROUTING]), Fire.job_id))
     counts = select(Job.job_group, Fire.address, func.count(), func.count(sent_job.distinct()))
     due = counts.join(Job, Job.id == Fire.job_id).where(
-        Job.job_group.in_(list(group_ids)), Fire.due_time <= now_ms
+        Job.job_group.in_(list(group_ids)), Fire.due_time <= now_ms, Fire.state.not_in(APART)
     )
     loads_by_group: dict[int, dict[str | None, Load]] = {}
     for group_id, address, count, running in session.execute(due.group_by(Job.job_group, Fire.address)):

@@ -4,14 +4,8 @@ from enum import StrEnum
 
 from sqlalchemy import String
 
-from app.domain.jobs.fields import (
-    FIELD_OF,
-    JOB_FIELDS,
-    JobDraft,
-    JobField,
-    Kind,
-    plain_fields,
-)
+from app.domain.jobs.fields import FIELD_OF, JOB_FIELDS, JobDraft, plain_fields
+from app.domain.jobs.job_field import JobField, Kind
 from app.domain.schedules.schedule import MAX_CONF_LENGTH
 from app.models.job import Job
 from tests.support.truth_table import truth_table

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import BaseModel, Field
 
-from app.domain.jobs.fields import JobField, Kind
+from app.domain.jobs.job_field import JobField, Kind
 from app.domain.jobs.structures import stored_structure
 from app.errors import InvalidInput
 from tests.support.truth_table import truth_table

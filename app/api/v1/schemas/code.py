@@ -8,7 +8,8 @@ from app.api.v1.schemas.base import Instant, Partial, Query, Schema
 from app.domain.alarms.channel_kinds import ChannelKind
 from app.domain.code.document import AUTOMATIC, FORMAT, JOB_MEMBERS, JOBS_MAX, MANUAL
 from app.domain.enums import GlueType
-from app.domain.jobs.fields import SOURCE_MAX, Kind
+from app.domain.jobs.fields import SOURCE_MAX
+from app.domain.jobs.job_field import Kind
 from app.domain.jobs.members import CHILDREN, MEMBER_OF, JobMember
 from app.domain.promises.document import Escalation, Promises
 from app.services.code.apply import SOURCE_MAX as SOURCE_NAME_MAX

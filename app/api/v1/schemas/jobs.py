@@ -9,7 +9,8 @@ from pydantic import Field, create_model
 
 from app.api.v1.schemas.base import Id, Instant, ListQuery, Partial, Query, Schema
 from app.domain.enums import ScheduleType
-from app.domain.jobs.fields import SOURCE_MAX, Kind
+from app.domain.jobs.fields import SOURCE_MAX
+from app.domain.jobs.job_field import Kind
 from app.domain.jobs.members import CHILDREN, MEMBERS, PLAIN_MEMBERS, JobMember
 from app.domain.jobs.tags import TAG_MAX, TAGS_MAX
 from app.domain.schedules.schedule import MAX_CONF_LENGTH

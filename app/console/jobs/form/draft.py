@@ -12,6 +12,7 @@ from app.clock import LATEST_MS, Millis
 from app.console.jobs.form.clock_notes import ClockNote, clock_note, silence_text
 from app.console.jobs.form.forms import JobForm
 from app.console.ui.forms.base_form import whole
+from app.console.ui.forms.limit_fields import limit_values, limits_json
 from app.console.ui.forms.promise_fields import escalation_json, promise_values, promises_json
 from app.console.ui.labels import interval_words
 from app.console.ui.lists.ranges import read_local, write_local
@@ -19,8 +20,9 @@ from app.console.web.current import translate
 from app.console.web.language import _
 from app.domain.access.permissions import Actor, Right
 from app.domain.enums import GlueType, ScheduleType
-from app.domain.jobs.fields import DIGITS_MAX, PLAIN_FIELDS, JobDraft, Kind, plain_fields
+from app.domain.jobs.fields import PLAIN_FIELDS, JobDraft, plain_fields
 from app.domain.jobs.glue_languages import GLUE_LANGUAGES
+from app.domain.jobs.job_field import DIGITS_MAX, Kind
 from app.domain.jobs.tags import split_tags, tags_text
 from app.domain.schedules.clock_changes import clock_changes, silence_of
 from app.domain.schedules.cron.expression import FIELDS
@@ -114,7 +116,7 @@ def _values_of(job: Job, tags: Sequence[str]) -> dict[str, object]:
     values: dict[str, object] = {name: getattr(job, name) or "" for name in TEXTS}
     values |= {number.attribute: str(getattr(job, number.attribute)) for number in NUMBERS}
     values |= {name: bool(getattr(job, name)) for name in FLAGS}
-    values |= promise_values(job.promises, job.escalation)
+    values |= promise_values(job.promises, job.escalation) | limit_values(job.limits)
     conf = job.schedule_conf or ""
     fields = {
         ScheduleType.CRON: "cron",
@@ -168,11 +170,14 @@ def draft_of(form: JobForm, config: Config) -> JobDraft:
     values: dict[str, Any] = {name: form[name].data or "" for name in TEXTS}
     values |= {name: int(bool(form[name].data)) for name in FLAGS}
     for field in NUMBERS:
-        values[field.attribute] = field.low
+        values[field.attribute] = field.default
+        if not (form[field.attribute].data or "").strip():
+            continue
         with errors:
             high = min(field.high, 10**DIGITS_MAX - 1)
             values[field.attribute] = whole(form[field.attribute], low=field.low, high=high)
     values["promises"], values["escalation"] = promises_json(form, errors), escalation_json(form, errors)
+    values["limits"] = limits_json(form, errors)
     schedule = schedule_of(form, config.time_zone, errors)
     return JobDraft(
         job_group=form.job_group.data or 0,

@@ -27,7 +27,7 @@ from app.console.web.language import _
 from app.console.web.languages import language_of_request
 from app.database.flask_db import read_scope, transact
 from app.domain.access.permissions import Right
-from app.domain.enums import GlueType
+from app.domain.enums import GlueType, WhenFull
 from app.domain.jobs.fields import FIELD_OF, JobDraft
 from app.domain.jobs.members import MEMBER_OF
 from app.domain.runs.trigger_keys import Trigger
@@ -39,12 +39,16 @@ from app.models.job import Job
 from app.services.alarms.channel_health import find_visible
 from app.services.code.ownership import ownership_of
 from app.services.jobs import changes, choices, jobs, version_history
+from app.services.limits.limits import LIMITS_MAX
 from app.services.promises.suggestions import Suggestions, find_suggestions
 from app.store.base.paging import to_id
 from app.store.executors import listing as group_lists
+from app.store.limits import listing as limits
 
 #: actions of the buttons beside Save, in the same transaction
 START, RUN = "start", "run"
+#: value of a button that fills in one run at once, where no script does
+NEVER_TWICE = "never_twice"
 ONLY_EDITED = N_("You have no right to operate jobs of this executor group: choose Save alone")
 
 
@@ -153,6 +157,7 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         owner = ownership_of(session, job) if job is not None else None
         channel_names = [row.channel.name for row in find_visible(session, actor)]
         suggestions = _suggestions(session, job)
+        has_limits = _offer_limits(session, form)
     if form.parameters is None:
         offer_parameters(form)
     offer(form, groups)
@@ -162,6 +167,7 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
     titles = (f"{group.title} ({group.app_name})" for group in groups if group.id == form.job_group.data)
     page = render_template(
         "jobs/edit.html",
+        opened=("promises",) if suggestions else _fill_in_wish(form),
         form=form,
         parameters=form.parameters,
         job=job,
@@ -183,10 +189,27 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         notes=form_sections.notes(form),
         from_group=defaults_of(groups, form),
         suggestions=suggestions,
+        has_limits=has_limits,
         mail_note=form_sections.mail_note(form["alarm_email"].data or ""),
         may_operate=actor.has_anywhere(Right.OPERATE),
     )
     return page, 400 if form.form_errors or form.wrong_fields else 200
+
+
+def _offer_limits(session: Session, form: JobForm) -> bool:
+    """Offer the named limits that the user may see; return whether there are any."""
+    group_ids = current_actor().group_ids(Right.VIEW)
+    named = limits.list_named(session, group_ids, limit=LIMITS_MAX)
+    form.offer_limits([(limit.name, limit.slots) for limit in named])
+    return bool(named)
+
+
+def _fill_in_wish(form: JobForm) -> tuple[str, ...]:
+    """Fill in that the job never runs twice at once, if that button was sent; return what to open."""
+    if request.form.get("preview") != NEVER_TWICE:
+        return ()
+    form["max_running"].data, form["when_full"].data = "1", WhenFull.WAIT.value
+    return ("limits",)
 
 
 def _suggestions(session: Session, job: Job | None) -> Suggestions | None:

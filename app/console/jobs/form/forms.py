@@ -16,9 +16,11 @@ from app.clock import Millis
 from app.console.jobs.form.parameters import ParameterForm
 from app.console.ui import labels
 from app.console.ui.forms.base_form import ConsoleForm
+from app.console.ui.forms.limit_fields import LIMIT_INPUTS, LimitFields
 from app.console.ui.forms.promise_fields import ESCALATION, PROMISE_INPUTS, PromiseFields
 from app.console.web.language import lazy_gettext as _l
-from app.domain.jobs.fields import FIELD_OF, JOB_FIELDS, PLAIN_FIELDS, JobField, Kind
+from app.domain.jobs.fields import FIELD_OF, JOB_FIELDS, PLAIN_FIELDS
+from app.domain.jobs.job_field import JobField, Kind
 
 #: fields that every job needs, in the order of the page
 MAIN = (
@@ -31,6 +33,7 @@ _PLACED = {
         *("executor_fail_retry_count", "retry_interval_s", "retry_backoff_percent"),
         "executor_timeout",
     ),
+    "limits": LIMIT_INPUTS,
     "window": ("time_zone", "misfire_strategy", "not_before", "not_after"),
     "promises": PROMISE_INPUTS,
     "alarms": ("alarm_email",),
@@ -49,6 +52,7 @@ INPUTS = {
     "not_before_ms": ("not_before",),
     "not_after_ms": ("not_after",),
     "promises": ("promise0_kind",),
+    "limits": ("limit0_name",),
     "escalation": ESCALATION[:1],
 }
 
@@ -66,7 +70,7 @@ def _stripped(text: str | None) -> str:
     return (text or "").strip()
 
 
-class JobForm(PromiseFields):
+class JobForm(LimitFields, PromiseFields):
     """Add, edit or copy a job. The inputs of the plain job fields are added below, from their table."""
 
     ORDER = (*MAIN, *(name for names in SECTIONS.values() for name in names))
@@ -153,6 +157,7 @@ class RunForm(ConsoleForm):
     when = StringField(default="now")
     at = StringField(_l("Start at"))
     logical_time = StringField(_l("Logical time"))
+    force = BooleanField(_l("Run even if the limit is reached"))
     #: exact logical time of the run that is run again
     repeated_ms = HiddenField()
 

@@ -6,6 +6,7 @@ from wtforms.fields.choices import SelectField
 
 from app.console.jobs.form.forms import SECTIONS, JobForm
 from app.console.ui.forms.promise_fields import promises_in
+from app.console.ui.limits.words import Share
 from app.console.ui.promise_words import promise_text
 from app.console.web.current import settings
 from app.console.web.language import _, lazy_gettext, ngettext
@@ -27,6 +28,9 @@ _NUMBERS: dict[str, Callable[[str], str]] = {
     "retry_interval_s": lambda text: _("delay %(n)s s", n=text),
     "retry_backoff_percent": lambda text: _("backoff %(n)s%%", n=text),
     "executor_timeout": lambda text: _("timeout %(n)s s", n=text),
+    "max_running": lambda text: _("at most %(n)s at once", n=text),
+    "priority": lambda text: _("priority %(n)s", n=text),
+    "max_wait_s": lambda text: _("waits %(n)s s at most", n=text),
 }
 #: text field -> the text of its value
 _TEXTS: dict[str, Callable[[str], str]] = {
@@ -34,6 +38,7 @@ _TEXTS: dict[str, Callable[[str], str]] = {
     "not_before": lambda text: _("from %(time)s", time=text),
     "not_after": lambda text: _("until %(time)s", time=text),
     "alarm_email": lambda text: mail_note(text) or mail_count(text),
+    "limit_key": lambda text: _("for each %(key)s", key=text),
 }
 
 
@@ -46,6 +51,8 @@ def note(form: JobForm, section: str) -> str:
     """Return what differs from the default in a section."""
     if section == "promises":
         return _promises(form)
+    if section == "limits":
+        return _limits(form)
     return " · ".join(text for name in SECTIONS[section] if (text := _difference(form, name)))
 
 
@@ -55,6 +62,18 @@ def _promises(form: JobForm) -> str:
     if channel := form.escalation_channel.data:
         parts.append(_("escalation to %(channel)s", channel=channel))
     return " · ".join(parts)
+
+
+def _limits(form: JobForm) -> str:
+    """Return the settings of limits that differ, and the named limits."""
+    plain = (name for name in SECTIONS["limits"] if name in FIELD_OF)
+    parts = [text for name in plain if (text := _difference(form, name))]
+    return " · ".join([*parts, *(share.text for share in _shares(form))])
+
+
+def _shares(form: JobForm) -> list[Share]:
+    rows = [(row.name, (row.field("weight").data or "1").strip()) for row in form.limit_rows if row.name]
+    return [Share(name, int(text) if text.isdecimal() else 1) for name, text in rows]
 
 
 def mail_count(addresses: str) -> str:

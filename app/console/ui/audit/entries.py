@@ -28,6 +28,7 @@ _PAGES = {
     "task": ("tasks.show", "task_id"),
     "channel": ("alarm_channels.edit", "channel_id"),
     "variable": ("variables.show", "variable_id"),
+    "limit": ("limits.show", "limit_id"),
 }
 #: fields that the sentence has already
 _IN_SENTENCE = {

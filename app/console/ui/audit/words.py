@@ -6,6 +6,7 @@ from typing import Any
 from app.console.ui import labels, tasks
 from app.console.ui.audit.sentences import SENTENCES, WITHOUT_OBJECT
 from app.console.ui.filters import instant, listed, next_time_label
+from app.console.ui.limits.words import limits_value
 from app.console.ui.promise_words import escalation_value, promises_value
 from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
@@ -140,11 +141,13 @@ _FIELDS = {
     "version": _l("Version"),
     "withdrawn": _l("Withdrawn runs"),
 }
-_SECONDS = frozenset({"executor_timeout", "retry_interval_s"})
+_SECONDS = frozenset({"executor_timeout", "retry_interval_s", "max_wait_s"})
+#: where 0 is none
+_NONE_IF_0 = frozenset({"executor_timeout", "max_running", "max_wait_s"})
 _INSTANTS = frozenset({"due_ms", "trigger_next_time", "glue_updatetime"})
 _BOOLEANS = frozenset({"disabled", "started", "sign_on", "for_all", "fill_parameter", "daily", "force"})
 #: fields with members -> their words
-NESTED = {"promises": promises_value, "escalation": escalation_value}
+NESTED = {"promises": promises_value, "escalation": escalation_value, "limits": limits_value}
 _LABELS: Mapping[str, Mapping[Any, str]] = {
     "misfire_strategy": labels.MISFIRE_STRATEGIES,
     "executor_route_strategy": labels.ROUTE_STRATEGIES,
@@ -152,6 +155,7 @@ _LABELS: Mapping[str, Mapping[Any, str]] = {
     "schedule_type": labels.SCHEDULE_TYPES,
     "glue_type": labels.GLUE_TYPES,
     "delivery": labels.DELIVERIES,
+    "when_full": labels.WHEN_FULLS,
     "role": {0: _l("Normal user"), 1: _l("Administrator")},
     "address_type": {0: _l("automatic"), 1: _l("manual")},
     "kind": {
@@ -204,7 +208,7 @@ def value_text(name: str, value: Any) -> str:
         return _instant_text(value)
     if isinstance(value, bool) or name in _BOOLEANS:
         return _("yes") if value else _("no")
-    if name == "executor_timeout" and not value:
+    if name in _NONE_IF_0 and not value:
         return _("none")
     if name == "retry_backoff_percent":
         return f"{value}%"
