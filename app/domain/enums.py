@@ -110,6 +110,8 @@ class FireState(StrEnum):
 
 #: states of fires that are no load of an instance: before and after their run
 APART = (FireState.WAITING, FireState.HELD)
+#: states that only fires of jobs with limits have
+LIMITED = (FireState.WAITING, FireState.HELD)
 #: states of fires whose run no executor is known to have
 NOT_OUT = (FireState.PENDING, *APART)
 

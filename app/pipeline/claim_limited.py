@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.engine import claims_paused, read_scope, transact
+from app.domain.limits.admission import Action, Demand
 from app.domain.schedules.planning import DueFire
 from app.pipeline.claim import ClaimBatch, LockedFires, claim_locked, lock_due
 from app.pipeline.claimed_run import Claimer
@@ -58,7 +59,7 @@ def _with_first(session: Session, locked: LockedFires, now_ms: Millis) -> Locked
     """Return the fires with those that wait first for the same limits and have room."""
     usage = LimitUsage.read(session, {fire.job_id for fire, _ in locked.to_run})
     held_ids = {fire.id for fire, _ in locked.to_run}
-    first = [fire for fire in slots.find_first(session, usage.room()) if fire.id not in held_ids]
+    first = [fire for fire, _key in slots.find_first(session, usage.room()) if fire.id not in held_ids]
     if not first:
         return locked
     waiting = lock_due(session, first, now_ms, fires.lock_unsent)
@@ -71,13 +72,17 @@ def has_waiting() -> bool:
 
 
 def find_ready() -> list[DueFire]:
-    """Return waiting fires for which there seem to be slots; opens its own reading transaction.
-
-    At least one for each job and key with room; ``claim_limited`` finds the others.
-    """
+    """Return the waiting fires that get slots by what is read without locks; opens its own transaction."""
     with read_scope() as session:
-        room = LimitUsage.read_waiting(session).room()
-        return slots.find_first(session, room) if room else []
+        usage = LimitUsage.read_waiting(session)
+        first = slots.find_first(session, usage.room())
+    book, ready = usage.book(()), list[DueFire]()
+    for fire, key in first:
+        demand = Demand(usage.demand(usage.rules[fire.job_id], key), waits=True)
+        if book.decide(demand).action is Action.ADMIT:
+            book.take(demand)
+            ready.append(fire)
+    return ready
 
 
 def end_waits(*, zone: str, now_ms: Millis) -> int:

@@ -122,17 +122,20 @@ class LimitUsage:
         return {Scope(limit_id, key if rule.limit_key else ""): 1}
 
     def room(self) -> dict[JobKey, int]:
-        """Return how many of the waiting runs of each job and key have slots by now."""
+        """Return how many of the waiting runs of each job and key may get slots now.
+
+        At least one if no limit is full: if it needs more than there is, the others do not overtake it.
+        """
         return {pair: room for pair in self.waiting if (room := self._room_of(pair))}
 
     def _room_of(self, pair: JobKey) -> int:
         if (rule := self.rules.get(pair.job_id)) is None:
             return 0
-        rooms = [ROOM_MAX]
-        for scope, weight in self.demand(rule, pair.key).items():
-            limit, used = self.slots[scope.limit_id], self.used[scope]
-            rooms.append(1 if used == 0 < limit else (limit - used) // weight)
-        return max(min(rooms), 0)
+        demand = self.demand(rule, pair.key)
+        if any(self.is_full(scope) for scope in demand):
+            return 0
+        free = [(self.slots[scope.limit_id] - self.used[scope]) // weight for scope, weight in demand.items()]
+        return max(min(free, default=ROOM_MAX), 1)
 
     def is_full(self, scope: Scope) -> bool:
         """Whether a limit has no slot at all."""

@@ -1,6 +1,7 @@
 """Behaviour required of every foreign executor, unmodified; differences are in ``foreign.KINDS``."""
 
 import re
+from itertools import pairwise
 from typing import Any
 from urllib.parse import urljoin
 
@@ -116,6 +117,29 @@ def test_a_run_can_be_killed_and_stays_killed(pair: Pair) -> None:
     pair.console.trigger(job_id, "0")
     later, earlier = eventually(lambda: (rows := pair.await_runs(job_id, 2)) and len(rows) == 2 and rows, 20)
     assert (earlier["handleCode"], later["handleCode"]) == (500, 200)
+
+
+def test_runs_of_a_job_with_a_limit_take_turns_on_all_executors(pair: Pair) -> None:
+    job_id = pair.add_job("sleep", executorRouteStrategy="ROUND", maxRunning=1)
+    for _ in range(3):
+        pair.console.trigger(job_id, "1")
+    runs = sorted(pair.await_runs(job_id, 3), key=lambda run: run["id"])
+    assert {(run["triggerCode"], run["handleCode"]) for run in runs} == {(200, 200)}
+    assert {run["executorAddress"] for run in runs} == set(pair.programs)
+    for former, later in pairwise(runs):
+        assert former["handleTime"] <= later["triggerTime"], (former, later)
+
+
+def test_a_newer_run_replaces_the_one_in_progress(pair: Pair) -> None:
+    job_id = pair.add_job("sleep", maxRunning=1, whenFull="replace", executorFailRetryCount=2)
+    pair.console.trigger(job_id, LONG)
+    (run,) = eventually(
+        lambda: [row for row in pair.console.runs(pair.group_id, job_id) if row["triggerCode"] == 200], 20
+    )
+    pair.await_log(run["id"], "asleep")
+    pair.console.trigger(job_id, "0")
+    runs = sorted(pair.await_runs(job_id, 2), key=lambda run: run["id"])
+    assert [run["handleCode"] for run in runs] == [500, 200]
 
 
 @pytest.mark.once

@@ -116,6 +116,23 @@ def test_a_new_fire_does_not_overtake_one_that_waits(database: str) -> None:
     assert len(waiting()) == 1
 
 
+def test_a_light_run_does_not_overtake_a_heavy_one(database: str) -> None:
+    limit = save(Limit(kind="named", name="database", slots=3))
+    light, heavy = make_job(), make_job()
+    share(limit, light, 1)
+    share(limit, heavy, 3)
+    make_fire(light)
+    (run,) = claim_all().claimed
+    make_fire(heavy, due_time=T0 + 1)
+    claim_all(T0 + 1)
+    make_fire(light, due_time=T0 + 2)
+    assert not claim_all(T0 + 2).claimed
+    assert [fire.job_id for fire in waiting()] == [heavy.id, light.id]
+    assert not find_ready()
+    call_back(run.log_id)
+    assert [run.job_id for run in look(T0 + 3).claimed] == [heavy.id]
+
+
 def test_the_group_a_named_limit_and_the_job_must_all_have_room(database: str) -> None:
     job = make_job(max_running=5)
     other = make_job(job_group=job.job_group)
@@ -406,7 +423,7 @@ def test_a_long_list_of_one_job_hides_no_other(database: str, monkeypatch: pytes
     room = {JobKey(job.id, ""): 1, JobKey(other.id, ""): 1}
     first = transact(lambda session: slots.find_first(session, room))
     assert len(first) == 2
-    assert first[-1].id == hidden.id
+    assert first[-1][0].id == hidden.id
 
 
 def test_a_run_whose_executor_refuses_frees_its_slot(database: str) -> None:

@@ -93,11 +93,10 @@ class Slots:
 
     def decide(self, demand: Demand) -> Decision:
         """Return what becomes of a run; one that is admitted must be taken before the next is decided."""
-        wait = next(
-            (wait for scope, count in demand.slots.items() if (wait := self._wait(scope, count))), None
-        )
-        if wait is None:
+        waits = [wait for scope, count in demand.slots.items() if (wait := self._wait(scope, count))]
+        if not waits:
             return Decision(Action.ADMIT)
+        wait = next((wait for wait in waits if wait.reason is WaitReason.FULL), waits[0])
         if demand.waits:
             self._close(demand)
             return Decision(Action.KEEP, wait)

@@ -1,4 +1,4 @@
-"""Row locks, always taken in this order: lock row, job, log, fire; ids ascending."""
+"""Row locks, always taken in this order: lock row, job, log, fire, limit; ids ascending."""
 
 from collections.abc import Collection, Iterable
 

@@ -108,13 +108,13 @@ _FIRST = (
 )
 
 
-def find_first(session: Session, room: Mapping[JobKey, int]) -> list[DueFire]:
-    """Return the fires that wait first, as many of each key as there is ``room`` for.
+def find_first(session: Session, room: Mapping[JobKey, int]) -> list[tuple[DueFire, str]]:
+    """Return the fires that wait first with their keys, as many of each as there is ``room`` for.
 
     At most ROUNDS_MAX rounds: a key that has enough is left out of the next one, so that its many waiting
     runs hide no others.
     """
-    left, first = {pair: count for pair, count in room.items() if count > 0}, list[DueFire]()
+    left, first = {pair: count for pair, count in room.items() if count > 0}, list[tuple[DueFire, str]]()
     query = _FIRST
     for _ in range(ROUNDS_MAX):
         if not left:
@@ -125,7 +125,7 @@ def find_first(session: Session, room: Mapping[JobKey, int]) -> list[DueFire]:
         for fire_id, job_id, due_ms, key, _place in rows:
             pair = JobKey(job_id, key)
             if pair in left:
-                first.append(DueFire(fire_id, job_id, due_ms))
+                first.append((DueFire(fire_id, job_id, due_ms), key))
                 left[pair] -= 1
                 if not left[pair]:
                     del left[pair]

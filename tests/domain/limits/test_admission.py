@@ -97,6 +97,12 @@ def test_a_limit_that_is_not_locked_gives_no_slot() -> None:
     assert decide(Slots(SLOTS, {}, closed=[JOB]), Demand({JOB: 1})) == [Action.WAIT]
 
 
+def test_a_full_limit_is_named_before_one_that_is_not_locked() -> None:
+    decision = Slots(SLOTS, {DATABASE: 4}, closed=[JOB]).decide(Demand({JOB: 1, DATABASE: 1}))
+    assert decision.wait is not None
+    assert (decision.wait.limit_id, decision.wait.reason) == (3, WaitReason.FULL)
+
+
 def test_keys_have_slots_of_their_own() -> None:
     slots = Slots(SLOTS, {ACME: 1})
     assert decide(slots, Demand({ACME: 1}), Demand({GLOBEX: 1}), Demand({GLOBEX: 1})) == [
