@@ -22,6 +22,7 @@ from app.services.report.attention import Attention, find_attention, find_visibl
 from app.settings.config import Config
 from app.store.executors import listing as group_lists
 from app.store.jobs.scheduling import JobName
+from app.store.limits import usage
 from app.store.nodes import nodes as node_store
 from app.store.pickers import overview
 from app.store.runs import day_counts, reporting
@@ -30,6 +31,8 @@ from app.store.runs.day_counts import DayCount
 
 #: rows of running runs, and of jobs that start next
 RUNNING, UPCOMING = 5, 6
+#: where counting of runs that wait for a limit stops
+WAITING_MAX = 10_000
 #: starts within it come next; the very next one is shown in any case
 UPCOMING_WITHIN_MS: Millis = 7 * DAY_MS
 #: age up to which failures are mentioned though no job is failing
@@ -94,6 +97,8 @@ class Board:
     open_runs: list[overview.OpenRun]
     running: list[RunningRun]
     running_count: int
+    #: runs that wait for a limit, at most WAITING_MAX
+    waiting_count: int
     upcoming: list[Job]
 
     @property
@@ -170,6 +175,7 @@ def board(session: Session, actor: Actor, config: Config, *, now_ms: Millis) -> 
         open_runs=open_runs,
         running=_running(session, actor, open_runs, now_ms=now_ms),
         running_count=sum(overview.is_running(run, now_ms=now_ms) for run in open_runs),
+        waiting_count=usage.count_waiting_of(session, group_ids, limit=WAITING_MAX),
         upcoming=[job for job in upcoming if job.trigger_next_time <= soon_ms] or upcoming[:1],
     )
 

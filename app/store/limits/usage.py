@@ -12,6 +12,7 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.limit import Limit, LimitUse
 from app.store.limits import slots
+from app.store.pickers.overview import GroupIds, in_groups
 
 #: most waiting runs that are counted
 COUNTED_MAX = 10_000
@@ -59,6 +60,14 @@ def count_waiting(session: Session) -> dict[int, int]:
         if wait is not None:
             counts[wait.limit_id] = counts.get(wait.limit_id, 0) + count
     return counts
+
+
+def count_waiting_of(session: Session, group_ids: GroupIds, *, limit: int) -> int:
+    """Return how many runs of jobs of these groups (None: of all) wait for a limit, at most ``limit``."""
+    waiting = select(Fire.id).where(Fire.state == FireState.WAITING)
+    if group_ids is not None:
+        waiting = waiting.join(Job, Job.id == Fire.job_id).where(*in_groups(Job.job_group, group_ids))
+    return session.scalar(select(func.count()).select_from(waiting.limit(limit).subquery())) or 0
 
 
 def find_jobs(session: Session, limit_id: int, *, limit: int) -> list[tuple[Job, int]]:

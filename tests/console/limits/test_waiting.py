@@ -66,6 +66,7 @@ def test_the_pages_of_job_and_limits_list_them(admin: Console, job_id: int) -> N
     page = admin.get(f"/limits/job/{job_id}")
     assert all(f"/joblog/waiting/{run_id}/start" in page.text for run_id in waiting_ids())
     assert re.search(r"1 of 1 .* 2 ", text_of(admin.get("/limits")))
+    assert "Now and next 2 waiting" in text_of(admin.get("/"))
 
 
 def test_a_waiting_run_is_started_now(admin: Console, job_id: int) -> None:
@@ -108,6 +109,7 @@ def test_only_who_operates_a_group_may_act(admin: Console, console: Console, job
         assert submit(vera, f"/joblog/waiting/{first}/{act}").status_code == 403
     vera.post("/account/logout", {})
     stranger = console.log_in("stranger", PASSWORD)
+    assert "2 waiting" not in text_of(stranger.get("/"))
     assert "nightly" not in text_of(stranger.get("/limits"))
     assert submit(stranger, f"/joblog/waiting/{first}/start").status_code == 404
     assert len(waiting_ids()) == 2

@@ -31,6 +31,9 @@ def test_waiting_runs_are_counted_by_limit_whatever_they_wait_for(database: str)
     add_waiting(other.id, own, due_ms=9, place=9, reason=WaitReason.BEHIND)
     with read_scope() as session:
         assert usage.count_waiting(session) == {named: 3, own: 1}
+        assert usage.count_waiting_of(session, None, limit=10) == 4
+        assert usage.count_waiting_of(session, None, limit=2) == 2
+        assert usage.count_waiting_of(session, [other.job_group], limit=10) == 1
         row = usage.find_own(session, LimitKind.JOB, job.id)
         assert row is not None
         assert row.id == own
