@@ -10,10 +10,11 @@ from werkzeug.utils import redirect
 from app.console.ui.limits.waiting_rows import waiting_rows
 from app.console.ui.limits.words import limit_address
 from app.console.web.access import Access
-from app.console.web.current import current_actor
+from app.console.web.current import current_actor, settings, translate
 from app.database.flask_db import read_scope
 from app.domain.access.permissions import Actor, Right
 from app.domain.enums import LimitKind
+from app.domain.limits.rules import WITHOUT_JAVA
 from app.services.executors import groups
 from app.services.jobs import jobs
 from app.services.limits import usage
@@ -43,6 +44,7 @@ def index() -> ResponseReturnValue:
         waiting=waiting,
         titles=titles,
         may_add=actor.has_anywhere(Right.EDIT),
+        hint=translate(WITHOUT_JAVA) if settings().shared_with_java else "",
     )
 
 

@@ -60,3 +60,13 @@ def test_an_import_refuses_it(admin: Console) -> None:
     page = submit(admin, "/jobinfo/import", text=text, apply="1")
     assert "Java admin" in text_of(page)
     assert count_jobs() == 0
+
+
+def test_limits_are_refused_at_their_fields_and_their_page_says_so(admin: Console) -> None:
+    form = {**FORM, "job_group": add_group(), "cron": "0 0 3 * * ?", "max_running": "1"}
+    page = submit(admin, "/jobinfo/new", **form)
+    assert page.status_code == 400
+    assert "Java admin" in page.text.split('id="max_running-error"')[1]
+    assert "Runs that a Java admin on the same database starts would not be counted" in text_of(
+        admin.get("/limits")
+    )
