@@ -272,7 +272,7 @@ def trigger_job(
         addresses = check_addresses(session, group_id, address_list or "", now_ms)
     with errors:
         if due_ms is not None:
-            check_plan(session, job_id, due_ms, now_ms=now_ms)
+            check_plan(session, job_id, due_ms, now_ms=now_ms, force=force)
     with errors:
         run_logical_ms = chosen_logical(logical_ms, former_logical_ms, due_ms=start_ms, now_ms=now_ms)
     errors.raise_all()

@@ -13,8 +13,15 @@ AHEAD_DAYS = 366
 PLANNED_MAX = 1_000
 
 
-def check_plan(session: Session, job_id: int, due_ms: Millis, *, now_ms: Millis) -> None:
-    """Raise InvalidInput for an instant that cannot be planned, Conflict if the job has too many planned."""
+def check_plan(session: Session, job_id: int, due_ms: Millis, *, now_ms: Millis, force: bool = False) -> None:
+    """Raise InvalidInput for an instant that cannot be planned, Conflict if the job has too many planned.
+
+    A run that was forced would have its slots from now on.
+    """
+    if force:
+        raise InvalidInput(
+            "force", N_("Only a run that is due now can be forced; leave out force or the time")
+        )
     if not now_ms < due_ms <= now_ms + AHEAD_DAYS * DAY_MS:
         raise InvalidInput("at", N_("The run must be due in the next %(days)s days", days=AHEAD_DAYS))
     if planned_fires.count_ahead(session, job_id, now_ms=now_ms) >= PLANNED_MAX:

@@ -124,6 +124,9 @@ def set_limit(session: Session, name: str, draft: LimitDraft, *, actor: Actor, n
         return _add(session, name, draft, actor=actor, now_ms=now_ms)
     present = listing.find_named(session, name)
     assert present is not None  # its row is locked
+    if not _may_see(present.group_id, actor):  # answered as if it was to be made
+        _require_group(session, draft.group_id, actor)
+        raise InvalidInput("name", N_("There is another limit of this name; choose another one"))
     _require(present.group_id, actor, Right.EDIT)
     require_unchanged(draft.loaded, state_of(present))
     group_id = present.group_id if draft.keeps_group else draft.group_id
@@ -192,12 +195,16 @@ def _with_use(session: Session, rows: Sequence[ListedLimit]) -> list[NamedLimit]
     return [NamedLimit(*row, used.get(row.id, 0), waiting.get(row.id, 0)) for row in rows]
 
 
+def _may_see(group_id: int | None, actor: Actor) -> bool:
+    return actor.has_anywhere(Right.VIEW) if group_id is None else actor.may(group_id, Right.VIEW)
+
+
 def _require(group_id: int | None, actor: Actor, right: Right) -> None:
     """Raise NotFound or PermissionDenied without the right; limits of all groups are administrators'."""
     if group_id is not None:
         require_right(actor, group_id, right, missing=MISSING)
         return
-    if not actor.has_anywhere(Right.VIEW):
+    if not _may_see(group_id, actor):
         raise NotFound(MISSING)
     if right is not Right.VIEW:
         require_admin(actor)

@@ -77,6 +77,8 @@ def row_of(run: FoundRun) -> JobLog:
         raise Conflict(N_("This run has several shards; use the id of one of them: %(ids)s", ids=ids))
     if run.skipped:
         raise Conflict(N_("The run was skipped and has not started"))
+    if run.waiting is not None:
+        raise Conflict(N_("The run waits for a limit and has not started"))
     if not run.rows:
         raise Conflict(N_("The run waits for the scheduler and has not started"))
     return run.rows[0]

@@ -148,6 +148,8 @@ def test_a_waiting_run_is_started_or_withdrawn(api: Api) -> None:
     limit = save(Limit(kind="job", name=str(job.id)))
     first, second = wait(job, limit), wait(job, limit)
     assert api.post(f"/runs/w{first.id}/start?dry_run=true").status_code == 200
+    repeated = api.post(f"/runs/w{first.id}/retry")
+    assert (repeated.status_code, "waits for a limit" in repeated.json["detail"]) == (409, True)
     started = api.post(f"/runs/w{first.id}/start")
     assert (started.status_code, started.json["state"], started.json["waits_for"]) == (200, "waiting", None)
     assert api.post(f"/runs/w{first.id}/start").status_code == 409
@@ -173,6 +175,8 @@ def test_a_run_is_forced(api: Api) -> None:
     job = make_job(max_running=1)
     api.post(f"/jobs/{job.id}/runs", {"force": True})
     api.post("/runs:batch", {"runs": [{"job_id": job.id, "force": True}, {"job_id": job.id}]})
+    planned = api.post(f"/jobs/{job.id}/runs", {"force": True, "in_s": 60})
+    assert (planned.status_code, planned.json["errors"][0]["field"]) == (422, "force")
     run = make_run(job, log={"handle_code": 500})
     api.post(f"/runs/{run.id}/retry", {"force": True})
     api.post(f"/runs/{run.id}/retry")

@@ -100,8 +100,10 @@ def test_limits_of_all_groups_are_the_administrators_and_others_those_of_editors
     for actor, name, group_id in [(editor, "all", None), (viewer, "own", own.id), (editor, "new", None)]:
         with pytest.raises(PermissionDenied):
             put(name, 4, group_id=group_id, actor=actor)
-    with pytest.raises(NotFound):
-        put("other", 4, group_id=other.id, actor=editor)
+    for name, group_id, field in [("other", other.id, "group_id"), ("other", own.id, "name")]:
+        with pytest.raises(InvalidInput) as error:
+            put(name, 4, group_id=group_id, actor=editor)
+        assert error.value.field == field
     with pytest.raises(InvalidInput) as error:
         put("new", 4, group_id=other.id, actor=editor)
     assert error.value.field == "group_id"

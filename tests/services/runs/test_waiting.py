@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from app.database.engine import read_scope, session_scope
+from app.database.engine import read_scope, session_scope, transact
 from app.domain.access.permissions import ALL_RIGHTS, Actor, Right, system_actor
+from app.domain.enums import LimitKind
 from app.domain.limits.waits import Wait, WaitReason
 from app.domain.runs.trigger_keys import Trigger, key_of, new_trigger
 from app.errors import Conflict, NotFound, PermissionDenied
@@ -15,10 +16,14 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.limit import Limit, LimitUse
 from app.models.skip import Skip
+from app.pipeline.claim_limited import claim_limited, find_ready
+from app.pipeline.claimed_run import ClaimedRun
 from app.services.jobs import jobs
 from app.services.runs import run_lookup, waiting
 from app.services.runs.waiting import WaitFilter, WaitingRun
 from app.store.limits.slots import NO_END
+from app.store.limits.waiting_list import Holder
+from tests.pipeline.steps import call_back, claim_fires, claimer, unresolve
 from tests.support.factories import (
     T0,
     all_rows,
@@ -137,10 +142,10 @@ def test_holders_are_those_of_the_scope_and_hidden_of_foreign_groups() -> None:
     runs = [make_run(each, admitted_ms=T0) for each in (job, other, elsewhere)]
     make_fire(job)
     with read_scope() as session:
-        own = waiting.list_holders(session, waiting.LimitKind.JOB, job.id, actor=ADMIN)
-        group = waiting.list_holders(session, waiting.LimitKind.GROUP, job.job_group, actor=ADMIN)
+        own = waiting.list_holders(session, LimitKind.JOB, job.id, actor=ADMIN)
+        group = waiting.list_holders(session, LimitKind.GROUP, job.job_group, actor=ADMIN)
         viewer = user(job.job_group, Right.VIEW)
-        shared = waiting.list_holders(session, waiting.LimitKind.NAMED, named.id, actor=viewer)
+        shared = waiting.list_holders(session, LimitKind.NAMED, named.id, actor=viewer)
     assert [(row.log_id, row.weight) for row in own] == [(runs[0].id, 1)]
     assert [row.log_id for row in group] == [runs[0].id, runs[1].id]
     assert [(row.log_id, row.weight, row.job_id) for row in shared] == [(runs[0].id, 2, job.id), (None, 3, 0)]
@@ -285,3 +290,60 @@ def test_a_trigger_that_a_limit_has_skipped_is_answered_as_not_started() -> None
     assert (run.state, run.skipped, run.has_ended) == ("not_started", "limit", True)
     with pytest.raises(Conflict, match="skipped"):
         run_lookup.row_of(run)
+
+
+def queue(job: Job, **options: Any) -> Trigger:
+    with session_scope() as session:
+        return jobs.trigger_job(
+            session, job.id, executor_param=None, address_list=None, actor=ADMIN, now_ms=T0, **options
+        ).trigger
+
+
+def claim(now_ms: int = NOW) -> list[ClaimedRun]:
+    """Claim what is due or has slots by now, as a dispatcher does."""
+    due = [fire for fire in all_rows(Fire) if fire.state == "PENDING"]
+    batch = claim_fires(due, now_ms=now_ms)
+    ready = [*batch.limited, *find_ready()]
+    limited = transact(lambda session: claim_limited(session, ready, claimer(), now_ms=now_ms))
+    return [*batch.claimed, *limited.claimed]
+
+
+@every_database
+def test_triggered_runs_wait_are_started_forced_and_released() -> None:
+    job = make_job(max_running=1)
+    triggers = [queue(job) for _ in range(3)]
+    (first,) = claim()
+    rows = listed()
+    assert {row.id for row in rows} < {trigger.id for trigger in triggers}
+    assert [row.position for row in rows] == [1, 2]
+    assert rows[0].waits_for is not None
+    assert rows[0].waits_for.log_ids == (first.log_id,)
+    start(rows[0].id)
+    (started,) = claim()
+    forced = queue(job, force=True)
+    (third,) = claim()
+    with read_scope() as session:
+        assert run_lookup.get_run(session, forced.id, actor=ADMIN).rows[0].id == third.log_id
+    for run in (first, started):
+        call_back(run.log_id)
+    assert unresolve(third.log_id)
+    assert claim() == [], "it holds its slot"
+    assert [holder.state for holder in holders(job)] == ["HELD"]
+    with session_scope() as session:
+        waiting.release_slot(session, third.log_id, actor=ADMIN, now_ms=NOW)
+    (last,) = claim()
+    assert only_row(Fire).log_id == last.log_id
+
+
+def holders(job: Job) -> list[Holder]:
+    with read_scope() as session:
+        return waiting.list_holders(session, LimitKind.JOB, job.id, actor=ADMIN)
+
+
+@every_database
+def test_a_trigger_without_a_slot_is_skipped_by_the_claim() -> None:
+    job = make_job(max_running=1, when_full="skip")
+    triggers = [queue(job), queue(job)]
+    claim()
+    states = {run_lookup.wait_for_end(trigger.id, actor=ADMIN, timeout_s=0).state for trigger in triggers}
+    assert states == {"waiting", "not_started"}

@@ -30,7 +30,7 @@ LOGICAL_TIME = Field(
 
 Force = Annotated[
     bool,
-    Field(description="Run it whatever the limits of its job have; counted as any run, and shown there."),
+    Field(description="Run it now, whatever the limits of its job have; it counts as any other run."),
 ]
 
 
