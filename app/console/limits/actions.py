@@ -4,7 +4,7 @@ from functools import partial
 
 from flask import Blueprint, request, url_for
 from flask.typing import ResponseReturnValue
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from app.clock import now_ms
 from app.console.ui.filters import absolute
@@ -36,13 +36,13 @@ NO_SLOT = N_("The run holds no slot of a limit")
 @blueprint.route("/waiting/<run_id>/start", methods=["GET", "POST"])
 def start(run_id: str) -> ResponseReturnValue:
     """Start a waiting run although its limit is reached."""
-    run, why = _waiting_run(run_id)
+    run, reason = _waiting_run(run_id)
     back = way_back("limits.index")
     if request.method == "POST":
         transact(partial(waiting.start_now, run_id=run.id, actor=current_actor(), now_ms=now_ms()))
         return done("started_now", back, of=Subject("job", run.job_id, run.job_name))
     consequences = [
-        why,
+        reason,
         _("It starts all the same and counts as one more; the limit is exceeded until a run has ended."),
     ]
     question = Question(_("Run it now?"), _subject(run), consequences, _("Run now"), "warning", "play-fill")
@@ -52,14 +52,14 @@ def start(run_id: str) -> ResponseReturnValue:
 @blueprint.route("/waiting/<run_id>/withdraw", methods=["GET", "POST"])
 def withdraw(run_id: str) -> ResponseReturnValue:
     """Withdraw a waiting run."""
-    run, why = _waiting_run(run_id)
+    run, reason = _waiting_run(run_id)
     back = way_back("limits.index")
     if request.method == "POST":
         transact(partial(waiting.withdraw_run, run_id=run.id, actor=current_actor(), now_ms=now_ms()))
         back = url_for("jobs.show", job_id=run.job_id) if f"/run/{run.id}" in back else back
         return done("withdrawn", back, of=Subject("job", run.job_id, run.job_name))
     consequences = [
-        why,
+        reason,
         _("The run of %(time)s will not start. The schedule stays as it is.", time=absolute(run.due_ms)),
     ]
     question = Question(_("Withdraw the run?"), _subject(run), consequences, _("Withdraw"), "danger", "x-lg")
@@ -80,8 +80,8 @@ def release(log_id: int) -> ResponseReturnValue:
         transact(partial(waiting.release_slot, log_id=log_id, actor=actor, now_ms=now_ms()))
         return done("released", back, of=Subject("run", log_id, name))
     consequences = [
-        _("Nobody knows whether this run is still in progress. Look at its instance first."),
-        _("The next run that waits starts then, at the same time as this one if it is."),
+        _("It is unknown whether this run is still in progress. Look at its instance first."),
+        _("Then the next waiting run starts. If this one is still in progress, both run at the same time."),
     ]
     question = Question(
         _("Release the slot?"),
@@ -95,13 +95,14 @@ def release(log_id: int) -> ResponseReturnValue:
 
 
 def _waiting_run(run_id: str) -> tuple[WaitingRun, Markup]:
-    """Return a run that waits and what for; raises Conflict if it has started or waits for no limit."""
+    """Return a run that waits for a limit, and why in a sentence; raises Conflict for any other."""
     actor = current_actor()
     with read_scope() as session:
         run = run_lookup.get_run(session, run_id, actor=actor, right=Right.OPERATE).waiting
         if run is None:
             raise Conflict(NOT_WAITING)
-        return run, rows_of(session, [run], actor=actor)[0].why
+        why = rows_of(session, [run], actor=actor)[0].why
+    return run, escape(_("The run waits, because %(reason)s.")) % {"reason": why}
 
 
 def _subject(run: WaitingRun) -> str:

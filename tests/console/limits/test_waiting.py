@@ -135,6 +135,11 @@ def test_a_run_by_hand_may_ignore_the_limit(admin: Console) -> None:
     plain, limited = add_job(group_id), add_job(group_id, max_running=1)
     assert 'name="force"' not in admin.get(f"/jobinfo/{plain}/run").text
     assert 'name="force"' in admin.get(f"/jobinfo/{limited}/run").text
+    later = submit(
+        admin, f"/jobinfo/{limited}/run", executor_param="", when="at", at="2031-01-01T00:00:00", force="y"
+    )
+    assert later.status_code == 400
+    assert 'id="force-error"' in later.text
     submit(admin, f"/jobinfo/{limited}/run", executor_param="", when="now", force="y")
     assert only_row(Fire).admitted_ms > 0
     assert json.loads(all_rows(AuditEntry)[-1].changes or "{}")["force"] is True

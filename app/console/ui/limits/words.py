@@ -56,7 +56,7 @@ def limit_address(kind: str, of_id: int) -> str:
 def wait_words(wait: WaitedLimit | None, limit: Markup) -> Markup:
     """Return what a run waits for, with links to the ``limit`` and to the runs that have its slots."""
     if wait is None:
-        return escape(_("waits for a limit"))
+        return escape(_("it waits for a limit"))
     text = escape(_wait_text(wait)) % {"used": wait.used, "slots": wait.slots, "limit": limit}
     if not wait.log_ids or _is_behind(wait):
         return text
@@ -77,7 +77,7 @@ def _wait_text(wait: WaitedLimit) -> str:
     if wait.reason is WaitReason.REPLACING:
         return _("the run in progress is being killed")
     if _is_behind(wait):
-        return _("comes after other runs that wait for %(limit)s")
+        return _("other runs that wait for %(limit)s come first")
     if wait.used == wait.slots == 1:
         return _("the slot of %(limit)s is taken")
     return _("%(used)s of %(slots)s slots of %(limit)s are taken")
