@@ -39,8 +39,9 @@ def claim_limited(
     locked = lock_due(session, due, now_ms, fires.lock_unsent)
     if not locked.to_run:
         return batch
-    locked = _with_first(session, locked, now_ms)
-    gate = open_gate(session, locked.to_run, zone=claimer.zone, now_ms=now_ms)
+    usage = LimitUsage.read(session, {fire.job_id for fire, _ in locked.to_run})
+    locked = _with_first(session, locked, usage, now_ms)
+    gate = open_gate(session, locked.to_run, usage, zone=claimer.zone, now_ms=now_ms)
     pairs = {fire.id: (fire, job) for fire, job in locked.to_run}
     locked = locked._replace(to_run=[pairs[fire_id] for fire_id in gate.candidates])
     candidates_by_group = find_group_candidates(session, locked.to_run, now_ms=now_ms)
@@ -55,9 +56,8 @@ def claim_limited(
     return batch
 
 
-def _with_first(session: Session, locked: LockedFires, now_ms: Millis) -> LockedFires:
+def _with_first(session: Session, locked: LockedFires, usage: LimitUsage, now_ms: Millis) -> LockedFires:
     """Return the fires with those that wait first for the same limits and have room."""
-    usage = LimitUsage.read(session, {fire.job_id for fire, _ in locked.to_run})
     held_ids = {fire.id for fire, _ in locked.to_run}
     first = [fire for fire, _key in slots.find_first(session, usage.room()) if fire.id not in held_ids]
     if not first:

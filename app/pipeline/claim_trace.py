@@ -14,6 +14,7 @@ from app.domain.runs.trace_templates import (
     CLAIMED_BEFORE,
     ENTERED,
     ENTERED_MORE,
+    FORCED,
     GROUP_GONE,
     NONE_ENTERED,
     NONE_REGISTERED,
@@ -61,6 +62,7 @@ def trace_claim(
         *([write(REQUEST, request=request)] if request else ()),
         _claimed_line(now_ms, now_ms - fire.due_time, zone, node),
         *admission,
+        *([FORCED.msgid] if fire.admitted_ms and _is_forced(fire) else ()),
         _addresses_line(routed.addresses, is_manual=bool(fire.address_list) or routed.candidates.is_manual),
         *drained,
         _route_line(
@@ -68,6 +70,12 @@ def trace_claim(
         ),
         TRIGGERING,
     )
+
+
+def _is_forced(fire: PendingFire) -> bool:
+    """Whether a user started a run without asking its limits; else it was given back, or took a slot over."""
+    has_former_slot = fire.trigger_type == TriggerType.RETRY and fire.admitted_ms < fire.due_time
+    return fire.log_id is None and not fire.sharding_param and not has_former_slot
 
 
 @lru_cache(LINES_KEPT)

@@ -21,7 +21,6 @@ from app.domain.runs.trace_templates import (
     WAITED_BEHIND,
     WAITED_FOR,
     WAITED_REPLACING,
-    fill,
     write,
 )
 from app.models.fire import Fire
@@ -136,11 +135,11 @@ class SlotGate:
         runs = ", ".join(map(str, wait.log_ids))
         limit = self._name(wait.limit_id)
         if wait.reason is WaitReason.REPLACING:
-            return fill(WAITED_REPLACING, seconds=seconds, runs=runs)
+            return write(WAITED_REPLACING, seconds=seconds, runs=runs)
         if wait.reason is WaitReason.BEHIND:
-            return fill(WAITED_BEHIND, seconds=seconds, limit=limit)
+            return write(WAITED_BEHIND, seconds=seconds, limit=limit)
         template = WAITED_FOR if runs else WAITED
-        return fill(template, seconds=seconds, limit=limit, used=wait.used, slots=wait.slots, runs=runs)
+        return write(template, seconds=seconds, limit=limit, used=wait.used, slots=wait.slots, runs=runs)
 
     def _name(self, limit_id: int) -> str:
         kind, name = self.names.get(limit_id, (LimitKind.NAMED, str(limit_id)))
@@ -190,12 +189,13 @@ class SlotGate:
         return rows
 
 
-def open_gate(session: Session, to_run: Sequence[Pair], *, zone: str, now_ms: Millis) -> SlotGate:
+def open_gate(
+    session: Session, to_run: Sequence[Pair], usage: LimitUsage, *, zone: str, now_ms: Millis
+) -> SlotGate:
     """Lock the limits that may give slots to these fires, and return their gate.
 
     Limits that are full are not locked: their fires wait, and no claim waits for them.
     """
-    usage = LimitUsage.read(session, {fire.job_id for fire, _ in to_run})
     candidates = _candidates(session, to_run, usage)
     demands = [usage.demand(candidate.rule, candidate.key) for candidate in candidates]
     locked = {
@@ -224,7 +224,8 @@ def _candidates(session: Session, to_run: Sequence[Pair], usage: LimitUsage) -> 
     turns = usage.open + usage.waiting_counts
     candidates = []
     for fire, job in to_run:
-        rule = usage.rules[fire.job_id]
+        if (rule := usage.rules.get(fire.job_id)) is None:  # It was deleted meanwhile, and so is the fire.
+            continue
         if (former := waiting.get(fire.id)) is not None:
             candidates.append(Candidate(fire, rule, former.limit_key, former.place, former))
             continue

@@ -359,7 +359,8 @@ def test_a_forced_run_is_not_asked_and_counts(database: str) -> None:
     job = make_job(max_running=1)
     make_fire(job, admitted_ms=T0)
     make_fire(job, admitted_ms=T0)
-    assert len(claim_fires().claimed) == 2
+    runs = claim_fires().claimed
+    assert ["Limits: not asked, forced by a user" in run.trace for run in runs] == [True, True]
     make_fire(job)
     claim_all()
     assert [fire.waits_for.split()[1:3] for fire in waiting()] == [["full", "2/1"]]

@@ -5,6 +5,7 @@ ran is read from the executors' own journals.
 """
 
 import argparse
+import contextlib
 import random
 import threading
 import time
@@ -38,6 +39,9 @@ IDLE_MAX_S = 2.0
 #: a scheduler that has just started is not expected to be quick
 WARM_S = 4.0
 SAMPLE_S = 0.2
+#: a node has more than these: its supervisor, the scheduler and the monitor
+PROCESSES = 2
+NOT_RUNNING = {psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE}
 #: pause between two faults: most runs outlive a few
 GAP_S = (2.0, 8.0)
 SETTLE_S = 240
@@ -69,6 +73,8 @@ class Watch(threading.Thread):
     weights: Mapping[int, int]
     #: longest time without a run that waits getting the slot that is free for it, by limit
     idle_s: Counter[str] = field(default_factory=Counter)
+    #: looks while a scheduler was up, and runs that waited in them
+    looks: int = 0
     waited: int = 0
     highest: Counter[str] = field(default_factory=Counter)
 
@@ -89,21 +95,22 @@ class Watch(threading.Thread):
                 except DBAPIError:
                     since.clear()
                     continue
+                self.looks += 1
                 since = {name: since.get(name, time.monotonic()) for name in self._idle(rows)}
                 for name, at_s in since.items():
                     idle = time.monotonic() - at_s
                     self.idle_s[name] = max(self.idle_s[name], idle)  # type: ignore[assignment]
 
     def _has_scheduler(self) -> bool:
-        """Whether a scheduler has been running for a while and is not suspended."""
+        """Whether all processes of a node have been running for a while and none is suspended."""
         for name in self.nodes:
-            try:
-                process = self.cluster.scheduler(name)
-                is_up = process is not None and process.status() != psutil.STATUS_STOPPED
-                if process is not None and is_up and time.time() - process.create_time() > WARM_S:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                program = self.cluster.programs[name]
+                processes = [psutil.Process(program.pid), *program.workers()]
+                ages = [time.time() - process.create_time() for process in processes]
+                states = {process.status() for process in processes}
+                if len(processes) > PROCESSES and min(ages) > WARM_S and not states & NOT_RUNNING:
                     return True
-            except (psutil.NoSuchProcess, KeyError):
-                continue
         return False
 
     def _idle(self, rows: Sequence[tuple[Any, ...]]) -> list[str]:
@@ -209,6 +216,8 @@ def _verdict(cluster: Cluster, weights: Mapping[int, int], watch: Watch, storm: 
         for name, count in source.items()
         if count > slots_of(name)
     ]
+    if not watch.waited:
+        problems.append("no run was seen waiting")
     problems += [
         f"{name}: a slot was free for {idle:.1f} s"
         for name, idle in watch.idle_s.items()
@@ -223,7 +232,8 @@ def _verdict(cluster: Cluster, weights: Mapping[int, int], watch: Watch, storm: 
         "skips": {row["reason"]: int(row["n"]) for row in skips},
         "highest": dict(highest),
         "idle_s": {name: round(idle, 2) for name, idle in watch.idle_s.items()},
-        "samples_with_waiting": watch.waited,
+        "looks": watch.looks,
+        "waiting": watch.waited,
         "problems": dict(Counter(problems)),
     }
 
