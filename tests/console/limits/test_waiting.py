@@ -63,6 +63,9 @@ def test_the_pages_of_job_and_limits_list_them(admin: Console, job_id: int) -> N
         text = text_of(admin.get(path))
         assert "Waiting runs" in text, path
         assert "the slot of this job is taken" in text, path
+    for path in ("/limits", f"/limits/job/{job_id}", f"/jobinfo/{job_id}", "/joblog"):
+        parts = admin.get(path, headers={"X-Parts": ""}).get_json()["parts"]
+        assert any("/joblog/waiting/" in text for text in parts.values()), path
     page = admin.get(f"/limits/job/{job_id}")
     assert all(f"/joblog/waiting/{run_id}/start" in page.text for run_id in waiting_ids())
     assert re.search(r"1 of 1 .* 2 ", text_of(admin.get("/limits")))
