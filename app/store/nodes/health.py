@@ -53,14 +53,12 @@ def ping(session: Session) -> None:
 def find_queues(session: Session, *, now_ms: Millis) -> Queues:
     """Count the fires."""
     due = (Fire.state == FireState.PENDING, Fire.due_time <= now_ms)
+    others = select(Fire.state, func.count()).where(Fire.state != FireState.PENDING).group_by(Fire.state)
+    counts = {row[0]: row[1] for row in session.execute(others)}
     return Queues(
         _count(session, Fire.id, *due),
         session.scalar(select(func.min(Fire.due_time)).where(*due)),
-        {
-            state: _count(session, Fire.id, Fire.state == state)
-            for state in FireState
-            if state is not FireState.PENDING
-        },
+        {state: counts.get(state.value, 0) for state in FireState if state is not FireState.PENDING},
     )
 
 
