@@ -61,14 +61,14 @@ def insert_fires(session: Session, fires: Sequence[NewFire]) -> list[DueFire]:
     """
     known_keys = _known_keys(session, [fire.fire_key for fire in fires])
     fresh = list({fire.fire_key: fire for fire in fires if fire.fire_key not in known_keys}.values())
-    ids = bulk.insert_with_ids(session, Fire, [_row(fire) for fire in fresh])
+    ids = bulk.insert_with_ids(session, Fire, _rows(fresh))
     return [DueFire(fire_id, fire.job_id, fire.due_time) for fire_id, fire in zip(ids, fresh, strict=True)]
 
 
 def insert_unless_known(session: Session, fires: Sequence[NewFire], *, now_ms: Millis) -> None:
     """Insert fires, except those whose key exists."""
     if fires:
-        bulk.insert_ignore(session, Fire, [_row(fire) for fire in fires])
+        bulk.insert_ignore(session, Fire, _rows(fires))
     if any(fire.due_time <= now_ms for fire in fires):
         announce_due_fires(session)
 
@@ -106,7 +106,7 @@ def insert_manual(
         param_form=param_form.value,
         admitted_ms=admitted_ms,
     )
-    bulk.insert_whole(session, Fire, [_row(fire)])
+    bulk.insert_whole(session, Fire, _rows([fire]))
     if not planned:
         announce_due_fires(session)
     return trigger
@@ -141,7 +141,7 @@ def insert_batch(session: Session, new: Sequence[BatchFire]) -> None:
         )
         for trigger, executor_param, request, logical_ms, param_form, admitted_ms in new
     ]
-    bulk.insert_whole(session, Fire, [_row(fire) for fire in fires])
+    bulk.insert_whole(session, Fire, _rows(fires))
     if fires:
         announce_due_fires(session)
 
@@ -165,6 +165,15 @@ def source_of(fire_key: str) -> int | None:
         if kind in SUCCESSORS and source.isascii() and source.isdigit() and len(source) <= ID_DIGITS
         else None
     )
+
+
+def _rows(fires: Iterable[NewFire]) -> list[bulk.Row]:
+    """Return the rows of fires; without the columns of admitted ones, unless there is one."""
+    rows = list(map(_row, fires))
+    if not any(row["admitted_ms"] for row in rows):
+        for row in rows:
+            del row["admitted_ms"], row["limit_key"]
+    return rows
 
 
 def _row(fire: NewFire) -> bulk.Row:
