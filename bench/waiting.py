@@ -18,18 +18,22 @@ from yardstick import report
 from app.clock import DAY_MS
 from app.models.fire import Fire
 from app.models.job import Job
+from app.models.limit import Limit
 
 #: pairs of windows after the first pair, which warms up
 PAIRS = 5
 #: fires of one statement
 PAGE = 1_000
-LIMITED = "limited"
+LIMITED, LIMIT_ID = "limited", 1
 
 
 def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, Any]:
     engine = made.engine()
     make_jobs(engine, arguments.jobs, cron="* * * * * ?", trigger_status=0)
     make_jobs(engine, 1, cron="* * * * * ?", trigger_status=0, job_desc=LIMITED, max_running=1)
+    with engine.begin() as connection:
+        job_id = connection.scalar(select(Job.id).where(Job.job_desc == LIMITED))
+        connection.execute(insert(Limit), [{"id": LIMIT_ID, "kind": "job", "name": str(job_id)}])
     start(made)
     window = Window(arguments.jobs, arguments.seconds)
     alone: dict[str, list[float]] = {"p50": [], "p99": []}
@@ -73,7 +77,7 @@ def set_waiting(made: Cluster, count: int) -> None:
                 "admitted_ms": 0,
                 "deadline_ms": now_ms + number,
                 "lease_until": 2**62,
-                "waits_for": "1 full 1/1",
+                "waits_for": f"{LIMIT_ID} full 1/1",
             }
             for number in range(count)
         ]
