@@ -7,7 +7,7 @@ statements.
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
@@ -25,24 +25,17 @@ from app.domain.enums import (
     HandleCode,
     ScheduleType,
     TriggerCode,
-    TriggerType,
 )
-from app.domain.jobs.children import child_id, valid_children
 from app.domain.parameters.masking import Masker
 from app.domain.runs.callback_times import is_of_earlier_run
-from app.domain.runs.logical_times import logical_of
 from app.domain.runs.trace_templates import (
     BAD_CODE,
     BAD_CODE_SAYING,
-    CHILD_GONE,
-    CHILD_INVALID,
-    CHILD_TRIGGERED,
-    CHILDREN_HEAD,
-    CUT,
     fill,
 )
-from app.domain.runs.trigger_report import RESULT_MAX, clean_text, fit_result, join_lines
+from app.domain.runs.trigger_report import join_lines
 from app.models.log import JobLog
+from app.pipeline.children import child_fires, known_children, result_text
 from app.pipeline.day_corrections import correct_days
 from app.pipeline.delays import set_delayed
 from app.pipeline.ended_fires import end_fires
@@ -63,10 +56,10 @@ logger = logging.getLogger(__name__)
 
 #: trigger codes of a run that may still get a result
 OPEN_CODES = (TriggerCode.NONE, TriggerCode.ACCEPTED, TriggerCode.UNRESOLVED)
+#: in place of the code of a late result's row: the run is being killed for a newer one
+YIELDED = -1
 #: a handle code must fit the column
 HANDLE_CODE_MAX = 2**31 - 1
-#: characters of the lines about child jobs: an adopted job may have any number of them
-CHILDREN_MAX = 10_000
 
 
 class Source(StrEnum):
@@ -95,6 +88,8 @@ class Result:
     log_date_time: int = 0
     #: NotStarted, of a refusal
     not_started: str = ""
+    #: a success of a run that is being killed for a newer one does not count yet: it is late, as YIELDED
+    yields_to_kill: bool = False
 
 
 class OtherRun(NamedTuple):
@@ -118,13 +113,27 @@ class Completion:
     maskers: Mapping[int, Masker] = field(default_factory=dict)
 
 
-def callback_result(log_id: int, handle_code: int, handle_msg: str | None, log_date_time: int = 0) -> Result:
+def callback_result(
+    log_id: int,
+    handle_code: int,
+    handle_msg: str | None,
+    log_date_time: int = 0,
+    *,
+    yields_to_kill: bool = False,
+) -> Result:
     """Return the Result of a callback; a code that does not fit the column becomes a failure naming it."""
     if not 0 < handle_code <= HANDLE_CODE_MAX:
         message = (handle_msg or "").rstrip("; ")
         handle_msg = fill(BAD_CODE_SAYING if message else BAD_CODE, code=handle_code, said=message)
         handle_code = HandleCode.FAIL
-    return Result(log_id, Source.CALLBACK, handle_code, handle_msg, log_date_time=log_date_time)
+    return Result(
+        log_id,
+        Source.CALLBACK,
+        handle_code,
+        handle_msg,
+        log_date_time=log_date_time,
+        yields_to_kill=yields_to_kill,
+    )
 
 
 def complete(
@@ -157,9 +166,9 @@ def complete(
         if log_id in runs and _is_open(runs[log_id], result)
     ]
     late = {
-        log_id: runs[log_id].handle_code
-        for log_id in first
-        if log_id in runs and not _is_open(runs[log_id], first[log_id])
+        log_id: YIELDED if _yields(runs[log_id], result) else runs[log_id].handle_code
+        for log_id, result in first.items()
+        if log_id in runs and not _is_open(runs[log_id], result)
     }
     if not endings:
         return Completion((), late, other_runs, maskers)
@@ -205,8 +214,12 @@ def _outcome(result: Result) -> str:
     return "failed" if _is_failure(result) else "success"
 
 
+def _yields(run: RunState, result: Result) -> bool:
+    return result.yields_to_kill and run.is_replaced and not run.handle_code and not _is_failure(result)
+
+
 def _is_open(run: RunState, result: Result) -> bool:
-    if run.handle_code != HandleCode.NONE:
+    if run.handle_code != HandleCode.NONE or _yields(run, result):
         return False
     if result.source in (Source.REFUSED, Source.RESOLVER):
         return run.trigger_code in (TriggerCode.NONE, TriggerCode.ACCEPTED)
@@ -225,7 +238,7 @@ def _write_logs(
     session: Session, runs: Sequence[_EndedRun], job_by_id: dict[int, JobOfResult], now_ms: Millis
 ) -> None:
     rows, rows_with_trace, killed_ids = [], [], []
-    children = _known_children(
+    children = known_children(
         session, [job_by_id.get(run.job_id) for run, result, _ in runs if not _is_failure(result)]
     )
     for run, result, sent_ms in runs:
@@ -241,7 +254,7 @@ def _write_logs(
             "handle_code": result.handle_code,
             "handle_time": now_ms if result.handle_code != HandleCode.NONE else None,
             "duration_ms": _duration_ms(result, sent_ms, now_ms),
-            "handle_msg": _result_text(result, job, children),
+            "handle_msg": result_text(result.handle_code, result.handle_msg, job, children),
             "alarm_status": _alarm_status(run, result, job),
         }
         if result.source is Source.KILL and not run.is_replaced:
@@ -260,31 +273,6 @@ def _duration_ms(result: Result, sent_ms: Millis, now_ms: Millis) -> Millis | No
     """Return the time from the last send to the result; None if unknown, also if the clock was set back."""
     is_known = result.handle_code != HandleCode.NONE and 0 < sent_ms <= now_ms
     return now_ms - sent_ms if is_known else None
-
-
-def _known_children(session: Session, parents: Iterable[JobOfResult | None]) -> Collection[int]:
-    """Return the children of these jobs that exist; reads nothing if they have none."""
-    return jobs.find_names(
-        session, {child for job in parents if job for child in valid_children(job.child_jobid, job.id)}
-    ).keys()
-
-
-def _result_text(result: Result, job: JobOfResult | None, existing_ids: Collection[int]) -> str | None:
-    """Return the executor's text, with lines about child jobs if any; ``existing_ids``: jobs that exist."""
-    # One character more, by which a text that is cut is known.
-    text = clean_text(result.handle_msg, RESULT_MAX + 1) if result.handle_msg is not None else None
-    if result.handle_code != HandleCode.SUCCESS or job is None or not (job.child_jobid or "").strip():
-        return fit_result(text) if text is not None else None
-    names = (job.child_jobid or "").split(",")
-    lines: list[str] = [CHILDREN_HEAD]
-    for number, name in enumerate(names, 1):
-        child = child_id(name, job.id)
-        template = CHILD_TRIGGERED if child in existing_ids else CHILD_GONE
-        lines.append(fill(template if child else CHILD_INVALID, n=number, all=len(names), id=name.strip()))
-    children = "\n".join(lines)
-    if len(children) > CHILDREN_MAX:
-        children = f"{children[:CHILDREN_MAX]}\n{CUT}"
-    return fit_result(text or "", children)
 
 
 def _is_failure(result: Result) -> bool:
@@ -313,7 +301,7 @@ def _write_successors(
         if job is None:
             continue
         if not _is_failure(result):
-            new_fires += _children(run, job, now_ms)
+            new_fires += child_fires(run, job, now_ms)
             continue
         is_unresolved = result.trigger_code == TriggerCode.UNRESOLVED
         fire = ended_fires.get(run.id)
@@ -328,11 +316,3 @@ def _write_successors(
     fires.insert_unless_known(session, new_fires + retry_fires(session, retries, now_ms), now_ms=now_ms)
     check_ends(session, [run for run, _ in endings if not run.is_replaced], job_by_id, now_ms=now_ms)
     alarms.insert_alarms(session, new_alarms)
-
-
-def _children(run: RunState, job: JobOfResult, now_ms: Millis) -> list[fires.NewFire]:
-    logical_ms = logical_of(run)
-    return [
-        fires.NewFire(f"child:{run.id}:{child}", child, now_ms, TriggerType.PARENT, logical_ms=logical_ms)
-        for child in valid_children(job.child_jobid, job.id)
-    ]

@@ -16,7 +16,7 @@ from app.pipeline.complete import Completion, OtherRun
 from app.pipeline.masking import mask_text
 from app.runtime.logging import QuotedText, request_id
 from app.runtime.metrics import CALLBACK_DURATION, CALLBACKS
-from app.services.runs.kills import kills
+from app.services.runs.kills import await_replacement, kills
 from app.store.executors import groups
 from app.store.fires import logs
 from executor_client.wire.callbacks import CallbackItem
@@ -41,6 +41,8 @@ class StoreResult(NamedTuple):
     foreign: list[int]
     #: runs that the database has lost: log id, which another run has now, and AppName
     other_runs: list[tuple[int, str]]
+    #: successes of runs that are being killed for newer ones, which are still to be stored
+    held: tuple[CallbackItem, ...] = ()
 
 
 class Batch(NamedTuple):
@@ -91,20 +93,25 @@ class CallbackStore:
         started_ms = monotonic_ms()
         parts = [items[start : start + BATCH_MAX] for start in range(0, len(items), BATCH_MAX)]
         result = _merge([self._writer.submit(Batch(part, scope), _store) for part in parts])
+        if result.held:
+            await_replacement([item.log_id for item in result.held])
+            stored = self._writer.submit(Batch(result.held, scope), _store_at_last)
+            result = _merge([result._replace(held=()), stored])
         _log_result(result, started_ms)
         return result
 
     def store_together(self, batches: Sequence[Batch]) -> list[StoreResult | None]:
         """Commit the results of several requests in this thread.
 
-        None: nothing was stored, because a run is being killed or the database has failed.
+        None: something was not stored, because a run is being killed or the database has failed.
         """
         started_ms = monotonic_ms()
         numbers = [number for number, batch in enumerate(batches) if not kills.is_held(batch.succeeded)]
         results = write_here([batches[number] for number in numbers], _store, _size)
         answers: list[StoreResult | None] = [None] * len(batches)
         for number, result in zip(numbers, results, strict=True):
-            if isinstance(result, StoreResult):
+            # Results with others that are to wait are stored again, alone: by then they are late.
+            if isinstance(result, StoreResult) and not result.held:
                 answers[number] = result
                 request_id.set(batches[number].request)
                 _log_result(result, started_ms)
@@ -120,7 +127,8 @@ def _merge(parts: Sequence[StoreResult]) -> StoreResult:
     late = [item for part in parts for item in part.late]
     foreign = {log_id for part in parts for log_id in part.foreign}
     other_runs = [item for part in parts for item in part.other_runs]
-    return StoreResult(sum(part.won for part in parts), late, sorted(foreign), other_runs)
+    held = tuple(item for part in parts for item in part.held)
+    return StoreResult(sum(part.won for part in parts), late, sorted(foreign), other_runs, held)
 
 
 def _log_result(result: StoreResult, started_ms: Millis) -> None:
@@ -147,7 +155,12 @@ def _count(result: StoreResult) -> None:
             CALLBACKS.add(outcome, count=count)
 
 
-def _store(session: Session, batches: Sequence[Batch]) -> list[StoreResult]:
+def _store_at_last(session: Session, batches: Sequence[Batch]) -> list[StoreResult]:
+    """Store results as ``_store``, also successes of runs whose kill has not been confirmed in time."""
+    return _store(session, batches, yields_to_kill=False)
+
+
+def _store(session: Session, batches: Sequence[Batch], *, yields_to_kill: bool = True) -> list[StoreResult]:
     """Store the results of several requests in one transaction."""
     at_ms = now_ms()
     foreign = _find_foreign(session, batches)
@@ -156,7 +169,13 @@ def _store(session: Session, batches: Sequence[Batch]) -> list[StoreResult]:
         for batch, log_ids in zip(batches, foreign, strict=True)
     ]
     results = [
-        complete.callback_result(item.log_id, item.handle_code, item.handle_msg, item.log_date_time)
+        complete.callback_result(
+            item.log_id,
+            item.handle_code,
+            item.handle_msg,
+            item.log_date_time,
+            yields_to_kill=yields_to_kill,
+        )
         for items in reported
         for item in items
         if _is_log_id(item.log_id)
@@ -172,10 +191,11 @@ def _store(session: Session, batches: Sequence[Batch]) -> list[StoreResult]:
             [
                 (item.log_id, item.handle_code, completion.late[item.log_id])
                 for item in items
-                if item.log_id in completion.late
+                if completion.late.get(item.log_id, complete.YIELDED) != complete.YIELDED
             ],
             sorted(log_ids),
             [(item.log_id, other_runs[_run_of(item)]) for item in items_sent if _run_of(item) in other_runs],
+            tuple(item for item in items if completion.late.get(item.log_id) == complete.YIELDED),
         )
         for items_sent, items, log_ids in zip(reported, usable, foreign, strict=True)
     ]

@@ -7,12 +7,18 @@ section A5.
 """
 
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+
+from app.services.runs.interruptible_wait import pause
+from app.store.fires import logs
 
 #: longest wait for the answer and the commit after it; an executor may itself be waiting for us
 HELD_S = 1.0
+#: pause between two looks at a run that another process kills
+LOOK_S = 0.05
 
 
 class KillsUnderWay:
@@ -46,6 +52,16 @@ class KillsUnderWay:
         if self._log_ids:
             with self._changed:
                 self._changed.wait_for(lambda: not self.is_held(log_ids), timeout_s)
+
+
+def await_replacement(log_ids: Collection[int], timeout_s: float = HELD_S) -> None:
+    """Wait until runs that another process kills for newer ones have ended, at most until the timeout.
+
+    Each look has its own transaction.
+    """
+    until = time.monotonic() + timeout_s
+    while logs.has_replaced(log_ids) and time.monotonic() < until and not pause(LOOK_S):
+        pass
 
 
 kills = KillsUnderWay()

@@ -8,8 +8,9 @@ from sqlalchemy import ColumnElement, and_, literal_column, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database import single_statement
 from app.database.rows import bulk, deletion
-from app.database.sql.in_list import among
+from app.database.sql.in_list import WANTED, among
 from app.domain.enums import HandleCode, Killed, TriggerCode, TriggerType
 from app.domain.runs.log_copies import Width
 from app.models.log import JobLog
@@ -128,6 +129,16 @@ def lock_traced(session: Session, log_ids: Collection[int]) -> dict[int, TracedR
     """Lock and return the log rows that exist, by id, with what the outcome of a send changes."""
     rows = bulk.read_among(session, _TRACED, sorted(log_ids))
     return {row[0]: TracedRun._make(row) for row in rows}
+
+
+_REPLACED = select(JobLog.id).where(
+    among(JobLog.id), JobLog.handle_code == HandleCode.NONE, JobLog.killed == Killed.REPLACED
+)
+
+
+def has_replaced(log_ids: Collection[int]) -> bool:
+    """Whether one of the runs is still being killed for a newer one; opens its own transaction."""
+    return bool(single_statement.read(_REPLACED, {WANTED: sorted(log_ids)}))
 
 
 def mark_killed(session: Session, log_ids: Collection[int], killed: Killed = Killed.BY_USER) -> None:

@@ -1,10 +1,13 @@
 """Runs that end for a newer one of their job: killed once, again later, and neither retried nor alarmed."""
 
+import threading
 from collections.abc import Iterator
 
 import pytest
 
 from app.database.engine import transact
+from app.domain.enums import Killed
+from app.domain.executors.token_scope import TokenScope
 from app.executors.gateway import Gateway
 from app.models.alarm import Alarm
 from app.models.fire import Fire
@@ -13,8 +16,11 @@ from app.models.log import JobLog
 from app.pipeline.claim import ClaimBatch
 from app.pipeline.claim_limited import claim_limited, find_ready
 from app.services.executors.callers import Caller
+from app.services.runs.callbacks import CallbackStore, StoreResult
 from app.services.runs.replacing import AGAIN_S, Replacement
 from app.settings.config import Config
+from app.store.fires.logs import mark_killed
+from executor_client.wire.callbacks import CallbackItem
 from tests.pipeline.steps import as_due, call_back, claimer, record_sent, sent
 from tests.support.factories import T0, all_rows, make_fire, make_job, only_row
 from tests.support.fake_executor import Answer, FakeExecutor
@@ -115,3 +121,35 @@ def test_it_is_killed_again_after_a_while(
         clock.now_s += wait_s
         replacement.tick(T0)
     assert len(executor.requests) == 2
+
+
+def test_a_success_that_comes_before_the_answer_to_the_kill_does_not_count(
+    executor: FakeExecutor, replacement: Replacement
+) -> None:
+    """npm `xxl-job` reports a killed run as a success before it answers."""
+    job, log_id = start(executor)
+    claim([make_fire(job)])
+    transact(lambda session: mark_killed(session, [log_id], Killed.REPLACED))
+    item = CallbackItem(log_id, 0, 200, "")
+    store = CallbackStore()
+    answers: list[StoreResult] = []
+    reporting = threading.Thread(
+        target=lambda: answers.append(store.store((item,), TokenScope(is_global=True)))
+    )
+    reporting.start()
+    reporting.join(0.2)
+    assert reporting.is_alive()
+    replacement.tick(T0)
+    reporting.join()
+    store.close()
+    assert only_row(JobLog, id=log_id).handle_code == 500
+    assert [(answer.won, answer.late, answer.held) for answer in answers] == [(0, [(log_id, 200, 500)], ())]
+
+
+def test_a_success_counts_if_the_kill_is_not_confirmed(executor: FakeExecutor) -> None:
+    job, log_id = start(executor)
+    transact(lambda session: mark_killed(session, [log_id], Killed.REPLACED))
+    store = CallbackStore()
+    answer = store.store((CallbackItem(log_id, 0, 200, ""),), TokenScope(is_global=True))
+    store.close()
+    assert (answer.won, only_row(JobLog, id=log_id).handle_code) == (1, 200)
