@@ -4,8 +4,15 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
+from app.clock import Millis
 from app.domain.limits.keys import key_for
+from app.pipeline.retries import Slot
 from app.store.limits import rules
+
+
+def forced_slot(session: Session, job_id: int, param: str | None, now_ms: Millis) -> Slot:
+    """Return the slots of a run with this parameter (None: the job's) that a user forces now."""
+    return Slot(now_ms, keys_of_forced(session, [(job_id, param)])[0])
 
 
 def keys_of_forced(session: Session, runs: Sequence[tuple[int, str | None]]) -> list[str]:
