@@ -15,6 +15,7 @@ from app.domain.limits.admission import Action, Demand
 from app.domain.schedules.planning import DueFire
 from app.pipeline.claim import ClaimBatch, LockedFires, claim_locked, lock_due
 from app.pipeline.claimed_run import Claimer
+from app.pipeline.gate import asks
 from app.pipeline.group_candidates import find_group_candidates
 from app.pipeline.limit_skips import skip_fires
 from app.pipeline.limit_usage import LimitUsage
@@ -36,7 +37,7 @@ def claim_limited(
     batch = ClaimBatch()
     if claims_paused(session, now_ms=now_ms):
         return batch
-    locked = lock_due(session, due, now_ms, fires.lock_unsent)
+    locked = _asking(lock_due(session, due, now_ms, fires.lock_unsent))
     if not locked.to_run:
         return batch
     usage = LimitUsage.read(session, {fire.job_id for fire, _ in locked.to_run})
@@ -56,13 +57,18 @@ def claim_limited(
     return batch
 
 
+def _asking(locked: LockedFires) -> LockedFires:
+    """Leave out fires that a user has started since they were found: they ask for no slots, and are due."""
+    return locked._replace(to_run=[pair for pair in locked.to_run if asks(pair[0])])
+
+
 def _with_first(session: Session, locked: LockedFires, usage: LimitUsage, now_ms: Millis) -> LockedFires:
     """Return the fires with those that wait first for the same limits and have room."""
     held_ids = {fire.id for fire, _ in locked.to_run}
-    first = [fire for fire, _key in slots.find_first(session, usage.room()) if fire.id not in held_ids]
+    first = [fire for fire, _key in usage.find_first(session) if fire.id not in held_ids]
     if not first:
         return locked
-    waiting = lock_due(session, first, now_ms, fires.lock_unsent)
+    waiting = lock_due(session, first, now_ms, fires.lock_waiting)
     return LockedFires([*locked.to_run, *waiting.to_run], locked.unfinished | waiting.unfinished)
 
 
@@ -75,10 +81,13 @@ def find_ready() -> list[DueFire]:
     """Return the waiting fires that get slots by what is read without locks; opens its own transaction."""
     with read_scope() as session:
         usage = LimitUsage.read_waiting(session)
-        first = slots.find_first(session, usage.room())
+        first = usage.find_first(session)
     book, ready = usage.book(()), list[DueFire]()
     for fire, key in first:
-        demand = Demand(usage.demand(usage.rules[fire.job_id], key), waits=True)
+        if (rule := usage.rules.get(fire.job_id)) is None:  # The claim deletes it.
+            ready.append(fire)
+            continue
+        demand = Demand(usage.demand(rule, key), waits=True)
         if book.decide(demand).action is Action.ADMIT:
             book.take(demand)
             ready.append(fire)

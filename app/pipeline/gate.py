@@ -12,9 +12,17 @@ from app.store.jobs.scheduling import JobToRun
 
 
 def needs_slots(fire: PendingFire, job: JobToRun, candidates: GroupCandidates) -> bool:
-    """Whether a fire has to be admitted: its job or group has a limit, and it has no slots yet."""
+    """Whether a fire has to be admitted: its job or group has a limit, and it has no slots yet.
+
+    One that was claimed before its job had limits and given back goes on: it has a log row.
+    """
     is_limited = job.max_running or job.limits or candidates.max_running
-    return bool(is_limited) and not fire.admitted_ms and not fire.attempt
+    return bool(is_limited) and asks(fire) and fire.log_id is None
+
+
+def asks(fire: PendingFire) -> bool:
+    """Whether a fire has no slots: none were taken by a claim, nor given by a user."""
+    return not fire.admitted_ms and not fire.attempt
 
 
 class Gate(Protocol):

@@ -3,22 +3,26 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Self
 
 from sqlalchemy.orm import Session
 
 from app.domain.enums import LimitKind
 from app.domain.limits.admission import Scope, Slots
+from app.domain.schedules.planning import DueFire
 from app.store.limits import rules as limit_rules
 from app.store.limits import slots
 from app.store.limits.rules import LimitName, LimitRules, Share
-from app.store.limits.slots import JobKey, OpenRun
+from app.store.limits.slots import JobKey, OpenRun, Shared
 
-#: room of a job that has no limit any more
+#: room of a job that has no limit any more, or does not exist
 ROOM_MAX = 512
+#: how many more waiting runs are looked at than a limit has free slots
+LOOKED_AHEAD = 32
 
 
-@dataclass(slots=True)
+@dataclass
 class LimitUsage:
     """Rules of some jobs and of all that wait for the same limits, and the slots that are taken."""
 
@@ -45,7 +49,14 @@ class LimitUsage:
         has_groups = any(rule.group_max > 0 for rule in rules.values())
         sharing = {*job_ids, *(share.job_id for share in shares)}
         waiting = slots.count_waiting(session, None if has_groups else sharing)
-        rules |= limit_rules.find_rules(session, {pair.job_id for pair in waiting} - rules.keys())
+        others = limit_rules.find_rules(session, {pair.job_id for pair in waiting} - rules.keys())
+        if not has_groups and _reach_further(others.values(), {share.limit_id for share in shares}):
+            # Those that wait before them for the further limits count, too.
+            waiting = slots.count_waiting(session, None)
+            others |= limit_rules.find_rules(
+                session, {pair.job_id for pair in waiting} - rules.keys() - others.keys()
+            )
+        rules |= others
         ids = limit_rules.add_missing(session, _names(rules))
         return cls._made(session, rules, waiting, ids)
 
@@ -76,6 +87,14 @@ class LimitUsage:
     def waiting_counts(self) -> Counter[JobKey]:
         """How many runs of each job and key wait."""
         return Counter(self.waiting)
+
+    @cached_property
+    def waiting_by_job(self) -> Counter[int]:
+        """How many runs of each job wait."""
+        counts = Counter[int]()
+        for pair, count in self.waiting.items():
+            counts[pair.job_id] += count
+        return counts
 
     def count(self, session: Session) -> None:
         """Count the slots that are taken."""
@@ -129,13 +148,37 @@ class LimitUsage:
         return {pair: room for pair in self.waiting if (room := self._room_of(pair))}
 
     def _room_of(self, pair: JobKey) -> int:
-        if (rule := self.rules.get(pair.job_id)) is None:
-            return 0
+        if (rule := self.rules.get(pair.job_id)) is None:  # Another program has deleted the job.
+            return ROOM_MAX
         demand = self.demand(rule, pair.key)
         if any(self.is_full(scope) for scope in demand):
             return 0
         free = [(self.slots[scope.limit_id] - self.used[scope]) // weight for scope, weight in demand.items()]
         return max(min(free, default=ROOM_MAX), 1)
+
+    def shared(self, room: Mapping[JobKey, int]) -> Shared:
+        """Return which named limits and those of groups these jobs have, and how far to look for each.
+
+        As many runs as there are free slots may get one; LOOKED_AHEAD more, as some need further slots.
+        """
+        limits = {pair: self._shared_by(pair.job_id) for pair in room}
+        most = {
+            limit_id: max(self.slots[limit_id] - self.used[Scope(limit_id)], 0) + LOOKED_AHEAD
+            for limit_id in frozenset[int]().union(*limits.values())
+        }
+        return Shared(most, limits)
+
+    def _shared_by(self, job_id: int) -> frozenset[int]:
+        if (rule := self.rules.get(job_id)) is None:
+            return frozenset()
+        group_limit = self.ids.get((LimitKind.GROUP, str(rule.job_group))) if rule.group_max > 0 else None
+        own = () if group_limit is None else (group_limit,)
+        return frozenset({*own, *(share.limit_id for share in rule.shares)})
+
+    def find_first(self, session: Session) -> list[tuple[DueFire, str]]:
+        """Return the waiting fires that may get slots now with their keys, in their order."""
+        room = self.room()
+        return slots.find_first(session, room, self.shared(room))
 
     def is_full(self, scope: Scope) -> bool:
         """Whether a limit has no slot at all."""
@@ -144,6 +187,13 @@ class LimitUsage:
     def book(self, closed: Iterable[Scope]) -> Slots:
         """Return the slots for decisions."""
         return Slots(self.slots, self.used, self.holders, closed)
+
+
+def _reach_further(rules: Iterable[LimitRules], limit_ids: Collection[int]) -> bool:
+    """Whether jobs have limits beside these and their own."""
+    return any(
+        rule.group_max > 0 or any(share.limit_id not in limit_ids for share in rule.shares) for rule in rules
+    )
 
 
 def _names(rules: Mapping[int, LimitRules]) -> set[LimitName]:

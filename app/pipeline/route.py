@@ -176,6 +176,7 @@ def expand_broadcast(
             "repeats_log_id": fire.repeats_log_id,
             "logical_ms": fire.logical_time,
             "admitted_ms": fire.admitted_ms,
+            "limit_key": fire.limit_key,
             **columns,
         }
         for index, address in enumerate(addresses)

@@ -3,6 +3,7 @@
 docs/reference/limits.md. What becomes of a fire is decided in ``app.domain.limits.admission``.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -73,6 +74,8 @@ class SlotGate:
     _kept: list[tuple[Candidate, Wait]] = field(default_factory=list)
     _waiting: list[tuple[Candidate, Wait]] = field(default_factory=list)
     _skipped: list[Candidate] = field(default_factory=list)
+    #: job -> how many of its runs begin to wait
+    _began: Counter[int] = field(default_factory=Counter)
     #: job and key -> the fire that is to be the only one to wait
     _newest: dict[JobKey, int] = field(default_factory=dict)
 
@@ -98,12 +101,12 @@ class SlotGate:
             self._skipped.append(candidate)
         else:
             self._waiting.append((candidate, decision.wait))
+            self._began[candidate.rule.job_id] += 1
             if decision.action in (Action.NEWEST, Action.REPLACE):
                 self._newest[candidate.pair] = candidate.fire.id
 
     def _count_waiting(self, job_id: int) -> int:
-        stored = sum(count for pair, count in self.usage.waiting.items() if pair.job_id == job_id)
-        return stored + sum(candidate.rule.job_id == job_id for candidate, _ in self._waiting)
+        return self.usage.waiting_by_job[job_id] + self._began[job_id]
 
     def take(self, fire: PendingFire) -> bulk.Row:
         """Count a fire that is claimed; return its columns."""

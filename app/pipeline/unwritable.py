@@ -42,12 +42,12 @@ class RefusedRun(NamedTuple):
 def refuse(
     session: Session, unwritable_fires: Sequence[UnwritableFire], *, zone: str, now_ms: Millis
 ) -> list[RefusedRun]:
-    """End the runs of the fires that are still PENDING, with alarm and retries; return them.
+    """End the runs of the fires that are still PENDING, or WAITING, with alarm and retries; return them.
 
     One that may have been sent earlier ends as unresolved. Works in the caller's transaction.
     """
     reasons = {fire_id: one_line(reason) for fire_id, reason in unwritable_fires}
-    pending = prepared_fires.undo(session, fires.lock_pending(session, [*reasons]))
+    pending = prepared_fires.undo(session, fires.lock_unsent(session, [*reasons]))
     job_by_id = jobs.find_to_run(session, {fire.job_id for fire in pending})
     pending = [fire for fire in pending if fire.job_id in job_by_id]
     new = [fire for fire in pending if fire.log_id is None]

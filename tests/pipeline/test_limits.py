@@ -4,7 +4,6 @@ Source: docs/reference/limits.md.
 """
 
 import threading
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ from app.database.engine import session_scope, transact
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import Job
-from app.models.limit import Limit, LimitUse
+from app.models.limit import Limit
 from app.models.log import JobLog
 from app.models.skip import Skip
 from app.pipeline import slot_gate
@@ -23,6 +22,7 @@ from app.pipeline.prepare import prepare
 from app.services.jobs.replan import switch_off
 from app.store.limits import slots
 from app.store.limits.slots import NO_END, JobKey
+from tests.pipeline.limit_steps import claim_all, look, share, waiting
 from tests.pipeline.steps import (
     as_due,
     call_back,
@@ -39,31 +39,6 @@ from tests.support.plan import every_database
 pytestmark = every_database
 
 MINUTE: Millis = 60_000
-
-
-def claim_all(now_ms: Millis = T0, **changes: Any) -> ClaimBatch:
-    """Claim all due fires as a dispatcher does; return what became of those with limits."""
-    by = claimer(**changes)
-    first = claim_fires([fire for fire in all_rows(Fire) if fire.state == "PENDING"], by, now_ms=now_ms)
-    assert not first.claimed
-    return transact(lambda session: claim_limited(session, first.limited, by, now_ms=now_ms))
-
-
-def look(now_ms: Millis = T0) -> ClaimBatch:
-    """Claim the waiting fires that have slots by now."""
-    ready = find_ready()
-    return transact(lambda session: claim_limited(session, ready, claimer(), now_ms=now_ms))
-
-
-def share(limit: Limit, job: Job, weight: int = 1) -> None:
-    with session_scope() as session:
-        session.get_one(Job, job.id).limits = f'[{{"limit":"{limit.name}","weight":{weight}}}]'
-        session.add(LimitUse(job_id=job.id, limit_id=limit.id, weight=weight))
-
-
-def waiting() -> list[Fire]:
-    """Return the waiting fires in their order."""
-    return sorted(all_rows(Fire, state="WAITING"), key=lambda fire: (fire.deadline_ms, fire.id))
 
 
 def test_one_runs_and_the_others_wait_in_the_order_of_their_instants(database: str) -> None:

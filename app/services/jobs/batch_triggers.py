@@ -15,6 +15,7 @@ from app.errors import XxlJobError
 from app.services.auditing import audit
 from app.services.jobs.jobs import QueuedRun, check_group
 from app.services.jobs.placeholders import PARAM_MAX, check_given, check_param, has_placeholders
+from app.services.limits.forced import keys_of_forced
 from app.store.base import locks
 from app.store.fires import queue as fires
 from app.store.fires.queue import BatchFire
@@ -69,9 +70,17 @@ def trigger_jobs(
             )
         )
         results.append(QueuedRun(trigger, group_id, logical_ms))
-    fires.insert_batch(session, runs)
+    fires.insert_batch(session, _with_keys(session, runs))
     audit.record_many(session, [_entry(run) for run in runs], actor=actor, now_ms=now_ms)
     return results
+
+
+def _with_keys(session: Session, runs: Sequence[BatchFire]) -> list[BatchFire]:
+    """Return the fires, those that are forced with the values of `limit_key` for which they count."""
+    forced = [run for run in runs if run.admitted_ms]
+    keys = keys_of_forced(session, [(run.trigger.job_id, run.executor_param) for run in forced])
+    key_of = {run.trigger: key for run, key in zip(forced, keys, strict=True)}
+    return [run._replace(limit_key=key_of.get(run.trigger, "")) for run in runs]
 
 
 def _is_filled(entry: BatchEntry) -> bool:

@@ -22,6 +22,7 @@ from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.job import Job
+from app.pipeline.retries import NO_SLOT
 from app.pipeline.spans import keep_spans
 from app.runtime.logging import request_id
 from app.services.auditing import audit
@@ -39,6 +40,7 @@ from app.services.jobs.rules import (
     schedule_of,
 )
 from app.services.jobs.run_addresses import check_addresses
+from app.services.limits.forced import forced_slot
 from app.services.limits.uses import keep_uses
 from app.store.alarms import mutes
 from app.store.base import locks
@@ -287,7 +289,7 @@ def trigger_job(
         repeats=repeats,
         logical_ms=run_logical_ms,
         param_form=param_form,
-        admitted_ms=now_ms if force else 0,
+        **(forced_slot(session, job_id, executor_param, now_ms) if force else NO_SLOT)._asdict(),
     )
     changes = _given(executor_param, addresses, due_ms=due_ms, logical_ms=logical_ms, force=force or None)
     audit.record(session, "job.trigger", actor=actor, now_ms=now_ms, target=("job", job_id), changes=changes)

@@ -199,6 +199,11 @@ def _may_see(group_id: int | None, actor: Actor) -> bool:
     return actor.has_anywhere(Right.VIEW) if group_id is None else actor.may(group_id, Right.VIEW)
 
 
+def require_visible(actor: Actor, group_id: int | None) -> None:
+    """Raise NotFound unless the actor may see the limits of a group, or those of all groups."""
+    _require(group_id, actor, Right.VIEW)
+
+
 def _require(group_id: int | None, actor: Actor, right: Right) -> None:
     """Raise NotFound or PermissionDenied without the right; limits of all groups are administrators'."""
     if group_id is not None:

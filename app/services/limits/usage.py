@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from app.domain.access.permissions import Actor, Right, require_right
+from app.domain.access.permissions import Actor, Right
 from app.domain.enums import LimitKind
 from app.errors import NotFound
 from app.models.group import Group
 from app.models.job import Job
 from app.models.limit import Limit
-from app.services.limits.limits import LIMITS_MAX, MISSING
+from app.services.limits.limits import LIMITS_MAX, MISSING, require_visible
 from app.store.base.paging import to_id
 from app.store.executors import groups as group_store
 from app.store.jobs import scheduling as job_store
@@ -59,6 +59,8 @@ class Holders:
 
 def list_usage(session: Session, *, actor: Actor) -> list[LimitUsage]:
     """Return the named limits that an actor may see, by name, then others that runs wait for."""
+    if not actor.has_anywhere(Right.VIEW):
+        return []
     named = listing.list_named(session, actor.group_ids(Right.VIEW), limit=LISTED_MAX)
     waiting = usage.count_waiting(session)
     return [*_named(session, named, waiting), *_own(session, actor, waiting, {row.id for row in named})]
@@ -70,8 +72,7 @@ def get_usage(session: Session, limit_id: int, *, actor: Actor) -> LimitUsage:
     if limit is None:
         raise NotFound(MISSING)
     if limit.kind == LimitKind.NAMED:
-        if limit.group_id is not None:
-            require_right(actor, limit.group_id, Right.VIEW, missing=MISSING)
+        require_visible(actor, limit.group_id)
         row = listing.find_named(session, limit.name)
         assert row is not None  # it has just been read
         return _named(session, [row], usage.count_waiting(session))[0]

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, func, select
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, HOUR_MS, SECOND_MS, Millis
@@ -32,6 +32,8 @@ from app.store.fires.queue import SCHEDULED, source_of
 
 #: runs that began later than this after an interval are not looked for
 LATE_MAX_MS: Millis = DAY_MS
+#: those of jobs with instants that nothing explains are: a run may wait for a limit so long
+WAITED_MAX_MS: Millis = 31 * DAY_MS
 #: a run begins in whole seconds, and may be sent a little ahead
 EARLY_MS: Millis = 2 * SECOND_MS
 #: trigger times are local times: after a change of XXL_JOB_TIMEZONE older ones seem so much earlier at most
@@ -102,7 +104,8 @@ def find_evidence(
 ) -> dict[int, Evidence]:
     """Return job id -> evidence on the instants of an interval; ``delayed_ids``: jobs of a fixed delay.
 
-    ``early_ms``: runs that seem to have begun so long before an instant are looked for, too.
+    ``early_ms``: runs that seem to have begun so long before an instant are looked for, too; if it is given,
+    also those that began up to WAITED_MAX_MS later.
     Fires are read before runs: a fire that is claimed in between is a run then.
     """
     waiting, retried_ids = _find_waiting(session, job_ids, interval)
@@ -205,14 +208,19 @@ def _find_runs(
 ) -> tuple[list[_Run], dict[int, list[Millis]]]:
     """Return the scheduled runs, and by job when runs of a Java admin began."""
     of_schedule = JobLog.trigger_type.in_(SCHEDULED) | JobLog.trigger_type.is_(None)
+    is_second_look = early_ms > EARLY_MS
     query = select(*_COLUMNS).where(
         JobLog.job_id.in_(list(job_ids)),
         JobLog.trigger_time >= interval.from_ms - early_ms,
-        JobLog.trigger_time < interval.until_ms + max(LATE_MAX_MS, early_ms),
+        JobLog.trigger_time < interval.until_ms + (WAITED_MAX_MS if is_second_look else LATE_MAX_MS),
         of_schedule,
     )
-    if early_ms > EARLY_MS:
-        of_java = JobLog.trigger_type.is_(None) & (JobLog.trigger_time >= interval.from_ms - EARLY_MS)
+    if is_second_look:
+        of_java = and_(
+            JobLog.trigger_type.is_(None),
+            JobLog.trigger_time >= interval.from_ms - EARLY_MS,
+            JobLog.trigger_time < interval.until_ms + SHIFT_MAX_MS,
+        )
         query = query.where(_INSTANT.between(interval.from_ms, interval.until_ms - 1) | of_java)
     runs: list[_Run] = []
     java: defaultdict[int, list[Millis]] = defaultdict(list)

@@ -14,6 +14,7 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.skip import Skip
 from app.store.fires import prepared as prepared_fires
+from app.store.limits.slots import NO_END
 
 #: DATETIME columns hold local time, in which an hour occurs twice when clocks are set back
 LOCAL_TIME_SLACK_MS: Millis = 7_200_000
@@ -51,6 +52,8 @@ def bring_back_open(session: Session, *, now_ms: Millis, soon_ms: Millis, far_ms
     is_immediate = Fire.trigger_type.in_([TriggerType.MANUAL, TriggerType.PARENT, TriggerType.API])
     # Planned runs keep their instant.
     is_due_at_once = and_(is_immediate, Fire.fire_key.not_like(f"{ONCE}:%"))
+    is_ahead = Fire.due_time > soon_ms
+    is_waiting = and_(Fire.state == FireState.WAITING, is_due_at_once, is_ahead)
     changes = (
         (and_(or_(is_unknown, is_accepted), Fire.deadline_ms > far_ms), {"deadline_ms": now_ms}),
         (and_(is_accepted, Fire.accepted_ms > soon_ms), {"accepted_ms": now_ms}),
@@ -58,8 +61,14 @@ def bring_back_open(session: Session, *, now_ms: Millis, soon_ms: Millis, far_ms
             or_(and_(is_unknown, Fire.lease_until > soon_ms), and_(is_claimed, Fire.lease_until > far_ms)),
             {"lease_until": now_ms},
         ),
+        # Its place in the order and the end of its wait stay as far from its due time.
         (
-            and_(Fire.state == FireState.PENDING, is_due_at_once, Fire.due_time > soon_ms),
+            is_waiting & (Fire.lease_until < NO_END),
+            {"lease_until": Fire.lease_until - Fire.due_time + now_ms},
+        ),
+        (is_waiting, {"deadline_ms": Fire.deadline_ms - Fire.due_time + now_ms}),
+        (
+            and_(Fire.state.in_([FireState.PENDING, FireState.WAITING]), is_due_at_once, is_ahead),
             {"due_time": now_ms},
         ),
     )

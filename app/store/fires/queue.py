@@ -86,11 +86,12 @@ def insert_manual(
     logical_ms: Millis | None = None,
     param_form: ParamForm = ParamForm.TEXT,
     admitted_ms: Millis = 0,
+    limit_key: str = "",
 ) -> Trigger:
     """Insert a fire of a trigger, due now or ``planned`` for later; ``repeats``: the log id of a run.
 
     ``logical_ms``: logical time; None: the second in which it is due. ``admitted_ms``: when a user gave it
-    its slots, whatever the limits have.
+    its slots, whatever the limits have; ``limit_key``: for which it counts then.
     """
     trigger = new_trigger(job_id, due_ms)
     key = key_of(trigger, planned=planned, request=request)
@@ -105,6 +106,7 @@ def insert_manual(
         logical_ms=second_of(due_ms) if logical_ms is None else logical_ms,
         param_form=param_form.value,
         admitted_ms=admitted_ms,
+        limit_key=limit_key,
     )
     bulk.insert_whole(session, Fire, _rows([fire]))
     if not planned:
@@ -124,6 +126,8 @@ class BatchFire(NamedTuple):
     param_form: ParamForm
     #: when a user gave it its slots, whatever the limits have; 0: none has
     admitted_ms: Millis = 0
+    #: for which it counts then
+    limit_key: str = ""
 
 
 def insert_batch(session: Session, new: Sequence[BatchFire]) -> None:
@@ -138,8 +142,9 @@ def insert_batch(session: Session, new: Sequence[BatchFire]) -> None:
             logical_ms=logical_ms,
             param_form=param_form.value,
             admitted_ms=admitted_ms,
+            limit_key=limit_key,
         )
-        for trigger, executor_param, request, logical_ms, param_form, admitted_ms in new
+        for trigger, executor_param, request, logical_ms, param_form, admitted_ms, limit_key in new
     ]
     bulk.insert_whole(session, Fire, _rows(fires))
     if fires:
@@ -236,6 +241,7 @@ class PendingFire(NamedTuple):
     logical_ms: Millis | None = None
     #: when it got its slots; 0: it has none
     admitted_ms: Millis = 0
+    limit_key: str = ""
 
     @property
     def logical_time(self) -> Millis:

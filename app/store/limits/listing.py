@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, delete, func, or_, select
+from sqlalchemy import ColumnElement, delete, func, join, or_, select
 from sqlalchemy.orm import Session
 
-from app.database.rows import bulk
+from app.database.rows import bulk, deletion
 from app.domain.enums import FireState, LimitKind
 from app.domain.limits.rules import KnownLimit
 from app.models.fire import Fire
@@ -33,9 +33,11 @@ class ListedLimit(NamedTuple):
 
 _JOBS = func.count(LimitUse.job_id)
 _WEIGHT = func.coalesce(func.max(LimitUse.weight), 0)
+#: Another program may have deleted a job without its uses.
+_USES = join(LimitUse, Job, Job.id == LimitUse.job_id)
 _LISTED = (
     select(Limit.id, Limit.name, Limit.group_id, Limit.slots, _JOBS, _WEIGHT)
-    .outerjoin(LimitUse, LimitUse.limit_id == Limit.id)
+    .outerjoin(_USES, LimitUse.limit_id == Limit.id)
     .where(Limit.kind == LimitKind.NAMED)
     .group_by(Limit.id, Limit.name, Limit.group_id, Limit.slots)
     .order_by(Limit.name)
@@ -123,8 +125,9 @@ def list_users(
 
 
 def delete_limits(session: Session, limit_ids: Collection[int]) -> None:
-    """Delete limits."""
+    """Delete limits, with uses by jobs that another program has deleted."""
     if limit_ids:
+        deletion.by_values(session, LimitUse, "limit_id", sorted(limit_ids))
         session.execute(delete(Limit).where(Limit.id.in_(sorted(limit_ids))))
 
 

@@ -92,6 +92,14 @@ def find_rules(session: Session, job_ids: Collection[int]) -> dict[int, LimitRul
     }
 
 
+_KEYS = select(Job.id, Job.limit_key, Job.executor_param).where(among(Job.id), Job.limit_key != "")
+
+
+def find_keys(session: Session, job_ids: Collection[int]) -> dict[int, tuple[str, str]]:
+    """Return `limit_key` and parameter of those of the jobs that have such a key, by id."""
+    return {row[0]: (row[1], row[2] or "") for row in bulk.read_among(session, _KEYS, sorted(job_ids))}
+
+
 def find_shares(session: Session, limit_ids: Collection[int]) -> list[Share]:
     """Return which jobs share these named limits."""
     rows = bulk.read_among(session, _OF_LIMITS, sorted(limit_ids)) if limit_ids else ()

@@ -1,14 +1,16 @@
 """Open and waiting runs: the fires that have slots, and those that wait for one."""
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, and_, bindparam, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database import single_statement
 from app.database.rows import bulk
+from app.database.sql.exact_text import exact
 from app.database.sql.in_list import among
 from app.database.sql.planner_hints import unindexed_on_sqlite
 from app.domain.enums import FireState
@@ -28,6 +30,8 @@ WITH_SLOTS = (
 )
 #: most rounds of the search for the first waiting runs, and fires that each reads
 ROUNDS_MAX, ROUND_ROWS = 16, 128
+#: most sets of keys that a round looks for, each with its jobs
+KEY_SETS_MAX = 100
 
 
 class OpenRun(NamedTuple):
@@ -50,7 +54,7 @@ class OpenRun(NamedTuple):
 #: A fire that was claimed and given back, and the shards of a broadcast, keep their slots.
 IS_OPEN = or_(
     Fire.state.in_(WITH_SLOTS),
-    and_(Fire.state == FireState.PENDING, or_(Fire.admitted_ms > 0, Fire.attempt > 0)),
+    and_(Fire.state == FireState.PENDING, or_(Fire.admitted_ms > 0, Fire.attempt > 0, Fire.epoch > 0)),
 )
 _OPEN = (
     select(
@@ -86,7 +90,7 @@ class JobKey(NamedTuple):
 _WAITING = (
     select(Fire.job_id, Fire.limit_key, func.count())
     .where(Fire.state == FireState.WAITING)
-    .group_by(Fire.job_id, Fire.limit_key)
+    .group_by(Fire.job_id, Fire.limit_key, exact(Fire.limit_key))
 )
 _WAITING_OF = _WAITING.where(among(Fire.job_id))
 
@@ -108,20 +112,33 @@ _FIRST = (
 )
 
 
-def find_first(session: Session, room: Mapping[JobKey, int]) -> list[tuple[DueFire, str]]:
+class Shared(NamedTuple):
+    """Limits that several jobs and keys share."""
+
+    #: limit id -> most fires to be found of all that share it
+    most: Mapping[int, int]
+    #: by job and key
+    limits: Mapping[JobKey, frozenset[int]]
+
+
+NOTHING_SHARED = Shared({}, {})
+
+
+def find_first(
+    session: Session, room: Mapping[JobKey, int], shared: Shared = NOTHING_SHARED
+) -> list[tuple[DueFire, str]]:
     """Return the fires that wait first with their keys, as many of each as there is ``room`` for.
 
     At most ROUNDS_MAX rounds: a key that has enough is left out of the next one, so that its many waiting
     runs hide no others.
     """
     left, first = {pair: count for pair, count in room.items() if count > 0}, list[tuple[DueFire, str]]()
+    more = Counter(shared.most)
     query = _FIRST
     for _ in range(ROUNDS_MAX):
         if not left:
             break
-        of_jobs = among(unindexed_on_sqlite(Fire.job_id), sorted({pair.job_id for pair in left}))
-        of_keys = among(Fire.limit_key, sorted({pair.key for pair in left}))
-        rows = bulk.read_rows(session, query.where(of_jobs, of_keys))
+        rows = bulk.read_rows(session, query.where(_of_pairs(left)))
         for fire_id, job_id, due_ms, key, _place in rows:
             pair = JobKey(job_id, key)
             if pair in left:
@@ -129,12 +146,41 @@ def find_first(session: Session, room: Mapping[JobKey, int]) -> list[tuple[DueFi
                 left[pair] -= 1
                 if not left[pair]:
                     del left[pair]
+                limits = shared.limits.get(pair, frozenset())
+                more.subtract(limits)
+                if enough := {limit_id for limit_id in limits if more[limit_id] <= 0}:
+                    left = {pair: count for pair, count in left.items() if not enough & shared.limits[pair]}
         if len(rows) < ROUND_ROWS:
             break
         last_id, last_place = rows[-1][0], rows[-1][4]
         behind = and_(Fire.deadline_ms == last_place, Fire.id > last_id)
         query = _FIRST.where(or_(Fire.deadline_ms > last_place, behind))
     return first
+
+
+def _of_pairs(pairs: Collection[JobKey]) -> ColumnElement[bool]:
+    """Return the condition for fires of these jobs and keys.
+
+    The many runs of a key that is full must not hide others, so that it names none beside these; but of more
+    than KEY_SETS_MAX sets of keys the last have one condition together.
+    """
+    keys_of = defaultdict[int, list[str]](list)
+    for pair in sorted(pairs):
+        keys_of[pair.job_id].append(pair.key)
+    jobs_of = defaultdict[tuple[str, ...], list[int]](list)
+    for job_id, keys in keys_of.items():
+        jobs_of[tuple(keys)].append(job_id)
+    sets = [([*keys], job_ids) for keys, job_ids in jobs_of.items()]
+    rest = sets[KEY_SETS_MAX - 1 :]
+    if len(rest) > 1:
+        keys = sorted({key for keys, _ in rest for key in keys})
+        sets[KEY_SETS_MAX - 1 :] = [(keys, [job_id for _, job_ids in rest for job_id in job_ids])]
+    return or_(
+        *(
+            and_(among(unindexed_on_sqlite(Fire.job_id), job_ids), among(Fire.limit_key, keys))
+            for keys, job_ids in sets
+        )
+    )
 
 
 _OF_PAIRS = select(Fire.id, Fire.job_id, Fire.limit_key).where(

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection
 
-from sqlalchemy import and_, func, or_, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.domain.enums import FireState, LimitKind
@@ -16,10 +16,6 @@ from app.store.pickers.overview import GroupIds, in_groups
 
 #: most waiting runs that are counted
 COUNTED_MAX = 10_000
-_IS_OPEN = or_(
-    Fire.state.in_(slots.WITH_SLOTS),
-    and_(Fire.state == FireState.PENDING, or_(Fire.admitted_ms > 0, Fire.attempt > 0)),
-)
 
 
 def find_limits(session: Session, limit_ids: Collection[int]) -> dict[int, Limit]:
@@ -45,7 +41,7 @@ def count_used_of_groups(session: Session, group_ids: Collection[int]) -> dict[i
     if not group_ids:
         return {}
     query = select(Job.job_group, func.count()).join(Fire, Fire.job_id == Job.id)
-    of_groups = query.where(Job.job_group.in_(list(group_ids)), _IS_OPEN).group_by(Job.job_group)
+    of_groups = query.where(Job.job_group.in_(list(group_ids)), slots.IS_OPEN).group_by(Job.job_group)
     return {row[0]: row[1] for row in session.execute(of_groups)}
 
 

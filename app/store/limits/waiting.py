@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.rows import bulk
 from app.database.sql.in_list import among
-from app.domain.enums import FireState, HandleCode, TriggerCode
+from app.domain.enums import FireState, HandleCode, TriggerCode, WhenFull
 from app.domain.limits.waits import WaitReason
 from app.models.fire import Fire
 from app.models.job import Job
@@ -40,7 +40,10 @@ _REPLACING = select(Fire.job_id, Fire.limit_key).where(
 
 
 def find_to_replace(session: Session) -> list[JobLog]:
-    """Return the runs that executors have and that are to end for a waiting one of their job and key."""
+    """Return the runs that executors have and that are to end for a waiting one of their job and key.
+
+    None of a job whose `when_full` has been changed since.
+    """
     pairs = {(row[0], row[1]) for row in bulk.read_rows(session, _REPLACING.distinct())}
     if not pairs:
         return []
@@ -52,6 +55,7 @@ def find_to_replace(session: Session) -> list[JobLog]:
         .where(
             Fire.state == FireState.ACCEPTED,
             Fire.job_id.in_(sorted(job_ids)),
+            Job.when_full == WhenFull.REPLACE,
             JobLog.trigger_code == TriggerCode.ACCEPTED,
             JobLog.handle_code == HandleCode.NONE,
         )

@@ -318,3 +318,13 @@ def test_runs_that_began_in_another_time_zone_are_found(job: Job) -> None:
         session.execute(update(Node).values(scanned_ms=BEGIN + 2 * HOUR))
     total = numbers(BEGIN + 2 * HOUR)
     assert (total.expected, total.on_time, total.unexplained) == (4, 4, 0)
+
+
+def test_a_run_that_waited_for_days_is_late(job: Job) -> None:
+    run(job, BEGIN, trigger_time=BEGIN + 72 * HOUR, late_ms=72 * HOUR)
+    for number in range(1, 4):
+        run(job, BEGIN + number * HOUR // 2)
+    with session_scope() as session:
+        session.execute(update(Node).values(scanned_ms=BEGIN + 80 * HOUR))
+    total = numbers(BEGIN + 80 * HOUR, until_ms=BEGIN + 2 * HOUR)
+    assert (total.expected, total.on_time, total.late, total.unexplained) == (4, 3, 1, 0)

@@ -12,10 +12,11 @@ from app.domain.limits.waits import Wait, WaitReason
 from app.domain.text.fingerprints import fingerprint
 from app.errors import ChangedMeanwhile, Conflict, InvalidInput, NotFound, PermissionDenied
 from app.models.audit import AuditEntry
+from app.models.job import Job
 from app.models.limit import Limit, LimitUse
 from app.services.executors import groups
 from app.services.jobs import jobs
-from app.services.limits import limits
+from app.services.limits import limits, usage
 from app.services.limits.limits import LimitDraft, NamedLimit
 from tests.support.factories import T0, all_rows, make_fire, make_group, make_job, only_row, save
 from tests.support.jobs import add, draft, update
@@ -225,3 +226,24 @@ def test_limits_of_a_job_are_checked(changes: dict[str, Any], fields: list[str])
 
 def test_drafts_of_jobs_have_no_limits() -> None:
     assert draft(1).limits == "[]"
+
+
+@every_database
+def test_a_job_that_another_program_has_deleted_keeps_no_limit() -> None:
+    put("database", 3)
+    job = make_job()
+    save(LimitUse(job_id=job.id, limit_id=only_row(Limit).id, weight=3))
+    with session_scope() as session:
+        session.delete(session.get_one(Job, job.id))
+    assert (put("database", 1).users, put("database", 1).max_weight) == (0, 0)
+    remove("database")
+    assert not used()
+
+
+def test_users_without_any_group_see_no_limits() -> None:
+    put("database", 3)
+    nobody = Actor(user_id=3, username="eve", is_admin=False, rights={})
+    with read_scope() as session:
+        assert not usage.list_usage(session, actor=nobody)
+        with pytest.raises(NotFound):
+            usage.get_usage(session, only_row(Limit).id, actor=nobody)
