@@ -139,7 +139,7 @@ def test_a_newer_run_replaces_the_one_in_progress(pair: Pair) -> None:
     pair.await_log(run["id"], "asleep")
     pair.console.trigger(job_id, "0")
     runs = sorted(pair.await_runs(job_id, 2), key=lambda run: run["id"])
-    assert [run["handleCode"] for run in runs] == [500, 200]
+    assert [run["handleCode"] for run in runs] == [500, 200], runs
 
 
 @pytest.mark.once

@@ -28,6 +28,7 @@ from app.pipeline.group_addresses import find_foreign, withholds_token
 from app.pipeline.masking import find_maskers, mask_text
 from app.services.auditing import audit
 from app.services.executors.callers import LEFT_GROUP, Caller
+from app.services.runs.interruptible_wait import pause
 from app.services.runs.kills import kills
 from app.services.runs.log_pieces import MaskedRead, last_line, read_masked
 from app.store.base.paging import Page
@@ -198,9 +199,10 @@ def _announced(session: Session, peer: Peer) -> list[str]:
     return boots.get((peer.address, peer.app_name), ("", ""))[1].split(",")
 
 
-def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> str:
+def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis, settle_ms: Millis = 0) -> str:
     """Kill a run; return the executor's message. The executor ends every run of the job it has.
 
+    ``settle_ms``: time until the run counts as ended: some executors answer before they accept the next one.
     Source: docs/reference/scheduling.md, section 14.
     """
     with read_scope() as session:
@@ -212,6 +214,7 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> st
         if refusal := mask_text(maskers, log.id, refusal_of(reply)):
             raise ExecutorUnreachable(peer.address, refusal)
         message = mask_text(maskers, log.id, reply.msg) or ""
+        pause(settle_ms / 1000)
         with session_scope() as session:
             text = message.rstrip(": ")
             result_text = fill(KILLED_SAYING if text else KILLED, user=actor.username, said=text)

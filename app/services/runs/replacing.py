@@ -15,6 +15,7 @@ from app.domain.access.permissions import system_actor
 from app.domain.enums import Killed
 from app.errors import ExecutorUnreachable
 from app.models.log import JobLog
+from app.pipeline.retries import RETRY_WAIT_MIN_MS
 from app.services.executors.callers import Caller
 from app.services.runs.run_actions import kill_runs
 from app.store.fires import logs
@@ -64,7 +65,9 @@ class Replacement:
         transact(mark)
         self._killed |= dict.fromkeys([log.id for log in running], self._monotonic())
         try:
-            count = kill_runs(running, actor=SCHEDULER, caller=self._caller, now_ms=now_ms)
+            count = kill_runs(
+                running, actor=SCHEDULER, caller=self._caller, now_ms=now_ms, settle_ms=RETRY_WAIT_MIN_MS
+            )
         except ExecutorUnreachable as exc:
             logger.warning("runs not ended for newer ones count=%s reason=%s", len(running), exc)
         else:

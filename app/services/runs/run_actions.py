@@ -71,8 +71,12 @@ def kill_run(run_id: str, *, actor: Actor, caller: Caller, now_ms: Millis) -> No
         raise Conflict(N_("The run has ended already"))
 
 
-def kill_runs(running: Sequence[JobLog], *, actor: Actor, caller: Caller, now_ms: Millis) -> int:
+def kill_runs(
+    running: Sequence[JobLog], *, actor: Actor, caller: Caller, now_ms: Millis, settle_ms: Millis = 0
+) -> int:
     """Kill runs under one permit; return how many, without those that have ended meanwhile.
+
+    ``settle_ms``: as in ``kill_log``.
 
     Opens its own transactions. An executor that does not answer holds up no other: raises ExecutorUnreachable
     once the runs of the others are killed; and TooManyCalls.
@@ -82,7 +86,7 @@ def kill_runs(running: Sequence[JobLog], *, actor: Actor, caller: Caller, now_ms
         by_address.setdefault(log.executor_address or "", []).append(log.id)
     until_s = time.monotonic() + KILL_S
     with caller.permit() as permit, ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="kill") as pool:
-        kill = partial(logs.kill_log, actor=actor, caller=permit, now_ms=now_ms)
+        kill = partial(logs.kill_log, actor=actor, caller=permit, now_ms=now_ms, settle_ms=settle_ms)
         # Each thread gets a copy of the context, which has the id of the request for log lines.
         work = [
             pool.submit(copy_context().run, _kill_there, address, log_ids, kill, until_s)
