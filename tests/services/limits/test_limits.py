@@ -242,8 +242,8 @@ def test_a_job_that_another_program_has_deleted_keeps_no_limit() -> None:
 
 def test_users_without_any_group_see_no_limits() -> None:
     put("database", 3)
-    nobody = Actor(user_id=3, username="eve", is_admin=False, rights={})
+    stranger = Actor(user_id=3, username="eve", is_admin=False, rights={})
     with read_scope() as session:
-        assert not usage.list_usage(session, actor=nobody)
+        assert not usage.list_usage(session, actor=stranger)
         with pytest.raises(NotFound):
-            usage.get_usage(session, only_row(Limit).id, actor=nobody)
+            usage.get_usage(session, only_row(Limit).id, actor=stranger)
