@@ -56,11 +56,10 @@ def test_a_forced_run_counts_for_its_key(database: str) -> None:
     job = make_job(max_running=1, limit_key="${param.customer}", executor_param='{"customer":"globex"}')
     params = ('{"customer":"acme"}', None, "no json")
     for param in params[:2]:
-        transact(
-            lambda session, param=param: trigger_job(
+        with session_scope() as session:
+            trigger_job(
                 session, job.id, executor_param=param, address_list="", actor=ADMIN, now_ms=T0, force=True
             )
-        )
     entries = [*(BatchEntry(job.id, param, "", force=True) for param in params), BatchEntry(job.id, "", "")]
     transact(lambda session: trigger_jobs(session, entries, actor=ADMIN, now_ms=T0))
     forced = [fire for fire in all_rows(Fire) if fire.admitted_ms]
