@@ -12,13 +12,14 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.limit import Limit
 from app.pipeline.claim_limited import claim_limited
+from app.pipeline.limit_usage import LOOKED_AHEAD, LimitUsage
 from app.pipeline.unwritable import UnwritableFire, refuse
 from app.services.jobs.batch_triggers import BatchEntry, trigger_jobs
 from app.services.jobs.jobs import trigger_job
 from app.services.runs import waiting as waiting_runs
 from app.store.fires.clock_return import bring_back_open
 from app.store.limits import slots
-from app.store.limits.slots import JobKey
+from app.store.limits.slots import JobKey, Shared
 from app.store.limits.waiting import find_to_replace
 from tests.pipeline.limit_steps import claim_all, look, share, waiting
 from tests.pipeline.steps import as_due, call_back, claim_fires, claimer, give_back_all, record_sent, sent
@@ -55,11 +56,10 @@ def test_a_forced_run_counts_for_its_key(database: str) -> None:
     job = make_job(max_running=1, limit_key="${param.customer}", executor_param='{"customer":"globex"}')
     params = ('{"customer":"acme"}', None, "no json")
     for param in params[:2]:
-        transact(
-            lambda session, param=param: trigger_job(
+        with session_scope() as session:
+            trigger_job(
                 session, job.id, executor_param=param, address_list="", actor=ADMIN, now_ms=T0, force=True
             )
-        )
     entries = [*(BatchEntry(job.id, param, "", force=True) for param in params), BatchEntry(job.id, "", "")]
     transact(lambda session: trigger_jobs(session, entries, actor=ADMIN, now_ms=T0))
     forced = [fire for fire in all_rows(Fire) if fire.admitted_ms]
@@ -218,3 +218,29 @@ def test_runs_are_no_longer_replaced_once_their_job_is_to_wait(database: str) ->
     assert [log.id for log in transact(find_to_replace)] == [run.log_id]
     set_job(job, when_full="wait")
     assert not transact(find_to_replace)
+
+
+def test_no_more_runs_are_looked_at_than_a_shared_limit_may_have(database: str) -> None:
+    sharing, other = [make_job() for _ in range(5)], make_job()
+    fires = [make_fire(job, state="WAITING", deadline_ms=T0 + n) for n, job in enumerate([*sharing, other])]
+    room = {JobKey(fire.job_id, ""): 3 for fire in fires}
+    limits = {pair: frozenset({7}) for pair in room} | {JobKey(other.id, ""): frozenset[int]()}
+    first = transact(lambda session: slots.find_first(session, room, Shared({7: 2}, limits)))
+    assert [fire.id for fire, _ in first] == [fires[0].id, fires[1].id, fires[5].id]
+
+
+def test_a_claim_looks_beyond_the_free_slots(database: str) -> None:
+    limit = save(Limit(kind="named", name="database", slots=2))
+    jobs = [make_job() for _ in range(3)]
+    for job in jobs:
+        share(limit, job)
+        for _ in range(20):
+            make_fire(job)
+    claim_all()
+    assert len(waiting()) == 58
+    ended = only_row(Fire, id=min(fire.id for fire in all_rows(Fire, state="SENDING")))
+    assert call_back(ended.log_id or 0)
+    usage = transact(lambda session: LimitUsage.read(session, [jobs[0].id]))
+    room = usage.room()
+    assert usage.shared(room).most == {limit.id: 1 + LOOKED_AHEAD}
+    assert len(look().claimed) == 1

@@ -5,7 +5,8 @@ Their slots are free once they have ended; a run whose kill is not confirmed goe
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 
 from sqlalchemy.orm import Session
 
@@ -43,11 +44,12 @@ class Replacement:
 
     def tick(self, now_ms: Millis) -> Millis:
         """Kill the runs that are to be replaced; return the wait until the next round."""
-        if not slots.has_waiting():
-            self._killed.clear()
-            return PERIOD_MS
-        with read_scope() as session:
-            running = waiting_fires.find_to_replace(session)
+        running = list[JobLog]()
+        if slots.has_waiting():
+            with read_scope() as session:
+                running = waiting_fires.find_to_replace(session)
+        if spared := self._killed.keys() - {log.id for log in running}:
+            transact(partial(_unmark, log_ids=spared))
         due_s = self._monotonic() - AGAIN_S
         self._killed = {log.id: self._killed[log.id] for log in running if log.id in self._killed}
         to_kill = [log for log in running if self._killed.get(log.id, due_s) <= due_s]
@@ -72,3 +74,9 @@ class Replacement:
             logger.warning("runs not ended for newer ones count=%s reason=%s", len(running), exc)
         else:
             logger.info("runs ended for newer ones count=%s", count)
+
+
+def _unmark(session: Session, log_ids: Collection[int]) -> None:
+    """Let runs count as any other that were not ended, and that no newer one is to replace any more."""
+    runs = logs.lock_runs(session, log_ids).values()
+    logs.mark_killed(session, [run.id for run in runs if run.is_replaced and not run.handle_code], Killed.NO)

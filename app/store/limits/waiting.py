@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -54,7 +54,8 @@ def find_to_replace(session: Session) -> list[JobLog]:
         .join(Job, Job.id == Fire.job_id)
         .where(
             Fire.state == FireState.ACCEPTED,
-            Fire.job_id.in_(sorted(job_ids)),
+            among(Fire.job_id, sorted(job_ids)),
+            or_(Job.limit_key == "", among(Fire.limit_key, sorted({key for _, key in pairs}))),
             Job.when_full == WhenFull.REPLACE,
             JobLog.trigger_code == TriggerCode.ACCEPTED,
             JobLog.handle_code == HandleCode.NONE,

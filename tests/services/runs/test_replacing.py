@@ -22,7 +22,7 @@ from app.settings.config import Config
 from app.store.fires.logs import mark_killed
 from executor_client.wire.callbacks import CallbackItem
 from tests.pipeline.steps import as_due, call_back, claimer, record_sent, sent
-from tests.support.factories import T0, all_rows, make_fire, make_job, only_row
+from tests.support.factories import T0, all_rows, make_fire, make_job, only_row, remove
 from tests.support.fake_executor import Answer, FakeExecutor
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -153,3 +153,21 @@ def test_a_success_counts_if_the_kill_is_not_confirmed(executor: FakeExecutor) -
     answer = store.store((CallbackItem(log_id, 0, 200, ""),), TokenScope(is_global=True))
     store.close()
     assert (answer.won, only_row(JobLog, id=log_id).handle_code) == (1, 200)
+
+
+def test_a_run_that_is_not_ended_counts_again_once_the_newer_one_is_withdrawn(
+    executor: FakeExecutor, replacement: Replacement
+) -> None:
+    job, log_id = start(executor)
+    claim([make_fire(job)])
+    executor.respond("kill", Answer.json(code=500, msg="not now"))
+    replacement.tick(T0)
+    assert only_row(JobLog, id=log_id).killed == 2
+    remove(only_row(Fire, state="WAITING"))
+    replacement.tick(T0)
+    assert call_back(log_id, 500, "failed")
+    assert (only_row(JobLog, id=log_id).killed, len(all_rows(Alarm)), only_row(Fire).trigger_type) == (
+        0,
+        1,
+        "RETRY",
+    )
