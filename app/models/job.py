@@ -72,8 +72,8 @@ class Job(Base):
     priority: Mapped[int] = mapped_column(SmallInteger, default=5, server_default="5")
     #: seconds after which a waiting run is skipped; 0: never
     max_wait_s: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
-    #: template over the parameter of a run; `max_running` counts for each text by itself
-    limit_key: Mapped[str] = mapped_column(String(255), default="", server_default="")
+    #: template over the parameter of a run; `max_running` counts for each text by itself; null: none
+    limit_key: Mapped[str | None] = mapped_column(Text)
     #: named limits with weights, as JSON text; null: none
     limits: Mapped[str | None] = mapped_column(Text)
     #: latest instant that became a fire or a skip

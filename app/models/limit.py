@@ -3,7 +3,7 @@
 from sqlalchemy import BigInteger, Index, Integer, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.models.base import Base, exact_text
+from app.models.base import Base, BigId, exact_text
 
 #: most characters of a name
 NAME_MAX = 64
@@ -39,9 +39,13 @@ class LimitUse(Base):
     """Use of a named limit by a job, as in `xxl_job_info.limits`."""
 
     __tablename__ = "xxl_job_limit_use"
-    __table_args__ = (Index("ix_xxl_job_limit_use_limit", "limit_id"),)
+    __table_args__ = (
+        Index("ux_xxl_job_limit_use_job", "job_id", "limit_id", unique=True),
+        Index("ix_xxl_job_limit_use_limit", "limit_id"),
+    )
 
-    job_id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
-    limit_id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    job_id: Mapped[int] = mapped_column(Integer)
+    limit_id: Mapped[int] = mapped_column(Integer)
     #: slots that a run takes
     weight: Mapped[int] = mapped_column(Integer, default=1, server_default="1")

@@ -9,7 +9,7 @@ from app.database.engine import session_scope, transact
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
-from app.pipeline.complete import CHILDREN_MAX
+from app.pipeline.children import CHILDREN_MAX
 from app.pipeline.prepare import prepare
 from tests.pipeline.steps import as_due, call_back, claim_fires, claim_one, claimer, give_back_all
 from tests.support.factories import FIRST, T0, all_rows, make_fire, make_job, make_run, only_row

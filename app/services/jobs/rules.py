@@ -72,6 +72,7 @@ def check_draft(
         if job is None:
             _check_group(lookup, draft.job_group, actor)
     columns |= _plain_columns(draft, Kind.TEXT, errors, job, exempt)
+    columns["limit_key"] = columns.get("limit_key") or None  # as in a table that was adopted
     with errors:
         if "alarm_email" not in exempt:
             check_mails(draft.alarm_email, current=mails_of(job.alarm_email) if job is not None else ())

@@ -88,7 +88,8 @@ def find_rules(session: Session, job_ids: Collection[int]) -> dict[int, LimitRul
         shares.setdefault(row[0], []).append(Share.of(row))
     rows = bulk.read_among(session, _RULES, sorted(job_ids))
     return {
-        row[0]: LimitRules._make((*row[:-1], row[-1] or 0, tuple(shares.get(row[0], ())))) for row in rows
+        row[0]: LimitRules._make((*row[:-2], row[-2] or "", row[-1] or 0, tuple(shares.get(row[0], ()))))
+        for row in rows
     }
 
 

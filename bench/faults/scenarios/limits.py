@@ -185,7 +185,12 @@ def _limit(cluster: Cluster, job_id: int, limit_id: int, weight: int) -> None:
     with cluster.engine().begin() as connection:
         if weight:
             share = {"job": job_id, "limit": limit_id, "weight": weight}
-            connection.execute(text("INSERT INTO xxl_job_limit_use VALUES (:job, :limit, :weight)"), share)
+            connection.execute(
+                text(
+                    "INSERT INTO xxl_job_limit_use (job_id, limit_id, weight) VALUES (:job, :limit, :weight)"
+                ),
+                share,
+            )
         connection.execute(
             text(
                 "UPDATE xxl_job_info SET limits = :limits, max_running = :most, when_full = :when_full,"
