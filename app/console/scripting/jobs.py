@@ -181,6 +181,8 @@ def _posted_value(field: JobField, job: Job | None) -> Any:
     if field.is_original:
         return bean_int(field.wire_name) if is_number else text_or_empty(field.wire_name)
     current = getattr(job, field.attribute) if job is not None else field.default
+    if current is None and field.kind is Kind.TEXT:
+        current = ""
     if not field.wire_name:
         return current
     if is_number:
