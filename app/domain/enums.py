@@ -123,6 +123,8 @@ class Killed(IntEnum):
     BY_USER = 1
     #: for a newer run of its job, by `when_full`; set before the kill
     REPLACED = 2
+    #: the same, and its executor has confirmed it
+    CONFIRMED = 3
 
 
 class LimitKind(StrEnum):

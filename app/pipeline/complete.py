@@ -23,6 +23,7 @@ from app.domain.enums import (
     AlarmState,
     AlarmStatus,
     HandleCode,
+    Killed,
     ScheduleType,
     TriggerCode,
 )
@@ -88,7 +89,8 @@ class Result:
     log_date_time: int = 0
     #: NotStarted, of a refusal
     not_started: str = ""
-    #: a success of a run that is being killed for a newer one does not count yet: it is late, as YIELDED
+    #: a success of a run that is being killed for a newer one does not count yet, nor at all once the kill is
+    #: confirmed: it is late, as YIELDED
     yields_to_kill: bool = False
 
 
@@ -215,7 +217,9 @@ def _outcome(result: Result) -> str:
 
 
 def _yields(run: RunState, result: Result) -> bool:
-    return result.yields_to_kill and run.is_replaced and not run.handle_code and not _is_failure(result)
+    if run.handle_code or not run.is_replaced or _is_failure(result):
+        return False
+    return result.yields_to_kill or run.killed == Killed.CONFIRMED
 
 
 def _is_open(run: RunState, result: Result) -> bool:

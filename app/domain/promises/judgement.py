@@ -52,7 +52,7 @@ def is_kept(promise: Promise, due_ms: Millis, chain: Sequence[ChainRun]) -> bool
     if promise.kind is PromiseKind.STARTS_WITHIN:
         return any(run.is_accepted and run.trigger_ms <= due_ms for run in chain)
     ended = [run for run in chain if run.handle_ms is not None and run.handle_ms <= due_ms]
-    return has_succeeded(ended) or any(run.killed == Killed.REPLACED for run in ended)
+    return has_succeeded(ended) or any(run.killed >= Killed.REPLACED for run in ended)
 
 
 def has_succeeded(chain: Iterable[ChainRun]) -> bool:
@@ -149,7 +149,7 @@ def failures_in_a_row(newest_first: Sequence[tuple[Millis, Sequence[ChainRun]]])
     for instant, chain in newest_first:
         if has_succeeded(chain):
             break
-        if any(run.killed == Killed.REPLACED for run in chain):
+        if any(run.killed >= Killed.REPLACED for run in chain):
             continue
         failed.append((instant, chain))
     if not failed:

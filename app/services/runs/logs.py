@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis, now_ms
 from app.database.engine import read_scope, session_scope, transact
 from app.domain.access.permissions import Actor, Right, require_admin, require_right
-from app.domain.enums import HandleCode, TriggerCode
+from app.domain.enums import HandleCode, Killed, TriggerCode
 from app.domain.runs.trace_templates import KILLED, KILLED_SAYING, fill
 from app.domain.text.texts import N_
 from app.errors import Conflict, ExecutorUnreachable, InvalidInput, NotFound
@@ -214,7 +214,8 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis, settl
         if refusal := mask_text(maskers, log.id, refusal_of(reply)):
             raise ExecutorUnreachable(peer.address, refusal)
         message = mask_text(maskers, log.id, reply.msg) or ""
-        pause(settle_ms / 1000)
+        if settle_ms:
+            _await_end(log.id, settle_ms)
         with session_scope() as session:
             text = message.rstrip(": ")
             result_text = fill(KILLED_SAYING if text else KILLED, user=actor.username, said=text)
@@ -232,6 +233,12 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis, settl
                 changes={"job_id": log.job_id},
             )
     return message
+
+
+def _await_end(log_id: int, settle_ms: Millis) -> None:
+    """Let the executor report the end of a killed run, by whatever result, before the next one is sent."""
+    transact(lambda session: store_logs.mark_killed(session, [log_id], Killed.CONFIRMED))
+    pause(settle_ms / 1000)
 
 
 def get_killable(session: Session, log_id: int, *, actor: Actor) -> JobLog:

@@ -104,7 +104,7 @@ class RunState(NamedTuple):
     @property
     def is_replaced(self) -> bool:
         """Whether it was killed for a newer run of its job."""
-        return self.killed == Killed.REPLACED
+        return self.killed in (Killed.REPLACED, Killed.CONFIRMED)
 
 
 _COMPLETED_BY = tuple(getattr(JobLog, name) for name in RunState._fields)
@@ -137,7 +137,7 @@ _REPLACED = select(JobLog.id).where(
 
 
 def has_replaced(log_ids: Collection[int]) -> bool:
-    """Whether one of the runs is still being killed for a newer one; opens its own transaction."""
+    """Whether the kill of one of the runs for a newer one is not confirmed yet; opens its own transaction."""
     return bool(single_statement.read(_REPLACED, {WANTED: sorted(log_ids)}))
 
 

@@ -81,7 +81,7 @@ def test_the_run_is_killed_and_the_next_one_runs(executor: FakeExecutor, replace
     replacement.tick(T0)
     assert [request.action for request in executor.requests] == ["kill"]
     log = only_row(JobLog, id=log_id)
-    assert (log.handle_code, log.killed, log.handle_msg) == (500, 2, "killed by scheduler")
+    assert (log.handle_code, log.killed, log.handle_msg) == (500, 3, "killed by scheduler")
     assert not all_rows(Alarm)
     (fire,) = all_rows(Fire)
     assert fire.state == "WAITING"
@@ -143,7 +143,7 @@ def test_a_success_that_comes_before_the_answer_to_the_kill_does_not_count(
     reporting.join()
     store.close()
     assert only_row(JobLog, id=log_id).handle_code == 500
-    assert [(answer.won, answer.late, answer.held) for answer in answers] == [(0, [(log_id, 200, 500)], ())]
+    assert [(answer.won, answer.late, answer.held) for answer in answers] == [(0, [], (item,))]
 
 
 def test_a_success_counts_if_the_kill_is_not_confirmed(executor: FakeExecutor) -> None:
