@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from sqlalchemy import String
+from sqlalchemy import String, Text
 
 from app.domain.jobs.fields import FIELD_OF, JOB_FIELDS, JobDraft, plain_fields
 from app.domain.jobs.job_field import JobField, Kind
@@ -43,7 +43,8 @@ def test_a_new_draft_has_the_defaults_of_the_table() -> None:
 def test_the_longest_text_fits_its_column(field: JobField) -> None:
     column = Job.__table__.columns[field.attribute].type
     assert isinstance(column, String)
-    assert column.length == field.max_length
+    # A text of any length is no VARCHAR, for which the row of an adopted table may have no room.
+    assert isinstance(column, Text) or column.length == field.max_length
 
 
 def test_the_other_texts_fit_their_columns() -> None:
