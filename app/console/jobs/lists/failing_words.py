@@ -20,8 +20,7 @@ def failures_in_a_row(failing: Failing[Run], last: Run | None) -> Markup:
         return Markup("")
     word = f"{SIGNS[outcome(failing.last)][2]} " if is_tried_again else ""
     count, more = (failing.failures - 1, ">") if failing.is_cut else (failing.failures, "")
-    since = '<span class="since"> · {}<time datetime="{}" data-age>{}</time></span>'
-    return Markup("{}{}{}×" + since).format(
+    return Markup('{}{}{}×<span class="since"> · {}<time datetime="{}" data-age>{}</time></span>').format(
         word, more, count, more, iso(failing.since_ms), age(failing.since_ms)
     )
 
