@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import or_, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -47,7 +47,7 @@ def find_to_replace(session: Session) -> list[JobLog]:
     pairs = {(row[0], row[1]) for row in bulk.read_rows(session, _REPLACING.distinct())}
     if not pairs:
         return []
-    job_ids = {job_id for job_id, _ in pairs}
+    job_ids, keys = {job_id for job_id, _ in pairs}, sorted({key for _, key in pairs})
     running = (
         select(JobLog, Fire.job_id, Fire.limit_key, Job.limit_key)
         .join(Fire, Fire.log_id == JobLog.id)
@@ -55,7 +55,10 @@ def find_to_replace(session: Session) -> list[JobLog]:
         .where(
             Fire.state == FireState.ACCEPTED,
             among(Fire.job_id, sorted(job_ids)),
-            or_(Job.limit_key == "", among(Fire.limit_key, sorted({key for _, key in pairs}))),
+            or_(
+                func.coalesce(Job.limit_key, "") == "",
+                among(Fire.limit_key, keys),
+            ),
             Job.when_full == WhenFull.REPLACE,
             JobLog.trigger_code == TriggerCode.ACCEPTED,
             JobLog.handle_code == HandleCode.NONE,

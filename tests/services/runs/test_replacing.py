@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.database.engine import transact
+from app.database.engine import session_scope, transact
 from app.domain.enums import Killed
 from app.domain.executors.token_scope import TokenScope
 from app.executors.gateway import Gateway
@@ -88,6 +88,17 @@ def test_the_run_is_killed_and_the_next_one_runs(executor: FakeExecutor, replace
     ready = transact(lambda session: claim_limited(session, find_ready(), claimer(), now_ms=T0))
     (run,) = ready.claimed
     assert any("until the runs before it were ended" in line for line in run.trace)
+
+
+def test_a_run_with_a_key_that_its_job_has_no_more_is_replaced(
+    executor: FakeExecutor, replacement: Replacement
+) -> None:
+    job, log_id = start(executor)
+    with session_scope() as session:
+        session.get_one(Fire, only_row(Fire).id).limit_key = "acme"
+    claim([make_fire(job)])
+    replacement.tick(T0)
+    assert only_row(JobLog, id=log_id).handle_code == 500
 
 
 def test_the_executor_may_report_before_it_answers(executor: FakeExecutor, replacement: Replacement) -> None:
