@@ -108,10 +108,8 @@ class FireState(StrEnum):
     HELD = "HELD"
 
 
-#: states of fires that are no load of an instance: before and after their run
+#: states that only fires of jobs with limits have, before and after their run: no load of an instance
 APART = (FireState.WAITING, FireState.HELD)
-#: states that only fires of jobs with limits have
-LIMITED = (FireState.WAITING, FireState.HELD)
 #: states of fires whose run no executor is known to have
 NOT_OUT = (FireState.PENDING, *APART)
 

@@ -6,6 +6,7 @@ from wtforms import HiddenField, SelectField, StringField
 
 from app.console.ui.forms.base_form import ConsoleForm, whole
 from app.console.web.language import lazy_gettext as _l
+from app.domain.limits.rules import WEIGHT_MAX
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
@@ -13,8 +14,6 @@ from app.store.base.paging import to_id
 
 #: value of the choice that all executors may use a limit
 ALL = "all"
-#: most slots of a limit
-SLOTS_MAX = 10_000
 
 
 class LimitForm(ConsoleForm):
@@ -31,7 +30,7 @@ class LimitForm(ConsoleForm):
     def read_slots(self, errors: InputErrors) -> int:
         """Return the number of slots; its error is collected."""
         with errors:
-            return whole(self.slots, low=1, high=SLOTS_MAX)
+            return whole(self.slots, low=1, high=WEIGHT_MAX)
         return 1
 
     def read_group(self, errors: InputErrors) -> int | None:

@@ -17,7 +17,7 @@ from app.domain.enums import LimitKind
 from app.domain.limits.rules import WITHOUT_JAVA
 from app.services.executors import groups
 from app.services.jobs import jobs
-from app.services.limits import usage
+from app.services.limits import limits, usage
 from app.services.limits.usage import LimitUsage
 from app.services.runs.waiting import WaitFilter
 
@@ -79,9 +79,7 @@ def of_group(group_id: int) -> ResponseReturnValue:
 
 def may_change(actor: Actor, limit: LimitUsage) -> bool:
     """Return whether an actor may change a named limit."""
-    if limit.kind is not LimitKind.NAMED:
-        return False
-    return actor.is_admin if limit.group_id is None else actor.may(limit.group_id, Right.EDIT)
+    return limit.kind is LimitKind.NAMED and limits.may_change(actor, limit.group_id)
 
 
 def group_titles(session: Session, actor: Actor) -> dict[int, str]:

@@ -7,8 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-#: most named limits of a job, and slots that a run takes of one
-USES_MAX, WEIGHT_MAX = 10, 10_000
+from app.domain.limits.rules import USES_MAX, WEIGHT_MAX
 
 
 class LimitShare(BaseModel):

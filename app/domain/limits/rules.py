@@ -10,6 +10,8 @@ from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
 
+#: most named limits of a job, and slots that a run takes of one
+USES_MAX, WEIGHT_MAX = 10, 10_000
 #: name of the field of named limits in errors
 LIMITS = "limits"
 WITHOUT_JAVA = N_(

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.domain.access.permissions import Actor, Right, require_admin, require_right
 from app.domain.enums import LimitKind
-from app.domain.limits.document import WEIGHT_MAX
+from app.domain.limits.rules import WEIGHT_MAX
 from app.domain.text.fingerprints import require_unchanged
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.limits import required_text
@@ -183,7 +183,7 @@ def _add(session: Session, name: str, draft: LimitDraft, *, actor: Actor, now_ms
     try:
         session.flush()
     except IntegrityError as exc:
-        raise Conflict(N_("Somebody else has just made this limit")) from exc
+        raise Conflict(N_("Another user has just made this limit")) from exc
     changes = {"name": name, **audit.difference({}, _audited(limit))}
     _record(session, "limit.set", limit, actor=actor, now_ms=now_ms, changes=changes)
     return NamedLimit(limit.id, name, draft.group_id, draft.slots, 0, 0)

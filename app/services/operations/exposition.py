@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.faults import fault_log
 from app.domain.completeness.days import day_of
-from app.domain.enums import LIMITED, NodeKind, TriggerStatus
+from app.domain.enums import APART, NodeKind, TriggerStatus
 from app.runtime import metrics
 from app.services.backups.last_backup import find_last
 from app.services.operations.bounded_reads import BoundedReader
@@ -189,7 +189,7 @@ def _queues(session: Session, now_ms: Millis) -> "Iterator[Metric]":
         (state.value.lower(),): count for state, count in queues.by_state.items()
     }
     limited: dict[tuple[str, ...], float] = {
-        (state.value.lower(),): states.pop((state.value.lower(),)) for state in LIMITED
+        (state.value.lower(),): states.pop((state.value.lower(),)) for state in APART
     }
     yield _gauge("xxl_job_fires_in_progress", "Claimed fires without a result.", states, "state")
     of_limits = "Fires that wait for a limit, and those of unresolved runs that hold its slots."

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from app.api.v1.schemas.base import Id, Instant, ListQuery, Partial, Schema
-from app.domain.limits.document import WEIGHT_MAX
+from app.domain.limits.rules import WEIGHT_MAX
 
 Slots = Annotated[int, Field(ge=1, le=WEIGHT_MAX, description="How many runs at once, with their weights.")]
 

@@ -14,7 +14,7 @@ from app.console.ui.forms.base_form import ConsoleForm
 from app.console.ui.limits.words import shares_in, slots_text
 from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
-from app.domain.limits.document import USES_MAX, WEIGHT_MAX
+from app.domain.limits.rules import USES_MAX, WEIGHT_MAX
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
