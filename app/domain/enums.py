@@ -64,6 +64,8 @@ class TriggerType(StrEnum):
     PARENT = "PARENT"
     RETRY = "RETRY"
     API = "API"
+    #: the runs that its job comes after have ended
+    AFTER = "AFTER"
 
 
 class NotStarted(StrEnum):
@@ -98,6 +100,8 @@ class FireState(StrEnum):
     """State of a fire between its scan and its result (docs/reference/pipeline.md, section 8)."""
 
     PENDING = "PENDING"
+    #: due, and its round is not complete
+    GATED = "GATED"
     #: due, and a limit has no slot for it
     WAITING = "WAITING"
     ROUTING = "ROUTING"
@@ -108,8 +112,11 @@ class FireState(StrEnum):
     HELD = "HELD"
 
 
-#: states that only fires of jobs with limits have, before and after their run: no load of an instance
-APART = (FireState.WAITING, FireState.HELD)
+#: states of fires that are due and wait for something in the console
+HELD_BACK = (FireState.GATED, FireState.WAITING)
+#: states that only fires of jobs with limits or predecessors have, before and after their run: no load of an
+#: instance
+APART = (*HELD_BACK, FireState.HELD)
 #: states of fires whose run no executor is known to have
 NOT_OUT = (FireState.PENDING, *APART)
 

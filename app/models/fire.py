@@ -62,5 +62,9 @@ class Fire(Base):
     admitted_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     #: text of the job's `limit_key` for this run
     limit_key: Mapped[str] = mapped_column(String(64), default="", server_default="")
+    #: number of the trigger that asked for the chain; 0: nothing follows it; null: it is in no chain
+    chain: Mapped[int | None] = mapped_column(BigInteger)
+    #: round that it waits for or belongs to; null: none
+    round_id: Mapped[int | None] = mapped_column(BigInteger)
     #: why it waits (``app.domain.limits.waits``)
     waits_for: Mapped[str] = mapped_column(String(80), default="", server_default="")

@@ -76,6 +76,10 @@ class Job(Base):
     limit_key: Mapped[str | None] = mapped_column(Text)
     #: named limits with weights, as JSON text; null: none
     limits: Mapped[str | None] = mapped_column(Text)
+    #: what it runs after, as JSON text (``app.domain.rounds.runs_after``); null: nothing
+    runs_after: Mapped[str | None] = mapped_column(Text)
+    #: 1: other jobs run after it
+    has_followers: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
     #: latest instant that became a fire or a skip
     last_fire_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
 

@@ -76,6 +76,10 @@ class JobLog(Base):
     source_log_id: Mapped[int | None] = mapped_column(BigInteger)
     #: number of the trigger by a user or program (app.domain.runs.trigger_keys); null: there was none
     trigger_key: Mapped[int | None] = mapped_column(BigInteger)
+    #: number of the trigger that asked for the chain; 0: nothing follows it; null: it is in no chain
+    chain: Mapped[int | None] = mapped_column(BigInteger)
+    #: round that it follows; null: none
+    round_id: Mapped[int | None] = mapped_column(BigInteger)
     #: from its sending to its result; null: running, adopted, or of a Java admin
     duration_ms: Mapped[Millis | None] = mapped_column(BigInteger)
     #: how long after its due time it was sent first; null: not sent, not known, or of a Java admin

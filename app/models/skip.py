@@ -25,10 +25,13 @@ class Skip(Base):
     to_ms: Mapped[Millis] = mapped_column(BigInteger)
     #: how many, at most SKIPPED_MAX; of crons of five fields counting stops earlier
     skipped: Mapped[int] = mapped_column(Integer)
-    #: ``misfire``, ``stopped``, ``edited``, ``invalid``, ``restored``, ``lost``, ``limit``, ``withdrawn``
+    #: ``misfire``, ``stopped``, ``edited``, ``invalid``, ``restored``, ``lost``, ``limit``, ``withdrawn``,
+    #: ``predecessor``, ``deadline``
     reason: Mapped[str] = mapped_column(String(20))
     #: TriggerType of a run by hand, child or retry that was skipped; empty: instants of the schedule
     trigger_type: Mapped[str] = mapped_column(String(20), default="", server_default="")
     #: number of the trigger of a run by hand that was skipped
     trigger_key: Mapped[int | None] = mapped_column(BigInteger)
+    #: round of a run that its predecessors prevented
+    round_id: Mapped[int | None] = mapped_column(BigInteger)
     recorded_ms: Mapped[Millis] = mapped_column(BigInteger)

@@ -27,6 +27,7 @@ JOB = (
     "max_wait_s",
     "limits",
     "limit_key",
+    "runs_after",
     "tags",
     "alarm_email",
     "route_strategy",

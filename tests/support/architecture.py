@@ -35,6 +35,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "app.domain": ("croniter", "cron_descriptor"),
     "app.domain.jobs.structures": ("pydantic",),
     "app.domain.limits.document": ("pydantic",),
+    "app.domain.rounds.document": ("pydantic",),
     "app.domain.promises.document": ("pydantic",),
     "app.models": SQLALCHEMY,
     "app.database": SQLALCHEMY,

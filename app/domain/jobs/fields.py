@@ -72,6 +72,12 @@ def _limits() -> Any:
     return JobLimits
 
 
+def _runs_after() -> Any:
+    from app.domain.rounds.document import JobRunsAfter
+
+    return JobRunsAfter | None
+
+
 def _instant() -> Any:
     return _declare(JobField(Kind.INSTANT, "", default=0, is_original=False, has_own_rules=True))
 
@@ -257,6 +263,10 @@ class JobDraft:
     #: JSON text
     limits: str = _structure(
         N_("Named limits"), _limits, "[]", N_("Limits that several jobs share, with the slots of a run.")
+    )
+    #: JSON text
+    runs_after: str = _structure(
+        N_("Runs after"), _runs_after, "null", N_("Runs when other jobs have ended.")
     )
     #: None: unchanged; none for a new job
     tags: tuple[str, ...] | None = None

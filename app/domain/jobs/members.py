@@ -219,6 +219,12 @@ MEMBERS = (
         "Counts `max_running` for each value by itself: a text with placeholders of the parameter, such as"
         " `${param.customer}`.",
     ),
+    JobMember(
+        "runs_after",
+        "runs_after",
+        "Jobs after which the job runs, and by which rule; null: none. In jobs as code they are named by"
+        " their keys, of another group as `<AppName>/<key>`.",
+    ),
     JobMember("tags", "tags", "Tags, compared without case."),
 )
 #: name -> member

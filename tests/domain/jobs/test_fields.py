@@ -12,6 +12,7 @@ from tests.support.truth_table import truth_table
 
 #: columns written by the scheduler, the GLUE editor or the database
 NOT_ENTERED = {
+    "has_followers",
     "id",
     "add_time",
     "update_time",

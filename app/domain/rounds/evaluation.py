@@ -1,0 +1,132 @@
+"""Evaluation of a round: whether its job runs, by the rule and what has arrived. Pure.
+
+docs/reference/rounds.md. The order in which arrivals come does not matter, nor whether one comes twice.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from app.clock import Millis
+from app.domain.rounds.kinds import ArrivalOutcome, RoundReason, RoundRule, RoundState, ShardRule
+from app.domain.rounds.runs_after import RunsAfter
+
+#: outcomes that are final unless a later run of the same round succeeds
+BAD = frozenset({ArrivalOutcome.FAILED, ArrivalOutcome.UNRESOLVED, ArrivalOutcome.NOT_RUN})
+
+
+class Arrived(NamedTuple):
+    """What became of a predecessor, or of one shard of it."""
+
+    predecessor_id: int
+    shard: int
+    #: number of shards
+    total: int
+    outcome: ArrivalOutcome
+    at_ms: Millis
+    #: its run, or the one that caused that it did not run; None: none
+    log_id: int | None = None
+    #: reason of the skip or round of one that did not run
+    reason: str = ""
+
+
+def supersedes(new: Arrived, former: Arrived | None) -> bool:
+    """Return whether an arrival takes the place of the one that was there: a success stays.
+
+    Of two others the later run counts; one that did not run at all counts only while nothing else is known.
+    """
+    if former is None:
+        return True
+    if former.outcome is ArrivalOutcome.SUCCEEDED or new.outcome is ArrivalOutcome.SUCCEEDED:
+        return former.outcome is not new.outcome and new.outcome is ArrivalOutcome.SUCCEEDED
+    return _rank(new) > _rank(former)
+
+
+def _rank(arrived: Arrived) -> tuple[int, int, int]:
+    """Return the place of an arrival: of the same run the final outcome is the later one."""
+    is_run = arrived.outcome not in (ArrivalOutcome.NOT_RUN, ArrivalOutcome.EXCUSED)
+    return is_run, arrived.log_id or 0, _FINALITY.index(arrived.outcome)
+
+
+_FINALITY = (
+    ArrivalOutcome.EXCUSED,
+    ArrivalOutcome.NOT_RUN,
+    ArrivalOutcome.UNRESOLVED,
+    ArrivalOutcome.RETRYING,
+    ArrivalOutcome.FAILED,
+    ArrivalOutcome.SUCCEEDED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of a round."""
+
+    state: RoundState
+    reason: RoundReason | None = None
+    #: arrival because of which it is not run
+    cause: Arrived | None = None
+
+
+OPEN = Verdict(RoundState.OPEN)
+STARTED = Verdict(RoundState.STARTED)
+
+
+def evaluate(rule: RunsAfter, arrivals: Iterable[Arrived]) -> Verdict:
+    """Return what becomes of a round with these arrivals, at most one of each predecessor and shard."""
+    by_predecessor: dict[int, list[Arrived]] = {job_id: [] for job_id in rule.jobs}
+    for arrived in arrivals:
+        if arrived.predecessor_id in by_predecessor:
+            by_predecessor[arrived.predecessor_id].append(arrived)
+    outcomes = {job_id: outcome_of(rule, of_job) for job_id, of_job in by_predecessor.items()}
+    counted = {
+        job_id: outcome for job_id, outcome in outcomes.items() if outcome is not ArrivalOutcome.EXCUSED
+    }
+    if not counted:
+        return Verdict(RoundState.NOT_RUN, RoundReason.EXCUSED)
+    bad_ids = [job_id for job_id, outcome in counted.items() if outcome in BAD]
+    succeeded = sum(outcome is ArrivalOutcome.SUCCEEDED for outcome in counted.values())
+    if rule.rule is RoundRule.ALL_ENDED:
+        return STARTED if succeeded + len(bad_ids) == len(counted) else OPEN
+    needed = _needed(rule, len(counted))
+    if succeeded >= needed:
+        return STARTED
+    if len(counted) - len(bad_ids) >= needed:
+        return OPEN
+    return Verdict(RoundState.NOT_RUN, RoundReason.PREDECESSOR, _first_cause(by_predecessor, bad_ids))
+
+
+def _needed(rule: RunsAfter, count: int) -> int:
+    if rule.rule is RoundRule.ANY_SUCCEEDED:
+        return 1
+    return min(rule.k, count) if rule.rule is RoundRule.K_OF_N else count
+
+
+def _first_cause(by_predecessor: Mapping[int, Sequence[Arrived]], bad_ids: Collection[int]) -> Arrived | None:
+    bad = [each for job_id in bad_ids for each in by_predecessor[job_id] if each.outcome in BAD]
+    return min(bad, key=lambda each: (each.at_ms, each.predecessor_id, each.shard), default=None)
+
+
+def outcome_of(rule: RunsAfter, arrivals: Sequence[Arrived]) -> ArrivalOutcome | None:
+    """Return what became of a predecessor, by its shards; None: nothing has arrived, or not enough."""
+    if not arrivals:
+        return None
+    newest = max(arrivals, key=_rank)
+    of_run = [each for each in arrivals if each.shard < newest.total]
+    if newest.total <= 1:
+        return newest.outcome if not any(map(_succeeded, arrivals)) else ArrivalOutcome.SUCCEEDED
+    succeeded = sum(map(_succeeded, of_run))
+    bad = sum(each.outcome in BAD for each in of_run)
+    needed = {ShardRule.ALL: newest.total, ShardRule.ANY: 1}.get(
+        rule.shards, min(rule.shards_k, newest.total)
+    )
+    if succeeded >= needed:
+        return ArrivalOutcome.SUCCEEDED
+    if newest.total - bad < needed:
+        return ArrivalOutcome.FAILED
+    is_retrying = any(each.outcome is ArrivalOutcome.RETRYING for each in of_run)
+    return ArrivalOutcome.RETRYING if is_retrying else None
+
+
+def _succeeded(arrived: Arrived) -> bool:
+    return arrived.outcome is ArrivalOutcome.SUCCEEDED

@@ -1,0 +1,34 @@
+"""Keys of rounds: which arrivals belong together.
+
+``t:<ms>``: of a logical time; ``d:<yyyy-MM-dd>``: of a day; ``s:<id of the last decided round, else 0>``:
+since that; ``c:<number>``: of a chain, whatever the kind.
+"""
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from app.clock import Millis
+from app.domain.rounds.kinds import RoundKind
+
+#: beginning of the keys of rounds since the last one
+SINCE = "s:"
+
+
+def round_key(kind: RoundKind, logical_ms: Millis, *, zone: str, last_decided: int, chain: int | None) -> str:
+    """Return the key of the round that a logical time belongs to.
+
+    ``zone``: of the job that follows; ``last_decided``: id of its last decided round, 0: none; ``chain``:
+    number of the trigger that asked for the chain, None or 0: none did.
+    """
+    if chain:
+        return chain_key(chain)
+    if kind is RoundKind.DAY:
+        return f"d:{datetime.fromtimestamp(logical_ms / 1000, ZoneInfo(zone)):%Y-%m-%d}"
+    if kind is RoundKind.SINCE_LAST:
+        return f"{SINCE}{last_decided}"
+    return f"t:{logical_ms}"
+
+
+def chain_key(chain: int) -> str:
+    """Return the key of the round of a job in a chain."""
+    return f"c:{chain}"

@@ -1,0 +1,70 @@
+"""What a job runs after: the value of `xxl_job_info.runs_after`."""
+
+import json
+from typing import Any, NamedTuple
+
+from app.clock import SECOND_MS, Millis
+from app.domain.rounds.kinds import AtDeadline, RoundKind, RoundRule, ShardRule
+
+#: most predecessors of a job
+JOBS_MAX = 100
+#: longest wait of a round, and the one without another: seconds
+DEADLINE_MAX_S, DEADLINE_S = 31 * 86_400, 86_400
+#: end of the wait of a round that has no deadline of its own
+LONGEST_MS: Millis = 30 * 86_400_000
+
+
+class RunsAfter(NamedTuple):
+    """Predecessors of a job, and when it runs after them."""
+
+    #: ids of the predecessors
+    jobs: tuple[int, ...]
+    rule: RoundRule = RoundRule.ALL_SUCCEEDED
+    #: of the rule K_OF_N: how many have to succeed
+    k: int = 1
+    round: RoundKind = RoundKind.LOGICAL_TIME
+    shards: ShardRule = ShardRule.ALL
+    #: of the shard rule AT_LEAST: how many have to succeed
+    shards_k: int = 1
+    deadline_s: int = DEADLINE_S
+    at_deadline: AtDeadline = AtDeadline.DROP
+
+    @property
+    def wait_ms(self) -> Millis:
+        """How long a round waits; one that goes on waiting ends some day, too."""
+        is_endless = not self.deadline_s or self.at_deadline is AtDeadline.WAIT
+        return LONGEST_MS if is_endless else self.deadline_s * SECOND_MS
+
+    def has_same_rounds(self, other: "RunsAfter | None") -> bool:
+        """Whether rounds that have begun by the other value go on by this one."""
+        return other is not None and (set(self.jobs), *self.of_rounds) == (set(other.jobs), *other.of_rounds)
+
+    @property
+    def of_rounds(self) -> tuple[object, ...]:
+        """What decides which arrivals a round has, besides its jobs."""
+        return self.round, self.shards, self.shards_k if self.shards is ShardRule.AT_LEAST else 0
+
+
+def parse_runs_after(text: str | None) -> RunsAfter | None:
+    """Return the value of a stored text; None: it is empty, or another program has stored it."""
+    try:
+        value: Any = json.loads(text or "null")
+        if not isinstance(value, dict):
+            return None
+        value["jobs"] = tuple(int(job_id) for job_id in value["jobs"])
+        converted = {name: kind(value[name]) for name, kind in _KINDS.items() if name in value}
+        parsed = RunsAfter(**{name: value[name] for name in RunsAfter._fields if name in value} | converted)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return parsed if parsed.jobs else None
+
+
+_KINDS: dict[str, Any] = {
+    "rule": RoundRule,
+    "round": RoundKind,
+    "shards": ShardRule,
+    "at_deadline": AtDeadline,
+    "k": int,
+    "shards_k": int,
+    "deadline_s": int,
+}
