@@ -74,6 +74,11 @@ class Rounds(RuleBasedStateMachine):
             make_fire(job, due_time=due_ms, fire_key=key)
         self.now_ms = max(self.now_ms, due_ms)
 
+    @rule(instant=st.integers(0, 2))
+    def fall_due_together(self, instant: int) -> None:
+        for number in range(3):
+            self.fall_due(number, instant)
+
     @rule()
     def claim(self) -> None:
         self.running += [each.log_id for each in claim_due(self.now_ms)]
