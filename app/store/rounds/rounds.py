@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database import single_statement
 from app.database.rows import bulk, deletion
+from app.database.sql import direct
 from app.database.sql.in_list import among
 from app.domain.enums import FireState, TriggerType
 from app.domain.rounds.evaluation import Arrived
@@ -54,7 +55,9 @@ class LastDecided(NamedTuple):
 RoundName = tuple[int, str]
 
 _COLUMNS = tuple(getattr(Round, name) for name in RoundRow._fields)
-_NAMED = select(Round.id, Round.job_id, Round.round_key).where(among(Round.round_key))
+_NAMED = select(Round.id, Round.job_id, Round.round_key).where(
+    among(Round.job_id, name="jobs"), among(Round.round_key, name="keys")
+)
 _LOCKED = select(*_COLUMNS).where(among(Round.id)).order_by(Round.id).with_for_update()
 _LAST_IDS = (
     select(func.max(Round.id))
@@ -70,9 +73,8 @@ def find_ids(session: Session, names: Collection[RoundName]) -> dict[RoundName, 
     """Return the ids of those of the rounds that exist."""
     if not names:
         return {}
-    jobs = sorted({job_id for job_id, _ in names})
-    query = _NAMED.where(Round.job_id.in_(jobs))
-    rows = bulk.read_among(session, query, sorted({key for _, key in names}))
+    jobs, keys = sorted({job_id for job_id, _ in names}), sorted({key for _, key in names})
+    rows = direct.read(session, _NAMED, {"jobs": jobs, "keys": keys})
     found = {(row[1], row[2]): row[0] for row in rows}
     return {name: found[name] for name in names if name in found}
 
