@@ -96,6 +96,8 @@ def find_last_decided(session: Session, job_ids: Collection[int]) -> dict[int, L
     return {row[0]: LastDecided._make(row[1:]) for row in rows}
 
 
+#: by their texts; the call of an enum takes several times as long
+_OUTCOMES = {each.value: each for each in ArrivalOutcome}
 _ARRIVALS = select(
     Arrival.round_id,
     Arrival.predecessor_id,
@@ -112,16 +114,27 @@ def find_arrivals(session: Session, round_ids: Collection[int]) -> dict[int, lis
     """Return round id -> what has arrived, for each of the rounds."""
     arrivals: dict[int, list[Arrived]] = {round_id: [] for round_id in round_ids}
     for row in bulk.read_among(session, _ARRIVALS, sorted(round_ids)) if round_ids else ():
-        arrivals[row[0]].append(Arrived._make((*row[1:4], ArrivalOutcome(row[4]), *row[5:])))
+        round_id, predecessor_id, shard, total, outcome, at_ms, log_id, reason = row
+        arrived = Arrived(predecessor_id, shard, total, _OUTCOMES[outcome], at_ms, log_id, reason)
+        arrivals[round_id].append(arrived)
     return arrivals
 
 
+def insert_arrivals(session: Session, arrivals: Iterable[tuple[int, Arrived]]) -> None:
+    """Write the first that arrives of predecessors, or of shards of them, each with the id of its round."""
+    bulk.insert_whole(session, Arrival, _rows(arrivals))
+
+
 def write_arrivals(session: Session, arrivals: Iterable[tuple[int, Arrived]]) -> None:
-    """Write what has arrived, each with the id of its round; the caller holds the rounds' locks."""
-    rows = [arrived._asdict() | {"round_id": round_id} for round_id, arrived in arrivals]
-    for row in rows:
-        row["outcome"] = row["outcome"].value
-    bulk.upsert(session, Arrival, rows, key=("round_id", "predecessor_id", "shard"))
+    """Write what arrives, first or not, each with the id of its round; the caller holds the rounds' locks."""
+    bulk.upsert(session, Arrival, _rows(arrivals), key=("round_id", "predecessor_id", "shard"))
+
+
+def _rows(arrivals: Iterable[tuple[int, Arrived]]) -> list[bulk.Row]:
+    return [
+        arrived._asdict() | {"round_id": round_id, "outcome": arrived.outcome.value}
+        for round_id, arrived in arrivals
+    ]
 
 
 _DUE = (
