@@ -5,7 +5,6 @@ by each rule and kind of round. What ran is read from the executors' own journal
 """
 
 import argparse
-import json
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from bench.faults.checker import Findings, Watched, check
@@ -27,6 +25,7 @@ from bench.faults.storm import Storm
 from tests.acceptance.cluster import Cluster
 from tests.support.databases import migrate
 from tests.support.eventually import eventually
+from tests.support.rounds import run_after
 
 #: instants of all schedules
 CRON = "0/4 * * * * ?"
@@ -116,15 +115,7 @@ def _follow(cluster: Cluster, ids: dict[str, int], name: str) -> Follower:
     """Let a job run after others."""
     predecessors, changes = FOLLOWERS[name]
     after = tuple(ids[each] for each in predecessors)
-    value = {"job": ids[name], "value": json.dumps({"jobs": after, **changes})}
-    with cluster.engine().begin() as connection:
-        connection.execute(text("UPDATE xxl_job_info SET runs_after = :value WHERE id = :job"), value)
-        for each in after:
-            pair = {"job": ids[name], "each": each}
-            connection.execute(text("UPDATE xxl_job_info SET has_followers = 1 WHERE id = :each"), pair)
-            connection.execute(
-                text("INSERT INTO xxl_job_after (job_id, predecessor_id) VALUES (:job, :each)"), pair
-            )
+    run_after(cluster.engine(), ids[name], after, **changes)
     at_deadline = changes.get("at_deadline", "drop") if "deadline_s" in changes else ""
     return Follower(
         ids[name],
