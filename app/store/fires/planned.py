@@ -101,7 +101,7 @@ def lock_unsent(session: Session, fire_ids: Collection[int]) -> list[LockedFire]
         return []
     query = fires.by_id(select(*_LOCKED_COLUMNS, Fire.state)).where(
         Fire.id.in_(sorted(fire_ids)),
-        Fire.state.in_([FireState.PENDING, FireState.WAITING]),
+        Fire.state.in_([FireState.PENDING, *HELD_BACK]),
         Fire.log_id.is_(None),
     )
     rows = bulk.read_rows(session, query.order_by(Fire.id).with_for_update())
