@@ -4,8 +4,8 @@ import random
 import time
 from itertools import pairwise
 
-from app.domain.rounds.columns import connected
-from app.domain.rounds.layout import BOX_HEIGHT, BOX_WIDTH, Edge, Layout, Line, lay_out
+from app.domain.rounds.columns import Edge, connected
+from app.domain.rounds.layout import BOX_HEIGHT, BOX_WIDTH, Layout, Line, lay_out
 from tests.support.truth_table import truth_table
 
 DIAMOND = [(1, 2), (1, 3), (2, 4), (3, 4)]
