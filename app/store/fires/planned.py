@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import announce_due_fires
 from app.database.rows import bulk
-from app.domain.enums import FireState
+from app.domain.enums import HELD_BACK, FireState
 from app.domain.runs.trigger_keys import MANUAL, ONCE
 from app.models.fire import Fire
 from app.models.job import Job

@@ -284,6 +284,7 @@ def by_id(rows: Select[Row]) -> Select[Row]:
 _BY_ID = by_id(select(*_CLAIMED_BY)).where(among(Fire.id)).order_by(Fire.id).with_for_update(skip_locked=True)
 _PENDING = _BY_ID.where(unindexed_on_sqlite(Fire.state) == FireState.PENDING)
 _WAITING = _BY_ID.where(unindexed_on_sqlite(Fire.state) == FireState.WAITING)
+_GATED = _BY_ID.where(unindexed_on_sqlite(Fire.state) == FireState.GATED)
 _UNSENT = _BY_ID.where(unindexed_on_sqlite(Fire.state).in_([FireState.PENDING, FireState.WAITING]))
 
 
@@ -302,6 +303,12 @@ def lock_unsent(session: Session, fire_ids: Collection[int]) -> list[PendingFire
 def lock_waiting(session: Session, fire_ids: Collection[int]) -> list[PendingFire]:
     """Lock and return fires as ``lock_pending``, only those that wait for a limit."""
     rows = bulk.read_among(session, _WAITING, list(fire_ids)) if fire_ids else ()
+    return [PendingFire._make(row) for row in rows]
+
+
+def lock_gated(session: Session, fire_ids: Collection[int]) -> list[PendingFire]:
+    """Lock and return fires as ``lock_pending``, only those that wait for a round."""
+    rows = bulk.read_among(session, _GATED, list(fire_ids)) if fire_ids else ()
     return [PendingFire._make(row) for row in rows]
 
 

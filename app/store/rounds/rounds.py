@@ -40,16 +40,29 @@ class RoundRow(NamedTuple):
     taken_ms: Millis
 
 
+class LastDecided(NamedTuple):
+    """The last round since the one before that was decided."""
+
+    id: int
+    round_key: str
+    state: str
+    reason: str
+    taken_ms: Millis
+
+
 #: job id and key
 RoundName = tuple[int, str]
 
 _COLUMNS = tuple(getattr(Round, name) for name in RoundRow._fields)
 _NAMED = select(Round.id, Round.job_id, Round.round_key).where(among(Round.round_key))
 _LOCKED = select(*_COLUMNS).where(among(Round.id)).order_by(Round.id).with_for_update()
-_LAST = (
-    select(Round.job_id, func.max(Round.id))
+_LAST_IDS = (
+    select(func.max(Round.id))
     .where(among(Round.job_id), Round.state != RoundState.OPEN, Round.round_key.startswith(SINCE))
     .group_by(Round.job_id)
+)
+_LAST = select(Round.job_id, *(getattr(Round, name) for name in LastDecided._fields)).where(
+    Round.id.in_(_LAST_IDS)
 )
 
 
@@ -75,10 +88,10 @@ def lock_rounds(session: Session, round_ids: Collection[int]) -> dict[int, Round
     return {row[0]: RoundRow._make(row) for row in rows}
 
 
-def find_last_decided(session: Session, job_ids: Collection[int]) -> dict[int, int]:
-    """Return job id -> id of its last decided round since the one before; of jobs that have any."""
+def find_last_decided(session: Session, job_ids: Collection[int]) -> dict[int, LastDecided]:
+    """Return job id -> its last decided round since the one before; of jobs that have any."""
     rows = bulk.read_among(session, _LAST, sorted(job_ids)) if job_ids else ()
-    return {row[0]: row[1] for row in rows}
+    return {row[0]: LastDecided._make(row[1:]) for row in rows}
 
 
 _ARRIVALS = select(
@@ -97,7 +110,7 @@ def find_arrivals(session: Session, round_ids: Collection[int]) -> dict[int, lis
     """Return round id -> what has arrived, for each of the rounds."""
     arrivals: dict[int, list[Arrived]] = {round_id: [] for round_id in round_ids}
     for row in bulk.read_among(session, _ARRIVALS, sorted(round_ids)) if round_ids else ():
-        arrivals[row[0]].append(Arrived(*row[1:4], ArrivalOutcome(row[4]), *row[5:]))
+        arrivals[row[0]].append(Arrived._make((*row[1:4], ArrivalOutcome(row[4]), *row[5:])))
     return arrivals
 
 
@@ -182,6 +195,16 @@ def find_awaited(session: Session, round_ids: Collection[int]) -> set[int]:
     """Return those of the rounds for which a fire waits; the caller holds their locks."""
     rows = bulk.read_among(session, _WAITING_FOR, sorted(round_ids)) if round_ids else ()
     return {row[0] for row in rows}
+
+
+def find_skipped(session: Session, gates: Iterable[RoundRow]) -> dict[int, Millis]:
+    """Return round id -> the last instant that was skipped because of it, of those that have any."""
+    skipped: dict[int, Millis] = {}
+    for each in gates:
+        of_round = (Skip.job_id == each.job_id) & (Skip.round_id == each.id)
+        if (last_ms := session.scalar(select(func.max(Skip.to_ms)).where(of_round))) is not None:
+            skipped[each.id] = last_ms
+    return skipped
 
 
 def delete_skips(session: Session, reopened: Iterable[RoundRow]) -> None:
