@@ -20,7 +20,7 @@ from app.domain.rounds.columns import (
 )
 
 #: a box, what is between two columns and between two boxes of a column, the edge of the picture
-BOX_WIDTH, BOX_HEIGHT, COLUMN_GAP, ROW_GAP, MARGIN = 208, 56, 56, 16, 16
+BOX_WIDTH, BOX_HEIGHT, COLUMN_GAP, ROW_GAP, MARGIN = 224, 56, 56, 16, 16
 #: between a line that passes a column and its neighbours there
 LINE_GAP = 14
 #: between jobs that are not connected

@@ -32,8 +32,13 @@ class Affected:
     """The jobs that follow one, nearest first."""
 
     jobs: list[AffectedJob]
-    #: whether there are more
+    #: whether there may be more
     is_cut: bool
+
+    def direct_ids(self, job_id: int) -> list[int]:
+        """Return the ids of those that run after a job itself, and that the reader may see."""
+        rows = [row for row in self.jobs if row.rule is not None and job_id in row.rule.jobs]
+        return [row.job.id for row in rows if row.job is not None]
 
 
 def find_affected(session: Session, job_id: int, *, actor: Actor) -> Affected:
