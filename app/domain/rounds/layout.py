@@ -5,7 +5,7 @@ points stand for lines that pass a column, barycentres order the columns, and is
 is connected. The result depends on the order of jobs and edges only. Lengths are pixels.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -32,7 +32,7 @@ POINTS_MAX = 5_000
 #: passes over the columns to align them
 ALIGNING_SWEEPS = 6
 #: how much more a line is kept straight than a box is kept beside its neighbours
-LINE_WEIGHT = 4
+LINE_WEIGHT = 32
 
 Point = tuple[int, int]
 
@@ -68,23 +68,21 @@ class Layout(NamedTuple):
 def lay_out(job_ids: Sequence[int], edges: Sequence[Edge]) -> Layout:
     """Return the picture of jobs and the edges between them, without edges to jobs that are not there."""
     known = frozenset(job_ids)
-    kept = [edge for edge in dict.fromkeys(edges) if known.issuperset(edge)]
+    kept = [edge for edge in dict.fromkeys(edges) if known.issuperset(edge) and edge[0] != edge[1]]
     parts, singles = _parts_of(job_ids, kept)
     boxes: list[Box] = []
     lines: list[Line] = []
     top = MARGIN
     for ids, of_part in parts:
         part = _Part(ids, of_part)
-        placed = part.boxes(top)
-        boxes += placed
-        lines += part.lines({box.job_id: box for box in placed}, top)
+        boxes += part.boxes(top)
+        lines += part.lines(top)
         top += part.height + PART_GAP
     columns = max([SINGLE_COLUMNS if len(singles) > 1 else 1, *(box.column + 1 for box in boxes)])
     for place, job_id in enumerate(singles):
         row, column = divmod(place, columns)
         boxes.append(Box(job_id, column, _left(column), top + row * (BOX_HEIGHT + ROW_GAP)))
     boxes.sort(key=lambda box: (box.column, box.y))
-    lines += [_loop(box) for box in boxes if (box.job_id, box.job_id) in kept]
     width = max((box.x + BOX_WIDTH for box in boxes), default=0) + MARGIN
     bottom = max((y for line in lines for _x, y in line.points), default=0)
     height = max((box.y + BOX_HEIGHT for box in boxes), default=0)
@@ -99,8 +97,7 @@ def _parts_of(
     part_of = {job_id: number for number, ids in enumerate(sets) for job_id in ids}
     of_part: list[list[Edge]] = [[] for _ in sets]
     for source, target in edges:
-        if source != target:
-            of_part[part_of[source]].append((source, target))
+        of_part[part_of[source]].append((source, target))
     parts = [(ids, between) for ids, between in zip(sets, of_part, strict=True) if between]
     return parts, [ids[0] for ids, between in zip(sets, of_part, strict=True) if not between]
 
@@ -115,8 +112,8 @@ class _Part:
         self._back = closing_edges(len(job_ids), self._edges)
         ahead = [edge[::-1] if edge in self._back else edge for edge in self._edges]
         self._column_of = columns_by_longest_path(len(job_ids), ahead)
-        #: edge, as it goes from left to right -> its vertices
-        self._paths = self._with_points(ahead)
+        #: edge -> its vertices from left to right
+        self._paths = self._with_points()
         links = {link for path in self._paths.values() for link in pairwise(path) if self._is_link(*link)}
         before: list[list[int]] = [[] for _ in self._column_of]
         after: list[list[int]] = [[] for _ in self._column_of]
@@ -141,14 +138,13 @@ class _Part:
             for vertex, job_id in enumerate(self._ids)
         ]
 
-    def lines(self, boxes: Mapping[int, Box], top: int) -> list[Line]:
-        """Return the lines between these boxes."""
+    def lines(self, top: int) -> list[Line]:
+        """Return the lines between the boxes."""
         lines = []
         for edge in self._edges:
             is_back = edge in self._back
-            path = self._paths[edge[::-1] if is_back else edge]
             points: list[Point] = []
-            for vertex in path:
+            for vertex in self._paths[edge]:
                 left, y = _left(self._column_of[vertex]), self._middles[vertex] - self._top + top
                 points += [(left, y), (left + BOX_WIDTH, y)]
             points = points[1:-1]
@@ -156,22 +152,30 @@ class _Part:
             lines.append(Line(source, target, tuple(points[::-1] if is_back else points), is_back))
         return lines
 
-    def _with_points(self, ahead: Sequence[Edge]) -> dict[Edge, list[int]]:
-        """Return the vertices of each edge; edges of one job share their points in the columns they pass."""
-        points: dict[tuple[int, int], int] = {}
+    def _with_points(self) -> dict[Edge, list[int]]:
+        """Return the vertices of each edge from left to right.
+
+        Edges of one job share their points in the columns that they pass, those that close a cycle apart.
+        """
+        points: dict[tuple[int, bool, int], int] = {}
         paths: dict[Edge, list[int]] = {}
-        for source, target in sorted(
-            ahead, key=lambda edge: self._column_of[edge[1]] - self._column_of[edge[0]]
-        ):
-            passed = range(self._column_of[source] + 1, self._column_of[target])
+        for edge in sorted(self._edges, key=self._length):
+            is_back = edge in self._back
+            left, right = edge[::-1] if is_back else edge
+            passed = range(self._column_of[left] + 1, self._column_of[right])
             if len(points) + len(passed) > POINTS_MAX:
                 passed = range(0)
-            for column in passed:
-                if (source, column) not in points:
-                    points[source, column] = len(self._column_of)
-                    self._column_of.append(column)
-            paths[source, target] = [source, *(points[source, column] for column in passed), target]
+            keys = [(left, is_back, column) for column in passed]
+            for key in keys:
+                if key not in points:
+                    points[key] = len(self._column_of)
+                    self._column_of.append(key[-1])
+            paths[edge] = [left, *(points[key] for key in keys), right]
         return paths
+
+    def _length(self, edge: Edge) -> int:
+        """Return over how many columns an edge goes."""
+        return abs(self._column_of[edge[1]] - self._column_of[edge[0]])
 
     def _is_link(self, left: int, right: int) -> bool:
         """Whether two vertices are in neighbouring columns; only those order and align them."""
@@ -231,10 +235,3 @@ def _isotonic(wishes: Sequence[float], weights: Sequence[int], offsets: Sequence
 
 def _left(column: int) -> int:
     return MARGIN + column * (BOX_WIDTH + COLUMN_GAP)
-
-
-def _loop(box: Box) -> Line:
-    """Return the line of a job that is its own child."""
-    right, y = box.x + BOX_WIDTH, box.y
-    points = ((right - 28, y), (right - 28, y - 10), (right - 12, y - 10), (right - 12, y))
-    return Line(box.job_id, box.job_id, points, is_back=True)

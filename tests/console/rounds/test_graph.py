@@ -85,7 +85,7 @@ def test_a_job_is_drawn_with_what_leads_to_it_and_what_follows_it(admin: Console
         f"Mail {child + 1} Off Never ran",
         f"Archive {child} Never ran",
     ]
-    assert arrows_of(page) == ["after own", "after own", "after own", "child"]
+    assert arrows_of(page) == ["child", "after own", "after own", "after own"]
     assert page.text.count('aria-current="true"') == 1
     assert re.search(
         rf'<a class="job-box warning" href="/xxl-job-admin/jobinfo/{report}" [^>]*aria-current', page.text

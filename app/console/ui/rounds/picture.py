@@ -3,7 +3,7 @@
 The template is macros/graph.html. Links are in the order of the columns, so the keyboard goes left to right.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -111,7 +111,7 @@ class Picture:
 
 def picture_of(graph: JobGraph, current_id: int | None = None) -> Picture:
     """Return the picture of a graph; the job ``current_id`` is marked in it."""
-    rules = _rules(graph.edges)
+    rules = {edge.target: RoundRule(edge.rule) for edge in graph.edges if edge.rule}
     layout = _layout(
         tuple(node.job_id for node in graph.nodes), tuple((edge.source, edge.target) for edge in graph.edges)
     )
@@ -119,7 +119,8 @@ def picture_of(graph: JobGraph, current_id: int | None = None) -> Picture:
     cards = [_card(nodes[box.job_id], box, rules.get(box.job_id), current_id) for box in layout.boxes]
     kinds = _kinds(graph.edges)
     arrows = [_arrow(line, kinds[line.source, line.target], current_id) for line in layout.lines]
-    present = Counter(word for arrow in arrows for word in arrow.kind.split())
+    arrows.sort(key=lambda arrow: "own" in arrow.kind)  # above the others
+    present = {word for arrow in arrows for word in arrow.kind.split()}
     return Picture(
         cards, arrows, list(_rows(cards, graph.edges)), layout.width, layout.height, frozenset(present)
     )
@@ -146,19 +147,6 @@ def _first(ids: Sequence[int], nodes: dict[int, GraphNode], follows: Collection[
 def _layout(job_ids: tuple[int, ...], edges: tuple[Edge, ...]) -> Layout:
     """Return the layout; a page that is refreshed has the same one each time."""
     return lay_out(job_ids, edges)
-
-
-def _rules(edges: Iterable[GraphEdge]) -> dict[int, RoundRule]:
-    """Return the rules of jobs; how many have to succeed matters only if there are several."""
-    of_job: dict[int, list[RoundRule]] = defaultdict(list)
-    for edge in edges:
-        if edge.rule:
-            of_job[edge.target].append(RoundRule(edge.rule))
-    return {
-        job_id: rules[0]
-        for job_id, rules in of_job.items()
-        if len(rules) > 1 or rules[0] is RoundRule.ALL_ENDED
-    }
 
 
 def _card(node: GraphNode, box: Box, rule: RoundRule | None, current_id: int | None) -> Card:
@@ -210,9 +198,7 @@ def _path(line: Line) -> str:
     (x, y), *others = line.points
     path = [f"M{x} {y}"]
     for place, (to_x, to_y) in enumerate(others):
-        if line.source == line.target:
-            path.append(f"L{to_x} {to_y}")
-        elif place % 2:
+        if place % 2:
             path.append(f"H{to_x}")
         else:
             middle = (x + to_x) // 2
