@@ -79,7 +79,7 @@ def pages(console: Console) -> dict[str, str]:
         "limit-new": "/limits/new",
         "job-limits": f"/jobinfo/{jobs[3]}",
         "job-limits-edit": f"/jobinfo/{jobs[3]}/edit#section-limits",
-        "job-graph": f"/jobinfo/{jobs[3]}/graph",
+        "job-graph": f"/jobinfo/{jobs[8]}/graph",
         "job-graph-alone": f"/jobinfo/{jobs[0]}/graph",
         "executor-graph": f"/jobgroup/{groups[0]}/graph",
         "jobs": "/jobinfo",

@@ -1,4 +1,4 @@
-"""Sample jobs that run after others: a nightly chain over two executors, with rounds and a child job."""
+"""Sample jobs that run after others over two executors, with rounds and a child job."""
 
 import json
 from collections.abc import Sequence
@@ -13,13 +13,11 @@ from app.models.round import After, Round
 
 #: index of a job -> indexes of the jobs it runs after, and how
 AFTER: dict[int, tuple[tuple[int, ...], dict[str, Any]]] = {
-    3: ((1, 4), {}),
-    6: ((3, 9), {"rule": RoundRule.ANY_SUCCEEDED}),
     8: ((3,), {"at_deadline": AtDeadline.RUN}),
     5: ((6, 8), {"rule": RoundRule.ALL_ENDED}),
 }
 #: index of a job -> state of its last round
-ROUNDS = {3: RoundState.OPEN, 6: RoundState.STARTED, 5: RoundState.NOT_RUN}
+ROUNDS = {8: RoundState.OPEN, 5: RoundState.NOT_RUN}
 #: index of a job that has another one as a child
 PARENT, CHILD = 1, 2
 
