@@ -325,9 +325,8 @@ def test_predecessors_give_their_results_to_the_run_that_follows(database: str) 
     first = make_job()
     shards = make_job(executor_route_strategy="SHARDING_BROADCAST", addresses=f"{FIRST},{SECOND}")
     save(Managed(kind="job", managed_key="demo/load", object_id=first.id, fields="{}"))
-    template = (
-        "${parents.load.result.rows} ${parents.%d.result} ${shards.results} ${parent.result}" % first.id
-    )
+    by_id = f"${{parents.{first.id}.result}}"
+    template = f"${{parents.load.result.rows}} {by_id} ${{shards.results}} ${{parent.result}}"
     last = follow(
         first,
         shards,

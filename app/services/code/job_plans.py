@@ -10,15 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
-from app.domain.code.document import (
-    ALARM_CHANNELS,
-    CODE,
-    ENABLED,
-    JOBS,
-    Members,
-    at_place,
-    place,
-)
+from app.domain.code.document import ALARM_CHANNELS, CODE, ENABLED, JOBS, Members, at_place, place
 from app.domain.code.plan import (
     Action,
     FieldChange,
@@ -112,9 +104,9 @@ class JobPlanner:
 
     def keys_of(self, job_ids: Collection[int]) -> Mapping[int, str]:
         """Return job id -> key, without its group; of those that have one."""
-        keys = {job_id: self._wishes[job_id].key for job_id in job_ids if job_id in self._wishes}
-        stored = {job_id: self.state.keys.get((JOB, job_id), "") for job_id in job_ids if job_id not in keys}
-        return {job_id: key.rpartition("/")[2] for job_id, key in (keys | stored).items() if key}
+        keys = {job_id: self.state.keys.get((JOB, job_id), "") for job_id in job_ids}
+        keys |= {job_id: self._wishes[job_id].key for job_id in job_ids if job_id in self._wishes}
+        return {job_id: key.rpartition("/")[2] for job_id, key in keys.items() if key}
 
     def has_group(self, group_id: int) -> bool:
         """Return whether the group exists or is new."""
