@@ -26,6 +26,7 @@ from app.models.log import JobLog
 from app.models.mute import Mute
 from app.models.promise import Incident
 from app.models.right import Right as RightRow
+from app.models.round import Round
 from app.models.saved_view import SavedView
 from app.models.session import LoginSession
 from app.models.tag import JobTag
@@ -69,6 +70,7 @@ TABLES: tuple[type[Base], ...] = (
     VariableVersion,
     Incident,
     Limit,
+    Round,
 )
 _numbers = itertools.count(1)
 
@@ -105,9 +107,21 @@ class Place(NamedTuple):
     #: its id; an unresolved run that holds a slot
     limit_id: int = 0
     held: int = 0
+    #: round of a chain that the job has, and the chain
+    round: int = 0
+    chain: str = ""
 
 
-NOWHERE = Place(MISSING, "no-such-app", *[MISSING] * 16, "no such limit", MISSING, MISSING)
+NOWHERE = Place(
+    MISSING,
+    "no-such-app",
+    *[MISSING] * 16,
+    "no such limit",
+    MISSING,
+    MISSING,
+    MISSING,
+    "f" * 15,
+)
 
 
 class Meaning(StrEnum):
@@ -153,6 +167,10 @@ def make_place(title: str) -> Place:
     place = place._replace(incident=make_incident(job, group).id, limit=f"{title} limit {number}")
     place = place._replace(waiting=_waiting_of(group, job, place.limit), held=_held_of(group, job))
     place = place._replace(limit_id=only_row(Limit, name=place.limit).id)
+    chain = 0x9F86D081884C700 + number
+    columns = {"logical_ms": now_ms(), "opened_ms": now_ms(), "chain": chain}
+    made = save(Round(job_id=job, round_key=f"c:{chain}", **columns))
+    place = place._replace(round=made.id, chain=f"{chain:015x}")
     return owned_by(other, place)
 
 
