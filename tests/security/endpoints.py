@@ -118,6 +118,7 @@ OF_THE_USER: dict[str, list[Call]] = {
     ],
     "jobs.parameters_part": [Call(LOGIN, "/jobinfo/parameters?job_group=1&executor_handler=any&shown=1")],
     "promise_parts.defaults": [Call(LOGIN, "/jobinfo/promise-defaults?job_group=1")],
+    "rounds_preview.part": [Call(LOGIN, "/jobinfo/rounds?after_jobs=1&schedule_type=CRON&cron=0+0+2+*+*+?")],
     "jobs.note_part": [Call(LOGIN, "/jobinfo/summary/alarms?alarm_email=a@example.com")],
     "scripting_jobs.next_trigger_time": [Call(LOGIN, "/jobinfo/nextTriggerTime?scheduleType=NONE")],
 }
