@@ -15,6 +15,7 @@ from app.pipeline.clocks.guard import JUMP_MS, ClockGuard, ClockWatch
 from app.pipeline.clocks.zone_rules import tick_zone_rules
 from app.pipeline.delays import tick_delays
 from app.pipeline.inherited import InheritedRuns
+from app.pipeline.rounds.watch import tick_rounds
 from app.pipeline.spans import SpanComparison
 from app.services.accounts import weak_passwords
 from app.services.alarms.notifier import AlarmNotifier
@@ -68,6 +69,7 @@ class Monitor:
             Loop("delays", skip_if_clock_off(tick_delays, guard), max_s=limit_s),
             Loop("alarms", self.tick_alarms, max_s=limit_s),
             Loop("promises", skip_if_clock_off(promises.tick, guard), max_s=limit_s),
+            Loop("rounds", skip_if_clock_off(tick_rounds, guard), max_s=limit_s),
             Loop("histories", skip_if_clock_off(SpanComparison().tick, guard), max_s=limit_s),
             Loop("completeness", skip_if_clock_off(counter.tick, guard), max_s=None),
             Loop("replacement", skip_if_clock_off(Replacement(executors).tick, guard), max_s=limit_s),

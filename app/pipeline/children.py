@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.domain.enums import HandleCode, TriggerType
 from app.domain.jobs.children import child_id, valid_children
+from app.domain.rounds.round_keys import in_chain
 from app.domain.runs.logical_times import logical_of
 from app.domain.runs.trace_templates import (
     CHILD_GONE,
@@ -54,8 +55,10 @@ def result_text(
 
 
 def child_fires(run: RunState, job: JobOfResult, now_ms: Millis) -> list[fires.NewFire]:
-    logical_ms = logical_of(run)
+    logical_ms, chain = logical_of(run), run.chain if in_chain(run.chain) else None
     return [
-        fires.NewFire(f"child:{run.id}:{child}", child, now_ms, TriggerType.PARENT, logical_ms=logical_ms)
+        fires.NewFire(
+            f"child:{run.id}:{child}", child, now_ms, TriggerType.PARENT, logical_ms=logical_ms, chain=chain
+        )
         for child in valid_children(job.child_jobid, job.id)
     ]

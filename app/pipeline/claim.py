@@ -32,6 +32,8 @@ from app.pipeline.fill import fill_parameters, write_run_ids
 from app.pipeline.gate import OPEN_GATE, Gate, needs_slots
 from app.pipeline.group_candidates import GroupCandidates, find_group_candidates
 from app.pipeline.prepare import NONE_PREPARED, PreparedFire, start
+from app.pipeline.rounds.gate import needs_round
+from app.pipeline.rounds.run_marks import mark_runs
 from app.pipeline.route import RoutedFire, begin_routing, expand_broadcast, is_as_sent, route_fire
 from app.pipeline.run_rows import write_logs
 from app.store.executors import last_seen
@@ -54,9 +56,10 @@ class ClaimBatch:
     claimed: list[ClaimedRun] = field(default_factory=list)
     #: fires left PENDING, by the address without capacity
     parked: dict[str, list[DueFire]] = field(default_factory=dict)
-    #: shards of broadcasts, written as fires of their own, due at once
+    #: fires to claim once more: shards of broadcasts, written as fires of their own, and those whose round
+    #: has started
     expanded: list[DueFire] = field(default_factory=list)
-    #: fires left PENDING, because they need slots: ``claim_limited`` claims them
+    #: fires left PENDING, because they need slots or a round: ``claim_limited`` claims them
     limited: list[DueFire] = field(default_factory=list)
     #: how many of these have begun to wait
     waiting: int = 0
@@ -128,7 +131,11 @@ def _claim(
     """Claim fires that are not prepared; ``used_slots``: slots that this claim uses already, by address."""
     locked = lock_due(session, due, now_ms)
     candidates_by_group = find_group_candidates(session, locked.to_run, now_ms=now_ms)
-    limited = [pair for pair in locked.to_run if needs_slots(*pair, candidates_by_group[pair[1].job_group])]
+    limited = [
+        (fire, job)
+        for fire, job in locked.to_run
+        if needs_round(fire, job) or needs_slots(fire, job, candidates_by_group[job.job_group])
+    ]
     if limited:
         batch.limited += [DueFire(fire.id, fire.job_id, fire.due_time) for fire, _ in limited]
         limited_ids = {fire.id for fire, _ in limited}
@@ -152,7 +159,9 @@ def claim_locked(
     routed_fires = _route(session, locked, candidates_by_group, claimer, used_slots, batch, gate)
     filling = fill_parameters(session, routed_fires, unfinished, zone=claimer.zone)
     runs = write_logs(session, filling.routed_fires, unfinished, now_ms)
-    routed_fires = write_run_ids(session, filling, {fire_id: run.log_id for fire_id, run in runs.items()})
+    log_ids = {fire_id: run.log_id for fire_id, run in runs.items()}
+    routed_fires = write_run_ids(session, filling, log_ids)
+    mark_runs(session, routed_fires, log_ids)
     bulk.update_many(
         session,
         Fire,

@@ -19,6 +19,7 @@ from app.pipeline.gate import asks
 from app.pipeline.group_candidates import find_group_candidates
 from app.pipeline.limit_skips import skip_fires
 from app.pipeline.limit_usage import LimitUsage
+from app.pipeline.rounds.gate import hold, needs_round
 from app.pipeline.slot_gate import open_gate
 from app.store.fires import queue as fires
 from app.store.limits import slots
@@ -37,7 +38,8 @@ def claim_limited(
     batch = ClaimBatch()
     if claims_paused(session, now_ms=now_ms):
         return batch
-    locked = _asking(lock_due(session, due, now_ms, fires.lock_unsent))
+    locked = _held(session, lock_due(session, due, now_ms, fires.lock_unsent), claimer, batch, now_ms)
+    locked = _asking(locked)
     if not locked.to_run:
         return batch
     usage = LimitUsage.read(session, {fire.job_id for fire, _ in locked.to_run})
@@ -55,6 +57,19 @@ def claim_limited(
         if (new := [fire for fire in parked if fire.id not in waiting_ids])
     }
     return batch
+
+
+def _held(
+    session: Session, locked: LockedFires, claimer: Claimer, batch: ClaimBatch, now_ms: Millis
+) -> LockedFires:
+    """Leave out the fires that need a round: they wait for it, or are claimed once more."""
+    gated = [pair for pair in locked.to_run if needs_round(*pair)]
+    if not gated:
+        return locked
+    batch.expanded += hold(session, gated, zone=claimer.zone, now_ms=now_ms)
+    batch.waiting += len(gated)
+    gated_ids = {fire.id for fire, _ in gated}
+    return locked._replace(to_run=[pair for pair in locked.to_run if pair[0].id not in gated_ids])
 
 
 def _asking(locked: LockedFires) -> LockedFires:

@@ -28,6 +28,7 @@ from app.domain.enums import (
     TriggerCode,
 )
 from app.domain.parameters.masking import Masker
+from app.domain.rounds.kinds import ArrivalOutcome
 from app.domain.runs.callback_times import is_of_earlier_run
 from app.domain.runs.trace_templates import (
     BAD_CODE,
@@ -43,6 +44,7 @@ from app.pipeline.ended_fires import end_fires
 from app.pipeline.masking import find_maskers, mask_text
 from app.pipeline.promise_checks import check_ends
 from app.pipeline.retries import NO_SLOT, FailedRun, is_retried, param_to_repeat, retry_fires, slot_of
+from app.pipeline.rounds.ends import End, arrive_ends
 from app.runtime.metrics import RUN_DURATION, RUNS_ENDED
 from app.store.alarms import alarms
 from app.store.base import locks
@@ -296,20 +298,24 @@ def _write_successors(
     ended_fires: Mapping[int, EndedFire],
     now_ms: Millis,
 ) -> None:
-    """Insert child fires, retry fires, checks of promises and alarms, each under a unique key."""
+    """Insert child fires, retry fires, those that follow by rounds, checks of promises, and alarms."""
     new_fires: list[fires.NewFire] = []
     new_alarms: list[bulk.Row] = []
     retries: list[FailedRun] = []
+    ends: list[End] = []
     for run, result in endings:
         job = job_by_id.get(run.job_id)
         if job is None:
             continue
         if not _is_failure(result):
             new_fires += child_fires(run, job, now_ms)
+            ends.append(End(run, ArrivalOutcome.SUCCEEDED))
             continue
         is_unresolved = result.trigger_code == TriggerCode.UNRESOLVED
         fire = ended_fires.get(run.id)
+        ends.append(End(run, ArrivalOutcome.UNRESOLVED if is_unresolved else ArrivalOutcome.FAILED))
         if is_retried(run, job, is_unresolved=is_unresolved):
+            ends[-1] = End(run, ArrivalOutcome.RETRYING)
             param = param_to_repeat(session, run, fire)
             slot = slot_of(fire) if is_unresolved else NO_SLOT
             retries.append(FailedRun(run._replace(executor_param=param), job, slot))
@@ -318,5 +324,6 @@ def _write_successors(
             pending = {"state": AlarmState.PENDING.value, "created_ms": now_ms, "next_ms": now_ms}
             new_alarms.append({"log_id": run.id, "job_id": job.id, "reason": reason, **pending})
     fires.insert_unless_known(session, new_fires + retry_fires(session, retries, now_ms), now_ms=now_ms)
+    arrive_ends(session, ends, job_by_id, now_ms=now_ms)
     check_ends(session, [run for run, _ in endings if not run.is_replaced], job_by_id, now_ms=now_ms)
     alarms.insert_alarms(session, new_alarms)

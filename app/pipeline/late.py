@@ -17,13 +17,13 @@ from app.domain.enums import FireState, MisfireStrategy, NodeKind, ScheduleType,
 from app.domain.schedules.planning import DueFire
 from app.models.fire import Fire
 from app.pipeline.delays import set_delayed
+from app.pipeline.rounds.ends import record_skips
 from app.pipeline.scan import misfire_of
 from app.pipeline.skips import skip_rows
 from app.store.fires import scheduled as scheduled_fires
 from app.store.fires.scheduled import ScheduledFire
 from app.store.jobs import scheduling as jobs
 from app.store.jobs.scheduling import DueJob
-from app.store.jobs.skips import insert_skips
 from app.store.nodes import nodes
 
 logger = logging.getLogger(__name__)
@@ -51,6 +51,7 @@ def settle_late(due: Sequence[DueFire], *, node: str, zone: str, now_ms: Millis)
         conditions = (
             Fire.id.in_(late),
             Fire.trigger_type == TriggerType.CRON,
+            Fire.round_id.is_(None),  # One that has waited for its round is not late.
             Fire.owner.not_in(other_nodes),
         )
         late_fires = scheduled_fires.find_unclaimed(session, *conditions)
@@ -86,7 +87,7 @@ def _settle(
             job, [fire.due_time for fire in job_skips], zone=zone, reason="misfire", now_ms=now_ms
         )
     bulk.update_many(session, Fire, misfires)
-    insert_skips(session, skips, job_by_id)
+    record_skips(session, skips, job_by_id, now_ms=now_ms)
     scheduled_fires.remove(session, skipped_fires)
     set_delayed(session, _delayed(job_by_id, skipped_fires), now_ms=now_ms)
     return frozenset(fire.id for fire in skipped_fires), fired_once

@@ -10,6 +10,7 @@ from app.domain.enums import ScheduleType
 from app.domain.runs.trigger_keys import trigger_of
 from app.domain.schedules.planning import SkippedRange
 from app.pipeline.delays import set_delayed
+from app.pipeline.rounds.ends import arrive_skipped
 from app.pipeline.skips import skip_row, skip_rows
 from app.store.base import locks
 from app.store.fires import queue as fires
@@ -60,6 +61,8 @@ def skip_fires(
         ]
     insert_skips(session, rows, job_by_id)
     fires.delete_fires(session, [fire.id for fire in skipped])
+    followed = {job.id for job in job_by_id.values() if job.has_followers}
+    arrive_skipped(session, skipped, followed, reason=reason, now_ms=now_ms)
     delayed = [job_id for job_id in instants if job_by_id[job_id].schedule_type == ScheduleType.FIX_DELAY]
     if delayed:
         locked = locks.lock_jobs(session, delayed, skip_locked=not holds_jobs)

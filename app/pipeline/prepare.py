@@ -25,6 +25,7 @@ from app.pipeline.claimed_run import CLAIM_AHEAD_MS, ClaimedRun, Claimer, RunRow
 from app.pipeline.fill import fill_parameters, is_filled, write_run_ids
 from app.pipeline.gate import needs_slots
 from app.pipeline.group_candidates import find_group_candidates
+from app.pipeline.rounds.gate import needs_round
 from app.pipeline.route import RoutedFire, begin_routing, route_fire
 from app.store.fires import logs
 from app.store.fires import prepared as prepared_fires
@@ -77,6 +78,7 @@ def prepare(
         for fire, job in pairs
         if (candidates := candidates_by_group[job.job_group])
         and not needs_slots(fire, job, candidates)
+        and not needs_round(fire, job)
         and (routed_fire := route_fire(session, fire, job, candidates, routes)) is not None
         and storable(routed_fire.address) is not None
         and routed_fire.shard is None

@@ -98,5 +98,7 @@ def _retry(failed: FailedRun, origin: logs.Origin | None, now_ms: Millis) -> fir
         fail_retry_count=retries_left - 1,
         logical_ms=logical_of(run),
         param_form=run.param_form,
+        chain=run.chain,
+        round_id=run.round_id,
         **slot._asdict(),
     )

@@ -177,6 +177,7 @@ def expand_broadcast(
             "logical_ms": fire.logical_time,
             "admitted_ms": fire.admitted_ms,
             "limit_key": fire.limit_key,
+            **({"chain": fire.chain, "round_id": fire.round_id} if fire.chain or fire.round_id else {}),
             **columns,
         }
         for index, address in enumerate(addresses)

@@ -30,12 +30,12 @@ from app.domain.schedules.schedule import Schedule, is_unix_cron, next_after_ms,
 from app.errors import InvalidInput
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.endings import STOPPED, record_endings
+from app.pipeline.rounds.ends import record_skips
 from app.runtime.metrics import FIRES_DUE
 from app.store.base import locks
 from app.store.fires import queue as fires
 from app.store.fires.queue import NewFire
 from app.store.jobs import scheduling as jobs
-from app.store.jobs import skips
 from app.store.jobs.scheduling import DueJob, schedule_of
 
 logger = logging.getLogger(__name__)
@@ -224,10 +224,11 @@ def _write(session: Session, page: Sequence[PlannedJob], *, node: str, now_ms: M
         if planned_job.plan.fires:
             group, count = str(planned_job.job.job_group), len(planned_job.plan.fires)
             call_at_commit(session, partial(FIRES_DUE.add, group, count=count))
-    skips.insert_skips(
+    record_skips(
         session,
         [row for planned_job in valid for row in _skips(planned_job, now_ms)],
         {planned_job.job.id: planned_job.job for planned_job in valid},
+        now_ms=now_ms,
     )
     bulk.update_many(session, Job, [_advanced(planned_job) for planned_job in valid])
     endings = {

@@ -1,4 +1,7 @@
-"""Waiting list: finds the runs that wait for a limit and may have slots by now; used by the poll's thread."""
+"""Waiting list: finds the runs that wait for a limit and may have slots by now; used by the poll's thread.
+
+It also lets those go on that wait for a round which is decided.
+"""
 
 import time
 from collections.abc import Callable
@@ -6,6 +9,7 @@ from collections.abc import Callable
 from app.clock import Millis
 from app.domain.schedules.planning import DueFire
 from app.pipeline.claim_limited import end_waits, find_ready, has_waiting
+from app.pipeline.rounds.gate import release
 
 #: period of the question whether any run waits
 ASK_S = 1.0
@@ -34,7 +38,8 @@ class WaitingList:
         began_s = self._monotonic()
         if began_s < (self._look_at if self._has_any else self._ask_at):
             return []
-        self._has_any = has_waiting()
+        is_gated = release(now_ms=now_ms)
+        self._has_any = has_waiting() or is_gated
         self._ask_at = began_s + ASK_S
         if not self._has_any:
             return []

@@ -12,21 +12,32 @@ from app.domain.rounds.kinds import RoundKind
 
 #: beginning of the keys of rounds since the last one
 SINCE = "s:"
+#: `chain` of a run that nothing follows by rounds
+NONE_FOLLOWS = 0
+#: `chain` of a run by hand that was asked for no logical time: it is in no round of one
+FOR_NO_TIME = -1
 
 
-def round_key(kind: RoundKind, logical_ms: Millis, *, zone: str, last_decided: int, chain: int | None) -> str:
-    """Return the key of the round that a logical time belongs to.
+def in_chain(chain: int | None) -> bool:
+    """Whether a `chain` is the number of a trigger that asked for the chain."""
+    return chain is not None and chain > 0
 
-    ``zone``: of the job that follows; ``last_decided``: id of its last decided round, 0: none; ``chain``:
-    number of the trigger that asked for the chain, None or 0: none did.
+
+def round_key(kind: RoundKind, logical_ms: Millis, *, zone: str, chain: int | None) -> str:
+    """Return the key of the round that a logical time belongs to; empty: since the last one.
+
+    ``zone``: of the job that follows; ``chain``: that of the run (``in_chain``).
     """
-    if chain:
+    if chain is not None and chain > 0:
         return chain_key(chain)
     if kind is RoundKind.DAY:
         return f"d:{datetime.fromtimestamp(logical_ms / 1000, ZoneInfo(zone)):%Y-%m-%d}"
-    if kind is RoundKind.SINCE_LAST:
-        return f"{SINCE}{last_decided}"
-    return f"t:{logical_ms}"
+    return "" if kind is RoundKind.SINCE_LAST else f"t:{logical_ms}"
+
+
+def since_key(last_decided: int) -> str:
+    """Return the key of the round since the last decided one; 0: the first."""
+    return f"{SINCE}{last_decided}"
 
 
 def chain_key(chain: int) -> str:

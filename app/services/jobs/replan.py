@@ -21,6 +21,7 @@ from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS
+from app.pipeline.rounds.ends import record_skips
 from app.pipeline.scan import count_max_of, first_ahead, last_decided, plan_job
 from app.pipeline.skips import skip_row, skip_rows
 from app.pipeline.spans import keep_spans
@@ -28,7 +29,6 @@ from app.services.jobs import rules
 from app.store.fires import queue as fires
 from app.store.fires import scheduled as scheduled_fires
 from app.store.jobs.scheduling import DueJob, lock_planned, schedule_of
-from app.store.jobs.skips import insert_skips
 
 #: columns whose change invalidates the planned instants
 PLANNED_BY = ("schedule_type", "schedule_conf", "time_zone", "not_before_ms", "not_after_ms")
@@ -90,7 +90,7 @@ def void_instants(
         last_ms[job_id] = max(_last_decided(job, instants, open_ms, now_ms), skip.to_ms if skip else 0)
         if open_ms is not None and job.trigger_status != TriggerStatus.RUNNING and len(due) < len(instants):
             reopened_ids.add(job_id)
-    insert_skips(session, rows, jobs)
+    record_skips(session, rows, jobs, now_ms=now_ms)
     return VoidedInstants(now_ms, sum(map(len, times_by_job.values())), last_ms, reopened_ids)
 
 

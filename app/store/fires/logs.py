@@ -100,6 +100,10 @@ class RunState(NamedTuple):
     #: ParamForm
     param_form: int = 0
     killed: int = 0
+    #: number of the trigger that asked for the chain
+    chain: int | None = None
+    #: round that it follows
+    round_id: int | None = None
 
     @property
     def is_replaced(self) -> bool:

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import announce_due_fires
 from app.database.rows import bulk
-from app.domain.enums import FireState
+from app.domain.enums import HELD_BACK, FireState
 from app.domain.runs.trigger_keys import MANUAL, ONCE
 from app.models.fire import Fire
 from app.models.job import Job
@@ -101,7 +101,7 @@ def lock_unsent(session: Session, fire_ids: Collection[int]) -> list[LockedFire]
         return []
     query = fires.by_id(select(*_LOCKED_COLUMNS, Fire.state)).where(
         Fire.id.in_(sorted(fire_ids)),
-        Fire.state.in_([FireState.PENDING, FireState.WAITING]),
+        Fire.state.in_([FireState.PENDING, *HELD_BACK]),
         Fire.log_id.is_(None),
     )
     rows = bulk.read_rows(session, query.order_by(Fire.id).with_for_update())

@@ -27,6 +27,8 @@ SCHEDULED = (TriggerType.CRON, TriggerType.MISFIRE)
 OUTSIDE = (TriggerType.MANUAL, TriggerType.PARENT, TriggerType.API)
 #: key prefixes of children and retries, before the log id of the run that they follow
 SUCCESSORS = ("child", "retry")
+#: key prefix of runs after a round, before its id and the log id of the run that completed it
+FOLLOWER = "after"
 #: ids with up to this many digits fit the column
 ID_DIGITS = 18
 
@@ -52,6 +54,10 @@ class NewFire(NamedTuple):
     #: when it got its slots; 0: it has none yet
     admitted_ms: Millis = 0
     limit_key: str = ""
+    #: number of the trigger that asked for the chain; None: none did
+    chain: int | None = None
+    #: round that it follows
+    round_id: int | None = None
 
 
 def insert_fires(session: Session, fires: Sequence[NewFire]) -> list[DueFire]:
@@ -159,26 +165,33 @@ def _known_keys(session: Session, keys: list[str]) -> set[str]:
 
 
 def source_of(fire_key: str) -> int | None:
-    """Return the log id of the run that a child's or retry's fire follows, from its key.
+    """Return the log id of the run that a fire follows, from its key: of a child, a retry, or after a round.
 
     None for other fires.
     """
     kind, _, rest = fire_key.partition(":")
+    if kind == FOLLOWER:
+        rest = rest.partition(":")[2]
+    elif kind not in SUCCESSORS:
+        return None
     source = rest.partition(":")[0]
-    return (
-        int(source)
-        if kind in SUCCESSORS and source.isascii() and source.isdigit() and len(source) <= ID_DIGITS
-        else None
-    )
+    is_id = source.isascii() and source.isdigit() and len(source) <= ID_DIGITS
+    return int(source) or None if is_id else None
 
 
 def _rows(fires: Iterable[NewFire]) -> list[bulk.Row]:
-    """Return the rows of fires; without the columns of admitted ones, unless there is one."""
+    """Return the rows of fires; without columns that none of them needs."""
     rows = list(map(_row, fires))
-    if not any(row["admitted_ms"] for row in rows):
-        for row in rows:
-            del row["admitted_ms"], row["limit_key"]
+    for names in _SELDOM:
+        if not any(row[name] for row in rows for name in names):
+            for row in rows:
+                for name in names:
+                    del row[name]
     return rows
+
+
+#: columns of admitted fires, and of those in chains and rounds
+_SELDOM = (("admitted_ms", "limit_key"), ("chain", "round_id"))
 
 
 def _row(fire: NewFire) -> bulk.Row:
@@ -242,6 +255,8 @@ class PendingFire(NamedTuple):
     #: when it got its slots; 0: it has none
     admitted_ms: Millis = 0
     limit_key: str = ""
+    chain: int | None = None
+    round_id: int | None = None
 
     @property
     def logical_time(self) -> Millis:
@@ -269,6 +284,7 @@ def by_id(rows: Select[Row]) -> Select[Row]:
 _BY_ID = by_id(select(*_CLAIMED_BY)).where(among(Fire.id)).order_by(Fire.id).with_for_update(skip_locked=True)
 _PENDING = _BY_ID.where(unindexed_on_sqlite(Fire.state) == FireState.PENDING)
 _WAITING = _BY_ID.where(unindexed_on_sqlite(Fire.state) == FireState.WAITING)
+_GATED = _BY_ID.where(unindexed_on_sqlite(Fire.state) == FireState.GATED)
 _UNSENT = _BY_ID.where(unindexed_on_sqlite(Fire.state).in_([FireState.PENDING, FireState.WAITING]))
 
 
@@ -287,6 +303,12 @@ def lock_unsent(session: Session, fire_ids: Collection[int]) -> list[PendingFire
 def lock_waiting(session: Session, fire_ids: Collection[int]) -> list[PendingFire]:
     """Lock and return fires as ``lock_pending``, only those that wait for a limit."""
     rows = bulk.read_among(session, _WAITING, list(fire_ids)) if fire_ids else ()
+    return [PendingFire._make(row) for row in rows]
+
+
+def lock_gated(session: Session, fire_ids: Collection[int]) -> list[PendingFire]:
+    """Lock and return fires as ``lock_pending``, only those that wait for a round."""
+    rows = bulk.read_among(session, _GATED, list(fire_ids)) if fire_ids else ()
     return [PendingFire._make(row) for row in rows]
 
 

@@ -11,7 +11,7 @@ from app.clock import Millis
 from app.database.rows import bulk
 from app.database.sql.in_list import among
 from app.database.sql.planner_hints import unindexed_on_sqlite
-from app.domain.enums import FireState
+from app.domain.enums import HELD_BACK, FireState
 from app.domain.runs.sharding import parse_shard
 from app.models.fire import Fire
 from app.store.fires import logs
@@ -32,7 +32,7 @@ class ScheduledFire(NamedTuple):
 _COLUMNS = (Fire.id, Fire.job_id, Fire.due_time, Fire.fire_key, Fire.sharding_param, Fire.log_id)
 #: a fire that was claimed before must go on, or its run would never get a result
 _NEVER_CLAIMED = and_(or_(Fire.log_id.is_(None), Fire.epoch == 0), Fire.trigger_type.in_(fires.SCHEDULED))
-_STATES = (FireState.PENDING, FireState.WAITING)
+_STATES = (FireState.PENDING, *HELD_BACK)
 _UNCLAIMED = and_(Fire.state.in_(_STATES), _NEVER_CLAIMED)
 _LOCKED = (
     fires.by_id(select(*_COLUMNS))

@@ -33,6 +33,8 @@ class DueJob(NamedTuple):
     not_after_ms: Millis
     last_fire_ms: Millis
     job_group: int
+    #: 1: other jobs run after it
+    has_followers: int = 0
 
 
 def schedule_of(job: DueJob, zone: str) -> Schedule:
@@ -134,6 +136,10 @@ class JobToRun(NamedTuple):
     max_running: int = 0
     #: named limits as JSON text; None: none
     limits: str | None = None
+    #: what it runs after as JSON text; None: nothing
+    runs_after: str | None = None
+    #: 1: other jobs run after it
+    has_followers: int = 0
 
 
 #: columns of a job that its runs need
@@ -169,6 +175,8 @@ class JobOfResult(NamedTuple):
     schedule_conf: str | None
     trigger_status: int
     trigger_next_time: Millis
+    #: 1: other jobs run after it
+    has_followers: int
     #: 1: it promises something that is judged when a run ends
     promises_ends: int = 0
 

@@ -1,0 +1,223 @@
+"""Arrivals: what becomes of runs, written into the rounds of the jobs that run after them.
+
+docs/reference/rounds.md. In the caller's transaction, which holds no lock that comes after those of rounds.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.database.rows import bulk
+from app.domain.enums import ScheduleType
+from app.domain.rounds.evaluation import Arrived, supersedes
+from app.domain.rounds.kinds import ArrivalOutcome, RoundKind, RoundState
+from app.domain.rounds.round_keys import FOR_NO_TIME, NONE_FOLLOWS, in_chain, round_key, since_key
+from app.domain.rounds.runs_after import LONGEST_MS, RunsAfter, parse_runs_after
+from app.models.base import zone_name
+from app.pipeline.rounds.decisions import Change, decide, may_reopen
+from app.store.rounds import following, rounds
+from app.store.rounds.following import FollowerRow
+from app.store.rounds.rounds import LastDecided, RoundName, RoundRow
+
+
+class Outcome(NamedTuple):
+    """What became of a run or a shard of one, or of an instant that was not run."""
+
+    job_id: int
+    logical_ms: Millis
+    outcome: ArrivalOutcome
+    #: its run, or the one because of which it did not run; None: none
+    log_id: int | None
+    #: `chain` of the run
+    chain: int | None = None
+    shard: int = 0
+    total: int = 1
+    #: reason of the skip or round of one that did not run
+    reason: str = ""
+    #: it was killed for a newer run of its job, which is to come
+    is_replaced: bool = False
+    #: a user asked for it
+    is_by_hand: bool = False
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """A round and what arrives in it."""
+
+    follower: FollowerRow
+    rule: RunsAfter
+    logical_ms: Millis
+    chain: int | None
+    arrivals: list[Arrived] = field(default_factory=list)
+    is_by_hand: bool = False
+
+    @property
+    def has_success(self) -> bool:
+        return any(each.outcome is ArrivalOutcome.SUCCEEDED for each in self.arrivals)
+
+    @property
+    def is_since_last(self) -> bool:
+        return self.rule.round is RoundKind.SINCE_LAST and self.chain is None
+
+
+def arrive(session: Session, outcomes: Sequence[Outcome], *, now_ms: Millis) -> None:
+    """Write outcomes into the rounds they belong to, open those that are new, and decide them."""
+    followers = following.find_followers(session, {each.job_id for each in outcomes})
+    if not followers:
+        return
+    wanted = _with_names(session, _wanted(outcomes, followers, now_ms))
+    locked = _lock(session, wanted, now_ms)
+    if moved := _moved(session, wanted, locked):
+        wanted = {name: each for name, each in wanted.items() if each not in moved.values()} | moved
+        locked |= _lock(session, moved, now_ms)
+    here = {name: each for name, each in wanted.items() if name in locked}
+    arrived = rounds.find_arrivals(session, {locked[name].id for name in here})
+    changes = []
+    for name, each in here.items():
+        row = locked[name]
+        fresh = _merge(arrived[row.id], each.arrivals)
+        if fresh:
+            row = row._replace(logical_ms=max(row.logical_ms, each.logical_ms))
+            changes.append(Change(row, each.follower, arrived[row.id], fresh, is_by_hand=each.is_by_hand))
+    rounds.write_arrivals(
+        session, [(change.row.id, arrival) for change in changes for arrival in change.fresh]
+    )
+    decide(session, changes, now_ms=now_ms)
+
+
+def _wanted(
+    outcomes: Iterable[Outcome], followers: Iterable[tuple[int, FollowerRow]], now_ms: Millis
+) -> dict[RoundName, _Wanted]:
+    """Return the rounds by name; those since the last one still have the empty key."""
+    by_predecessor = defaultdict[int, list[tuple[FollowerRow, RunsAfter]]](list)
+    for predecessor_id, row in followers:
+        if (rule := parse_runs_after(row.runs_after)) is not None:
+            by_predecessor[predecessor_id].append((row, rule))
+    wanted: dict[RoundName, _Wanted] = {}
+    for each in outcomes:
+        for row, rule in by_predecessor[each.job_id]:
+            if not _belongs(each, rule):
+                continue
+            key = round_key(rule.round, each.logical_ms, zone=row.time_zone or zone_name(), chain=each.chain)
+            chain = each.chain if in_chain(each.chain) else None
+            place = wanted.setdefault((row.id, key), _Wanted(row, rule, each.logical_ms, chain))
+            place.logical_ms = max(place.logical_ms, each.logical_ms)
+            place.arrivals.append(_arrived(each, rule, now_ms))
+            place.is_by_hand |= each.is_by_hand
+    return wanted
+
+
+def _belongs(outcome: Outcome, rule: RunsAfter) -> bool:
+    if outcome.chain == NONE_FOLLOWS:
+        return False
+    return outcome.chain != FOR_NO_TIME or rule.round is not RoundKind.LOGICAL_TIME
+
+
+def _arrived(each: Outcome, rule: RunsAfter, now_ms: Millis) -> Arrived:
+    outcome = each.outcome
+    if each.is_replaced:
+        is_of_time = rule.round is RoundKind.LOGICAL_TIME
+        outcome = ArrivalOutcome.NOT_RUN if is_of_time else ArrivalOutcome.RETRYING
+    return Arrived(each.job_id, each.shard, each.total, outcome, now_ms, each.log_id, each.reason)
+
+
+def _merge(arrived: list[Arrived], new: Iterable[Arrived]) -> list[Arrived]:
+    """Add to what has arrived in a round; return what is new."""
+    by_shard = {(each.predecessor_id, each.shard): each for each in arrived}
+    fresh: dict[tuple[int, int], Arrived] = {}
+    for each in new:
+        place = each.predecessor_id, each.shard
+        if supersedes(each, by_shard.get(place)):
+            by_shard[place] = fresh[place] = each
+    arrived[:] = by_shard.values()
+    return list(fresh.values())
+
+
+def _with_names(session: Session, wanted: Mapping[RoundName, _Wanted]) -> dict[RoundName, _Wanted]:
+    """Give the rounds since the last one their keys.
+
+    A success decides the last round anew, if that was not run and no later one has begun.
+    """
+    since = {name[0] for name, each in wanted.items() if each.is_since_last}
+    if not since:
+        return dict(wanted)
+    last = rounds.find_last_decided(session, since)
+    later = rounds.find_ids(session, {(job_id, since_key(each.id)) for job_id, each in last.items()})
+    named: dict[RoundName, _Wanted] = {}
+    for (job_id, key), each in wanted.items():
+        if each.is_since_last:
+            key = _since(last.get(job_id), later, job_id, has_success=each.has_success)
+        named[job_id, key] = each
+    return named
+
+
+def _since(
+    last: LastDecided | None, later: Mapping[RoundName, int], job_id: int, *, has_success: bool
+) -> str:
+    if last is None:
+        return since_key(0)
+    key = since_key(last.id)
+    is_anew = has_success and (job_id, key) not in later and may_reopen(last.state, last.reason)
+    return last.round_key if is_anew else key
+
+
+def _lock(session: Session, wanted: Mapping[RoundName, _Wanted], now_ms: Millis) -> dict[RoundName, RoundRow]:
+    """Lock these rounds; those that do not exist are opened, but for those of chains."""
+    ids = rounds.find_ids(session, wanted)
+    missing = {name: each for name, each in wanted.items() if name not in ids and each.chain is None}
+    if missing:
+        rows = [
+            new_round(name, each.logical_ms, opened_ms=now_ms, wait_ms=_wait_ms(each))
+            for name, each in missing.items()
+        ]
+        rounds.insert_rounds(session, rows)
+        ids |= rounds.find_ids(session, missing)
+    names = {round_id: name for name, round_id in ids.items()}
+    return {names[row.id]: row for row in rounds.lock_rounds(session, names).values()}
+
+
+def _wait_ms(wanted: _Wanted) -> Millis:
+    """Return how long a round waits that an arrival opens; of a job with a schedule its instant says."""
+    is_gate = wanted.follower.schedule_type != ScheduleType.NONE
+    return LONGEST_MS if is_gate else wanted.rule.wait_ms
+
+
+def new_round(
+    name: RoundName, logical_ms: Millis, *, opened_ms: Millis, wait_ms: Millis, chain: int | None = None
+) -> bulk.Row:
+    """Return the row of a round that is opened."""
+    end_ms = opened_ms + wait_ms
+    return {
+        "job_id": name[0],
+        "round_key": name[1],
+        "logical_ms": logical_ms,
+        "chain": chain,
+        "opened_ms": opened_ms,
+        "deadline_ms": end_ms,
+        "due_ms": end_ms,
+    }
+
+
+def _moved(
+    session: Session, wanted: Mapping[RoundName, _Wanted], locked: Mapping[RoundName, RoundRow]
+) -> dict[RoundName, _Wanted]:
+    """Return what belongs to the next round, as the one since the last was decided since it was looked up."""
+    decided = {
+        name: row
+        for name, row in locked.items()
+        if wanted[name].is_since_last and row.state != RoundState.OPEN
+    }
+    if not decided:
+        return {}
+    later = rounds.find_ids(session, {(row.job_id, since_key(row.id)) for row in decided.values()})
+    moved = {}
+    for name, row in decided.items():
+        next_name = row.job_id, since_key(row.id)
+        reopens = wanted[name].has_success and may_reopen(row.state, row.reason) and next_name not in later
+        if not reopens:
+            moved[next_name] = wanted[name]
+    return moved

@@ -1,0 +1,186 @@
+"""Decisions of rounds: the run that follows, or why there is none. The caller holds the rounds' locks."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.database.engine import announce_due_fires
+from app.database.rows import bulk
+from app.domain.enums import ScheduleType, TriggerType
+from app.domain.rounds.evaluation import Arrived, Verdict, evaluate
+from app.domain.rounds.kinds import ArrivalOutcome, AtDeadline, RoundReason, RoundState
+from app.domain.rounds.runs_after import RunsAfter, parse_runs_after
+from app.domain.schedules.planning import SkippedRange
+from app.models.round import Round
+from app.pipeline.skips import skip_row
+from app.store.fires import queue as fires
+from app.store.fires.queue import FOLLOWER, NewFire
+from app.store.jobs import scheduling as jobs
+from app.store.jobs.skips import insert_skips
+from app.store.rounds import rounds
+from app.store.rounds.following import FollowerRow
+from app.store.rounds.rounds import RoundRow
+
+#: reasons of skips: a predecessor did not succeed, or a round was not complete in time
+PREDECESSOR, DEADLINE = "predecessor", "deadline"
+#: columns that a decision writes
+_WRITTEN = (
+    "id",
+    "logical_ms",
+    "state",
+    "reason",
+    "epoch",
+    "deadline_ms",
+    "due_ms",
+    "decided_ms",
+    "cause_log_id",
+    "incomplete",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A locked round with what has arrived."""
+
+    row: RoundRow
+    #: its job
+    follower: FollowerRow
+    arrivals: Collection[Arrived]
+    #: those that came just now
+    fresh: Sequence[Arrived] = ()
+    #: a user asked for them
+    is_by_hand: bool = False
+    #: its wait is over
+    is_over: bool = False
+
+    @property
+    def is_gate(self) -> bool:
+        """Whether the instants of a schedule wait for it; they do not for the round of a chain."""
+        return self.follower.schedule_type != ScheduleType.NONE and self.row.chain is None
+
+
+@dataclass(slots=True)
+class _Written:
+    """What decisions write."""
+
+    rows: list[RoundRow] = field(default_factory=list)
+    reopened: list[RoundRow] = field(default_factory=list)
+    started: list[tuple[Change, RoundRow]] = field(default_factory=list)
+    not_run: list[tuple[Change, RoundRow]] = field(default_factory=list)
+
+
+def may_reopen(state: str, reason: str, *, is_by_hand: bool = True) -> bool:
+    """Return whether a success decides a round anew; after its deadline only that of a run by hand does."""
+    if state != RoundState.NOT_RUN:
+        return False
+    return reason == RoundReason.PREDECESSOR or (reason == RoundReason.DEADLINE and is_by_hand)
+
+
+def decide(session: Session, changes: Iterable[Change], *, now_ms: Millis) -> None:
+    """Decide rounds in which something has arrived, or whose wait is over."""
+    written = _Written()
+    for change in changes:
+        rule = parse_runs_after(change.follower.runs_after)
+        if rule is not None:
+            _decide(change, rule, written, now_ms)
+    names = _WRITTEN
+    bulk.update_many(session, Round, [{name: getattr(row, name) for name in names} for row in written.rows])
+    rounds.delete_skips(session, written.reopened)
+    _start(session, written, now_ms)
+    _skip(session, written.not_run, now_ms)
+
+
+def _decide(change: Change, rule: RunsAfter, written: _Written, now_ms: Millis) -> None:
+    row = change.row
+    if row.state == RoundState.STARTED:
+        return
+    if row.state == RoundState.NOT_RUN:
+        is_success = any(each.outcome is ArrivalOutcome.SUCCEEDED for each in change.fresh)
+        if not is_success or not may_reopen(row.state, row.reason, is_by_hand=change.is_by_hand):
+            return
+        written.reopened.append(row)
+        end_ms = max(row.deadline_ms, now_ms + rule.wait_ms)
+        row = row._replace(state=RoundState.OPEN, reason="", cause_log_id=None, decided_ms=0)
+        row = row._replace(deadline_ms=end_ms)
+    verdict = evaluate(rule, change.arrivals)
+    is_incomplete = False
+    if verdict.state is RoundState.OPEN and change.is_over:
+        is_incomplete = rule.at_deadline is AtDeadline.RUN and rule.deadline_s > 0
+        verdict = Verdict(RoundState.STARTED) if is_incomplete else _too_late(change.arrivals)
+    row = row._replace(
+        state=verdict.state.value,
+        reason=verdict.reason.value if verdict.reason is not None else "",
+        epoch=row.epoch + 1,
+        due_ms=row.deadline_ms,
+        incomplete=int(is_incomplete),
+    )
+    if verdict.state is not RoundState.OPEN:
+        cause = verdict.cause.log_id if verdict.cause is not None else None
+        due_ms = now_ms if verdict.state is RoundState.NOT_RUN else 0
+        row = row._replace(decided_ms=now_ms, due_ms=due_ms, cause_log_id=cause)
+    written.rows.append(row)
+    if verdict.state is RoundState.STARTED:
+        written.started.append((change, row))
+    elif verdict.state is RoundState.NOT_RUN:
+        written.not_run.append((change, row))
+
+
+def _too_late(arrivals: Collection[Arrived]) -> Verdict:
+    """Return the verdict of a round whose wait is over; its cause is what failed first, if anything has."""
+    failed = [each for each in arrivals if each.outcome is not ArrivalOutcome.SUCCEEDED and each.log_id]
+    cause = min(failed, key=lambda each: (each.at_ms, each.log_id or 0), default=None)
+    return Verdict(RoundState.NOT_RUN, RoundReason.DEADLINE, cause)
+
+
+def _start(session: Session, written: _Written, now_ms: Millis) -> None:
+    """Insert the runs that follow; instants that wait for a round are claimed by the next look at them."""
+    new = [
+        _follower_fire(row, change.fresh, row.logical_ms, now_ms)
+        for change, row in written.started
+        if not change.is_gate
+    ]
+    gates = {row.id: (change, row) for change, row in written.started if change.is_gate}
+    anew = {row.id: row for row in written.reopened if row.id in gates}
+    if anew:
+        awaited = rounds.find_awaited(session, anew)
+        for round_id, skipped_ms in rounds.find_skipped(session, anew.values()).items():
+            if round_id not in awaited:
+                change, row = gates[round_id]
+                new.append(_follower_fire(row, change.fresh, skipped_ms, now_ms))
+    fires.insert_unless_known(session, new, now_ms=now_ms)
+    if gates:
+        announce_due_fires(session)
+
+
+def _follower_fire(row: RoundRow, fresh: Sequence[Arrived], logical_ms: Millis, now_ms: Millis) -> NewFire:
+    last = fresh[-1].log_id if fresh else None
+    return NewFire(
+        f"{FOLLOWER}:{row.id}:{last or 0}",
+        row.job_id,
+        now_ms,
+        TriggerType.AFTER,
+        logical_ms=logical_ms,
+        chain=row.chain,
+        round_id=row.id,
+    )
+
+
+def _skip(session: Session, not_run: Iterable[tuple[Change, RoundRow]], now_ms: Millis) -> None:
+    """Record the runs that do not follow; the instants of a schedule are skipped when they are due."""
+    skipped = [row for change, row in not_run if not change.is_gate and row.reason != RoundReason.EXCUSED]
+    job_by_id = jobs.find_planned(session, {row.job_id for row in skipped}) if skipped else {}
+    rows = [
+        skip_of(row, row.logical_ms, now_ms) | {"trigger_type": TriggerType.AFTER.value}
+        for row in skipped
+        if row.job_id in job_by_id
+    ]
+    insert_skips(session, rows, job_by_id)
+
+
+def skip_of(row: RoundRow, at_ms: Millis, now_ms: Millis) -> bulk.Row:
+    """Return the skip of a run, or of an instant, of a round that was not run."""
+    reason = DEADLINE if row.reason == RoundReason.DEADLINE else PREDECESSOR
+    skip = skip_row(row.job_id, SkippedRange(at_ms, at_ms, 1), reason=reason, now_ms=now_ms)
+    return skip | {"round_id": row.id}

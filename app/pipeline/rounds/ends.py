@@ -1,0 +1,150 @@
+"""Ends of runs and skips, as they arrive in the rounds of the jobs that follow."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.database.rows import bulk
+from app.domain.enums import TriggerType
+from app.domain.jobs.children import valid_children
+from app.domain.rounds.kinds import ArrivalOutcome
+from app.domain.rounds.round_keys import in_chain
+from app.domain.runs.logical_times import logical_of
+from app.domain.runs.sharding import WHOLE, parse_shard
+from app.domain.schedules.schedule import next_after_ms
+from app.errors import InvalidInput
+from app.models.base import zone_name
+from app.pipeline.rounds.arrivals import Outcome, arrive
+from app.store.fires import queue as fires
+from app.store.fires.logs import RunState
+from app.store.fires.queue import PendingFire
+from app.store.jobs.scheduling import DueJob, JobOfResult, schedule_of
+from app.store.jobs.skips import insert_skips
+from app.store.rounds import following
+
+#: instants of one skip that arrive each by itself; of a longer one only the last does
+INSTANTS_MAX = 100
+
+
+class End(NamedTuple):
+    """End of a run."""
+
+    run: RunState
+    outcome: ArrivalOutcome
+
+
+def arrive_ends(
+    session: Session, ends: Iterable[End], job_by_id: Mapping[int, JobOfResult], *, now_ms: Millis
+) -> None:
+    """Write the ends of runs into the rounds of the jobs that follow theirs."""
+    outcomes = list[Outcome]()
+    lost = list[Outcome]()
+    for end in ends:
+        job = job_by_id.get(end.run.job_id)
+        if job is None or (logical_ms := logical_of(end.run)) is None:
+            continue
+        if job.has_followers:
+            outcomes.append(_outcome(end, logical_ms))
+        if in_chain(end.run.chain) and end.outcome is ArrivalOutcome.FAILED and job.child_jobid:
+            lost.append(_outcome(end, logical_ms))
+    if lost:
+        outcomes += without_children(session, lost)
+    if outcomes:
+        arrive(session, outcomes, now_ms=now_ms)
+
+
+def _outcome(end: End, logical_ms: Millis) -> Outcome:
+    run = end.run
+    shard = parse_shard(run.executor_sharding_param) or WHOLE
+    is_by_hand = run.trigger_type == TriggerType.MANUAL
+    return Outcome(
+        run.job_id,
+        logical_ms,
+        end.outcome,
+        run.id,
+        run.chain,
+        shard.index,
+        shard.total,
+        is_replaced=run.is_replaced,
+        is_by_hand=is_by_hand,
+    )
+
+
+def without_children(session: Session, ended: Sequence[Outcome]) -> list[Outcome]:
+    """Return that the children of these, and theirs, do not run in the chain; they run after a success."""
+    outcomes: dict[int, Outcome] = {}
+    parents = {each.job_id: each for each in ended}
+    while parents:
+        texts = following.find_children(session, parents)
+        children = {
+            child: parents[job_id]._replace(
+                job_id=child, outcome=ArrivalOutcome.NOT_RUN, shard=0, total=1, is_by_hand=False
+            )
+            for job_id, text in texts.items()
+            for child in valid_children(text, job_id)
+            if child not in outcomes
+        }
+        outcomes |= children
+        parents = children
+    return list(outcomes.values())
+
+
+def record_skips(
+    session: Session, rows: Sequence[bulk.Row], job_by_id: Mapping[int, DueJob], *, now_ms: Millis
+) -> None:
+    """Insert skips of instants of these jobs; they arrive in the rounds of the jobs that follow."""
+    insert_skips(session, rows, job_by_id)
+    outcomes = [
+        Outcome(row["job_id"], at_ms, ArrivalOutcome.NOT_RUN, None, reason=row["reason"])
+        for row in rows
+        if job_by_id[row["job_id"]].has_followers
+        for at_ms in _instants(job_by_id[row["job_id"]], row)
+    ]
+    if outcomes:
+        arrive(session, outcomes, now_ms=now_ms)
+
+
+def _instants(job: DueJob, row: bulk.Row) -> list[Millis]:
+    if row["skipped"] > INSTANTS_MAX:
+        return [row["to_ms"]]
+    schedule, instants = schedule_of(job, zone_name()), [row["from_ms"]]
+    try:
+        while instants[-1] < row["to_ms"] and len(instants) < INSTANTS_MAX:
+            next_ms = next_after_ms(schedule, instants[-1])
+            if next_ms is None:
+                break
+            instants.append(next_ms)
+    except (ValueError, InvalidInput):  # Its ends are known, whatever the schedule was.
+        instants.append(row["to_ms"])
+    return [at_ms for at_ms in instants if at_ms <= row["to_ms"]]
+
+
+def arrive_skipped(
+    session: Session, skipped: Iterable[PendingFire], job_ids: Collection[int], *, reason: str, now_ms: Millis
+) -> None:
+    """Write skipped fires of these jobs, which have followers, into the rounds of the jobs that follow.
+
+    The retry of a run that is skipped leaves that run failed.
+    """
+    outcomes = []
+    for fire in skipped:
+        if fire.job_id not in job_ids:
+            continue
+        shard = parse_shard(fire.sharding_param) or WHOLE
+        is_retry = fire.trigger_type == TriggerType.RETRY
+        outcomes.append(
+            Outcome(
+                fire.job_id,
+                fire.logical_time,
+                ArrivalOutcome.FAILED if is_retry else ArrivalOutcome.NOT_RUN,
+                fires.source_of(fire.fire_key) if is_retry else None,
+                fire.chain,
+                shard.index,
+                shard.total,
+                reason=reason,
+            )
+        )
+    if outcomes:
+        arrive(session, outcomes, now_ms=now_ms)

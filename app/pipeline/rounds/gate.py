@@ -1,0 +1,175 @@
+"""Gate: instants of a schedule wait for the round of their job's predecessors.
+
+docs/reference/rounds.md. Such a fire is GATED until its round is decided; then it is PENDING again, or
+skipped.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.database.engine import announce_due_fires, transact
+from app.database.rows import bulk
+from app.domain.enums import FireState
+from app.domain.rounds.kinds import RoundKind, RoundState
+from app.domain.rounds.round_keys import round_key, since_key
+from app.domain.rounds.runs_after import RunsAfter, parse_runs_after
+from app.domain.schedules.planning import DueFire
+from app.models.fire import Fire
+from app.models.round import Round
+from app.pipeline.rounds.arrivals import new_round
+from app.pipeline.rounds.decisions import skip_of
+from app.store.fires import queue as fires
+from app.store.fires.queue import PendingFire
+from app.store.jobs import scheduling as jobs
+from app.store.jobs.scheduling import JobToRun
+from app.store.jobs.skips import insert_skips
+from app.store.rounds import rounds
+from app.store.rounds.rounds import LastDecided, RoundName, RoundRow
+
+#: what `waits_for` says of a fire that waits for a round
+PREDECESSORS = "predecessors"
+#: fires of one transaction
+PAGE = 500
+
+Pair = tuple[PendingFire, JobToRun]
+
+
+def needs_round(fire: PendingFire, job: JobToRun) -> bool:
+    """Whether a fire has to wait for a round: an instant of a schedule whose job runs after others."""
+    if not job.runs_after or fire.round_id is not None or fire.log_id is not None:
+        return False
+    return fire.trigger_type in fires.SCHEDULED and parse_runs_after(job.runs_after) is not None
+
+
+def hold(session: Session, pairs: Sequence[Pair], *, zone: str, now_ms: Millis) -> list[DueFire]:
+    """Give each of these locked fires its round; return those whose round has started, which may run.
+
+    The others wait for it. A round that the instant opens waits from the instant on.
+    """
+    rules = {job.id: rule for _, job in pairs if (rule := parse_runs_after(job.runs_after)) is not None}
+    last = rounds.find_last_decided(
+        session, {job_id for job_id, rule in rules.items() if rule.round is RoundKind.SINCE_LAST}
+    )
+    names = {
+        fire.id: (job.id, _key(fire, rules[job.id], job.time_zone or zone, last.get(job.id)))
+        for fire, job in pairs
+    }
+    locked = _lock(session, pairs, names, rules)
+    rows, started = list[bulk.Row](), dict[int, int]()
+    taken, waiting = dict[int, RoundRow](), dict[int, RoundRow]()
+    for fire, job in pairs:
+        row = locked[names[fire.id]]
+        is_free = row.state == RoundState.STARTED and not (row.taken_ms or row.id in taken)
+        if row.state == RoundState.STARTED and (is_free or rules[job.id].round is not RoundKind.SINCE_LAST):
+            taken[row.id] = row
+            started[fire.id] = row.id
+            continue
+        rows.append(
+            {"id": fire.id, "state": FireState.GATED.value, "round_id": row.id, "waits_for": PREDECESSORS}
+        )
+        waiting[row.id] = _from_instant(waiting.get(row.id, row), rules[job.id], fire)
+    bulk.update_many(session, Fire, rows)
+    bulk.update_many(session, Fire, [{"id": key, "round_id": started[key]} for key in started])
+    _write(session, waiting.values(), taken.values(), now_ms)
+    passed = [fire for fire, _ in pairs if fire.id in started]
+    return [DueFire(fire.id, fire.job_id, fire.due_time) for fire in passed]
+
+
+def _key(fire: PendingFire, rule: RunsAfter, zone: str, last: LastDecided | None) -> str:
+    key = round_key(rule.round, fire.logical_time, zone=zone, chain=None)
+    if key:
+        return key
+    if last is None:
+        return since_key(0)
+    is_free = last.state == RoundState.STARTED and not last.taken_ms
+    return last.round_key if is_free else since_key(last.id)
+
+
+def _lock(
+    session: Session, pairs: Iterable[Pair], names: Mapping[int, RoundName], rules: Mapping[int, RunsAfter]
+) -> dict[RoundName, RoundRow]:
+    ids = rounds.find_ids(session, set(names.values()))
+    missing = [
+        new_round(
+            names[fire.id],
+            fire.logical_time,
+            opened_ms=fire.due_time,
+            wait_ms=rules[job.id].wait_ms,
+        )
+        for fire, job in pairs
+        if names[fire.id] not in ids
+    ]
+    if missing:
+        rounds.insert_rounds(session, missing)
+        ids = rounds.find_ids(session, set(names.values()))
+    by_id = {round_id: name for name, round_id in ids.items()}
+    return {by_id[row.id]: row for row in rounds.lock_rounds(session, by_id).values()}
+
+
+def _from_instant(row: RoundRow, rule: RunsAfter, fire: PendingFire) -> RoundRow:
+    """Return a round as it waits from the first of its instants on."""
+    if row.state != RoundState.OPEN or row.taken_ms:
+        return row
+    end_ms = fire.due_time + rule.wait_ms
+    return row._replace(deadline_ms=end_ms, due_ms=end_ms, taken_ms=fire.due_time)
+
+
+def _write(
+    session: Session, waiting: Iterable[RoundRow], started: Iterable[RoundRow], now_ms: Millis
+) -> None:
+    """Write the ends of the waits, and which rounds an instant has taken."""
+    names = ("id", "deadline_ms", "due_ms", "taken_ms", "epoch")
+    changed = [row._replace(epoch=row.epoch + 1) for row in waiting if row.state == RoundState.OPEN]
+    changed += [row._replace(epoch=row.epoch + 1, taken_ms=now_ms) for row in started if not row.taken_ms]
+    bulk.update_many(session, Round, [{name: getattr(row, name) for name in names} for row in changed])
+
+
+def release(*, now_ms: Millis) -> bool:
+    """Let the fires go on whose rounds are decided; return whether any fire waits for a round.
+
+    Opens its own transactions.
+    """
+    if not rounds.has_gated():
+        return False
+    while decided := rounds.find_decided_fires(limit=PAGE):
+        count = transact(partial(_release, fire_ids=decided, now_ms=now_ms))
+        if count < PAGE:
+            break
+    return True
+
+
+def _release(session: Session, fire_ids: Sequence[int], now_ms: Millis) -> int:
+    gated = fires.lock_gated(session, fire_ids)
+    rows = rounds.lock_rounds(session, {fire.round_id for fire in gated if fire.round_id})
+    ready, skipped = list[bulk.Row](), list[tuple[PendingFire, RoundRow]]()
+    for fire in gated:
+        row = rows.get(fire.round_id or 0)
+        if row is not None and row.state == RoundState.OPEN:
+            continue
+        if row is not None and row.state == RoundState.NOT_RUN:
+            skipped.append((fire, row))
+            continue
+        # That of a round that is gone, too: nothing is left that it could wait for.
+        ready.append({"id": fire.id, "state": FireState.PENDING.value, "owner": "", "waits_for": ""})
+    bulk.update_many(session, Fire, ready)
+    if ready:
+        announce_due_fires(session)
+    _skip(session, skipped, now_ms)
+    return len(gated)
+
+
+def _skip(session: Session, skipped: Sequence[tuple[PendingFire, RoundRow]], now_ms: Millis) -> None:
+    """Skip instants whose round was not run; the round itself arrives at the jobs that follow."""
+    if not skipped:
+        return
+    job_by_id = jobs.find_planned(session, {fire.job_id for fire, _ in skipped})
+    rows = [
+        skip_of(row, fire.due_time, now_ms) | {"trigger_type": ""}
+        for fire, row in skipped
+        if fire.job_id in job_by_id
+    ]
+    insert_skips(session, rows, job_by_id)
+    fires.delete_fires(session, [fire.id for fire, _ in skipped])

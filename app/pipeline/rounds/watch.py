@@ -1,0 +1,102 @@
+"""Watch over rounds, by the monitor: ends of waits, edited rules, and what was not run for those that follow."""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from sqlalchemy.orm import Session
+
+from app.clock import SECOND_MS, Millis
+from app.database.engine import transact
+from app.domain.rounds.evaluation import Arrived, supersedes
+from app.domain.rounds.kinds import ArrivalOutcome, RoundReason, RoundState
+from app.domain.rounds.runs_after import parse_runs_after
+from app.pipeline.rounds.arrivals import Outcome, arrive
+from app.pipeline.rounds.decisions import Change, decide
+from app.pipeline.rounds.ends import without_children
+from app.store.rounds import following, rounds
+from app.store.rounds.following import FollowerRow
+from app.store.rounds.rounds import RoundRow
+
+logger = logging.getLogger(__name__)
+
+#: period of a look
+PERIOD_MS: Millis = SECOND_MS
+#: rounds of one transaction
+ROWS = 200
+#: reason of a predecessor that is gone
+DELETED = "deleted"
+
+
+def tick_rounds(now_ms: Millis) -> Millis:
+    """Look at the rounds that are due; return the wait until the next look. Opens its own transactions."""
+    due_ids = rounds.find_due(now_ms=now_ms, limit=ROWS)
+    if not due_ids:
+        return PERIOD_MS
+    not_run = transact(partial(_look, round_ids=due_ids, now_ms=now_ms))
+    if not_run:
+        # By then the locks of these rounds are gone: those of the jobs that follow may have lower ids.
+        transact(partial(_pass_on, not_run=not_run, now_ms=now_ms))
+        transact(partial(rounds.mark_passed_on, rounds=not_run))
+        logger.info("rounds not run round_ids=%s", [row.id for row in not_run])
+    return 0 if len(due_ids) == ROWS or not_run else PERIOD_MS
+
+
+def _look(session: Session, round_ids: Sequence[int], now_ms: Millis) -> list[RoundRow]:
+    """Decide the open ones; return those that were not run, of which the jobs that follow are to know."""
+    locked = rounds.lock_rounds(session, round_ids)
+    due = [row for row in locked.values() if 0 < row.due_ms <= now_ms]
+    opened = [row for row in due if row.state == RoundState.OPEN]
+    jobs = following.find_jobs(session, {row.job_id for row in due})
+    arrived = rounds.find_arrivals(session, [row.id for row in opened])
+    gone = _find_gone(session, opened, jobs)
+    changes = []
+    for row in opened:
+        if (job := jobs.get(row.job_id)) is None:
+            continue
+        fresh = _deleted(row, job, arrived[row.id], gone, now_ms)
+        changes.append(Change(row, job, [*arrived[row.id], *fresh], fresh, is_over=row.deadline_ms <= now_ms))
+    rounds.write_arrivals(session, [(each.row.id, arrival) for each in changes for arrival in each.fresh])
+    decide(session, changes, now_ms=now_ms)
+    return [row for row in due if row.state == RoundState.NOT_RUN]
+
+
+def _find_gone(session: Session, opened: Iterable[RoundRow], jobs: Mapping[int, FollowerRow]) -> set[int]:
+    """Return the predecessors that do not exist any more."""
+    named = set[int]()
+    for row in opened:
+        rule = parse_runs_after(jobs[row.job_id].runs_after) if row.job_id in jobs else None
+        named |= set(rule.jobs) if rule is not None else set()
+    return named - following.find_existing(session, named)
+
+
+def _deleted(
+    row: RoundRow, job: FollowerRow, arrived: Sequence[Arrived], gone: set[int], now_ms: Millis
+) -> list[Arrived]:
+    rule = parse_runs_after(job.runs_after)
+    known = {each.predecessor_id: each for each in arrived if each.shard == 0}
+    deleted = [
+        Arrived(job_id, 0, 1, ArrivalOutcome.NOT_RUN, now_ms, None, DELETED)
+        for job_id in (rule.jobs if rule is not None else ())
+        if job_id in gone
+    ]
+    return [each for each in deleted if supersedes(each, known.get(each.predecessor_id))]
+
+
+def _pass_on(session: Session, not_run: Sequence[RoundRow], now_ms: Millis) -> None:
+    """Write that the jobs of these rounds did not run into the rounds of those that follow them."""
+    outcomes = [
+        Outcome(
+            row.job_id,
+            row.logical_ms,
+            ArrivalOutcome.EXCUSED if row.reason == RoundReason.EXCUSED else ArrivalOutcome.NOT_RUN,
+            row.cause_log_id,
+            row.chain,
+            reason=row.reason,
+        )
+        for row in not_run
+    ]
+    in_chains = [each for each in outcomes if each.chain]
+    if in_chains:
+        outcomes += without_children(session, in_chains)
+    arrive(session, outcomes, now_ms=now_ms)

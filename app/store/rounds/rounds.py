@@ -1,0 +1,219 @@
+"""Statements of the pipeline on `xxl_job_round` and `xxl_job_arrival`."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.database import single_statement
+from app.database.rows import bulk
+from app.database.sql.in_list import among
+from app.domain.enums import FireState, TriggerType
+from app.domain.rounds.evaluation import Arrived
+from app.domain.rounds.kinds import ArrivalOutcome, RoundState
+from app.domain.rounds.round_keys import SINCE
+from app.models.fire import Fire
+from app.models.round import Arrival, Round
+from app.models.skip import Skip
+
+
+class RoundRow(NamedTuple):
+    """A round, as it is evaluated."""
+
+    id: int
+    job_id: int
+    round_key: str
+    logical_ms: Millis
+    chain: int | None
+    state: str
+    reason: str
+    epoch: int
+    opened_ms: Millis
+    deadline_ms: Millis
+    due_ms: Millis
+    decided_ms: Millis
+    cause_log_id: int | None
+    incomplete: int
+    log_id: int | None
+    taken_ms: Millis
+
+
+class LastDecided(NamedTuple):
+    """The last round since the one before that was decided."""
+
+    id: int
+    round_key: str
+    state: str
+    reason: str
+    taken_ms: Millis
+
+
+#: job id and key
+RoundName = tuple[int, str]
+
+_COLUMNS = tuple(getattr(Round, name) for name in RoundRow._fields)
+_NAMED = select(Round.id, Round.job_id, Round.round_key).where(among(Round.round_key))
+_LOCKED = select(*_COLUMNS).where(among(Round.id)).order_by(Round.id).with_for_update()
+_LAST_IDS = (
+    select(func.max(Round.id))
+    .where(among(Round.job_id), Round.state != RoundState.OPEN, Round.round_key.startswith(SINCE))
+    .group_by(Round.job_id)
+)
+_LAST = select(Round.job_id, *(getattr(Round, name) for name in LastDecided._fields)).where(
+    Round.id.in_(_LAST_IDS)
+)
+
+
+def find_ids(session: Session, names: Collection[RoundName]) -> dict[RoundName, int]:
+    """Return the ids of those of the rounds that exist."""
+    if not names:
+        return {}
+    jobs = sorted({job_id for job_id, _ in names})
+    query = _NAMED.where(Round.job_id.in_(jobs))
+    rows = bulk.read_among(session, query, sorted({key for _, key in names}))
+    found = {(row[1], row[2]): row[0] for row in rows}
+    return {name: found[name] for name in names if name in found}
+
+
+def insert_rounds(session: Session, rows: Sequence[bulk.Row]) -> None:
+    """Insert rounds, except those that exist; in one order, so that two transactions wait only one way."""
+    bulk.insert_ignore(session, Round, sorted(rows, key=lambda row: (row["job_id"], row["round_key"])))
+
+
+def lock_rounds(session: Session, round_ids: Collection[int]) -> dict[int, RoundRow]:
+    """Lock and return the rounds that exist, by id."""
+    rows = bulk.read_among(session, _LOCKED, sorted(round_ids)) if round_ids else ()
+    return {row[0]: RoundRow._make(row) for row in rows}
+
+
+def find_last_decided(session: Session, job_ids: Collection[int]) -> dict[int, LastDecided]:
+    """Return job id -> its last decided round since the one before; of jobs that have any."""
+    rows = bulk.read_among(session, _LAST, sorted(job_ids)) if job_ids else ()
+    return {row[0]: LastDecided._make(row[1:]) for row in rows}
+
+
+_ARRIVALS = select(
+    Arrival.round_id,
+    Arrival.predecessor_id,
+    Arrival.shard,
+    Arrival.total,
+    Arrival.outcome,
+    Arrival.at_ms,
+    Arrival.log_id,
+    Arrival.reason,
+).where(among(Arrival.round_id))
+
+
+def find_arrivals(session: Session, round_ids: Collection[int]) -> dict[int, list[Arrived]]:
+    """Return round id -> what has arrived, for each of the rounds."""
+    arrivals: dict[int, list[Arrived]] = {round_id: [] for round_id in round_ids}
+    for row in bulk.read_among(session, _ARRIVALS, sorted(round_ids)) if round_ids else ():
+        arrivals[row[0]].append(Arrived._make((*row[1:4], ArrivalOutcome(row[4]), *row[5:])))
+    return arrivals
+
+
+def write_arrivals(session: Session, arrivals: Iterable[tuple[int, Arrived]]) -> None:
+    """Write what has arrived, each with the id of its round; the caller holds the rounds' locks."""
+    rows = [arrived._asdict() | {"round_id": round_id} for round_id, arrived in arrivals]
+    for row in rows:
+        row["outcome"] = row["outcome"].value
+    bulk.upsert(session, Arrival, rows, key=("round_id", "predecessor_id", "shard"))
+
+
+_DUE = (
+    select(Round.id)
+    .where(Round.due_ms > 0, Round.due_ms <= bindparam("now_ms"))
+    .order_by(Round.due_ms, Round.id)
+    .limit(bindparam("most"))
+)
+
+
+def find_due(*, now_ms: Millis, limit: int) -> list[int]:
+    """Return the ids of rounds that the monitor is to look at; opens its own transaction."""
+    return [row[0] for row in single_statement.read(_DUE, {"now_ms": now_ms, "most": limit})]
+
+
+_SEEN = (
+    update(Round)
+    .where(Round.id == bindparam("round_id"), Round.epoch == bindparam("read_epoch"))
+    .values(due_ms=0)
+)
+
+
+def mark_passed_on(session: Session, rounds: Sequence[RoundRow]) -> None:
+    """Note that followers know of these rounds, unless they have changed since they were read."""
+    rows = [{"round_id": each.id, "read_epoch": each.epoch} for each in sorted(rounds)]
+    if rows:
+        session.connection().execute(_SEEN, rows)
+
+
+_FIRST = (
+    update(Round)
+    .where(Round.id == bindparam("round_id"), Round.log_id.is_(None))
+    .values(log_id=bindparam("first_id"))
+)
+
+
+def write_first_runs(session: Session, log_by_round: dict[int, int]) -> None:
+    """Write the first runs of rounds; the others keep theirs."""
+    rows = [{"round_id": key, "first_id": log_id} for key, log_id in sorted(log_by_round.items())]
+    if rows:
+        session.connection().execute(_FIRST, rows)
+
+
+_GATED = (
+    select(Fire.id)
+    .join(Round, Round.id == Fire.round_id, isouter=True)
+    .where(
+        Fire.state == FireState.GATED,
+        func.coalesce(Round.state, RoundState.NOT_RUN.value) != RoundState.OPEN.value,
+    )
+    .order_by(Fire.id)
+    .limit(bindparam("most"))
+)
+
+
+def find_decided_fires(*, limit: int) -> list[int]:
+    """Return the ids of fires that wait for a round that is decided, or gone; opens its own transaction."""
+    return [row[0] for row in single_statement.read(_GATED, {"most": limit})]
+
+
+_ANY_GATED = select(Fire.id).where(Fire.state == FireState.GATED).limit(1)
+
+
+def has_gated() -> bool:
+    """Whether any fire waits for a round; opens its own transaction."""
+    return bool(single_statement.read(_ANY_GATED, {}))
+
+
+_WAITING_FOR = select(Fire.round_id).where(among(Fire.round_id), Fire.state == FireState.GATED)
+
+
+def find_awaited(session: Session, round_ids: Collection[int]) -> set[int]:
+    """Return those of the rounds for which a fire waits; the caller holds their locks."""
+    rows = bulk.read_among(session, _WAITING_FOR, sorted(round_ids)) if round_ids else ()
+    return {row[0] for row in rows}
+
+
+def find_skipped(session: Session, gates: Iterable[RoundRow]) -> dict[int, Millis]:
+    """Return round id -> the last instant that was skipped because of it, of those that have any."""
+    skipped: dict[int, Millis] = {}
+    for each in gates:
+        of_round = (Skip.job_id == each.job_id) & (Skip.round_id == each.id)
+        if (last_ms := session.scalar(select(func.max(Skip.to_ms)).where(of_round))) is not None:
+            skipped[each.id] = last_ms
+    return skipped
+
+
+def delete_skips(session: Session, reopened: Iterable[RoundRow]) -> None:
+    """Delete the skips of rounds that are decided anew; those of the instants of a schedule stay."""
+    for each in reopened:
+        session.execute(
+            delete(Skip).where(
+                Skip.job_id == each.job_id,
+                Skip.round_id == each.id,
+                Skip.trigger_type == TriggerType.AFTER.value,
+            )
+        )
