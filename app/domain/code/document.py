@@ -7,7 +7,7 @@ API, with keys in place of ids; the address type of a group has names of its own
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,26 +83,6 @@ def read_document(
     read_channels = _read_all(CHANNELS, channels, _channel, errors)
     errors.raise_all()
     return Document(read_groups, *_routes(read_jobs, read_channels))
-
-
-def find_circle(children: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return the keys of jobs that would trigger each other forever, in their order; empty if none do."""
-    visited: set[str] = set()
-    for start in children:
-        path: list[str] = []
-        branches = [iter([start])]
-        while branches:
-            key = next(branches[-1], None)
-            if key is None:
-                branches.pop()
-                visited.update(path[-1:])
-                path[-1:] = []
-            elif key in path:
-                return path[path.index(key) :]
-            elif key not in visited and key in children:
-                path.append(key)
-                branches.append(iter(children[key]))
-    return []
 
 
 def _read_all(

@@ -1,15 +1,12 @@
 """Child jobs of a job, as users enter them: ``"12,15"``."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
 
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
 
 FIELD = "childJobId"
-#: takes job ids; returns job id -> ids of its children, for the jobs that exist
-ChildrenOf = Callable[[Collection[int]], Mapping[int, Collection[int]]]
 
 
 def parse_child_ids(text: str) -> list[int]:
@@ -38,20 +35,6 @@ def child_ids_of(text: str | None) -> list[int]:
 def child_ids_text(ids: list[int]) -> str:
     """Return ids as they are stored."""
     return ",".join(str(job_id) for job_id in ids)
-
-
-def leads_to(start: int, job_id: int, children_of: ChildrenOf) -> bool:
-    """Whether ``job_id`` is ``start`` or a descendant of it, so that a success of ``start`` leads to it.
-
-    Children are looked up one generation at a time.
-    """
-    visited, generation = set[int](), {start}
-    while generation:
-        if job_id in generation:
-            return True
-        visited |= generation
-        generation = {child for ids in children_of(generation).values() for child in ids} - visited
-    return False
 
 
 def not_found(job_id: int) -> InvalidInput:

@@ -1,11 +1,14 @@
 """What a job runs after: the value of `xxl_job_info.runs_after`."""
 
 import json
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from app.clock import SECOND_MS, Millis
 from app.domain.rounds.kinds import AtDeadline, RoundKind, RoundRule, ShardRule
 
+#: name of the field, also in errors
+RUNS_AFTER = "runs_after"
 #: most predecessors of a job
 JOBS_MAX = 100
 #: longest wait of a round, and the one without another: seconds
@@ -57,6 +60,15 @@ def parse_runs_after(text: str | None) -> RunsAfter | None:
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return parsed if parsed.jobs else None
+
+
+def with_ids(text: str, ids: Mapping[int, int]) -> str:
+    """Return a stored text with other ids of its predecessors, of those that have one."""
+    if parse_runs_after(text) is None:
+        return text
+    value = json.loads(text)
+    jobs = [ids.get(job_id, job_id) for job_id in value["jobs"]]
+    return json.dumps(value | {"jobs": jobs}, ensure_ascii=False, separators=(",", ":"))
 
 
 _KINDS: dict[str, Any] = {

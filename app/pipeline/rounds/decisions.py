@@ -82,9 +82,7 @@ def decide(session: Session, changes: Iterable[Change], *, now_ms: Millis) -> No
     """Decide rounds in which something has arrived, or whose wait is over."""
     written = _Written()
     for change in changes:
-        rule = parse_runs_after(change.follower.runs_after)
-        if rule is not None:
-            _decide(change, rule, written, now_ms)
+        _decide(change, parse_runs_after(change.follower.runs_after), written, now_ms)
     names = _WRITTEN
     bulk.update_many(session, Round, [{name: getattr(row, name) for name in names} for row in written.rows])
     rounds.delete_skips(session, written.reopened)
@@ -92,9 +90,12 @@ def decide(session: Session, changes: Iterable[Change], *, now_ms: Millis) -> No
     _skip(session, written.not_run, now_ms)
 
 
-def _decide(change: Change, rule: RunsAfter, written: _Written, now_ms: Millis) -> None:
+def _decide(change: Change, rule: RunsAfter | None, written: _Written, now_ms: Millis) -> None:
     row = change.row
-    if row.state == RoundState.STARTED:
+    if row.state == RoundState.STARTED or (rule is None and row.state != RoundState.OPEN):
+        return
+    if rule is None:
+        _note(change, row, Verdict(RoundState.NOT_RUN, RoundReason.EDITED), written, now_ms)
         return
     if row.state == RoundState.NOT_RUN:
         is_success = any(each.outcome is ArrivalOutcome.SUCCEEDED for each in change.fresh)
@@ -109,6 +110,18 @@ def _decide(change: Change, rule: RunsAfter, written: _Written, now_ms: Millis) 
     if verdict.state is RoundState.OPEN and change.is_over:
         is_incomplete = rule.at_deadline is AtDeadline.RUN and rule.deadline_s > 0
         verdict = Verdict(RoundState.STARTED) if is_incomplete else _too_late(change.arrivals)
+    _note(change, row, verdict, written, now_ms, is_incomplete=is_incomplete)
+
+
+def _note(
+    change: Change,
+    row: RoundRow,
+    verdict: Verdict,
+    written: _Written,
+    now_ms: Millis,
+    *,
+    is_incomplete: bool = False,
+) -> None:
     row = row._replace(
         state=verdict.state.value,
         reason=verdict.reason.value if verdict.reason is not None else "",

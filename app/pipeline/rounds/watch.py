@@ -1,4 +1,4 @@
-"""Watch over rounds, by the monitor: ends of waits, edited rules, and what was not run for those that follow."""
+"""Watch over rounds, by the monitor: ends of waits, edited rules, and what was not run because of others."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,6 +50,7 @@ def _look(session: Session, round_ids: Sequence[int], now_ms: Millis) -> list[Ro
     jobs = following.find_jobs(session, {row.job_id for row in due})
     arrived = rounds.find_arrivals(session, [row.id for row in opened])
     gone = _find_gone(session, opened, jobs)
+    rounds.delete_rounds(session, [row.id for row in due if row.job_id not in jobs])
     changes = []
     for row in opened:
         if (job := jobs.get(row.job_id)) is None:
@@ -58,7 +59,7 @@ def _look(session: Session, round_ids: Sequence[int], now_ms: Millis) -> list[Ro
         changes.append(Change(row, job, [*arrived[row.id], *fresh], fresh, is_over=row.deadline_ms <= now_ms))
     rounds.write_arrivals(session, [(each.row.id, arrival) for each in changes for arrival in each.fresh])
     decide(session, changes, now_ms=now_ms)
-    return [row for row in due if row.state == RoundState.NOT_RUN]
+    return [row for row in due if row.state == RoundState.NOT_RUN and row.job_id in jobs]
 
 
 def _find_gone(session: Session, opened: Iterable[RoundRow], jobs: Mapping[int, FollowerRow]) -> set[int]:

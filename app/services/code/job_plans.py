@@ -1,6 +1,6 @@
 """Plans of jobs: what changes, checked by the rules of jobs, and what it takes to write it."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,7 +17,6 @@ from app.domain.code.document import (
     JOBS,
     Members,
     at_place,
-    find_circle,
     place,
 )
 from app.domain.code.plan import (
@@ -37,6 +36,7 @@ from app.domain.text.texts import N_
 from app.errors import DeniedValue, InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job
+from app.services.code.circles import check_circles
 from app.services.code.request import require_on_job
 from app.services.code.state import State, code_value, whole_code
 from app.services.jobs import glue
@@ -46,6 +46,7 @@ from app.services.jobs.replan import PLANNED_BY, first_instant
 from app.services.jobs.rules import JobDraft, check_draft, schedule_of
 from app.store.jobs.managed import JOB
 from app.store.limits.listing import find_known
+from app.store.rounds.edges import JobLinks
 
 #: attributes of a draft without code and tags
 _ATTRIBUTES = tuple(member.attribute for member in PLAIN_MEMBERS if member.name != TAGS)
@@ -120,9 +121,13 @@ class JobPlanner:
             job_id: self._wishes[job_id].members["group_id"] for job_id in job_ids if job_id in self._wishes
         }
 
-    def leads_to(self, _child_id: int, _job_id: int) -> bool:
-        """Return False: circles are looked for in the whole plan."""
-        return False
+    def find_path(self, _start: int, _goal: int, _saved: JobLinks) -> Sequence[int]:
+        """Return no path: circles are looked for in the whole plan."""
+        return ()
+
+    def names_of(self, job_ids: Collection[int]) -> Mapping[int, str]:
+        """Return the names of jobs in errors."""
+        return {job_id: self.name_of(job_id) for job_id in job_ids}
 
     def plan(self, wish: Wish) -> JobPlan:
         """Return the plan of a job; raises InvalidInput at its place, or PermissionDenied."""
@@ -149,17 +154,8 @@ class JobPlanner:
 
     def check_circles(self) -> None:
         """Raise InvalidInput if jobs would trigger each other forever because of this plan."""
-        links = {job_id: list(children) for job_id, (_group_id, children) in self.state.links.items()}
-        old_links = {job_id: set(children) for job_id, children in links.items()}
-        for job_id, wish in self._wishes.items():
-            links[job_id] = wish.members.get(CHILDREN, links.get(job_id, []))
-        circle = find_circle({str(job_id): map(str, children) for job_id, children in links.items()})
-        ids = [int(job_id) for job_id in circle]
-        steps = zip(ids, [*ids[1:], *ids[:1]], strict=True)
-        if any(child not in old_links.get(job_id, ()) for job_id, child in steps):
-            names = " → ".join(self.name_of(job_id) for job_id in [*ids, ids[0]])
-            problem = N_("These jobs would trigger each other forever: %(jobs)s", jobs=names)
-            raise InvalidInput(place(JOBS, self.name_of(ids[0]), CHILDREN), problem)
+        wishes = {job_id: wish.members for job_id, wish in self._wishes.items()}
+        check_circles(wishes, self.state.links, self.state.followers, self.name_of)
 
     def _create(self, wish: Wish) -> JobPlan:
         members = dict(wish.members)

@@ -1,6 +1,6 @@
 """Stored state that a plan is compared with: groups, jobs and channels, read by a few statements."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -26,6 +26,7 @@ from app.models.channel import AlarmChannel
 from app.models.group import Group
 from app.models.job import Job
 from app.services.alarms.targets import settings_of
+from app.services.code.circles import find_links
 from app.settings.sealing import sealer
 from app.store.alarms import channels
 from app.store.alarms.channels import ScopedChannel
@@ -43,8 +44,10 @@ class State:
     groups: Mapping[int, Group]
     #: columns of the jobs, by id
     definitions: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
-    #: of these jobs and their descendants: group id and ids of children
-    links: Mapping[int, tuple[int, Sequence[int]]] = field(default_factory=dict)
+    #: of these jobs, all that follow them and their predecessors: group id and ids of children
+    links: Mapping[int, tuple[int, Collection[int]]] = field(default_factory=dict)
+    #: of the same jobs: ids of those that run after them
+    followers: Mapping[int, Collection[int]] = field(default_factory=dict)
     tags: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     channels: Mapping[int, ScopedChannel] = field(default_factory=dict)
     #: by kind and key
@@ -111,7 +114,8 @@ class State:
         # Values are compared: each transaction has its own objects, and registrations change addresses.
         groups = {group_id: (group.app_name, group_values(group)) for group_id, group in self.groups.items()}
         channels = {key: (item.channel.name, channel_values(item)) for key, item in self.channels.items()}
-        return groups, self.definitions, self.links, self.tags, channels, self.managed
+        links = self.links, self.followers
+        return groups, self.definitions, links, self.tags, channels, self.managed
 
     def managed_object(self, kind: str, key: str) -> ManagedObject | None:
         """Return a managed object; None if it is not managed or gone."""
@@ -249,6 +253,6 @@ def with_jobs(session: Session, state: State, job_ids: Collection[int], *, lock:
     definitions = {row["id"]: row for row in rows}
     if lock:
         group_lists.hold_groups(session, state.groups)
-    links = job_lists.find_descendants(session, list(definitions))
+    links, followers = find_links(session, list(definitions))
     tags = job_tags.find_tags(session, list(definitions))
-    return replace(state, definitions=definitions, links=links, tags=tags)
+    return replace(state, definitions=definitions, links=links, followers=followers, tags=tags)

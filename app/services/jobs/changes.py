@@ -1,5 +1,6 @@
 """Changes of single members of a job, by their names in the API; the others keep their values."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from app.models.job import Job
 from app.services.jobs import jobs
 from app.services.jobs.rules import JobDraft
 from app.services.jobs.tags import tags_of
+from app.services.rounds import keeping
 from app.store.base import locks
 from app.store.jobs import listing as job_lists
 
@@ -25,11 +27,16 @@ def draft_of(members: Mapping[str, Any], *, readable_by_java: bool) -> JobDraft:
     return JobDraft(**draft_values(members), readable_by_java=readable_by_java)
 
 
-def hold_job(session: Session, job_id: int, *, gets_children: bool = False) -> None:
-    """Lock a job that is about to be changed, in the order of ``update_job``."""
+def hold_job(
+    session: Session, job_id: int, *, gets_children: bool = False, runs_after: str | None = None
+) -> None:
+    """Lock a job that is about to be changed, in the order of ``update_job``.
+
+    ``runs_after``: JSON text of what it is to run after.
+    """
     job = None if gets_children else job_lists.find_job(session, job_id)
-    if gets_children or (job is not None and job.child_jobid):
-        locks.take_schedule_lock(session)
+    has_children = gets_children or (job is not None and bool(job.child_jobid))
+    keeping.hold_links(session, job_id, runs_after, has_children=has_children)
     locks.lock_jobs(session, [job_id])
 
 
@@ -48,7 +55,12 @@ def change_job(
 
     ``readable_by_java``: refuse a schedule that a Java admin on the same database cannot read.
     """
-    hold_job(session, job_id, gets_children=bool(new_values.get("children")))
+    hold_job(
+        session,
+        job_id,
+        gets_children=bool(new_values.get("children")),
+        runs_after=json.dumps(new_values.get("runs_after")),
+    )
     members = {name: value for name, value in new_values.items() if name != ENABLED}
     job = jobs.get_job(session, job_id, actor=actor, right=Right.EDIT)
     if new_values.get(ENABLED) is False:

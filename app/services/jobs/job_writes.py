@@ -13,6 +13,7 @@ from app.domain.enums import TriggerStatus
 from app.domain.jobs.children import FIELD as CHILDREN
 from app.domain.jobs.children import child_ids_text, parse_child_ids
 from app.domain.jobs.tags import FIELD as TAGS
+from app.domain.rounds.runs_after import with_ids
 from app.domain.schedules.schedule import Schedule
 from app.domain.text.limits import limited_text
 from app.models.job import Job
@@ -22,6 +23,8 @@ from app.services.jobs import glue, versions
 from app.services.jobs.replan import replan_jobs
 from app.services.jobs.rules import CHILDREN_MAX, audited
 from app.services.limits.uses import keep_uses
+from app.services.rounds import keeping
+from app.services.rounds.keeping import keep_edges
 from app.store.jobs import tags as job_tags
 
 
@@ -48,13 +51,15 @@ def write_jobs(session: Session, writes: Sequence[JobWrite], *, actor: Actor, cl
     former = versions.read_present(
         session, [write.job_id for write in writes if write.job_id > 0 and write.columns]
     )
+    keeping.hold_predecessors(session, [_text_of(write) for write in writes])
     ids = _add(session, writes, now_ms)
     updates = [write for write in writes if write.columns and write.job_id > 0]
     replans = {write.job_id: write.replan for write in updates if write.replan is not None}
     changed_ms = replan_jobs(session, replans, clock=clock) if replans else now_ms
     rows = [{"id": write.job_id, **_with_ids(write.columns, ids), "update_time": now_ms} for write in updates]
     bulk.update_many(session, Job, rows)
-    keep_uses(session, _with_limits(writes, ids))
+    keep_uses(session, list(_former(writes, ids, "limits")))
+    keep_edges(session, _former(writes, ids, "runs_after"), now_ms=now_ms)
     keep_spans(session, [*ids.values(), *(write.job_id for write in updates)], now_ms=changed_ms)
     tags = {ids.get(write.job_id, write.job_id): write.tags[1] for write in writes if write.tags is not None}
     job_tags.replace_tags(session, tags)
@@ -67,17 +72,22 @@ def write_jobs(session: Session, writes: Sequence[JobWrite], *, actor: Actor, cl
     return ids
 
 
-def _with_limits(writes: Sequence[JobWrite], ids: Mapping[int, int]) -> list[int]:
-    """Return the ids of the jobs whose named limits change."""
-    return [
-        ids.get(write.job_id, write.job_id)
+def _text_of(write: JobWrite) -> str | None:
+    text = write.columns.get("runs_after")
+    return text if isinstance(text, str) else None
+
+
+def _former(writes: Sequence[JobWrite], ids: Mapping[int, int], name: str) -> dict[int, Any]:
+    """Return job id -> former value of a column, of the jobs where it changes; None for new ones."""
+    return {
+        ids.get(write.job_id, write.job_id): write.before.get(name)
         for write in writes
-        if write.columns.get("limits") != write.before.get("limits")
-    ]
+        if write.columns.get(name) != write.before.get(name)
+    }
 
 
 def _add(session: Session, writes: Sequence[JobWrite], now_ms: Millis) -> dict[int, int]:
-    """Insert the new jobs, stopped, then their children among each other; return provisional id -> id."""
+    """Insert the new jobs, stopped, then how they follow each other; return provisional id -> id."""
     new = [write for write in writes if write.job_id < 0]
     stamps = {"add_time": now_ms, "update_time": now_ms, "glue_updatetime": now_ms}
     clocks = {
@@ -88,19 +98,25 @@ def _add(session: Session, writes: Sequence[JobWrite], now_ms: Millis) -> dict[i
     }
     new_ids = bulk.insert_with_ids(session, Job, [{**write.columns, **stamps, **clocks} for write in new])
     ids = {write.job_id: job_id for write, job_id in zip(new, new_ids, strict=True)}
-    parents = [write for write in new if "-" in str(write.columns["child_jobid"])]
-    texts = [(ids[write.job_id], _with_ids(write.columns, ids)["child_jobid"]) for write in parents]
-    bulk.update_many(session, Job, [{"id": job_id, "child_jobid": text} for job_id, text in texts])
+    linked = [write for write in new if _with_ids(write.columns, {}) != _with_ids(write.columns, ids)]
+    columns = [(ids[write.job_id], _with_ids(write.columns, ids)) for write in linked]
+    bulk.update_many(session, Job, [{"id": job_id, **_links(values)} for job_id, values in columns])
     return ids
 
 
+def _links(columns: Mapping[str, object]) -> dict[str, object]:
+    return {name: columns[name] for name in ("child_jobid", "runs_after")}
+
+
 def _with_ids(columns: Mapping[str, object], ids: Mapping[int, int]) -> dict[str, object]:
-    """Return columns with the ids of new children."""
-    text = str(columns["child_jobid"])
+    """Return columns with the ids of new jobs that they name."""
+    text, runs_after = str(columns["child_jobid"]), columns["runs_after"]
     if "-" in text:
         text = child_ids_text([ids.get(child, child) for child in parse_child_ids(text)])
         text = limited_text(CHILDREN, text, CHILDREN_MAX)
-    return {**columns, "child_jobid": text}
+    if isinstance(runs_after, str):
+        runs_after = with_ids(runs_after, ids)
+    return {**columns, "child_jobid": text, "runs_after": runs_after}
 
 
 def _audit_entry(write: JobWrite, ids: Mapping[int, int]) -> audit.Entry:

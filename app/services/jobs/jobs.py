@@ -7,30 +7,23 @@ take a clock, and read it when they hold their locks.
 
 from collections.abc import Collection
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
 from app.database.engine import transact
 from app.domain.access.permissions import Actor, Right, require_right
-from app.domain.enums import EndReason, GlueType, ParamForm, ScheduleType, TriggerStatus
+from app.domain.enums import EndReason, GlueType, ScheduleType, TriggerStatus
 from app.domain.limits.rules import check_moved
-from app.domain.runs.logical_times import chosen_logical
-from app.domain.runs.trigger_keys import Trigger
-from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.job import Job
-from app.pipeline.retries import NO_SLOT
 from app.pipeline.spans import keep_spans
-from app.runtime.logging import request_id
 from app.services.auditing import audit
 from app.services.jobs import tags as job_tags
 from app.services.jobs import versions
 from app.services.jobs.lookup import StoredJobLookup
-from app.services.jobs.placeholders import check_run_param
-from app.services.jobs.plan_limits import check_plan
 from app.services.jobs.replan import PLANNED_BY, next_time_of, set_next_time, void_job, withdraw_unsent
 from app.services.jobs.rules import (
     JobDraft,
@@ -39,31 +32,27 @@ from app.services.jobs.rules import (
     check_move,
     schedule_of,
 )
-from app.services.jobs.run_addresses import check_addresses
-from app.services.limits.forced import forced_slot
+from app.services.jobs.triggers import MISSING, QueuedRun, check_group, trigger_job
 from app.services.limits.uses import keep_uses
+from app.services.rounds import keeping
 from app.store.alarms import mutes
 from app.store.base import locks
 from app.store.base.paging import Page
-from app.store.fires import queue as fires
 from app.store.jobs import listing as job_lists
 from app.store.jobs.filtering import JobFilter
 from app.store.jobs.listing import ListedJob
 from app.store.promises.clearing import withdraw_of_jobs
 
-__all__ = ["JobDraft", "JobFilter", "Page", "schedule_of"]
-
-MISSING = N_("Job id is invalid")
-
-
-class QueuedRun(NamedTuple):
-    """A run that was just queued."""
-
-    #: leads to the run
-    trigger: Trigger
-    group_id: int
-    #: what it stands for
-    logical_ms: Millis
+__all__ = [
+    "MISSING",
+    "JobDraft",
+    "JobFilter",
+    "Page",
+    "QueuedRun",
+    "check_group",
+    "schedule_of",
+    "trigger_job",
+]
 
 
 def get_job(session: Session, job_id: int, *, actor: Actor, right: Right = Right.VIEW) -> Job:
@@ -107,6 +96,8 @@ def list_jobs_of_group(session: Session, group_id: int, *, actor: Actor) -> list
 
 def add_job(session: Session, draft: JobDraft, *, actor: Actor, clock: Clock, start: bool = False) -> int:
     """Store a new job and return its id. ``start`` switches its schedule on in the same transaction."""
+    if draft.runs_after:
+        keeping.hold_links(session, 0, draft.runs_after, has_children=False)
     columns = check_draft(StoredJobLookup(session, actor), draft, actor=actor)
     now_ms = clock()
     if draft.glue_type != GlueType.BEAN and draft.glue_source.strip():
@@ -121,6 +112,8 @@ def add_job(session: Session, draft: JobDraft, *, actor: Actor, clock: Clock, st
     session.flush()
     if job.limits:
         keep_uses(session, [job.id])
+    if job.runs_after:
+        keeping.keep_edges(session, {job.id: None}, now_ms=now_ms)
     keep_spans(session, [job.id], now_ms=now_ms)
     tags = job_tags.set_tags(session, job.id, draft.tags)
     versions.keep(session, {job.id: None}, actor=actor, now_ms=now_ms)
@@ -130,9 +123,7 @@ def add_job(session: Session, draft: JobDraft, *, actor: Actor, clock: Clock, st
 
 def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, clock: Clock) -> None:
     """Change a job; its run mode, source and switch stay. A new schedule takes effect at the commit."""
-    if draft.child_jobid.strip():
-        # Without this lock two concurrent saves could each see no cycle, and together create one.
-        locks.take_schedule_lock(session)
+    keeping.hold_links(session, job_id, draft.runs_after, has_children=bool(draft.child_jobid.strip()))
     job = _lock_job(session, job_id, actor, Right.EDIT)
     columns = check_draft(StoredJobLookup(session, actor), draft, actor=actor, job=job)
     former = versions.read_present(session, [job.id])
@@ -153,6 +144,8 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
     session.flush()
     if "limits" in changes:
         keep_uses(session, [job.id])
+    if "runs_after" in changes:
+        keeping.keep_edges(session, {job.id: before["runs_after"]}, now_ms=now_ms)
     changes |= job_tags.set_tags(session, job.id, draft.tags)
     versions.keep(session, former, actor=actor, now_ms=now_ms)
     _record(session, "job.update", job, actor, now_ms, audited(changes))
@@ -195,6 +188,7 @@ def remove_job(session: Session, job_id: int, *, actor: Actor, now_ms: Millis) -
 
 def remove_jobs(session: Session, job_ids: Collection[int], *, actor: Actor, now_ms: Millis) -> None:
     """Delete jobs as ``remove_job`` does, in as many statements as for one."""
+    predecessors = keeping.hold_for_removal(session, job_ids)
     removed = locks.lock_jobs(session, job_ids)
     if len(removed) < len(set(job_ids)):
         raise NotFound(MISSING)
@@ -203,6 +197,7 @@ def remove_jobs(session: Session, job_ids: Collection[int], *, actor: Actor, now
     ids = [job.id for job in removed]
     withdraw_unsent(session, ids, clock=lambda: now_ms)
     job_lists.delete_jobs(session, ids)
+    keeping.forget_jobs(session, ids, predecessors, now_ms=now_ms)
     withdraw_of_jobs(session, ids, now_ms=now_ms)
     for job in removed:
         changes = {"job_desc": job.job_desc, "job_group": job.job_group}
@@ -244,64 +239,6 @@ def stop_job(session: Session, job_id: int, *, actor: Actor, clock: Clock) -> No
     _switch_off(session, _lock_job(session, job_id, actor, Right.OPERATE), actor, clock)
 
 
-def trigger_job(
-    session: Session,
-    job_id: int,
-    *,
-    executor_param: str | None,
-    address_list: str | None,
-    actor: Actor,
-    now_ms: Millis,
-    due_ms: Millis | None = None,
-    repeats: int | None = None,
-    logical_ms: Millis | None = None,
-    former_logical_ms: Millis | None = None,
-    param_form: ParamForm = ParamForm.TEMPLATE,
-    force: bool = False,
-) -> QueuedRun:
-    """Queue one run, due now or at ``due_ms``.
-
-    ``executor_param`` None: the job's own; ``address_list`` empty: the addresses of the group. ``repeats`` is
-    the log id of a run of this job, visible to the actor, whose checkpoint the new run gets. ``logical_ms``
-    is a logical time that is given; without one ``former_logical_ms`` counts, of a run that is run again.
-    ``param_form``: placeholders of a template are filled in if the job does that; ``force``: no limit counts.
-    """
-    group_id = check_group(locks.lock_group_of(session, job_id), actor)
-    errors, addresses, start_ms, run_logical_ms = InputErrors(), None, due_ms or now_ms, now_ms
-    with errors:
-        check_run_param(session, job_id, group_id, executor_param or "", param_form)
-    with errors:
-        addresses = check_addresses(session, group_id, address_list or "", now_ms)
-    with errors:
-        if due_ms is not None:
-            check_plan(session, job_id, due_ms, now_ms=now_ms, force=force)
-    with errors:
-        run_logical_ms = chosen_logical(logical_ms, former_logical_ms, due_ms=start_ms, now_ms=now_ms)
-    errors.raise_all()
-    trigger = fires.insert_manual(
-        session,
-        job_id,
-        executor_param=executor_param,
-        address_list=addresses,
-        due_ms=start_ms,
-        planned=due_ms is not None,
-        request=request_id.get(),
-        repeats=repeats,
-        logical_ms=run_logical_ms,
-        param_form=param_form,
-        **(forced_slot(session, job_id, executor_param, now_ms) if force else NO_SLOT)._asdict(),
-    )
-    changes = _given(executor_param, addresses, due_ms=due_ms, logical_ms=logical_ms, force=force or None)
-    audit.record(session, "job.trigger", actor=actor, now_ms=now_ms, target=("job", job_id), changes=changes)
-    return QueuedRun(trigger, group_id, run_logical_ms)
-
-
-def _given(executor_param: str | None, addresses: str | None, **given: object) -> dict[str, Any]:
-    """Return what the audit of a trigger names: its parameter and addresses, and what else was given."""
-    changes: dict[str, Any] = {"executor_param": executor_param, "address_list": addresses}
-    return changes | {name: value for name, value in given.items() if value is not None}
-
-
 def _lock_job(session: Session, job_id: int, actor: Actor, right: Right) -> Job:
     job = next(iter(locks.lock_jobs(session, [job_id])), None)
     if job is None:
@@ -325,14 +262,6 @@ def _switch_off(session: Session, job: Job, actor: Actor, clock: Clock) -> None:
     job.update_time = void_result.now_ms
     keep_spans(session, [job.id], now_ms=void_result.now_ms)
     _record(session, "job.stop", job, actor, void_result.now_ms, {"withdrawn": void_result.withdrawn})
-
-
-def check_group(group_id: int | None, actor: Actor) -> int:
-    """Check the right to run the jobs of a group (None: there is no such job), and return the group."""
-    if group_id is None:
-        raise NotFound(MISSING)
-    require_right(actor, group_id, Right.OPERATE, missing=MISSING)
-    return group_id
 
 
 def _record(

@@ -6,27 +6,24 @@ from typing import Protocol
 from sqlalchemy.orm import Session
 
 from app.domain.access.permissions import Actor, Right
-from app.domain.jobs.children import leads_to
 from app.domain.jobs.job_field import INT_MAX
 from app.domain.limits.rules import KnownLimit
+from app.domain.rounds.cycles import find_path
 from app.services.jobs.placeholders import check_own
+from app.services.rounds.rules import LinkLookup
 from app.store.alarms.channels import has_channel
 from app.store.executors import listing as group_lists
 from app.store.jobs import listing as job_lists
+from app.store.jobs.scheduling import find_names
 from app.store.limits.listing import find_known
+from app.store.rounds.edges import Followers, JobLinks
 
 
-class JobLookup(Protocol):
+class JobLookup(LinkLookup, Protocol):
     """Job lookup: access of the rules to other jobs and groups."""
 
     def has_group(self, group_id: int) -> bool:
         """Return whether the group exists."""
-
-    def groups_of(self, job_ids: Collection[int]) -> Mapping[int, int]:
-        """Return job id -> group id; missing jobs are left out."""
-
-    def leads_to(self, child_id: int, job_id: int) -> bool:
-        """Return whether ``job_id`` is ``child_id`` or one of its descendants."""
 
     def check_parameter(self, text: str, group_id: int) -> None:
         """Raise InvalidInput if no run of the group could have the parameter, with its placeholders."""
@@ -43,7 +40,7 @@ class StoredJobLookup:
 
     def __init__(self, session: Session, actor: Actor) -> None:
         self._session, self._actor = session, actor
-        self._children: dict[int, Sequence[int]] = {}
+        self._followers: Followers | None = None
 
     def has_group(self, group_id: int) -> bool:
         """Return whether the group exists, and lock it against deletion."""
@@ -54,9 +51,19 @@ class StoredJobLookup:
         valid_ids = [job_id for job_id in job_ids if 0 < job_id <= INT_MAX]
         return job_lists.find_groups_of(self._session, valid_ids)
 
-    def leads_to(self, child_id: int, job_id: int) -> bool:
-        """Return whether ``job_id`` is ``child_id`` or one of its descendants."""
-        return leads_to(child_id, job_id, self._children_of)
+    def find_path(self, start: int, goal: int, saved: JobLinks) -> Sequence[int]:
+        """Return a path of jobs that follow each other from one to another; ``saved``: of the draft."""
+        self._followers = self._followers or Followers(self._session, saved)
+        return find_path(start, goal, self._followers)
+
+    def names_of(self, job_ids: Collection[int]) -> Mapping[int, str]:
+        """Return the names of those of the jobs that the actor may see, with their ids: ``7 Load``."""
+        names = find_names(self._session, job_ids).values()
+        return {
+            name.id: f"{name.id} {name.job_desc}"
+            for name in names
+            if self._actor.may(name.job_group, Right.VIEW)
+        }
 
     def check_parameter(self, text: str, group_id: int) -> None:
         """Raise InvalidInput if no run of the group could have the parameter, with its placeholders."""
@@ -69,11 +76,3 @@ class StoredJobLookup:
     def find_limits(self, names: Collection[str]) -> Mapping[str, KnownLimit]:
         """Return those of the named limits that exist and that the actor may see."""
         return find_known(self._session, names, self._actor.group_ids(Right.VIEW))
-
-    def _children_of(self, job_ids: Collection[int]) -> Mapping[int, Sequence[int]]:
-        """Return the children of the jobs; all descendants are read at once, as callers follow chains."""
-        if not self._children.keys() >= set(job_ids):
-            links = job_lists.find_descendants(self._session, job_ids)
-            self._children |= {child: () for _group_id, ids in links.values() for child in ids}
-            self._children |= {job_id: ids for job_id, (_group_id, ids) in links.items()}
-        return {job_id: self._children[job_id] for job_id in job_ids if job_id in self._children}

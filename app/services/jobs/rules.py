@@ -28,6 +28,7 @@ from app.errors import DeniedValue, ForeignValue, InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job
 from app.services.jobs.lookup import JobLookup
+from app.services.rounds.rules import check_predecessors, links_of, path_text
 
 __all__ = ["JobDraft"]
 
@@ -89,7 +90,10 @@ def check_draft(
         columns |= _plain_columns(draft, kind, errors, exempt=exempt)
     _check_structures(lookup, draft, job, errors, exempt)
     with errors:
-        columns["child_jobid"] = child_ids_text(_check_children(lookup, draft.child_jobid, actor, job))
+        columns["child_jobid"] = child_ids_text(_check_children(lookup, draft, actor, job))
+    with errors:
+        if "runs_after" not in exempt:
+            check_predecessors(lookup, draft, actor, job)
     with errors:
         check_tags(draft.tags or ())
     if job is not None:
@@ -277,20 +281,22 @@ def clean_source(glue_type: str, source: str) -> str:
     return limited_text("glueSource", source, SOURCE_MAX)
 
 
-def _check_children(lookup: JobLookup, text: str, actor: Actor, job: Job | None) -> list[int]:
+def _check_children(lookup: JobLookup, draft: JobDraft, actor: Actor, job: Job | None) -> list[int]:
     """Return the child ids. The actor must be allowed to see and to run the new ones; the others stay."""
-    ids = parse_child_ids(text)
+    ids = parse_child_ids(draft.child_jobid)
     # an import uses negative ids for jobs that have none yet
     limited_text(CHILDREN, child_ids_text([abs(job_id) for job_id in ids]), CHILDREN_MAX)
     groups, errors = lookup.groups_of(ids), InputErrors()
     for job_id in ids:
         with errors:
-            _check_child(lookup, job_id, groups.get(job_id), actor, job)
+            _check_child(lookup, job_id, groups.get(job_id), draft, actor, job)
     errors.raise_all()
     return ids
 
 
-def _check_child(lookup: JobLookup, job_id: int, group_id: int | None, actor: Actor, job: Job | None) -> None:
+def _check_child(
+    lookup: JobLookup, job_id: int, group_id: int | None, draft: JobDraft, actor: Actor, job: Job | None
+) -> None:
     if group_id is None:
         raise not_found(job_id)
     if job is not None and job_id == job.id:
@@ -299,10 +305,12 @@ def _check_child(lookup: JobLookup, job_id: int, group_id: int | None, actor: Ac
         return
     if not actor.may(group_id, Right.VIEW):
         raise ForeignValue(CHILDREN, not_found(job_id).message)
-    if job is not None and lookup.leads_to(job_id, job.id):
+    links = links_of(draft, job)
+    path = lookup.find_path(job_id, links.job_id, links)
+    if path:
+        names = path_text(lookup, [links.job_id, *path], draft, links.job_id)
         raise InvalidInput(
-            CHILDREN,
-            N_("Child job %(id)s leads back to this job; they would trigger each other forever", id=job_id),
+            CHILDREN, N_("Child job %(id)s leads back to this job: %(jobs)s", id=job_id, jobs=names)
         )
     if not actor.may(group_id, Right.OPERATE):
         raise DeniedValue(N_("permission denied"), field=CHILDREN, reason=CHILD_DENIED)

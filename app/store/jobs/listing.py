@@ -34,6 +34,7 @@ from app.store.jobs import last_runs
 from app.store.jobs import scheduling as jobs
 from app.store.jobs.filtering import JobFilter, conditions_of
 from app.store.limits import listing as limits
+from app.store.rounds import editing as rounds
 from app.store.runs import clearing as log_clearing
 
 #: rows deleted by one statement
@@ -261,6 +262,11 @@ def find_descendants(session: Session, job_ids: Collection[int]) -> dict[int, Li
     return descendants
 
 
+def find_links(session: Session) -> dict[int, Links]:
+    """Return job id -> (group id, ids of child jobs) of all jobs."""
+    return _read_links(session, None)
+
+
 def find_parents(session: Session, job_ids: Collection[int]) -> set[int]:
     """Return the jobs that name one of these as a child, which need not exist; reads all parents."""
     child_ids = set(job_ids)
@@ -318,7 +324,7 @@ def delete_logs_batch(session: Session, job_ids: Sequence[int]) -> int:
 
 
 def delete_jobs(session: Session, job_ids: Sequence[int]) -> None:
-    """Delete jobs with fires, runs, versions, skips, alarms, mutes, tags, promises and channel scopes."""
+    """Delete jobs with fires, runs, rounds, versions, skips, alarms, mutes, tags, promises and scopes."""
     deletion.by_values(session, Job, "id", job_ids)
     # Mutes are deleted before the alarms and by id, in the order of the monitor that ends mutes: in another
     # order both could deadlock.
@@ -331,5 +337,6 @@ def delete_jobs(session: Session, job_ids: Sequence[int]) -> None:
         pass
     channels.forget(session, job_ids=job_ids)
     limits.delete_own(session, LimitKind.JOB, job_ids)
+    rounds.delete_of_jobs(session, job_ids)
     for model in _OF_JOB:
         deletion.by_values(session, model, "job_id", job_ids)

@@ -14,15 +14,16 @@ from app.models.job import Job
 from app.models.round import After
 
 #: limits of generations of jobs, and of ids of a statement; beyond them all links are read at once
-GENERATIONS, GENERATION_IDS = 8, 1_000
+GENERATIONS, GENERATION_IDS = 5, 1_000
 _CHILDREN = select(Job.id, Job.child_jobid).where(Job.child_jobid != "")
 _EDGES = select(After.predecessor_id, After.job_id)
 _CHILDREN_OF = _CHILDREN.where(among(Job.id))
 _FOLLOWERS_OF = _EDGES.where(among(After.predecessor_id))
 _PREDECESSORS_OF = _EDGES.where(among(After.job_id))
-_RUNS_AFTER = select(Job.id, Job.runs_after).where(among(Job.id)).order_by(Job.id)
 _HAS_FOLLOWERS = case((exists().where(After.predecessor_id == Job.id), 1), else_=0)
-_MARKED = update(Job).where(among(Job.id), Job.has_followers != _HAS_FOLLOWERS)
+_MARKED = (
+    update(Job).where(among(Job.id), Job.has_followers != _HAS_FOLLOWERS).values(has_followers=_HAS_FOLLOWERS)
+)
 
 
 class Link(NamedTuple):
@@ -34,12 +35,29 @@ class Link(NamedTuple):
     is_child: bool = False
 
 
-class Followers:
-    """Followers of jobs, read as they are needed, a generation at a time; of long chains all at once."""
+class JobLinks(NamedTuple):
+    """Links of a job that is about to be saved."""
 
-    def __init__(self, session: Session) -> None:
+    #: 0: it is new
+    job_id: int
+    children: Collection[int]
+    predecessors: Collection[int]
+
+
+class Followers:
+    """Followers of jobs, read as they are needed, a generation at a time; of long chains all at once.
+
+    ``saved``: links that count in place of those that are stored of the same job.
+    """
+
+    def __init__(self, session: Session, saved: JobLinks | None = None) -> None:
         self._session, self._generation, self._has_all = session, 0, False
         self._known: dict[int, set[int]] = {}
+        self._saved_id = saved.job_id if saved is not None else None
+        self._added: dict[int, Collection[int]] = {}
+        if saved is not None:
+            self._added = dict.fromkeys(saved.predecessors, (saved.job_id,))
+            self._added[saved.job_id] = saved.children
 
     def __call__(self, job_ids: Collection[int]) -> Mapping[int, Collection[int]]:
         """Return job id -> the jobs that follow it at once, by links of both kinds."""
@@ -49,8 +67,9 @@ class Followers:
             self._has_all = self._generation > GENERATIONS or len(missing) > GENERATION_IDS
             self._known |= {job_id: set() for job_id in missing}
             for link in read_links(self._session, None if self._has_all else missing):
-                self._known.setdefault(link.source, set()).add(link.target)
-        return {job_id: self._known.get(job_id, ()) for job_id in job_ids}
+                if self._saved_id != (link.source if link.is_child else link.target):
+                    self._known.setdefault(link.source, set()).add(link.target)
+        return {job_id: {*self._known.get(job_id, ()), *self._added.get(job_id, ())} for job_id in job_ids}
 
 
 def read_links(session: Session, job_ids: Collection[int] | None = None) -> list[Link]:
@@ -66,15 +85,21 @@ def read_links(session: Session, job_ids: Collection[int] | None = None) -> list
     return links + [Link(job_id, child, is_child=True) for job_id, child in children]
 
 
+def read_edges(session: Session, job_ids: Collection[int]) -> list[Link]:
+    """Return the links of `runs_after` that begin at these jobs."""
+    rows = bulk.read_rows(session, _FOLLOWERS_OF, {WANTED: list(job_ids)})
+    return [Link(row[0], row[1]) for row in rows]
+
+
+def read_all_edges(session: Session) -> list[Link]:
+    """Return all links of `runs_after`."""
+    return sorted(Link(row[0], row[1]) for row in bulk.read_rows(session, _EDGES))
+
+
 def find_predecessors(session: Session, job_ids: Collection[int]) -> list[Link]:
     """Return the links of `runs_after` that end at these jobs."""
     rows = bulk.read_rows(session, _PREDECESSORS_OF, {WANTED: list(job_ids)})
     return [Link(row[0], row[1]) for row in rows]
-
-
-def read_runs_after(session: Session, job_ids: Collection[int]) -> dict[int, str | None]:
-    """Return job id -> text of what it runs after (None: nothing), of those of the jobs that exist."""
-    return {row[0]: row[1] for row in bulk.read_rows(session, _RUNS_AFTER, {WANTED: list(job_ids)})}
 
 
 def replace_edges(session: Session, job_ids: Collection[int], edges: Sequence[Link]) -> None:
@@ -86,5 +111,10 @@ def replace_edges(session: Session, job_ids: Collection[int], edges: Sequence[Li
     deletion.by_values(session, After, "job_id", sorted(job_ids))
     rows = [{"job_id": link.target, "predecessor_id": link.source} for link in edges]
     bulk.insert_many(session, After, sorted(rows, key=lambda row: (row["job_id"], row["predecessor_id"])))
-    if touched:
-        direct.change(session, _MARKED.values(has_followers=_HAS_FOLLOWERS), {WANTED: sorted(touched)})
+    mark_followed(session, touched)
+
+
+def mark_followed(session: Session, job_ids: Collection[int]) -> None:
+    """Write which of these locked jobs have followers."""
+    if job_ids:
+        direct.change(session, _MARKED, {WANTED: sorted(job_ids)})

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database import single_statement
-from app.database.rows import bulk
+from app.database.rows import bulk, deletion
 from app.database.sql.in_list import among
 from app.domain.enums import FireState, TriggerType
 from app.domain.rounds.evaluation import Arrived
@@ -195,6 +195,12 @@ def find_awaited(session: Session, round_ids: Collection[int]) -> set[int]:
     """Return those of the rounds for which a fire waits; the caller holds their locks."""
     rows = bulk.read_among(session, _WAITING_FOR, sorted(round_ids)) if round_ids else ()
     return {row[0] for row in rows}
+
+
+def delete_rounds(session: Session, round_ids: Collection[int]) -> None:
+    """Delete rounds, and what has arrived in them."""
+    deletion.by_values(session, Arrival, "round_id", sorted(round_ids))
+    deletion.by_values(session, Round, "id", sorted(round_ids))
 
 
 def find_skipped(session: Session, gates: Iterable[RoundRow]) -> dict[int, Millis]:

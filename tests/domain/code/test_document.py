@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.code.document import JOBS_MAX, Members, find_circle, read_document
+from app.domain.code.document import JOBS_MAX, Members, read_document
 from app.errors import InvalidInput
 from tests.support.truth_table import truth_table
 
@@ -72,22 +72,3 @@ def test_a_route_may_be_written_at_the_job_or_at_the_channel() -> None:
     assert "jobs" not in document.channels["Dev"]
     assert document.jobs["sample/b"]["alarm_channels"] == ["Ops"]
     assert "alarm_channels" not in document.jobs["sample/c"]
-
-
-@truth_table(
-    "children, circle",
-    [
-        ({}, []),
-        ({"a": ["b"], "b": ["c"], "c": []}, []),
-        ({"a": ["b", "c"], "b": ["d"], "c": ["d"], "d": []}, []),
-        ({"a": ["a"]}, ["a"]),
-        ({"a": ["b"], "b": ["c"], "c": ["b"]}, ["b", "c"]),
-        ({"a": ["gone"]}, []),
-    ],
-)
-def test_a_circle_of_children_is_found(children: dict[str, list[str]], circle: list[str]) -> None:
-    assert find_circle(children) == circle
-
-
-def test_a_long_chain_of_children_is_no_circle() -> None:
-    assert find_circle({str(number): [str(number + 1)] for number in range(5_000)}) == []

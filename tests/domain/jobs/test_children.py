@@ -1,18 +1,10 @@
-"""Child jobs: how they are entered, and that none leads back to its parent."""
-
-from collections.abc import Collection
+"""Child jobs: how they are entered."""
 
 import pytest
 
-from app.domain.jobs.children import child_ids_text, leads_to, parse_child_ids
+from app.domain.jobs.children import child_ids_text, parse_child_ids
 from app.errors import InvalidInput
 from tests.support.truth_table import truth_table
-
-FAMILY = {1: [2, 3], 2: [4], 3: [4, 5], 4: [], 5: [6], 6: [5], 7: [7, 99]}
-
-
-def children_of(job_ids: Collection[int]) -> dict[int, list[int]]:
-    return {job_id: FAMILY[job_id] for job_id in job_ids if job_id in FAMILY}
 
 
 @truth_table(
@@ -29,21 +21,3 @@ def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         parse_child_ids(text)
     assert refused.value.field == "childJobId"
-
-
-@truth_table(
-    "start, job_id, leads",
-    [
-        (1, 1, True),
-        (2, 1, False),
-        (1, 6, True),
-        (5, 6, True),
-        (6, 6, True),
-        (4, 1, False),
-        (5, 1, False),
-        (7, 8, False),
-        (7, 99, True),
-    ],
-)
-def test_a_cycle_through_children_is_found(start: int, job_id: int, leads: bool) -> None:
-    assert leads_to(start, job_id, children_of) is leads

@@ -19,7 +19,7 @@ from app.pipeline.claim import find_unseen
 from app.pipeline.clocks.returns import bring_back
 from app.pipeline.handover import hand_back
 from app.pipeline.late import settle_late
-from app.services.jobs import jobs, plan_limits
+from app.services.jobs import jobs, triggers
 from app.services.runs import planned
 from app.settings.config import Config
 from app.store.copies import after_restore
@@ -101,7 +101,7 @@ def test_the_runs_planned_for_a_job_are_listed_the_next_first() -> None:
     ]
 
 
-@pytest.mark.parametrize("ahead_ms", [0, -1, plan_limits.AHEAD_DAYS * DAY_MS + 1])
+@pytest.mark.parametrize("ahead_ms", [0, -1, triggers.AHEAD_DAYS * DAY_MS + 1])
 def test_the_past_and_the_far_future_are_refused(ahead_ms: Millis) -> None:
     with pytest.raises(InvalidInput, match="must be due in the next 366 days") as refused:
         plan(make_job(), T0 + ahead_ms)
@@ -109,7 +109,7 @@ def test_the_past_and_the_far_future_are_refused(ahead_ms: Millis) -> None:
 
 
 def test_a_job_has_a_bounded_number_of_planned_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_limits, "PLANNED_MAX", 2)
+    monkeypatch.setattr(triggers, "PLANNED_MAX", 2)
     job = make_job()
     plan(job)
     plan(job)

@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints, model_validator
 from app.api.v1.schemas.base import Id, Instant, ListQuery, Problem, Query, Schema
 from app.api.v1.schemas.limits import WaitsFor
 from app.domain.runs.logical_times import AHEAD_DAYS as LOGICAL_AHEAD_DAYS
-from app.services.jobs.plan_limits import AHEAD_DAYS
+from app.services.jobs.triggers import AHEAD_DAYS
 
 State = Literal[
     "waiting", "running", "succeeded", "failed", "timed_out", "killed", "not_started", "unresolved"

@@ -120,7 +120,12 @@ def _store(
     actor = current_actor()
     if job_id:
         if loaded:
-            changes.hold_job(session, job_id, gets_children=bool(draft.child_jobid.strip()))
+            changes.hold_job(
+                session,
+                job_id,
+                gets_children=bool(draft.child_jobid.strip()),
+                runs_after=draft.runs_after,
+            )
             job = jobs.get_job(session, job_id, actor=actor, right=Right.EDIT)
             require_unchanged(loaded, version_history.present_fields(session, job))
         jobs.update_job(session, job_id, draft, actor=actor, clock=now_ms)
