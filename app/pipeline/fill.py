@@ -11,23 +11,25 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.database.rows import bulk
-from app.domain.enums import ParamForm, TriggerType
+from app.domain.enums import ParamForm
 from app.domain.parameters.errors import InvalidTemplate, NotFilled
-from app.domain.parameters.marked_text import fill_secrets, secrets_of, unmarked
+from app.domain.parameters.marked_text import fill_secrets, secrets_of
 from app.domain.parameters.placeholders import Names
 from app.domain.parameters.template import Template, parse
 from app.domain.parameters.values import GivenRun, Values
 from app.domain.runs.logical_times import logical_of
 from app.domain.runs.sharding import WHOLE
 from app.domain.runs.trace_templates import TEMPLATE_INVALID, fill
-from app.domain.runs.trigger_report import result_of
 from app.domain.text.texts import Text
 from app.models.log import JobLog
 from app.pipeline.checkpoints import repeated_id
 from app.pipeline.claimed_run import filled_columns
+from app.pipeline.given_runs import given_run
+from app.pipeline.rounds.given import NONE_GIVEN, find_given
 from app.pipeline.route import FilledParameter, RoutedFire, is_as_sent
 from app.store.fires import given
 from app.store.fires import queue as fires
+from app.store.fires.given import GIVEN_TO
 from app.store.fires.logs import UnfinishedRun
 from app.store.jobs import scheduling as jobs
 from app.store.variables import values as variables
@@ -169,6 +171,7 @@ def _values(session: Session, wanted: Sequence[_Wanted], zone: str) -> dict[int,
     named = {item.routed.job.id for item in wanted if _JOB_NAME in item.routed.param}
     job_names = jobs.find_names(session, named) if named else {}
     parents = _parents(session, [item.routed for item in wanted if item.names.uses_parent])
+    rounds = find_given(session, [item.routed for item in wanted if _uses_round(item.names)])
     values_by_fire = {}
     for routed_fire, _template, names in wanted:
         fire, job, shard = routed_fire.fire, routed_fire.job, routed_fire.shard or WHOLE
@@ -182,6 +185,7 @@ def _values(session: Session, wanted: Sequence[_Wanted], zone: str) -> dict[int,
             shard_index=shard.index,
             shard_total=shard.total,
             parent=parents.get(fire.id),
+            **rounds.get(fire.id, NONE_GIVEN)._asdict(),
             variables={
                 name: texts[job.job_group, name] for name in names.variables if (job.job_group, name) in texts
             },
@@ -189,26 +193,25 @@ def _values(session: Session, wanted: Sequence[_Wanted], zone: str) -> dict[int,
     return values_by_fire
 
 
+def _uses_round(names: Names) -> bool:
+    return bool(names.parents) or names.uses_shards
+
+
 def _parents(session: Session, routed_fires: Sequence[RoutedFire]) -> dict[int, GivenRun]:
-    """Return fire id -> the run of which it is a child, also through retries and runs that were repeated."""
+    """Return fire id -> the run that it follows, also through retries and runs that were repeated."""
     parent_ids: dict[int, int] = {}
     chains: dict[int, int] = {}
     for routed_fire in routed_fires:
         fire = routed_fire.fire
         source = fires.source_of(fire.fire_key)
-        if fire.trigger_type == TriggerType.PARENT and source is not None:
+        if fire.trigger_type in GIVEN_TO and source is not None:
             parent_ids[fire.id] = source
         elif (log_id := repeated_id(routed_fire)) is not None:
             chains[fire.id] = log_id
     found = given.find_parents(session, set(chains.values()))
     parent_ids |= {fire_id: found[log_id] for fire_id, log_id in chains.items() if log_id in found}
     runs = given.find_given(session, set(parent_ids.values()))
-    return {fire_id: _given(runs[log_id]) for fire_id, log_id in parent_ids.items() if log_id in runs}
-
-
-def _given(run: given.GivenRow) -> GivenRun:
-    result = result_of(run.message) if run.is_success else None
-    return GivenRun(run.log_id, result, run.template if run.filled is None else unmarked(run.filled))
+    return {fire_id: given_run(runs[log_id]) for fire_id, log_id in parent_ids.items() if log_id in runs}
 
 
 def _with_secrets(

@@ -37,9 +37,7 @@ def supersedes(new: Arrived, former: Arrived | None) -> bool:
     """
     if former is None:
         return True
-    if former.outcome is ArrivalOutcome.SUCCEEDED or new.outcome is ArrivalOutcome.SUCCEEDED:
-        return former.outcome is not new.outcome and new.outcome is ArrivalOutcome.SUCCEEDED
-    return _rank(new) > _rank(former)
+    return (_succeeded(new), _rank(new)) > (_succeeded(former), _rank(former))
 
 
 def _rank(arrived: Arrived) -> tuple[int, int, int]:

@@ -13,6 +13,8 @@ from app.domain.enums import HandleCode, TriggerType
 from app.models.log import JobLog
 from app.store.fires import logs
 
+#: trigger types of runs that follow another one
+GIVEN_TO = (TriggerType.PARENT, TriggerType.AFTER)
 #: retries that are followed back to the run that they repeat
 RETRIES_FOLLOWED = 100
 
@@ -69,7 +71,7 @@ def find_given(session: Session, log_ids: Collection[int]) -> dict[int, GivenRow
 
 
 def find_parents(session: Session, log_ids: Collection[int]) -> dict[int, int]:
-    """Return log id -> parent of the first run of its chain of retries; missing where that is no child.
+    """Return log id -> parent of the first run of its chain of retries; missing where that follows none.
 
     A statement per retry, for at most RETRIES_FOLLOWED of them: they are read in claims.
     """
@@ -77,5 +79,5 @@ def find_parents(session: Session, log_ids: Collection[int]) -> dict[int, int]:
     return {
         log_id: origin.source_id
         for log_id, origin in origins.items()
-        if origin.trigger_type == TriggerType.PARENT and origin.source_id
+        if origin.trigger_type in GIVEN_TO and origin.source_id
     }

@@ -1,0 +1,60 @@
+"""Values of predecessors: ``${parents.KEY.result}`` and ``${shards.results}`` of runs that follow a round."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.domain.parameters.values import GivenRun, Shards
+from app.pipeline.given_runs import given_run
+from app.pipeline.route import RoutedFire
+from app.store.fires import given
+from app.store.rounds import given as given_by_rounds
+from app.store.rounds.given import GivingRun
+
+
+class RoundValues(NamedTuple):
+    """What the predecessors of a run give to it."""
+
+    #: key or id of a predecessor -> its run, or its shards
+    parents: Mapping[str, GivenRun | Shards]
+    #: of the only broadcast among them; None: there is not exactly one
+    shards: Shards | None
+
+
+NONE_GIVEN = RoundValues({}, None)
+
+
+def find_given(session: Session, routed_fires: Sequence[RoutedFire]) -> dict[int, RoundValues]:
+    """Return fire id -> what its predecessors give, of fires that follow a round."""
+    round_ids = {routed.fire.round_id for routed in routed_fires if routed.fire.round_id}
+    if not round_ids:
+        return {}
+    giving = given_by_rounds.find_giving(session, round_ids)
+    log_ids = {
+        run.log_id for by_job in giving.values() for runs in by_job.values() for run in runs if run.log_id
+    }
+    rows = given.find_given(session, log_ids)
+    keys = given_by_rounds.find_keys(session, {job_id for by_job in giving.values() for job_id in by_job})
+    runs = {log_id: given_run(row) for log_id, row in rows.items()}
+    values = {round_id: _values(by_job, keys, runs) for round_id, by_job in giving.items()}
+    return {routed.fire.id: values[routed.fire.round_id] for routed in routed_fires if routed.fire.round_id}
+
+
+def _values(
+    by_job: Mapping[int, Collection[GivingRun]], keys: Mapping[int, str], runs: Mapping[int, GivenRun]
+) -> RoundValues:
+    parents: dict[str, GivenRun | Shards] = {}
+    broadcasts = list[Shards]()
+    for job_id, giving in by_job.items():
+        total = max(run.total for run in giving)
+        by_shard = {run.shard: runs.get(run.log_id or 0) for run in giving}
+        if total > 1:
+            shards = [by_shard.get(index) for index in range(total)]
+            broadcasts.append(shards)
+            parents[str(job_id)] = shards
+        elif (run := by_shard.get(0)) is not None:
+            parents[str(job_id)] = run
+        if job_id in keys and str(job_id) in parents:
+            parents[keys[job_id]] = parents[str(job_id)]
+    return RoundValues(parents, broadcasts[0] if len(broadcasts) == 1 else None)
