@@ -14,6 +14,7 @@ MANUAL, ONCE = "manual", "once"
 #: digits of a token that make its number: 60 bits, as the column is signed
 NUMBER_DIGITS = 15
 _ID = re.compile(r"([0-9]{1,10})\.([0-9]{1,15})\.([0-9a-f]{32})")
+_NUMBER = re.compile(rf"[0-9a-f]{{{NUMBER_DIGITS}}}")
 _IN_KEY = re.compile(rf"(?:{MANUAL}|{ONCE}):([0-9]{{1,15}})-([0-9a-f]{{32}})(?:@[^:]+)?(?::[0-9]+)?")
 
 
@@ -58,3 +59,18 @@ def parse_id(text: str) -> Trigger | None:
     """Return the trigger an id names, such as ``"7.1795420800000.9f86d081884c7d659a2feaa0c55ad015"``."""
     match = _ID.fullmatch(text)
     return Trigger(int(match[1]), int(match[2]), match[3]) if match is not None else None
+
+
+def number_text(number: int) -> str:
+    """Return the number of a trigger as programs have it, such as ``"9f86d081884c7d6"``.
+
+    It is the beginning of the token in the id of the trigger; as a number it would lose digits in JavaScript.
+    """
+    return f"{number:0{NUMBER_DIGITS}x}"
+
+
+def parse_number(text: str) -> int | None:
+    """Return the number of a trigger in its text, or in the whole id of the trigger; None: in neither."""
+    if (trigger := parse_id(text)) is not None:
+        return trigger.number
+    return int(text, 16) if _NUMBER.fullmatch(text) is not None else None

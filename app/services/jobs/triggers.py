@@ -1,5 +1,6 @@
 """Triggers: runs that users and programs ask for."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
@@ -18,6 +19,7 @@ from app.services.auditing import audit
 from app.services.jobs.placeholders import check_run_param
 from app.services.jobs.run_addresses import check_addresses
 from app.services.limits.forced import forced_slot
+from app.services.rounds.chains import open_chain
 from app.store.base import locks
 from app.store.fires import planned as planned_fires
 from app.store.fires import queue as fires
@@ -39,6 +41,26 @@ class QueuedRun(NamedTuple):
     logical_ms: Millis
 
 
+class InChain(NamedTuple):
+    """Chain and round of a run by hand."""
+
+    #: all that follows the job belongs to the run
+    opens: bool = False
+    #: those of the run that is repeated
+    chain: int | None = None
+    round_id: int | None = None
+    #: a Java admin uses the database, too (XXL_JOB_SHARED_WITH_JAVA)
+    shared_with_java: bool = False
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What the fire gets of it."""
+        return {"chain": self.chain, "round_id": self.round_id, "opens_chain": self.opens}
+
+
+ALONE = InChain()
+
+
 def trigger_job(
     session: Session,
     job_id: int,
@@ -53,6 +75,7 @@ def trigger_job(
     former_logical_ms: Millis | None = None,
     param_form: ParamForm = ParamForm.TEMPLATE,
     force: bool = False,
+    in_chain: InChain = ALONE,
 ) -> QueuedRun:
     """Queue one run, due now or at ``due_ms``.
 
@@ -68,40 +91,41 @@ def trigger_job(
     with errors:
         addresses = check_addresses(session, group_id, address_list or "", now_ms)
     with errors:
-        if due_ms is not None:
-            check_plan(session, job_id, due_ms, now_ms=now_ms, force=force)
+        check_plan(session, job_id, due_ms, now_ms=now_ms, force=force)
     with errors:
         run_logical_ms = chosen_logical(logical_ms, former_logical_ms, due_ms=start_ms, now_ms=now_ms)
     errors.raise_all()
-    trigger = fires.insert_manual(
-        session,
-        job_id,
-        executor_param=executor_param,
-        address_list=addresses,
-        due_ms=start_ms,
-        planned=due_ms is not None,
-        request=request_id.get(),
-        repeats=repeats,
-        logical_ms=run_logical_ms,
-        param_form=param_form,
-        **(forced_slot(session, job_id, executor_param, now_ms) if force else NO_SLOT)._asdict(),
-    )
-    changes = _given(executor_param, addresses, due_ms=due_ms, logical_ms=logical_ms, force=force or None)
+    slot = forced_slot(session, job_id, executor_param, now_ms) if force else NO_SLOT
+    columns: dict[str, Any] = {
+        "executor_param": executor_param,
+        "address_list": addresses,
+        "repeats": repeats,
+    }
+    columns |= {"logical_ms": run_logical_ms, "param_form": param_form, "request": request_id.get()}
+    columns |= {**slot._asdict(), **in_chain.columns}
+    trigger = fires.insert_manual(session, job_id, due_ms=start_ms, planned=due_ms is not None, **columns)
+    if in_chain.opens:
+        open_chain(session, trigger, run_logical_ms, shared_with_java=in_chain.shared_with_java)
+    given = {"due_ms": due_ms, "logical_ms": logical_ms, "force": force, "chain": in_chain.opens}
+    changes = {"executor_param": executor_param, "address_list": addresses} | _given(given)
     audit.record(session, "job.trigger", actor=actor, now_ms=now_ms, target=("job", job_id), changes=changes)
     return QueuedRun(trigger, group_id, run_logical_ms)
 
 
-def _given(executor_param: str | None, addresses: str | None, **given: object) -> dict[str, Any]:
-    """Return what the audit of a trigger names: its parameter and addresses, and what else was given."""
-    changes: dict[str, Any] = {"executor_param": executor_param, "address_list": addresses}
-    return changes | {name: value for name, value in given.items() if value is not None}
+def _given(options: Mapping[str, object]) -> dict[str, Any]:
+    """Return the options of a trigger that its audit names."""
+    return {name: value for name, value in options.items() if value is not None and value is not False}
 
 
-def check_plan(session: Session, job_id: int, due_ms: Millis, *, now_ms: Millis, force: bool = False) -> None:
+def check_plan(
+    session: Session, job_id: int, due_ms: Millis | None, *, now_ms: Millis, force: bool = False
+) -> None:
     """Raise InvalidInput for an instant that cannot be planned, Conflict if the job has too many planned.
 
-    A run that was forced would have its slots from now on.
+    A run that was forced would have its slots from now on. ``due_ms`` None: it is due now.
     """
+    if due_ms is None:
+        return
     if force:
         raise InvalidInput(
             "force", N_("Only a run that is due now can be forced; leave out force or the time")

@@ -10,6 +10,7 @@ from app.domain.runs.trigger_keys import Trigger, trigger_of
 from app.domain.text.texts import N_
 from app.errors import Conflict, NotFound
 from app.services.auditing import audit
+from app.services.rounds.chains import withdraw_chain
 from app.services.runs.logs import MISSING
 from app.services.runs.trigger_runs import NO_RUN
 from app.store.base import locks
@@ -81,13 +82,15 @@ def withdraw(session: Session, trigger: Trigger, *, actor: Actor, now_ms: Millis
         raise NotFound(MISSING)
     require_right(actor, group_id, Right.OPERATE, missing=MISSING)
     waiting = neighbours.find_waiting(session, trigger, is_moved=True)
-    locked = planned_fires.lock_unclaimed(session, [fire.id for fire in waiting])
+    locked = [each.fire for each in planned_fires.lock_unsent(session, [fire.id for fire in waiting])]
     has_run = bool(neighbours.find_triggered(session, trigger))
     if not waiting and not has_run:
         raise NotFound(NO_RUN)
     if has_run or len(locked) < len(waiting):
         raise Conflict(N_("The run has started already; it can be killed, but not withdrawn"))
-    fires.delete_fires(session, locked)
+    fires.delete_fires(session, [fire.id for fire in locked])
+    if locked[0].chain == trigger.number:
+        withdraw_chain(session, trigger, locked[0].logical_time, now_ms=now_ms)
     audit.record(
         session,
         "job.withdraw",

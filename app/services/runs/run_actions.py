@@ -22,6 +22,7 @@ from app.models.log import JobLog
 from app.services.executors.callers import Caller
 from app.services.jobs import jobs
 from app.services.jobs.jobs import QueuedRun
+from app.services.jobs.triggers import InChain
 from app.services.runs import logs
 from app.services.runs.run_lookup import get_run, row_of
 from app.store.fires import logs as run_rows
@@ -154,6 +155,7 @@ def retry_run(
         former_logical_ms=logical_of(log),
         param_form=ParamForm(log.param_form),
         force=force,
+        in_chain=InChain(chain=log.chain, round_id=log.round_id),
     )
 
 

@@ -79,11 +79,6 @@ def list_unclaimed(
     return [UnclaimedFire._make(row) for row in session.execute(newest_first.limit(limit))]
 
 
-def lock_unclaimed(session: Session, fire_ids: Collection[int]) -> list[int]:
-    """Lock those of the fires that no claim has taken; return their ids."""
-    return [fire.fire.id for fire in lock_unsent(session, fire_ids)]
-
-
 class LockedFire(NamedTuple):
     """A fire without a run that a user has locked."""
 

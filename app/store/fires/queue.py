@@ -92,11 +92,15 @@ def insert_manual(
     param_form: ParamForm = ParamForm.TEXT,
     admitted_ms: Millis = 0,
     limit_key: str = "",
+    chain: int | None = None,
+    round_id: int | None = None,
+    opens_chain: bool = False,
 ) -> Trigger:
     """Insert a fire of a trigger, due now or ``planned`` for later; ``repeats``: the log id of a run.
 
     ``logical_ms``: logical time; None: the second in which it is due. ``admitted_ms``: when a user gave it
-    its slots, whatever the limits have; ``limit_key``: for which it counts then.
+    its slots, whatever the limits have; ``limit_key``: for which it counts then. ``chain`` and ``round_id``:
+    of the run that is repeated; ``opens_chain``: the chain is that of this trigger.
     """
     trigger = new_trigger(job_id, due_ms)
     key = key_of(trigger, planned=planned, request=request)
@@ -112,6 +116,8 @@ def insert_manual(
         param_form=param_form.value,
         admitted_ms=admitted_ms,
         limit_key=limit_key,
+        chain=trigger.number if opens_chain else chain,
+        round_id=round_id,
     )
     bulk.insert_whole(session, Fire, _rows([fire]))
     if not planned:

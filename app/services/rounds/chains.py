@@ -1,0 +1,83 @@
+"""Chains: runs by hand with all that follows them; the rounds of a chain are opened with its trigger."""
+
+from collections.abc import Collection, Iterable
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.rounds.cycles import reachable
+from app.domain.rounds.evaluation import Arrived
+from app.domain.rounds.kinds import ArrivalOutcome
+from app.domain.rounds.round_keys import chain_key
+from app.domain.rounds.runs_after import RunsAfter, parse_runs_after
+from app.domain.runs.trigger_keys import Trigger
+from app.domain.text.texts import N_
+from app.errors import InvalidInput
+from app.pipeline.rounds.arrivals import Outcome, arrive, new_round
+from app.pipeline.rounds.ends import without_children
+from app.services.rounds.rules import WITHOUT_JAVA
+from app.store.rounds import following, rounds
+from app.store.rounds.edges import Followers
+
+CHAIN = "chain"
+#: most jobs of a chain
+JOBS_MAX = 500
+
+
+def find_chain(session: Session, job_id: int) -> set[int]:
+    """Return a job and all that follow it, by `runs_after` and as children; raises InvalidInput."""
+    job_ids, is_cut = reachable([job_id], Followers(session), most=JOBS_MAX)
+    if is_cut:
+        problem = N_(
+            "More than %(limit)s jobs follow this one; run it without the chain, or begin further down",
+            limit=JOBS_MAX,
+        )
+        raise InvalidInput(CHAIN, problem)
+    return job_ids
+
+
+def open_chain(session: Session, trigger: Trigger, logical_ms: Millis, *, shared_with_java: bool) -> None:
+    """Open the rounds of all jobs that follow that of a trigger, in the transaction of the trigger.
+
+    Predecessors that do not descend from the job are excused. Raises InvalidInput.
+    """
+    job_id, chain, opened_ms = trigger.job_id, trigger.number, trigger.due_ms
+    job_ids = find_chain(session, job_id)
+    rules = _rules(session, job_ids - {job_id}, job_ids)
+    if not rules:
+        return
+    if shared_with_java:
+        raise InvalidInput(CHAIN, WITHOUT_JAVA)
+    names = {each: (each, chain_key(chain)) for each in rules}
+    rows = [
+        new_round(names[each], logical_ms, opened_ms=opened_ms, wait_ms=rule.wait_ms, chain=chain)
+        for each, rule in rules.items()
+    ]
+    rounds.insert_rounds(session, rows)
+    ids = rounds.find_ids(session, names.values())
+    excused = (
+        (ids[names[each]], Arrived(other, 0, 1, ArrivalOutcome.EXCUSED, opened_ms))
+        for each, rule in rules.items()
+        for other in rule.jobs
+        if other not in job_ids
+    )
+    rounds.write_arrivals(session, excused)
+
+
+def _rules(session: Session, follower_ids: Collection[int], job_ids: Collection[int]) -> dict[int, RunsAfter]:
+    """Return the rules of the jobs that run after one of the chain; the others are in it as children."""
+    jobs = following.find_jobs(session, follower_ids)
+    rules = {each: parse_runs_after(job.runs_after) for each, job in jobs.items()}
+    return {each: rule for each, rule in rules.items() if rule is not None and _is_in(rule.jobs, job_ids)}
+
+
+def _is_in(predecessors: Iterable[int], job_ids: Collection[int]) -> bool:
+    return any(each in job_ids for each in predecessors)
+
+
+def withdraw_chain(session: Session, trigger: Trigger, logical_ms: Millis, *, now_ms: Millis) -> None:
+    """Note in the rounds of a chain that its first run was withdrawn, so that nothing of it runs."""
+    first = Outcome(
+        trigger.job_id, logical_ms, ArrivalOutcome.NOT_RUN, None, trigger.number, reason="withdrawn"
+    )
+    arrive(session, [first, *without_children(session, [first])], now_ms=now_ms)
