@@ -65,6 +65,8 @@ COLOURFUL = frozenset(
         "promises",
         "limits",
         "limit-job",
+        "job-rounds",
+        "round",
         "job-promises-edit",
         "glue-diff",
         "executors",

@@ -284,6 +284,9 @@ GROUPS: dict[str, list[Call]] = {
 }
 SECRET = {"name": "NEW_KEY", "secret": "a new secret value"}
 VARIABLES: dict[str, list[Call]] = {
+    "rounds.index": listed(LOGIN, "/rounds", "/rounds?jobId={job}"),
+    "rounds.show": [Call(VIEW, "/rounds/{round}")],
+    "round_actions.run_missing": confirmed(RUN, "/rounds/{round}/run-missing"),
     "limits.index": listed(LOGIN, "/limits"),
     "limits.show": [Call(VIEW, "/limits/{limit_id}")],
     "limits.of_job": [Call(VIEW, "/limits/job/{job}")],

@@ -26,6 +26,7 @@ from app.models.log import JobLog
 from app.models.mute import Mute
 from app.models.promise import Incident
 from app.models.right import Right as RightRow
+from app.models.round import Arrival, Round
 from app.models.saved_view import SavedView
 from app.models.session import LoginSession
 from app.models.tag import JobTag
@@ -69,6 +70,7 @@ TABLES: tuple[type[Base], ...] = (
     VariableVersion,
     Incident,
     Limit,
+    Round,
 )
 _numbers = itertools.count(1)
 
@@ -105,9 +107,11 @@ class Place(NamedTuple):
     #: its id; an unresolved run that holds a slot
     limit_id: int = 0
     held: int = 0
+    #: round of a job, and a failed run of its predecessor
+    round: int = 0
 
 
-NOWHERE = Place(MISSING, "no-such-app", *[MISSING] * 16, "no such limit", MISSING, MISSING)
+NOWHERE = Place(MISSING, "no-such-app", *[MISSING] * 16, "no such limit", MISSING, MISSING, MISSING)
 
 
 class Meaning(StrEnum):
@@ -152,7 +156,7 @@ def make_place(title: str) -> Place:
     place = place._replace(their_token=_token_of(user, number), variable=variable, secret=secret)
     place = place._replace(incident=make_incident(job, group).id, limit=f"{title} limit {number}")
     place = place._replace(waiting=_waiting_of(group, job, place.limit), held=_held_of(group, job))
-    place = place._replace(limit_id=only_row(Limit, name=place.limit).id)
+    place = place._replace(limit_id=only_row(Limit, name=place.limit).id, round=_round_of(job, code, log))
     return owned_by(other, place)
 
 
@@ -178,6 +182,13 @@ def _waiting_of(group: int, job: int, name: str) -> int:
         lease_until=NO_END,
     )
     return save(fire).id
+
+
+def _round_of(job: int, predecessor: int, log: int) -> int:
+    """Store an open round of a job whose predecessor has failed; return its id."""
+    row = save(Round(job_id=job, round_key="t:1", logical_ms=1, opened_ms=now_ms()))
+    save(Arrival(round_id=row.id, predecessor_id=predecessor, outcome="failed", log_id=log, at_ms=now_ms()))
+    return row.id
 
 
 def _held_of(group: int, job: int) -> int:

@@ -29,6 +29,7 @@ TEXTS = {
     "runs_killed": lazy_gettext("The runs were killed."),
     "queued_before": lazy_gettext("This form was already submitted, so nothing was queued again."),
     "withdrawn": lazy_gettext("The run was withdrawn."),
+    "missing_run": lazy_gettext("What was missing is run again; the round starts once it has succeeded."),
     "started_now": lazy_gettext("The run starts now, although its limit is reached."),
     "released": lazy_gettext("The slot is free."),
     "restored": lazy_gettext("The version was restored."),

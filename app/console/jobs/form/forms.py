@@ -161,6 +161,7 @@ class RunForm(ConsoleForm):
     at = StringField(_l("Start at"))
     logical_time = StringField(_l("Logical time"))
     force = BooleanField(_l("Run even if the limit is reached"))
+    chain = BooleanField(_l("And all that follows"))
     #: exact logical time of the run that is run again
     repeated_ms = HiddenField()
 

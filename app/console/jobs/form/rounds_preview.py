@@ -13,7 +13,7 @@ from app.clock import LATEST_MS, Millis, now_ms
 from app.console.jobs.form.draft import schedule_of
 from app.console.jobs.form.forms import JobForm
 from app.console.ui.forms.runs_after_fields import runs_after_in
-from app.console.ui.rounds.words import foreign_name, rule_sentences
+from app.console.ui.rounds.words import foreign_name, rule_text
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _
@@ -56,7 +56,7 @@ class RoundsPreview:
     """The next rounds of a job, and what is wrong with its predecessors, a sentence each."""
 
     #: the rule in words
-    sentences: Sequence[str]
+    rule: str
     rounds: Sequence[NextRound]
     warnings: Sequence[str]
     zone: str
@@ -157,7 +157,7 @@ def preview_of(
         for job_id in predecessors
         if (text := _warning(names[job_id], {fits[at_ms][job_id] for at_ms in fits}, bool(rounds)))
     ]
-    return RoundsPreview(rule_sentences(value), shown, warnings, zone_name)
+    return RoundsPreview(rule_text(value), shown, warnings, zone_name)
 
 
 def _warning(name: str, fits: set[Fit], has_rounds: bool) -> str:

@@ -82,9 +82,15 @@ def foreign_name() -> str:
     return _("a job of another group")
 
 
-def rule_sentences(value: RunsAfter) -> list[str]:
-    """Return when a job runs: by which rule, which runs belong together, and what becomes of a late round."""
-    return [_when(value), _TOGETHER[value.round](), *_shards(value), _deadline(value)]
+def rule_text(value: RunsAfter | None) -> str:
+    """Return when a job runs: by which rule, which runs belong together, and what becomes of a late round.
+
+    None: it runs after no job, and the text is empty.
+    """
+    if value is None:
+        return ""
+    sentences = [_when(value), _TOGETHER[value.round](), *_shards(value), _deadline(value)]
+    return " ".join(sentences).replace("。 ", "。")
 
 
 def _when(value: RunsAfter) -> str:
@@ -132,7 +138,7 @@ def runs_after_value(value: Any) -> str:
     if parsed is None:
         return "–"
     ids = _("after %(ids)s", ids=listed(map(str, parsed.jobs)))
-    return f"{ids}{_(': ')}{' '.join(rule_sentences(parsed))}"
+    return f"{ids}{_(': ')}{rule_text(parsed)}"
 
 
 def init_app(app: Flask) -> None:
@@ -144,4 +150,3 @@ def init_app(app: Flask) -> None:
     }
     for name, titles in tables.items():
         app.add_template_filter(lambda value, titles=titles: str(titles.get(value, value or "–")), name)
-    app.add_template_filter(rule_sentences)

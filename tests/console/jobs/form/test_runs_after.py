@@ -61,6 +61,18 @@ def test_errors_stand_at_their_inputs_and_open_the_section(admin: Console) -> No
     assert "is not a whole number from 0 to 31" in text_of(page)
 
 
+def test_a_job_that_is_missing_or_leads_back_is_refused_at_the_predecessors(admin: Console) -> None:
+    group_id = add_group()
+    first = add_job(group_id, job_desc="Load")
+    second = add_job(group_id, job_desc="Report", runs_after=json.dumps({"jobs": [first]}))
+    for text, message in ((f"{first},999", "Job 999 was not found"), (str(second), f"{second} Report")):
+        page = submit(admin, f"/jobinfo/{first}/edit", after_jobs=text)
+        assert page.status_code == 400
+        assert message in text_of(page)
+        assert 'id="after_jobs-error"' in page.text
+    assert stored(first) is None
+
+
 def test_the_preview_names_predecessors_that_do_not_fit(admin: Console) -> None:
     group_id = add_group()
     first = add_job(group_id, job_desc="One", schedule_conf="0 0 1 * * ?", start=True)
