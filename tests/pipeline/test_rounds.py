@@ -7,6 +7,7 @@ from app.clock import Millis
 from app.database.engine import session_scope
 from app.models.fire import Fire
 from app.models.log import JobLog
+from app.models.managed import Managed
 from app.models.round import Round
 from app.models.skip import Skip
 from app.pipeline.complete import Result, Source
@@ -24,6 +25,7 @@ from tests.support.factories import (
     make_job,
     only_row,
     remove,
+    save,
 )
 from tests.support.plan import every_database
 
@@ -317,3 +319,29 @@ def test_a_predecessor_that_is_gone_was_not_run(database: str) -> None:
     look()
     assert states(last) == [(f"t:{T0}", "not_run", "predecessor")]
     assert outcomes(last)[second.id, 0] == "not_run"
+
+
+def test_predecessors_give_their_results_to_the_run_that_follows(database: str) -> None:
+    first = make_job()
+    shards = make_job(executor_route_strategy="SHARDING_BROADCAST", addresses=f"{FIRST},{SECOND}")
+    save(Managed(kind="job", managed_key="demo/load", object_id=first.id, fields="{}"))
+    by_id = f"${{parents.{first.id}.result}}"
+    template = f"${{parents.load.result.rows}} {by_id} ${{shards.results}} ${{parent.result}}"
+    last = follow(
+        first,
+        shards,
+        shards="any",
+        job=make_job(executor_param=template, fill_parameter=1, executor_fail_retry_count=1),
+    )
+    make_fire(first)
+    make_fire(shards)
+    runs = {each.job_id: each.log_id for each in claim_due()[:2]}
+    call_back(runs[first.id], 200, '{"rows": 3}')
+    call_back(runs[shards.id], 200, "zero")
+    (claimed,) = [each for each in claim_due() if each.job_id == last.id]
+    expected = '3 {"rows": 3} ["zero",null] zero'
+    assert claimed.request.executor_params == expected
+    call_back(claimed.log_id, 500)
+    (retry,) = [each for each in claim_due(T0 + 60_000) if each.job_id == last.id]
+    assert retry.request.executor_params == expected
+    assert only_row(JobLog, id=retry.log_id).round_id == only_row(Round).id

@@ -159,7 +159,13 @@ class Rounds(RuleBasedStateMachine):
         arrived: dict[int, list[Arrived]] = {}
         for row in all_rows(Arrival):
             value = Arrived(
-                row.predecessor_id, row.shard, row.total, ArrivalOutcome(row.outcome), row.at_ms, row.log_id
+                row.predecessor_id,
+                row.shard,
+                row.total,
+                ArrivalOutcome(row.outcome),
+                row.at_ms,
+                row.log_id,
+                row.reason,
             )
             arrived.setdefault(row.round_id, []).append(value)
         for row in all_rows(Round):
@@ -168,14 +174,16 @@ class Rounds(RuleBasedStateMachine):
             if row.state == "open":
                 assert evaluate(value, arrived.get(row.id, [])).state is RoundState.OPEN
             if row.state == "not_run" and row.reason == "predecessor":
-                assert row.cause_log_id in logs
+                # What was too late for its own round, or skipped, has no run.
+                has_reason = any(each.reason for each in arrived[row.id])
+                assert row.cause_log_id in logs or (row.cause_log_id is None and has_reason)
 
 
 def test_each_round_has_its_run(database: str) -> None:
     run_state_machine_as_test(
         Rounds,
         settings=settings(
-            max_examples=60,
+            max_examples=40 if database.startswith("sqlite") else 12,
             stateful_step_count=40,
             deadline=None,
             database=None,

@@ -10,15 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
-from app.domain.code.document import (
-    ALARM_CHANNELS,
-    CODE,
-    ENABLED,
-    JOBS,
-    Members,
-    at_place,
-    place,
-)
+from app.domain.code.document import ALARM_CHANNELS, CODE, ENABLED, JOBS, Members, at_place, place
 from app.domain.code.plan import (
     Action,
     FieldChange,
@@ -109,6 +101,12 @@ class JobPlanner:
         #: AppNames of the groups, new ones included
         self.app_names = {group_id: group.app_name for group_id, group in state.groups.items()}
         self._wishes = {wish.job_id: wish for wish in wishes}
+
+    def keys_of(self, job_ids: Collection[int]) -> Mapping[int, str]:
+        """Return job id -> key, without its group; of those that have one."""
+        keys = {job_id: self.state.keys.get((JOB, job_id), "") for job_id in job_ids}
+        keys |= {job_id: self._wishes[job_id].key for job_id in job_ids if job_id in self._wishes}
+        return {job_id: key.rpartition("/")[2] for job_id, key in keys.items() if key}
 
     def has_group(self, group_id: int) -> bool:
         """Return whether the group exists or is new."""

@@ -17,6 +17,7 @@ from app.store.jobs import listing as job_lists
 from app.store.jobs.scheduling import find_names
 from app.store.limits.listing import find_known
 from app.store.rounds.edges import Followers, JobLinks
+from app.store.rounds.given import find_keys
 
 
 class JobLookup(LinkLookup, Protocol):
@@ -25,8 +26,14 @@ class JobLookup(LinkLookup, Protocol):
     def has_group(self, group_id: int) -> bool:
         """Return whether the group exists."""
 
-    def check_parameter(self, text: str, group_id: int) -> None:
-        """Raise InvalidInput if no run of the group could have the parameter, with its placeholders."""
+    def check_parameter(self, text: str, group_id: int, predecessors: Collection[str]) -> None:
+        """Raise InvalidInput if no run of the group could have the parameter, with its placeholders.
+
+        ``predecessors``: keys and ids of the jobs that the job runs after.
+        """
+
+    def keys_of(self, job_ids: Collection[int]) -> Mapping[int, str]:
+        """Return job id -> key as code, without its group; of those that have one."""
 
     def has_channel(self, name: str, /) -> bool:
         """Return whether the actor may see an alarm channel of this name."""
@@ -65,9 +72,13 @@ class StoredJobLookup:
             if self._actor.may(name.job_group, Right.VIEW)
         }
 
-    def check_parameter(self, text: str, group_id: int) -> None:
+    def check_parameter(self, text: str, group_id: int, predecessors: Collection[str]) -> None:
         """Raise InvalidInput if no run of the group could have the parameter, with its placeholders."""
-        check_own(self._session, text, group_id)
+        check_own(self._session, text, group_id, predecessors)
+
+    def keys_of(self, job_ids: Collection[int]) -> Mapping[int, str]:
+        """Return job id -> key as code, without its group; of those that have one."""
+        return find_keys(self._session, job_ids)
 
     def has_channel(self, name: str) -> bool:
         """Return whether the actor may see an alarm channel of this name."""

@@ -3,7 +3,7 @@
 The language is in ``app.domain.parameters``; the claim fills it in (``app.pipeline.fill``).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sqlalchemy.orm import Session
@@ -55,10 +55,18 @@ def usable_placeholders(session: Session, group_id: int) -> list[str]:
     return [placeholder(name, is_secret=is_secret) for name, is_secret in names]
 
 
-def check_parameter(session: Session, text: str, group_id: int, *, with_secrets: bool) -> Template:
+def check_parameter(
+    session: Session,
+    text: str,
+    group_id: int,
+    *,
+    with_secrets: bool,
+    predecessors: Collection[str] | None = None,
+) -> Template:
     """Return the template of a parameter; raise InvalidInput for one that no run of the group could have.
 
     ``with_secrets``: it is the job's own; one that is given with a trigger names no secrets.
+    ``predecessors``: keys and ids of the jobs that the job runs after; None: any.
     """
     try:
         template = parse(text)
@@ -72,7 +80,7 @@ def check_parameter(session: Session, text: str, group_id: int, *, with_secrets:
                     if with_secrets
                     else None
                 ),
-                parents=(),
+                parents=names.parents if predecessors is None else predecessors,
             ),
         )
     except InvalidTemplate as exc:
@@ -80,9 +88,12 @@ def check_parameter(session: Session, text: str, group_id: int, *, with_secrets:
     return template
 
 
-def check_own(session: Session, text: str, group_id: int) -> None:
-    """Raise InvalidInput for a parameter of a job that no run of the group could have."""
-    check_parameter(session, text, group_id, with_secrets=True)
+def check_own(session: Session, text: str, group_id: int, predecessors: Collection[str]) -> None:
+    """Raise InvalidInput for a parameter of a job that no run of the group could have.
+
+    ``predecessors``: keys and ids of the jobs that the job runs after.
+    """
+    check_parameter(session, text, group_id, with_secrets=True, predecessors=predecessors)
 
 
 def check_given(session: Session, text: str, group_id: int, own_texts: Mapping[int, str | None]) -> None:

@@ -20,6 +20,7 @@ from app.domain.jobs.structures import read_structure, structure_column
 from app.domain.jobs.tags import check_tags
 from app.domain.limits.rules import EnteredLimits, check_limits
 from app.domain.promises.rules import check_escalation, check_promises
+from app.domain.rounds.runs_after import parse_runs_after
 from app.domain.schedules.schedule import MAX_CONF_LENGTH, Schedule, check_schedule, has_day_rules_listed
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.limits import limited_text
@@ -115,7 +116,14 @@ def _check_filling(lookup: JobLookup, draft: JobDraft, exempt: Collection[str]) 
             ),
         )
     if "executor_param" not in exempt:
-        lookup.check_parameter(draft.executor_param, draft.job_group)
+        lookup.check_parameter(draft.executor_param, draft.job_group, _predecessors(lookup, draft))
+
+
+def _predecessors(lookup: JobLookup, draft: JobDraft) -> set[str]:
+    """Return the names of the jobs that a job runs after in its placeholders."""
+    runs_after = parse_runs_after(draft.runs_after)
+    job_ids = runs_after.jobs if runs_after is not None else ()
+    return {*map(str, job_ids), *lookup.keys_of(job_ids).values()}
 
 
 def _check_structures(

@@ -192,7 +192,7 @@ def _queues(session: Session, now_ms: Millis) -> "Iterator[Metric]":
         (state.value.lower(),): states.pop((state.value.lower(),)) for state in APART
     }
     yield _gauge("xxl_job_fires_in_progress", "Claimed fires without a result.", states, "state")
-    of_limits = "Fires that wait for a limit, and those of unresolved runs that hold its slots."
+    of_limits = "Fires that wait for a limit or a round, and those of unresolved runs that hold slots."
     yield _gauge("xxl_job_fires_limited", of_limits, limited, "state")
     waiting, failed = health.count_alarms(session, now_ms=now_ms)
     alarms: dict[tuple[str, ...], float] = {("waiting",): waiting, ("failed",): failed}
