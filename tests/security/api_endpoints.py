@@ -175,6 +175,13 @@ OF_LIMITS: dict[str, list[ApiCall]] = {
     ],
     "DELETE /limits/<name>": call(EDIT, "/limits/{limit}"),
 }
+OF_ROUNDS: dict[str, list[ApiCall]] = {
+    "GET /rounds": listed(VIEW, "/rounds", "/rounds?job_id={job}"),
+    "GET /rounds/<int:round_id>": call(VIEW, "/rounds/{round}"),
+    "POST /rounds/<int:round_id>/run-missing": call(RUN, "/rounds/{round}/run-missing", also=(409,)),
+    "GET /chains/<chain>": call(VIEW, "/chains/{chain}"),
+    "GET /jobs/<int:job_id>/graph": call(VIEW, "/jobs/{job}/graph"),
+}
 OF_CODE: dict[str, list[ApiCall]] = {
     "POST /code/plan": call(EDIT, "/code/plan", {"document": DOCUMENT}),
     "POST /code/apply": [
@@ -193,5 +200,13 @@ OF_CODE: dict[str, list[ApiCall]] = {
     "GET /code/schema.json": listed(ANYONE, "/code/schema.json"),
 }
 OPERATIONS = (
-    OF_EXECUTORS | OF_JOBS | OF_RUNS | OF_ALARMS | OF_VARIABLES | OF_LIMITS | OF_CODE | OF_THE_INSTALLATION
+    OF_EXECUTORS
+    | OF_JOBS
+    | OF_RUNS
+    | OF_ROUNDS
+    | OF_ALARMS
+    | OF_VARIABLES
+    | OF_LIMITS
+    | OF_CODE
+    | OF_THE_INSTALLATION
 )

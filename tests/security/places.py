@@ -107,11 +107,21 @@ class Place(NamedTuple):
     #: its id; an unresolved run that holds a slot
     limit_id: int = 0
     held: int = 0
-    #: round of a job, and a failed run of its predecessor
+    #: round of a chain that the job has, and the chain
     round: int = 0
+    chain: str = ""
 
 
-NOWHERE = Place(MISSING, "no-such-app", *[MISSING] * 16, "no such limit", MISSING, MISSING, MISSING)
+NOWHERE = Place(
+    MISSING,
+    "no-such-app",
+    *[MISSING] * 16,
+    "no such limit",
+    MISSING,
+    MISSING,
+    MISSING,
+    "f" * 15,
+)
 
 
 class Meaning(StrEnum):
@@ -156,8 +166,9 @@ def make_place(title: str) -> Place:
     place = place._replace(their_token=_token_of(user, number), variable=variable, secret=secret)
     place = place._replace(incident=make_incident(job, group).id, limit=f"{title} limit {number}")
     place = place._replace(waiting=_waiting_of(group, job, place.limit), held=_held_of(group, job))
-    place = place._replace(limit_id=only_row(Limit, name=place.limit).id, round=_round_of(job, code, log))
-    return owned_by(other, place)
+    place = place._replace(limit_id=only_row(Limit, name=place.limit).id)
+    chain = 0x9F86D081884C700 + number
+    return owned_by(other, place._replace(round=_round_of(job, code, log, chain), chain=f"{chain:015x}"))
 
 
 def _variable_of(group: int, title: str, *, is_secret: bool) -> int:
@@ -184,9 +195,10 @@ def _waiting_of(group: int, job: int, name: str) -> int:
     return save(fire).id
 
 
-def _round_of(job: int, predecessor: int, log: int) -> int:
-    """Store an open round of a job whose predecessor has failed; return its id."""
-    row = save(Round(job_id=job, round_key="t:1", logical_ms=1, opened_ms=now_ms()))
+def _round_of(job: int, predecessor: int, log: int, chain: int) -> int:
+    """Store an open round of a chain, in which the predecessor of a job has failed; return its id."""
+    columns = {"logical_ms": now_ms(), "opened_ms": now_ms(), "chain": chain}
+    row = save(Round(job_id=job, round_key=f"c:{chain}", **columns))
     save(Arrival(round_id=row.id, predecessor_id=predecessor, outcome="failed", log_id=log, at_ms=now_ms()))
     return row.id
 

@@ -1,7 +1,7 @@
 """Answers about runs, made of their rows."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy.orm import Session
 
@@ -11,9 +11,10 @@ from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
 from app.domain.enums import LimitKind, TriggerType
 from app.domain.limits.waits import WaitReason
+from app.domain.rounds.round_keys import in_chain
 from app.domain.runs.logical_times import logical_of
 from app.domain.runs.outcome import state_of
-from app.domain.runs.trigger_keys import Trigger
+from app.domain.runs.trigger_keys import Trigger, number_text
 from app.models.log import JobLog
 from app.services.jobs.jobs import QueuedRun
 from app.services.runs.planned import UnclaimedRun
@@ -27,6 +28,8 @@ from app.store.runs import listing as log_lists
 SUCCESSORS_MAX = 200
 #: reason of a run that was skipped
 SKIPPED = "skipped: a limit had no slot for it"
+#: reason of a run that waits for the round of its predecessors
+GATED = "predecessors"
 
 
 def run_answers(session: Session, logs: Sequence[JobLog]) -> list[Run]:
@@ -37,11 +40,12 @@ def run_answers(session: Session, logs: Sequence[JobLog]) -> list[Run]:
 
 def unclaimed_answer(run: UnclaimedRun) -> Run:
     """Return the answer about a run that no scheduler has claimed."""
-    return Run(**_waiting_members(run.trigger, run.group_id, run.due_ms, run.logical_ms))
+    members = _waiting_members(run.trigger, run.group_id, run.due_ms, run.logical_ms)
+    return Run(**members, **_chain_members(run))
 
 
 def limited_answer(run: WaitingRun) -> Run:
-    """Return the answer about a run that waits for a limit."""
+    """Return the answer about a run that waits for a round or a limit."""
     return Run(
         id=run.id,
         job_id=run.job_id,
@@ -51,11 +55,32 @@ def limited_answer(run: WaitingRun) -> Run:
         due_at=run.due_ms,
         logical_time=run.logical_ms,
         **_wait_members(run),
+        **_chain_members(run),
     )
 
 
+class _InChain(Protocol):
+    """A run that may be in a chain and a round."""
+
+    @property
+    def chain(self) -> int | None:
+        """Number of the trigger that asked for the chain."""
+
+    @property
+    def round_id(self) -> int | None:
+        """Round that it waits for or belongs to."""
+
+
+def _chain_members(run: _InChain) -> dict[str, Any]:
+    """Return what the answers about a run say on its chain and round."""
+    chain = number_text(run.chain) if run.chain is not None and in_chain(run.chain) else None
+    return {"chain": chain, "round": run.round_id}
+
+
 def _wait_members(run: WaitingRun) -> dict[str, Any]:
-    """Return what the answers about a waiting run say on its limit."""
+    """Return what the answers about a waiting run say on what it waits for."""
+    if run.is_gated:
+        return {"reason": GATED}
     members: dict[str, Any] = {"position": run.position, "priority": run.priority}
     if (limit := run.waits_for) is not None:
         has_name = limit.kind is LimitKind.NAMED
@@ -84,7 +109,8 @@ def _reason(limit: WaitedLimit) -> str:
 
 def waiting_answer(run: QueuedRun) -> RunDetail:
     """Return the answer about a run that was just queued."""
-    return RunDetail(**_waiting_members(run.trigger, run.group_id, run.trigger.due_ms, run.logical_ms))
+    members = _waiting_members(run.trigger, run.group_id, run.trigger.due_ms, run.logical_ms)
+    return RunDetail(**members, **_chain_members(run))
 
 
 def _waiting_members(
@@ -136,6 +162,7 @@ def _without_row(session: Session, run: FoundRun) -> RunDetail:
         "ended_at": max(ends, default=None) if run.has_ended else None,
         "reason": next((shard.reason for shard in shards if shard.reason), ""),
         "shards": shards,
+        **_chain_members(run),
     }
     if run.skipped:
         members["reason"] = SKIPPED
@@ -163,4 +190,5 @@ def _members(log: JobLog, reason: str) -> dict[str, Any]:
         "retries_left": log.executor_fail_retry_count,
         "source_id": str(log.source_log_id) if log.source_log_id else None,
         "reason": reason,
+        **_chain_members(log),
     }

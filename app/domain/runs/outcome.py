@@ -49,4 +49,9 @@ def state_of_all(states: Collection[str], *, is_waiting: bool) -> str:
     ended_states = ENDED & set(states)
     if is_waiting or not ENDED.issuperset(states):
         return "running" if ended_states or "running" in states else "waiting"
-    return next(state for state in _WORST if state in ended_states)
+    return worst_state(ended_states)
+
+
+def worst_state(states: Collection[str]) -> str:
+    """Return the worst of the states of runs that have ended; without any that of one that did not start."""
+    return next((state for state in _WORST if state in states), "not_started")

@@ -39,6 +39,9 @@ class QueuedRun(NamedTuple):
     group_id: int
     #: what it stands for
     logical_ms: Millis
+    #: number of the trigger that asked for the chain
+    chain: int | None = None
+    round_id: int | None = None
 
 
 class InChain(NamedTuple):
@@ -109,7 +112,8 @@ def trigger_job(
     given = {"due_ms": due_ms, "logical_ms": logical_ms, "force": force, "chain": in_chain.opens}
     changes = {"executor_param": executor_param, "address_list": addresses} | _given(given)
     audit.record(session, "job.trigger", actor=actor, now_ms=now_ms, target=("job", job_id), changes=changes)
-    return QueuedRun(trigger, group_id, run_logical_ms)
+    chain = trigger.number if in_chain.opens else in_chain.chain
+    return QueuedRun(trigger, group_id, run_logical_ms, chain, in_chain.round_id)
 
 
 def _given(options: Mapping[str, object]) -> dict[str, Any]:

@@ -34,6 +34,8 @@ class UnclaimedRun(PlannedRun):
     group_id: int
     #: what it stands for
     logical_ms: Millis
+    chain: int | None = None
+    round_id: int | None = None
 
 
 def list_planned(session: Session, job_id: int, *, now_ms: Millis, limit: int) -> list[PlannedRun]:
@@ -52,6 +54,7 @@ def list_unclaimed(
     before: tuple[Millis, int] | None,
     limit: int,
     logical: tuple[Millis | None, Millis | None] = (None, None),
+    chain: int | None = None,
 ) -> tuple[list[UnclaimedRun], tuple[Millis, int] | None]:
     """Return triggered runs that no scheduler has claimed, the last due first, and where the list goes on.
 
@@ -61,10 +64,16 @@ def list_unclaimed(
     if group_id:
         visible = frozenset({group_id}) if visible is None or group_id in visible else frozenset()
     rows = planned_fires.list_unclaimed(
-        session, group_ids=visible, job_id=job_id, before=before, limit=limit + 1, logical=logical
+        session,
+        group_ids=visible,
+        job_id=job_id,
+        before=before,
+        limit=limit + 1,
+        logical=logical,
+        chain=chain,
     )
     runs = [
-        UnclaimedRun(trigger, row.due_ms, row.group_id, row.logical_ms)
+        UnclaimedRun(trigger, row.due_ms, row.group_id, row.logical_ms, row.chain, row.round_id)
         for row in rows[:limit]
         if (trigger := trigger_of(row.job_id, row.key)) is not None
     ]

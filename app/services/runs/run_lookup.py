@@ -48,8 +48,12 @@ class FoundRun:
     trigger_type: str = TriggerType.MANUAL.value
     #: reason of its skip, because it was not to wait for a limit
     skipped: str = ""
-    #: the limit it waits for; None: it waits for a scheduler, or not
+    #: the round or limit it waits for; None: it waits for a scheduler, or not
     waiting: WaitingRun | None = None
+    #: number of the trigger that asked for the chain
+    chain: int | None = None
+    #: round that it waits for or belongs to
+    round_id: int | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -77,6 +81,8 @@ def row_of(run: FoundRun) -> JobLog:
         raise Conflict(N_("This run has several shards; use the id of one of them: %(ids)s", ids=ids))
     if run.skipped:
         raise Conflict(N_("The run was skipped and has not started"))
+    if run.waiting is not None and run.waiting.is_gated:
+        raise Conflict(N_("The run waits for its predecessors and has not started"))
     if run.waiting is not None:
         raise Conflict(N_("The run waits for a limit and has not started"))
     if not run.rows:
@@ -128,6 +134,8 @@ def _of_trigger(session: Session, trigger: Trigger, actor: Actor, right: Right) 
         is_broadcast=bool(outcome.log_ids),
         logical_ms=logical_of(rows[0]) if rows else outcome.logical_ms,
         waiting=waiting.find_waiting(session, trigger.id, actor=actor) if outcome.is_limited else None,
+        chain=rows[0].chain if rows else outcome.chain,
+        round_id=rows[0].round_id if rows else outcome.round_id,
     )
 
 
@@ -150,4 +158,6 @@ def _of_fire(session: Session, fire: ListedFire, actor: Actor, right: Right) -> 
         logical_ms=fire.logical_ms,
         trigger_type=fire.trigger_type,
         waiting=waiting.find_waiting(session, run_id, actor=actor),
+        chain=fire.chain,
+        round_id=fire.round_id,
     )

@@ -26,6 +26,9 @@ class TriggerRuns:
     skipped: str = ""
     #: whether what waits does so for a limit
     is_limited: bool = field(default=False, compare=False)
+    #: chain and round of what waits
+    chain: int | None = field(default=None, compare=False)
+    round_id: int | None = field(default=None, compare=False)
 
     @property
     def is_waiting(self) -> bool:
@@ -44,4 +47,11 @@ def find_trigger_runs(session: Session, trigger: Trigger) -> TriggerRuns:
     if not waiting:
         return TriggerRuns(tuple(log_ids), None)
     first = waiting[0]
-    return TriggerRuns(tuple(log_ids), first.due_ms, first.logical_ms, is_limited=first.is_limited)
+    return TriggerRuns(
+        tuple(log_ids),
+        first.due_ms,
+        first.logical_ms,
+        is_limited=first.is_limited,
+        chain=first.chain,
+        round_id=first.round_id,
+    )

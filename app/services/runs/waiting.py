@@ -1,4 +1,4 @@
-"""The waiting list: runs for which a limit has no slot, started now or withdrawn by users; slots released.
+"""The waiting list: runs that wait for a slot or for predecessors, started or withdrawn; slots released.
 
 A waiting run has the id of its trigger; one of the schedule, a child or a retry has ``w<id of its fire>``.
 """
@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.access.permissions import Actor, Right, require_right
-from app.domain.enums import FireState, LimitKind, TriggerType
+from app.domain.enums import HELD_BACK, FireState, LimitKind, TriggerType
 from app.domain.limits.admission import Scope
 from app.domain.limits.waits import Wait, WaitReason, parse_wait
 from app.domain.runs.trigger_keys import Trigger, parse_id, trigger_of
@@ -82,8 +82,14 @@ class WaitingRun:
     end_ms: Millis | None
     #: text of the job's key for this run
     limit_key: str
-    #: None: another program has changed what it waits for
+    #: None: it waits for its predecessors, or another program has changed what it waits for
     waits_for: WaitedLimit | None
+    #: round that it waits for or belongs to
+    round_id: int | None = None
+    #: whether it waits for its predecessors
+    is_gated: bool = False
+    #: number of the trigger that asked for the chain
+    chain: int | None = None
 
 
 def fire_id_of(run_id: str) -> int | None:
@@ -102,7 +108,7 @@ def list_waiting(
     after: Place | None = None,
     limit: int,
 ) -> tuple[list[WaitingRun], Place | None]:
-    """Return the first runs that wait for a limit, in their order, and where the list goes on.
+    """Return the first runs that wait for a round or a limit, in their order, and where the list goes on.
 
     ``group_id`` 0: all that the actor may see. The number of statements does not depend on that of the runs.
     """
@@ -115,9 +121,9 @@ def list_waiting(
 
 
 def find_waiting(session: Session, run_id: str, *, actor: Actor) -> WaitingRun | None:
-    """Return a run that waits for a limit and that the actor may see; None: there is no such run."""
+    """Return a run that waits for a round or a limit and that the actor may see; None: there is none."""
     fires = _fires(session, run_id, _trigger_of(session, run_id))
-    waiting = [fire for fire in fires if fire.state == FireState.WAITING]
+    waiting = [fire for fire in fires if fire.state in HELD_BACK]
     visible = [fire for fire in waiting if actor.may(fire.group_id, Right.VIEW)]
     return next(iter(_runs(session, visible[:1], actor)), None)
 
@@ -147,22 +153,25 @@ def list_holders(session: Session, kind: LimitKind, number: int, *, actor: Actor
 
 
 def start_now(session: Session, run_id: str, *, actor: Actor, now_ms: Millis) -> None:
-    """Start a run that waits for a limit, whatever slots there are.
+    """Start a run that waits for a limit, whatever slots there are, or for its predecessors.
 
-    Raises NotFound, PermissionDenied, and Conflict if it does not wait for a limit.
+    The latter may have to wait for a limit then. Raises NotFound, PermissionDenied, and Conflict if it does
+    not wait.
     """
     job_id, locked = _lock(session, run_id, actor)
     waiting = [each.fire.id for each in locked if each.state == FireState.WAITING]
-    if not waiting:
+    gated = [each.fire.id for each in locked if each.state == FireState.GATED]
+    if not waiting and not gated:
         if any(each.fire.admitted_ms or each.fire.due_time <= now_ms for each in locked):
             raise Conflict(N_("The run waits for no limit: it starts as soon as a scheduler takes it"))
         raise Conflict(N_("The run waits for no limit: it is planned for later"))
     planned_fires.admit(session, waiting, now_ms=now_ms)
+    planned_fires.pass_gate(session, gated)
     _record(session, "run.start", job_id, locked, actor=actor, now_ms=now_ms)
 
 
 def withdraw_run(session: Session, run_id: str, *, actor: Actor, now_ms: Millis) -> None:
-    """Delete a run that waits for a limit, or a triggered one that no scheduler has claimed.
+    """Delete a run that waits for a round or a limit, or a triggered one that no scheduler has claimed.
 
     An instant of the schedule, a child and a retry are recorded as skipped; a trigger leads nowhere any more.
     Raises NotFound, PermissionDenied, and Conflict once it has started.
@@ -171,7 +180,7 @@ def withdraw_run(session: Session, run_id: str, *, actor: Actor, now_ms: Millis)
         planned.withdraw(session, trigger, actor=actor, now_ms=now_ms)
         return
     job_id, locked = _lock(session, run_id, actor)
-    if any(each.state != FireState.WAITING for each in locked):
+    if any(each.state not in HELD_BACK for each in locked):
         raise Conflict(N_("The run waits for no limit: only a run that was triggered can be withdrawn then"))
     skip_fires(
         session,
@@ -271,9 +280,12 @@ def _runs(session: Session, rows: Sequence[ListedFire], actor: Actor) -> list[Wa
             priority=fire.priority,
             place=(fire.place, fire.id),
             position=positions.get(fire.id),
-            end_ms=None if fire.end_ms >= NO_END else fire.end_ms,
+            end_ms=None if fire.end_ms >= NO_END or fire.state == FireState.GATED else fire.end_ms,
             limit_key=fire.limit_key,
             waits_for=limits.get(fire.id),
+            round_id=fire.round_id,
+            is_gated=fire.state == FireState.GATED,
+            chain=fire.chain,
         )
         for fire in rows
     ]

@@ -38,6 +38,8 @@ class UnclaimedFire(NamedTuple):
     due_ms: Millis
     #: what its run stands for
     logical_ms: Millis
+    chain: int | None
+    round_id: int | None
 
 
 def list_unclaimed(
@@ -48,11 +50,12 @@ def list_unclaimed(
     before: tuple[Millis, int] | None = None,
     limit: int,
     logical: tuple[Millis | None, Millis | None] = (None, None),
+    chain: int | None = None,
 ) -> list[UnclaimedFire]:
     """Return triggered runs that no claim has taken, the last due first; of a broadcast its first shard.
 
     ``group_ids``: of these groups, None: of all; ``job_id`` 0: of all jobs; ``before``: due time and id;
-    ``logical``: first and last logical time, None for no bound.
+    ``logical``: first and last logical time, None for no bound; ``chain``: of this chain.
     """
     logical_ms = func.coalesce(Fire.logical_ms, Fire.due_time)
     conditions = [
@@ -65,6 +68,8 @@ def list_unclaimed(
         conditions.append(Job.job_group.in_(list(group_ids)))
     if job_id:
         conditions.append(Fire.job_id == job_id)
+    if chain is not None:
+        conditions.append(Fire.chain == chain)
     if before is not None:
         due_ms, fire_id = before
         conditions.append(or_(Fire.due_time < due_ms, and_(Fire.due_time == due_ms, Fire.id < fire_id)))
@@ -74,7 +79,7 @@ def list_unclaimed(
     if last_ms is not None:
         conditions.append(logical_ms <= last_ms)
     columns = (Fire.id, Fire.job_id, Job.job_group, Fire.fire_key, Fire.due_time, logical_ms)
-    query = select(*columns).join(Job, Job.id == Fire.job_id).where(*conditions)
+    query = select(*columns, Fire.chain, Fire.round_id).join(Job, Job.id == Fire.job_id).where(*conditions)
     newest_first = query.order_by(Fire.due_time.desc(), Fire.id.desc())
     return [UnclaimedFire._make(row) for row in session.execute(newest_first.limit(limit))]
 
@@ -115,6 +120,14 @@ def admit(session: Session, fire_ids: Collection[int], *, now_ms: Millis) -> Non
     }
     bulk.update_many(session, Fire, [{"id": fire_id, **columns} for fire_id in sorted(fire_ids)])
     announce_due_fires(session)
+
+
+def pass_gate(session: Session, fire_ids: Collection[int]) -> None:
+    """Queue locked fires that wait for the round of their predecessors, which they keep."""
+    columns = {"state": FireState.PENDING.value, "owner": "", "waits_for": ""}
+    bulk.update_many(session, Fire, [{"id": fire_id, **columns} for fire_id in sorted(fire_ids)])
+    if fire_ids:
+        announce_due_fires(session)
 
 
 def release(session: Session, log_id: int) -> int:

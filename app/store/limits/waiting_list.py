@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Select, and_, case, func, literal, or_, se
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.enums import FireState, LimitKind
+from app.domain.enums import HELD_BACK, FireState, LimitKind
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.limit import LimitUse
@@ -45,6 +45,9 @@ class ListedFire(NamedTuple):
     #: text of ``app.domain.limits.waits``
     waits_for: str
     admitted_ms: Millis
+    chain: int | None
+    #: that it waits for or belongs to
+    round_id: int | None
 
 
 class WaitFilter(NamedTuple):
@@ -54,6 +57,8 @@ class WaitFilter(NamedTuple):
     limit_id: int = 0
     #: first and last logical time
     logical: tuple[Millis | None, Millis | None] = (None, None)
+    #: number of the trigger that asked for the chain
+    chain: int | None = None
 
 
 _LOGICAL = func.coalesce(Fire.logical_ms, Fire.due_time)
@@ -74,18 +79,25 @@ _LISTED = select(
     Fire.limit_key,
     Fire.waits_for,
     Fire.admitted_ms,
+    Fire.chain,
+    Fire.round_id,
 ).join(Job, Job.id == Fire.job_id)
 
 
 def list_waiting(
     session: Session, wanted: WaitFilter, group_ids: GroupIds, *, after: Place | None, limit: int
 ) -> list[ListedFire]:
-    """Return the first runs of these groups (None: of all) that wait for a limit, after this place."""
-    query = _LISTED.where(Fire.state == FireState.WAITING, *in_groups(Job.job_group, group_ids))
+    """Return the first runs of these groups (None: all) that wait for a round or a limit, after this place.
+
+    Those that wait for the round of their predecessors come first.
+    """
+    query = _LISTED.where(Fire.state.in_(HELD_BACK), *in_groups(Job.job_group, group_ids))
     if wanted.job_id:
         query = query.where(Fire.job_id == wanted.job_id)
     if wanted.limit_id:
         query = query.where(waits_for(wanted.limit_id))
+    if wanted.chain is not None:
+        query = query.where(Fire.chain == wanted.chain)
     first_ms, last_ms = wanted.logical
     if first_ms is not None:
         query = query.where(first_ms <= _LOGICAL)

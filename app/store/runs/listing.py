@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 from sqlalchemy.orm import Session, defer, undefer_group
 
 from app.clock import DAY_MS, Millis
+from app.database.sql.in_list import among
 from app.database.sql.planner_hints import unindexed_but_on_mysql, unindexed_on_mysql, unindexed_on_sqlite
 from app.domain.enums import HandleCode, TriggerCode, TriggerType
 from app.domain.lists.orders import UNSORTED, Order
@@ -70,6 +71,8 @@ class LogFilter:
     #: first and last logical time
     logical_from_ms: Millis | None = None
     logical_to_ms: Millis | None = None
+    #: only these runs
+    among_ids: Collection[int] | None = None
 
     @property
     def is_searched(self) -> bool:
@@ -245,6 +248,8 @@ def _matching_ids(criteria: LogFilter, group_ids: Collection[int] | None) -> Sel
         conditions.append(time <= upper_bound(criteria.to_ms))
     if criteria.later_than_ms is not None:
         conditions.append(time > criteria.later_than_ms)
+    if criteria.among_ids is not None:
+        conditions.append(among(JobLog.id, sorted(criteria.among_ids)))
     if criteria.after is not None:
         after_ms, after_id = criteria.after
         conditions += [time <= after_ms, or_(time < after_ms, JobLog.id < after_id)]

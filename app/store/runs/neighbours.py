@@ -117,6 +117,8 @@ class WaitingFire(NamedTuple):
     logical_ms: Millis
     #: whether it waits for a limit
     is_limited: bool = False
+    chain: int | None = None
+    round_id: int | None = None
 
 
 def find_waiting(session: Session, trigger: Trigger, *, is_moved: bool = False) -> list[WaitingFire]:
@@ -125,7 +127,8 @@ def find_waiting(session: Session, trigger: Trigger, *, is_moved: bool = False) 
     ``is_moved``: the time of the fire may differ from the trigger's, because a clock that was ahead has been
     set back; this reads all waiting fires of the job.
     """
-    pending = select(Fire.id, Fire.fire_key, Fire.due_time, Fire.logical_ms, Fire.state).where(
+    columns = (Fire.id, Fire.fire_key, Fire.due_time, Fire.logical_ms, Fire.state, Fire.chain, Fire.round_id)
+    pending = select(*columns).where(
         Fire.state.in_([FireState.PENDING, FireState.WAITING]),
         Fire.log_id.is_(None),
         Fire.job_id == trigger.job_id,
@@ -137,6 +140,8 @@ def find_waiting(session: Session, trigger: Trigger, *, is_moved: bool = False) 
             row.due_time,
             row.due_time if row.logical_ms is None else row.logical_ms,
             row.state == FireState.WAITING,
+            row.chain,
+            row.round_id,
         )
         for row in session.execute(query)
         if trigger_of(trigger.job_id, row.fire_key) == trigger

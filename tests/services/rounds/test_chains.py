@@ -20,7 +20,7 @@ from app.models.round import Arrival, Round
 from app.services.jobs import triggers
 from app.services.jobs.triggers import InChain, QueuedRun
 from app.services.rounds import chains
-from app.services.runs import missing_runs, planned
+from app.services.runs import planned, round_runs
 from app.services.runs.run_actions import retry_run
 from tests.pipeline.round_steps import claim_due, follow, following, look, outcomes, run, states
 from tests.pipeline.steps import call_back
@@ -52,7 +52,7 @@ def trigger(job: Job, *, actor: Actor = ADMIN, **options: Any) -> Trigger:
 
 
 def run_missing(round_id: int, actor: Actor = ADMIN) -> list[QueuedRun]:
-    return transact(partial(missing_runs.run_missing, round_id=round_id, actor=actor, now_ms=T0))
+    return transact(partial(round_runs.run_missing, round_id=round_id, actor=actor, now_ms=T0))
 
 
 def end_all(code: int = 200) -> list[int]:

@@ -17,6 +17,7 @@ from app.domain.runs.trigger_keys import parse_id
 from app.errors import Conflict
 from app.services.runs import logs, planned, run_actions, waiting
 from app.services.runs.logs import LogFilter, LogStatus
+from app.services.runs.round_runs import chain_of, find_run_ids
 from app.services.runs.run_lookup import FoundRun, get_run, row_of, wait_for_end
 from app.services.runs.waiting import WaitFilter
 
@@ -47,10 +48,11 @@ resource = Resource("runs", "Runs of jobs, their results and logs.", MEMBERS)
 def list_runs(call: Call) -> Listed[Run]:
     """List the runs that a scheduler has claimed, newest first.
 
-    With `state=waiting` and without times, the runs that wait for a limit come first, in the order in which
-    they will get slots, then those that were triggered and wait for a scheduler, the last due of them first:
-    their ids are those of their triggers. A page of one kind of failure, or of
-    logical times, may be short, or empty, and have a `next_cursor` nevertheless: each searches 5000 runs.
+    With `state=waiting` and without times, the runs that wait for their predecessors come first, then those
+    that wait for a limit, in the order in which they will get slots, then those that were triggered and wait
+    for a scheduler, the last due of them first: their ids are those of their triggers. A page of one kind of
+    failure, or of logical times, may be short, or empty, and have a `next_cursor` nevertheless: each searches
+    5000 runs.
     With `logical_from` these are runs that started at most 31 days before it; with `job_id` or `group_id`
     those of this job or group alone.
     """
@@ -75,13 +77,14 @@ def _claimed(
         after=after,
         logical_from_ms=query.logical_from,
         logical_to_ms=query.logical_to,
+        among_ids=find_run_ids(call.session, chain) if (chain := _chain(query)) is not None else None,
     )
     rows, after = logs.list_from(call.session, log_filter, actor=call.actor, limit=limit)
     return run_answers(call.session, rows), after
 
 
 def _waiting(call: Call, query: RunQuery) -> Listed[Run]:
-    """Return a part of the runs that wait: for a limit, for a scheduler, then those that are not sent."""
+    """Return a part of the runs that wait: for rounds and limits, for a scheduler, then those not sent."""
     items: list[Run] = []
     first, after = _position(query.cursor)
     parts = list(_PARTS)
@@ -113,7 +116,11 @@ def _limited(
         call.session,
         actor=call.actor,
         group_id=query.group_id or 0,
-        wanted=WaitFilter(job_id=query.job_id or 0, logical=(query.logical_from, query.logical_to)),
+        wanted=WaitFilter(
+            job_id=query.job_id or 0,
+            logical=(query.logical_from, query.logical_to),
+            chain=_chain(query),
+        ),
         after=after,
         limit=limit,
     )
@@ -131,8 +138,13 @@ def _unclaimed(
         before=after,
         limit=limit,
         logical=(query.logical_from, query.logical_to),
+        chain=_chain(query),
     )
     return [unclaimed_answer(run) for run in runs], after
+
+
+def _chain(query: RunQuery) -> int | None:
+    return chain_of(query.chain) if query.chain else None
 
 
 #: parts of the runs that wait, in their order
@@ -183,7 +195,7 @@ def retry_run(call: Call, run_id: str, body: RetryIn) -> Made:
 
 @resource.post("/runs/<run_id>/start", answer=RunDetail, right=Right.OPERATE)
 def start_run(call: Call, run_id: str) -> RunDetail:
-    """Start a run that waits for a limit now, whatever slots there are."""
+    """Start a run that waits for a limit now, whatever slots there are, or for its predecessors."""
     _require_no_row(call, run_id)
     waiting.start_now(call.session, run_id, actor=call.actor, now_ms=call.now_ms)
     return detail_of(call.session, get_run(call.session, run_id, actor=call.actor), actor=call.actor)
@@ -199,7 +211,7 @@ def release_run(call: Call, run_id: str) -> RunDetail:
 
 @resource.delete("/runs/<run_id>", right=Right.OPERATE)
 def withdraw_run(call: Call, run_id: str) -> None:
-    """Withdraw a run that waits for a limit, or was triggered and that no scheduler has claimed."""
+    """Withdraw a run that waits for a limit or predecessors, or was triggered and not claimed yet."""
     _require_no_row(call, run_id)
     waiting.withdraw_run(call.session, run_id, actor=call.actor, now_ms=call.now_ms)
 

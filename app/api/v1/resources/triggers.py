@@ -13,6 +13,7 @@ from app.runtime.logging import request_id
 from app.services.jobs import batch_triggers, jobs
 from app.services.jobs.batch_triggers import BatchEntry
 from app.services.jobs.jobs import QueuedRun
+from app.services.jobs.triggers import InChain
 
 #: names that the services give to the members
 MEMBERS = {"executorParam": "param", "addressList": "addresses", "logicalTime": "logical_time"}
@@ -37,6 +38,7 @@ def trigger_job(call: Call, job_id: int, body: TriggerIn) -> Made:
         due_ms=body.at if body.in_s is None else call.now_ms + round(body.in_s * SECOND_MS),
         logical_ms=body.logical_time,
         force=body.force,
+        in_chain=InChain(opens=body.chain, shared_with_java=call.config.shared_with_java),
     )
     return queued(run)
 

@@ -51,7 +51,7 @@ Id = Annotated[int, Field(ge=1, le=ID_MAX)]
 class Schema(BaseModel):
     """Body or answer: unknown members are refused, types are exact."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, serialize_by_alias=True)
     #: members that change by themselves, such as the last run, and are no part of the ETag
     VOLATILE: ClassVar[frozenset[str]] = frozenset()
 

@@ -47,6 +47,11 @@ class TriggerIn(Schema):
     )
     logical_time: Instant | None = LOGICAL_TIME
     force: Force = False
+    chain: bool = Field(
+        False,
+        description="With all that follows the job, by `runs_after` and as children: their runs have the same"
+        " `chain`. Predecessors that do not follow the job are not waited for.",
+    )
 
     @model_validator(mode="after")
     def _check_instant(self) -> Self:
@@ -66,15 +71,15 @@ class Run(Schema):
 
     id: str = Field(
         description="Number of the run. While it waits for the scheduler, and for a broadcast of several"
-        " shards, the id of its trigger, which stays valid. `w` and a number: it waits for a limit, and comes"
-        " from the schedule, a parent job or a failure.",
+        " shards, the id of its trigger, which stays valid. `w` and a number: it waits for a limit or for its"
+        " predecessors, and comes from the schedule, a parent job, a round or a failure.",
         examples=["4711", "7.1795420800000.9f86d081884c7d659a2feaa0c55ad015", "w812"],
     )
     job_id: int
     group_id: int
     state: State
     trigger_type: str = Field(
-        description="`CRON`, `MISFIRE`, `MANUAL`, `API`, `PARENT` or `RETRY`; empty: not known.",
+        description="`CRON`, `MISFIRE`, `MANUAL`, `API`, `PARENT`, `AFTER` or `RETRY`; empty: not known.",
         examples=["MANUAL"],
     )
     handler: str = ""
@@ -96,7 +101,18 @@ class Run(Schema):
     duration_ms: int | None = Field(None, description="From its sending to its result.")
     retries_left: int = 0
     source_id: str | None = Field(None, description="Run of which this is a child or retry.")
-    reason: str = Field("", description="Why it failed or waits, in one line.")
+    reason: str = Field(
+        "",
+        description="Why it failed or waits, in one line; `predecessors`: it waits for those of its job, in"
+        " its `round`.",
+    )
+    round: int | None = Field(None, description="Id of the round that it waits for or follows.")
+    chain: str | None = Field(
+        None,
+        description="Chain that it belongs to: the first 15 digits of the token in the id of the trigger that"
+        " asked for it.",
+        examples=["9f86d081884c7d6"],
+    )
     waits_for: WaitsFor | None = Field(None, description="The limit that has no slot for it.")
     position: int | None = Field(
         None, description="While it waits: its place among those that wait for the same limit; 1 is first."
@@ -155,6 +171,7 @@ class RunQuery(ListQuery):
     to_ms: Instant | None = Field(None, alias="to", description="Runs that started then or earlier.")
     logical_from: Instant | None = Field(None, description="Runs whose logical time is then or later.")
     logical_to: Instant | None = Field(None, description="Runs whose logical time is then or earlier.")
+    chain: str = Field("", description="Runs of this chain: as runs have it, or the id of its trigger.")
 
 
 class WaitQuery(Query):
@@ -210,10 +227,23 @@ class SkipOut(Schema):
     last_at: Instant
     count: int = Field(description="How many, counted up to 10000, or up to 3000 for a cron of five fields.")
     reason: str = Field(
-        examples=["misfire", "stopped", "edited", "invalid", "restored", "lost", "limit", "withdrawn"]
+        examples=[
+            "misfire",
+            "stopped",
+            "edited",
+            "invalid",
+            "restored",
+            "lost",
+            "limit",
+            "withdrawn",
+            "predecessor",
+            "deadline",
+        ]
     )
+    round: int | None = Field(None, description="Round of a run that its predecessors prevented.")
     trigger_type: str = Field(
-        description="`MANUAL`, `PARENT` or `RETRY`: a run that was due then; empty: times of the schedule."
+        description="`MANUAL`, `PARENT`, `AFTER` or `RETRY`: a run that was due then; empty: times of the"
+        " schedule."
     )
     recorded_at: Instant
 

@@ -28,6 +28,7 @@ def list_skips(call: Call) -> Listed[SkipOut]:
             count=skip.skipped,
             reason=skip.reason,
             trigger_type=skip.trigger_type,
+            round=skip.round_id,
             recorded_at=skip.recorded_ms,
         )
         for skip in page

@@ -1,0 +1,178 @@
+"""Runs of chains and rounds: whether a chain has ended, and how; runs that a round misses are run again."""
+
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.database.engine import read_scope
+from app.domain.access.permissions import Actor, Right, require_right
+from app.domain.enums import TriggerType
+from app.domain.rounds.evaluation import BAD
+from app.domain.rounds.kinds import RoundReason, RoundState
+from app.domain.runs.outcome import state_of, worst_state
+from app.domain.runs.trigger_keys import parse_number
+from app.domain.text.texts import N_
+from app.errors import Conflict, InvalidInput, NotFound, PermissionDenied
+from app.pipeline.rounds.decisions import may_reopen
+from app.services.auditing import audit
+from app.services.jobs.jobs import QueuedRun
+from app.services.runs.interruptible_wait import pause
+from app.services.runs.run_actions import retry_run
+from app.services.runs.run_lookup import PAUSE_MAX_S, PAUSE_S, SLOWER
+from app.store.jobs.listing import find_groups_of
+from app.store.rounds import missing, rounds
+from app.store.rounds.missing import MissingRun
+from app.store.runs import chains
+from app.store.runs.chains import ChainRun
+
+MISSING = N_("There is no such chain; its runs may have been deleted")
+NO_ROUND = N_("There is no such round; it may have been deleted")
+OVER = N_("The round is over: runs of it cannot change it any more")
+NOTHING = N_("The round misses no run that could be run again")
+
+
+@dataclass(frozen=True, slots=True)
+class ChainView:
+    """A chain: a run by hand with all that follows it."""
+
+    #: number of the trigger that asked for it
+    chain: int
+    #: waiting or running while anything of it is left; then the worst state of its runs
+    state: str
+    has_ended: bool
+    #: runs that are on their way
+    on_their_way: int
+    open_rounds: int
+    not_run_rounds: int
+    #: state -> number of runs that have it and that the actor may see
+    runs: Mapping[str, int]
+
+
+def chain_of(text: str) -> int:
+    """Return the number in the text of a chain, or in the id of its trigger; raises InvalidInput."""
+    number = parse_number(text)
+    if number is None:
+        raise InvalidInput("chain", N_("This is neither a chain nor the id of a trigger"))
+    return number
+
+
+def find_run_ids(session: Session, chain: int) -> list[int]:
+    """Return the ids of the runs of a chain."""
+    return [run.id for run in chains.find_runs(session, chain)]
+
+
+def show_chain(session: Session, chain: int, *, actor: Actor) -> ChainView:
+    """Return a chain of which the actor may see something; raises NotFound."""
+    # Rounds first: what a round starts later is a fire by then.
+    rows = chains.find_rounds(session, chain)
+    fires = chains.find_fire_groups(session, chain)
+    runs = chains.find_runs(session, chain)
+    groups = find_groups_of(session, {row.job_id for row in rows})
+    visible = [run for run in runs if actor.may(run.job_group, Right.VIEW)]
+    if not visible and not any(actor.may(each, Right.VIEW) for each in (*fires, *groups.values())):
+        raise NotFound(MISSING)
+    open_rounds = sum(row.state == RoundState.OPEN for row in rows)
+    not_run = sum(row.state == RoundState.NOT_RUN and row.reason != RoundReason.EXCUSED for row in rows)
+    has_ended = not open_rounds and not fires
+    return ChainView(
+        chain,
+        _result(runs, not_run) if has_ended else "running" if runs else "waiting",
+        has_ended,
+        len(fires),
+        open_rounds,
+        not_run,
+        dict(Counter(map(_state, visible))),
+    )
+
+
+def wait_for_chain(chain: int, *, actor: Actor, timeout_s: float) -> ChainView:
+    """Return a chain once it has ended, or as it is after ``timeout_s`` or when the console stops.
+
+    Each look has its own transaction.
+    """
+    until, pause_s = time.monotonic() + timeout_s, PAUSE_S
+    while True:
+        with read_scope() as session:
+            view = show_chain(session, chain, actor=actor)
+        left_s = until - time.monotonic()
+        if view.has_ended or left_s <= 0 or pause(min(pause_s, left_s)):
+            return view
+        pause_s = min(pause_s * SLOWER, PAUSE_MAX_S)
+
+
+def _state(run: ChainRun) -> str:
+    return state_of(run.trigger_code, run.handle_code, run.killed)
+
+
+def _result(runs: Sequence[ChainRun], not_run: int) -> str:
+    """Return the worst state of the runs that count; a round that was not run counts as one not started."""
+    states = {_state(run) for run in _counted(runs)}
+    return worst_state(states | {"not_started"} if not_run else states)
+
+
+def _counted(runs: Sequence[ChainRun]) -> Iterable[ChainRun]:
+    """Return the runs without those that were repeated: by a retry, or by hand later."""
+    retried = {run.source_log_id for run in runs if run.trigger_type == TriggerType.RETRY}
+    by_hand: dict[tuple[int, str | None], int] = {}
+    for run in runs:
+        if run.trigger_type == TriggerType.MANUAL:
+            place = run.job_id, run.executor_sharding_param
+            by_hand[place] = max(by_hand.get(place, 0), run.id)
+    for run in runs:
+        if run.id not in retried and run.id >= by_hand.get((run.job_id, run.executor_sharding_param), 0):
+            yield run
+
+
+def run_missing(session: Session, round_id: int, *, actor: Actor, now_ms: Millis) -> list[QueuedRun]:
+    """Run again all runs because of which a round is not complete; their round and chain stay.
+
+    Needs the right to operate the jobs of all of them. Those that are being run again already are left out.
+    Raises NotFound, PermissionDenied, and Conflict if there is nothing to run.
+    """
+    row = rounds.lock_rounds(session, [round_id]).get(round_id)
+    group_id = find_groups_of(session, [row.job_id]).get(row.job_id) if row is not None else None
+    if row is None or group_id is None:
+        raise NotFound(NO_ROUND)
+    require_right(actor, group_id, Right.VIEW, missing=NO_ROUND)
+    if row.state != RoundState.OPEN and not may_reopen(row.state, row.reason):
+        raise Conflict(OVER)
+    log_ids = {
+        each.log_id
+        for each in rounds.find_arrivals(session, [round_id])[round_id]
+        if each.outcome in BAD and each.log_id is not None
+    }
+    runs = missing.find_missing(session, log_ids)
+    _require(runs, actor)
+    repeated = missing.find_repeated(session, {run.job_id for run in runs})
+    queued = [
+        retry_run(session, str(run.id), actor=actor, now_ms=now_ms) for run in runs if run.id not in repeated
+    ]
+    if not queued:
+        raise Conflict(NOTHING)
+    _record(session, round_id, row.job_id, runs, repeated, actor=actor, now_ms=now_ms)
+    return queued
+
+
+def _require(runs: Sequence[MissingRun], actor: Actor) -> None:
+    if not all(actor.may(run.group_id, Right.OPERATE) for run in runs):
+        raise PermissionDenied(N_("You have no permission to run all jobs whose runs are missing"))
+
+
+def _record(
+    session: Session,
+    round_id: int,
+    job_id: int,
+    runs: Sequence[MissingRun],
+    repeated: Collection[int],
+    *,
+    actor: Actor,
+    now_ms: Millis,
+) -> None:
+    changes = {"round": round_id, "runs": [run.id for run in runs if run.id not in repeated]}
+    audit.record(
+        session, "round.run_missing", actor=actor, now_ms=now_ms, target=("job", job_id), changes=changes
+    )
