@@ -14,7 +14,7 @@ from app.console.web.current import current_actor
 from app.console.web.language import _
 from app.database.flask_db import read_scope, transact
 from app.services.rounds import listing
-from app.services.runs import missing_runs
+from app.services.runs import round_runs
 from app.store.jobs.scheduling import find_names
 
 blueprint = Blueprint("round_actions", __name__, url_prefix="/rounds")
@@ -27,10 +27,10 @@ def run_missing(round_id: int) -> ResponseReturnValue:
     actor, back = current_actor(), way_back("rounds.show", round_id=round_id)
     with read_scope() as session:
         view = listing.show_round(session, round_id, actor=actor)
-        runs = missing_runs.find_missing(session, round_id, actor=actor)
+        runs = round_runs.find_missing(session, round_id, actor=actor)
         jobs = find_names(session, {run.job_id for run in runs})
     if request.method == "POST":
-        transact(partial(missing_runs.run_missing, round_id=round_id, actor=actor, now_ms=now_ms()))
+        transact(partial(round_runs.run_missing, round_id=round_id, actor=actor, now_ms=now_ms()))
         return done("missing_run", back, of=Subject("job", view.job_id, view.job_name))
     consequences = [
         *(

@@ -25,7 +25,7 @@ from app.errors import Conflict, PermissionDenied
 from app.services.jobs import choices, jobs
 from app.services.rounds import listing
 from app.services.rounds.listing import PredecessorView, RoundFilter, RoundView
-from app.services.runs import missing_runs
+from app.services.runs import round_runs
 from app.store.runs import neighbours
 
 blueprint = Blueprint("rounds", __name__)
@@ -119,7 +119,7 @@ def show(round_id: int) -> ResponseReturnValue:
 def _may_run_missing(session: Session, view: RoundView, actor: Actor) -> bool:
     """Return whether there are runs to repeat so that the round can start, and the actor may do that."""
     try:
-        return bool(missing_runs.find_missing(session, view.id, actor=actor))
+        return bool(round_runs.find_missing(session, view.id, actor=actor))
     except (Conflict, PermissionDenied):
         return False
 

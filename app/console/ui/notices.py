@@ -30,7 +30,7 @@ TEXTS = {
     "queued_before": lazy_gettext("This form was already submitted, so nothing was queued again."),
     "withdrawn": lazy_gettext("The run was withdrawn."),
     "missing_run": lazy_gettext("What was missing is run again; the round starts once it has succeeded."),
-    "started_now": lazy_gettext("The run starts now, although its limit is reached."),
+    "started_now": lazy_gettext("The run starts now."),
     "released": lazy_gettext("The slot is free."),
     "restored": lazy_gettext("The version was restored."),
     "drained": lazy_gettext("No new runs are sent to this instance. Current runs continue until they end."),

@@ -130,6 +130,24 @@ def test_a_run_names_its_round_and_says_what_it_went_without(admin: Console, nig
     assert re.search(r"Started, incomplete ·\s+without\s+\d+ Check \(no run\)", text_of(admin.get("/rounds")))
 
 
+def test_a_run_whose_time_has_come_waits_for_its_round(admin: Console, night: Night) -> None:
+    value = f'{{"jobs": [{night.load}], "round": "day"}}'
+    gate = add_job(night.group_id, job_desc="Gate", runs_after=value)
+    round_id = add_round(gate)
+    fire = Fire(job_id=gate, fire_key="cron:gate", due_time=now_ms() - 1, trigger_type="CRON")
+    fire.state, fire.round_id = FireState.GATED.value, round_id
+    fire_id = save(fire).id
+    words = rf"it waits for\s+its predecessors\s*:\s+{night.load} Load \(no run yet\)"
+    for path in ("/joblog", f"/jobinfo/{gate}", f"/joblog/waiting/w{fire_id}/start"):
+        page = admin.get(path)
+        assert re.search(words, text_of(page)), path
+        assert f'href="/xxl-job-admin/rounds/{round_id}"' in page.text, path
+    assert "it waits for" not in text_of(admin.get("/limits"))
+    assert "It starts without them" in text_of(admin.get(f"/joblog/waiting/w{fire_id}/start"))
+    submit(admin, f"/joblog/waiting/w{fire_id}/start")
+    assert [each.state for each in all_rows(Fire)] == [FireState.PENDING]
+
+
 def test_users_see_rounds_of_their_jobs_only_and_no_foreign_names(console: Console, night: Night) -> None:
     round_id = add_round(night.report)
     foreign = add_job(add_group("third-app", "Third"), runs_after=f'{{"jobs": [{night.load}]}}')

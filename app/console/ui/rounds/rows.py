@@ -85,6 +85,17 @@ def missing_of(view: RoundView) -> Markup:
     return escape(_(", ")).join(parts)
 
 
+def gate_words(view: RoundView | None) -> Markup:
+    """Return what a run waits for whose round is not complete; None: the round is gone."""
+    names = missing_of(view) if view is not None else Markup()
+    if view is None or not names:
+        return escape(_("it waits for its predecessors"))
+    link = Markup('<a href="{}">{}</a>').format(
+        url_for("rounds.show", round_id=view.id), _("its predecessors")
+    )
+    return escape(_("it waits for %(predecessors)s: %(jobs)s")) % {"predecessors": link, "jobs": names}
+
+
 def progress_of(each: PredecessorView, *, is_open: bool) -> str:
     """Return what is known of a predecessor that has not succeeded: ``failed 03:10, retry at 03:15``.
 
