@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from app.clock import SECOND_MS, Millis
@@ -48,6 +49,7 @@ class RunsAfter(NamedTuple):
         return self.round, self.shards, self.shards_k if self.shards is ShardRule.AT_LEAST else 0
 
 
+@lru_cache(maxsize=1_024)
 def parse_runs_after(text: str | None) -> RunsAfter | None:
     """Return the value of a stored text; None: it is empty, or another program has stored it."""
     try:
