@@ -161,4 +161,4 @@ def _cause(view: RoundView) -> Markup:
     link = Markup('<a href="{}">{}</a>').format(
         url_for("logs.show", log_id=view.cause_log_id), view.cause_log_id
     )
-    return sentence + escape(_(", ")) + escape(_("run %(id)s")) % {"id": link}
+    return escape(_("%(cause)s, run %(id)s")) % {"cause": sentence, "id": link}
