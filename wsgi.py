@@ -117,7 +117,7 @@ def main() -> None:
 
 
 def _prepare(config: Config) -> Any:
-    from app.api import BODY_MAX
+    from app.api.executor_api import BODY_MAX
     from app.factory import create_app
     from app.services.installation import startup
     from executor_client.httpd.server import ConnectionLimits, create_http_server

@@ -10,7 +10,8 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy.exc import DBAPIError
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from app import api, console
+from app import console
+from app.api import executor_api
 from app.api.v1.mount import ApiMount
 from app.console.scripting.plain_triggers import PlainTriggers
 from app.console.web import languages
@@ -89,7 +90,7 @@ def add_layers(app: Flask, config: Config) -> None:
     app.extensions["xxl_job_sign_on"] = _sign_on(config)
     app.wsgi_app = PlainTriggers(app, config)  # type: ignore[method-assign]
     app.wsgi_app = ContextPath(app.wsgi_app, config.context_path)  # type: ignore[method-assign]
-    app.extensions["xxl_job_api"] = api.register(app, config)
+    app.extensions["xxl_job_api"] = executor_api.register(app, config)
     mount = ApiMount(app.wsgi_app, config, executors)
     app.wsgi_app = mount  # type: ignore[method-assign]
     app.extensions["xxl_job_api_document"] = mount.document

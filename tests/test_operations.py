@@ -186,7 +186,7 @@ def test_the_patterns_for_fail2ban_find_refused_logins_only(
     for address in ("203.0.113.9", "2001:db8::7"):
         refusals.log_login('admin"\nWARNING', address, "password")
     forged = 'x app.services.auditing.refusals login refused address=1.2.3.4 username="'
-    logging.getLogger("app.api").warning("callback refused reason=%s", forged)
+    logging.getLogger("app.api.executor_api").warning("callback refused reason=%s", forged)
     lines = [before + formatter_of(form).format(record) for record in caplog.records]
     found = [pattern.search(line) for line in lines for pattern in finds]
     assert [each["address"] for each in found if each] == ["203.0.113.9", "2001:db8::7"]

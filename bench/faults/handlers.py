@@ -5,6 +5,7 @@
 
 import json
 import os
+import random
 import time
 
 from executor_client import context, job
@@ -37,3 +38,16 @@ def fail() -> None:
     note("start")
     note("finish", code=500)
     context.fail("told to fail")
+
+
+@job("flaky")
+def flaky() -> None:
+    """Fail in a share of the runs; the parameter is ``SECONDS SHARE``."""
+    seconds, share = (float(part) for part in context.param.split())
+    note("start")
+    context.cancelled.wait(seconds)
+    if random.random() < share:
+        note("finish", code=500)
+        context.fail("failed by chance")
+    else:
+        note("finish", code=200)

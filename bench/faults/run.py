@@ -37,6 +37,7 @@ from bench.faults.scenarios.late_outcome import late_outcome  # noqa: E402
 from bench.faults.scenarios.limits import limits  # noqa: E402
 from bench.faults.scenarios.lost_commits import lost_commits  # noqa: E402
 from bench.faults.scenarios.random_faults import random_faults  # noqa: E402
+from bench.faults.scenarios.rounds import rounds  # noqa: E402
 from bench.faults.scenarios.stop_under_lock import stop_under_lock  # noqa: E402
 from tests.support.databases import STARTERS, ServerMissing  # noqa: E402
 
@@ -70,6 +71,7 @@ def catalogue(options: argparse.Namespace) -> dict[str, Scenario]:
         "java-neighbour": Scenario(java_neighbour, DATABASES),
         "lost-commits": Scenario(lost_commits, ("sqlite",)),
         "limits": Scenario(partial(limits, options=options), DATABASES, usual=3),
+        "rounds": Scenario(partial(rounds, options=options), DATABASES, usual=3),
         "broken-promises": Scenario(broken_promises, ("sqlite", "mariadb", "postgresql", "mysql"), usual=3),
     }
 

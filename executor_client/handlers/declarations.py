@@ -65,6 +65,9 @@ class Terms(TypedDict, total=False):
     delivery: Delivery
     #: handlers whose declared jobs run after a success, or ``<app name>/<handler>``
     children: Sequence[str]
+    #: handlers after whose declared jobs it runs, or ``<app name>/<handler>``; or those as ``jobs`` of a
+    #: mapping with a rule, such as ``{"jobs": ["load", "check"], "rule": "all_ended"}``
+    runs_after: Sequence[str] | Mapping[str, Any]
     #: what the job promises, such as ``{"kind": "finishes_by", "at": "06:00"}``; at most ten
     promises: Sequence[Mapping[str, Any]]
     #: further channel for incidents, such as ``{"channel": "On call", "after_minutes": 15}``
@@ -143,6 +146,7 @@ _READERS = {
     "retry_backoff": terms.factor,
     "delivery": terms.choice(Delivery),
     "children": terms.texts,
+    "runs_after": terms.predecessors,
     "promises": terms.mappings,
     "escalation": terms.mapping,
     "max_running": terms.number(0, 10_000),

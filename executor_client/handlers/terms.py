@@ -71,6 +71,13 @@ def shares(value: Any) -> tuple[dict[str, Any], ...]:
     return tuple({"limit": text(item)} if isinstance(item, str) else mapping(item) for item in value)
 
 
+def predecessors(value: Any) -> dict[str, Any]:
+    """Return what a job runs after; a list names the jobs, by the rule that the console has by default."""
+    if isinstance(value, Mapping):
+        return mapping(value)
+    return {"jobs": list(texts(value))}
+
+
 def addresses(value: Any) -> str:
     """Return mail addresses, separated by commas; a list or a text."""
     return ",".join(texts(value)) if not isinstance(value, str) else text(value)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from app.api import ExecutorApi
+from app.api.executor_api import ExecutorApi
 from app.database.engine import bind_engine, session_scope
 from app.factory import create_app
 from app.models.log import JobLog

@@ -9,7 +9,7 @@ import pytest
 from waitress.adjustments import Adjustments
 from werkzeug.test import Client
 
-from app.api import ExecutorApi
+from app.api.executor_api import ExecutorApi
 from app.api.tokens import CACHE_MS, TokenBook
 from app.models.registry import Registration
 from app.settings.config import Config

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.api import ExecutorApi
+from app.api.executor_api import ExecutorApi
 from app.api.tokens import CACHE_MS
 from app.database.connections import sqlite
 from app.database.engine import bind_engine

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.api import ExecutorApi
+from app.api.executor_api import ExecutorApi
 from app.domain.enums import AddressType
 from app.models.registry import Registration
 from app.services.executors import registration_check

@@ -246,6 +246,33 @@ def _groups(session: Session, language: str, executor: str, now_ms: Millis) -> l
     return groups
 
 
+#: GLUE code: the current one is the version without a number
+PYTHON = '''"""Exchange rates of the day, for the shop."""
+
+import json
+import sys
+import urllib.request
+
+URL = "https://rates.example.com/latest?base=EUR"
+
+
+def fetch(timeout_s: int = %s) -> dict[str, float]:
+    with urllib.request.urlopen(URL, timeout=timeout_s) as answer:
+        return json.load(answer)["rates"]
+
+
+for currency, rate in sorted(fetch().items()):
+    print(f"{currency} {rate:.4f}")
+sys.exit(0)
+'''
+
+
+def _glue_source(glue: str, version: int = 0) -> str:
+    if glue == "GLUE_PYTHON":
+        return PYTHON % (10, 60, 30)[version]
+    return f"echo version {version}\n" if version else "echo hello\n"
+
+
 def _job(
     session: Session,
     groups: list[Group],
@@ -263,7 +290,7 @@ def _job(
         executor_handler=handler,
         executor_param="region=eu" if index == 1 else "",
         glue_type=glue,
-        glue_source="echo hello\n" if glue != "BEAN" else "",
+        glue_source=_glue_source(glue) if glue != "BEAN" else "",
         glue_remark="first" if glue != "BEAN" else "",
         executor_route_strategy="ROUND",
         executor_block_strategy="SERIAL_EXECUTION",
@@ -279,7 +306,7 @@ def _job(
         for number, remark in enumerate(("first version", "timeout added"), 1):
             session.add(
                 GlueVersion(
-                    job_id=job.id, glue_type=glue, glue_source=f"echo version {number}\n", glue_remark=remark,
+                    job_id=job.id, glue_type=glue, glue_source=_glue_source(glue, number), glue_remark=remark,
                     add_time=now_ms - (9 - number) * DAY_MS, update_time=now_ms - (9 - number) * DAY_MS,
                     author=author,
                 )

@@ -151,6 +151,18 @@ def test_the_change_history_accepts_any_name_and_suggests_existing_ones(open_pag
     expect(page.locator("#username")).to_have_value("wangwei")
 
 
+def test_executors_of_a_token_are_chosen_by_name(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/account/tokens/new")
+    page.get_by_role("radio", name="Chosen executors").check()
+    expect(page.locator("#groups")).to_be_hidden()
+    page.locator("#groups-search").focus()
+    with page.expect_response(re.compile("/pick/groups")):
+        page.keyboard.type("repor")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-picked]")).to_have_text("Reports")
+    expect(page.locator("#groups")).to_have_value(str(console.seeded.groups[1]))
+
+
 @pytest.fixture
 def many_groups(console: Console) -> Iterator[None]:
     with session_scope() as session:

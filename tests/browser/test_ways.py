@@ -204,7 +204,7 @@ def test_every_kind_of_button_shows_its_focus(console: Console, open_page: OpenP
     page = open_page("/jobinfo")
     for kind in ("default", "success", "info"):
         if kind == "info":
-            page.goto(f"{console.url}/completeness")
+            page.goto(f"{console.url}/jobcode/diff?jobId={console.seeded.jobs[4]}")
         button = page.locator(f"main .btn-{kind}:visible").first
         button.evaluate("(button) => button.focus({ focusVisible: true })")
         expect(button, kind).to_have_css("outline-style", "solid")

@@ -7,9 +7,11 @@ from urllib.parse import urljoin
 
 import pytest
 
+from tests.acceptance.cluster import Cluster
 from tests.interop.foreign import INSTALL_S
 from tests.support.eventually import eventually
 from tests.support.interop import Pair
+from tests.support.rounds import run_after
 
 # the first run on a machine installs and compiles the executors
 pytestmark = pytest.mark.timeout(INSTALL_S)
@@ -140,6 +142,27 @@ def test_a_newer_run_replaces_the_one_in_progress(pair: Pair) -> None:
     pair.console.trigger(job_id, "0")
     runs = sorted(pair.await_runs(job_id, 2), key=lambda run: run["id"])
     assert [run["handleCode"] for run in runs] == [500, 200], runs
+
+
+def test_a_job_runs_once_after_others_or_not_at_all(pair: Pair, cluster: Cluster) -> None:
+    ok, failing = pair.add_job("ok"), pair.add_job("fail")
+    shards = pair.add_job("shard", executorRouteStrategy="SHARDING_BROADCAST")
+    after_success, after_end, after_failure = (pair.add_job("ok") for _ in range(3))
+    engine = cluster.engine()
+    run_after(engine, after_success, (ok, shards), round="since_last")
+    run_after(engine, after_end, (ok, failing), round="since_last", rule="all_ended")
+    run_after(engine, after_failure, (failing,), round="since_last")
+    for job_id in (ok, shards, failing):
+        pair.console.trigger(job_id)
+    for job_id in (after_success, after_end):
+        (run,) = pair.await_runs(job_id, 1)
+        assert (run["triggerCode"], run["handleCode"]) == (200, 200), run
+    sql = "SELECT reason FROM xxl_job_skip WHERE job_id = :job"
+    (skip,) = eventually(lambda: cluster.select(sql, job=after_failure), 20)
+    assert skip["reason"] == "predecessor"
+    assert not pair.console.runs(pair.group_id, after_failure)
+    ended = {run["id"]: run["handleTime"] for job in (ok, shards) for run in pair.await_runs(job, 1)}
+    assert pair.await_runs(after_success, 1)[0]["triggerTime"] >= max(ended.values())
 
 
 @pytest.mark.once

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.api import ExecutorApi
+from app.api.executor_api import ExecutorApi
 from app.database.engine import session_scope
 from app.models.fire import Fire
 from app.models.group import Group

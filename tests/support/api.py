@@ -6,7 +6,7 @@ from typing import Any
 
 from werkzeug.test import Client, TestResponse
 
-from app.api import ExecutorApi
+from app.api.executor_api import ExecutorApi
 from tests.support.factories import T0
 
 TOKEN = "a-token-of-some-length"

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.api import ExecutorApi
+from app.api.executor_api import ExecutorApi
 from app.settings.config import Config
 from tests.support.api import NETWORKS, OLD_TOKEN, TOKEN, Executor, console_stub
 

@@ -14,7 +14,7 @@ from app.console.ui.labels import CLEAN_KINDS, choices
 from app.console.ui.lists.listing import whole_number
 from app.console.ui.notices import way_back
 from app.console.web.access import Access
-from app.console.web.current import current_actor, translate
+from app.console.web.current import current_actor, settings, translate
 from app.console.web.language import lazy_gettext as _l
 from app.database.flask_db import read_scope
 from app.domain.tasks import TaskKind
@@ -55,7 +55,13 @@ def clean() -> ResponseReturnValue:
             return _count_or_submit(form)
         except InvalidInput as exc:
             form.refuse(exc)
-    return _page("runs/clean.html", form, cancel=way_back("logs.index")), 400 if form.errors else 200
+    page = _page(
+        "runs/clean.html",
+        form,
+        cancel=way_back("logs.index"),
+        retention_days=settings().log_retention_days,
+    )
+    return page, 400 if form.errors else 200
 
 
 def _count_or_submit(form: CleanForm) -> ResponseReturnValue:

@@ -273,6 +273,8 @@ def target_title(name: str) -> str:
     kind, _space, of = name.partition(" ")
     if kind == "channel":
         return _("channel %(name)s", name=of)
+    if kind.isdecimal() and of:
+        return _("Apprise URL %(number)s, %(address)s", number=kind, address=of)
     return _("mail %(address)s", address=of) if kind == "mail" else name
 
 

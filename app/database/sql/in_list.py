@@ -44,7 +44,7 @@ _LIST = _List(list_of).with_variant(_List(json.dumps), "sqlite").with_variant(_L
 
 
 class among(FunctionElement[bool]):  # noqa: N801 a function, as SQLAlchemy's own
-    """The condition that a column has one of the values, by default those of the parameter WANTED.
+    """The condition that a column has one of the values, by default those of the parameter ``name``.
 
     The parameter is for statements that are made once: making one costs a small transaction as much as
     executing it. Values are for conditions with thousands.
@@ -53,9 +53,13 @@ class among(FunctionElement[bool]):  # noqa: N801 a function, as SQLAlchemy's ow
     inherit_cache = True
 
     def __init__(
-        self, column: ColumnElement[Any] | InstrumentedAttribute[Any], values: Sequence[Any] | None = None
+        self,
+        column: ColumnElement[Any] | InstrumentedAttribute[Any],
+        values: Sequence[Any] | None = None,
+        *,
+        name: str = WANTED,
     ) -> None:
-        wanted = bindparam(WANTED, type_=_LIST)
+        wanted = bindparam(name, type_=_LIST)
         if values is not None:
             wanted = bindparam(WANTED, list(values), type_=_LIST, unique=True)
         super().__init__(column, wanted)

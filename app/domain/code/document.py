@@ -8,15 +8,17 @@ API, with keys in place of ids; the address type of a group has names of its own
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.domain.alarms.channel_kinds import KINDS, ChannelKind
 from app.domain.enums import GlueType
+from app.domain.jobs.fields import FIELD_OF
 from app.domain.jobs.job_field import Kind
 from app.domain.jobs.members import CHILDREN, MEMBER_OF, PLAIN_MEMBERS
 from app.domain.jobs.structures import GROUP_STRUCTURES, stored_structure
 from app.domain.jobs.tags import check_tags
+from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs, with_named
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
@@ -130,6 +132,9 @@ def _job(key: str, members: Members) -> Members:
         if name in members and name not in {CHILDREN, "tags"}:
             with errors:
                 result[name] = _stored(name, members[name])
+    if result.get(RUNS_AFTER):
+        keys = (full_key(str(other), app_of(key)) for other in named_jobs(result[RUNS_AFTER]))
+        result[RUNS_AFTER] = with_named(result[RUNS_AFTER], keys)
     if CHILDREN in members:
         result[CHILDREN] = list(dict.fromkeys(full_key(child, app_of(key)) for child in members[CHILDREN]))
     if ALARM_CHANNELS in members:
@@ -170,11 +175,22 @@ def _code(code: Members) -> Members:
     return result
 
 
+def _code_runs_after() -> Any:
+    from app.domain.rounds.document import RunsAfterKeys
+
+    return RunsAfterKeys | None
+
+
+#: what a job runs after, with keys in place of ids
+_BY_KEYS = replace(FIELD_OF[RUNS_AFTER], model=_code_runs_after)
+
+
 def _stored(name: str, value: Any) -> Any:
     """Return a value as the table would return it: trimmed, instants in UTC, structures with defaults."""
     member = MEMBER_OF[name]
     if member.field is not None and member.field.kind is Kind.STRUCTURE:
-        return json.loads(stored_structure(member.field, member.write(value)))
+        job_field = _BY_KEYS if name == RUNS_AFTER else member.field
+        return json.loads(stored_structure(job_field, member.write(value)))
     if member.field is not None and member.field.kind is Kind.INSTANT:
         return member.read(member.write(value))
     return trimmed(name, value)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs, with_named
+
 #: fields whose values are sets: their order has no meaning
 _SETS = frozenset({"children", "tags"})
 
@@ -29,6 +31,8 @@ def _named(owned: Any, now: Any) -> Any:
 def _comparable(name: str, value: Any) -> Any:
     if value is None or value == "" or value == [] or value == ():
         return None
+    if name == RUNS_AFTER and isinstance(value, dict):
+        return with_named(value, sorted(named_jobs(value), key=str))
     if isinstance(value, list | tuple):
         return sorted(value, key=str) if name in _SETS else list(value)
     return value

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.domain.rounds.kinds import AtDeadline, RoundKind, RoundRule, ShardRule
 from app.domain.rounds.runs_after import DEADLINE_MAX_S, DEADLINE_S, JOBS_MAX
 
+#: most characters of the key of a job, with its AppName
+KEY_MAX = 250
 #: an id; an import uses negative ones for jobs that have none yet
 JobId = Annotated[int, Field(strict=True, ge=-(2**31), lt=2**31)]
 
@@ -45,4 +47,15 @@ class JobRunsAfter(BaseModel):
     at_deadline: AtDeadline = Field(
         AtDeadline.DROP,
         description="What becomes of it then: the job does not run, runs all the same, or goes on waiting.",
+    )
+
+
+class RunsAfterKeys(JobRunsAfter):
+    """Predecessors of a job in jobs as code, by their keys."""
+
+    jobs: list[Annotated[str, Field(min_length=1, max_length=KEY_MAX)]] = Field(  # type: ignore[assignment]
+        min_length=1,
+        max_length=JOBS_MAX,
+        description="Keys of the predecessors: jobs after which this job runs; `<AppName>/<key>` in another"
+        " group.",
     )

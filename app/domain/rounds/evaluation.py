@@ -72,25 +72,24 @@ STARTED = Verdict(RoundState.STARTED)
 
 def evaluate(rule: RunsAfter, arrivals: Iterable[Arrived]) -> Verdict:
     """Return what becomes of a round with these arrivals, at most one of each predecessor and shard."""
-    by_predecessor: dict[int, list[Arrived]] = {job_id: [] for job_id in rule.jobs}
+    by_predecessor: dict[int, list[Arrived]] = {}
     for arrived in arrivals:
-        if arrived.predecessor_id in by_predecessor:
-            by_predecessor[arrived.predecessor_id].append(arrived)
-    outcomes = {job_id: outcome_of(rule, of_job) for job_id, of_job in by_predecessor.items()}
-    counted = {
-        job_id: outcome for job_id, outcome in outcomes.items() if outcome is not ArrivalOutcome.EXCUSED
-    }
-    if not counted:
+        if arrived.predecessor_id in rule.jobs:
+            by_predecessor.setdefault(arrived.predecessor_id, []).append(arrived)
+    outcomes = [outcome_of(rule, of_job) for of_job in by_predecessor.values()]
+    count = len(set(rule.jobs)) - outcomes.count(ArrivalOutcome.EXCUSED)
+    if not count:
         return Verdict(RoundState.NOT_RUN, RoundReason.EXCUSED)
-    bad_ids = [job_id for job_id, outcome in counted.items() if outcome in BAD]
-    succeeded = sum(outcome is ArrivalOutcome.SUCCEEDED for outcome in counted.values())
+    bad = sum(map(outcomes.count, BAD))
+    succeeded = outcomes.count(ArrivalOutcome.SUCCEEDED)
     if rule.rule is RoundRule.ALL_ENDED:
-        return STARTED if succeeded + len(bad_ids) == len(counted) else OPEN
-    needed = _needed(rule, len(counted))
+        return STARTED if succeeded + bad == count else OPEN
+    needed = _needed(rule, count)
     if succeeded >= needed:
         return STARTED
-    if len(counted) - len(bad_ids) >= needed:
+    if count - bad >= needed:
         return OPEN
+    bad_ids = [job_id for job_id, outcome in zip(by_predecessor, outcomes, strict=True) if outcome in BAD]
     return Verdict(RoundState.NOT_RUN, RoundReason.PREDECESSOR, _first_cause(by_predecessor, bad_ids))
 
 
@@ -109,6 +108,8 @@ def outcome_of(rule: RunsAfter, arrivals: Sequence[Arrived]) -> ArrivalOutcome |
     """Return what became of a predecessor, by its shards; None: nothing has arrived, or not enough."""
     if not arrivals:
         return None
+    if len(arrivals) == 1 and arrivals[0].total <= 1:
+        return arrivals[0].outcome
     newest = max(arrivals, key=_rank)
     of_run = [each for each in arrivals if each.shard < newest.total]
     if newest.total <= 1:

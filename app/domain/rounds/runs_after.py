@@ -1,7 +1,7 @@
 """What a job runs after: the value of `xxl_job_info.runs_after`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -62,6 +62,23 @@ def parse_runs_after(text: str | None) -> RunsAfter | None:
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return parsed if parsed.jobs else None
+
+
+def predecessors_of(text: str | None) -> tuple[int, ...]:
+    """Return the jobs that a stored or entered text names."""
+    runs_after = parse_runs_after(text)
+    return runs_after.jobs if runs_after is not None else ()
+
+
+def named_jobs(value: Any) -> list[Any]:
+    """Return the ids or keys of the predecessors in a JSON value of the member, which may be null."""
+    return list(value["jobs"]) if isinstance(value, dict) and isinstance(value.get("jobs"), list) else []
+
+
+def with_named(value: Any, jobs: Iterable[Any]) -> Any:
+    """Return a JSON value of the member with other ids or keys; null where there are none."""
+    named = list(dict.fromkeys(jobs))
+    return {**value, "jobs": named} if named else None
 
 
 def with_ids(text: str, ids: Mapping[int, int]) -> str:

@@ -76,16 +76,19 @@ def arrive(session: Session, outcomes: Sequence[Outcome], *, now_ms: Millis) -> 
         locked |= _lock(session, moved, now_ms)
     here = {name: each for name, each in wanted.items() if name in locked}
     arrived = rounds.find_arrivals(session, {locked[name].id for name in here})
-    changes = []
+    changes, new, changed = list[Change](), list[tuple[int, Arrived]](), list[tuple[int, Arrived]]()
     for name, each in here.items():
         row = locked[name]
+        known = {(arrival.predecessor_id, arrival.shard) for arrival in arrived[row.id]}
         fresh = _merge(arrived[row.id], each.arrivals)
+        for arrival in fresh:
+            is_known = (arrival.predecessor_id, arrival.shard) in known
+            (changed if is_known else new).append((row.id, arrival))
         if fresh:
             row = row._replace(logical_ms=max(row.logical_ms, each.logical_ms))
             changes.append(Change(row, each.follower, arrived[row.id], fresh, is_by_hand=each.is_by_hand))
-    rounds.write_arrivals(
-        session, [(change.row.id, arrival) for change in changes for arrival in change.fresh]
-    )
+    rounds.insert_arrivals(session, new)
+    rounds.write_arrivals(session, changed)
     decide(session, changes, now_ms=now_ms)
 
 

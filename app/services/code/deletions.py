@@ -9,6 +9,7 @@ from app.domain.access.permissions import Actor, Right
 from app.domain.code.document import ALARM_CHANNELS, CHANNELS, GROUPS, JOBS, Document, app_of, place
 from app.domain.code.plan import Action, ObjectPlan
 from app.domain.jobs.members import CHILDREN
+from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_, folded
 from app.errors import Conflict, InvalidInput, PermissionDenied
@@ -106,6 +107,8 @@ def _references(document: Document) -> Iterator[tuple[str, str, str]]:
         yield place(JOBS, key), GROUP, app_of(key)
         for name, kind in ((CHILDREN, JOB), (ALARM_CHANNELS, CHANNEL)):
             yield from ((place(JOBS, key, name), kind, target) for target in members.get(name, ()))
+        where = place(JOBS, key, RUNS_AFTER)
+        yield from ((where, JOB, target) for target in named_jobs(members.get(RUNS_AFTER)))
     for key, members in document.channels.items():
         for name, kind in ((GROUPS, GROUP), (JOBS, JOB)):
             yield from ((place(CHANNELS, key, name), kind, target) for target in members.get(name, ()))

@@ -11,6 +11,7 @@ from app.domain.access.permissions import Actor
 from app.domain.code.drift import drifted
 from app.domain.code.plan import BLANKED, FieldChange
 from app.domain.jobs.members import CHILDREN
+from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs, with_named
 from app.services.code.state import State, find_state, is_secret, with_jobs
 from app.store.jobs.managed import CHANNEL, GROUP, JOB, ManagedObject
 
@@ -79,6 +80,8 @@ def _display_value(state: State, owner: ManagedObject, name: str, value: Any, ac
         return BLANKED if value and is_secret(kind, setting) else value
     if name == CHILDREN or (name == "jobs" and owner.kind == CHANNEL):
         return [_job_name(state, job_id, actor) for job_id in value or ()]
+    if name == RUNS_AFTER:
+        return with_named(value, (_job_name(state, job_id, actor) for job_id in named_jobs(value)))
     if name == "group_id":
         return _app_name(state, value)
     if name == "groups" and owner.kind == CHANNEL:

@@ -24,6 +24,7 @@ from app.domain.jobs.fields import DEFAULTS
 from app.domain.jobs.job_field import Kind
 from app.domain.jobs.members import CHILDREN, MEMBER_OF, MEMBERS, read_members
 from app.domain.jobs.structures import GROUP_STRUCTURES
+from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs, with_named
 from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.job import Job
@@ -164,7 +165,7 @@ def _managed_keys(state: State) -> dict[int, str]:
 
 @dataclass(slots=True)
 class _Children:
-    """Children of exported jobs by their keys."""
+    """Children and predecessors of exported jobs by their keys."""
 
     state: State
     #: of the jobs that a document may name: those in it, and managed ones
@@ -173,9 +174,17 @@ class _Children:
 
     def of(self, key: str, job_ids: Collection[int]) -> list[str] | None:
         """Return the keys of children; None, with a note, if one has none, so that it is not cut off."""
+        return self._keys_of(key, CHILDREN, job_ids)
+
+    def runs_after(self, key: str, value: Any) -> Any:
+        """Return what a job runs after with keys; None, with a note, if a predecessor has none."""
+        keys = self._keys_of(key, RUNS_AFTER, named_jobs(value))
+        return with_named(value, keys) if keys else None
+
+    def _keys_of(self, key: str, member: str, job_ids: Collection[int]) -> list[str] | None:
         unknown_ids = ", ".join(f"#{job_id}" for job_id in job_ids if job_id not in self.keys)
         if unknown_ids:
-            self.notes.append(f"{key}: children is left out, because this export lacks some: {unknown_ids}")
+            self.notes.append(f"{key}: {member} is left out, because this export lacks some: {unknown_ids}")
             return None
         return [self.keys[job_id].removeprefix(f"{key.rpartition('/')[0]}/") for job_id in job_ids]
 
@@ -190,7 +199,9 @@ def _job(
     members: dict[str, Any] = {}
     for name in JOB_MEMBERS:
         value = values[name] if name != CHILDREN else children.of(key, values[CHILDREN])
-        if value is None and name == CHILDREN:
+        if name == RUNS_AFTER and value is not None:
+            value = children.runs_after(key, value)
+        if value is None and (name == CHILDREN or values[name] is not None):
             continue
         is_unset = value == "" and (name in _NEVER_EMPTY or name == "schedule")
         is_named = name in _ALWAYS or name in code_fields or not defaults or value != defaults[name]

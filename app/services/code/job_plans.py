@@ -23,6 +23,7 @@ from app.domain.enums import GlueType, ScheduleType
 from app.domain.jobs.fields import DEFAULTS
 from app.domain.jobs.members import CHILDREN, MEMBER_OF, PLAIN_MEMBERS, draft_values, with_member_names
 from app.domain.jobs.tags import FIELD as TAGS
+from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs, with_named
 from app.domain.schedules.schedule import Schedule, next_after_ms
 from app.domain.text.texts import N_
 from app.errors import DeniedValue, InvalidInput, PermissionDenied
@@ -320,6 +321,8 @@ class JobPlanner:
     def _field(self, name: str, old: Any, new: Any, is_edit: bool) -> FieldChange:
         if name == CHILDREN:
             old, new = ([self.name_of(child_id) for child_id in ids or ()] for ids in (old, new))
+        if name == RUNS_AFTER:
+            old, new = (with_named(each, map(self.name_of, named_jobs(each))) for each in (old, new))
         if name == "group_id":
             name, old, new = "group", self.app_names.get(old, ""), self.app_names.get(new, "")
         return FieldChange(name, old, new, is_edit)

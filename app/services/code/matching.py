@@ -6,6 +6,7 @@ from dataclasses import replace
 from sqlalchemy.orm import Session
 
 from app.domain.code.document import Document, Members, app_of
+from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs
 from app.services.code.request import CodeRequest
 from app.services.code.state import State, find_state, with_jobs, with_places
 from app.store.jobs import listing as job_lists
@@ -43,6 +44,7 @@ def _named_jobs(document: Document) -> Iterable[str]:
     """Return the keys of jobs that the document refers to."""
     for members in document.jobs.values():
         yield from members.get("children", ())
+        yield from named_jobs(members.get(RUNS_AFTER))
     for members in document.channels.values():
         yield from members.get("jobs", ())
 

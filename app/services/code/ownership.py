@@ -11,6 +11,7 @@ from app.domain.code.document import ALARM_CHANNELS, CODE, ENABLED
 from app.domain.code.drift import drifted
 from app.domain.jobs.members import CHILDREN, MEMBER_OF
 from app.domain.lists.job_search import CodeState
+from app.domain.rounds.runs_after import RUNS_AFTER, predecessors_of
 from app.models.job import Job
 from app.services.code.state import State
 from app.store.alarms import channels
@@ -83,12 +84,14 @@ def drifted_ids(states: Mapping[int, CodeState]) -> frozenset[int]:
 def _read_state(session: Session, jobs: Sequence[Job], names: Collection[str]) -> State:
     """Return what the present values of jobs depend on, of the members that code owns."""
     job_ids = [job.id for job in jobs]
-    child_ids = {child_id for job in jobs for child_id in job.child_ids} if CHILDREN in names else set()
-    children = job_lists.find_groups_of(session, child_ids) if child_ids else {}
+    named_ids = {child_id for job in jobs for child_id in job.child_ids} if CHILDREN in names else set()
+    if RUNS_AFTER in names:
+        named_ids |= {each for job in jobs for each in predecessors_of(job.runs_after)}
+    groups_of = job_lists.find_groups_of(session, named_ids) if named_ids else {}
     rows = channels.find_for(session, group_ids=(), job_ids=job_ids) if ALARM_CHANNELS in names else []
     return State(
         groups={},
-        links={child_id: (group_id, ()) for child_id, group_id in children.items()},
+        links={job_id: (group_id, ()) for job_id, group_id in groups_of.items()},
         tags=job_tags.find_tags(session, job_ids),
         channels={channel.channel.id: channel for channel in rows},
     )

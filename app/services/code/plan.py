@@ -24,6 +24,7 @@ from app.domain.code.document import (
 from app.domain.code.drift import drifted
 from app.domain.code.plan import ObjectPlan, Plan
 from app.domain.jobs.members import CHILDREN
+from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs, with_named
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_, Text, folded
 from app.errors import InvalidInput
@@ -165,7 +166,14 @@ def _wishes(
                 members_by_id[CHILDREN] = list[int]()
                 for child in members[CHILDREN]:
                     with errors:
-                        members_by_id[CHILDREN].append(_child_id(key, child, id_by_key, document, state))
+                        child_id = _job_id_of(key, CHILDREN, child, id_by_key, document, state)
+                        members_by_id[CHILDREN].append(child_id)
+            if members.get(RUNS_AFTER):
+                ids = list[int]()
+                for other in named_jobs(members[RUNS_AFTER]):
+                    with errors:
+                        ids.append(_job_id_of(key, RUNS_AFTER, other, id_by_key, document, state))
+                members_by_id[RUNS_AFTER] = with_named(members[RUNS_AFTER], ids)
             if ALARM_CHANNELS in members:
                 members_by_id[ALARM_CHANNELS] = sorted(
                     {channel_names.get(folded(name), name) for name in members[ALARM_CHANNELS]}
@@ -211,28 +219,37 @@ def _several(ids: str, *, has_description: bool) -> Text:
 
 
 def _differs(members: Members, state: State, job_id: int) -> bool:
-    comparable = {name: value for name, value in members.items() if name != CHILDREN}
+    comparable = {name: value for name, value in members.items() if name not in (CHILDREN, RUNS_AFTER)}
     if CODE in comparable:
         comparable[CODE] = code_value(comparable[CODE]["language"], comparable[CODE].get("source"))
     return bool(drifted(comparable, state.job_values(state.jobs[job_id])))
 
 
-def _child_id(
-    key: str, child: str, id_by_key: Mapping[str, tuple[int, bool]], document: Document, state: State
+def _job_id_of(
+    key: str,
+    member: str,
+    named: str,
+    id_by_key: Mapping[str, tuple[int, bool]],
+    document: Document,
+    state: State,
 ) -> int:
-    own_key = state.managed_key(child)
+    """Return the id of a child or predecessor that a job names."""
+    own_key = state.managed_key(named)
     if own_key in id_by_key:
         return id_by_key[own_key][0]
     owner = state.managed_object(JOB, own_key)
     if owner is not None and own_key not in document.jobs:
         # a job that the actor may not see looks as if it did not exist, unless the parent leads to it already
-        _group_id, child_ids = state.links.get(id_by_key[key][0] if key in id_by_key else 0, (0, ()))
-        if state.jobs[owner.object_id].job_group in state.groups or owner.object_id in child_ids:
+        job_id = id_by_key[key][0] if key in id_by_key else 0
+        _group_id, present_ids = state.links.get(job_id, (0, ()))
+        if member == RUNS_AFTER:
+            present_ids = state.predecessors_of(job_id)
+        if state.jobs[owner.object_id].job_group in state.groups or owner.object_id in present_ids:
             return owner.object_id
     raise InvalidInput(
-        place(JOBS, key, CHILDREN),
+        place(JOBS, key, member),
         N_(
-            "There is no job with the key %(key)s, neither in the files nor among the managed jobs", key=child
+            "There is no job with the key %(key)s, neither in the files nor among the managed jobs", key=named
         ),
     )
 

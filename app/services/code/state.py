@@ -21,6 +21,7 @@ from app.domain.code.plan import code_shown
 from app.domain.enums import AddressType, GlueType, TriggerStatus
 from app.domain.jobs.members import MEMBER_OF, read_members
 from app.domain.jobs.structures import GROUP_STRUCTURES
+from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs, with_named
 from app.domain.text.texts import folded
 from app.models.channel import AlarmChannel
 from app.models.group import Group
@@ -89,11 +90,17 @@ class State:
         members = read_members(job, self.tags.get(job.id, ()))
         values = {name: trimmed(name, value) for name, value in members.items()}
         values["children"] = [child for child in values["children"] if child in self.links]
+        predecessors = (each for each in named_jobs(values[RUNS_AFTER]) if each in self.links)
+        values[RUNS_AFTER] = with_named(values[RUNS_AFTER], predecessors)
         values[ENABLED] = job.trigger_status == TriggerStatus.RUNNING
         values[ALARM_CHANNELS] = self.routes.get(job.id, [])
         if job.glue_type != GlueType.BEAN:
             values[CODE] = code_value(job.glue_type, job.glue_source or "")
         return values
+
+    def predecessors_of(self, job_id: int) -> list[int]:
+        """Return the jobs after which a job runs now."""
+        return [each for each, followers in self.followers.items() if job_id in followers]
 
     def present(self, kind: str, object_id: int) -> dict[str, Any] | None:
         """Return member -> present value of an object; None if it is gone, or not visible."""

@@ -13,6 +13,7 @@ from app.domain.code.document import app_of
 from app.domain.code.drift import drifted
 from app.domain.code.plan import Action, Plan
 from app.domain.jobs.members import CHILDREN
+from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs
 from app.domain.text.texts import N_
 from app.errors import Conflict, NotFound
 from app.models.managed import Apply
@@ -35,6 +36,7 @@ from app.store.base import locks
 from app.store.jobs import listing as job_lists
 from app.store.jobs import managed
 from app.store.jobs.managed import CHANNEL, GROUP, JOB, ManagedObject
+from app.store.rounds.edges import read_edges
 
 #: reasons that a refusal names
 REASONS_MAX = 20
@@ -117,8 +119,11 @@ def _read_state(session: Session, changes: Sequence[Undoable], actor: Actor, *, 
     owners = (state.managed.get((JOB, change["key"])) for change in jobs)
     job_ids = {change["id"] for change in jobs} | {owner.object_id for owner in owners if owner is not None}
     job_ids |= {child for change in jobs for child in change["before"].get(CHILDREN, ())}
+    job_ids |= {each for change in jobs for each in named_jobs(change["before"].get(RUNS_AFTER))}
     deleted_ids = {change["id"] for change in jobs if change["action"] == Action.DELETE}
-    return with_jobs(session, state, job_ids | job_lists.find_parents(session, deleted_ids), lock=lock)
+    leading = job_lists.find_parents(session, deleted_ids)
+    leading |= {link.target for link in read_edges(session, deleted_ids)}
+    return with_jobs(session, state, job_ids | leading, lock=lock)
 
 
 def _with_new_ids(changes: Sequence[Undoable], state: State) -> Sequence[Undoable]:

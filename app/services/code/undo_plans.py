@@ -10,7 +10,8 @@ from app.clock import Millis
 from app.domain.access.permissions import Actor
 from app.domain.code.document import ALARM_CHANNELS
 from app.domain.code.plan import Action, ObjectPlan
-from app.domain.jobs.members import CHILDREN
+from app.domain.jobs.members import CHILDREN, MEMBER_OF
+from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs, predecessors_of, with_named
 from app.domain.text.texts import folded
 from app.models.job import Job
 from app.services.code.apply import SEALED
@@ -57,6 +58,9 @@ class Remade:
         for name, remade in lists.items():
             if name in new_members:
                 new_members[name] = [remade.get(object_id, object_id) for object_id in new_members[name]]
+        if RUNS_AFTER in new_members:
+            ids = [self.jobs.get(job_id, job_id) for job_id in named_jobs(new_members[RUNS_AFTER])]
+            new_members[RUNS_AFTER] = with_named(new_members[RUNS_AFTER], ids)
         return new_members
 
 
@@ -90,7 +94,7 @@ def plan_undo(
         {folded(name_of(change, state)) for change in by_kind[CHANNEL] if change["action"] == Action.DELETE},
     )
     wishes = [_wish(change, state, remade) for change in by_kind[JOB]]
-    wishes += _parents(state, remade, {wish.job_id for wish in wishes})
+    wishes += _leading(state, remade, {wish.job_id for wish in wishes})
     jobs = JobPlanner(session, state, wishes, actor=request.actor, now_ms=now_ms)
     jobs.restores, jobs.has_channel = True, lambda _name: True
     jobs.app_names |= {group_id: app_name for app_name, group_id in groups.new.items()}
@@ -155,6 +159,9 @@ def _wish(change: Undoable, state: State, remade: Remade) -> Wish:
     members = remade.members(JOB, change["before"])
     if CHILDREN in members:
         members[CHILDREN] = _present(state, members[CHILDREN])
+    if RUNS_AFTER in members:
+        predecessors = _present(state, named_jobs(members[RUNS_AFTER]))
+        members[RUNS_AFTER] = with_named(members[RUNS_AFTER], predecessors)
     if ALARM_CHANNELS in members:
         members[ALARM_CHANNELS] = [
             name
@@ -166,22 +173,32 @@ def _wish(change: Undoable, state: State, remade: Remade) -> Wish:
         members.setdefault("group_id", job.job_group)
         if not remade.jobs.keys().isdisjoint(job.child_ids):
             members.setdefault(CHILDREN, _children(state, job, remade))
+        if not remade.jobs.keys().isdisjoint(predecessors_of(job.runs_after)):
+            members.setdefault(RUNS_AFTER, _runs_after(state, job, remade))
     members.pop("run_mode", None)
     job_id: int = change["id"]
     return Wish(change["key"], remade.jobs.get(job_id, job_id), members)
 
 
-def _parents(state: State, remade: Remade, wish_ids: Collection[int]) -> list[Wish]:
-    """Return the wishes of further jobs that had one as a child that is made again."""
-    return [
-        Wish(
-            state.keys.get((JOB, job_id), f"#{job_id}"),
-            job_id,
-            {"group_id": job.job_group, CHILDREN: _children(state, job, remade)},
-        )
-        for job_id, job in state.jobs.items()
-        if job_id not in wish_ids and not remade.jobs.keys().isdisjoint(job.child_ids)
-    ]
+def _leading(state: State, remade: Remade, wish_ids: Collection[int]) -> list[Wish]:
+    """Return the wishes of further jobs that had one that is made again as a child or predecessor."""
+    wishes = []
+    for job_id, job in state.jobs.items():
+        members: dict[str, Any] = {}
+        if not remade.jobs.keys().isdisjoint(job.child_ids):
+            members[CHILDREN] = _children(state, job, remade)
+        if not remade.jobs.keys().isdisjoint(predecessors_of(job.runs_after)):
+            members[RUNS_AFTER] = _runs_after(state, job, remade)
+        if members and job_id not in wish_ids:
+            key = state.keys.get((JOB, job_id), f"#{job_id}")
+            wishes.append(Wish(key, job_id, {"group_id": job.job_group, **members}))
+    return wishes
+
+
+def _runs_after(state: State, job: Job, remade: Remade) -> Any:
+    """Return what a job runs after, of the jobs that exist or are made again."""
+    value = MEMBER_OF[RUNS_AFTER].read(job.runs_after)
+    return with_named(value, _present(state, [remade.jobs.get(each, each) for each in named_jobs(value)]))
 
 
 def _children(state: State, job: Job, remade: Remade) -> list[int]:

@@ -12,6 +12,7 @@ from app.domain.access.permissions import Actor
 from app.domain.code.document import CHANNELS, ENABLED, GROUPS, at_place
 from app.domain.code.plan import Action, ObjectPlan
 from app.domain.jobs.members import CHILDREN
+from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs, with_named
 from app.errors import InvalidInput
 from app.services.alarms import channel_setup
 from app.services.code.channel_plans import ChannelPlan
@@ -57,6 +58,9 @@ class Ids:
             stored_values["group_id"] = self.group(stored_values["group_id"])
         if CHILDREN in stored_values:
             stored_values[CHILDREN] = [self.job(child_id) for child_id in stored_values[CHILDREN]]
+        if RUNS_AFTER in stored_values:
+            ids = map(self.job, named_jobs(stored_values[RUNS_AFTER]))
+            stored_values[RUNS_AFTER] = with_named(stored_values[RUNS_AFTER], ids)
         if kind == CHANNEL:
             for name, id_of in (("groups", self.group), ("jobs", self.job)):
                 if name in stored_values:

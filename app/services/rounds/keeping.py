@@ -10,19 +10,13 @@ from app.database.rows import bulk
 from app.domain.enums import ScheduleType
 from app.domain.rounds.kinds import RoundReason
 from app.domain.rounds.round_keys import in_chain
-from app.domain.rounds.runs_after import LONGEST_MS, RunsAfter, parse_runs_after
+from app.domain.rounds.runs_after import LONGEST_MS, RunsAfter, parse_runs_after, predecessors_of
 from app.models.round import Round
 from app.store.base import locks
 from app.store.rounds import edges, editing, following
 from app.store.rounds.edges import Link
 from app.store.rounds.editing import OpenRound
 from app.store.rounds.following import FollowerRow
-
-
-def predecessors_of(text: str | None) -> tuple[int, ...]:
-    """Return the jobs that a stored or entered text names."""
-    runs_after = parse_runs_after(text)
-    return runs_after.jobs if runs_after is not None else ()
 
 
 def hold_links(session: Session, job_id: int, text: str | None, *, has_children: bool) -> None:

@@ -6,10 +6,13 @@ const form = document.querySelector("[data-glue]");
 const area = form ? form.querySelector("textarea.code") : null;
 
 function start(library) {
-  const { Compartment, EditorState, EditorView, basicSetup, oneDark } = library;
+  const { Compartment, EditorState, EditorView, HighlightStyle, basicSetup, defaultHighlightStyle, oneDark, syntaxHighlighting } = library;
   const theme = new Compartment();
   const syntax = new Compartment();
-  const themeNow = () => (document.documentElement.dataset.bsTheme === "dark" ? oneDark : []);
+  /* the orange of escapes and patterns is too light on white */
+  const darker = defaultHighlightStyle.specs.map((spec) => (spec.color === "#e40" ? { ...spec, color: "#b33a00" } : spec));
+  const light = syntaxHighlighting(HighlightStyle.define(darker));
+  const themeNow = () => (document.documentElement.dataset.bsTheme === "dark" ? oneDark : light);
   /* what a refused form shows is saved nowhere */
   let saved = form.hasAttribute("data-refused") ? null : area.defaultValue;
   form.toggleAttribute("data-is-changed", saved !== area.value);
@@ -22,7 +25,7 @@ function start(library) {
       basicSetup,
       EditorState.phrases.of(JSON.parse(place.dataset.phrases)),
       EditorView.cspNonce.of(place.dataset.nonce),
-      EditorView.contentAttributes.of({ "aria-label": area.labels[0] ? area.labels[0].textContent : "" }),
+      EditorView.contentAttributes.of({ "aria-label": area.labels[0] ? area.labels[0].textContent : "", tabindex: "0" }),
       theme.of(themeNow()),
       syntax.of([]),
       EditorView.updateListener.of((update) => {

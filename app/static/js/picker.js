@@ -10,6 +10,7 @@
     const picked = picker.querySelector("[data-picked]");
     const label = document.querySelector(`label[for="${field.id}"]`);
     const mode = picker.dataset.mode;
+    const isMany = mode === "many" || mode === "names";
     const names = new Map();
     let active = -1;
     /* label of the current choice */
@@ -68,7 +69,7 @@
     function pick(option) {
       const { value, text } = option.dataset;
       names.set(value, text);
-      if (mode === "many") {
+      if (isMany) {
         const ids = chosen();
         shown = input.value = "";
         choose(ids.includes(value) ? ids : [...ids, value]);
@@ -139,7 +140,7 @@
         } else if (mode !== "free" && input.value.trim() && input.value !== shown) {
           event.preventDefault();
           ask();
-        } else if (mode === "many") {
+        } else if (isMany) {
           event.preventDefault();
         } else {
           event.preventDefault();
@@ -169,11 +170,12 @@
       if (option) pick(option);
     });
     for (const name of ["htmx:afterSwap", "part-missing"]) list.addEventListener(name, onAnswer);
-    if (mode === "many") {
+    if (isMany) {
       for (const item of picked.children) names.set(item.dataset.value, item.textContent);
       field.addEventListener("input", showPicked);
       showPicked();
-    } else {
+    }
+    if (mode !== "many") {
       if (document.activeElement === field) input.focus();
       field.hidden = true;
       if (label) label.htmlFor = input.id;

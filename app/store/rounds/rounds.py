@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database import single_statement
 from app.database.rows import bulk, deletion
+from app.database.sql import direct
 from app.database.sql.in_list import among
 from app.domain.enums import FireState, TriggerType
 from app.domain.rounds.evaluation import Arrived
@@ -54,7 +55,9 @@ class LastDecided(NamedTuple):
 RoundName = tuple[int, str]
 
 _COLUMNS = tuple(getattr(Round, name) for name in RoundRow._fields)
-_NAMED = select(Round.id, Round.job_id, Round.round_key).where(among(Round.round_key))
+_NAMED = select(Round.id, Round.job_id, Round.round_key).where(
+    among(Round.job_id, name="jobs"), among(Round.round_key, name="keys")
+)
 _LOCKED = select(*_COLUMNS).where(among(Round.id)).order_by(Round.id).with_for_update()
 _LAST_IDS = (
     select(func.max(Round.id))
@@ -70,9 +73,8 @@ def find_ids(session: Session, names: Collection[RoundName]) -> dict[RoundName, 
     """Return the ids of those of the rounds that exist."""
     if not names:
         return {}
-    jobs = sorted({job_id for job_id, _ in names})
-    query = _NAMED.where(Round.job_id.in_(jobs))
-    rows = bulk.read_among(session, query, sorted({key for _, key in names}))
+    jobs, keys = sorted({job_id for job_id, _ in names}), sorted({key for _, key in names})
+    rows = direct.read(session, _NAMED, {"jobs": jobs, "keys": keys})
     found = {(row[1], row[2]): row[0] for row in rows}
     return {name: found[name] for name in names if name in found}
 
@@ -94,6 +96,8 @@ def find_last_decided(session: Session, job_ids: Collection[int]) -> dict[int, L
     return {row[0]: LastDecided._make(row[1:]) for row in rows}
 
 
+#: by their texts; the call of an enum takes several times as long
+_OUTCOMES = {each.value: each for each in ArrivalOutcome}
 _ARRIVALS = select(
     Arrival.round_id,
     Arrival.predecessor_id,
@@ -110,16 +114,27 @@ def find_arrivals(session: Session, round_ids: Collection[int]) -> dict[int, lis
     """Return round id -> what has arrived, for each of the rounds."""
     arrivals: dict[int, list[Arrived]] = {round_id: [] for round_id in round_ids}
     for row in bulk.read_among(session, _ARRIVALS, sorted(round_ids)) if round_ids else ():
-        arrivals[row[0]].append(Arrived._make((*row[1:4], ArrivalOutcome(row[4]), *row[5:])))
+        round_id, predecessor_id, shard, total, outcome, at_ms, log_id, reason = row
+        arrived = Arrived(predecessor_id, shard, total, _OUTCOMES[outcome], at_ms, log_id, reason)
+        arrivals[round_id].append(arrived)
     return arrivals
 
 
+def insert_arrivals(session: Session, arrivals: Iterable[tuple[int, Arrived]]) -> None:
+    """Write the first that arrives of predecessors, or of shards of them, each with the id of its round."""
+    bulk.insert_whole(session, Arrival, _rows(arrivals))
+
+
 def write_arrivals(session: Session, arrivals: Iterable[tuple[int, Arrived]]) -> None:
-    """Write what has arrived, each with the id of its round; the caller holds the rounds' locks."""
-    rows = [arrived._asdict() | {"round_id": round_id} for round_id, arrived in arrivals]
-    for row in rows:
-        row["outcome"] = row["outcome"].value
-    bulk.upsert(session, Arrival, rows, key=("round_id", "predecessor_id", "shard"))
+    """Write what arrives, first or not, each with the id of its round; the caller holds the rounds' locks."""
+    bulk.upsert(session, Arrival, _rows(arrivals), key=("round_id", "predecessor_id", "shard"))
+
+
+def _rows(arrivals: Iterable[tuple[int, Arrived]]) -> list[bulk.Row]:
+    return [
+        arrived._asdict() | {"round_id": round_id, "outcome": arrived.outcome.value}
+        for round_id, arrived in arrivals
+    ]
 
 
 _DUE = (

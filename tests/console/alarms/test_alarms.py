@@ -74,8 +74,8 @@ def test_a_test_reaches_the_targets_of_a_real_alarm_and_shows_each_result(
         response = submit(admin, f"/jobinfo/{job_id}/test-alarm")
         page = text_of(response)
         assert (
-            "1 json://… Sent 2 json://… Failed the channel refused the message or did not answer"
-            " 3 json://… Sent" in page
+            "Apprise URL 1, json://… Sent Apprise URL 2, json://… Failed"
+            " the channel refused the message or did not answer Apprise URL 3, json://… Sent" in page
         )
         assert "s3cret" not in response.text
         assert (
@@ -145,7 +145,7 @@ def test_a_hanging_target_is_given_up_and_delays_no_other(
         group = make_group(alarm_urls=f"{url_of(hanging)}\n{url_of(hook)}")
         page = text_of(submit(admin, f"/jobgroup/{group.id}/test-alarm"))
         release.set()
-    assert "1 json://… Failed no answer in 1 s 2 json://… Sent" in page
+    assert "Apprise URL 1, json://… Failed no answer in 1 s Apprise URL 2, json://… Sent" in page
 
 
 def test_tests_are_limited_per_user_and_in_total(

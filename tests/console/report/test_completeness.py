@@ -276,3 +276,12 @@ def test_the_page_of_a_job_has_its_last_days(admin: Console, job: tuple[int, int
     assert "completeness-line danger" in page.text
     other = add_job(job[1], job_desc="never due")
     assert "days:" not in text_of(admin.get(f"/jobinfo/{other}"))
+
+
+def test_filters_can_be_typed(admin: Console, job: tuple[int, int]) -> None:
+    job_id, _group_id = job
+    response = admin.get(f'/completeness?month=2026-05&q="each minute" days:{days_ago(2)}')
+    assert response.headers["Location"].endswith(f"/completeness?job_id={job_id}&{period(2, 2)}")
+    hint = admin.get("/completeness?q=to:soon")
+    assert "“to:” is a time, as 2024-05-01." in text_of(hint)
+    assert f"Job: {job_id} =each minute" in text_of(admin.get(f"/completeness?group_id=7&jobId={job_id}"))

@@ -263,3 +263,7 @@ def test_other_cleanings_need_nothing_typed(admin: Console) -> None:
     assert 'name="typed"' not in asked.text
     confirm(admin, asked)
     assert ids_left() == []
+
+
+def test_the_form_says_what_is_deleted_without_it(admin: Console) -> None:
+    assert "Runs older than 30 days are deleted automatically." in text_of(admin.get("/joblog/clean"))

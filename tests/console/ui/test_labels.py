@@ -34,9 +34,16 @@ def test_each_value_has_a_label(kind: type[StrEnum]) -> None:
     assert set(LABELS_OF[kind]) == set(kind)
 
 
-@pytest.mark.parametrize("name", ["channel Slack", "mail ops@example.com", "1 ntfy://…"])
-def test_alarm_targets_keep_their_names(name: str) -> None:
-    assert target_title(name) == name
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("channel Slack", "channel Slack"),
+        ("mail ops@example.com", "mail ops@example.com"),
+        ("1 ntfy://…", "Apprise URL 1, ntfy://…"),
+    ],
+)
+def test_alarm_targets_have_their_names(name: str, title: str) -> None:
+    assert target_title(name) == title
 
 
 @pytest.mark.parametrize(

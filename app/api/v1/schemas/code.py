@@ -12,6 +12,8 @@ from app.domain.jobs.fields import SOURCE_MAX
 from app.domain.jobs.job_field import Kind
 from app.domain.jobs.members import CHILDREN, MEMBER_OF, JobMember
 from app.domain.promises.document import Escalation, Promises
+from app.domain.rounds.document import RunsAfterKeys
+from app.domain.rounds.runs_after import RUNS_AFTER
 from app.services.code.apply import SOURCE_MAX as SOURCE_NAME_MAX
 
 #: value of any type that a variable gives
@@ -36,6 +38,8 @@ def _type_of(member: JobMember) -> Any:
     job_field = member.field
     if job_field is None or member.name == CHILDREN:
         return list[str]
+    if member.name == RUNS_AFTER:
+        return RunsAfterKeys | None
     if job_field.kind is Kind.NUMBER:
         return int
     if job_field.kind is Kind.INSTANT:
@@ -295,7 +299,9 @@ def file_schema() -> dict[str, Any]:
 
 def _with_variables(definition: dict[str, Any]) -> dict[str, Any]:
     """Return a definition whose numbers, switches and choices may be variables, too."""
-    properties = {name: _variable(member) for name, member in definition["properties"].items()}
+    properties = {name: _variable(member) for name, member in definition.get("properties", {}).items()}
+    if not properties:
+        return definition
     return {**definition, "properties": properties}
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from flask import Blueprint, render_template, url_for
+from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_babel import format_date
 from sqlalchemy.orm import Session
@@ -12,6 +12,7 @@ from app.clock import Millis, now_ms
 from app.console.report.completeness.equation import JOBS, equation_of, hour_rows, job_rows
 from app.console.report.completeness.month import month_of, month_title
 from app.console.report.completeness.period import Requested, requested
+from app.console.report.completeness.search import page_parameters, read_search
 from app.console.report.completeness.terms import TERMS, Place, reason_text
 from app.console.ui.lists.listing import Chip
 from app.console.web.access import Access
@@ -40,8 +41,11 @@ def index() -> ResponseReturnValue:
     wanted = requested(zone, now_ms=at_ms)
     scope = scope_of(actor, group_id=wanted.group_id, job_id=wanted.job_id)
     with read_scope() as session:
-        overview = find_overview(session, scope, wanted.calendar_days, wanted.period, zone=zone, now_ms=at_ms)
         groups = visible_groups(session, actor)
+        search = read_search(session, groups, actor=actor)
+        if search.parameters and not search.hints:
+            return redirect(wanted.address(**page_parameters(search.parameters)))
+        overview = find_overview(session, scope, wanted.calendar_days, wanted.period, zone=zone, now_ms=at_ms)
         titles = {group.id: group.title for group in groups}
         ids = [job.job_id for job in overview.jobs]
         names = name_jobs(session, [*ids, wanted.job_id], actor=actor)
@@ -56,9 +60,11 @@ def index() -> ResponseReturnValue:
         period_title=_period_title(wanted),
         equation=equation_of(overview.total, place, _elsewhere(wanted)),
         jobs=job_rows(overview.jobs, wanted, place, titles, job_texts),
-        groups=groups,
+        titles=titles,
         job_text=job_texts[wanted.job_id] if wanted.job_id else "",
         active=_chips(wanted, titles, job_texts),
+        search=search,
+        is_searched=bool(request.args.get("q")),
         csv_href=url_for("completeness_export.as_csv", **wanted.parameters()),
         json_href=url_for("completeness_export.as_json", **wanted.parameters()),
         zone=zone,

@@ -58,6 +58,8 @@ def requested(zone: ZoneInfo, *, now_ms: Millis) -> Requested:
     """Read the parameters; what is no day, month or id is left out."""
     today = day_of(now_ms, zone)
     group_id, job_id = max(0, whole_number("group_id", 0)), max(0, whole_number("job_id", 0))
+    if of_hint := max(0, whole_number("jobId", 0)):  # a job that a hint of the search offers
+        group_id, job_id = 0, of_hint
     period = _period()
     if period is not None:
         return Requested(today, period.last.replace(day=1), period, False, group_id, job_id)
