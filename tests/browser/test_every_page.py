@@ -66,6 +66,8 @@ COLOURFUL = frozenset(
         "limits",
         "job-graph",
         "limit-job",
+        "job-rounds",
+        "round",
         "job-promises-edit",
         "glue-diff",
         "executors",

@@ -118,6 +118,7 @@ OF_THE_USER: dict[str, list[Call]] = {
     ],
     "jobs.parameters_part": [Call(LOGIN, "/jobinfo/parameters?job_group=1&executor_handler=any&shown=1")],
     "promise_parts.defaults": [Call(LOGIN, "/jobinfo/promise-defaults?job_group=1")],
+    "rounds_preview.part": [Call(LOGIN, "/jobinfo/rounds?after_jobs=1&schedule_type=CRON&cron=0+0+2+*+*+?")],
     "jobs.note_part": [Call(LOGIN, "/jobinfo/summary/alarms?alarm_email=a@example.com")],
     "scripting_jobs.next_trigger_time": [Call(LOGIN, "/jobinfo/nextTriggerTime?scheduleType=NONE")],
 }
@@ -285,6 +286,9 @@ GROUPS: dict[str, list[Call]] = {
 }
 SECRET = {"name": "NEW_KEY", "secret": "a new secret value"}
 VARIABLES: dict[str, list[Call]] = {
+    "rounds.index": listed(LOGIN, "/rounds", "/rounds?jobId={job}"),
+    "rounds.show": [Call(VIEW, "/rounds/{round}")],
+    "round_actions.run_missing": confirmed(RUN, "/rounds/{round}/run-missing"),
     "limits.index": listed(LOGIN, "/limits"),
     "limits.show": [Call(VIEW, "/limits/{limit_id}")],
     "limits.of_job": [Call(VIEW, "/limits/job/{job}")],
