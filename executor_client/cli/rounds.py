@@ -70,7 +70,7 @@ def show_round(invocation: Invocation, round_id: int) -> None:
 def run_missing(invocation: Invocation, round_id: int, quiet: bool) -> None:
     """Run again what failed, so that the ROUND is not complete; the other runs stay as they are."""
     with explain_missing("round", str(round_id)):
-        result = invocation.client.post(f"/rounds/{round_id}/run-missing", {})
+        result = invocation.client.post(f"/rounds/{round_id}/run-missing")
     if quiet:
         for run in result["runs"]:
             click.echo(run["id"])
