@@ -21,6 +21,7 @@ from app.domain.access.permissions import Actor, Right
 from app.domain.rounds.evaluation import BAD
 from app.domain.rounds.kinds import ArrivalOutcome, RoundState
 from app.domain.rounds.runs_after import parse_runs_after
+from app.domain.runs.trigger_keys import number_text, parse_number
 from app.errors import Conflict, PermissionDenied
 from app.services.jobs import choices, jobs
 from app.services.rounds import listing
@@ -70,7 +71,8 @@ def index() -> ResponseReturnValue:
         search = with_job(session, read_terms(request.args.get("q", ""), fields), actor=actor)
         if search.parameters and not search.hints:
             return redirect(address_with(before=None, q=None, **search.parameters))
-        criteria = RoundFilter(job_id=job_id, state=state)
+        chain = parse_number(request.args.get("chain", ""))
+        criteria = RoundFilter(job_id=job_id, state=state, chain=chain)
         rounds = listing.list_rounds(session, criteria, actor=actor, before_id=before_id, limit=SHOWN + 1)
         job_text = choices.name_jobs(session, [job_id], actor=actor)[0].text if job_id else ""
     return render_template(
@@ -82,7 +84,9 @@ def index() -> ResponseReturnValue:
         state=state,
         states=ROUND_STATES,
         search=search,
-        active=chips([("jobId", _("Job"), job_text)]),
+        active=chips(
+            [("jobId", _("Job"), job_text), ("chain", _("Chain"), number_text(chain) if chain else "")]
+        ),
         job_id=job_id,
         job_text=job_text,
         clear=url_for("rounds.index", state=state or None),
@@ -112,7 +116,7 @@ def show(round_id: int) -> ResponseReturnValue:
         rule=rule_text(value),
         may_run_missing=may_run_missing,
         again=again,
-        chain_id=f"{view.chain or 0:015x}",
+        chain_id=number_text(view.chain) if view.chain else "",
     )
 
 

@@ -175,4 +175,8 @@ def test_the_form_of_a_run_offers_all_that_follows_by_name(admin: Console, night
     submit(admin, f"/jobinfo/{night.load}/run", executor_param="", when="now", chain="y", form_key="k")
     opened = all_rows(Round)
     assert [row.job_id for row in opened] == [night.report]
-    assert opened[0].chain == all_rows(Fire)[0].chain
+    chain = all_rows(Fire)[0].chain
+    assert opened[0].chain == chain
+    listed = text_of(admin.get(f"/rounds?chain={chain:015x}"))
+    assert f"{night.report} Report" in listed
+    assert "No round matches" in text_of(admin.get(f"/rounds?chain={1:015x}"))

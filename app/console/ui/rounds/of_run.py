@@ -11,6 +11,7 @@ from app.console.ui.rounds.rows import job_link, title_of
 from app.domain.access.permissions import Actor, Right
 from app.domain.rounds.cycles import reachable
 from app.domain.rounds.round_keys import in_chain
+from app.domain.runs.trigger_keys import number_text
 from app.models.log import JobLog
 from app.services.rounds import listing
 from app.services.rounds.listing import RoundView
@@ -31,8 +32,8 @@ class RunRounds:
     title: str
     #: names of its predecessors, with links
     after: Sequence[Markup]
-    #: whether it belongs to a chain, and the first run of that; None: gone, or not visible
-    is_chained: bool
+    #: its chain, as programs have it; empty: none; and the first run of that; None: gone, or not visible
+    chain: str
     root_id: int | None
     #: jobs that were not run because of it, with links to their rounds
     stopped: Sequence[Markup]
@@ -49,7 +50,7 @@ def find_rounds(session: Session, log: JobLog, *, actor: Actor) -> RunRounds:
         view,
         title_of(view) if view is not None else "",
         [job_link(each) for each in view.predecessors] if view is not None else [],
-        is_chained,
+        number_text(log.chain or 0) if is_chained else "",
         root.id if root is not None and is_visible else None,
         _stopped(session, log, actor) if log.failed else [],
     )

@@ -133,11 +133,16 @@ def parts_of(value: RunsAfter) -> list[str]:
 
 
 def runs_after_value(value: Any) -> str:
-    """Return a stored value, as JSON text or object, in words; a dash for none."""
-    parsed = parse_runs_after(value if isinstance(value, str) else json.dumps(value))
+    """Return a stored value, as JSON text or object, in words; a dash for none.
+
+    Its jobs are ids, or the keys of jobs as code.
+    """
+    members = json.loads(value) if isinstance(value, str) else value
+    names = members.get("jobs", []) if isinstance(members, dict) else []
+    parsed = parse_runs_after(json.dumps({**(members or {}), "jobs": [*range(len(names))]}))
     if parsed is None:
         return "–"
-    ids = _("after %(ids)s", ids=listed(map(str, parsed.jobs)))
+    ids = _("after %(ids)s", ids=listed(names))
     return f"{ids}{_(': ')}{rule_text(parsed)}"
 
 
