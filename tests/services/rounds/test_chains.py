@@ -24,7 +24,17 @@ from app.services.runs import planned, round_runs
 from app.services.runs.run_actions import retry_run
 from tests.pipeline.round_steps import claim_due, follow, following, look, outcomes, run, states
 from tests.pipeline.steps import call_back, unresolve
-from tests.support.factories import T0, all_rows, make_group, make_job, make_run, only_row
+from tests.support.factories import (
+    FIRST,
+    SECOND,
+    T0,
+    all_rows,
+    make_fire,
+    make_group,
+    make_job,
+    make_run,
+    only_row,
+)
 from tests.support.plan import every_database
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -225,3 +235,18 @@ def test_missing_runs_need_the_right_to_run_their_jobs() -> None:
         run_missing(round_id + 1)
     operate = {own: frozenset({Right.VIEW}), other: frozenset({Right.VIEW, Right.OPERATE})}
     assert run_missing(round_id, Actor(7, "x", is_admin=False, rights=operate))
+
+
+def test_a_failed_shard_is_run_again_as_that_shard() -> None:
+    first = make_job(executor_route_strategy="SHARDING_BROADCAST", addresses=f"{FIRST},{SECOND}")
+    last = follow(first)
+    make_fire(first)
+    one, two = claim_due()
+    call_back(one.log_id)
+    call_back(two.log_id, 500)
+    run_missing(only_row(Round).id)
+    (again,) = claim_due()
+    assert (again.address, again.request.broadcast_index, again.request.broadcast_total) == (SECOND, 1, 2)
+    call_back(again.log_id)
+    assert outcomes(last) == {(first.id, 0): "succeeded", (first.id, 1): "succeeded"}
+    assert len(following(last)) == 1
