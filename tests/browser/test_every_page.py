@@ -64,6 +64,7 @@ COLOURFUL = frozenset(
         "incident",
         "promises",
         "limits",
+        "job-graph",
         "limit-job",
         "job-rounds",
         "round",

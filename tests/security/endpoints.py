@@ -174,6 +174,7 @@ JOBS: dict[str, list[Call]] = {
     "jobs.next_times": [Call(VIEW, "/jobinfo/{job}/next-times")],
     "promise_parts.suggestions": [Call(EDIT, "/jobinfo/{job}/promise-suggestions")],
     "jobs.nodes": [Call(VIEW, "/jobinfo/{job}/nodes")],
+    "job_graph.show": [Call(VIEW, "/jobinfo/{job}/graph")],
     "jobs.add": [
         *listed(EDIT, "/jobinfo/new?jobGroup={group}"),
         Call(EDIT, "/jobinfo/new", JOB_FORM | {"job_group": "{group}"}),
@@ -262,6 +263,7 @@ RUNS: dict[str, list[Call]] = {
 }
 GROUPS: dict[str, list[Call]] = {
     "group_page.show": [Call(VIEW, "/jobgroup/{group}")],
+    "group_graph.show": [Call(VIEW, "/jobgroup/{group}/graph")],
     "group_page.drain": confirmed(RUN, f"/jobgroup/{{group}}/drain?address={INSTANCE}"),
     "group_page.undrain": [Call(RUN, "/jobgroup/{group}/undrain", {"address": INSTANCE})],
     "alarm_mutes.mute_group": confirmed(RUN, "/jobgroup/{group}/mute", span="1h"),

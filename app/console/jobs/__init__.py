@@ -1,6 +1,6 @@
 """Jobs: list, form, detail, bulk changes, import and export, GLUE code."""
 
-from app.console.jobs import actions, pages, run_once, transfer
+from app.console.jobs import actions, graph, pages, run_once, transfer
 from app.console.jobs.form import parameter_preview, promise_parts, rounds_preview
 from app.console.jobs.glue import editor
 from app.console.jobs.glue import versions as glue_versions
@@ -20,4 +20,5 @@ MODULES = (
     editor,
     glue_versions,
     versions,
+    graph,
 )

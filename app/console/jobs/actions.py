@@ -35,6 +35,7 @@ from app.models.log import JobLog
 from app.services.jobs import jobs
 from app.services.jobs.run_forms import trigger_by_form
 from app.services.jobs.triggers import InChain
+from app.services.rounds.affected import find_affected
 from app.services.runs import logs
 from app.services.runs.run_actions import address_to_repeat, kill_runs, param_to_repeat
 from app.store.executors import drains
@@ -82,6 +83,7 @@ def remove(job_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         running = overview.count_out(session, [job_id]).get(job_id, 0)
         parents = overview.find_parents(session, job_id, group_ids=current_actor().group_ids(Right.VIEW))
+        followers = find_affected(session, job_id, actor=current_actor()).direct_ids(job_id)
     consequences = [_("Its runs, logs and versions are deleted, too. This cannot be undone.")]
     if running:
         consequences.append(
@@ -90,6 +92,10 @@ def remove(job_id: int) -> ResponseReturnValue:
     if parents:
         consequences.append(
             _("These jobs trigger it as a child and will no longer do so: %(ids)s", ids=listed(parents))
+        )
+    if followers:
+        consequences.append(
+            _("These jobs run after it and lose it as a predecessor: %(ids)s", ids=listed(followers))
         )
     question = Question(
         _("Delete the job?"), _name(job), consequences, _("Delete"), kind="danger", glyph="trash"
