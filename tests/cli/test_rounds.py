@@ -91,6 +91,7 @@ def test_a_round_is_shown_with_its_predecessors(api: FakeApi, run: Run) -> None:
 def test_missing_runs_are_run_again(api: FakeApi, run: Run) -> None:
     api.on("POST", "/rounds/5/run-missing", Reply({"runs": [run_of("waiting")]}, 202))
     assert run("rounds", "run-missing", "5").stdout == "job 7: run 71: waiting\n"
+    assert api.seen[-1].body is None
     assert run("rounds", "run-missing", "5", "-q").stdout == "71\n"
     api.on("POST", "/rounds/5/run-missing", problem(409, "nothing to run"))
     assert "nothing to run" in error_of(run("rounds", "run-missing", "5"), 1)

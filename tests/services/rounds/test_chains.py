@@ -171,7 +171,7 @@ def test_the_missing_runs_of_a_round_are_run_again() -> None:
     assert [(fire.job_id, fire.repeats_log_id) for fire in fires] == list(
         zip((second.id, third.id), failed, strict=True)
     )
-    entry = only_row(AuditEntry, action="round.run_missing")
+    entry = only_row(AuditEntry, action="job.run_missing")
     assert json.loads(entry.changes or "") == {"round": round_id, "runs": failed}
     with pytest.raises(Conflict, match="misses no run"):
         run_missing(round_id)

@@ -92,7 +92,8 @@ def test_open_rounds_end_or_are_evaluated_anew(name: str, changes: dict[str, Any
     predecessors = [add(group_id) for _ in range(3)]
     last = add(group_id, runs_after=after(*predecessors))
     opened, started = make_round(last), make_round(last, "t:2", state="started")
-    numbers: Sequence[int] = changes.pop("jobs", [0, 1, 2])
+    numbers: Sequence[int] = changes.get("jobs", [0, 1, 2])
+    changes = {name: value for name, value in changes.items() if name != "jobs"}
     update(last, group_id, runs_after=after(*(predecessors[number] for number in numbers), **changes))
     row = only_row(Round, id=opened.id)
     assert (row.epoch, row.due_ms) == (1, LATER), name

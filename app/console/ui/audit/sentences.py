@@ -14,6 +14,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "job.stop": _l("switched off %(object)s"),
         "job.trigger": _l("ran %(object)s once"),
         "job.withdraw": _l("withdrew a run of %(object)s"),
+        "job.run_missing": _l("ran what a round of %(object)s missed"),
         "job.switched_off": _l("switched off %(object)s, which failed more often than it promises"),
         "job.ended": _l("switched off %(object)s, which has no further run"),
     },
@@ -22,7 +23,6 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "log.kill": _l("killed %(object)s"),
         "log.clear": _l("cleared the log of %(object)s"),
     },
-    "round": {"round.run_missing": _l("ran what a round of %(object)s missed")},
     "run": {
         "run.start": _l("started a waiting run of %(object)s"),
         "run.release": _l("released the slot of %(object)s"),
