@@ -138,12 +138,12 @@ def test_a_run_whose_time_has_come_waits_for_its_round(admin: Console, night: Ni
     fire = Fire(job_id=gate, fire_key="cron:gate", due_time=now_ms() - 1, trigger_type="CRON")
     fire.state, fire.round_id = FireState.GATED.value, round_id
     fire_id = save(fire).id
-    words = rf"it waits for\s+its predecessors\s*:\s+{night.load} Load \(no run yet\)"
+    words = rf"its round\s+is not complete:\s+{night.load} Load\s+\(no run yet\)"
     for path in ("/joblog", f"/jobinfo/{gate}", f"/joblog/waiting/w{fire_id}/start"):
         page = admin.get(path)
         assert re.search(words, text_of(page)), path
         assert f'href="/xxl-job-admin/rounds/{round_id}"' in page.text, path
-    assert "it waits for" not in text_of(admin.get("/limits"))
+    assert "its round" not in text_of(admin.get("/limits"))
     assert "It starts without them" in text_of(admin.get(f"/joblog/waiting/w{fire_id}/start"))
     submit(admin, f"/joblog/waiting/w{fire_id}/start")
     assert [each.state for each in all_rows(Fire)] == [FireState.PENDING]
