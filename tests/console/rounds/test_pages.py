@@ -92,6 +92,8 @@ def test_an_open_round_says_what_it_waits_for(admin: Console, night: Night) -> N
         text = text_of(admin.get(path))
         assert re.search(r"Waiting ·\s+\d+ Load \(running\)", text), path
         assert re.search(r"Check \(failed \d\d:\d\d, retry at \d\d:\d\d\)", text), path
+        parts = admin.get(path, headers={"X-Parts": ""}).get_json()["parts"]
+        assert any("(running)" in text for text in parts.values()), path
     assert "No round matches" in text_of(admin.get("/rounds?state=started"))
     assert "Runs of the same day belong together" in text_of(admin.get(f"/jobinfo/{night.report}"))
     assert f'href="/xxl-job-admin/jobinfo/{night.report}"' in admin.get(f"/jobinfo/{night.load}").text
