@@ -182,3 +182,10 @@ def test_the_form_of_a_run_offers_all_that_follows_by_name(admin: Console, night
     listed = text_of(admin.get(f"/rounds?chain={chain:015x}"))
     assert f"{night.report} Report" in listed
     assert "No round matches" in text_of(admin.get(f"/rounds?chain={1:015x}"))
+    root = make_log(
+        next(job for job in all_rows(Job) if job.id == night.load), trigger_key=chain, chain=chain
+    )
+    again = f'href="/xxl-job-admin/jobinfo/{night.load}/run?log={root.id}&amp;chain=1"'
+    assert again in admin.get(f"/joblog/{root.id}").text
+    assert again in admin.get(f"/rounds/{opened[0].id}").text
+    assert "with all that follows" in text_of(admin.get(f"/joblog/{root.id}"))
