@@ -23,8 +23,8 @@ from app.services.rounds import chains
 from app.services.runs import planned, round_runs
 from app.services.runs.run_actions import retry_run
 from tests.pipeline.round_steps import claim_due, follow, following, look, outcomes, run, states
-from tests.pipeline.steps import call_back
-from tests.support.factories import T0, all_rows, make_group, make_job, only_row
+from tests.pipeline.steps import call_back, unresolve
+from tests.support.factories import T0, all_rows, make_group, make_job, make_run, only_row
 from tests.support.plan import every_database
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -154,6 +154,22 @@ def test_a_planned_chain_waits_from_its_instant_on_and_is_withdrawn_as_a_whole()
     assert {(row.state, row.reason) for row in all_rows(Round)} == {("not_run", "predecessor")}
     assert only_row(Arrival, predecessor_id=child.id).reason == "withdrawn"
     assert not following(last)
+
+
+@pytest.mark.parametrize("is_skipped", [True, False])
+def test_children_of_a_run_that_did_not_succeed_do_not_keep_the_chain_open(is_skipped: bool) -> None:
+    child = make_job()
+    root = make_job(child_jobid=str(child.id), max_running=1, when_full="skip")
+    last = follow(child)
+    if is_skipped:
+        make_run(root, admitted_ms=T0)
+    made = trigger(root)
+    claimed = [each for each in claim_due() if each.job_id == root.id]
+    if not is_skipped:
+        unresolve(claimed[0].log_id)
+    look()
+    assert states(last) == [(f"c:{made.number}", "not_run", "predecessor")]
+    assert outcomes(last) == {(child.id, 0): "not_run"}
 
 
 @every_database
