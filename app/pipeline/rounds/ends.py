@@ -9,6 +9,7 @@ from app.clock import Millis
 from app.database.rows import bulk
 from app.domain.enums import TriggerType
 from app.domain.jobs.children import valid_children
+from app.domain.rounds.evaluation import BAD
 from app.domain.rounds.kinds import ArrivalOutcome
 from app.domain.rounds.round_keys import in_chain
 from app.domain.runs.logical_times import logical_of
@@ -49,7 +50,7 @@ def arrive_ends(
             continue
         if job.has_followers:
             outcomes.append(_outcome(end, logical_ms))
-        if in_chain(end.run.chain) and end.outcome is ArrivalOutcome.FAILED and job.child_jobid:
+        if in_chain(end.run.chain) and end.outcome in BAD and job.child_jobid:
             lost.append(_outcome(end, logical_ms))
     if lost:
         outcomes += without_children(session, lost)
@@ -128,11 +129,11 @@ def arrive_skipped(
 ) -> None:
     """Write skipped fires of these jobs, which have followers, into the rounds of the jobs that follow.
 
-    The retry of a run that is skipped leaves that run failed.
+    The retry of a run that is skipped leaves that run failed. Of one in a chain its children do not run.
     """
     outcomes = []
     for fire in skipped:
-        if fire.job_id not in job_ids:
+        if fire.job_id not in job_ids and not in_chain(fire.chain):
             continue
         shard = parse_shard(fire.sharding_param) or WHOLE
         is_retry = fire.trigger_type == TriggerType.RETRY
@@ -148,5 +149,8 @@ def arrive_skipped(
                 reason=reason,
             )
         )
+    lost = [each for each in outcomes if in_chain(each.chain)]
+    if lost:
+        outcomes += without_children(session, lost)
     if outcomes:
         arrive(session, outcomes, now_ms=now_ms)
