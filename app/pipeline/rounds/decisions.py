@@ -155,13 +155,13 @@ def _start(session: Session, written: _Written, now_ms: Millis) -> None:
         if not change.is_gate
     ]
     gates = {row.id: (change, row) for change, row in written.started if change.is_gate}
-    anew = {row.id: row for row in written.reopened if row.id in gates}
-    if anew:
-        awaited = rounds.find_awaited(session, anew)
-        for round_id, skipped_ms in rounds.find_skipped(session, anew.values()).items():
-            if round_id not in awaited:
-                change, row = gates[round_id]
-                new.append(_follower_fire(row, change.fresh, skipped_ms, now_ms))
+    if gates:
+        # Instants may have been skipped before the round was decided anew.
+        awaited = rounds.find_awaited(session, gates)
+        left = [row for round_id, (_, row) in gates.items() if round_id not in awaited]
+        for round_id, skipped_ms in rounds.find_skipped(session, left).items():
+            change, row = gates[round_id]
+            new.append(_follower_fire(row, change.fresh, skipped_ms, now_ms))
     fires.insert_unless_known(session, new, now_ms=now_ms)
     if gates:
         announce_due_fires(session)

@@ -48,7 +48,8 @@ class LastDecided(NamedTuple):
     round_key: str
     state: str
     reason: str
-    taken_ms: Millis
+    #: first run of the job in it; None: none yet
+    log_id: int | None
 
 
 #: job id and key
@@ -212,20 +213,52 @@ def find_awaited(session: Session, round_ids: Collection[int]) -> set[int]:
     return {row[0] for row in rows}
 
 
+_ON_THEIR_WAY = (
+    select(Fire.job_id, Fire.round_id, Fire.state, Round.state)
+    .join(Round, Round.id == Fire.round_id)
+    .where(among(Fire.job_id), Round.round_key.startswith(SINCE))
+)
+
+
+class SinceInUse(NamedTuple):
+    """Rounds since the last one that fires belong to."""
+
+    #: job id -> the last open one that an instant waits for
+    awaited: dict[int, int]
+    round_ids: set[int]
+
+
+def find_since_in_use(session: Session, job_ids: Collection[int]) -> SinceInUse:
+    """Return the rounds since the last one that fires of these jobs belong to."""
+    rows = bulk.read_among(session, _ON_THEIR_WAY, sorted(job_ids)) if job_ids else ()
+    used = SinceInUse({}, set())
+    for job_id, round_id, fire_state, state in rows:
+        used.round_ids.add(round_id)
+        if fire_state == FireState.GATED and state == RoundState.OPEN:
+            used.awaited[job_id] = max(used.awaited.get(job_id, 0), round_id)
+    return used
+
+
 def delete_rounds(session: Session, round_ids: Collection[int]) -> None:
     """Delete rounds, and what has arrived in them."""
     deletion.by_values(session, Arrival, "round_id", sorted(round_ids))
     deletion.by_values(session, Round, "id", sorted(round_ids))
 
 
-def find_skipped(session: Session, gates: Iterable[RoundRow]) -> dict[int, Millis]:
+_SKIPPED = (
+    select(Skip.round_id, func.max(Skip.to_ms))
+    .where(among(Skip.job_id, name="jobs"), among(Skip.round_id, name="rounds"))
+    .group_by(Skip.round_id)
+)
+
+
+def find_skipped(session: Session, gates: Collection[RoundRow]) -> dict[int, Millis]:
     """Return round id -> the last instant that was skipped because of it, of those that have any."""
-    skipped: dict[int, Millis] = {}
-    for each in gates:
-        of_round = (Skip.job_id == each.job_id) & (Skip.round_id == each.id)
-        if (last_ms := session.scalar(select(func.max(Skip.to_ms)).where(of_round))) is not None:
-            skipped[each.id] = last_ms
-    return skipped
+    if not gates:
+        return {}
+    jobs, ids = sorted({each.job_id for each in gates}), sorted(each.id for each in gates)
+    rows = direct.read(session, _SKIPPED, {"jobs": jobs, "rounds": ids})
+    return {row[0]: row[1] for row in rows}
 
 
 def delete_skips(session: Session, reopened: Iterable[RoundRow]) -> None:
