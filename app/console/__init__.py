@@ -12,6 +12,7 @@ from app.console import (
     operations,
     promises,
     report,
+    rounds,
     runs,
     scripting,
     ui,
@@ -22,6 +23,7 @@ from app.console.account import sessions
 from app.console.operations import health, metrics
 from app.console.runs import trace
 from app.console.ui import filters, labels, live_parts, page_parts, preferences, promise_words
+from app.console.ui.rounds import words as round_words
 from app.console.web import compression, errors, guards, headers, static_files
 
 AREAS = (
@@ -35,6 +37,7 @@ AREAS = (
     alarms,
     promises,
     limits,
+    rounds,
     variables,
     users,
     operations,
@@ -52,6 +55,6 @@ def register(app: Flask) -> None:
     headers.init_app(app)
     for module in MODULES:
         app.register_blueprint(module.blueprint)
-    words = (filters, labels, promise_words)
+    words = (filters, labels, promise_words, round_words)
     for part in (*words, health, metrics, sessions, trace, page_parts, preferences, live_parts):
         part.init_app(app)

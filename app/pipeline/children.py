@@ -55,6 +55,8 @@ def result_text(
 
 
 def child_fires(run: RunState, job: JobOfResult, now_ms: Millis) -> list[fires.NewFire]:
+    if not job.child_jobid:
+        return []
     logical_ms, chain = logical_of(run), run.chain if in_chain(run.chain) else None
     return [
         fires.NewFire(

@@ -104,7 +104,7 @@ class ApiClient(ApiSession):
         return self.get(f"/jobs/{job_id}")
 
     def trigger(self, job_id: int, body: Item | None = None) -> Item:
-        """Trigger a job and return the run; ``body``: param, addresses, at or in_s, logical_time, force."""
+        """Trigger a job and return the run; ``body``: param, addresses, at or in_s, force, chain and more."""
         return self.post(f"/jobs/{job_id}/runs", body or {})
 
     def group(self, group_id: int) -> Item:

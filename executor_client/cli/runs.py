@@ -29,6 +29,7 @@ def runs() -> None:
 @click.option("--to", type=Instant(), help="Only runs started at this time or earlier.")
 @click.option("--logical-from", type=Instant(), help="Only runs whose logical time is then or later.")
 @click.option("--logical-to", type=Instant(), help="Only runs whose logical time is then or earlier.")
+@click.option("--chain", help="Only runs of this chain: as runs have it, or the id of its trigger.")
 @click.option(
     "--limit",
     type=click.IntRange(0),
@@ -86,7 +87,7 @@ def kill(invocation: Invocation, run: str) -> None:
 @RUN
 @api_command
 def start(invocation: Invocation, run: str) -> None:
-    """Start a RUN now that waits for a limit, whatever slots there are."""
+    """Start a RUN now that waits for a limit, whatever slots there are, or for its predecessors."""
     with explain_missing("run", run):
         result = invocation.client.start(run)
     show_done(invocation, f"run {result['id']}: starts now", result)

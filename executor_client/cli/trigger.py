@@ -1,6 +1,5 @@
 """Command ``jobs trigger``: start a run, and wait for its end."""
 
-import sys
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -9,6 +8,7 @@ import click
 from executor_client.api.client import OPEN_STATES
 from executor_client.api.error_messages import EXIT_FAILED
 from executor_client.api.session import Item
+from executor_client.cli.chain import ChainWait
 from executor_client.cli.invocation import (
     EXIT_INTERRUPTED,
     EXIT_TIMED_OUT,
@@ -20,41 +20,15 @@ from executor_client.cli.job_completion import job_argument
 from executor_client.cli.lookup import find_job
 from executor_client.cli.output.log_lines import grown_lines, line_text
 from executor_client.cli.output.output import note, show_document, show_done
+from executor_client.cli.output.progress import Progress
 from executor_client.cli.output.run_columns import COLOURS, run_line
 from executor_client.cli.output.times import Duration, Instant, local_time
 from executor_client.config.program_name import program_name
-from executor_client.config.terminal import is_terminal
 from executor_client.wire.clock import monotonic_s
 
 #: seconds of one wait, after which the progress line is updated
 WAIT_S = 2
-#: seconds after which a wait that no terminal shows is noted once
-NOTE_S = 10
 SUCCEEDED, TIMED_OUT = "succeeded", "timed_out"
-CLEAR_LINE = "\r\x1b[2K"
-
-
-class Progress:
-    """Line with a state and the time waited so far; removed at the end. Without a terminal, one note."""
-
-    def __init__(self) -> None:
-        self._is_shown = is_terminal(sys.stderr)
-        self._is_noted = self._is_shown
-        self._started_s = monotonic_s()
-
-    def show(self, text: str) -> None:
-        """Replace the line."""
-        waited_s = monotonic_s() - self._started_s
-        if self._is_shown:
-            click.echo(f"{CLEAR_LINE}{text}, {waited_s:.0f} s", nl=False, err=True)
-        elif waited_s >= NOTE_S and not self._is_noted:
-            self._is_noted = True
-            note(f"{text} after {waited_s:.0f} s; the nodes that are alive: {program_name()} nodes list")
-
-    def close(self) -> None:
-        """Remove the line."""
-        if self._is_shown:
-            click.echo(CLEAR_LINE, nl=False, err=True)
 
 
 @dataclass(frozen=True)
@@ -77,7 +51,8 @@ class WaitOptions:
     "--logical-time", type=Instant(), help="What the run stands for, as --at: by default its start."
 )
 @click.option("--force", is_flag=True, help="Run it whatever the limits of its job have.")
-@click.option("-w", "--wait", is_flag=True, help="Wait for the end of the run.")
+@click.option("--chain", is_flag=True, help="With all that follows the job, transitively.")
+@click.option("-w", "--wait", is_flag=True, help="Wait for the end of the run, or of the whole chain.")
 @click.option("--timeout", "timeout_s", type=Duration(), help="Stop waiting after this time; implies --wait.")
 @click.option("-f", "--follow", "follow", is_flag=True, help="Print its log meanwhile; implies --wait.")
 @click.option("-q", "--quiet", is_flag=True, help="Print the id of the run only.")
@@ -94,8 +69,11 @@ def trigger(
     """Run JOB now, or once at a later time.
 
     With --wait the exit code is that of the run: 0 succeeded; 1 failed, was killed or not started; 3 exceeded
-    the timeout of its job, or had not ended after --timeout. Ctrl-C ends the waiting, not the run.
+    the timeout of its job, or had not ended after --timeout. Of a chain the worst result counts, and a job
+    that did not run as one that was not started. Ctrl-C ends the waiting, not the run.
     """
+    if options["chain"] and follow:
+        raise click.UsageError("--chain and --follow cannot be used together")
     if options["at"] and options["in_s"] is not None:
         raise click.UsageError("--at and --in cannot be used together")
     body = {name: value for name, value in options.items() if value not in (None, (), False)}
@@ -103,7 +81,9 @@ def trigger(
     run = client.trigger(find_job(client, job)["id"], body)
     if quiet:
         click.echo(run["id"])
-    if wait or follow or timeout_s is not None:
+    if options["chain"] and (wait or timeout_s is not None):
+        ChainWait(invocation, run["chain"], timeout_s=timeout_s, quiet=quiet).finish()
+    elif wait or follow or timeout_s is not None:
         finish(invocation, run, WaitOptions(timeout_s, follow, quiet))
     elif not quiet:
         due_text = f", due at {local_time(run.get('due_at'))}" if body.keys() & {"at", "in_s"} else ""

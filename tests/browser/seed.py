@@ -49,8 +49,10 @@ from app.services.variables.variables import VariableDraft
 from app.store.jobs.managed import JOB
 from tests.browser.seed_alarms import add_alarms
 from tests.browser.seed_completeness import add_days
+from tests.browser.seed_graph import add_following
 from tests.browser.seed_limits import add_limits
 from tests.browser.seed_promises import add_promises
+from tests.browser.seed_rounds import add_rounds
 
 ADMIN = ("admin", "correct-horse-7")
 NORMAL = ("wangwei", "battery-staple-8")
@@ -135,6 +137,8 @@ class Seeded:
     incident_id: int
     #: a named limit with runs that wait for it
     limit_id: int
+    #: an open round
+    round_id: int
 
 
 def seed(
@@ -183,8 +187,10 @@ def seed(
     job_ids = [job.id for job in jobs]
     incident_id = add_promises(session, groups, jobs, now_ms)
     limit_id = add_limits(session, groups, jobs, language, now_ms)
+    add_following(session, jobs, now_ms)
     group_ids = [group.id for group in groups]
-    return Seeded(group_ids, job_ids, log_id, user_id, view_id, filled_id, incident_id, limit_id)
+    round_id = add_rounds(session, jobs, now_ms)
+    return Seeded(group_ids, job_ids, log_id, user_id, view_id, filled_id, incident_id, limit_id, round_id)
 
 
 def beat(session: Session, now_ms: Millis) -> None:

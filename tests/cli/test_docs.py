@@ -1,4 +1,4 @@
-"""docs/cli.md works as written, and the reference of the commands is current."""
+"""docs/cli.md and docs/runs-after.md work as written, and the reference of the commands is current."""
 
 import os
 import re
@@ -13,10 +13,11 @@ from click.testing import CliRunner
 from app.commands.main import duetime
 from executor_client.api import profiles
 from tests.acceptance.programs import ROOT, Program, Programs, free_port, wait_for
-from tests.documented.blocks import script_of
+from tests.documented.blocks import blocks_of, script_of
 from tests.documented.command_reference import PAGE, reference
 
 TUTORIAL = ROOT / "docs/cli.md"
+CHAIN_TUTORIAL = ROOT / "docs/runs-after.md"
 ADDRESS = "http://127.0.0.1:8080"
 #: seconds for all commands of the page
 PAGE_S = 120
@@ -70,10 +71,18 @@ def demo(tmp_path: Path) -> Iterator[dict[str, str]]:
 @pytest.mark.acceptance
 @pytest.mark.extensive
 @pytest.mark.timeout(PAGE_S + 90)
-def test_the_tutorial_works_as_written(demo: dict[str, str], tmp_path: Path) -> None:
-    script = script_of(TUTORIAL).replace(ADDRESS, f"http://127.0.0.1:{demo['XXL_JOB_PORT']}")
+@pytest.mark.parametrize(
+    ("script", "expected_codes"),
+    [
+        pytest.param(script_of(TUTORIAL), ["2", "1", "3"], id="cli"),
+        pytest.param("set -eu\n" + "\n".join(blocks_of(CHAIN_TUTORIAL, "sh")), ["1"], id="runs-after"),
+    ],
+)
+def test_the_tutorials_work_as_written(
+    demo: dict[str, str], tmp_path: Path, script: str, expected_codes: list[str]
+) -> None:
     ended = subprocess.run(
-        ["bash", "-c", script],
+        ["bash", "-c", script.replace(ADDRESS, f"http://127.0.0.1:{demo['XXL_JOB_PORT']}")],
         cwd=tmp_path,
         env=demo,
         stdout=subprocess.PIPE,
@@ -84,4 +93,4 @@ def test_the_tutorial_works_as_written(demo: dict[str, str], tmp_path: Path) -> 
     )
     assert ended.returncode == 0, ended.stdout[-4000:]
     codes = re.findall(r"^exit code (\d+)$", ended.stdout, re.MULTILINE)
-    assert codes == ["2", "1", "3"], ended.stdout[-4000:]
+    assert codes == expected_codes, ended.stdout[-4000:]

@@ -42,7 +42,7 @@ def test_waiting_ends_as_the_run(api: FakeApi, run: Run, state: str, exit_code: 
 def test_a_long_wait_without_a_terminal_is_noted_once(
     api: FakeApi, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("executor_client.cli.trigger.NOTE_S", 0)
+    monkeypatch.setattr("executor_client.cli.output.progress.NOTE_S", 0)
     answers = [Reply(run_of("waiting")), Reply(run_of("waiting")), Reply(run_of("succeeded"))]
     api.on("GET", "/runs/71", answers)
     result = run("jobs", "trigger", "7", "--wait")

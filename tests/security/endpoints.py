@@ -118,6 +118,7 @@ OF_THE_USER: dict[str, list[Call]] = {
     ],
     "jobs.parameters_part": [Call(LOGIN, "/jobinfo/parameters?job_group=1&executor_handler=any&shown=1")],
     "promise_parts.defaults": [Call(LOGIN, "/jobinfo/promise-defaults?job_group=1")],
+    "rounds_preview.part": [Call(LOGIN, "/jobinfo/rounds?after_jobs=1&schedule_type=CRON&cron=0+0+2+*+*+?")],
     "jobs.note_part": [Call(LOGIN, "/jobinfo/summary/alarms?alarm_email=a@example.com")],
     "scripting_jobs.next_trigger_time": [Call(LOGIN, "/jobinfo/nextTriggerTime?scheduleType=NONE")],
 }
@@ -173,6 +174,7 @@ JOBS: dict[str, list[Call]] = {
     "jobs.next_times": [Call(VIEW, "/jobinfo/{job}/next-times")],
     "promise_parts.suggestions": [Call(EDIT, "/jobinfo/{job}/promise-suggestions")],
     "jobs.nodes": [Call(VIEW, "/jobinfo/{job}/nodes")],
+    "job_graph.show": [Call(VIEW, "/jobinfo/{job}/graph")],
     "jobs.add": [
         *listed(EDIT, "/jobinfo/new?jobGroup={group}"),
         Call(EDIT, "/jobinfo/new", JOB_FORM | {"job_group": "{group}"}),
@@ -261,6 +263,7 @@ RUNS: dict[str, list[Call]] = {
 }
 GROUPS: dict[str, list[Call]] = {
     "group_page.show": [Call(VIEW, "/jobgroup/{group}")],
+    "group_graph.show": [Call(VIEW, "/jobgroup/{group}/graph")],
     "group_page.drain": confirmed(RUN, f"/jobgroup/{{group}}/drain?address={INSTANCE}"),
     "group_page.undrain": [Call(RUN, "/jobgroup/{group}/undrain", {"address": INSTANCE})],
     "alarm_mutes.mute_group": confirmed(RUN, "/jobgroup/{group}/mute", span="1h"),
@@ -283,6 +286,9 @@ GROUPS: dict[str, list[Call]] = {
 }
 SECRET = {"name": "NEW_KEY", "secret": "a new secret value"}
 VARIABLES: dict[str, list[Call]] = {
+    "rounds.index": listed(LOGIN, "/rounds", "/rounds?jobId={job}"),
+    "rounds.show": [Call(VIEW, "/rounds/{round}")],
+    "round_actions.run_missing": confirmed(RUN, "/rounds/{round}/run-missing"),
     "limits.index": listed(LOGIN, "/limits"),
     "limits.show": [Call(VIEW, "/limits/{limit_id}")],
     "limits.of_job": [Call(VIEW, "/limits/job/{job}")],

@@ -26,7 +26,7 @@ from app.models.log import JobLog
 from app.models.mute import Mute
 from app.models.promise import Incident
 from app.models.right import Right as RightRow
-from app.models.round import Round
+from app.models.round import Arrival, Round
 from app.models.saved_view import SavedView
 from app.models.session import LoginSession
 from app.models.tag import JobTag
@@ -168,10 +168,7 @@ def make_place(title: str) -> Place:
     place = place._replace(waiting=_waiting_of(group, job, place.limit), held=_held_of(group, job))
     place = place._replace(limit_id=only_row(Limit, name=place.limit).id)
     chain = 0x9F86D081884C700 + number
-    columns = {"logical_ms": now_ms(), "opened_ms": now_ms(), "chain": chain}
-    made = save(Round(job_id=job, round_key=f"c:{chain}", **columns))
-    place = place._replace(round=made.id, chain=f"{chain:015x}")
-    return owned_by(other, place)
+    return owned_by(other, place._replace(round=_round_of(job, code, log, chain), chain=f"{chain:015x}"))
 
 
 def _variable_of(group: int, title: str, *, is_secret: bool) -> int:
@@ -196,6 +193,14 @@ def _waiting_of(group: int, job: int, name: str) -> int:
         lease_until=NO_END,
     )
     return save(fire).id
+
+
+def _round_of(job: int, predecessor: int, log: int, chain: int) -> int:
+    """Store an open round of a chain, in which the predecessor of a job has failed; return its id."""
+    columns = {"logical_ms": now_ms(), "opened_ms": now_ms(), "chain": chain}
+    row = save(Round(job_id=job, round_key=f"c:{chain}", **columns))
+    save(Arrival(round_id=row.id, predecessor_id=predecessor, outcome="failed", log_id=log, at_ms=now_ms()))
+    return row.id
 
 
 def _held_of(group: int, job: int) -> int:

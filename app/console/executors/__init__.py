@@ -1,10 +1,11 @@
 """Executor groups and their instances."""
 
-from app.console.executors import checks, connect, detail, pages
+from app.console.executors import checks, connect, detail, graph, pages
 
 MODULES = (
     pages,
     checks,
     detail,
     connect,
+    graph,
 )

@@ -18,8 +18,9 @@ from app.console.ui.forms.confirm import Question, confirm_page
 from app.console.ui.limits.words import shares_in
 from app.console.ui.lists.listing import whole_number
 from app.console.ui.notices import Subject, done, toast_of, way_back
+from app.console.ui.rounds.of_job import find_following
 from app.console.web.access import Access
-from app.console.web.current import current_actor, executor_caller
+from app.console.web.current import current_actor, executor_caller, settings
 from app.console.web.language import _
 from app.database.flask_db import read_scope, session_scope, transact
 from app.domain.access.permissions import Right
@@ -33,6 +34,8 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.services.jobs import jobs
 from app.services.jobs.run_forms import trigger_by_form
+from app.services.jobs.triggers import InChain
+from app.services.rounds.affected import find_affected
 from app.services.runs import logs
 from app.services.runs.run_actions import address_to_repeat, kill_runs, param_to_repeat
 from app.store.executors import drains
@@ -80,6 +83,7 @@ def remove(job_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         running = overview.count_out(session, [job_id]).get(job_id, 0)
         parents = overview.find_parents(session, job_id, group_ids=current_actor().group_ids(Right.VIEW))
+        followers = find_affected(session, job_id, actor=current_actor()).direct_ids(job_id)
     consequences = [_("Its runs, logs and versions are deleted, too. This cannot be undone.")]
     if running:
         consequences.append(
@@ -88,6 +92,10 @@ def remove(job_id: int) -> ResponseReturnValue:
     if parents:
         consequences.append(
             _("These jobs trigger it as a child and will no longer do so: %(ids)s", ids=listed(parents))
+        )
+    if followers:
+        consequences.append(
+            _("These jobs run after it and lose it as a predecessor: %(ids)s", ids=listed(followers))
         )
     question = Question(
         _("Delete the job?"), _name(job), consequences, _("Delete"), kind="danger", glyph="trash"
@@ -101,12 +109,14 @@ def run(job_id: int) -> ResponseReturnValue:
     job = _job(job_id, Right.OPERATE)
     repeated = _run_to_repeat(job)
     parameter, shard_address, logical_ms = _values_of(job, repeated)
+    # A box that an empty form does not name would be unticked.
     form = RunForm(
-        request.form,
+        request.form or None,
         executor_param=parameter,
         address_list=shard_address,
         logical_time=input_text(logical_ms),
         repeated_ms="" if logical_ms is None else str(logical_ms),
+        chain="chain" in request.args,
     )
     parameters = parameters_of(job.job_group, job.executor_handler or "", job.glue_type, parameter)
     if request.method == "POST":
@@ -123,6 +133,7 @@ def run(job_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
         drained = drains.find_drained(session, [job.job_group]).get(job.job_group, frozenset())
+        following = find_following(session, job, actor=current_actor())
         params = log_lists.find_used_params(session, job_id, group_id=job.job_group, limit=USED_SHOWN)
     addresses = group.addresses if group is not None else []
     limited = bool(job.max_running or shares_in(job.limits) or (group is not None and group.max_running))
@@ -139,6 +150,7 @@ def run(job_id: int) -> ResponseReturnValue:
         zone=reader_zone().key,
         parameter_preview=preview_of_run(job, form, repeated),
         is_limited=limited,
+        following=following,
         **values,
     )
     return page, 400 if form.errors or (parameters and parameters.form.errors) else 200
@@ -157,10 +169,20 @@ def _trigger(job: Job, form: RunForm, repeated: JobLog | None) -> tuple[Trigger,
             due_ms=requested_start(form),
             logical_ms=requested_logical(form),
             force=bool(form.force.data),
+            in_chain=_in_chain(form, repeated),
             actor=current_actor(),
             now_ms=now_ms(),
         )
     )
+
+
+def _in_chain(form: RunForm, repeated: JobLog | None) -> InChain:
+    """Return a new chain if the form asks for one, else round and chain of the run that is run again."""
+    if form.chain.data:
+        return InChain(opens=True, shared_with_java=settings().shared_with_java)
+    if repeated is None:
+        return InChain()
+    return InChain(chain=repeated.chain, round_id=repeated.round_id)
 
 
 @blueprint.route("/kill", methods=["GET", "POST"])

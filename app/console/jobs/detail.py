@@ -15,6 +15,7 @@ from app.console.ui.last_runs import ended_runs, last_runs_chart, statistics
 from app.console.ui.limits.waiting_rows import WaitingRows, waiting_rows
 from app.console.ui.limits.words import Share, shares_in
 from app.console.ui.lists.listing import whole_number
+from app.console.ui.rounds.of_job import After, find_after
 from app.console.ui.waiting import Waiting, waiting_fires
 from app.console.web.current import settings
 from app.console.web.language import lazy_gettext
@@ -120,6 +121,7 @@ class Overview:
     promises: JobSummary
     owed: Owed
     limits: Limits
+    after: After
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +201,7 @@ def _overview(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Overv
         promises=find_summary(session, job, actor=actor),
         owed=_owed(group, job),
         limits=_limits(session, group, job),
+        after=find_after(session, job, actor=actor),
         completeness=job_line(job.id, *find_last_days(session, actor, job.id, zone=zone, now_ms=now_ms)),
     )
 

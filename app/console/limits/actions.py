@@ -29,22 +29,22 @@ POLICY = {
     "withdraw": Access.OPERATE,
     "release": Access.OPERATE,
 }
-NOT_WAITING = N_("The run no longer waits for a limit")
+NOT_WAITING = N_("The run no longer waits")
 NO_SLOT = N_("The run holds no slot of a limit")
 
 
 @blueprint.route("/waiting/<run_id>/start", methods=["GET", "POST"])
 def start(run_id: str) -> ResponseReturnValue:
-    """Start a waiting run although its limit is reached."""
+    """Start a waiting run although its limit is reached, or without its predecessors."""
     run, reason = _waiting_run(run_id)
     back = way_back("limits.index")
     if request.method == "POST":
         transact(partial(waiting.start_now, run_id=run.id, actor=current_actor(), now_ms=now_ms()))
         return done("started_now", back, of=Subject("job", run.job_id, run.job_name))
-    consequences = [
-        reason,
-        _("It starts all the same and counts as one more; the limit is exceeded until a run has ended."),
-    ]
+    started = _("It starts all the same and counts as one more; the limit is exceeded until a run has ended.")
+    if run.is_gated:
+        started = _("It starts without them. If a limit has no slot for it, it waits for that.")
+    consequences = [reason, started]
     question = Question(_("Run it now?"), _subject(run), consequences, _("Run now"), "warning", "play-fill")
     return confirm_page(question, back=back)
 
@@ -95,7 +95,7 @@ def release(log_id: int) -> ResponseReturnValue:
 
 
 def _waiting_run(run_id: str) -> tuple[WaitingRun, Markup]:
-    """Return a run that waits for a limit, and why in a sentence; raises Conflict for any other."""
+    """Return a run that waits, and why in a sentence; raises Conflict for any other."""
     actor = current_actor()
     with read_scope() as session:
         run = run_lookup.get_run(session, run_id, actor=actor, right=Right.OPERATE).waiting

@@ -36,7 +36,7 @@ def index() -> ResponseReturnValue:
     actor = current_actor()
     with read_scope() as session:
         rows = usage.list_usage(session, actor=actor)
-        waiting = waiting_rows(session, actor=actor)
+        waiting = waiting_rows(session, actor=actor, wanted=WaitFilter(is_limited=True))
         titles = group_titles(session, actor)
     return render_template(
         "limits/index.html",

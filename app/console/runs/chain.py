@@ -1,4 +1,4 @@
-"""Run chain: the cause of a run (its parent, or the failed run it retries), its children and its retries."""
+"""Run chain: the cause of a run (its parent, or the failed run it retries), and the runs that follow it."""
 
 from dataclasses import dataclass
 
@@ -15,6 +15,7 @@ from app.store.runs import listing as log_lists
 FOLLOWERS_MAX = 50
 #: most attempts before a retry shown
 ATTEMPTS_MAX = 10
+_OTHERS = (TriggerType.AFTER, TriggerType.RETRY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class Chain:
     #: the run that caused it; None if there is none, or it is deleted or not visible
     source: JobLog | None
     children: list[LogRow]
+    #: of the jobs that run after its job, where it was the last predecessor
+    followers: list[LogRow]
     retries: list[LogRow]
     #: whether there are more than FOLLOWERS_MAX
     cut: bool
@@ -42,7 +45,8 @@ def chain_of(session: Session, log: JobLog, *, actor: Actor) -> Chain:
     log_rows = rows.log_rows(session, followers[:FOLLOWERS_MAX], actor=actor)
     return Chain(
         source=source,
-        children=[row for row in log_rows if row.log.trigger_type != TriggerType.RETRY],
+        children=[row for row in log_rows if row.log.trigger_type not in _OTHERS],
+        followers=[row for row in log_rows if row.log.trigger_type == TriggerType.AFTER],
         retries=[row for row in log_rows if row.log.trigger_type == TriggerType.RETRY],
         cut=len(followers) > FOLLOWERS_MAX,
         attempts=_attempts(session, log, source, actor),

@@ -11,6 +11,7 @@ from app.console.runs.neighbours import around
 from app.console.ui.filters import outcome
 from app.console.ui.notices import way_back
 from app.console.ui.remedy_links import remedy_links
+from app.console.ui.rounds.of_run import find_rounds
 from app.console.web.current import current_actor
 from app.console.web.language import _, lazy_pgettext, ngettext
 from app.database.flask_db import read_scope
@@ -54,6 +55,7 @@ def run_context(log_id: int) -> dict[str, Any]:
             shard for shard in neighbours.find_shards(session, log) if actor.may(shard.job_group, Right.VIEW)
         ]
         parameter = find_parameter(session, log, actor=actor)
+        rounds = find_rounds(session, log, actor=actor)
         mutes = find_mutes(session, [row.job], now_ms=now_ms()) if failed and row.job is not None else {}
         holds_slot = log.trigger_code == TriggerCode.UNRESOLVED and bool(
             waiting_list.find_held(session, [log.id])
@@ -69,6 +71,7 @@ def run_context(log_id: int) -> dict[str, Any]:
         "may_operate": row.may_operate,
         "chain": chain,
         "history": history,
+        "rounds": rounds,
         "shards": shards if len(shards) > 1 else [],
         "muted": bool(mutes),
         "holds_slot": holds_slot,

@@ -7,7 +7,7 @@ from typing import Any
 from flask import Flask
 
 from app.console.ui.filters import listed
-from app.console.web.language import _, ngettext
+from app.console.web.language import _, lazy_pgettext, ngettext
 from app.console.web.language import lazy_gettext as _l
 from app.domain.access.permissions import Right
 from app.domain.alarms.alarm_results import AlarmResult
@@ -94,6 +94,7 @@ TRIGGER_TYPES = {
     TriggerType.PARENT: _l("Parent job"),
     TriggerType.RETRY: _l("Retry"),
     TriggerType.API: _l("API"),
+    TriggerType.AFTER: lazy_pgettext("trigger", "Predecessors"),
 }
 RIGHTS = {Right.VIEW: _l("View"), Right.OPERATE: _l("Operate"), Right.EDIT: _l("Edit"), Right.GLUE: "GLUE"}
 SKIP_REASONS = {
@@ -105,6 +106,8 @@ SKIP_REASONS = {
     "lost": _l("the database had lost its last commits"),
     "limit": _l("a limit had no slot for it"),
     "withdrawn": _l("it was withdrawn while it waited"),
+    "predecessor": _l("a predecessor did not succeed"),
+    "deadline": _l("its predecessors did not end in time"),
 }
 ALARM_REASONS = {
     AlarmReason.FAILED: _l("Failed"),

@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import (
     CompoundSelect,
+    Dialect,
     Insert,
     Select,
     Table,
@@ -83,7 +84,14 @@ def insert_ignore(session: Session, model: type[Base], rows: Sequence[Row]) -> N
     """Insert rows with the same columns, except those that would violate a unique key."""
     if rows:
         connection = session.connection()
-        connection.execute(dialect_of(connection).insert_ignoring(table_of(model)), list(rows))
+        statement = dialect_of(connection).insert_ignoring(table_of(model))
+        connection.execute(_compiled(statement, connection.dialect, tuple(rows[0])), list(rows))
+
+
+@cache
+def _compiled(statement: Insert, dialect: Dialect, names: tuple[str, ...]) -> Any:
+    # SQLAlchemy compiles an INSERT that ignores rows anew each time, which takes as long as a few rows.
+    return statement.compile(dialect=dialect, column_keys=list(names), for_executemany=True)
 
 
 def insert_if_absent(session: Session, model: type[Base], row: Row) -> bool:

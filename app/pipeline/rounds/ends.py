@@ -45,7 +45,9 @@ def arrive_ends(
     lost = list[Outcome]()
     for end in ends:
         job = job_by_id.get(end.run.job_id)
-        if job is None or (logical_ms := logical_of(end.run)) is None:
+        if job is None or not (job.has_followers or end.run.chain):
+            continue
+        if (logical_ms := logical_of(end.run)) is None:
             continue
         if job.has_followers:
             outcomes.append(_outcome(end, logical_ms))

@@ -31,6 +31,7 @@ from app.store.copies import after_restore, whole_tables
 from app.store.fires import queue as fires
 from app.store.jobs.scheduling import DueJob, lock_planned, schedule_of
 from app.store.promises import clearing as promise_clearing
+from app.store.rounds import editing as rounds
 
 #: ids of runs that are skipped: in all, and for each second since the backup; two restores of one backup
 #: must not give the same ids either
@@ -85,6 +86,7 @@ def settle(*, made_ms: Millis, clock: Clock, monotonic: Callable[[], Millis] = m
         fires_settled = settle_fires(session, RESTORE, clock=clock, monotonic=monotonic)
         tasks, logins = after_restore.cancel_tasks(session, now_ms=clock()), after_restore.end_logins(session)
         after_restore.forget_heartbeats(session)
+        rounds.end_restored(session, now_ms=clock())
         promise_clearing.restart_promises(session, now_ms=clock())
         after_restore.mark_settled(session)
         next_id = skip_ids(session, since_ms=made_ms, now_ms=clock())

@@ -31,6 +31,7 @@ from app.store.nodes import health, nodes
 from app.store.promises import listing as promise_lists
 from app.store.promises.incidents import LIVE
 from app.store.promises.listing import IncidentFilter
+from app.store.rounds.listing import count_open
 from executor_client.wire.version import VERSION
 
 if TYPE_CHECKING:
@@ -194,6 +195,8 @@ def _queues(session: Session, now_ms: Millis) -> "Iterator[Metric]":
     yield _gauge("xxl_job_fires_in_progress", "Claimed fires without a result.", states, "state")
     of_limits = "Fires that wait for a limit or a round, and those of unresolved runs that hold slots."
     yield _gauge("xxl_job_fires_limited", of_limits, limited, "state")
+    text = "Rounds of jobs that run after others and that are not complete."
+    yield _gauge("xxl_job_rounds_open", text, {(): count_open(session)})
     waiting, failed = health.count_alarms(session, now_ms=now_ms)
     alarms: dict[tuple[str, ...], float] = {("waiting",): waiting, ("failed",): failed}
     text = "Alarms to be delivered, and those not delivered in the last hour."

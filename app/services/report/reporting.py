@@ -21,6 +21,7 @@ from app.store.alarms import mutes
 from app.store.executors import last_seen
 from app.store.nodes import idempotency, nodes, orphans, tasks
 from app.store.promises import clearing as promise_clearing
+from app.store.rounds import editing as rounds
 from app.store.runs import reporting
 from app.store.runs.reporting import Counts
 from app.store.variables import variables
@@ -125,6 +126,7 @@ class Cleaner:
                 deleted,
                 transact(partial(alarm_clearing.delete_old, before_ms=before_ms, limit=DELETE_ROWS)),
                 transact(partial(promise_clearing.delete_ended, before_ms=before_ms, limit=DELETE_ROWS)),
+                transact(partial(rounds.delete_old, before_ms=before_ms, limit=DELETE_ROWS)),
             ]
             if deleted:
                 logger.info("old log rows deleted count=%s days=%s", deleted, self._days)

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
@@ -24,8 +24,9 @@ from app.services.runs.interruptible_wait import pause
 from app.services.runs.run_actions import retry_run
 from app.services.runs.run_lookup import PAUSE_MAX_S, PAUSE_S, SLOWER
 from app.store.jobs.listing import find_groups_of
-from app.store.rounds import missing, rounds
+from app.store.rounds import listing, missing, rounds
 from app.store.rounds.missing import MissingRun
+from app.store.rounds.rounds import RoundRow
 from app.store.runs import chains
 from app.store.runs.chains import ChainRun
 
@@ -134,6 +135,20 @@ def run_missing(session: Session, round_id: int, *, actor: Actor, now_ms: Millis
     Raises NotFound, PermissionDenied, and Conflict if there is nothing to run.
     """
     row = rounds.lock_rounds(session, [round_id]).get(round_id)
+    runs = _missing(session, row, actor)
+    queued = [retry_run(session, str(run.id), actor=actor, now_ms=now_ms) for run in runs]
+    target = ("job", row.job_id if row is not None else 0)
+    changes = {"round": round_id, "runs": [run.id for run in runs]}
+    audit.record(session, "round.run_missing", actor=actor, now_ms=now_ms, target=target, changes=changes)
+    return queued
+
+
+def find_missing(session: Session, round_id: int, *, actor: Actor) -> list[MissingRun]:
+    """Return the runs that ``run_missing`` would run again; raises what that raises."""
+    return _missing(session, next(iter(listing.find_rounds(session, [round_id])), None), actor)
+
+
+def _missing(session: Session, row: RoundRow | None, actor: Actor) -> list[MissingRun]:
     group_id = find_groups_of(session, [row.job_id]).get(row.job_id) if row is not None else None
     if row is None or group_id is None:
         raise NotFound(NO_ROUND)
@@ -142,37 +157,14 @@ def run_missing(session: Session, round_id: int, *, actor: Actor, now_ms: Millis
         raise Conflict(OVER)
     log_ids = {
         each.log_id
-        for each in rounds.find_arrivals(session, [round_id])[round_id]
+        for each in rounds.find_arrivals(session, [row.id])[row.id]
         if each.outcome in BAD and each.log_id is not None
     }
     runs = missing.find_missing(session, log_ids)
-    _require(runs, actor)
-    repeated = missing.find_repeated(session, {run.job_id for run in runs})
-    queued = [
-        retry_run(session, str(run.id), actor=actor, now_ms=now_ms) for run in runs if run.id not in repeated
-    ]
-    if not queued:
-        raise Conflict(NOTHING)
-    _record(session, round_id, row.job_id, runs, repeated, actor=actor, now_ms=now_ms)
-    return queued
-
-
-def _require(runs: Sequence[MissingRun], actor: Actor) -> None:
     if not all(actor.may(run.group_id, Right.OPERATE) for run in runs):
         raise PermissionDenied(N_("You have no permission to run all jobs whose runs are missing"))
-
-
-def _record(
-    session: Session,
-    round_id: int,
-    job_id: int,
-    runs: Sequence[MissingRun],
-    repeated: Collection[int],
-    *,
-    actor: Actor,
-    now_ms: Millis,
-) -> None:
-    changes = {"round": round_id, "runs": [run.id for run in runs if run.id not in repeated]}
-    audit.record(
-        session, "round.run_missing", actor=actor, now_ms=now_ms, target=("job", job_id), changes=changes
-    )
+    repeated = missing.find_repeated(session, {run.job_id for run in runs})
+    left = [run for run in runs if run.id not in repeated]
+    if not left:
+        raise Conflict(NOTHING)
+    return left

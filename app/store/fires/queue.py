@@ -1,6 +1,7 @@
 """Statements on `xxl_job_fire`: insert, claim and expire fires; checks of sent runs are in ``open``."""
 
 from collections.abc import Collection, Iterable, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Select, select
@@ -188,7 +189,7 @@ def _rows(fires: Iterable[NewFire]) -> list[bulk.Row]:
     """Return the rows of fires; without columns that none of them needs."""
     rows = list(map(_row, fires))
     for names in _SELDOM:
-        if not any(row[name] for row in rows for name in names):
+        if not any(any(map(itemgetter(name), rows)) for name in names):
             for row in rows:
                 for name in names:
                     del row[name]

@@ -82,6 +82,7 @@ class ListedJob(NamedTuple):
     glue_type: str
     trigger_status: int
     trigger_next_time: Millis
+    runs_after: str | None
 
 
 _LISTED = select(*(getattr(Job, name) for name in ListedJob._fields)).where(among(Job.id))

@@ -59,6 +59,8 @@ class WaitFilter(NamedTuple):
     logical: tuple[Millis | None, Millis | None] = (None, None)
     #: number of the trigger that asked for the chain
     chain: int | None = None
+    #: leaves out runs that wait for their predecessors
+    is_limited: bool = False
 
 
 _LOGICAL = func.coalesce(Fire.logical_ms, Fire.due_time)
@@ -91,7 +93,8 @@ def list_waiting(
 
     Those that wait for the round of their predecessors come first.
     """
-    query = _LISTED.where(Fire.state.in_(HELD_BACK), *in_groups(Job.job_group, group_ids))
+    states = [FireState.WAITING] if wanted.is_limited else HELD_BACK
+    query = _LISTED.where(Fire.state.in_(states), *in_groups(Job.job_group, group_ids))
     if wanted.job_id:
         query = query.where(Fire.job_id == wanted.job_id)
     if wanted.limit_id:

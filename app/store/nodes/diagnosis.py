@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import exists, func, or_, select, text
-from sqlalchemy.orm import Session
+from sqlalchemy import and_, exists, func, or_, select, text
+from sqlalchemy.orm import Session, aliased
 
 from app.clock import Millis
 from app.database.dialects.choice import dialect_of
@@ -14,6 +14,7 @@ from app.models.fire import Fire
 from app.models.group import Group, split_addresses
 from app.models.job import Job
 from app.models.managed import JobVersion
+from app.models.round import After
 from app.models.user import User
 
 #: jobs examined for alarms that reach no one
@@ -111,6 +112,41 @@ def find_limited(session: Session) -> list[str]:
     jobs = session.scalars(select(Job.id).where(is_limited).order_by(Job.id).limit(JOBS_MAX))
     groups = session.scalars(select(Group.id).where(Group.max_running > 0).order_by(Group.id).limit(JOBS_MAX))
     return [*(f"job {job_id}" for job_id in jobs), *(f"executor group {group_id}" for group_id in groups)]
+
+
+def find_following(session: Session) -> list[int]:
+    """Return the ids of the jobs that run after others."""
+    query = select(Job.id).where(Job.runs_after.is_not(None)).order_by(Job.id)
+    return list(session.scalars(query.limit(JOBS_MAX)))
+
+
+class DeadEdge(NamedTuple):
+    """A job, and a predecessor that never runs by itself."""
+
+    job_id: int
+    predecessor_id: int
+    #: False: it has a schedule that is off
+    is_gone: bool
+
+
+def find_dead_edges(session: Session) -> list[DeadEdge]:
+    """Return the predecessors that are gone, or have a schedule that is off and follow no other job."""
+    job, before = aliased(Job), aliased(Job)
+    follows = exists().where(After.job_id == before.id)
+    is_silent = and_(
+        before.schedule_type != ScheduleType.NONE,
+        before.trigger_status == TriggerStatus.STOPPED,
+        ~follows.correlate(before),
+    )
+    query = (
+        select(After.job_id, After.predecessor_id, before.id)
+        .join(job, job.id == After.job_id)
+        .outerjoin(before, before.id == After.predecessor_id)
+        .where(or_(before.id.is_(None), is_silent))
+        .order_by(After.job_id, After.predecessor_id)
+        .limit(JOBS_MAX)
+    )
+    return [DeadEdge(row[0], row[1], row[2] is None) for row in session.execute(query)]
 
 
 def find_waiting_jobs(session: Session, *, due_before_ms: Millis) -> list[int]:

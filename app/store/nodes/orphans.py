@@ -20,6 +20,7 @@ from app.models.mute import Mute
 from app.models.promise import JobPromise, PromiseCheck
 from app.models.report import GroupDay
 from app.models.right import Right
+from app.models.round import After
 from app.models.saved_view import SavedView
 from app.models.skip import Skip
 from app.models.start_page import StartPage
@@ -45,6 +46,7 @@ BELONGINGS = (
     Belonging(JobVersion, "job_id", Job),
     Belonging(Favourite, "job_id", Job),
     Belonging(Skip, "job_id", Job),
+    Belonging(After, "job_id", Job),
     Belonging(PromiseCheck, "job_id", Job),
     Belonging(JobPromise, "job_id", Job),
     Belonging(ChannelScope, "job_id", Job),

@@ -3,14 +3,16 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import and_, bindparam, exists, or_, select, update
+from sqlalchemy.orm import Session, aliased
 
 from app.clock import Millis
+from app.database.engine import affected
 from app.database.rows import bulk, deletion
 from app.database.sql import direct
 from app.database.sql.in_list import WANTED, among
 from app.domain.rounds.kinds import RoundReason, RoundState
+from app.models.job import Job
 from app.models.round import After, Arrival, Round
 
 #: rounds of one statement
@@ -47,6 +49,21 @@ _ENDED = (
     )
 )
 _WOKEN = update(Round).where(among(Round.id)).values(due_ms=bindparam("now_ms"), epoch=Round.epoch + 1)
+_NEWER = aliased(Round)
+#: no later round of the job is decided
+_IS_LAST = ~exists().where(
+    _NEWER.job_id == Round.job_id, _NEWER.id > Round.id, _NEWER.state != RoundState.OPEN.value
+)
+_IS_GONE = ~exists().where(Job.id == Round.job_id)
+_OLD = (
+    select(Round.id)
+    .where(
+        Round.opened_ms < bindparam("before_ms"),
+        or_(_IS_GONE, and_(Round.state != RoundState.OPEN.value, ~_IS_LAST)),
+    )
+    .order_by(Round.opened_ms, Round.id)
+    .limit(bindparam("most"))
+)
 _OF_JOBS = select(Round.id).where(among(Round.job_id)).order_by(Round.id).limit(bindparam("most"))
 
 
@@ -84,3 +101,26 @@ def delete_rounds(session: Session, round_ids: Collection[int]) -> None:
     """Delete rounds with their arrivals."""
     deletion.by_values(session, Arrival, "round_id", sorted(round_ids))
     deletion.by_values(session, Round, "id", sorted(round_ids))
+
+
+def delete_old(session: Session, *, before_ms: Millis, limit: int) -> int:
+    """Delete decided rounds that were opened before, and those of jobs that are gone; return how many.
+
+    The last decided one of each job stays: the next round since the last one is named after it.
+    """
+    ids = [row[0] for row in bulk.read_rows(session, _OLD, {"before_ms": before_ms, "most": limit})]
+    if ids:
+        delete_rounds(session, ids)
+    return len(ids)
+
+
+def end_restored(session: Session, *, now_ms: Millis) -> int:
+    """End the open rounds of a restored database, of which followers need not know; return how many."""
+    values = {
+        "state": RoundState.NOT_RUN.value,
+        "reason": RoundReason.RESTORED.value,
+        "decided_ms": now_ms,
+        "due_ms": 0,
+        "epoch": Round.epoch + 1,
+    }
+    return affected(session, update(Round).where(Round.state == RoundState.OPEN.value).values(values))

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, func, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -64,7 +64,9 @@ _FIRES = select(
     Fire.trigger_type,
     Fire.chain,
 ).where(among(Fire.job_id), Fire.state != FireState.HELD)
-_COUNT = select(func.count()).select_from(Round).where(Round.state == RoundState.OPEN.value)
+#: Every open round has an end, by whose index they are found: few beside those that are decided.
+_IS_OPEN = and_(Round.due_ms > 0, Round.state == RoundState.OPEN.value)
+_COUNT = select(func.count()).select_from(Round).where(_IS_OPEN)
 
 
 def list_rounds(
@@ -74,7 +76,9 @@ def list_rounds(
     query = _LISTED.where(*in_groups(Job.job_group, group_ids))
     if wanted.job_id:
         query = query.where(Round.job_id == wanted.job_id)
-    if wanted.state:
+    if wanted.state == RoundState.OPEN:
+        query = query.where(_IS_OPEN)
+    elif wanted.state:
         query = query.where(Round.state == wanted.state)
     if wanted.chain is not None:
         query = query.where(Round.chain == wanted.chain)

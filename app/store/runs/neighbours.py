@@ -100,6 +100,14 @@ def find_shards(session: Session, log: JobLog) -> list[Shard]:
     return [Shard(*row) for row in rows]
 
 
+class Root(NamedTuple):
+    """First run of a chain."""
+
+    id: int
+    job_id: int
+    job_group: int
+
+
 class WaitingFire(NamedTuple):
     """A fire without a run."""
 
@@ -138,6 +146,13 @@ def find_waiting(session: Session, trigger: Trigger, *, is_moved: bool = False) 
         for row in session.execute(query)
         if trigger_of(trigger.job_id, row.fire_key) == trigger
     ]
+
+
+def find_root(session: Session, chain: int) -> Root | None:
+    """Return the first run of a chain, that of the trigger with this number."""
+    query = select(JobLog.id, JobLog.job_id, JobLog.job_group).where(JobLog.trigger_key == chain)
+    row = session.execute(query.order_by(JobLog.id).limit(1)).one_or_none()
+    return Root._make(row) if row is not None else None
 
 
 def find_triggered(session: Session, trigger: Trigger) -> list[int]:

@@ -98,7 +98,7 @@ def test_the_menu_of_a_row_depends_on_the_job_and_the_users_rights(
     console = normal_user(all_rights, view_only, rights={view_only: frozenset({Right.VIEW})})
     rows = rows_of(console.get("/jobinfo").text)
     menus = {name: menu_of(rows[job_id]) for name, job_id in ids.items()}
-    view_links = {"joblog?jobId=#", "jobinfo/#/nodes"}
+    view_links = {"joblog?jobId=#", "jobinfo/#/nodes", "jobinfo/#/graph"}
     change = {f"jobinfo/#/{act}" for act in ("run", "mute", "edit", "delete", "copy")}
     times = {"jobinfo/#/next-times"}
     assert menus == {

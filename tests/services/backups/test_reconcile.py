@@ -4,8 +4,10 @@ import pytest
 
 from app.clock import DAY_MS, MINUTE_MS, Millis
 from app.domain.schedules.planning import MAX_COUNTED_WHEN_LATE
+from app.models.fire import Fire
 from app.models.job import Job
 from app.models.promise import PromiseCheck
+from app.models.round import Round
 from app.models.skip import Skip
 from app.services.backups import reconcile as settle_module
 from app.services.backups.reconcile import COUNTING_MAX_MS, settle
@@ -49,3 +51,17 @@ def test_a_queued_run_is_skipped_at_its_logical_time(logical_ms: Millis | None, 
     settle(made_ms=DUE, clock=lambda: NOW)
     skip = only_row(Skip)
     assert (skip.from_ms, skip.to_ms, skip.reason) == (skipped_ms, skipped_ms, "restored")
+
+
+@pytest.mark.usefixtures("database")
+def test_open_rounds_end_and_what_waits_for_them_is_skipped() -> None:
+    job = make_job()
+    key = {"job_id": job.id, "logical_ms": DUE, "opened_ms": DUE}
+    opened = save(Round(round_key="t:1", deadline_ms=NOW, due_ms=NOW, **key))
+    started = save(Round(round_key="t:2", state="started", **key))
+    make_fire(job, due_time=DUE, state="GATED", round_id=opened.id)
+    settle(made_ms=DUE, clock=lambda: NOW)
+    rows = {row.id: (row.state, row.reason, row.due_ms) for row in all_rows(Round)}
+    assert rows == {opened.id: ("not_run", "restored", 0), started.id: ("started", "", 0)}
+    assert only_row(Skip).reason == "restored"
+    assert all_rows(Fire) == []

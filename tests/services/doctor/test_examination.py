@@ -10,12 +10,13 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import DAY_MS, now_ms
-from app.database.engine import bind_engine, bind_for_reading, read_scope
+from app.database.engine import bind_engine, bind_for_reading, read_scope, session_scope
 from app.database.urls import sqlite_file
 from app.domain.access.permissions import system_actor
 from app.domain.enums import NodeKind, Role
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel
+from app.models.job import Job
 from app.models.managed import JobVersion
 from app.models.node import Node
 from app.models.registry import Registration
@@ -31,7 +32,8 @@ from app.services.installation import nodes
 from app.settings.config import Config, MailConfig
 from app.settings.home import access_tokens, secret_key
 from executor_client.wire.version import VERSION
-from tests.support.factories import make_due_job, make_fire, make_group, make_job, make_log, save
+from tests.pipeline.round_steps import follow
+from tests.support.factories import make_due_job, make_fire, make_group, make_job, make_log, remove, save
 from tests.support.fake_executor import Answer, FakeExecutor
 from tests.support.narrowed import changed_column
 from tests.support.plan import every_database
@@ -260,6 +262,24 @@ def test_limits_beside_a_java_admin_and_long_waits(installed: Config) -> None:
     beside, _ = found_by(replace(installed, shared_with_java=True), "limits")
     owners = f"job {job.id}, executor group {group.id}"
     assert beside == f"limits that runs of a Java admin do not keep, of {owners}"
+
+
+def test_circles_of_jobs_and_predecessors_that_never_run(installed: Config) -> None:
+    assert found_by(installed, "rounds") == []
+    off = make_job(schedule_type="CRON", schedule_conf="0 0 3 * * ?")
+    first = make_job()
+    last = follow(off, first)
+    second = make_job(child_jobid=str(last.id))
+    with session_scope() as session:
+        session.get_one(Job, last.id).child_jobid = str(second.id)
+    remove(first)
+    circle, gone, silent = found_by(installed, "rounds")
+    assert circle == f"jobs start each other forever: {last.id} → {second.id} → {last.id}"
+    assert gone == f"jobs run after jobs that are gone, which counts as not run: {last.id} (after {first.id})"
+    waits = f"wait until their deadlines: {last.id} (after {off.id})"
+    assert silent == f"jobs run after jobs whose schedule is off, and {waits}"
+    *_, beside = found_by(replace(installed, shared_with_java=True), "rounds")
+    assert beside == f"jobs run after others, which runs of a Java admin do not start: {last.id}"
 
 
 def test_many_groups_without_an_executor_are_counted(installed: Config) -> None:

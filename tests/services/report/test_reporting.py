@@ -23,6 +23,7 @@ from app.models.node import Node
 from app.models.promise import Incident, JobPromise, PromiseCheck
 from app.models.report import WHOLE_DAY, DayReport, GroupDay
 from app.models.right import Right
+from app.models.round import After, Arrival, Round
 from app.models.saved_view import SavedView
 from app.models.skip import Skip
 from app.models.start_page import StartPage
@@ -350,6 +351,7 @@ def owned_rows(job_id: int, group_id: int, user_id: int) -> None:
         save(row)
     save(promise)
     save(check)
+    save(After(job_id=job_id, predecessor_id=1))
 
 
 def test_what_a_java_admin_leaves_of_jobs_groups_and_users_is_deleted(database: str, config: Config) -> None:
@@ -387,6 +389,31 @@ def test_ended_incidents_are_kept_as_long_as_runs(
         save(Incident(state="kept_again", **key, **times))
     Cleaner(replace(config, log_retention_days=days)).tick(T0)
     assert len(all_rows(Incident)) == kept
+
+
+@every_database
+@pytest.mark.parametrize(("days", "is_kept"), [(30, False), (0, True)])
+def test_decided_rounds_are_kept_as_long_as_runs_and_the_last_of_each_job(
+    database: str, config: Config, days: int, is_kept: bool
+) -> None:
+    job, other = make_job(), make_job()
+    old_ms, rows = T0 - 40 * DAY_MS, list[Round]()
+    for number, (job_id, state, opened_ms) in enumerate(
+        [
+            (job.id, "started", old_ms),
+            (job.id, "open", old_ms),
+            (job.id, "not_run", T0 - DAY_MS),
+            (other.id, "started", old_ms),
+            (other.id + 1, "open", old_ms),
+        ]
+    ):
+        key = {"job_id": job_id, "round_key": f"t:{number}", "logical_ms": opened_ms, "opened_ms": opened_ms}
+        rows.append(save(Round(state=state, **key)))
+        save(Arrival(round_id=rows[-1].id, predecessor_id=1, outcome="succeeded", at_ms=opened_ms))
+    Cleaner(replace(config, log_retention_days=days)).tick(T0)
+    kept = rows if is_kept else rows[1:4]
+    assert [row.id for row in all_rows(Round)] == [row.id for row in kept]
+    assert [row.round_id for row in all_rows(Arrival)] == [row.id for row in kept]
 
 
 def test_counters_of_failed_logins_are_deleted(database: str, config: Config) -> None:

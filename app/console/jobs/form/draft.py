@@ -14,6 +14,7 @@ from app.console.jobs.form.forms import JobForm
 from app.console.ui.forms.base_form import whole
 from app.console.ui.forms.limit_fields import limit_values, limits_json
 from app.console.ui.forms.promise_fields import escalation_json, promise_values, promises_json
+from app.console.ui.forms.runs_after_fields import runs_after_json, runs_after_values
 from app.console.ui.labels import interval_words
 from app.console.ui.lists.ranges import read_local, write_local
 from app.console.web.current import translate
@@ -117,6 +118,7 @@ def _values_of(job: Job, tags: Sequence[str]) -> dict[str, object]:
     values |= {number.attribute: str(getattr(job, number.attribute)) for number in NUMBERS}
     values |= {name: bool(getattr(job, name)) for name in FLAGS}
     values |= promise_values(job.promises, job.escalation) | limit_values(job.limits)
+    values |= runs_after_values(job.runs_after)
     conf = job.schedule_conf or ""
     fields = {
         ScheduleType.CRON: "cron",
@@ -177,7 +179,7 @@ def draft_of(form: JobForm, config: Config) -> JobDraft:
             high = min(field.high, 10**DIGITS_MAX - 1)
             values[field.attribute] = whole(form[field.attribute], low=field.low, high=high)
     values["promises"], values["escalation"] = promises_json(form, errors), escalation_json(form, errors)
-    values["limits"] = limits_json(form, errors)
+    values["limits"], values["runs_after"] = limits_json(form, errors), runs_after_json(form, errors)
     schedule = schedule_of(form, config.time_zone, errors)
     return JobDraft(
         job_group=form.job_group.data or 0,
@@ -231,7 +233,7 @@ def preview(schedule: Schedule, language: str, *, now_ms: Millis) -> Preview:
     if schedule.type is ScheduleType.NONE:
         return Preview(
             schedule.time_zone,
-            empty=_("This job has no schedule: run it once, as a child job or through the API."),
+            empty=_("This job has no schedule: run it once, after other jobs or through the API."),
         )
     if not schedule.conf:
         return Preview(

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from flask import render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -14,13 +15,16 @@ from app.console.jobs.form.forms import SECTIONS, JobForm
 from app.console.jobs.form.parameter_preview import preview_of_job
 from app.console.jobs.form.parameters import parameters_of, sent_parameter
 from app.console.jobs.form.promise_parts import defaults_of
+from app.console.jobs.form.rounds_preview import rounds_of
 from app.console.jobs.form.week import with_neighbours
 from app.console.jobs.run_once import after_run
 from app.console.ui.forms import stale
 from app.console.ui.forms.base_form import keep_line_ends
+from app.console.ui.forms.picked_ids import picked_ids
 from app.console.ui.forms.stale import LastChange
 from app.console.ui.notices import Subject, done
 from app.console.ui.preferences import zone_offsets
+from app.console.ui.rounds.words import foreign_name
 from app.console.web import refusals
 from app.console.web.current import current_actor, settings, translate
 from app.console.web.language import _
@@ -156,7 +160,7 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         groups = group_lists.find_visible(session, actor.group_ids(Right.EDIT))
         if len(groups) == 1 and not form.job_group.data:
             form.job_group.data = groups[0].id
-        children = choices.name_jobs(session, _valid_ids(form.child_jobid.data or ""), actor=actor)
+        related = _related(session, form)
         handlers = choices.offer_handlers(session, form.job_group.data or 0, actor=actor)
         is_filled_in = _fill_in_handler(form, handlers.only)
         owner = ownership_of(session, job) if job is not None else None
@@ -184,7 +188,7 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         parameter_preview=preview_of_job(form, job.id if job is not None else None),
         config_zone=settings().time_zone,
         zones=zone_offsets(now_ms() // DAY_MS),
-        children=children,
+        **related,
         handlers=handlers,
         is_filled_in=is_filled_in,
         group_text=next(titles, ""),
@@ -199,6 +203,20 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         may_operate=actor.has_anywhere(Right.OPERATE),
     )
     return page, 400 if form.form_errors or form.wrong_fields else 200
+
+
+def _related(session: Session, form: JobForm) -> dict[str, Any]:
+    """Return the children and predecessors in the form by name, and the next rounds."""
+    actor, ids = current_actor(), picked_ids(form.after_jobs.data)
+    named = choices.name_jobs(session, ids, actor=actor)
+    return {
+        "children": choices.name_jobs(session, _valid_ids(form.child_jobid.data or ""), actor=actor),
+        # One that the user may not view has its id alone.
+        "predecessors": [
+            choice if " " in choice.text else replace(choice, text=foreign_name()) for choice in named
+        ],
+        "rounds": rounds_of(session, form),
+    }
 
 
 def _offer_limits(session: Session, form: JobForm) -> bool:

@@ -18,6 +18,7 @@ from app.console.ui import labels
 from app.console.ui.forms.base_form import ConsoleForm
 from app.console.ui.forms.limit_fields import LIMIT_INPUTS, LimitFields
 from app.console.ui.forms.promise_fields import ESCALATION, PROMISE_INPUTS, PromiseFields
+from app.console.ui.forms.runs_after_fields import AFTER_INPUTS, RunsAfterFields
 from app.console.web.language import lazy_gettext as _l
 from app.domain.jobs.fields import FIELD_OF, JOB_FIELDS, PLAIN_FIELDS
 from app.domain.jobs.job_field import JobField, Kind
@@ -28,6 +29,7 @@ MAIN = (
     *("schedule_type", "cron", "rate_s", "delay_s", "at"),
 )
 _PLACED = {
+    "after": AFTER_INPUTS,
     "routing": ("executor_route_strategy", "executor_block_strategy", "child_jobid"),
     "retries": (
         *("executor_fail_retry_count", "retry_interval_s", "retry_backoff_percent"),
@@ -53,6 +55,7 @@ INPUTS = {
     "not_after_ms": ("not_after",),
     "promises": ("promise0_kind",),
     "limits": ("limit0_name",),
+    "runs_after": ("after_jobs",),
     "escalation": ESCALATION[:1],
 }
 
@@ -70,7 +73,7 @@ def _stripped(text: str | None) -> str:
     return (text or "").strip()
 
 
-class JobForm(LimitFields, PromiseFields):
+class JobForm(RunsAfterFields, LimitFields, PromiseFields):
     """Add, edit or copy a job. The inputs of the plain job fields are added below, from their table."""
 
     ORDER = (*MAIN, *(name for names in SECTIONS.values() for name in names))
@@ -158,6 +161,7 @@ class RunForm(ConsoleForm):
     at = StringField(_l("Start at"))
     logical_time = StringField(_l("Logical time"))
     force = BooleanField(_l("Run even if the limit is reached"))
+    chain = BooleanField(_l("And all that follows"))
     #: exact logical time of the run that is run again
     repeated_ms = HiddenField()
 

@@ -6,14 +6,17 @@ from wtforms.fields.choices import SelectField
 
 from app.console.jobs.form.forms import SECTIONS, JobForm
 from app.console.ui.forms.promise_fields import promises_in
+from app.console.ui.forms.runs_after_fields import runs_after_in
 from app.console.ui.limits.words import Share
 from app.console.ui.promise_words import promise_text
+from app.console.ui.rounds.words import parts_of
 from app.console.web.current import settings
 from app.console.web.language import _, lazy_gettext, ngettext
 from app.domain.alarms.mail_addresses import mails_of
 from app.domain.jobs.fields import FIELD_OF
 
 TITLES = {
+    "after": lazy_gettext("Runs after"),
     "routing": lazy_gettext("Routing, blocking and child jobs"),
     "retries": lazy_gettext("Retries, timeout and redelivery"),
     "limits": lazy_gettext("Limits and waiting"),
@@ -49,11 +52,19 @@ def notes(form: JobForm) -> dict[str, str]:
 
 def note(form: JobForm, section: str) -> str:
     """Return what differs from the default in a section."""
+    if section == "after":
+        return _after(form)
     if section == "promises":
         return _promises(form)
     if section == "limits":
         return _limits(form)
     return " · ".join(text for name in SECTIONS[section] if (text := _difference(form, name)))
+
+
+def _after(form: JobForm) -> str:
+    """Return the predecessors, and how the rule differs from that of a new job."""
+    value = runs_after_in(form)
+    return " · ".join(parts_of(value)) if value is not None else ""
 
 
 def _promises(form: JobForm) -> str:

@@ -5,6 +5,7 @@ from flask.typing import ResponseReturnValue
 
 from app.console.jobs.lists.filter import requested_filter
 from app.console.ui import tasks
+from app.console.ui.filters import listed
 from app.console.ui.forms.typed_phrase import deletion_phrase, require_phrase
 from app.console.ui.lists.listing import address_with, here, ticked_ids
 from app.console.ui.notices import way_back
@@ -162,12 +163,11 @@ def _consequences(action: BulkAction, targets: list[Job], out: int) -> list[str]
             idle = sum(job.schedule_type == "NONE" for job in targets)
             return [_("Jobs without a schedule, which cannot be switched on: %(n)s.", n=idle)] if idle else []
         case BulkAction.STOP:
-            return [
-                _(
-                    "The schedules start no further runs. "
-                    "Runs in progress continue; you can still run the jobs once."
-                )
-            ]
+            text = _(
+                "The schedules start no further runs. "
+                "Runs in progress continue; you can still run the jobs once."
+            )
+            return [text, *_followed(targets)]
         case BulkAction.RUN:
             return [
                 _(
@@ -193,4 +193,11 @@ def _consequences(action: BulkAction, targets: list[Job], out: int) -> list[str]
                 else []
             )
             text = _("Their runs, logs and versions are deleted with them. This cannot be undone.")
-            return [text, *lost]
+            return [text, *lost, *_followed(targets)]
+
+
+def _followed(targets: list[Job]) -> list[str]:
+    """Name the jobs of an action that others run after."""
+    ids = [job.id for job in targets if job.has_followers]
+    names = listed(ids[:NAMED]) + (" …" if len(ids) > NAMED else "")
+    return [_("Other jobs run after these and may go without a run: %(ids)s", ids=names)] if ids else []

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 from app.console.jobs.lists.failing_words import failing_title, failures_in_a_row
 from app.console.jobs.lists.recent_run_bars import strip_drawer
-from app.console.ui.filters import instant, muted_until, next_time_label, outcome
+from app.console.ui.filters import instant, listed, muted_until, next_time_label, outcome
 from app.console.ui.labels import GLUE_TYPES, interval_words
 from app.console.ui.last_runs import SIGNS
 from app.console.web.language import _
@@ -21,6 +21,7 @@ from app.console.web.languages import language_of_request
 from app.domain.enums import ScheduleType
 from app.domain.jobs.failing import Failing
 from app.domain.lists.job_search import CodeState
+from app.domain.rounds.runs_after import parse_runs_after
 from app.domain.schedules.cron_words import describe
 from app.models.job import Job
 from app.services.runs.rows import JobRow
@@ -141,11 +142,12 @@ def chip(tag: str, base: str) -> Markup:
 
 
 def schedule_writer() -> Callable[[Job | ListedJob], Markup]:
-    """Return a function that writes the schedule of a job on one line: what it means, and the expression."""
+    """Return a function that writes on one line when a job runs: its schedule in words, the expression."""
     language = language_of_request()
 
     def write(job: Job | ListedJob) -> Markup:
-        return _schedule(job.schedule_type or "", job.schedule_conf or "", job.time_zone or "", language)
+        kind, conf, zone = job.schedule_type or "", job.schedule_conf or "", job.time_zone or ""
+        return _schedule(kind, conf, zone, language, after=job.runs_after or "")
 
     return write
 
@@ -158,16 +160,22 @@ def schedule_words(job: Job | ListedJob) -> str:
 
 
 @lru_cache(SCHEDULES_KEPT)
-def _schedule(kind: str, conf: str, time_zone: str, language: str) -> Markup:
+def _schedule(kind: str, conf: str, time_zone: str, language: str, *, after: str) -> Markup:
+    value = parse_runs_after(after)
+    predecessors = _("after %(ids)s", ids=listed(map(str, value.jobs))) if value is not None else ""
     if kind == ScheduleType.NONE:
-        return Markup('<span class="muted">{}</span>').format(_("none"))
+        if not predecessors:
+            return Markup('<span class="muted">{}</span>').format(_("none"))
+        return Markup('<div class="cut" title="{}">{}</div>').format(predecessors, predecessors)
     expression = conf if kind in {ScheduleType.CRON, ScheduleType.AT} else f"{kind} {conf}"
     words = _words(kind, conf, language)
-    title = " · ".join(text for text in (words, expression, time_zone) if text)
+    title = " · ".join(text for text in (words, expression, time_zone, predecessors) if text)
     if not words:
         return Markup('<div class="cut mono" title="{}">{}</div>').format(title, expression)
     return Markup('<div class="cut" title="{}">{} <span class="mono second">{}</span></div>').format(
-        title, words, " ".join(text for text in (expression, time_zone) if text)
+        title,
+        " · ".join(text for text in (words, predecessors) if text),
+        " ".join(text for text in (expression, time_zone) if text),
     )
 
 

@@ -8,6 +8,7 @@ from app.console.ui.audit.sentences import SENTENCES, WITHOUT_OBJECT
 from app.console.ui.filters import instant, listed, next_time_label
 from app.console.ui.limits.words import limits_value
 from app.console.ui.promise_words import escalation_value, promises_value
+from app.console.ui.rounds.words import runs_after_value
 from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
 from app.domain.alarms.channel_kinds import KINDS
@@ -147,7 +148,12 @@ _NONE_IF_0 = frozenset({"executor_timeout", "max_running", "max_wait_s"})
 _INSTANTS = frozenset({"due_ms", "trigger_next_time", "glue_updatetime"})
 _BOOLEANS = frozenset({"disabled", "started", "sign_on", "for_all", "fill_parameter", "daily", "force"})
 #: fields with members -> their words
-NESTED = {"promises": promises_value, "escalation": escalation_value, "limits": limits_value}
+NESTED = {
+    "promises": promises_value,
+    "escalation": escalation_value,
+    "limits": limits_value,
+    "runs_after": runs_after_value,
+}
 _LABELS: Mapping[str, Mapping[Any, str]] = {
     "misfire_strategy": labels.MISFIRE_STRATEGIES,
     "executor_route_strategy": labels.ROUTE_STRATEGIES,

@@ -1,6 +1,6 @@
 """Waiting runs as rows of pages: what they wait for in words, and what else is known of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -9,10 +9,13 @@ from sqlalchemy.orm import Session
 from app.console.ui.filters import absolute
 from app.console.ui.labels import TRIGGER_TYPES
 from app.console.ui.limits.words import limit_phrase, wait_words
+from app.console.ui.rounds.rows import gate_words
 from app.console.web.language import _
 from app.domain.access.permissions import Actor, Right
 from app.domain.enums import LimitKind, TriggerType
 from app.domain.runs.logical_times import SHOWN_FROM_MS
+from app.services.rounds import listing
+from app.services.rounds.listing import RoundView
 from app.services.runs import waiting
 from app.services.runs.waiting import WaitFilter, WaitingRun
 from app.store.base.paging import to_id
@@ -49,7 +52,7 @@ def waiting_rows(
     wanted: WaitFilter = waiting.ALL,
     limit: int = SHOWN,
 ) -> WaitingRows:
-    """Return the first runs that wait for a limit, of an executor or of all that the actor may see."""
+    """Return the first runs that wait, of an executor or of all that the actor may see."""
     runs, following = waiting.list_waiting(
         session, actor=actor, group_id=group_id, wanted=wanted, limit=limit
     )
@@ -62,13 +65,17 @@ def rows_of(session: Session, runs: Sequence[WaitingRun], *, actor: Actor) -> li
     group_ids = {to_id(limit.name) or 0 for limit in limits if limit.kind is LimitKind.GROUP}
     groups = group_store.find_groups(session, group_ids) if group_ids else {}
     titles = {group.id: group.title for group in groups.values()}
+    gates = {run.round_id for run in runs if run.is_gated and run.round_id is not None}
+    rounds = listing.find_views(session, gates, actor=actor)
     return [
-        WaitingRow(run, _why(run, titles), actor.may(run.group_id, Right.OPERATE), list(_about(run)))
+        WaitingRow(run, _why(run, titles, rounds), actor.may(run.group_id, Right.OPERATE), list(_about(run)))
         for run in runs
     ]
 
 
-def _why(run: WaitingRun, titles: dict[int, str]) -> Markup:
+def _why(run: WaitingRun, titles: dict[int, str], rounds: Mapping[int, RoundView]) -> Markup:
+    if run.is_gated:
+        return gate_words(rounds.get(run.round_id or 0))
     limit = run.waits_for
     if limit is None:
         return wait_words(None, Markup())
