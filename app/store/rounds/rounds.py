@@ -16,6 +16,7 @@ from app.domain.rounds.evaluation import Arrived
 from app.domain.rounds.kinds import ArrivalOutcome, RoundState
 from app.domain.rounds.round_keys import SINCE
 from app.models.fire import Fire
+from app.models.job import Job
 from app.models.round import Arrival, Round
 from app.models.skip import Skip
 
@@ -60,14 +61,17 @@ _NAMED = select(Round.id, Round.job_id, Round.round_key).where(
     among(Round.job_id, name="jobs"), among(Round.round_key, name="keys")
 )
 _LOCKED = select(*_COLUMNS).where(among(Round.id)).order_by(Round.id).with_for_update()
-_LAST_IDS = (
-    select(func.max(Round.id))
-    .where(among(Round.job_id), Round.state != RoundState.OPEN, Round.round_key.startswith(SINCE))
-    .group_by(Round.job_id)
+#: read backwards by the index of a job's rounds, of which there may be a million
+_LAST_ID = (
+    select(Round.id)
+    .where(Round.job_id == Job.id, Round.state != RoundState.OPEN, Round.round_key.startswith(SINCE))
+    .order_by(Round.id.desc())
+    .limit(1)
+    .correlate(Job)
+    .scalar_subquery()
 )
-_LAST = select(Round.job_id, *(getattr(Round, name) for name in LastDecided._fields)).where(
-    Round.id.in_(_LAST_IDS)
-)
+_LAST_IDS = select(_LAST_ID).where(among(Job.id))
+_LAST = select(Round.job_id, *(getattr(Round, name) for name in LastDecided._fields)).where(among(Round.id))
 
 
 def find_ids(session: Session, names: Collection[RoundName]) -> dict[RoundName, int]:
@@ -93,7 +97,9 @@ def lock_rounds(session: Session, round_ids: Collection[int]) -> dict[int, Round
 
 def find_last_decided(session: Session, job_ids: Collection[int]) -> dict[int, LastDecided]:
     """Return job id -> its last decided round since the one before; of jobs that have any."""
-    rows = bulk.read_among(session, _LAST, sorted(job_ids)) if job_ids else ()
+    ids = bulk.read_among(session, _LAST_IDS, sorted(job_ids)) if job_ids else ()
+    last_ids = [row[0] for row in ids if row[0] is not None]
+    rows = bulk.read_among(session, _LAST, last_ids) if last_ids else ()
     return {row[0]: LastDecided._make(row[1:]) for row in rows}
 
 
