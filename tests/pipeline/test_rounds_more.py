@@ -61,3 +61,27 @@ def test_a_deleted_predecessor_does_not_end_by_a_retry(database: str) -> None:
         session.get_one(Round, only_row(Round).id).due_ms = T0
     look()
     assert states(last) == [(f"t:{T0}", "not_run", "predecessor")]
+
+
+def test_the_instants_of_a_gate_that_were_skipped_arrive_not_its_round(database: str) -> None:
+    first, beside = make_job(), make_job()
+    gate = follow(first, round="day", job=make_job(schedule_type="CRON", schedule_conf="0 0 * * * ?"))
+    last = follow(gate, beside)
+    run(first, 500, logical_ms=T0 - 4_000)
+    look()
+    run(beside, logical_ms=T0)
+    assert states(last) == [(f"t:{T0}", "open", "")]
+    make_fire(gate, due_time=T0)
+    claim_due()
+    look()
+    assert not all_rows(Fire)
+    assert states(last) == [(f"t:{T0}", "open", "")]
+    look()
+    assert states(last) == [(f"t:{T0}", "not_run", "predecessor")]
+
+
+def test_an_unknown_zone_of_a_job_that_follows_holds_up_no_result(database: str) -> None:
+    first = make_job()
+    last = follow(first, round="day", job=make_job(schedule_type="NONE", time_zone="No/Where"))
+    run(first)
+    assert len(following(last)) == 1

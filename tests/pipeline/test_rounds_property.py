@@ -159,7 +159,9 @@ class Rounds(RuleBasedStateMachine):
         logs = all_rows(JobLog, job_id=self.often.id)
         with_log = {log.id for log in logs}
         first = [each.round_id for each in logs if each.trigger_type == "CRON"]
-        first += [each.round_id for each in fires if each.trigger_type == "CRON" and each.log_id not in with_log]
+        first += [
+            each.round_id for each in fires if each.trigger_type == "CRON" and each.log_id not in with_log
+        ]
         assert max(Counter(each for each in first if each is not None).values(), default=0) <= 1
 
     @invariant()

@@ -57,8 +57,13 @@ class Change:
 
     @property
     def is_gate(self) -> bool:
-        """Whether the instants of a schedule wait for it; they do not for the round of a chain."""
-        return self.follower.schedule_type != ScheduleType.NONE and self.row.chain is None
+        """Whether the instants of a schedule wait for it."""
+        return is_gate(self.follower, self.row)
+
+
+def is_gate(job: FollowerRow, row: RoundRow) -> bool:
+    """Whether the instants of a job's schedule wait for a round; they do not for that of a chain."""
+    return job.schedule_type != ScheduleType.NONE and row.chain is None
 
 
 @dataclass(slots=True)

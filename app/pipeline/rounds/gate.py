@@ -93,9 +93,7 @@ def _first_of_each(pairs: Sequence[Pair], since: Collection[int]) -> tuple[list[
     return [pair for pair in pairs if pair[0].id not in is_left], left
 
 
-def _key(
-    fire: PendingFire, rule: RunsAfter, zone: str, last: LastDecided | None, used: SinceInUse
-) -> str:
+def _key(fire: PendingFire, rule: RunsAfter, zone: str, last: LastDecided | None, used: SinceInUse) -> str:
     key = round_key(rule.round, fire.logical_time, zone=zone, chain=None)
     if key:
         return key
@@ -188,7 +186,7 @@ def _release(session: Session, fire_ids: Sequence[int], now_ms: Millis) -> int:
 
 
 def _skip(session: Session, skipped: Sequence[tuple[PendingFire, RoundRow]], now_ms: Millis) -> None:
-    """Skip instants whose round was not run; the round itself arrives at the jobs that follow."""
+    """Skip instants whose round was not run; the monitor passes it on to the jobs that follow."""
     if not skipped:
         return
     job_by_id = jobs.find_planned(session, {fire.job_id for fire, _ in skipped})
@@ -199,3 +197,10 @@ def _skip(session: Session, skipped: Sequence[tuple[PendingFire, RoundRow]], now
     ]
     insert_skips(session, rows, job_by_id)
     fires.delete_fires(session, [fire.id for fire, _ in skipped])
+    followed = {row.id: row for _, row in skipped if row.job_id in job_by_id}
+    due = [
+        {"id": row.id, "due_ms": now_ms, "epoch": row.epoch + 1}
+        for row in followed.values()
+        if job_by_id[row.job_id].has_followers
+    ]
+    bulk.update_many(session, Round, due)

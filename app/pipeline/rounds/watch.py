@@ -12,7 +12,7 @@ from app.domain.rounds.evaluation import Arrived
 from app.domain.rounds.kinds import ArrivalOutcome, RoundReason, RoundState
 from app.domain.rounds.runs_after import parse_runs_after
 from app.pipeline.rounds.arrivals import Outcome, arrive
-from app.pipeline.rounds.decisions import Change, decide
+from app.pipeline.rounds.decisions import Change, decide, is_gate
 from app.pipeline.rounds.ends import without_children
 from app.store.rounds import following, rounds
 from app.store.rounds.following import FollowerRow
@@ -95,19 +95,28 @@ def _deleted(
 
 
 def _pass_on(session: Session, not_run: Sequence[RoundRow], now_ms: Millis) -> None:
-    """Write that the jobs of these rounds did not run into the rounds of those that follow them."""
-    outcomes = [
-        Outcome(
-            row.job_id,
-            row.logical_ms,
-            ArrivalOutcome.EXCUSED if row.reason == RoundReason.EXCUSED else ArrivalOutcome.NOT_RUN,
-            row.cause_log_id,
-            row.chain,
-            reason=row.reason,
-        )
-        for row in not_run
-    ]
+    """Write that the jobs of these rounds did not run into the rounds of those that follow them.
+
+    Of a gate its skipped instants arrive, which may stand for other times than what has arrived in its round.
+    """
+    jobs = following.find_jobs(session, {row.job_id for row in not_run})
+    gates = {row.id: row for row in not_run if row.job_id in jobs and is_gate(jobs[row.job_id], row)}
+    outcomes = [_not_run(row, row.logical_ms) for row in not_run if row.id not in gates]
+    skipped = rounds.find_skipped_instants(session, list(gates.values()))
+    outcomes += [_not_run(gates[round_id], at_ms) for round_id, at_ms in skipped]
     in_chains = [each for each in outcomes if each.chain]
     if in_chains:
         outcomes += without_children(session, in_chains)
     arrive(session, outcomes, now_ms=now_ms)
+
+
+def _not_run(row: RoundRow, logical_ms: Millis) -> Outcome:
+    is_excused = row.reason == RoundReason.EXCUSED
+    return Outcome(
+        row.job_id,
+        logical_ms,
+        ArrivalOutcome.EXCUSED if is_excused else ArrivalOutcome.NOT_RUN,
+        row.cause_log_id,
+        row.chain,
+        reason=row.reason,
+    )

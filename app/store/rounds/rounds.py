@@ -267,6 +267,20 @@ def find_skipped(session: Session, gates: Collection[RoundRow]) -> dict[int, Mil
     return {row[0]: row[1] for row in rows}
 
 
+_SKIPPED_INSTANTS = select(Skip.round_id, Skip.to_ms).where(
+    among(Skip.job_id, name="jobs"), among(Skip.round_id, name="rounds"), Skip.trigger_type == ""
+)
+
+
+def find_skipped_instants(session: Session, gates: Collection[RoundRow]) -> list[tuple[int, Millis]]:
+    """Return round id and instant of schedules, of those that were skipped because of these rounds."""
+    if not gates:
+        return []
+    jobs, ids = sorted({each.job_id for each in gates}), sorted(each.id for each in gates)
+    rows = direct.read(session, _SKIPPED_INSTANTS, {"jobs": jobs, "rounds": ids})
+    return [(row[0], row[1]) for row in rows]
+
+
 def delete_skips(session: Session, reopened: Iterable[RoundRow]) -> None:
     """Delete the skips of rounds that are decided anew; those of the instants of a schedule stay."""
     for each in reopened:
