@@ -30,6 +30,8 @@ def trigger_body(
     addresses: Sequence[str],
     logical_time: datetime | None = None,
     force: bool = False,
+    *,
+    chain: bool = False,
 ) -> Item:
     """Return the body of a trigger; raise ValueError for values that exclude each other."""
     if at is not None and in_ is not None:
@@ -45,6 +47,8 @@ def trigger_body(
         body["logical_time"] = instant_text(logical_time)
     if force:
         body["force"] = True
+    if chain:
+        body["chain"] = True
     return body
 
 

@@ -203,6 +203,7 @@ class AsyncClient:
         addresses: Sequence[str] = (),
         logical_time: datetime | None = None,
         force: bool = False,
+        chain: bool = False,
         idempotency_key: str = "",
     ) -> AsyncRun:
         """Run a job once, now or later, and return the run at once; see ``Client.trigger``."""
@@ -216,6 +217,7 @@ class AsyncClient:
                 addresses=addresses,
                 logical_time=logical_time,
                 force=force,
+                chain=chain,
                 idempotency_key=idempotency_key,
             )
         )

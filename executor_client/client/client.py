@@ -232,6 +232,7 @@ class Client:
         addresses: Sequence[str] = (),
         logical_time: datetime | None = None,
         force: bool = False,
+        chain: bool = False,
         idempotency_key: str = "",
     ) -> Run:
         """Run a job once, now or later, and return the run at once.
@@ -239,10 +240,10 @@ class Client:
         ``param``: a text, or a value that is sent as JSON; None: the job's own. ``at``: when (local time if
         without tzinfo); ``in_``: after so many seconds. ``addresses``: instances to choose from.
         ``logical_time``: what the run stands for, by default the time at which it is due. ``force``: it waits
-        for no limit. ``idempotency_key``: calls with the same key make one run; by default each call makes
-        one, even if its answer is lost and it is repeated.
+        for no limit. ``chain``: with all that follows the job. ``idempotency_key``: calls with the same key
+        make one run; by default each call makes one, even if its answer is lost and it is repeated.
         """
-        body = trigger_body(param, at, in_, addresses, logical_time, force)
+        body = trigger_body(param, at, in_, addresses, logical_time, force, chain=chain)
         with self._pool.client() as client:
             job_id = job if isinstance(job, int) else find_job(client, job, group).id
             with explain_missing("job", job_id):

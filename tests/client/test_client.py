@@ -27,7 +27,17 @@ from executor_client.api.wsgi import WsgiTransport
 from tests.cli.fake_api import FakeApi, Reply, problem
 from tests.pipeline.steps import call_back, claim_fires, record_sent, sent
 from tests.support.client import LOG, LONG_LOG_STARTS, Console, long_log
-from tests.support.factories import FIRST, SECOND, T0, all_rows, make_group, make_job, make_run, only_row
+from tests.support.factories import (
+    FIRST,
+    SECOND,
+    T0,
+    all_rows,
+    make_group,
+    make_job,
+    make_run,
+    only_row,
+    remove,
+)
 from tests.support.fake_executor import FakeExecutor
 
 
@@ -309,6 +319,15 @@ def test_runs_stand_for_the_time_that_is_given_and_are_found_by_it(client: Clien
     claim_fires(now_ms=now_ms())
     assert [run.logical_time for run in client.runs(job.id, logical_from=at, logical_to=at)] == [at]
     assert list(client.runs(job.id, logical_to=datetime(2024, 4, 30, tzinfo=UTC))) == []
+
+
+def test_a_run_is_triggered_with_all_that_follows_its_job(client: Client) -> None:
+    job = make_job()
+    client.trigger(job.id)
+    assert only_row(Fire).chain is None
+    remove(only_row(Fire))
+    client.trigger(job.id, chain=True)
+    assert only_row(Fire).chain
 
 
 def test_the_parameter_of_the_next_runs_is_previewed(client: Client) -> None:

@@ -182,7 +182,7 @@ def _in_chain(form: RunForm, repeated: JobLog | None) -> InChain:
         return InChain(opens=True, shared_with_java=settings().shared_with_java)
     if repeated is None:
         return InChain()
-    return InChain(chain=repeated.chain, round_id=repeated.round_id)
+    return InChain(chain=repeated.chain, round_id=repeated.round_id, shard=repeated.executor_sharding_param)
 
 
 @blueprint.route("/kill", methods=["GET", "POST"])

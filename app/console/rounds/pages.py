@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from app.console.ui.lists.job_search import job_field, with_job
 from app.console.ui.lists.listing import address_with, chips, whole_number
 from app.console.ui.lists.search import choice_field, read_terms
+from app.console.ui.rounds.of_run import again_address
 from app.console.ui.rounds.rows import job_link, progress_of, row_of, rows_of
 from app.console.ui.rounds.words import OUTCOMES, ROUND_STATES, rule_text
 from app.console.ui.view_tabs import Tab
@@ -17,7 +18,7 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.console.web.language import _
 from app.database.flask_db import read_scope
-from app.domain.access.permissions import Actor, Right
+from app.domain.access.permissions import Actor
 from app.domain.rounds.evaluation import BAD
 from app.domain.rounds.kinds import ArrivalOutcome, RoundState
 from app.domain.rounds.runs_after import parse_runs_after
@@ -108,14 +109,14 @@ def show(round_id: int) -> ResponseReturnValue:
         view = listing.show_round(session, round_id, actor=actor)
         value = parse_runs_after(jobs.get_job(session, view.job_id, actor=actor).runs_after)
         may_run_missing = _may_run_missing(session, view, actor)
-        again = _again(session, view, actor)
+        root = neighbours.find_root(session, view.chain) if view.chain else None
     return render_template(
         "rounds/show.html",
         row=row_of(view),
         predecessors=[_predecessor(each, view.state == RoundState.OPEN) for each in view.predecessors],
         rule=rule_text(value),
         may_run_missing=may_run_missing,
-        again=again,
+        again=again_address(root, actor),
         chain_id=number_text(view.chain) if view.chain else "",
     )
 
@@ -126,14 +127,6 @@ def _may_run_missing(session: Session, view: RoundView, actor: Actor) -> bool:
         return bool(round_runs.find_missing(session, view.id, actor=actor))
     except (Conflict, PermissionDenied):
         return False
-
-
-def _again(session: Session, view: RoundView, actor: Actor) -> str:
-    """Return the address of the form that runs the chain of a round again; empty without the right."""
-    root = neighbours.find_root(session, view.chain) if view.chain else None
-    if root is None or not actor.may(root.job_group, Right.OPERATE):
-        return ""
-    return url_for("job_actions.run", job_id=root.job_id, log=root.id, chain=1)
 
 
 def _predecessor(view: PredecessorView, is_open: bool) -> PredecessorRow:

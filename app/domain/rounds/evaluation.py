@@ -72,12 +72,13 @@ STARTED = Verdict(RoundState.STARTED)
 
 def evaluate(rule: RunsAfter, arrivals: Iterable[Arrived]) -> Verdict:
     """Return what becomes of a round with these arrivals, at most one of each predecessor and shard."""
+    job_ids = set(rule.jobs)
     by_predecessor: dict[int, list[Arrived]] = {}
     for arrived in arrivals:
-        if arrived.predecessor_id in rule.jobs:
+        if arrived.predecessor_id in job_ids:
             by_predecessor.setdefault(arrived.predecessor_id, []).append(arrived)
     outcomes = [outcome_of(rule, of_job) for of_job in by_predecessor.values()]
-    count = len(set(rule.jobs)) - outcomes.count(ArrivalOutcome.EXCUSED)
+    count = len(job_ids) - outcomes.count(ArrivalOutcome.EXCUSED)
     if not count:
         return Verdict(RoundState.NOT_RUN, RoundReason.EXCUSED)
     bad = sum(map(outcomes.count, BAD))

@@ -79,12 +79,10 @@ def arrive(session: Session, outcomes: Sequence[Outcome], *, now_ms: Millis) -> 
     changes, new, changed = list[Change](), list[tuple[int, Arrived]](), list[tuple[int, Arrived]]()
     for name, each in here.items():
         row = locked[name]
-        known = {(arrival.predecessor_id, arrival.shard) for arrival in arrived[row.id]}
-        fresh = _merge(arrived[row.id], each.arrivals)
-        for arrival in fresh:
-            is_known = (arrival.predecessor_id, arrival.shard) in known
-            (changed if is_known else new).append((row.id, arrival))
-        if fresh:
+        first, later = _merge(arrived[row.id], each.arrivals)
+        new += [(row.id, arrival) for arrival in first]
+        changed += [(row.id, arrival) for arrival in later]
+        if fresh := [*first, *later]:
             row = row._replace(logical_ms=max(row.logical_ms, each.logical_ms))
             changes.append(Change(row, each.follower, arrived[row.id], fresh, is_by_hand=each.is_by_hand))
     rounds.insert_arrivals(session, new)
@@ -129,16 +127,19 @@ def _arrived(each: Outcome, rule: RunsAfter, now_ms: Millis) -> Arrived:
     return Arrived(each.job_id, each.shard, each.total, outcome, now_ms, each.log_id, each.reason)
 
 
-def _merge(arrived: list[Arrived], new: Iterable[Arrived]) -> list[Arrived]:
-    """Add to what has arrived in a round; return what is new."""
+def _merge(arrived: list[Arrived], new: Iterable[Arrived]) -> tuple[list[Arrived], list[Arrived]]:
+    """Add to what has arrived in a round; return the first of predecessors and shards, and later ones."""
     by_shard = {(each.predecessor_id, each.shard): each for each in arrived}
-    fresh: dict[tuple[int, int], Arrived] = {}
+    first: dict[tuple[int, int], Arrived] = {}
+    later: dict[tuple[int, int], Arrived] = {}
     for each in new:
         place = each.predecessor_id, each.shard
-        if supersedes(each, by_shard.get(place)):
-            by_shard[place] = fresh[place] = each
+        former = by_shard.get(place)
+        if supersedes(each, former):
+            is_first = former is None or place in first
+            by_shard[place] = (first if is_first else later)[place] = each
     arrived[:] = by_shard.values()
-    return list(fresh.values())
+    return list(first.values()), list(later.values())
 
 
 def _with_names(session: Session, wanted: Mapping[RoundName, _Wanted]) -> dict[RoundName, _Wanted]:

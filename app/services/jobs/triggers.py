@@ -45,20 +45,26 @@ class QueuedRun(NamedTuple):
 
 
 class InChain(NamedTuple):
-    """Chain and round of a run by hand."""
+    """Chain, round and shard of a run by hand."""
 
     #: all that follows the job belongs to the run
     opens: bool = False
     #: those of the run that is repeated
     chain: int | None = None
     round_id: int | None = None
+    shard: str | None = None
     #: a Java admin uses the database, too (XXL_JOB_SHARED_WITH_JAVA)
     shared_with_java: bool = False
 
     @property
     def columns(self) -> dict[str, Any]:
         """What the fire gets of it."""
-        return {"chain": self.chain, "round_id": self.round_id, "opens_chain": self.opens}
+        return {
+            "chain": self.chain,
+            "round_id": self.round_id,
+            "sharding_param": self.shard,
+            "opens_chain": self.opens,
+        }
 
 
 ALONE = InChain()

@@ -140,7 +140,7 @@ def run_missing(session: Session, round_id: int, *, actor: Actor, now_ms: Millis
     queued = [retry_run(session, str(run.id), actor=actor, now_ms=now_ms) for run in runs]
     target = ("job", row.job_id if row is not None else 0)
     changes = {"round": round_id, "runs": [run.id for run in runs]}
-    audit.record(session, "round.run_missing", actor=actor, now_ms=now_ms, target=target, changes=changes)
+    audit.record(session, "job.run_missing", actor=actor, now_ms=now_ms, target=target, changes=changes)
     return queued
 
 

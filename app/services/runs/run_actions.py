@@ -138,7 +138,7 @@ def retry_run(
 ) -> QueuedRun:
     """Queue a run with the parameter of this one, filled in as it was, and the checkpoint if it failed.
 
-    A shard runs on its own instance again, as a single run. ``force``: it waits for no limit.
+    A shard runs on its own instance again, as the same shard. ``force``: it waits for no limit.
     """
     log = row_of(get_run(session, run_id, actor=actor))
     param = param_to_repeat(session, log)
@@ -155,7 +155,7 @@ def retry_run(
         former_logical_ms=logical_of(log),
         param_form=ParamForm(log.param_form),
         force=force,
-        in_chain=InChain(chain=log.chain, round_id=log.round_id),
+        in_chain=InChain(chain=log.chain, round_id=log.round_id, shard=log.executor_sharding_param),
     )
 
 

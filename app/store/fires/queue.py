@@ -14,6 +14,7 @@ from app.database.sql.in_list import among
 from app.database.sql.planner_hints import unindexed_on_sqlite
 from app.domain.enums import FireState, ParamForm, TriggerType
 from app.domain.runs.logical_times import second_of
+from app.domain.runs.sharding import parse_shard
 from app.domain.runs.trigger_keys import Trigger, key_of, new_trigger
 from app.domain.schedules.planning import DueFire
 from app.models.fire import RETRIES_OF_THE_JOB, Fire
@@ -96,15 +97,18 @@ def insert_manual(
     chain: int | None = None,
     round_id: int | None = None,
     opens_chain: bool = False,
+    sharding_param: str | None = None,
 ) -> Trigger:
     """Insert a fire of a trigger, due now or ``planned`` for later; ``repeats``: the log id of a run.
 
     ``logical_ms``: logical time; None: the second in which it is due. ``admitted_ms``: when a user gave it
-    its slots, whatever the limits have; ``limit_key``: for which it counts then. ``chain`` and ``round_id``:
-    of the run that is repeated; ``opens_chain``: the chain is that of this trigger.
+    its slots, whatever the limits have; ``limit_key``: for which it counts then. ``chain``, ``round_id``
+    and ``sharding_param``: of the run that is repeated; ``opens_chain``: the chain is that of this trigger.
     """
     trigger = new_trigger(job_id, due_ms)
     key = key_of(trigger, planned=planned, request=request)
+    if (shard := parse_shard(sharding_param)) is not None:
+        key = f"{key}:{shard.index}"
     fire = NewFire(
         key,
         job_id,
@@ -112,6 +116,7 @@ def insert_manual(
         TriggerType.MANUAL,
         executor_param=executor_param,
         address_list=address_list,
+        sharding_param=sharding_param if shard is not None else None,
         repeats_log_id=repeats,
         logical_ms=second_of(due_ms) if logical_ms is None else logical_ms,
         param_form=param_form.value,

@@ -12,9 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import insert, text
 from sqlalchemy.exc import DBAPIError
 
+from app.models.fire import Fire
 from bench.faults.checker import Findings, Watched, check
+from bench.faults.history import read_events
 from bench.faults.installation import clock_ms, database
 from bench.faults.jobs import stop_watched
 from bench.faults.judging import settled_history, verdict
@@ -63,6 +66,14 @@ FOLLOWERS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 }
 GATES = ("gate",)
 
+#: how long faults are made while what has failed is run again
+REPEATS_S = 20
+
+FAILED = """
+    SELECT job_id, COALESCE(logical_ms, fire_time) AS logical_ms, MAX(id) AS id FROM xxl_job_log
+    WHERE executor_handler = 'flaky' GROUP BY job_id, COALESCE(logical_ms, fire_time)
+    HAVING SUM(CASE WHEN handle_code = 200 THEN 1 ELSE 0 END) = 0
+"""
 OPEN = """
     SELECT (SELECT COUNT(*) FROM xxl_job_fire)
         + (SELECT COUNT(*) FROM xxl_job_round WHERE due_ms > 0 AND due_ms < :soon) AS n
@@ -70,7 +81,10 @@ OPEN = """
 
 
 def rounds(db: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Consoles, schedulers, executors and the database are killed while jobs run after others."""
+    """Consoles, schedulers, executors and the database are killed while jobs run after others.
+
+    In the end, what has failed is run again, which decides rounds anew.
+    """
     with database(db, folder) as (url, server):
         migrate(url)
         site = Site(Cluster(folder, url), options.seed, (OWN,))
@@ -83,7 +97,14 @@ def rounds(db: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]
             eventually(partial(has_recovered, site, storm), 60, "the console is back")
             watched = stop_watched(site.cluster.console, watched)
             eventually(partial(_has_ended, site.cluster), SETTLE_S, "all rounds have ended")
-            return _verdict(site.cluster, followers, watched, storm)
+            before = _read(site.cluster, followers)
+            repeated = _repeat_failed(site.cluster, [job.job_id for job in watched])
+            storm.rage(REPEATS_S)
+            eventually(partial(has_recovered, site, storm), 60, "the console is back")
+            eventually(partial(_has_ended, site.cluster), SETTLE_S, "all rounds have ended once more")
+            after = _read(site.cluster, followers)
+            result = {"faults": dict(storm.counts), "repeated": repeated, **_numbers(before, after)}
+            return result | _verdict(site.cluster, watched, [*before.problems, *after.problems])
         finally:
             site.stop()
 
@@ -151,21 +172,53 @@ def _has_ended(cluster: Cluster) -> bool:
         return False
 
 
-def _verdict(
-    cluster: Cluster, followers: Sequence[Follower], watched: Sequence[Watched], storm: Storm
-) -> dict[str, Any]:
+def _read(cluster: Cluster, followers: Sequence[Follower]) -> Story:
+    story = Story.read(cluster.engine(), followers, read_events(cluster.journals.values()))
+    check_rounds(story)
+    return story
+
+
+def _repeat_failed(cluster: Cluster, job_ids: Sequence[int]) -> int:
+    """Run again what has failed, as a user does; it succeeds then. Return how many runs."""
+    with cluster.engine().begin() as connection:
+        connection.execute(
+            text("UPDATE xxl_job_info SET executor_param = '0.2 0' WHERE executor_handler = 'flaky'")
+        )
+        failed = [row for row in connection.execute(text(FAILED)) if row.job_id in job_ids]
+        now_ms = clock_ms()
+        fires = [
+            {
+                "fire_key": f"manual:again:{row.id}",
+                "job_id": row.job_id,
+                "due_time": now_ms,
+                "trigger_type": "MANUAL",
+                "logical_ms": row.logical_ms,
+                "repeats_log_id": row.id,
+            }
+            for row in failed
+        ]
+        if fires:
+            connection.execute(insert(Fire), fires)
+    return len(fires)
+
+
+def _numbers(before: Story, after: Story) -> dict[str, Any]:
+    """Return how many rounds there were by state, before the repeats and after them, and how many runs."""
+    return {
+        "rounds": _states(before),
+        "rounds_repeated": _states(after),
+        "incomplete": sum(row["incomplete"] for row in after.rounds),
+        "runs": dict(Counter(run["trigger_type"] for run in after.runs)),
+        "arrivals": dict(Counter(each["outcome"] for each in after.arrivals)),
+    }
+
+
+def _states(story: Story) -> dict[str, int]:
+    return dict(Counter(f"{row['state']} {row['reason']}".strip() for row in story.rounds))
+
+
+def _verdict(cluster: Cluster, watched: Sequence[Watched], problems: Sequence[str]) -> dict[str, Any]:
     history, _ = settled_history(cluster, watched, SETTLE_S)
     found: Findings = check(history)
-    story = Story.read(cluster.engine(), followers, history.events)
-    check_rounds(story)
-    found.violations += story.problems
-    states = Counter(f"{row['state']} {row['reason']}".strip() for row in story.rounds)
-    types = Counter(run["trigger_type"] for run in story.runs)
-    outcomes = Counter(each["outcome"] for each in story.arrivals)
-    return {
-        "faults": dict(storm.counts),
-        "rounds": dict(states),
-        "incomplete": sum(row["incomplete"] for row in story.rounds),
-        "runs": dict(types),
-        "arrivals": dict(outcomes),
-    } | verdict(cluster, history, found)
+    found.violations += problems
+    return verdict(cluster, history, found)

@@ -92,6 +92,8 @@ def test_an_open_round_says_what_it_waits_for(admin: Console, night: Night) -> N
         text = text_of(admin.get(path))
         assert re.search(r"Waiting ·\s+\d+ Load \(running\)", text), path
         assert re.search(r"Check \(failed \d\d:\d\d, retry at \d\d:\d\d\)", text), path
+        parts = admin.get(path, headers={"X-Parts": ""}).get_json()["parts"]
+        assert any("(running)" in text for text in parts.values()), path
     assert "No round matches" in text_of(admin.get("/rounds?state=started"))
     assert "Runs of the same day belong together" in text_of(admin.get(f"/jobinfo/{night.report}"))
     assert f'href="/xxl-job-admin/jobinfo/{night.report}"' in admin.get(f"/jobinfo/{night.load}").text
@@ -138,12 +140,12 @@ def test_a_run_whose_time_has_come_waits_for_its_round(admin: Console, night: Ni
     fire = Fire(job_id=gate, fire_key="cron:gate", due_time=now_ms() - 1, trigger_type="CRON")
     fire.state, fire.round_id = FireState.GATED.value, round_id
     fire_id = save(fire).id
-    words = rf"it waits for\s+its predecessors\s*:\s+{night.load} Load \(no run yet\)"
+    words = rf"its round\s+is not complete:\s+{night.load} Load\s+\(no run yet\)"
     for path in ("/joblog", f"/jobinfo/{gate}", f"/joblog/waiting/w{fire_id}/start"):
         page = admin.get(path)
         assert re.search(words, text_of(page)), path
         assert f'href="/xxl-job-admin/rounds/{round_id}"' in page.text, path
-    assert "it waits for" not in text_of(admin.get("/limits"))
+    assert "its round" not in text_of(admin.get("/limits"))
     assert "It starts without them" in text_of(admin.get(f"/joblog/waiting/w{fire_id}/start"))
     submit(admin, f"/joblog/waiting/w{fire_id}/start")
     assert [each.state for each in all_rows(Fire)] == [FireState.PENDING]
@@ -180,3 +182,10 @@ def test_the_form_of_a_run_offers_all_that_follows_by_name(admin: Console, night
     listed = text_of(admin.get(f"/rounds?chain={chain:015x}"))
     assert f"{night.report} Report" in listed
     assert "No round matches" in text_of(admin.get(f"/rounds?chain={1:015x}"))
+    root = make_log(
+        next(job for job in all_rows(Job) if job.id == night.load), trigger_key=chain, chain=chain
+    )
+    again = f'href="/xxl-job-admin/jobinfo/{night.load}/run?log={root.id}&amp;chain=1"'
+    assert again in admin.get(f"/joblog/{root.id}").text
+    assert again in admin.get(f"/rounds/{opened[0].id}").text
+    assert "with all that follows" in text_of(admin.get(f"/joblog/{root.id}"))

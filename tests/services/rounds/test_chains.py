@@ -25,7 +25,17 @@ from app.services.runs import planned, round_runs
 from app.services.runs.run_actions import retry_run
 from tests.pipeline.round_steps import claim_due, follow, following, look, outcomes, run, states
 from tests.pipeline.steps import call_back, unresolve
-from tests.support.factories import T0, all_rows, make_fire, make_group, make_job, only_row
+from tests.support.factories import (
+    FIRST,
+    SECOND,
+    T0,
+    all_rows,
+    make_fire,
+    make_group,
+    make_job,
+    make_run,
+    only_row,
+)
 from tests.support.plan import every_database
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -157,6 +167,22 @@ def test_a_planned_chain_waits_from_its_instant_on_and_is_withdrawn_as_a_whole()
     assert not following(last)
 
 
+@pytest.mark.parametrize("is_skipped", [True, False])
+def test_children_of_a_run_that_did_not_succeed_do_not_keep_the_chain_open(is_skipped: bool) -> None:
+    child = make_job()
+    root = make_job(child_jobid=str(child.id), max_running=1, when_full="skip")
+    last = follow(child)
+    if is_skipped:
+        make_run(root, admitted_ms=T0)
+    made = trigger(root)
+    claimed = [each for each in claim_due() if each.job_id == root.id]
+    if not is_skipped:
+        unresolve(claimed[0].log_id)
+    look()
+    assert states(last) == [(f"c:{made.number}", "not_run", "predecessor")]
+    assert outcomes(last) == {(child.id, 0): "not_run"}
+
+
 @every_database
 def test_the_missing_runs_of_a_round_are_run_again() -> None:
     first, second, third = make_job(), make_job(), make_job()
@@ -172,7 +198,7 @@ def test_the_missing_runs_of_a_round_are_run_again() -> None:
     assert [(fire.job_id, fire.repeats_log_id) for fire in fires] == list(
         zip((second.id, third.id), failed, strict=True)
     )
-    entry = only_row(AuditEntry, action="round.run_missing")
+    entry = only_row(AuditEntry, action="job.run_missing")
     assert json.loads(entry.changes or "") == {"round": round_id, "runs": failed}
     with pytest.raises(Conflict, match="misses no run"):
         run_missing(round_id)
@@ -210,6 +236,21 @@ def test_missing_runs_need_the_right_to_run_their_jobs() -> None:
         run_missing(round_id + 1)
     operate = {own: frozenset({Right.VIEW}), other: frozenset({Right.VIEW, Right.OPERATE})}
     assert run_missing(round_id, Actor(7, "x", is_admin=False, rights=operate))
+
+
+def test_a_failed_shard_is_run_again_as_that_shard() -> None:
+    first = make_job(executor_route_strategy="SHARDING_BROADCAST", addresses=f"{FIRST},{SECOND}")
+    last = follow(first)
+    make_fire(first)
+    one, two = claim_due()
+    call_back(one.log_id)
+    call_back(two.log_id, 500)
+    run_missing(only_row(Round).id)
+    (again,) = claim_due()
+    assert (again.address, again.request.broadcast_index, again.request.broadcast_total) == (SECOND, 1, 2)
+    call_back(again.log_id)
+    assert outcomes(last) == {(first.id, 0): "succeeded", (first.id, 1): "succeeded"}
+    assert len(following(last)) == 1
 
 
 def test_a_first_run_that_is_skipped_ends_the_chain_also_by_its_children() -> None:

@@ -1,6 +1,7 @@
 """What a job runs after, when it is saved or deleted: what is refused, and what becomes of open rounds."""
 
 import json
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from app.models.job import Job
 from app.models.round import After, Arrival, Round
 from app.services.jobs import jobs
 from tests.support.factories import T0, all_rows, make_group, only_row, save
-from tests.support.jobs import LATER, add, update
+from tests.support.jobs import LATER, add, draft, update
 from tests.support.plan import every_database
 from tests.support.truth_table import truth_table
 
@@ -92,7 +93,8 @@ def test_open_rounds_end_or_are_evaluated_anew(name: str, changes: dict[str, Any
     predecessors = [add(group_id) for _ in range(3)]
     last = add(group_id, runs_after=after(*predecessors))
     opened, started = make_round(last), make_round(last, "t:2", state="started")
-    numbers: Sequence[int] = changes.pop("jobs", [0, 1, 2])
+    numbers: Sequence[int] = changes.get("jobs", [0, 1, 2])
+    changes = {name: value for name, value in changes.items() if name != "jobs"}
     update(last, group_id, runs_after=after(*(predecessors[number] for number in numbers), **changes))
     row = only_row(Round, id=opened.id)
     assert (row.epoch, row.due_ms) == (1, LATER), name
@@ -229,3 +231,28 @@ def test_a_long_path_is_cut_in_its_middle() -> None:
     with pytest.raises(InvalidInput, match=f"{ids[3]} 3 → … → {ids[9]} 9 → ") as refused:
         update(ids[0], group_id, job_desc="0", runs_after=after(ids[-1]))
     assert str(refused.value).count("→") == 8
+
+
+@every_database
+def test_concurrent_saves_close_no_cycle() -> None:
+    group_id = make_group().id
+    first, second = add(group_id), add(group_id)
+    refused = list[str]()
+
+    def save_second() -> None:
+        try:
+            update(second, group_id, runs_after=after(first))
+        except InvalidInput as exc:
+            refused.append(str(exc))
+
+    thread = threading.Thread(target=save_second)
+    with session_scope() as session:
+        runs_after = draft(group_id, runs_after=after(second))
+        jobs.update_job(session, first, runs_after, actor=ADMIN, clock=lambda: LATER)
+        thread.start()
+        thread.join(0.5)
+        assert thread.is_alive(), "the second save waits for the first"
+    thread.join(10)
+    assert not thread.is_alive()
+    assert len(refused) == 1
+    assert edges() == [(first, second)]

@@ -308,7 +308,7 @@ def test_a_run_that_ends_before_its_kill_is_not_killed(
         kill_run(str(run.id), actor=ADMIN, caller=caller, now_ms=T0)
 
 
-def test_a_retry_repeats_the_parameter_and_of_a_shard_the_instance() -> None:
+def test_a_retry_repeats_the_parameter_and_of_a_shard_its_instance_and_number() -> None:
     job = make_job(executor_param="of the job")
     whole = make_log(job, executor_param="day=1", handle_code=500)
     shard = make_log(job, executor_param="", executor_sharding_param="1/2", handle_code=500)
@@ -317,8 +317,8 @@ def test_a_retry_repeats_the_parameter_and_of_a_shard_the_instance() -> None:
             lambda session, log=log: retry_run(session, str(log.id), actor=ADMIN, now_ms=T0).trigger
         )
         assert find(made.id).state == "waiting"
-    assert [(fire.executor_param, fire.address_list) for fire in all_rows(Fire)] == [
-        ("day=1", None),
-        ("", FIRST),
+    assert [(fire.executor_param, fire.address_list, fire.sharding_param) for fire in all_rows(Fire)] == [
+        ("day=1", None, None),
+        ("", FIRST, "1/2"),
     ]
     assert only_row(Fire, executor_param="day=1").job_id == job.id

@@ -51,8 +51,8 @@ from app.store.limits import listing as limits
 
 #: actions of the buttons beside Save, in the same transaction
 START, RUN = "start", "run"
-#: value of a button that fills in one run at once, where no script does
-NEVER_TWICE = "never_twice"
+#: values of buttons that do what scripts do elsewhere: fill in one run at once, show the next rounds
+NEVER_TWICE, ROUNDS = "never_twice", "rounds"
 ONLY_EDITED = N_("You have no right to operate jobs of this executor group: choose Save alone")
 
 
@@ -229,8 +229,9 @@ def _offer_limits(session: Session, form: JobForm) -> bool:
 
 def _fill_in_wish(form: JobForm) -> tuple[str, ...]:
     """Fill in that the job never runs twice at once, if that button was sent; return what to open."""
-    if request.form.get("preview") != NEVER_TWICE:
-        return ()
+    wish = request.form.get("preview")
+    if wish != NEVER_TWICE:
+        return ("after",) if wish == ROUNDS else ()
     form["max_running"].data, form["when_full"].data = "1", WhenFull.WAIT.value
     return ("limits",)
 

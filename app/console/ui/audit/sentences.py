@@ -14,7 +14,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "job.stop": _l("switched off %(object)s"),
         "job.trigger": _l("ran %(object)s once"),
         "job.withdraw": _l("withdrew a run of %(object)s"),
-        "round.run_missing": _l("ran what a round of %(object)s missed"),
+        "job.run_missing": _l("ran what a round of %(object)s missed"),
         "job.switched_off": _l("switched off %(object)s, which failed more often than it promises"),
         "job.ended": _l("switched off %(object)s, which has no further run"),
     },

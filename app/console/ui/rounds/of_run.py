@@ -35,6 +35,8 @@ class RunRounds:
     #: its chain, as programs have it; empty: none; and the first run of that; None: gone, or not visible
     chain: str
     root_id: int | None
+    #: address of the form that runs the chain again; empty without one, or without the right
+    again: str
     #: jobs that were not run because of it, with links to their rounds
     stopped: Sequence[Markup]
 
@@ -52,8 +54,16 @@ def find_rounds(session: Session, log: JobLog, *, actor: Actor) -> RunRounds:
         [job_link(each) for each in view.predecessors] if view is not None else [],
         number_text(log.chain or 0) if is_chained else "",
         root.id if root is not None and is_visible else None,
+        again_address(root, actor),
         _stopped(session, log, actor) if log.failed else [],
     )
+
+
+def again_address(root: neighbours.Root | None, actor: Actor) -> str:
+    """Return the address of the form that runs a chain again; empty without one, or without the right."""
+    if root is None or not actor.may(root.job_group, Right.OPERATE):
+        return ""
+    return url_for("job_actions.run", job_id=root.job_id, log=root.id, chain=1)
 
 
 def _stopped(session: Session, log: JobLog, actor: Actor) -> list[Markup]:

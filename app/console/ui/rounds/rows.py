@@ -86,14 +86,12 @@ def missing_of(view: RoundView) -> Markup:
 
 
 def gate_words(view: RoundView | None) -> Markup:
-    """Return what a run waits for whose round is not complete; None: the round is gone."""
+    """Return why a run waits whose round is not complete; None: the round is gone."""
     names = missing_of(view) if view is not None else Markup()
     if view is None or not names:
         return escape(_("it waits for its predecessors"))
-    link = Markup('<a href="{}">{}</a>').format(
-        url_for("rounds.show", round_id=view.id), _("its predecessors")
-    )
-    return escape(_("it waits for %(predecessors)s: %(jobs)s")) % {"predecessors": link, "jobs": names}
+    link = Markup('<a href="{}">{}</a>').format(url_for("rounds.show", round_id=view.id), _("its round"))
+    return escape(_("%(round)s is not complete: %(jobs)s")) % {"round": link, "jobs": names}
 
 
 def progress_of(each: PredecessorView, *, is_open: bool) -> str:

@@ -92,6 +92,10 @@ def test_the_preview_names_predecessors_that_do_not_fit(admin: Console) -> None:
     assert gate.count("02:00:00") == 3
     assert f"{first} One has no run that belongs to each of these rounds" in gate
     assert admin.get("/jobinfo/rounds").text.strip() == ""
+    inputs = FORM | {"job_group": group_id, "after_jobs": silent, "preview": "rounds"}
+    without_scripts = submit(admin, "/jobinfo/new", **inputs)
+    assert 'id="section-after" open' in without_scripts.text
+    assert f"{silent} Silent has no schedule" in text_of(without_scripts)
 
 
 def test_a_predecessor_of_another_group_has_no_name(console: Console) -> None:
