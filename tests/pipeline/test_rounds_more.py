@@ -5,9 +5,13 @@ Source: docs/reference/rounds.md.
 
 from app.database.engine import session_scope
 from app.models.fire import Fire
+from app.models.job import Job
+from app.models.log import JobLog
+from app.models.managed import Managed
 from app.models.round import Round
 from tests.pipeline.round_steps import claim_due, follow, following, look, outcomes, run, states
-from tests.support.factories import T0, all_rows, make_fire, make_job, only_row, remove
+from tests.pipeline.steps import call_back
+from tests.support.factories import T0, all_rows, make_fire, make_job, only_row, remove, save
 from tests.support.plan import every_database
 
 pytestmark = every_database
@@ -85,3 +89,24 @@ def test_an_unknown_zone_of_a_job_that_follows_holds_up_no_result(database: str)
     last = follow(first, round="day", job=make_job(schedule_type="NONE", time_zone="No/Where"))
     run(first)
     assert len(following(last)) == 1
+
+
+def test_a_key_that_two_predecessors_have_names_neither_of_them(database: str) -> None:
+    first, second, third = make_job(), make_job(), make_job()
+    for job, key in ((first, "demo/load"), (second, "other/load"), (third, f"demo/{first.id}")):
+        save(Managed(kind="job", managed_key=key, object_id=job.id, fields="{}"))
+    last = follow(first, second, third)
+    with session_scope() as session:
+        job = session.get_one(Job, last.id)
+        job.fill_parameter, job.executor_param = 1, f"${{parents.{first.id}.result}} ${{parents.load.result}}"
+    for number, each in enumerate((first, second, third)):
+        make_fire(each)
+        (claimed,) = claim_due()
+        call_back(claimed.log_id, 200, f"result {number}")
+    assert not claim_due()
+    assert only_row(JobLog, job_id=last.id).not_started == "parameter"
+    with session_scope() as session:
+        session.get_one(Job, last.id).executor_param = f"${{parents.{first.id}.result}}"
+    make_fire(last, trigger_type="MANUAL", round_id=only_row(Round).id)
+    (claimed,) = claim_due()
+    assert claimed.request.executor_params == "result 0"

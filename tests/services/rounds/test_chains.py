@@ -286,3 +286,22 @@ def test_a_run_of_a_chain_that_is_killed_for_a_newer_one_did_not_run_in_it() -> 
         session.get_one(JobLog, claimed.log_id).killed = Killed.REPLACED
     assert call_back(claimed.log_id, 500)
     assert states(last) == [(f"c:{made.number}", "not_run", "predecessor")]
+
+
+def test_a_chain_needs_the_right_to_run_what_would_run_sooner_by_it() -> None:
+    root, outside = make_job(), make_job()
+    foreign = make_group().id
+    follow(root, job=make_job(schedule_type="NONE", job_group=foreign))
+    actor = Actor(7, "x", is_admin=False, rights={root.job_group: ALL_RIGHTS})
+    trigger(root, actor=actor)
+    scheduled = follow(root, job=make_job(schedule_type="CRON", job_group=foreign))
+    with pytest.raises(PermissionDenied):
+        trigger(root, actor=actor)
+    with session_scope() as session:
+        session.get_one(Job, scheduled.id).schedule_type = "NONE"
+    trigger(root, actor=actor)
+    follow(root, outside, job=make_job(schedule_type="NONE", job_group=foreign))
+    with pytest.raises(PermissionDenied):
+        trigger(root, actor=actor)
+    operate = {root.job_group: ALL_RIGHTS, foreign: frozenset({Right.VIEW, Right.OPERATE})}
+    assert trigger(root, actor=Actor(7, "x", is_admin=False, rights=operate))
