@@ -364,20 +364,20 @@ def _last_hour(session: Session, jobs: list[Job], groups: list[Group], now_ms: M
     session.add(skip)
 
 
-def _trace_start(at_ms: Millis, addresses: str) -> str:
+def _trace_start(at_ms: Millis, addresses: str, trigger: str = TriggerType.CRON) -> str:
     """Return the first lines of a run's trace."""
     at = format_instant(at_ms, "UTC")
     return (
-        f"Trigger: CRON, due {at}, seen by node node-1\n"
+        f"Trigger: {trigger}, due {at}, seen by node node-1\n"
         f"Claimed: {at} (0 ms after due), node node-1\nAddresses: registered [{addresses}]\n"
         "Route: FIRST; block strategy: SERIAL_EXECUTION; timeout: 0 s; retries left: 0\n>>> trigger <<<"
     )
 
 
-def _trace(address: str, at_ms: Millis) -> str:
+def _trace(address: str, at_ms: Millis, trigger: str = TriggerType.CRON) -> str:
     """Return the trace of an accepted run."""
     return (
-        _trace_start(at_ms, address)
+        _trace_start(at_ms, address, trigger)
         + f"\nSent to: {address}\nResult: accepted, answered after 4 ms, code 200"
     )
 
@@ -448,9 +448,11 @@ def _neighbours(session: Session, log: JobLog, child: Job) -> None:
     session.add(failed)
     session.flush()
     log.trigger_type, log.source_log_id = TriggerType.RETRY, failed.id
+    log.trigger_msg = _trace(address or "", at_ms, TriggerType.RETRY)
     follower = JobLog(
         job_group=child.job_group, job_id=child.id, handle_code=200, trigger_type=TriggerType.PARENT, **common
     )
+    follower.trigger_msg = _trace(address or "", at_ms + 9 * SECOND_MS, TriggerType.PARENT)
     follower.source_log_id, follower.trigger_time, follower.handle_time = (
         log.id,
         at_ms + 9 * SECOND_MS,
@@ -541,7 +543,7 @@ def _filled_runs(session: Session, job: Job, parent_id: int, now_ms: Millis) -> 
         source_log_id=parent_id,
     )
     filled.trigger_msg, filled.executor_address = (
-        _trace("http://10.0.3.12:9999", at_ms),
+        _trace("http://10.0.3.12:9999", at_ms, TriggerType.PARENT),
         "http://10.0.3.12:9999",
     )
     filled.handle_code, filled.handle_time, filled.param_form = 200, at_ms + 3 * SECOND_MS, 1
@@ -553,7 +555,8 @@ def _filled_runs(session: Session, job: Job, parent_id: int, now_ms: Millis) -> 
     )
     unfilled.executor_param, unfilled.param_form = "${parent.result.file}", 1
     reason = "parameter not filled: ${parent.result.file}: the run has no parent"
-    unfilled.trigger_msg = f"Trigger: MANUAL, due 2026-11-20 08:00:00.250 +0800\nResult: not sent, {reason}"
+    due = format_instant(at_ms + MINUTE_MS, "UTC")
+    unfilled.trigger_msg = f"Trigger: MANUAL, due {due}\nResult: not sent, {reason}"
     session.add(unfilled)
     session.flush()
     return filled.id

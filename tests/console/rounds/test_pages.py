@@ -98,7 +98,7 @@ def test_an_open_round_says_what_it_waits_for(admin: Console, night: Night) -> N
     assert "No round matches" in text_of(admin.get("/rounds?state=started"))
     assert "Runs of the same day belong together" in text_of(admin.get(f"/jobinfo/{night.report}"))
     assert f'href="/xxl-job-admin/jobinfo/{night.report}"' in admin.get(f"/jobinfo/{night.load}").text
-    assert f'title="after {night.load}, {night.check}"' in admin.get("/jobinfo").text
+    assert f'title="After {night.load}, {night.check}"' in admin.get("/jobinfo").text
 
 
 def test_a_round_that_was_not_run_names_its_cause_and_the_run_what_it_stopped(

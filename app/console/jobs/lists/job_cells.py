@@ -166,6 +166,7 @@ def _schedule(kind: str, conf: str, time_zone: str, language: str, *, after: str
     if kind == ScheduleType.NONE:
         if not predecessors:
             return Markup('<span class="muted">{}</span>').format(_("none"))
+        predecessors = predecessors[:1].upper() + predecessors[1:]
         return Markup('<div class="cut" title="{}">{}</div>').format(predecessors, predecessors)
     expression = conf if kind in {ScheduleType.CRON, ScheduleType.AT} else f"{kind} {conf}"
     words = _words(kind, conf, language)
@@ -174,7 +175,7 @@ def _schedule(kind: str, conf: str, time_zone: str, language: str, *, after: str
         return Markup('<div class="cut mono" title="{}">{}</div>').format(title, expression)
     return Markup('<div class="cut" title="{}">{} <span class="mono second">{}</span></div>').format(
         title,
-        " · ".join(text for text in (words, predecessors) if text),
+        "\N{NO-BREAK SPACE}· ".join(text for text in (words, predecessors) if text),
         " ".join(text for text in (expression, time_zone) if text),
     )
 
