@@ -88,9 +88,7 @@ def area() -> str:
     """Return the console area of the requested page, such as ``jobs``; empty outside."""
     blueprint = current_app.blueprints.get(request.blueprint or "")
     path = blueprint.import_name.split(".") if blueprint is not None else []
-    name = path[2] if path[:2] == ["app", "console"] else ""
-    # rounds have no item in the menu: they stand with the runs that they lead to
-    return "runs" if name == "rounds" else name
+    return path[2] if path[:2] == ["app", "console"] else ""
 
 
 def is_grouped() -> bool:
