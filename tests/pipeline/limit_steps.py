@@ -8,7 +8,7 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.limit import Limit, LimitUse
 from app.pipeline.claim import ClaimBatch
-from app.pipeline.claim_limited import claim_limited, find_ready
+from app.pipeline.limits.claim_limited import claim_limited, find_ready
 from tests.pipeline.steps import claim_fires, claimer
 from tests.support.factories import T0, all_rows
 

@@ -10,8 +10,8 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.round import After, Arrival, Round
 from app.pipeline.claim import ClaimBatch, claim
-from app.pipeline.claim_limited import claim_limited
 from app.pipeline.claimed_run import ClaimedRun
+from app.pipeline.limits.claim_limited import claim_limited
 from app.pipeline.rounds.gate import release
 from app.pipeline.rounds.watch import tick_rounds
 from tests.pipeline.steps import as_due, call_back, claimer

@@ -11,8 +11,8 @@ from app.domain.access.permissions import system_actor
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.limit import Limit
-from app.pipeline.claim_limited import claim_limited
-from app.pipeline.limit_usage import LOOKED_AHEAD, LimitUsage
+from app.pipeline.limits.claim_limited import claim_limited
+from app.pipeline.limits.limit_usage import LOOKED_AHEAD, LimitUsage
 from app.pipeline.unwritable import UnwritableFire, refuse
 from app.services.jobs.batch_triggers import BatchEntry, trigger_jobs
 from app.services.jobs.jobs import trigger_job

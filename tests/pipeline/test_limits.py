@@ -15,9 +15,9 @@ from app.models.job import Job
 from app.models.limit import Limit
 from app.models.log import JobLog
 from app.models.skip import Skip
-from app.pipeline import slot_gate
 from app.pipeline.claim import ClaimBatch
-from app.pipeline.claim_limited import claim_limited, end_waits, find_ready
+from app.pipeline.limits import slot_gate
+from app.pipeline.limits.claim_limited import claim_limited, end_waits, find_ready
 from app.pipeline.prepare import prepare
 from app.services.jobs.replan import switch_off
 from app.store.limits import slots

@@ -24,8 +24,8 @@ from app.models.limit import Limit, LimitUse
 from app.models.log import JobLog
 from app.models.skip import Skip
 from app.pipeline.claim import ClaimBatch
-from app.pipeline.claim_limited import claim_limited, end_waits, find_ready
 from app.pipeline.claimed_run import ClaimedRun
+from app.pipeline.limits.claim_limited import claim_limited, end_waits, find_ready
 from tests.pipeline.steps import (
     as_due,
     call_back,

@@ -23,8 +23,8 @@ from app.database.faults import AWAY, fault_log
 from app.domain.runs.routing import RouteState
 from app.domain.schedules.planning import DueFire
 from app.pipeline.claim import Claim, ClaimBatch, claim
-from app.pipeline.claim_limited import claim_limited
 from app.pipeline.claimed_run import ClaimedRun, Claimer
+from app.pipeline.limits.claim_limited import claim_limited
 from app.pipeline.send import Sender, SendOutcome
 from app.pipeline.sent_log_ids import SentLogIds
 from app.pipeline.warm_up import warm_up

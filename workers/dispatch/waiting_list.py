@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from app.clock import Millis
 from app.domain.schedules.planning import DueFire
-from app.pipeline.claim_limited import end_waits, find_ready, has_waiting
+from app.pipeline.limits.claim_limited import end_waits, find_ready, has_waiting
 from app.pipeline.rounds.gate import release
 
 #: period of the question whether any run waits

@@ -17,8 +17,8 @@ from app.domain.runs.trigger_keys import Trigger, parse_id, trigger_of
 from app.domain.text.texts import N_
 from app.errors import Conflict, NotFound
 from app.models.base import zone_name
-from app.pipeline.limit_skips import skip_fires
-from app.pipeline.limit_usage import LimitUsage
+from app.pipeline.limits.limit_skips import skip_fires
+from app.pipeline.limits.limit_usage import LimitUsage
 from app.services.auditing import audit
 from app.services.runs import logs, planned
 from app.services.runs.trigger_runs import NO_RUN

@@ -14,7 +14,7 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline.claim import ClaimBatch
-from app.pipeline.claim_limited import claim_limited, find_ready
+from app.pipeline.limits.claim_limited import claim_limited, find_ready
 from app.services.executors.callers import Caller
 from app.services.runs.callbacks import CallbackStore, StoreResult
 from app.services.runs.replacing import AGAIN_S, Replacement

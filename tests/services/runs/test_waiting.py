@@ -16,8 +16,8 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.limit import Limit, LimitUse
 from app.models.skip import Skip
-from app.pipeline.claim_limited import claim_limited, find_ready
 from app.pipeline.claimed_run import ClaimedRun
+from app.pipeline.limits.claim_limited import claim_limited, find_ready
 from app.services.jobs import jobs
 from app.services.runs import run_lookup, waiting
 from app.services.runs.waiting import WaitFilter, WaitingRun

@@ -17,10 +17,10 @@ from app.pipeline.claim import ClaimBatch, LockedFires, claim_locked, lock_due
 from app.pipeline.claimed_run import Claimer
 from app.pipeline.gate import asks
 from app.pipeline.group_candidates import find_group_candidates
-from app.pipeline.limit_skips import skip_fires
-from app.pipeline.limit_usage import LimitUsage
+from app.pipeline.limits.limit_skips import skip_fires
+from app.pipeline.limits.limit_usage import LimitUsage
+from app.pipeline.limits.slot_gate import open_gate
 from app.pipeline.rounds.gate import hold, needs_round
-from app.pipeline.slot_gate import open_gate
 from app.store.fires import queue as fires
 from app.store.limits import slots
 

@@ -26,8 +26,8 @@ from app.domain.runs.trace_templates import (
 )
 from app.models.fire import Fire
 from app.pipeline.group_candidates import GroupCandidates, addresses_for
-from app.pipeline.limit_skips import skip_fires
-from app.pipeline.limit_usage import LimitUsage
+from app.pipeline.limits.limit_skips import skip_fires
+from app.pipeline.limits.limit_usage import LimitUsage
 from app.store.fires import logs
 from app.store.fires import queue as fires
 from app.store.fires.queue import PendingFire
