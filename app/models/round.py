@@ -30,6 +30,7 @@ class Round(Base):
     __tablename__ = "xxl_job_round"
     __table_args__ = (
         Index("ux_xxl_job_round_key", "job_id", "round_key", unique=True),
+        Index("ix_xxl_job_round_job", "job_id", "id"),
         Index("ix_xxl_job_round_due", "due_ms"),
         Index("ix_xxl_job_round_chain", "chain"),
         Index("ix_xxl_job_round_opened", "opened_ms"),

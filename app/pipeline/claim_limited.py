@@ -62,14 +62,19 @@ def claim_limited(
 def _held(
     session: Session, locked: LockedFires, claimer: Claimer, batch: ClaimBatch, now_ms: Millis
 ) -> LockedFires:
-    """Leave out the fires that need a round: they wait for it, or are claimed once more."""
+    """Return the fires if none needs a round; otherwise those wait for it, and the others are claimed later.
+
+    Limits are locked before rounds.
+    """
     gated = [pair for pair in locked.to_run if needs_round(*pair)]
     if not gated:
         return locked
     batch.expanded += hold(session, gated, zone=claimer.zone, now_ms=now_ms)
     batch.waiting += len(gated)
     gated_ids = {fire.id for fire, _ in gated}
-    return locked._replace(to_run=[pair for pair in locked.to_run if pair[0].id not in gated_ids])
+    others = [fire for fire, _ in locked.to_run if fire.id not in gated_ids]
+    batch.expanded += [DueFire(fire.id, fire.job_id, fire.due_time) for fire in others]
+    return locked._replace(to_run=[])
 
 
 def _asking(locked: LockedFires) -> LockedFires:

@@ -64,9 +64,11 @@ class ChainWait:
                     break
                 left = f"{chain['on_their_way']} runs on their way, {chain['open_rounds']} rounds open"
                 progress.show(f"chain {self._chain}: {left}")
-        for item in client.items("/rounds", {"chain": self._chain, "state": "not_run"}):
+        not_run = list(client.items("/rounds", {"chain": self._chain, "state": "not_run"}))
+        for item in reversed(not_run):
             if item["reason"] != "excused":
-                self._print(f"job {item['job_id']}: not run: {_reason(item)}", "not_started")
+                job = f"job {item['job_id']} ({plain(item['description'])})"
+                self._print(f"{job}: not run: {reason_of(item)}", "not_started")
         return chain
 
     def _print_ended(self) -> None:
@@ -80,7 +82,7 @@ class ChainWait:
         click.secho(line, fg=COLOURS.get(state), err=self._is_note)
 
 
-def _reason(item: Item) -> str:
+def reason_of(item: Item) -> str:
     """Return why a round was not run, with the run that is its cause."""
     cause = item.get("cause_run_id")
     return plain(item["reason"]) + (f", run {cause}" if cause else "")

@@ -18,7 +18,10 @@ from executor_client.code.writing import write_text
 
 
 def schedule_text(job: Item) -> str:
-    """Return type and text of a schedule: ``CRON 0 0 3 * * ?``."""
+    """Return type and text of a schedule: ``CRON 0 0 3 * * ?``; without one what the job runs after."""
+    after = job.get("runs_after")
+    if job["schedule_type"] == "NONE" and after:
+        return f"after {', '.join(map(str, after['jobs']))}"
     return f"{job['schedule_type']} {job['schedule']}".strip()
 
 
@@ -37,9 +40,14 @@ def columns(client: ApiClient) -> tuple[Column, ...]:
         Column("EXECUTOR", lambda job: plain(names.get(job["group_id"], job["group_id"])), cut=True),
         Column("HANDLER", lambda job: plain(job["handler"] or job["run_mode"]), cut=True),
         Column("SCHEDULE", schedule_text, cut=True),
-        Column("ON", lambda job: plain(job["enabled"]), colours={"yes": "green"}),
+        Column("ON", _is_on, colours={"yes": "green"}),
         Column("LAST RUN", last_state, colours=COLOURS),
     )
+
+
+def _is_on(job: Item) -> str:
+    """Return whether the schedule is on; a job without one has no switch."""
+    return plain(job["enabled"]) if job["enabled"] or job["schedule_type"] != "NONE" else "-"
 
 
 def last_state(job: Item) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from executor_client.api.session import Item
+from executor_client.cli.chain import reason_of
 from executor_client.cli.invocation import Invocation, api_command
 from executor_client.cli.job_completion import complete_job
 from executor_client.cli.lookup import explain_missing, find_job
@@ -82,11 +83,15 @@ def run_missing(invocation: Invocation, round_id: int, quiet: bool) -> None:
 def _missing(item: Item) -> str:
     """Return the predecessors that have not succeeded, each with what is known of it."""
     missing = (each for each in item["predecessors"] if each["outcome"] not in ("succeeded", "excused"))
-    return ", ".join(f"{_name(each)}: {_state(each)}" for each in missing)
+    return ", ".join(f"{_full_name(each)}: {_state(each)}" for each in missing)
 
 
 def _name(predecessor: Item) -> str:
     return str(predecessor["job_id"] or "a job of another group")
+
+
+def _full_name(predecessor: Item) -> str:
+    return f"{_name(predecessor)} {plain(predecessor['description'])}".rstrip()
 
 
 def _state(predecessor: Item) -> str:
@@ -102,9 +107,10 @@ def _instant(value: Any) -> str:
 COLUMNS = (
     Column("ID", lambda item: plain(item["id"]), is_number=True),
     Column("JOB", lambda item: plain(item["job_id"]), is_number=True),
+    Column("DESCRIPTION", lambda item: plain(item["description"]), cut=True),
     Column("LOGICAL TIME", lambda item: _instant(item["logical_time"])),
     Column("STATE", lambda item: plain(item["state"]), colours=COLOURS),
-    Column("REASON", lambda item: plain(item["reason"])),
+    Column("REASON", reason_of),
     Column("RUN", lambda item: plain(item["run_id"])),
     Column("MISSING", _missing, cut=True),
 )

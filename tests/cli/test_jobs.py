@@ -37,6 +37,13 @@ def test_jobs_are_listed_over_all_pages(api: FakeApi, run: Run) -> None:
         assert [each["id"] for each in load(run("jobs", "list", "-o", form).stdout)] == [1, 22]
 
 
+def test_a_job_that_runs_after_others_is_listed_with_them(api: FakeApi, run: Run) -> None:
+    after = {"schedule_type": "NONE", "schedule": "", "enabled": False, "runs_after": {"jobs": [1, 2]}}
+    api.page("/jobs", job(3, **after))
+    api.page("/groups", {"id": 1, "app_name": "my-app"})
+    assert run("jobs", "list").stdout.splitlines()[1] == " 3  job 3        my-app    report   after 1, 2  -"
+
+
 @pytest.mark.parametrize(
     "command",
     [

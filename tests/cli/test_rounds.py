@@ -66,8 +66,8 @@ def one_job(api: FakeApi) -> None:
 def test_rounds_are_listed_with_what_is_missing(api: FakeApi, run: Run) -> None:
     api.page("/rounds", ROUND)
     lines = run("rounds", "list", "--job", "7", "--state", "open", "--chain", CHAIN).stdout.splitlines()
-    assert lines[0].split() == ["ID", "JOB", "LOGICAL", "TIME", "STATE", "REASON", "RUN", "MISSING"]
-    assert lines[1].endswith("a job of another group: failed, 8: running")
+    assert " ".join(lines[0].split()) == "ID JOB DESCRIPTION LOGICAL TIME STATE REASON RUN MISSING"
+    assert lines[1].endswith("a job of another group: failed, 8 load: running")
     asked = {"job_id": "7", "state": "open", "chain": CHAIN, "limit": "50"}
     assert api.seen[-1].query == asked
     assert run("rounds", "list", "-q").stdout == "5\n"
@@ -131,10 +131,12 @@ def test_rounds_that_were_not_run_are_named_with_their_cause(api: FakeApi, run: 
     api.page("/runs")
     api.on("GET", f"/chains/{CHAIN}", chain_of("not_started"))
     not_run = {**ROUND, "state": "not_run", "reason": "predecessor", "cause_run_id": "70"}
-    api.page("/rounds", not_run, {**not_run, "reason": "excused"})
+    last = {**not_run, "job_id": 10, "description": "mail"}
+    api.page("/rounds", last, not_run, {**not_run, "reason": "excused"})
     ended = run("jobs", "trigger", "7", "--chain", "--wait")
     assert ended.stdout.splitlines() == [
-        "job 9: not run: predecessor, run 70",
+        "job 9 (report): not run: predecessor, run 70",
+        "job 10 (mail): not run: predecessor, run 70",
         f"chain {CHAIN}: not started",
     ]
     document = run("jobs", "trigger", "7", "--chain", "--wait", "-o", "json")

@@ -59,15 +59,16 @@ class Rounds(RuleBasedStateMachine):
         ended = follow(join, some, job=self._job(), rule="all_ended", deadline_s=600, at_deadline="run")
         since = follow(first, second, job=self._job(), round="since_last")
         gate = follow(first, join, job=self._job(schedule_type="CRON"), deadline_s=900)
-        self.followers = [join, some, ended, since, gate, follow(gate, job=self._job(), round="day")]
-        self.gate = gate
+        often = follow(first, job=self._job(schedule_type="CRON"), round="since_last", deadline_s=900)
+        self.followers = [join, some, ended, since, gate, often, follow(gate, job=self._job(), round="day")]
+        self.gates, self.often = {gate.id: gate, often.id: often}, often
 
     def _job(self, **fields: Any) -> Job:
         return make_job(job_group=self.group, **fields)
 
-    @rule(number=st.integers(0, 3), instant=st.integers(0, 2))
+    @rule(number=st.integers(0, 4), instant=st.integers(0, 2))
     def fall_due(self, number: int, instant: int) -> None:
-        job = [*self.sources, self.gate][number]
+        job = [*self.sources, *self.gates.values()][number]
         due_ms = T0 + instant * MINUTE
         key = f"cron:{job.id}:{due_ms}:{len(all_rows(JobLog))}"
         if not all_rows(Fire, fire_key=key):
@@ -138,7 +139,7 @@ class Rounds(RuleBasedStateMachine):
             if log.trigger_type == "AFTER" and not has_fire:
                 runs[log.round_id] += 1
         for row in all_rows(Round):
-            is_gate = row.job_id == self.gate.id
+            is_gate = row.job_id in self.gates
             if row.state == "started" and not is_gate:
                 assert runs[row.id] == 1, (row.id, row.round_key)
             else:
@@ -147,10 +148,21 @@ class Rounds(RuleBasedStateMachine):
     @invariant()
     def no_instant_runs_before_its_round(self) -> None:
         state_by_id = {row.id: row.state for row in all_rows(Round)}
-        for log in all_rows(JobLog, job_id=self.gate.id):
-            assert state_by_id[log.round_id] == "started"
+        for log in all_rows(JobLog):
+            assert log.job_id not in self.gates or state_by_id[log.round_id] == "started"
         for fire in all_rows(Fire, state="GATED"):
             assert fire.round_id in state_by_id
+
+    @invariant()
+    def a_round_since_the_last_one_has_one_instant(self) -> None:
+        fires = all_rows(Fire, job_id=self.often.id)
+        logs = all_rows(JobLog, job_id=self.often.id)
+        with_log = {log.id for log in logs}
+        first = [each.round_id for each in logs if each.trigger_type == "CRON"]
+        first += [
+            each.round_id for each in fires if each.trigger_type == "CRON" and each.log_id not in with_log
+        ]
+        assert max(Counter(each for each in first if each is not None).values(), default=0) <= 1
 
     @invariant()
     def open_rounds_can_not_be_decided_and_others_have_a_cause(self) -> None:

@@ -114,7 +114,7 @@ def show(round_id: int) -> ResponseReturnValue:
         "rounds/show.html",
         row=row_of(view),
         predecessors=[_predecessor(each, view.state == RoundState.OPEN) for each in view.predecessors],
-        rule=rule_text(value),
+        rule=rule_text(value, in_chain=bool(view.chain)),
         may_run_missing=may_run_missing,
         again=again_address(root, actor),
         chain_id=number_text(view.chain) if view.chain else "",
@@ -135,6 +135,8 @@ def _predecessor(view: PredecessorView, is_open: bool) -> PredecessorRow:
         note = ""
         if is_open and view.outcome in (*BAD, ArrivalOutcome.RETRYING):
             note = progress_of(view, is_open=True)
+        elif view.outcome is ArrivalOutcome.FAILED and view.total_shards > 1:
+            note = _("%(n)s of %(all)s shards succeeded", n=view.succeeded_shards, all=view.total_shards)
         return PredecessorRow(view, job_link(view), str(OUTCOMES[view.outcome]), tone, glyph, note)
     note = progress_of(view, is_open=is_open) if view.total_shards > 1 else ""
     if view.is_running and is_open:

@@ -114,7 +114,9 @@ def outcome_of(rule: RunsAfter, arrivals: Sequence[Arrived]) -> ArrivalOutcome |
     newest = max(arrivals, key=_rank)
     of_run = [each for each in arrivals if each.shard < newest.total]
     if newest.total <= 1:
-        return newest.outcome if not any(map(_succeeded, arrivals)) else ArrivalOutcome.SUCCEEDED
+        shards = [each for each in arrivals if each.total > 1]
+        has_succeeded = outcome_of(rule, shards) is ArrivalOutcome.SUCCEEDED
+        return ArrivalOutcome.SUCCEEDED if has_succeeded else newest.outcome
     succeeded = sum(map(_succeeded, of_run))
     bad = sum(each.outcome in BAD for each in of_run)
     needed = {ShardRule.ALL: newest.total, ShardRule.ANY: 1}.get(

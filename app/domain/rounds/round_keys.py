@@ -4,7 +4,7 @@
 since that; ``c:<number>``: of a chain, whatever the kind.
 """
 
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from app.clock import Millis
@@ -31,8 +31,16 @@ def round_key(kind: RoundKind, logical_ms: Millis, *, zone: str, chain: int | No
     if chain is not None and chain > 0:
         return chain_key(chain)
     if kind is RoundKind.DAY:
-        return f"d:{datetime.fromtimestamp(logical_ms / 1000, ZoneInfo(zone)):%Y-%m-%d}"
+        return f"d:{datetime.fromtimestamp(logical_ms / 1000, _zone(zone)):%Y-%m-%d}"
     return "" if kind is RoundKind.SINCE_LAST else f"t:{logical_ms}"
+
+
+def _zone(name: str) -> tzinfo:
+    """Return a zone; one that does not exist is UTC: no result of another job may fail because of it."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return UTC
 
 
 def since_key(last_decided: int) -> str:

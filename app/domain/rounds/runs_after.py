@@ -12,6 +12,8 @@ from app.domain.rounds.kinds import AtDeadline, RoundKind, RoundRule, ShardRule
 RUNS_AFTER = "runs_after"
 #: most predecessors of a job
 JOBS_MAX = 100
+#: the largest id of a job
+ID_MAX = 2**31 - 1
 #: longest wait of a round, and the one without another: seconds
 DEADLINE_MAX_S, DEADLINE_S = 31 * 86_400, 86_400
 #: end of the wait of a round that has no deadline of its own
@@ -59,9 +61,16 @@ def parse_runs_after(text: str | None) -> RunsAfter | None:
         value["jobs"] = tuple(int(job_id) for job_id in value["jobs"])
         converted = {name: kind(value[name]) for name, kind in _KINDS.items() if name in value}
         parsed = RunsAfter(**{name: value[name] for name in RunsAfter._fields if name in value} | converted)
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
-    return parsed if parsed.jobs else None
+    is_readable = parsed.jobs and all(abs(job_id) <= ID_MAX for job_id in parsed.jobs)
+    return _within_bounds(parsed) if is_readable else None
+
+
+def _within_bounds(parsed: RunsAfter) -> RunsAfter:
+    """Return the value with numbers that another program may have stored brought into their bounds."""
+    deadline_s = min(max(parsed.deadline_s, 0), DEADLINE_MAX_S)
+    return parsed._replace(k=max(parsed.k, 1), shards_k=max(parsed.shards_k, 1), deadline_s=deadline_s)
 
 
 def predecessors_of(text: str | None) -> tuple[int, ...]:

@@ -121,8 +121,9 @@ def _belongs(outcome: Outcome, rule: RunsAfter) -> bool:
 def _arrived(each: Outcome, rule: RunsAfter, now_ms: Millis) -> Arrived:
     outcome = each.outcome
     if each.is_replaced:
-        is_of_time = rule.round is RoundKind.LOGICAL_TIME
-        outcome = ArrivalOutcome.NOT_RUN if is_of_time else ArrivalOutcome.RETRYING
+        # The newer run has a logical time of its own, and is not in the chain.
+        is_left_out = rule.round is RoundKind.LOGICAL_TIME or in_chain(each.chain)
+        outcome = ArrivalOutcome.NOT_RUN if is_left_out else ArrivalOutcome.RETRYING
     return Arrived(each.job_id, each.shard, each.total, outcome, now_ms, each.log_id, each.reason)
 
 

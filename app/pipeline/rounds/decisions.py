@@ -57,8 +57,13 @@ class Change:
 
     @property
     def is_gate(self) -> bool:
-        """Whether the instants of a schedule wait for it; they do not for the round of a chain."""
-        return self.follower.schedule_type != ScheduleType.NONE and self.row.chain is None
+        """Whether the instants of a schedule wait for it."""
+        return is_gate(self.follower, self.row)
+
+
+def is_gate(job: FollowerRow, row: RoundRow) -> bool:
+    """Whether the instants of a job's schedule wait for a round; they do not for that of a chain."""
+    return job.schedule_type != ScheduleType.NONE and row.chain is None
 
 
 @dataclass(slots=True)
@@ -155,13 +160,13 @@ def _start(session: Session, written: _Written, now_ms: Millis) -> None:
         if not change.is_gate
     ]
     gates = {row.id: (change, row) for change, row in written.started if change.is_gate}
-    anew = {row.id: row for row in written.reopened if row.id in gates}
-    if anew:
-        awaited = rounds.find_awaited(session, anew)
-        for round_id, skipped_ms in rounds.find_skipped(session, anew.values()).items():
-            if round_id not in awaited:
-                change, row = gates[round_id]
-                new.append(_follower_fire(row, change.fresh, skipped_ms, now_ms))
+    if gates:
+        # Instants may have been skipped before the round was decided anew.
+        awaited = rounds.find_awaited(session, gates)
+        left = [row for round_id, (_, row) in gates.items() if round_id not in awaited]
+        for round_id, skipped_ms in rounds.find_skipped(session, left).items():
+            change, row = gates[round_id]
+            new.append(_follower_fire(row, change.fresh, skipped_ms, now_ms))
     fires.insert_unless_known(session, new, now_ms=now_ms)
     if gates:
         announce_due_fires(session)

@@ -9,7 +9,6 @@ from app.clock import Millis
 from app.database.rows import bulk
 from app.domain.enums import TriggerType
 from app.domain.jobs.children import valid_children
-from app.domain.rounds.evaluation import BAD
 from app.domain.rounds.kinds import ArrivalOutcome
 from app.domain.rounds.round_keys import in_chain
 from app.domain.runs.logical_times import logical_of
@@ -25,6 +24,8 @@ from app.store.jobs.scheduling import DueJob, JobOfResult, schedule_of
 from app.store.jobs.skips import insert_skips
 from app.store.rounds import following
 
+#: outcomes of a run that no child follows
+_WITHOUT_CHILDREN = (ArrivalOutcome.FAILED, ArrivalOutcome.UNRESOLVED)
 #: instants of one skip that arrive each by itself; of a longer one only the last does
 INSTANTS_MAX = 100
 
@@ -50,7 +51,7 @@ def arrive_ends(
             continue
         if job.has_followers:
             outcomes.append(_outcome(end, logical_ms))
-        if in_chain(end.run.chain) and end.outcome in BAD and job.child_jobid:
+        if in_chain(end.run.chain) and end.outcome in _WITHOUT_CHILDREN and job.child_jobid:
             lost.append(_outcome(end, logical_ms))
     if lost:
         outcomes += without_children(session, lost)
@@ -127,30 +128,29 @@ def _instants(job: DueJob, row: bulk.Row) -> list[Millis]:
 def arrive_skipped(
     session: Session, skipped: Iterable[PendingFire], job_ids: Collection[int], *, reason: str, now_ms: Millis
 ) -> None:
-    """Write skipped fires of these jobs, which have followers, into the rounds of the jobs that follow.
+    """Write skipped fires into the rounds of the jobs that follow; ``job_ids``: the jobs that have followers.
 
-    The retry of a run that is skipped leaves that run failed. Of one in a chain its children do not run.
+    The retry of a run that is skipped leaves that run failed. In a chain the children do not run either.
     """
-    outcomes = []
+    outcomes, in_chains = list[Outcome](), list[Outcome]()
     for fire in skipped:
-        if fire.job_id not in job_ids and not in_chain(fire.chain):
-            continue
         shard = parse_shard(fire.sharding_param) or WHOLE
         is_retry = fire.trigger_type == TriggerType.RETRY
-        outcomes.append(
-            Outcome(
-                fire.job_id,
-                fire.logical_time,
-                ArrivalOutcome.FAILED if is_retry else ArrivalOutcome.NOT_RUN,
-                fires.source_of(fire.fire_key) if is_retry else None,
-                fire.chain,
-                shard.index,
-                shard.total,
-                reason=reason,
-            )
+        outcome = Outcome(
+            fire.job_id,
+            fire.logical_time,
+            ArrivalOutcome.FAILED if is_retry else ArrivalOutcome.NOT_RUN,
+            fires.source_of(fire.fire_key) if is_retry else None,
+            fire.chain,
+            shard.index,
+            shard.total,
+            reason=reason,
         )
-    lost = [each for each in outcomes if in_chain(each.chain)]
-    if lost:
-        outcomes += without_children(session, lost)
+        if fire.job_id in job_ids:
+            outcomes.append(outcome)
+        if in_chain(fire.chain):
+            in_chains.append(outcome)
+    if in_chains:
+        outcomes += without_children(session, in_chains)
     if outcomes:
         arrive(session, outcomes, now_ms=now_ms)

@@ -4,7 +4,7 @@ docs/reference/rounds.md. Such a fire is GATED until its round is decided; then 
 skipped.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from sqlalchemy.orm import Session
@@ -27,7 +27,7 @@ from app.store.jobs import scheduling as jobs
 from app.store.jobs.scheduling import JobToRun
 from app.store.jobs.skips import insert_skips
 from app.store.rounds import rounds
-from app.store.rounds.rounds import LastDecided, RoundName, RoundRow
+from app.store.rounds.rounds import LastDecided, RoundName, RoundRow, SinceInUse
 
 #: what `waits_for` says of a fire that waits for a round
 PREDECESSORS = "predecessors"
@@ -45,47 +45,71 @@ def needs_round(fire: PendingFire, job: JobToRun) -> bool:
 
 
 def hold(session: Session, pairs: Sequence[Pair], *, zone: str, now_ms: Millis) -> list[DueFire]:
-    """Give each of these locked fires its round; return those whose round has started, which may run.
+    """Give each of these locked fires its round; return those to claim once more.
 
-    The others wait for it. A round that the instant opens waits from the instant on.
+    Of these the round has started, so that they may run, or they need a round since the last one for which
+    another instant waits by now. The others wait. A round that the instant opens waits from the instant on.
     """
     rules = {job.id: rule for _, job in pairs if (rule := parse_runs_after(job.runs_after)) is not None}
-    last = rounds.find_last_decided(
-        session, {job_id for job_id, rule in rules.items() if rule.round is RoundKind.SINCE_LAST}
-    )
+    since = {job_id for job_id, rule in rules.items() if rule.round is RoundKind.SINCE_LAST}
+    pairs, again = _first_of_each(pairs, since)
+    last, used = rounds.find_last_decided(session, since), rounds.find_since_in_use(session, since)
     names = {
-        fire.id: (job.id, _key(fire, rules[job.id], job.time_zone or zone, last.get(job.id)))
+        fire.id: (job.id, _key(fire, rules[job.id], job.time_zone or zone, last.get(job.id), used))
         for fire, job in pairs
     }
     locked = _lock(session, pairs, names, rules)
+    used = rounds.find_since_in_use(session, since)  # By now no other claim can take one.
     rows, started = list[bulk.Row](), dict[int, int]()
     taken, waiting = dict[int, RoundRow](), dict[int, RoundRow]()
     for fire, job in pairs:
         row = locked[names[fire.id]]
-        is_free = row.state == RoundState.STARTED and not (row.taken_ms or row.id in taken)
-        if row.state == RoundState.STARTED and (is_free or rules[job.id].round is not RoundKind.SINCE_LAST):
+        if job.id in since and not _is_free(row, used):
+            again.append(fire)
+        elif row.state == RoundState.STARTED:
             taken[row.id] = row
             started[fire.id] = row.id
-            continue
-        rows.append(
-            {"id": fire.id, "state": FireState.GATED.value, "round_id": row.id, "waits_for": PREDECESSORS}
-        )
-        waiting[row.id] = _from_instant(waiting.get(row.id, row), rules[job.id], fire)
+        else:
+            rows.append(
+                {"id": fire.id, "state": FireState.GATED.value, "round_id": row.id, "waits_for": PREDECESSORS}
+            )
+            is_own = job.id in since
+            waiting[row.id] = _from_instant(waiting.get(row.id, row), rules[job.id], fire, is_own=is_own)
     bulk.update_many(session, Fire, rows)
     bulk.update_many(session, Fire, [{"id": key, "round_id": started[key]} for key in started])
     _write(session, waiting.values(), taken.values(), now_ms)
     passed = [fire for fire, _ in pairs if fire.id in started]
-    return [DueFire(fire.id, fire.job_id, fire.due_time) for fire in passed]
+    return [DueFire(fire.id, fire.job_id, fire.due_time) for fire in (*passed, *again)]
 
 
-def _key(fire: PendingFire, rule: RunsAfter, zone: str, last: LastDecided | None) -> str:
+def _first_of_each(pairs: Sequence[Pair], since: Collection[int]) -> tuple[list[Pair], list[PendingFire]]:
+    """Return the fires without all but the first of each of these jobs, and those others."""
+    first: dict[int, PendingFire] = {}
+    for fire, job in sorted(pairs, key=lambda pair: (pair[0].due_time, pair[0].id)):
+        if job.id in since:
+            first.setdefault(job.id, fire)
+    is_left = {fire.id for fire, job in pairs if first.get(job.id, fire) is not fire}
+    left = [fire for fire, _ in pairs if fire.id in is_left]
+    return [pair for pair in pairs if pair[0].id not in is_left], left
+
+
+def _key(fire: PendingFire, rule: RunsAfter, zone: str, last: LastDecided | None, used: SinceInUse) -> str:
     key = round_key(rule.round, fire.logical_time, zone=zone, chain=None)
     if key:
         return key
+    if (awaited_id := used.awaited.get(fire.job_id)) is not None:
+        return since_key(awaited_id)
     if last is None:
         return since_key(0)
-    is_free = last.state == RoundState.STARTED and not last.taken_ms
+    is_free = last.state == RoundState.STARTED and last.log_id is None and last.id not in used.round_ids
     return last.round_key if is_free else since_key(last.id)
+
+
+def _is_free(row: RoundRow, used: SinceInUse) -> bool:
+    """Whether an instant may take a round since the last one: one that waits for it, or runs in it."""
+    if row.state == RoundState.OPEN:
+        return row.id > used.awaited.get(row.job_id, 0)
+    return row.state == RoundState.STARTED and row.log_id is None and row.id not in used.round_ids
 
 
 def _lock(
@@ -109,9 +133,9 @@ def _lock(
     return {by_id[row.id]: row for row in rounds.lock_rounds(session, by_id).values()}
 
 
-def _from_instant(row: RoundRow, rule: RunsAfter, fire: PendingFire) -> RoundRow:
-    """Return a round as it waits from the first of its instants on."""
-    if row.state != RoundState.OPEN or row.taken_ms:
+def _from_instant(row: RoundRow, rule: RunsAfter, fire: PendingFire, *, is_own: bool) -> RoundRow:
+    """Return a round as it waits from the first of its instants on; ``is_own``: this is the only one."""
+    if row.state != RoundState.OPEN or (row.taken_ms and not is_own):
         return row
     end_ms = fire.due_time + rule.wait_ms
     return row._replace(deadline_ms=end_ms, due_ms=end_ms, taken_ms=fire.due_time)
@@ -162,7 +186,7 @@ def _release(session: Session, fire_ids: Sequence[int], now_ms: Millis) -> int:
 
 
 def _skip(session: Session, skipped: Sequence[tuple[PendingFire, RoundRow]], now_ms: Millis) -> None:
-    """Skip instants whose round was not run; the round itself arrives at the jobs that follow."""
+    """Skip instants whose round was not run; the monitor passes it on to the jobs that follow."""
     if not skipped:
         return
     job_by_id = jobs.find_planned(session, {fire.job_id for fire, _ in skipped})
@@ -173,3 +197,10 @@ def _skip(session: Session, skipped: Sequence[tuple[PendingFire, RoundRow]], now
     ]
     insert_skips(session, rows, job_by_id)
     fires.delete_fires(session, [fire.id for fire, _ in skipped])
+    followed = {row.id: row for _, row in skipped if row.job_id in job_by_id}
+    due = [
+        {"id": row.id, "due_ms": now_ms, "epoch": row.epoch + 1}
+        for row in followed.values()
+        if job_by_id[row.job_id].has_followers
+    ]
+    bulk.update_many(session, Round, due)

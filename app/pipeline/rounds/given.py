@@ -1,5 +1,6 @@
 """Values of predecessors: ``${parents.KEY.result}`` and ``${shards.results}`` of runs that follow a round."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -37,7 +38,10 @@ def find_given(session: Session, routed_fires: Sequence[RoutedFire]) -> dict[int
     rows = given.find_given(session, log_ids)
     keys = given_by_rounds.find_keys(session, {job_id for by_job in giving.values() for job_id in by_job})
     runs = {log_id: given_run(row) for log_id, row in rows.items()}
-    values = {round_id: _values(by_job, keys, runs) for round_id, by_job in giving.items()}
+    values = {
+        round_id: _values(by_job, {job_id: keys[job_id] for job_id in by_job if job_id in keys}, runs)
+        for round_id, by_job in giving.items()
+    }
     return {routed.fire.id: values[routed.fire.round_id] for routed in routed_fires if routed.fire.round_id}
 
 
@@ -55,6 +59,11 @@ def _values(
             parents[str(job_id)] = shards
         elif (run := by_shard.get(0)) is not None:
             parents[str(job_id)] = run
-        if job_id in keys and str(job_id) in parents:
-            parents[keys[job_id]] = parents[str(job_id)]
-    return RoundValues(parents, broadcasts[0] if len(broadcasts) == 1 else None)
+    # A key that two have, or that is the id of another one, names none of them.
+    count = Counter([*keys.values(), *map(str, by_job)])
+    named = {
+        key: parents[str(job_id)]
+        for job_id, key in keys.items()
+        if count[key] == 1 and str(job_id) in parents
+    }
+    return RoundValues({**parents, **named}, broadcasts[0] if len(broadcasts) == 1 else None)

@@ -8,11 +8,11 @@ from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis
 from app.database.engine import transact
-from app.domain.rounds.evaluation import Arrived, supersedes
+from app.domain.rounds.evaluation import Arrived
 from app.domain.rounds.kinds import ArrivalOutcome, RoundReason, RoundState
 from app.domain.rounds.runs_after import parse_runs_after
 from app.pipeline.rounds.arrivals import Outcome, arrive
-from app.pipeline.rounds.decisions import Change, decide
+from app.pipeline.rounds.decisions import Change, decide, is_gate
 from app.pipeline.rounds.ends import without_children
 from app.store.rounds import following, rounds
 from app.store.rounds.following import FollowerRow
@@ -56,7 +56,9 @@ def _look(session: Session, round_ids: Sequence[int], now_ms: Millis) -> list[Ro
         if (job := jobs.get(row.job_id)) is None:
             continue
         fresh = _deleted(row, job, arrived[row.id], gone, now_ms)
-        changes.append(Change(row, job, [*arrived[row.id], *fresh], fresh, is_over=row.deadline_ms <= now_ms))
+        places = {(each.predecessor_id, each.shard) for each in fresh}
+        others = [each for each in arrived[row.id] if (each.predecessor_id, each.shard) not in places]
+        changes.append(Change(row, job, [*others, *fresh], fresh, is_over=row.deadline_ms <= now_ms))
     rounds.write_arrivals(session, [(each.row.id, arrival) for each in changes for arrival in each.fresh])
     decide(session, changes, now_ms=now_ms)
     return [row for row in due if row.state == RoundState.NOT_RUN and row.job_id in jobs]
@@ -75,29 +77,46 @@ def _deleted(
     row: RoundRow, job: FollowerRow, arrived: Sequence[Arrived], gone: set[int], now_ms: Millis
 ) -> list[Arrived]:
     rule = parse_runs_after(job.runs_after)
-    known = {each.predecessor_id: each for each in arrived if each.shard == 0}
-    deleted = [
-        Arrived(job_id, 0, 1, ArrivalOutcome.NOT_RUN, now_ms, None, DELETED)
-        for job_id in (rule.jobs if rule is not None else ())
-        if job_id in gone
-    ]
-    return [each for each in deleted if supersedes(each, known.get(each.predecessor_id))]
+    deleted = list[Arrived]()
+    for job_id in set(rule.jobs if rule is not None else ()) & gone:
+        of_job = [each for each in arrived if each.predecessor_id == job_id]
+        # A retry that was planned does not come, nor do shards that have not arrived.
+        deleted += [
+            each._replace(outcome=ArrivalOutcome.FAILED, at_ms=now_ms, reason=DELETED)
+            for each in of_job
+            if each.outcome is ArrivalOutcome.RETRYING
+        ]
+        total = max((each.total for each in of_job), default=1)
+        deleted += [
+            Arrived(job_id, shard, total, ArrivalOutcome.NOT_RUN, now_ms, None, DELETED)
+            for shard in sorted({*range(total)} - {each.shard for each in of_job})
+        ]
+    return deleted
 
 
 def _pass_on(session: Session, not_run: Sequence[RoundRow], now_ms: Millis) -> None:
-    """Write that the jobs of these rounds did not run into the rounds of those that follow them."""
-    outcomes = [
-        Outcome(
-            row.job_id,
-            row.logical_ms,
-            ArrivalOutcome.EXCUSED if row.reason == RoundReason.EXCUSED else ArrivalOutcome.NOT_RUN,
-            row.cause_log_id,
-            row.chain,
-            reason=row.reason,
-        )
-        for row in not_run
-    ]
+    """Write that the jobs of these rounds did not run into the rounds of those that follow them.
+
+    Of a gate its skipped instants arrive, which may stand for other times than what has arrived in its round.
+    """
+    jobs = following.find_jobs(session, {row.job_id for row in not_run})
+    gates = {row.id: row for row in not_run if row.job_id in jobs and is_gate(jobs[row.job_id], row)}
+    outcomes = [_not_run(row, row.logical_ms) for row in not_run if row.id not in gates]
+    skipped = rounds.find_skipped_instants(session, list(gates.values()))
+    outcomes += [_not_run(gates[round_id], at_ms) for round_id, at_ms in skipped]
     in_chains = [each for each in outcomes if each.chain]
     if in_chains:
         outcomes += without_children(session, in_chains)
     arrive(session, outcomes, now_ms=now_ms)
+
+
+def _not_run(row: RoundRow, logical_ms: Millis) -> Outcome:
+    is_excused = row.reason == RoundReason.EXCUSED
+    return Outcome(
+        row.job_id,
+        logical_ms,
+        ArrivalOutcome.EXCUSED if is_excused else ArrivalOutcome.NOT_RUN,
+        row.cause_log_id,
+        row.chain,
+        reason=row.reason,
+    )

@@ -114,7 +114,7 @@ def trigger_job(
     columns |= {**slot._asdict(), **in_chain.columns}
     trigger = fires.insert_manual(session, job_id, due_ms=start_ms, planned=due_ms is not None, **columns)
     if in_chain.opens:
-        open_chain(session, trigger, run_logical_ms, shared_with_java=in_chain.shared_with_java)
+        open_chain(session, trigger, run_logical_ms, actor=actor, shared_with_java=in_chain.shared_with_java)
     given = {"due_ms": due_ms, "logical_ms": logical_ms, "force": force, "chain": in_chain.opens}
     changes = {"executor_param": executor_param, "address_list": addresses} | _given(given)
     audit.record(session, "job.trigger", actor=actor, now_ms=now_ms, target=("job", job_id), changes=changes)

@@ -1,10 +1,12 @@
 """Chains: runs by hand with all that follows them; the rounds of a chain are opened with its trigger."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Set
 
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.domain.access.permissions import Actor, Right
+from app.domain.enums import ScheduleType
 from app.domain.rounds.cycles import reachable
 from app.domain.rounds.evaluation import Arrived
 from app.domain.rounds.kinds import ArrivalOutcome
@@ -12,14 +14,20 @@ from app.domain.rounds.round_keys import chain_key
 from app.domain.rounds.runs_after import RunsAfter, parse_runs_after
 from app.domain.runs.trigger_keys import Trigger
 from app.domain.text.texts import N_
-from app.errors import InvalidInput
+from app.errors import InvalidInput, PermissionDenied
 from app.pipeline.rounds.arrivals import Outcome, arrive, new_round
 from app.pipeline.rounds.ends import without_children
 from app.services.rounds.rules import WITHOUT_JAVA
+from app.store.jobs.listing import find_groups_of
 from app.store.rounds import following, rounds
 from app.store.rounds.edges import Followers
+from app.store.rounds.following import FollowerRow
 
 CHAIN = "chain"
+SOONER = N_(
+    "The chain would run jobs that you may not run, sooner than their schedules and predecessors say; run"
+    " this one without the chain"
+)
 #: most jobs of a chain
 JOBS_MAX = 500
 
@@ -36,18 +44,22 @@ def find_chain(session: Session, job_id: int) -> set[int]:
     return job_ids
 
 
-def open_chain(session: Session, trigger: Trigger, logical_ms: Millis, *, shared_with_java: bool) -> None:
+def open_chain(
+    session: Session, trigger: Trigger, logical_ms: Millis, *, actor: Actor, shared_with_java: bool
+) -> None:
     """Open the rounds of all jobs that follow that of a trigger, in the transaction of the trigger.
 
-    Predecessors that do not descend from the job are excused. Raises InvalidInput.
+    Predecessors that do not descend from the job are excused. Raises InvalidInput and PermissionDenied.
     """
     job_id, chain, opened_ms = trigger.job_id, trigger.number, trigger.due_ms
     job_ids = find_chain(session, job_id)
-    rules = _rules(session, job_ids - {job_id}, job_ids)
+    jobs = following.find_jobs(session, job_ids - {job_id})
+    rules = _rules(jobs, job_ids)
     if not rules:
         return
     if shared_with_java:
         raise InvalidInput(CHAIN, WITHOUT_JAVA)
+    _require(session, jobs, rules, job_ids, actor)
     names = {each: (each, chain_key(chain)) for each in rules}
     rows = [
         new_round(names[each], logical_ms, opened_ms=opened_ms, wait_ms=rule.wait_ms, chain=chain)
@@ -64,9 +76,29 @@ def open_chain(session: Session, trigger: Trigger, logical_ms: Millis, *, shared
     rounds.write_arrivals(session, excused)
 
 
-def _rules(session: Session, follower_ids: Collection[int], job_ids: Collection[int]) -> dict[int, RunsAfter]:
+def _require(
+    session: Session,
+    jobs: Mapping[int, FollowerRow],
+    rules: Mapping[int, RunsAfter],
+    job_ids: Set[int],
+    actor: Actor,
+) -> None:
+    """Check the right to run jobs that would run without their schedule, or without some predecessor.
+
+    The others would follow the job's run without the chain, too.
+    """
+    sooner = {
+        each
+        for each, rule in rules.items()
+        if jobs[each].schedule_type != ScheduleType.NONE or not job_ids >= {*rule.jobs}
+    }
+    groups = find_groups_of(session, sooner) if sooner else {}
+    if not all(actor.may(group_id, Right.OPERATE) for group_id in groups.values()):
+        raise PermissionDenied(SOONER)
+
+
+def _rules(jobs: Mapping[int, FollowerRow], job_ids: Collection[int]) -> dict[int, RunsAfter]:
     """Return the rules of the jobs that run after one of the chain; the others are in it as children."""
-    jobs = following.find_jobs(session, follower_ids)
     rules = {each: parse_runs_after(job.runs_after) for each, job in jobs.items()}
     return {each: rule for each, rule in rules.items() if rule is not None and _is_in(rule.jobs, job_ids)}
 

@@ -203,14 +203,17 @@ class _Page:
     ) -> PredecessorView:
         job = self.jobs.get(job_id)
         is_foreign = job is not None and not self.actor.may(job.job_group, Right.VIEW)
-        newest = max(arrived, key=lambda each: (each.at_ms, each.log_id or 0), default=None)
+        outcome = outcome_of(rule or RunsAfter((job_id,)), arrived)
+        # of a broadcast that has failed the shards that have, not those that ended after them
+        telling = [each for each in arrived if each.outcome is outcome] or arrived
+        newest = max(telling, key=lambda each: (each.at_ms, each.log_id or 0), default=None)
         total = newest.total if newest is not None else 1
         succeeded = (each for each in arrived if each.outcome is ArrivalOutcome.SUCCEEDED)
         retries = [fire.due_ms for fire in fires if fire.trigger_type == TriggerType.RETRY]
         return PredecessorView(
             job_id=0 if is_foreign else job_id,
             name=None if job is None or is_foreign else job.job_desc,
-            outcome=outcome_of(rule or RunsAfter((job_id,)), arrived),
+            outcome=outcome,
             is_running=any(fire.state in _BEGUN for fire in fires),
             log_id=newest.log_id if newest is not None and newest.log_id in self.visible_runs else None,
             retry_ms=min(retries, default=None),

@@ -23,6 +23,7 @@ from app.services.jobs.jobs import QueuedRun
 from app.services.runs.interruptible_wait import pause
 from app.services.runs.run_actions import retry_run
 from app.services.runs.run_lookup import PAUSE_MAX_S, PAUSE_S, SLOWER
+from app.store.base import locks
 from app.store.jobs.listing import find_groups_of
 from app.store.rounds import listing, missing, rounds
 from app.store.rounds.missing import MissingRun
@@ -134,7 +135,7 @@ def run_missing(session: Session, round_id: int, *, actor: Actor, now_ms: Millis
     Needs the right to operate the jobs of all of them. Those that are being run again already are left out.
     Raises NotFound, PermissionDenied, and Conflict if there is nothing to run.
     """
-    row = rounds.lock_rounds(session, [round_id]).get(round_id)
+    row = next(iter(listing.find_rounds(session, [round_id])), None)
     runs = _missing(session, row, actor)
     queued = [retry_run(session, str(run.id), actor=actor, now_ms=now_ms) for run in runs]
     target = ("job", row.job_id if row is not None else 0)
@@ -163,6 +164,8 @@ def _missing(session: Session, row: RoundRow | None, actor: Actor) -> list[Missi
     runs = missing.find_missing(session, log_ids)
     if not all(actor.may(run.group_id, Right.OPERATE) for run in runs):
         raise PermissionDenied(N_("You have no permission to run all jobs whose runs are missing"))
+    # Of two that ask at once the second one finds what the first one runs. Rounds are locked after jobs.
+    locks.lock_groups_of(session, {run.job_id for run in runs})
     repeated = missing.find_repeated(session, {run.job_id for run in runs})
     left = [run for run in runs if run.id not in repeated]
     if not left:

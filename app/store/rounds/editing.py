@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import and_, bindparam, exists, or_, select, update
+from sqlalchemy import and_, bindparam, exists, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from app.clock import Millis
@@ -50,16 +50,26 @@ _ENDED = (
 )
 _WOKEN = update(Round).where(among(Round.id)).values(due_ms=bindparam("now_ms"), epoch=Round.epoch + 1)
 _NEWER = aliased(Round)
-#: no later round of the job is decided
+#: no later round of the job with a key of the same kind is decided
 _IS_LAST = ~exists().where(
-    _NEWER.job_id == Round.job_id, _NEWER.id > Round.id, _NEWER.state != RoundState.OPEN.value
+    _NEWER.job_id == Round.job_id,
+    _NEWER.id > Round.id,
+    _NEWER.state != RoundState.OPEN.value,
+    func.substr(_NEWER.round_key, 1, 1) == func.substr(Round.round_key, 1, 1),
 )
 _IS_GONE = ~exists().where(Job.id == Round.job_id)
 _OLD = (
     select(Round.id)
     .where(
         Round.opened_ms < bindparam("before_ms"),
-        or_(_IS_GONE, and_(Round.state != RoundState.OPEN.value, ~_IS_LAST)),
+        or_(
+            _IS_GONE,
+            and_(
+                Round.state != RoundState.OPEN.value,
+                Round.decided_ms < bindparam("before_ms"),
+                ~_IS_LAST,
+            ),
+        ),
     )
     .order_by(Round.opened_ms, Round.id)
     .limit(bindparam("most"))
@@ -104,9 +114,9 @@ def delete_rounds(session: Session, round_ids: Collection[int]) -> None:
 
 
 def delete_old(session: Session, *, before_ms: Millis, limit: int) -> int:
-    """Delete decided rounds that were opened before, and those of jobs that are gone; return how many.
+    """Delete rounds that were opened and decided before, and those of jobs that are gone; return how many.
 
-    The last decided one of each job stays: the next round since the last one is named after it.
+    The last decided one of each job and kind stays: the next round since the last one is named after it.
     """
     ids = [row[0] for row in bulk.read_rows(session, _OLD, {"before_ms": before_ms, "most": limit})]
     if ids:

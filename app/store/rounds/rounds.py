@@ -16,6 +16,7 @@ from app.domain.rounds.evaluation import Arrived
 from app.domain.rounds.kinds import ArrivalOutcome, RoundState
 from app.domain.rounds.round_keys import SINCE
 from app.models.fire import Fire
+from app.models.job import Job
 from app.models.round import Arrival, Round
 from app.models.skip import Skip
 
@@ -48,7 +49,8 @@ class LastDecided(NamedTuple):
     round_key: str
     state: str
     reason: str
-    taken_ms: Millis
+    #: first run of the job in it; None: none yet
+    log_id: int | None
 
 
 #: job id and key
@@ -59,14 +61,17 @@ _NAMED = select(Round.id, Round.job_id, Round.round_key).where(
     among(Round.job_id, name="jobs"), among(Round.round_key, name="keys")
 )
 _LOCKED = select(*_COLUMNS).where(among(Round.id)).order_by(Round.id).with_for_update()
-_LAST_IDS = (
-    select(func.max(Round.id))
-    .where(among(Round.job_id), Round.state != RoundState.OPEN, Round.round_key.startswith(SINCE))
-    .group_by(Round.job_id)
+#: read backwards by the index of a job's rounds, of which there may be a million
+_LAST_ID = (
+    select(Round.id)
+    .where(Round.job_id == Job.id, Round.state != RoundState.OPEN, Round.round_key.startswith(SINCE))
+    .order_by(Round.id.desc())
+    .limit(1)
+    .correlate(Job)
+    .scalar_subquery()
 )
-_LAST = select(Round.job_id, *(getattr(Round, name) for name in LastDecided._fields)).where(
-    Round.id.in_(_LAST_IDS)
-)
+_LAST_IDS = select(_LAST_ID).where(among(Job.id))
+_LAST = select(Round.job_id, *(getattr(Round, name) for name in LastDecided._fields)).where(among(Round.id))
 
 
 def find_ids(session: Session, names: Collection[RoundName]) -> dict[RoundName, int]:
@@ -92,7 +97,9 @@ def lock_rounds(session: Session, round_ids: Collection[int]) -> dict[int, Round
 
 def find_last_decided(session: Session, job_ids: Collection[int]) -> dict[int, LastDecided]:
     """Return job id -> its last decided round since the one before; of jobs that have any."""
-    rows = bulk.read_among(session, _LAST, sorted(job_ids)) if job_ids else ()
+    ids = bulk.read_among(session, _LAST_IDS, sorted(job_ids)) if job_ids else ()
+    last_ids = [row[0] for row in ids if row[0] is not None]
+    rows = bulk.read_among(session, _LAST, last_ids) if last_ids else ()
     return {row[0]: LastDecided._make(row[1:]) for row in rows}
 
 
@@ -212,20 +219,66 @@ def find_awaited(session: Session, round_ids: Collection[int]) -> set[int]:
     return {row[0] for row in rows}
 
 
+_ON_THEIR_WAY = (
+    select(Fire.job_id, Fire.round_id, Fire.state, Round.state)
+    .join(Round, Round.id == Fire.round_id)
+    .where(among(Fire.job_id), Round.round_key.startswith(SINCE))
+)
+
+
+class SinceInUse(NamedTuple):
+    """Rounds since the last one that fires belong to."""
+
+    #: job id -> the last open one that an instant waits for
+    awaited: dict[int, int]
+    round_ids: set[int]
+
+
+def find_since_in_use(session: Session, job_ids: Collection[int]) -> SinceInUse:
+    """Return the rounds since the last one that fires of these jobs belong to."""
+    rows = bulk.read_among(session, _ON_THEIR_WAY, sorted(job_ids)) if job_ids else ()
+    used = SinceInUse({}, set())
+    for job_id, round_id, fire_state, state in rows:
+        used.round_ids.add(round_id)
+        if fire_state == FireState.GATED and state == RoundState.OPEN:
+            used.awaited[job_id] = max(used.awaited.get(job_id, 0), round_id)
+    return used
+
+
 def delete_rounds(session: Session, round_ids: Collection[int]) -> None:
     """Delete rounds, and what has arrived in them."""
     deletion.by_values(session, Arrival, "round_id", sorted(round_ids))
     deletion.by_values(session, Round, "id", sorted(round_ids))
 
 
-def find_skipped(session: Session, gates: Iterable[RoundRow]) -> dict[int, Millis]:
+_SKIPPED = (
+    select(Skip.round_id, func.max(Skip.to_ms))
+    .where(among(Skip.job_id, name="jobs"), among(Skip.round_id, name="rounds"))
+    .group_by(Skip.round_id)
+)
+
+
+def find_skipped(session: Session, gates: Collection[RoundRow]) -> dict[int, Millis]:
     """Return round id -> the last instant that was skipped because of it, of those that have any."""
-    skipped: dict[int, Millis] = {}
-    for each in gates:
-        of_round = (Skip.job_id == each.job_id) & (Skip.round_id == each.id)
-        if (last_ms := session.scalar(select(func.max(Skip.to_ms)).where(of_round))) is not None:
-            skipped[each.id] = last_ms
-    return skipped
+    if not gates:
+        return {}
+    jobs, ids = sorted({each.job_id for each in gates}), sorted(each.id for each in gates)
+    rows = direct.read(session, _SKIPPED, {"jobs": jobs, "rounds": ids})
+    return {row[0]: row[1] for row in rows}
+
+
+_SKIPPED_INSTANTS = select(Skip.round_id, Skip.to_ms).where(
+    among(Skip.job_id, name="jobs"), among(Skip.round_id, name="rounds"), Skip.trigger_type == ""
+)
+
+
+def find_skipped_instants(session: Session, gates: Collection[RoundRow]) -> list[tuple[int, Millis]]:
+    """Return round id and instant of schedules, of those that were skipped because of these rounds."""
+    if not gates:
+        return []
+    jobs, ids = sorted({each.job_id for each in gates}), sorted(each.id for each in gates)
+    rows = direct.read(session, _SKIPPED_INSTANTS, {"jobs": jobs, "rounds": ids})
+    return [(row[0], row[1]) for row in rows]
 
 
 def delete_skips(session: Session, reopened: Iterable[RoundRow]) -> None:

@@ -94,6 +94,7 @@ def test_an_open_round_says_what_it_waits_for(admin: Console, night: Night) -> N
         assert re.search(r"Check \(failed \d\d:\d\d, retry at \d\d:\d\d\)", text), path
         parts = admin.get(path, headers={"X-Parts": ""}).get_json()["parts"]
         assert any("(running)" in text for text in parts.values()), path
+    assert re.search(r'class="to-runs" aria-current="page"', admin.get("/rounds").text)
     assert "No round matches" in text_of(admin.get("/rounds?state=started"))
     assert "Runs of the same day belong together" in text_of(admin.get(f"/jobinfo/{night.report}"))
     assert f'href="/xxl-job-admin/jobinfo/{night.report}"' in admin.get(f"/jobinfo/{night.load}").text
@@ -114,11 +115,28 @@ def test_a_round_that_was_not_run_names_its_cause_and_the_run_what_it_stopped(
     run = admin.get(f"/joblog/{log_id}")
     assert re.search(rf"Not run because of this:\s+{night.report} Report", text_of(run))
     assert f'href="/xxl-job-admin/rounds/{round_id}"' in run.text
+    last = add_job(night.group_id, job_desc="Mail", runs_after=f'{{"jobs": [{night.report}]}}')
+    values = {"reason": "predecessor", "cause_log_id": log_id, "decided_ms": now_ms()}
+    passed_on = add_round(last, "not_run", **values)
+    add_arrival(passed_on, night.report, "not_run", log_id=log_id)
+    text = text_of(admin.get(f"/rounds/{passed_on}"))
+    assert re.search(rf"{night.report} Report\s+was not run, because of run\s+{log_id}", text)
     question = text_of(admin.get(f"/rounds/{round_id}/run-missing"))
     assert f"Run {log_id} of Check is run again" in question
     answer = submit(admin, f"/rounds/{round_id}/run-missing")
     assert unnamed_path_after(answer) == f"/rounds/{round_id}?done=missing_run"
     assert [fire.job_id for fire in all_rows(Fire)] == [night.check]
+
+
+def test_a_round_of_a_chain_counts_the_shards_of_a_broadcast(admin: Console, night: Night) -> None:
+    values = {"reason": "predecessor", "decided_ms": now_ms(), "chain": 77}
+    round_id = add_round(night.report, "not_run", "c:77", **values)
+    add_arrival(round_id, night.load, "failed", shard=0, total=3)
+    for shard in (1, 2):
+        add_arrival(round_id, night.load, "succeeded", shard=shard, total=3)
+    text = text_of(admin.get(f"/rounds/{round_id}"))
+    assert re.search(r"Failed\s+2 of 3 shards succeeded", text)
+    assert "Runs of its chain belong together" in text
 
 
 def test_a_run_names_its_round_and_says_what_it_went_without(admin: Console, night: Night) -> None:
@@ -181,6 +199,7 @@ def test_the_form_of_a_run_offers_all_that_follows_by_name(admin: Console, night
     assert opened[0].chain == chain
     listed = text_of(admin.get(f"/rounds?chain={chain:015x}"))
     assert f"{night.report} Report" in listed
+    assert re.search(r'class="to-runs" aria-current="page"', admin.get("/rounds").text)
     assert "No round matches" in text_of(admin.get(f"/rounds?chain={1:015x}"))
     root = make_log(
         next(job for job in all_rows(Job) if job.id == night.load), trigger_key=chain, chain=chain

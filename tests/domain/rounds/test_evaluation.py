@@ -105,6 +105,14 @@ def test_the_shards_of_a_broadcast(
     assert outcome_of(RunsAfter((1,), shards=ShardRule(rule), shards_k=count), shards) == outcome
 
 
+def test_a_failed_run_without_shards_is_no_success_of_some_earlier_shards() -> None:
+    shards = [Arrived(1, 1, 3, SUCCEEDED, 1, log_id=2), Arrived(1, 2, 3, FAILED, 1, log_id=3)]
+    again = Arrived(1, 0, 1, FAILED, 2, log_id=4)
+    assert outcome_of(RunsAfter((1,)), [again, *shards]) is FAILED
+    assert outcome_of(RunsAfter((1,), shards=ShardRule.ANY), [again, *shards]) is SUCCEEDED
+    assert outcome_of(RunsAfter((1,)), [again._replace(outcome=SUCCEEDED), *shards]) is SUCCEEDED
+
+
 def merged(history: Sequence[Arrived]) -> set[Arrived]:
     """Return what is left of arrivals that come in this order."""
     by_shard: dict[tuple[int, int], Arrived] = {}
@@ -113,6 +121,11 @@ def merged(history: Sequence[Arrived]) -> set[Arrived]:
         if supersedes(each, by_shard.get(place)):
             by_shard[place] = each
     return set(by_shard.values())
+
+
+def succeeded(history: Sequence[Arrived]) -> set[int]:
+    """Return the predecessors that have succeeded once these have arrived."""
+    return {each.predecessor_id for each in merged(history) if each.outcome is SUCCEEDED}
 
 
 RULES = st.builds(

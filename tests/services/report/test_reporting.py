@@ -416,6 +416,15 @@ def test_decided_rounds_are_kept_as_long_as_runs_and_the_last_of_each_job(
     assert [row.round_id for row in all_rows(Arrival)] == [row.id for row in kept]
 
 
+def test_rounds_decided_lately_and_the_last_since_another_are_kept(database: str, config: Config) -> None:
+    job, old_ms = make_job(), T0 - 40 * DAY_MS
+    for key, decided_ms in (("s:0", old_ms), ("s:1", old_ms), ("t:1", T0), ("c:1", T0), ("c:2", T0)):
+        names = {"job_id": job.id, "round_key": key, "logical_ms": old_ms, "opened_ms": old_ms}
+        save(Round(state="not_run", decided_ms=decided_ms, **names))
+    Cleaner(replace(config, log_retention_days=30)).tick(T0)
+    assert [row.round_key for row in all_rows(Round)] == ["s:1", "t:1", "c:1", "c:2"]
+
+
 def test_counters_of_failed_logins_are_deleted(database: str, config: Config) -> None:
     for subject, age_ms in {"account:a": DAY_MS, "account:b": DAY_MS - 1, "known:a": 2 * DAY_MS}.items():
         save(Throttle(subject=subject, failures=1, first_ms=0, last_ms=T0 - age_ms - 1))

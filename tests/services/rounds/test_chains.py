@@ -8,8 +8,9 @@ import pytest
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.database.engine import transact
+from app.database.engine import session_scope, transact
 from app.domain.access.permissions import ALL_RIGHTS, Actor, Right, system_actor
+from app.domain.enums import Killed
 from app.domain.runs.trigger_keys import Trigger
 from app.errors import Conflict, InvalidInput, NotFound, PermissionDenied
 from app.models.audit import AuditEntry
@@ -250,3 +251,57 @@ def test_a_failed_shard_is_run_again_as_that_shard() -> None:
     call_back(again.log_id)
     assert outcomes(last) == {(first.id, 0): "succeeded", (first.id, 1): "succeeded"}
     assert len(following(last)) == 1
+
+
+def test_a_first_run_that_is_skipped_ends_the_chain_also_by_its_children() -> None:
+    child = make_job()
+    root = make_job(child_jobid=str(child.id), max_running=1, when_full="skip")
+    last = follow(child)
+    make_fire(root)
+    claim_due()
+    made = trigger(root)
+    assert not claim_due()
+    assert states(last) == [(f"c:{made.number}", "not_run", "predecessor")]
+
+
+def test_an_unresolved_first_run_ends_the_chain_until_its_late_result() -> None:
+    child = make_job()
+    root = make_job(child_jobid=str(child.id))
+    last = follow(child)
+    made = trigger(root)
+    (claimed,) = claim_due()
+    unresolve(claimed.log_id)
+    assert states(last) == [(f"c:{made.number}", "not_run", "predecessor")]
+    assert call_back(claimed.log_id)
+    end_all()
+    assert states(last) == [(f"c:{made.number}", "started", "")]
+
+
+def test_a_run_of_a_chain_that_is_killed_for_a_newer_one_did_not_run_in_it() -> None:
+    root = make_job()
+    last = follow(root, round="day")
+    made = trigger(root)
+    (claimed,) = claim_due()
+    with session_scope() as session:
+        session.get_one(JobLog, claimed.log_id).killed = Killed.REPLACED
+    assert call_back(claimed.log_id, 500)
+    assert states(last) == [(f"c:{made.number}", "not_run", "predecessor")]
+
+
+def test_a_chain_needs_the_right_to_run_what_would_run_sooner_by_it() -> None:
+    root, outside = make_job(), make_job()
+    foreign = make_group().id
+    follow(root, job=make_job(schedule_type="NONE", job_group=foreign))
+    actor = Actor(7, "x", is_admin=False, rights={root.job_group: ALL_RIGHTS})
+    trigger(root, actor=actor)
+    scheduled = follow(root, job=make_job(schedule_type="CRON", job_group=foreign))
+    with pytest.raises(PermissionDenied):
+        trigger(root, actor=actor)
+    with session_scope() as session:
+        session.get_one(Job, scheduled.id).schedule_type = "NONE"
+    trigger(root, actor=actor)
+    follow(root, outside, job=make_job(schedule_type="NONE", job_group=foreign))
+    with pytest.raises(PermissionDenied):
+        trigger(root, actor=actor)
+    operate = {root.job_group: ALL_RIGHTS, foreign: frozenset({Right.VIEW, Right.OPERATE})}
+    assert trigger(root, actor=Actor(7, "x", is_admin=False, rights=operate))

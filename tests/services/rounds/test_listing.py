@@ -119,6 +119,19 @@ def test_shards_are_counted() -> None:
     assert predecessor.is_running
 
 
+def test_a_broadcast_that_failed_names_the_shard_that_did() -> None:
+    first = make_job(
+        executor_route_strategy="SHARDING_BROADCAST", addresses=f"http://127.0.0.1:1111/,{SECOND}"
+    )
+    follow(first)
+    make_fire(first, due_time=T0)
+    failed, succeeded = claim_due()
+    assert call_back(failed.log_id, 500)
+    assert call_back(succeeded.log_id)
+    [predecessor] = listed()[0].predecessors
+    assert (predecessor.outcome, predecessor.log_id) == (ArrivalOutcome.FAILED, failed.log_id)
+
+
 def test_lists_are_filtered_and_paged_with_as_many_statements_for_many_as_for_one() -> None:
     first = make_job()
     jobs = [follow(first), follow(first)]

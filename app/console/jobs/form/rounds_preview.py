@@ -21,6 +21,7 @@ from app.database.flask_db import read_scope
 from app.domain.access.permissions import Actor, Right
 from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.rounds.fitting import Fit, Predecessor, fit_of, next_rounds
+from app.domain.rounds.kinds import RoundKind
 from app.domain.rounds.runs_after import RunsAfter
 from app.domain.schedules.schedule import Schedule, check_schedule
 from app.domain.text.input_errors import InputErrors
@@ -155,12 +156,16 @@ def preview_of(
     warnings = [
         text
         for job_id in predecessors
-        if (text := _warning(names[job_id], {fits[at_ms][job_id] for at_ms in fits}, bool(rounds)))
+        if (
+            text := _warning(
+                names[job_id], {fits[at_ms][job_id] for at_ms in fits}, value.round, bool(rounds)
+            )
+        )
     ]
     return RoundsPreview(rule_text(value), shown, warnings, zone_name)
 
 
-def _warning(name: str, fits: set[Fit], has_rounds: bool) -> str:
+def _warning(name: str, fits: set[Fit], kind: RoundKind, has_rounds: bool) -> str:
     """Return what is wrong with a predecessor; empty if nothing is."""
     if Fit.OFF in fits:
         return _("%(job)s is switched off: rounds wait for it until their deadline.", job=name)
@@ -169,6 +174,10 @@ def _warning(name: str, fits: set[Fit], has_rounds: bool) -> str:
             "%(job)s has no schedule and runs after no job: it runs only by hand or through the API.",
             job=name,
         )
-    if Fit.MISSING in fits and has_rounds:
-        return _("%(job)s has no run that belongs to each of these rounds.", job=name)
-    return ""
+    if Fit.MISSING not in fits or not has_rounds:
+        return ""
+    text = _("%(job)s has no run that belongs to each of these rounds.", job=name)
+    if kind is RoundKind.LOGICAL_TIME:
+        remedy = _("Jobs with different times meet in rounds of the same day.")
+        return f"{text} {remedy}".replace("。 ", "。")
+    return text

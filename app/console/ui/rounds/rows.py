@@ -159,4 +159,9 @@ def _cause(view: RoundView) -> Markup:
     link = Markup('<a href="{}">{}</a>').format(
         url_for("logs.show", log_id=view.cause_log_id), view.cause_log_id
     )
-    return escape(_("%(cause)s, run %(id)s")) % {"cause": sentence, "id": link}
+    run = (
+        _("%(cause)s, because of run %(id)s")
+        if cause.outcome is ArrivalOutcome.NOT_RUN
+        else _("%(cause)s, run %(id)s")
+    )
+    return escape(run) % {"cause": sentence, "id": link}

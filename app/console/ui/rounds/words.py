@@ -82,14 +82,15 @@ def foreign_name() -> str:
     return _("a job of another group")
 
 
-def rule_text(value: RunsAfter | None) -> str:
+def rule_text(value: RunsAfter | None, *, in_chain: bool = False) -> str:
     """Return when a job runs: by which rule, which runs belong together, and what becomes of a late round.
 
-    None: it runs after no job, and the text is empty.
+    None: it runs after no job, and the text is empty. ``in_chain``: the round is one of a chain.
     """
     if value is None:
         return ""
-    sentences = [_when(value), _TOGETHER[value.round](), *_shards(value), _deadline(value)]
+    together = _("Runs of its chain belong together.") if in_chain else _TOGETHER[value.round]()
+    sentences = [_when(value), together, *_shards(value), _deadline(value)]
     return " ".join(sentences).replace("。 ", "。")
 
 

@@ -82,6 +82,7 @@ def test_the_preview_names_predecessors_that_do_not_fit(admin: Console) -> None:
     jobs = f"after_jobs={first},{second},{off},{silent}&schedule_type=NONE"
     text = text_of(admin.get(f"/jobinfo/rounds?{jobs}"))
     assert f"{first} One has no run that belongs to each of these rounds" in text
+    assert "Jobs with different times meet in rounds of the same day" in text
     assert f"{off} Off is switched off" in text
     assert f"{silent} Silent has no schedule and runs after no job" in text
     of_day = text_of(admin.get(f"/jobinfo/rounds?after_round=day&{jobs}"))
