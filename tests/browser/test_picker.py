@@ -115,7 +115,7 @@ def test_children_are_added_and_removed(console: Console, open_page: OpenPage) -
     box, field, picked = (
         page.locator("#child_jobid-search"),
         page.locator("#child_jobid"),
-        page.locator("[data-picked] li"),
+        page.locator("#section-routing [data-picked] li"),
     )
     for number, name in enumerate(("mail", "stock"), 1):
         box.focus()

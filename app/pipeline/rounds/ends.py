@@ -77,18 +77,18 @@ def _outcome(end: End, logical_ms: Millis) -> Outcome:
 
 
 def without_children(session: Session, ended: Sequence[Outcome]) -> list[Outcome]:
-    """Return that the children of these, and theirs, do not run in the chain; they run after a success."""
-    outcomes: dict[int, Outcome] = {}
-    parents = {each.job_id: each for each in ended}
+    """Return that the children of these, and theirs, do not run in their chain; they run after a success."""
+    outcomes: dict[tuple[int | None, int], Outcome] = {}
+    parents = {(each.chain, each.job_id): each for each in ended}
     while parents:
-        texts = following.find_children(session, parents)
+        texts = following.find_children(session, {job_id for _, job_id in parents})
         children = {
-            child: parents[job_id]._replace(
+            (chain, child): parent._replace(
                 job_id=child, outcome=ArrivalOutcome.NOT_RUN, shard=0, total=1, is_by_hand=False
             )
-            for job_id, text in texts.items()
-            for child in valid_children(text, job_id)
-            if child not in outcomes
+            for (chain, job_id), parent in parents.items()
+            for child in valid_children(texts.get(job_id), job_id)
+            if (chain, child) not in outcomes
         }
         outcomes |= children
         parents = children

@@ -18,13 +18,14 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.round import Arrival, Round
+from app.pipeline.complete import callback_result
 from app.services.jobs import triggers
 from app.services.jobs.triggers import InChain, QueuedRun
 from app.services.rounds import chains
 from app.services.runs import planned, round_runs
 from app.services.runs.run_actions import retry_run
 from tests.pipeline.round_steps import claim_due, follow, following, look, outcomes, run, states
-from tests.pipeline.steps import call_back, unresolve
+from tests.pipeline.steps import call_back, end, unresolve
 from tests.support.factories import (
     FIRST,
     SECOND,
@@ -305,3 +306,12 @@ def test_a_chain_needs_the_right_to_run_what_would_run_sooner_by_it() -> None:
         trigger(root, actor=actor)
     operate = {root.job_group: ALL_RIGHTS, foreign: frozenset({Right.VIEW, Right.OPERATE})}
     assert trigger(root, actor=Actor(7, "x", is_admin=False, rights=operate))
+
+
+def test_two_chains_that_fail_together_both_end() -> None:
+    child = make_job()
+    root = make_job(child_jobid=str(child.id))
+    last = follow(child)
+    keys = [f"c:{trigger(root).number}" for _ in range(2)]
+    end(*(callback_result(claimed.log_id, 500, None) for claimed in claim_due()))
+    assert sorted(states(last)) == sorted((key, "not_run", "predecessor") for key in keys)
