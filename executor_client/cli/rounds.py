@@ -110,7 +110,7 @@ COLUMNS = (
     Column("DESCRIPTION", lambda item: plain(item["description"]), cut=True),
     Column("LOGICAL TIME", lambda item: _instant(item["logical_time"])),
     Column("STATE", lambda item: plain(item["state"]), colours=COLOURS),
-    Column("REASON", reason_of),
+    Column("REASON", lambda item: "incomplete" if item["incomplete"] else reason_of(item)),
     Column("RUN", lambda item: plain(item["run_id"])),
     Column("MISSING", _missing, cut=True),
 )

@@ -1,6 +1,7 @@
 """Commands ``rounds``, and ``jobs trigger --chain``: runs are printed as they end, the worst counts."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -70,6 +71,9 @@ def test_rounds_are_listed_with_what_is_missing(api: FakeApi, run: Run) -> None:
     assert lines[1].endswith("a job of another group: failed, 8 load: running")
     asked = {"job_id": "7", "state": "open", "chain": CHAIN, "limit": "50"}
     assert api.seen[-1].query == asked
+    api.page("/rounds", {**ROUND, "state": "started", "incomplete": True, "run_id": "71"})
+    assert re.search(r"started +incomplete +71 ", run("rounds", "list").stdout)
+    api.page("/rounds", ROUND)
     assert run("rounds", "list", "-q").stdout == "5\n"
     assert json.loads(run("rounds", "list", "-o", "json").stdout) == [ROUND]
 

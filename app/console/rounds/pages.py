@@ -7,6 +7,7 @@ from flask.typing import ResponseReturnValue
 from markupsafe import Markup
 from sqlalchemy.orm import Session
 
+from app.console.ui.labels import SKIP_REASONS
 from app.console.ui.lists.job_search import job_field, with_job
 from app.console.ui.lists.listing import address_with, chips, whole_number
 from app.console.ui.lists.search import choice_field, read_terms
@@ -133,7 +134,9 @@ def _predecessor(view: PredecessorView, is_open: bool) -> PredecessorRow:
     if view.outcome is not None:
         tone, glyph = _LOOKS[view.outcome]
         note = ""
-        if is_open and view.outcome in (*BAD, ArrivalOutcome.RETRYING):
+        if view.outcome is ArrivalOutcome.NOT_RUN and not (is_open and view.is_running):
+            note = str(SKIP_REASONS.get(view.reason, ""))
+        elif is_open and view.outcome in (*BAD, ArrivalOutcome.RETRYING):
             note = progress_of(view, is_open=True)
         elif view.outcome is ArrivalOutcome.FAILED and view.total_shards > 1:
             note = _("%(n)s of %(all)s shards succeeded", n=view.succeeded_shards, all=view.total_shards)

@@ -118,9 +118,10 @@ def test_a_round_that_was_not_run_names_its_cause_and_the_run_what_it_stopped(
     last = add_job(night.group_id, job_desc="Mail", runs_after=f'{{"jobs": [{night.report}]}}')
     values = {"reason": "predecessor", "cause_log_id": log_id, "decided_ms": now_ms()}
     passed_on = add_round(last, "not_run", **values)
-    add_arrival(passed_on, night.report, "not_run", log_id=log_id)
+    add_arrival(passed_on, night.report, "not_run", log_id=log_id, reason="misfire")
     text = text_of(admin.get(f"/rounds/{passed_on}"))
     assert re.search(rf"{night.report} Report\s+was not run, because of run\s+{log_id}", text)
+    assert re.search(r"Not run\s+missed; the misfire strategy is to do nothing", text)
     question = text_of(admin.get(f"/rounds/{round_id}/run-missing"))
     assert f"Run {log_id} of Check is run again" in question
     answer = submit(admin, f"/rounds/{round_id}/run-missing")
