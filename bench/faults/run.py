@@ -26,6 +26,7 @@ sys.path.insert(0, str(ROOT))
 
 from bench.faults.installation import CannotRun, NotInstalled  # noqa: E402
 from bench.faults.scenarios.broken_promises import broken_promises  # noqa: E402
+from bench.faults.scenarios.chains import chains  # noqa: E402
 from bench.faults.scenarios.clock_jump import clock_sqlite  # noqa: E402
 from bench.faults.scenarios.delayed_database import delayed_database  # noqa: E402
 from bench.faults.scenarios.disk_full import disk_full  # noqa: E402
@@ -72,6 +73,7 @@ def catalogue(options: argparse.Namespace) -> dict[str, Scenario]:
         "lost-commits": Scenario(lost_commits, ("sqlite",)),
         "limits": Scenario(partial(limits, options=options), DATABASES, usual=3),
         "rounds": Scenario(partial(rounds, options=options), DATABASES, usual=3),
+        "chains": Scenario(partial(chains, options=options), DATABASES, usual=3),
         "broken-promises": Scenario(broken_promises, ("sqlite", "mariadb", "postgresql", "mysql"), usual=3),
     }
 
