@@ -1,14 +1,13 @@
 """Runs of chains and rounds: whether a chain has ended, and how; runs that a round misses are run again."""
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.database.engine import read_scope
 from app.domain.access.permissions import Actor, Right, require_right
 from app.domain.enums import TriggerType
 from app.domain.rounds.evaluation import BAD
@@ -20,9 +19,8 @@ from app.errors import Conflict, InvalidInput, NotFound, PermissionDenied
 from app.pipeline.rounds.decisions import may_reopen
 from app.services.auditing import audit
 from app.services.jobs.jobs import QueuedRun
-from app.services.runs.interruptible_wait import pause
 from app.services.runs.run_actions import retry_run
-from app.services.runs.run_lookup import PAUSE_MAX_S, PAUSE_S, SLOWER
+from app.services.runs.run_lookup import look_until_ended
 from app.store.base import locks
 from app.store.jobs.listing import find_groups_of
 from app.store.rounds import listing, missing, rounds
@@ -96,14 +94,7 @@ def wait_for_chain(chain: int, *, actor: Actor, timeout_s: float) -> ChainView:
 
     Each look has its own transaction.
     """
-    until, pause_s = time.monotonic() + timeout_s, PAUSE_S
-    while True:
-        with read_scope() as session:
-            view = show_chain(session, chain, actor=actor)
-        left_s = until - time.monotonic()
-        if view.has_ended or left_s <= 0 or pause(min(pause_s, left_s)):
-            return view
-        pause_s = min(pause_s * SLOWER, PAUSE_MAX_S)
+    return look_until_ended(partial(show_chain, chain=chain, actor=actor), timeout_s=timeout_s)
 
 
 def _state(run: ChainRun) -> str:

@@ -1,7 +1,10 @@
 """Runs by the id that programs have: of a log row, or of the trigger that leads to one or several."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, TypeVar
 
 from sqlalchemy.orm import Session
 
@@ -21,6 +24,17 @@ from app.services.runs.interruptible_wait import pause
 from app.services.runs.trigger_runs import NO_RUN, find_trigger_runs
 from app.services.runs.waiting import WaitingRun
 from app.store.limits.waiting_list import ListedFire
+
+
+class _Ending(Protocol):
+    """Run or chain that ends."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has a result."""
+
+
+Ending = TypeVar("Ending", bound=_Ending)
 
 #: pauses between two looks at a run that is waited for, in seconds: the first, the factor, the longest
 PAUSE_S, SLOWER, PAUSE_MAX_S = 0.1, 1.3, 0.5
@@ -95,13 +109,18 @@ def wait_for_end(run_id: str, *, actor: Actor, timeout_s: float) -> FoundRun:
 
     Each look has its own transaction.
     """
+    return look_until_ended(partial(get_run, run_id=run_id, actor=actor), timeout_s=timeout_s)
+
+
+def look_until_ended(look: Callable[[Session], Ending], *, timeout_s: float) -> Ending:
+    """Return what a look finds once that has ended, or after ``timeout_s`` or when the console stops."""
     until, pause_s = time.monotonic() + timeout_s, PAUSE_S
     while True:
         with read_scope() as session:
-            run = get_run(session, run_id, actor=actor)
+            view = look(session)
         left_s = until - time.monotonic()
-        if run.has_ended or left_s <= 0 or pause(min(pause_s, left_s)):
-            return run
+        if view.has_ended or left_s <= 0 or pause(min(pause_s, left_s)):
+            return view
         pause_s = min(pause_s * SLOWER, PAUSE_MAX_S)
 
 
