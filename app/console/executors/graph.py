@@ -22,9 +22,7 @@ def show(group_id: int) -> ResponseReturnValue:
     actor = current_actor()
     with read_scope() as session:
         group = groups.get_group(session, group_id, actor=actor)
-        graph = graph_of_group(session, group_id, actor=actor)
-        if graph.truncated:
-            graph = graph_of_group(session, group_id, actor=actor, most=COUNTED_MAX)
+        graph = graph_of_group(session, group_id, actor=actor, most=COUNTED_MAX)
     is_large = len(graph.nodes) > NODES_MAX
     return render_template(
         "executors/graph.html",
