@@ -12,13 +12,13 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.rows import bulk
-from app.domain.enums import ScheduleType
 from app.domain.rounds.evaluation import Arrived, supersedes
 from app.domain.rounds.kinds import ArrivalOutcome, RoundKind, RoundState
 from app.domain.rounds.round_keys import FOR_NO_TIME, NONE_FOLLOWS, in_chain, round_key, since_key
 from app.domain.rounds.runs_after import LONGEST_MS, RunsAfter, parse_runs_after
 from app.models.base import zone_name
 from app.pipeline.rounds.decisions import Change, decide, may_reopen
+from app.pipeline.rounds.opening import is_gate, lock_rounds, new_round
 from app.store.rounds import following, rounds
 from app.store.rounds.following import FollowerRow
 from app.store.rounds.rounds import LastDecided, RoundName, RoundRow
@@ -172,39 +172,19 @@ def _since(
 
 def _lock(session: Session, wanted: Mapping[RoundName, _Wanted], now_ms: Millis) -> dict[RoundName, RoundRow]:
     """Lock these rounds; those that do not exist are opened, but for those of chains."""
-    ids = rounds.find_ids(session, wanted)
-    missing = {name: each for name, each in wanted.items() if name not in ids and each.chain is None}
-    if missing:
-        rows = [
-            new_round(name, each.logical_ms, opened_ms=now_ms, wait_ms=_wait_ms(each))
-            for name, each in missing.items()
-        ]
-        rounds.insert_rounds(session, rows)
-        ids |= rounds.find_ids(session, missing)
-    names = {round_id: name for name, round_id in ids.items()}
-    return {names[row.id]: row for row in rounds.lock_rounds(session, names).values()}
+
+    def new_row(name: RoundName) -> bulk.Row | None:
+        place = wanted[name]
+        if place.chain is not None:
+            return None
+        return new_round(name, place.logical_ms, opened_ms=now_ms, wait_ms=_wait_ms(place))
+
+    return lock_rounds(session, wanted, new_row)
 
 
 def _wait_ms(wanted: _Wanted) -> Millis:
     """Return how long a round waits that an arrival opens; of a job with a schedule its instant says."""
-    is_gate = wanted.follower.schedule_type != ScheduleType.NONE
-    return LONGEST_MS if is_gate else wanted.rule.wait_ms
-
-
-def new_round(
-    name: RoundName, logical_ms: Millis, *, opened_ms: Millis, wait_ms: Millis, chain: int | None = None
-) -> bulk.Row:
-    """Return the row of a round that is opened."""
-    end_ms = opened_ms + wait_ms
-    return {
-        "job_id": name[0],
-        "round_key": name[1],
-        "logical_ms": logical_ms,
-        "chain": chain,
-        "opened_ms": opened_ms,
-        "deadline_ms": end_ms,
-        "due_ms": end_ms,
-    }
+    return LONGEST_MS if is_gate(wanted.follower, wanted.chain) else wanted.rule.wait_ms
 
 
 def _moved(

@@ -8,16 +8,18 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import announce_due_fires
 from app.database.rows import bulk
-from app.domain.enums import ScheduleType, TriggerType
+from app.domain.enums import TriggerType
 from app.domain.rounds.evaluation import Arrived, Verdict, evaluate
 from app.domain.rounds.kinds import ArrivalOutcome, AtDeadline, RoundReason, RoundState
 from app.domain.rounds.runs_after import RunsAfter, parse_runs_after
 from app.domain.schedules.planning import SkippedRange
 from app.models.round import Round
+from app.pipeline.rounds.opening import is_gate
 from app.pipeline.skips import skip_row
 from app.store.fires import queue as fires
 from app.store.fires.queue import FOLLOWER, NewFire
 from app.store.jobs import scheduling as jobs
+from app.store.jobs.scheduling import DueJob
 from app.store.jobs.skips import insert_skips
 from app.store.rounds import rounds
 from app.store.rounds.following import FollowerRow
@@ -58,12 +60,7 @@ class Change:
     @property
     def is_gate(self) -> bool:
         """Whether the instants of a schedule wait for it."""
-        return is_gate(self.follower, self.row)
-
-
-def is_gate(job: FollowerRow, row: RoundRow) -> bool:
-    """Whether the instants of a job's schedule wait for a round; they do not for that of a chain."""
-    return job.schedule_type != ScheduleType.NONE and row.chain is None
+        return is_gate(self.follower, self.row.chain)
 
 
 @dataclass(slots=True)
@@ -108,8 +105,9 @@ def _decide(change: Change, rule: RunsAfter | None, written: _Written, now_ms: M
             return
         written.reopened.append(row)
         end_ms = max(row.deadline_ms, now_ms + rule.wait_ms)
-        row = row._replace(state=RoundState.OPEN, reason="", cause_log_id=None, decided_ms=0)
-        row = row._replace(deadline_ms=end_ms)
+        row = row._replace(
+            state=RoundState.OPEN, reason="", cause_log_id=None, decided_ms=0, deadline_ms=end_ms
+        )
     verdict = evaluate(rule, change.arrivals)
     is_incomplete = False
     if verdict.state is RoundState.OPEN and change.is_over:
@@ -164,7 +162,8 @@ def _start(session: Session, written: _Written, now_ms: Millis) -> None:
         # Instants may have been skipped before the round was decided anew.
         awaited = rounds.find_awaited(session, gates)
         left = [row for round_id, (_, row) in gates.items() if round_id not in awaited]
-        for round_id, skipped_ms in rounds.find_skipped(session, left).items():
+        last_ms = dict(sorted(rounds.find_skipped_instants(session, left)))
+        for round_id, skipped_ms in last_ms.items():
             change, row = gates[round_id]
             new.append(_follower_fire(row, change.fresh, skipped_ms, now_ms))
     fires.insert_unless_known(session, new, now_ms=now_ms)
@@ -188,17 +187,34 @@ def _follower_fire(row: RoundRow, fresh: Sequence[Arrived], logical_ms: Millis, 
 def _skip(session: Session, not_run: Iterable[tuple[Change, RoundRow]], now_ms: Millis) -> None:
     """Record the runs that do not follow; the instants of a schedule are skipped when they are due."""
     skipped = [row for change, row in not_run if not change.is_gate and row.reason != RoundReason.EXCUSED]
-    job_by_id = jobs.find_planned(session, {row.job_id for row in skipped}) if skipped else {}
+    insert_round_skips(
+        session,
+        [(row, row.logical_ms) for row in skipped],
+        trigger_type=TriggerType.AFTER.value,
+        now_ms=now_ms,
+    )
+
+
+def insert_round_skips(
+    session: Session, skipped: Sequence[tuple[RoundRow, Millis]], *, trigger_type: str, now_ms: Millis
+) -> dict[int, DueJob]:
+    """Record runs or instants of rounds that were not run, each with its time; return the jobs that exist.
+
+    ``trigger_type``: empty for the instants of a schedule.
+    """
+    if not skipped:
+        return {}
+    job_by_id = jobs.find_planned(session, {row.job_id for row, _ in skipped})
     rows = [
-        skip_of(row, row.logical_ms, now_ms) | {"trigger_type": TriggerType.AFTER.value}
-        for row in skipped
+        _skip_row(row, at_ms, now_ms) | {"trigger_type": trigger_type}
+        for row, at_ms in skipped
         if row.job_id in job_by_id
     ]
     insert_skips(session, rows, job_by_id)
+    return job_by_id
 
 
-def skip_of(row: RoundRow, at_ms: Millis, now_ms: Millis) -> bulk.Row:
-    """Return the skip of a run, or of an instant, of a round that was not run."""
+def _skip_row(row: RoundRow, at_ms: Millis, now_ms: Millis) -> bulk.Row:
     reason = DEADLINE if row.reason == RoundReason.DEADLINE else PREDECESSOR
     skip = skip_row(row.job_id, SkippedRange(at_ms, at_ms, 1), reason=reason, now_ms=now_ms)
     return skip | {"round_id": row.id}

@@ -49,10 +49,11 @@ def arrive_ends(
             continue
         if (logical_ms := logical_of(end.run)) is None:
             continue
+        outcome = _outcome(end, logical_ms)
         if job.has_followers:
-            outcomes.append(_outcome(end, logical_ms))
+            outcomes.append(outcome)
         if in_chain(end.run.chain) and end.outcome in _WITHOUT_CHILDREN and job.child_jobid:
-            lost.append(_outcome(end, logical_ms))
+            lost.append(outcome)
     if lost:
         outcomes += without_children(session, lost)
     if outcomes:

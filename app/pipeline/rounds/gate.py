@@ -19,13 +19,11 @@ from app.domain.rounds.runs_after import RunsAfter, parse_runs_after
 from app.domain.schedules.planning import DueFire
 from app.models.fire import Fire
 from app.models.round import Round
-from app.pipeline.rounds.arrivals import new_round
-from app.pipeline.rounds.decisions import skip_of
+from app.pipeline.rounds.decisions import insert_round_skips
+from app.pipeline.rounds.opening import lock_rounds, new_round
 from app.store.fires import queue as fires
 from app.store.fires.queue import PendingFire
-from app.store.jobs import scheduling as jobs
 from app.store.jobs.scheduling import JobToRun
-from app.store.jobs.skips import insert_skips
 from app.store.rounds import rounds
 from app.store.rounds.rounds import LastDecided, RoundName, RoundRow, SinceInUse
 
@@ -101,36 +99,33 @@ def _key(fire: PendingFire, rule: RunsAfter, zone: str, last: LastDecided | None
         return since_key(awaited_id)
     if last is None:
         return since_key(0)
-    is_free = last.state == RoundState.STARTED and last.log_id is None and last.id not in used.round_ids
-    return last.round_key if is_free else since_key(last.id)
+    return last.round_key if _is_unused(last, used) else since_key(last.id)
 
 
 def _is_free(row: RoundRow, used: SinceInUse) -> bool:
     """Whether an instant may take a round since the last one: one that waits for it, or runs in it."""
     if row.state == RoundState.OPEN:
         return row.id > used.awaited.get(row.job_id, 0)
+    return _is_unused(row, used)
+
+
+def _is_unused(row: RoundRow | LastDecided, used: SinceInUse) -> bool:
+    """Whether a round has started, and no instant has run in it or is about to."""
     return row.state == RoundState.STARTED and row.log_id is None and row.id not in used.round_ids
 
 
 def _lock(
     session: Session, pairs: Iterable[Pair], names: Mapping[int, RoundName], rules: Mapping[int, RunsAfter]
 ) -> dict[RoundName, RoundRow]:
-    ids = rounds.find_ids(session, set(names.values()))
-    missing = [
-        new_round(
-            names[fire.id],
-            fire.logical_time,
-            opened_ms=fire.due_time,
-            wait_ms=rules[job.id].wait_ms,
-        )
-        for fire, job in pairs
-        if names[fire.id] not in ids
-    ]
-    if missing:
-        rounds.insert_rounds(session, missing)
-        ids = rounds.find_ids(session, set(names.values()))
-    by_id = {round_id: name for name, round_id in ids.items()}
-    return {by_id[row.id]: row for row in rounds.lock_rounds(session, by_id).values()}
+    first: dict[RoundName, Pair] = {}
+    for fire, job in pairs:
+        first.setdefault(names[fire.id], (fire, job))
+
+    def new_row(name: RoundName) -> bulk.Row:
+        fire, job = first[name]
+        return new_round(name, fire.logical_time, opened_ms=fire.due_time, wait_ms=rules[job.id].wait_ms)
+
+    return lock_rounds(session, first, new_row)
 
 
 def _from_instant(row: RoundRow, rule: RunsAfter, fire: PendingFire, *, is_own: bool) -> RoundRow:
@@ -189,13 +184,8 @@ def _skip(session: Session, skipped: Sequence[tuple[PendingFire, RoundRow]], now
     """Skip instants whose round was not run; the monitor passes it on to the jobs that follow."""
     if not skipped:
         return
-    job_by_id = jobs.find_planned(session, {fire.job_id for fire, _ in skipped})
-    rows = [
-        skip_of(row, fire.due_time, now_ms) | {"trigger_type": ""}
-        for fire, row in skipped
-        if fire.job_id in job_by_id
-    ]
-    insert_skips(session, rows, job_by_id)
+    instants = [(row, fire.due_time) for fire, row in skipped]
+    job_by_id = insert_round_skips(session, instants, trigger_type="", now_ms=now_ms)
     fires.delete_fires(session, [fire.id for fire, _ in skipped])
     followed = {row.id: row for _, row in skipped if row.job_id in job_by_id}
     due = [

@@ -12,8 +12,10 @@ from app.domain.rounds.evaluation import Arrived
 from app.domain.rounds.kinds import ArrivalOutcome, RoundReason, RoundState
 from app.domain.rounds.runs_after import parse_runs_after
 from app.pipeline.rounds.arrivals import Outcome, arrive
-from app.pipeline.rounds.decisions import Change, decide, is_gate
+from app.pipeline.rounds.decisions import Change, decide
 from app.pipeline.rounds.ends import without_children
+from app.pipeline.rounds.opening import is_gate
+from app.store.jobs.scheduling import find_names
 from app.store.rounds import following, rounds
 from app.store.rounds.following import FollowerRow
 from app.store.rounds.rounds import RoundRow
@@ -70,7 +72,7 @@ def _find_gone(session: Session, opened: Iterable[RoundRow], jobs: Mapping[int, 
     for row in opened:
         rule = parse_runs_after(jobs[row.job_id].runs_after) if row.job_id in jobs else None
         named |= set(rule.jobs) if rule is not None else set()
-    return named - following.find_existing(session, named)
+    return named - find_names(session, named).keys()
 
 
 def _deleted(
@@ -100,7 +102,7 @@ def _pass_on(session: Session, not_run: Sequence[RoundRow], now_ms: Millis) -> N
     Of a gate its skipped instants arrive, which may stand for other times than what has arrived in its round.
     """
     jobs = following.find_jobs(session, {row.job_id for row in not_run})
-    gates = {row.id: row for row in not_run if row.job_id in jobs and is_gate(jobs[row.job_id], row)}
+    gates = {row.id: row for row in not_run if row.job_id in jobs and is_gate(jobs[row.job_id], row.chain)}
     outcomes = [_not_run(row, row.logical_ms) for row in not_run if row.id not in gates]
     skipped = rounds.find_skipped_instants(session, list(gates.values()))
     outcomes += [_not_run(gates[round_id], at_ms) for round_id, at_ms in skipped]

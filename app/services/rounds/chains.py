@@ -15,8 +15,9 @@ from app.domain.rounds.runs_after import RunsAfter, parse_runs_after
 from app.domain.runs.trigger_keys import Trigger
 from app.domain.text.texts import N_
 from app.errors import InvalidInput, PermissionDenied
-from app.pipeline.rounds.arrivals import Outcome, arrive, new_round
+from app.pipeline.rounds.arrivals import Outcome, arrive
 from app.pipeline.rounds.ends import without_children
+from app.pipeline.rounds.opening import new_round
 from app.services.rounds.rules import WITHOUT_JAVA
 from app.store.jobs.listing import find_groups_of
 from app.store.rounds import following, rounds

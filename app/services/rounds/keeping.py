@@ -7,11 +7,10 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.rows import bulk
-from app.domain.enums import ScheduleType
 from app.domain.rounds.kinds import RoundReason
-from app.domain.rounds.round_keys import in_chain
 from app.domain.rounds.runs_after import LONGEST_MS, RunsAfter, parse_runs_after, predecessors_of
 from app.models.round import Round
+from app.pipeline.rounds.opening import is_gate
 from app.store.base import locks
 from app.store.rounds import edges, editing, following
 from app.store.rounds.edges import Link
@@ -76,8 +75,8 @@ class _Changes:
         if job is None or runs_after is None or not runs_after.has_same_rounds(former):
             self.ended.append(opened.id)
             return
-        is_gate = job.schedule_type != ScheduleType.NONE and not in_chain(opened.chain)
-        wait_ms = LONGEST_MS if is_gate and not opened.taken_ms else runs_after.wait_ms
+        waits_for_instant = is_gate(job, opened.chain) and not opened.taken_ms
+        wait_ms = LONGEST_MS if waits_for_instant else runs_after.wait_ms
         deadline_ms = (opened.taken_ms or opened.opened_ms) + wait_ms
         self.deadlines.append({"id": opened.id, "deadline_ms": deadline_ms})
 

@@ -13,7 +13,8 @@ from app.database.sql import direct
 from app.database.sql.in_list import WANTED, among
 from app.domain.rounds.kinds import RoundReason, RoundState
 from app.models.job import Job
-from app.models.round import After, Arrival, Round
+from app.models.round import After, Round
+from app.store.rounds.rounds import delete_rounds
 
 #: rounds of one statement
 BATCH = 1_000
@@ -105,12 +106,6 @@ def delete_of_jobs(session: Session, job_ids: Collection[int]) -> None:
 
 def _next_rounds(session: Session, job_ids: Collection[int]) -> list[int]:
     return [row[0] for row in direct.read(session, _OF_JOBS, {WANTED: list(job_ids), "most": BATCH})]
-
-
-def delete_rounds(session: Session, round_ids: Collection[int]) -> None:
-    """Delete rounds with their arrivals."""
-    deletion.by_values(session, Arrival, "round_id", sorted(round_ids))
-    deletion.by_values(session, Round, "id", sorted(round_ids))
 
 
 def delete_old(session: Session, *, before_ms: Millis, limit: int) -> int:

@@ -46,14 +46,6 @@ def find_jobs(session: Session, job_ids: Collection[int]) -> dict[int, FollowerR
     return {row[0]: FollowerRow._make(row) for row in rows}
 
 
-_IDS = select(Job.id).where(among(Job.id))
-
-
-def find_existing(session: Session, job_ids: Collection[int]) -> set[int]:
-    """Return those of the ids that are jobs."""
-    return {row[0] for row in bulk.read_among(session, _IDS, sorted(job_ids))} if job_ids else set()
-
-
 _CHILDREN = select(Job.id, Job.child_jobid).where(among(Job.id))
 
 

@@ -251,22 +251,6 @@ def delete_rounds(session: Session, round_ids: Collection[int]) -> None:
     deletion.by_values(session, Round, "id", sorted(round_ids))
 
 
-_SKIPPED = (
-    select(Skip.round_id, func.max(Skip.to_ms))
-    .where(among(Skip.job_id, name="jobs"), among(Skip.round_id, name="rounds"))
-    .group_by(Skip.round_id)
-)
-
-
-def find_skipped(session: Session, gates: Collection[RoundRow]) -> dict[int, Millis]:
-    """Return round id -> the last instant that was skipped because of it, of those that have any."""
-    if not gates:
-        return {}
-    jobs, ids = sorted({each.job_id for each in gates}), sorted(each.id for each in gates)
-    rows = direct.read(session, _SKIPPED, {"jobs": jobs, "rounds": ids})
-    return {row[0]: row[1] for row in rows}
-
-
 _SKIPPED_INSTANTS = select(Skip.round_id, Skip.to_ms).where(
     among(Skip.job_id, name="jobs"), among(Skip.round_id, name="rounds"), Skip.trigger_type == ""
 )
