@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Wanted:
+class _Entry:
     """A round and what arrives in it."""
 
     follower: FollowerRow
@@ -69,12 +69,12 @@ def arrive(session: Session, outcomes: Sequence[Outcome], *, now_ms: Millis) -> 
     followers = following.find_followers(session, {each.job_id for each in outcomes})
     if not followers:
         return
-    wanted = _with_names(session, _wanted(outcomes, followers, now_ms))
-    locked = _lock(session, wanted, now_ms)
-    if moved := _moved(session, wanted, locked):
-        wanted = {name: each for name, each in wanted.items() if each not in moved.values()} | moved
+    entries = _with_names(session, _entries(outcomes, followers, now_ms))
+    locked = _lock(session, entries, now_ms)
+    if moved := _moved(session, entries, locked):
+        entries = {name: each for name, each in entries.items() if each not in moved.values()} | moved
         locked |= _lock(session, moved, now_ms)
-    here = {name: each for name, each in wanted.items() if name in locked}
+    here = {name: each for name, each in entries.items() if name in locked}
     arrived = rounds.find_arrivals(session, {locked[name].id for name in here})
     changes, new, changed = list[Change](), list[tuple[int, Arrived]](), list[tuple[int, Arrived]]()
     for name, each in here.items():
@@ -90,26 +90,26 @@ def arrive(session: Session, outcomes: Sequence[Outcome], *, now_ms: Millis) -> 
     decide(session, changes, now_ms=now_ms)
 
 
-def _wanted(
+def _entries(
     outcomes: Iterable[Outcome], followers: Iterable[tuple[int, FollowerRow]], now_ms: Millis
-) -> dict[RoundName, _Wanted]:
+) -> dict[RoundName, _Entry]:
     """Return the rounds by name; those since the last one still have the empty key."""
     by_predecessor = defaultdict[int, list[tuple[FollowerRow, RunsAfter]]](list)
     for predecessor_id, row in followers:
         if (rule := parse_runs_after(row.runs_after)) is not None:
             by_predecessor[predecessor_id].append((row, rule))
-    wanted: dict[RoundName, _Wanted] = {}
+    entries: dict[RoundName, _Entry] = {}
     for each in outcomes:
         for row, rule in by_predecessor[each.job_id]:
             if not _belongs(each, rule):
                 continue
             key = round_key(rule.round, each.logical_ms, zone=row.time_zone or zone_name(), chain=each.chain)
             chain = each.chain if in_chain(each.chain) else None
-            place = wanted.setdefault((row.id, key), _Wanted(row, rule, each.logical_ms, chain))
-            place.logical_ms = max(place.logical_ms, each.logical_ms)
-            place.arrivals.append(_arrived(each, rule, now_ms))
-            place.is_by_hand |= each.is_by_hand
-    return wanted
+            entry = entries.setdefault((row.id, key), _Entry(row, rule, each.logical_ms, chain))
+            entry.logical_ms = max(entry.logical_ms, each.logical_ms)
+            entry.arrivals.append(_arrived(each, rule, now_ms))
+            entry.is_by_hand |= each.is_by_hand
+    return entries
 
 
 def _belongs(outcome: Outcome, rule: RunsAfter) -> bool:
@@ -142,18 +142,18 @@ def _merge(arrived: list[Arrived], new: Iterable[Arrived]) -> tuple[list[Arrived
     return list(first.values()), list(later.values())
 
 
-def _with_names(session: Session, wanted: Mapping[RoundName, _Wanted]) -> dict[RoundName, _Wanted]:
+def _with_names(session: Session, entries: Mapping[RoundName, _Entry]) -> dict[RoundName, _Entry]:
     """Give the rounds since the last one their keys.
 
     A success decides the last round anew, if that was not run and no later one has begun.
     """
-    since = {name[0] for name, each in wanted.items() if each.is_since_last}
+    since = {name[0] for name, each in entries.items() if each.is_since_last}
     if not since:
-        return dict(wanted)
+        return dict(entries)
     last = rounds.find_last_decided(session, since)
     later = rounds.find_ids(session, {(job_id, since_key(each.id)) for job_id, each in last.items()})
-    named: dict[RoundName, _Wanted] = {}
-    for (job_id, key), each in wanted.items():
+    named: dict[RoundName, _Entry] = {}
+    for (job_id, key), each in entries.items():
         if each.is_since_last:
             key = _since(last.get(job_id), later, job_id, has_success=each.has_success)
         named[job_id, key] = each
@@ -170,31 +170,31 @@ def _since(
     return last.round_key if is_anew else key
 
 
-def _lock(session: Session, wanted: Mapping[RoundName, _Wanted], now_ms: Millis) -> dict[RoundName, RoundRow]:
+def _lock(session: Session, entries: Mapping[RoundName, _Entry], now_ms: Millis) -> dict[RoundName, RoundRow]:
     """Lock these rounds; those that do not exist are opened, but for those of chains."""
 
     def new_row(name: RoundName) -> bulk.Row | None:
-        place = wanted[name]
-        if place.chain is not None:
+        entry = entries[name]
+        if entry.chain is not None:
             return None
-        return new_round(name, place.logical_ms, opened_ms=now_ms, wait_ms=_wait_ms(place))
+        return new_round(name, entry.logical_ms, opened_ms=now_ms, wait_ms=_wait_ms(entry))
 
-    return lock_rounds(session, wanted, new_row)
+    return lock_rounds(session, entries, new_row)
 
 
-def _wait_ms(wanted: _Wanted) -> Millis:
+def _wait_ms(entry: _Entry) -> Millis:
     """Return how long a round waits that an arrival opens; of a job with a schedule its instant says."""
-    return LONGEST_MS if is_gate(wanted.follower, wanted.chain) else wanted.rule.wait_ms
+    return LONGEST_MS if is_gate(entry.follower, entry.chain) else entry.rule.wait_ms
 
 
 def _moved(
-    session: Session, wanted: Mapping[RoundName, _Wanted], locked: Mapping[RoundName, RoundRow]
-) -> dict[RoundName, _Wanted]:
+    session: Session, entries: Mapping[RoundName, _Entry], locked: Mapping[RoundName, RoundRow]
+) -> dict[RoundName, _Entry]:
     """Return what belongs to the next round, as the one since the last was decided since it was looked up."""
     decided = {
         name: row
         for name, row in locked.items()
-        if wanted[name].is_since_last and row.state != RoundState.OPEN
+        if entries[name].is_since_last and row.state != RoundState.OPEN
     }
     if not decided:
         return {}
@@ -202,7 +202,7 @@ def _moved(
     moved = {}
     for name, row in decided.items():
         next_name = row.job_id, since_key(row.id)
-        reopens = wanted[name].has_success and may_reopen(row.state, row.reason) and next_name not in later
+        reopens = entries[name].has_success and may_reopen(row.state, row.reason) and next_name not in later
         if not reopens:
-            moved[next_name] = wanted[name]
+            moved[next_name] = entries[name]
     return moved
