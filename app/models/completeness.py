@@ -32,6 +32,10 @@ class JobSpan(Base):
     not_after_ms: Mapped[Millis] = mapped_column(BigInteger)
     #: first instant of a fixed rate; 0: of another schedule
     anchor_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
+    #: the job's day rule, as JSON text; null: it had none
+    calendar: Mapped[str | None] = mapped_column(Text)
+    #: up to where the instants that its calendar and blackouts exclude are written as skips
+    explained_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     #: EndReason; empty: it has not ended
     end_reason: Mapped[str] = mapped_column(String(20), default="", server_default="")
 

@@ -80,6 +80,8 @@ class Job(Base):
     runs_after: Mapped[str | None] = mapped_column(Text)
     #: 1: other jobs run after it
     has_followers: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
+    #: on which days its schedule runs, as JSON text (``app.domain.calendars.day_rule``); null: on all
+    calendar: Mapped[str | None] = mapped_column(Text)
     #: latest instant that became a fire or a skip
     last_fire_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
 

@@ -6,7 +6,7 @@ unchanged since they were read, and writes fires, skips and next times in bulk.
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from sqlalchemy.exc import DataError
@@ -16,6 +16,7 @@ from app.clock import SECOND_MS, Millis, monotonic_ms
 from app.database.engine import call_at_commit, transact
 from app.database.faults import REPEAT_MS, reason_of
 from app.database.rows import bulk
+from app.domain.calendars.effective import JobRules, Start, StartKind
 from app.domain.enums import MisfireStrategy, ScheduleType, TriggerStatus, TriggerType
 from app.domain.schedules.planning import (
     MAX_COUNTED,
@@ -63,6 +64,8 @@ class PlannedJob:
     plan: Plan
     #: reason why the schedule could not be evaluated or written and the job is stopped; else empty
     error: str = ""
+    #: what its fires stand for, by due time, where a calendar or a blackout has moved them
+    starts: Mapping[Millis, Start] = field(default_factory=dict)
 
 
 def scan(
@@ -103,13 +106,21 @@ def _plan_page(
 def _plan(job: DueJob, zone: str, now_ms: Millis) -> PlannedJob:
     """Plan one job; one that cannot be planned is stopped and does not end the scan."""
     try:
-        return PlannedJob(job, plan_job(job, zone, now_ms=now_ms))
+        job_plan = plan_job(job, zone, now_ms=now_ms)
+        return PlannedJob(job, job_plan, starts=_starts(schedule_of(job, zone), job_plan))
     except (ValueError, InvalidInput) as exc:  # InvalidCronExpression is a ValueError
         reason = str(exc)
     except Exception as exc:  # An error of an evaluator stops only its own job.
         _log_repeated("schedule not evaluated", job.id)
         reason = repr(exc)
     return PlannedJob(job, Plan((), None, None), reason)
+
+
+def _starts(schedule: Schedule, job_plan: Plan) -> Mapping[Millis, Start]:
+    if not isinstance(schedule.rules, JobRules) or schedule.type is ScheduleType.FIX_DELAY:
+        return {}
+    starts = (schedule.rules.start_at(schedule, due_ms) for due_ms, _ in job_plan.fires)
+    return {start.due_ms: start for start in starts if start.kind is not StartKind.REGULAR}
 
 
 def _log_repeated(event: str, job_id: int) -> None:
@@ -125,18 +136,24 @@ def plan_job(job: DueJob, zone: str, *, now_ms: Millis, count_max: int = MAX_COU
 
     For ``count_max`` see ``count_max_of``.
     """
-    misfire, schedule = misfire_of(job), schedule_of(job, zone)
+    misfire, schedule, due_ms = misfire_of(job), schedule_of(job, zone), job.trigger_next_time
     next_after = partial(next_after_ms, schedule)
+    if schedule.rules is not None and schedule.type is not ScheduleType.FIX_DELAY:
+        # The rules may have changed since it was planned.
+        first_ms = next_after(due_ms - 1)
+        if first_ms is None or first_ms > now_ms + PRE_READ_MS:
+            return Plan((), None, first_ms)
+        due_ms = first_ms
     if schedule.type is ScheduleType.FIX_DELAY:
         return plan_delay(
-            job.trigger_next_time,
+            due_ms,
             misfire,
             now_ms=now_ms,
             following_ms=next_after(now_ms),
             after_run_ms=AFTER_THE_CURRENT_RUN,
         )
     return plan(
-        job.trigger_next_time,
+        due_ms,
         misfire,
         now_ms=now_ms,
         next_after=next_after,
@@ -146,8 +163,12 @@ def plan_job(job: DueJob, zone: str, *, now_ms: Millis, count_max: int = MAX_COU
 
 
 def period_of(schedule: Schedule) -> Millis:
-    """Return the period of a fixed rate; 0 for others. Raises InvalidCronExpression."""
-    return period_s(schedule.conf) * SECOND_MS if schedule.type is ScheduleType.FIX_RATE else 0
+    """Return the period by which missed instants are computed: of a fixed rate that runs at all times.
+
+    0 for others, whose instants are enumerated. Raises InvalidCronExpression.
+    """
+    is_plain = schedule.type is ScheduleType.FIX_RATE and schedule.rules is None
+    return period_s(schedule.conf) * SECOND_MS if is_plain else 0
 
 
 def count_max_of(schedule: Schedule, count_max: int = MAX_COUNTED) -> int:
@@ -184,7 +205,7 @@ def last_decided(job: DueJob, open_ms: Millis | None, zone: str, *, now_ms: Mill
         return job.last_fire_ms
     schedule, decided_ms = schedule_of(job, zone), now_ms
     if schedule.type is ScheduleType.FIX_RATE:  # It counts from any time.
-        return min(job.last_fire_ms, max(now_ms, open_ms - period_of(schedule)))
+        return min(job.last_fire_ms, max(now_ms, open_ms - period_s(schedule.conf) * SECOND_MS))
     # Instants between now and the first withdrawn one were claimed by a node whose clock is slightly ahead.
     while (instant := next_after_ms(schedule, decided_ms)) is not None and instant < open_ms:
         decided_ms = instant
@@ -243,8 +264,19 @@ def _fires(planned_job: PlannedJob, node: str) -> list[NewFire]:
     job_id = planned_job.job.id
     return [
         NewFire(f"{prefixes[kind]}:{job_id}:{instant}", job_id, instant, kind, owner=node)
+        if (start := planned_job.starts.get(instant)) is None
+        else _moved_fire(job_id, start, kind, node)
         for instant, kind in planned_job.plan.fires
     ]
+
+
+def _moved_fire(job_id: int, start: Start, kind: TriggerType, node: str) -> NewFire:
+    """Return the fire of an instant that a calendar has moved, or that a blackout has covered."""
+    if start.kind is StartKind.RUN_ONCE:
+        kind, key = TriggerType.MISFIRE, f"misfire:{job_id}:{start.logical_ms}"
+    else:
+        key = f"{'cron' if kind is TriggerType.CRON else 'misfire'}:{job_id}:{start.due_ms}"
+    return NewFire(key, job_id, start.due_ms, kind, owner=node, logical_ms=start.logical_ms)
 
 
 def _skips(planned_job: PlannedJob, now_ms: Millis) -> list[bulk.Row]:

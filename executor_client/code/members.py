@@ -28,6 +28,7 @@ JOB = (
     "limits",
     "limit_key",
     "runs_after",
+    "calendar",
     "tags",
     "alarm_email",
     "route_strategy",

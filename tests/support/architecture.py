@@ -34,6 +34,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "app.settings.sealing": ("cryptography",),
     "app.domain": ("croniter", "cron_descriptor"),
     "app.domain.jobs.structures": ("pydantic",),
+    "app.domain.calendars.document": ("pydantic",),
     "app.domain.limits.document": ("pydantic",),
     "app.domain.rounds.document": ("pydantic",),
     "app.domain.promises.document": ("pydantic",),

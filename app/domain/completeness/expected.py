@@ -4,13 +4,18 @@ Nothing here reads what the scan has planned: neither next times nor fires, so t
 proves something. Source: docs/reference/completeness.md.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import chain
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from app.clock import SECOND_MS, Millis
+from app.domain.calendars.effective import JobRules
+from app.domain.completeness.ruled import Excluded, RuledInstants
 from app.domain.completeness.spans import Span, in_order
 from app.domain.enums import ScheduleType
 from app.domain.schedules.cron import unix
@@ -58,6 +63,27 @@ def count_expected(spans: Sequence[Span], interval: Interval) -> int:
     return count
 
 
+def excluded(spans: Sequence[Span], interval: Interval) -> Iterator[Excluded]:
+    """Yield the instants that the calendar of a job or blackouts exclude, by reason."""
+    for span in in_order(spans):
+        after_ms, last_ms = _bounds(span, interval)
+        if not span.is_on or after_ms >= last_ms:
+            continue
+        try:
+            if (ruled := _ruled(span, after_ms, last_ms)) is not None:
+                yield from ruled.excluded()
+        except (ValueError, InvalidInput):
+            continue
+
+
+def count_excluded(spans: Sequence[Span], interval: Interval) -> Counter[str]:
+    """Return how many instants the calendar of a job or blackouts exclude, by reason."""
+    count = Counter[str]()
+    for part in excluded(spans, interval):
+        count[part.reason] += len(part.instants)
+    return count
+
+
 def _bounds(span: Span, interval: Interval) -> tuple[Millis, Millis]:
     """Return after which instant, and up to which, a span lies in an interval."""
     last_ms = interval.until_ms - 1
@@ -67,26 +93,35 @@ def _bounds(span: Span, interval: Interval) -> tuple[Millis, Millis]:
 
 
 def _instants(span: Span, after_ms: Millis, last_ms: Millis) -> Iterator[Millis]:
-    match span.schedule.type:
-        case ScheduleType.FIX_RATE:
-            yield from _of_rate(span, after_ms, last_ms)
-        case ScheduleType.CRON:
-            for block in _blocks(span.schedule, after_ms, last_ms):
-                yield from block
-        case ScheduleType.AT:
-            instant = next_after_ms(span.schedule, after_ms)
-            if instant is not None and instant <= last_ms:
-                yield instant
+    ruled = _ruled(span, after_ms, last_ms)
+    return chain.from_iterable(_raw_blocks(span, after_ms, last_ms)) if ruled is None else iter(ruled)
 
 
 def _count(span: Span, after_ms: Millis, last_ms: Millis) -> int:
-    match span.schedule.type:
+    ruled = _ruled(span, after_ms, last_ms)
+    return sum(map(len, _raw_blocks(span, after_ms, last_ms))) if ruled is None else ruled.count()
+
+
+def _ruled(span: Span, after_ms: Millis, last_ms: Millis) -> RuledInstants | None:
+    """Return the instants of a span with a calendar or blackouts; None: it has none."""
+    rules = span.schedule.rules
+    if not isinstance(rules, JobRules) or span.schedule.type is ScheduleType.FIX_DELAY:
+        return None
+    return RuledInstants(span.schedule, rules, partial(_raw_blocks, span), after_ms, last_ms)
+
+
+def _raw_blocks(span: Span, after_ms: Millis, last_ms: Millis) -> Iterator[Collection[Millis]]:
+    """Yield the instants of the expression alone, ascending, in blocks."""
+    schedule = replace(span.schedule, rules=None)
+    match schedule.type:
         case ScheduleType.FIX_RATE:
-            return len(_of_rate(span, after_ms, last_ms))
+            yield _of_rate(span, after_ms, last_ms)
         case ScheduleType.CRON:
-            return sum(map(len, _blocks(span.schedule, after_ms, last_ms)))
-        case _:
-            return sum(1 for _ in _instants(span, after_ms, last_ms))
+            yield from _blocks(schedule, after_ms, last_ms)
+        case ScheduleType.AT:
+            instant = next_after_ms(schedule, after_ms)
+            if instant is not None and instant <= last_ms:
+                yield [instant]
 
 
 def _of_rate(span: Span, after_ms: Millis, last_ms: Millis) -> range:
@@ -100,7 +135,7 @@ def _of_rate(span: Span, after_ms: Millis, last_ms: Millis) -> range:
     return range(span.anchor_ms + periods * period_ms, last_ms + 1, period_ms)
 
 
-class _Hour:
+class _Hour(Collection[Millis]):
     """Fires of a cron in an hour of local time without a change of clocks: masks of minutes and seconds."""
 
     def __init__(self, begin_s: int, minutes: int, seconds: int, within: range) -> None:
@@ -114,13 +149,16 @@ class _Hour:
                 if offset in self._within:
                     yield (self._begin_s + offset) * SECOND_MS
 
+    def __contains__(self, instant: object) -> bool:
+        return any(instant == each for each in self)
+
     def __len__(self) -> int:
         if len(self._within) == _HOUR_S:
             return self._minutes.bit_count() * self._seconds.bit_count()
         return sum(1 for _ in self)
 
 
-def _blocks(schedule: Schedule, after_ms: Millis, last_ms: Millis) -> Iterator[_Hour | list[Millis]]:
+def _blocks(schedule: Schedule, after_ms: Millis, last_ms: Millis) -> Iterator[Collection[Millis]]:
     """Yield the fires of a cron by hours; those around a change of clocks one by one, by the scan's rule.
 
     The rule of the scan finds the first fire of each hour. The rest of the hour follows from its masks.

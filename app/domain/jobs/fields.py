@@ -78,6 +78,12 @@ def _runs_after() -> Any:
     return JobRunsAfter | None
 
 
+def _calendar() -> Any:
+    from app.domain.calendars.document import JobCalendarRule
+
+    return JobCalendarRule | None
+
+
 def _instant() -> Any:
     return _declare(JobField(Kind.INSTANT, "", default=0, is_original=False, has_own_rules=True))
 
@@ -267,6 +273,13 @@ class JobDraft:
     #: JSON text
     runs_after: str = _structure(
         N_("Runs after"), _runs_after, "null", N_("Runs when other jobs have ended.")
+    )
+    #: JSON text
+    calendar: str = _structure(
+        N_("Calendar"),
+        _calendar,
+        "null",
+        N_("Runs its schedule only on workdays, or only on holidays."),
     )
     #: None: unchanged; none for a new job
     tags: tuple[str, ...] | None = None

@@ -225,6 +225,12 @@ MEMBERS = (
         "Jobs after which the job runs, and by which rule; null: none. In jobs as code they are named by"
         " their keys, of another group as `<AppName>/<key>`.",
     ),
+    JobMember(
+        "calendar",
+        "calendar",
+        "On which days of a calendar the schedule runs, and what becomes of its instants on others; null: it"
+        " runs on all days.",
+    ),
     JobMember("tags", "tags", "Tags, compared without case."),
 )
 #: name -> member

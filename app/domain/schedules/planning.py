@@ -143,7 +143,7 @@ def missed_until(
     last, count = due_ms, 1
     while (instant := next_after(last)) is not None and instant <= now_ms:
         if count == count_max:
-            return SkippedRange(due_ms, _latest_until(now_ms, next_after), count)
+            return SkippedRange(due_ms, latest_until(now_ms, next_after), count)
         last, count = instant, count + 1
     return SkippedRange(due_ms, last, count)
 
@@ -157,17 +157,17 @@ def _plan_due(due_ms: Millis, *, now_ms: Millis, next_after: NextAfter) -> Plan:
     return Plan(tuple(fires), None, instant)
 
 
-def _latest_until(now_ms: Millis, next_after: NextAfter) -> Millis:
-    """Return the latest instant up to now, which must exist.
+def latest_until(until_ms: Millis, next_after: NextAfter) -> Millis:
+    """Return the latest instant up to a time, which must exist.
 
     Searches windows of doubling length, then skips ahead by steps of half the length.
     """
     step_ms = 1_000
-    while (latest := next_after(now_ms - step_ms)) is None or latest > now_ms:
+    while (latest := next_after(until_ms - step_ms)) is None or latest > until_ms:
         step_ms *= 2
     while step_ms:
         step_ms //= 2
-        while (later := next_after(latest + step_ms)) is not None and later <= now_ms:
+        while (later := next_after(latest + step_ms)) is not None and later <= until_ms:
             latest = later
     return latest
 
@@ -181,7 +181,7 @@ def _without_last(
     if period_ms > 0:
         return SkippedRange(missed.from_ms, missed.to_ms - period_ms, missed.count - 1)
     if not whole:
-        return SkippedRange(missed.from_ms, _latest_until(missed.to_ms - 1, next_after), missed.count - 1)
+        return SkippedRange(missed.from_ms, latest_until(missed.to_ms - 1, next_after), missed.count - 1)
     last = missed.from_ms
     while (instant := next_after(last)) is not None and instant < missed.to_ms:
         last = instant

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from functools import lru_cache, partial
-from typing import Final
+from typing import Final, Protocol
 from zoneinfo import ZoneInfo
 
 from app.clock import SECOND_MS, Millis
@@ -24,6 +24,9 @@ from app.settings.parsers import is_zone
 
 #: width of the column schedule_conf
 MAX_CONF_LENGTH: Final = 128
+#: next time of a schedule that a blackout without an end covers; in the column one less than that of a fixed
+#: delay whose run is open
+RESTING: Final[Millis] = 2**63 - 2
 #: next times in a preview
 PREVIEW_COUNT: Final = 5
 #: cached results of cron searches, so that a scan does not repeat those of the scans before it; more than the
@@ -40,6 +43,13 @@ _ALL_HOURS: Final = mask_of(HOUR, parse_field(HOUR, "*"))
 _NO_CRON: Final = N_("Enter a cron expression, such as 0 0/5 * * * ?")
 
 
+class ScheduleRules(Protocol):
+    """Calendar and blackouts of a job: on which days its schedule runs, and when it must not."""
+
+    def next_after_ms(self, schedule: "Schedule", after_ms: Millis) -> Millis | None:
+        """Return the first instant strictly after one at which the schedule runs; None if there is none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """When a job fires.
@@ -52,6 +62,10 @@ class Schedule:
     time_zone: str
     not_before_ms: Millis = 0
     not_after_ms: Millis = 0
+    #: JSON text of the job's day rule (``app.domain.calendars.day_rule``); empty: it runs on all days
+    calendar: str = ""
+    #: what holds at present of the calendar, and the blackouts; None: it runs on all days at any time
+    rules: ScheduleRules | None = field(default=None, compare=False)
 
 
 @lru_cache(maxsize=1024)
@@ -102,7 +116,16 @@ def next_after_ms(schedule: Schedule, after_ms: Millis) -> Millis | None:
     """Return the first instant strictly after ``after_ms`` and within the bounds; None if there is none.
 
     FIX_RATE and FIX_DELAY count from ``after_ms``. Raise InvalidCronExpression if the schedule is invalid.
+    An instant may be moved or left out by the rules of the schedule: RESTING, if a blackout without an end
+    covers all that are left.
     """
+    if schedule.rules is None:
+        return next_raw_ms(schedule, after_ms)
+    return schedule.rules.next_after_ms(schedule, after_ms)
+
+
+def next_raw_ms(schedule: Schedule, after_ms: Millis) -> Millis | None:
+    """Return the first instant strictly after ``after_ms``, whatever the calendar and the blackouts are."""
     not_before_ms = schedule.not_before_ms
     match schedule.type:
         case ScheduleType.CRON:
@@ -127,6 +150,7 @@ def next_times(schedule: Schedule, after_ms: Millis, count: int = PREVIEW_COUNT)
     while (
         len(times) < count
         and (next_ms := next_after_ms(schedule, times[-1] if times else after_ms)) is not None
+        and next_ms != RESTING
     ):
         times.append(next_ms)
     return times

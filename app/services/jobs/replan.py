@@ -28,10 +28,10 @@ from app.pipeline.spans import keep_spans
 from app.services.jobs import rules
 from app.store.fires import queue as fires
 from app.store.fires import scheduled as scheduled_fires
-from app.store.jobs.scheduling import DueJob, lock_planned, schedule_of
+from app.store.jobs.scheduling import DueJob, find_planned, lock_planned, schedule_of
 
 #: columns whose change invalidates the planned instants
-PLANNED_BY = ("schedule_type", "schedule_conf", "time_zone", "not_before_ms", "not_after_ms")
+PLANNED_BY = ("schedule_type", "schedule_conf", "time_zone", "not_before_ms", "not_after_ms", "calendar")
 
 
 def first_instant(
@@ -187,7 +187,7 @@ def next_time_of(session: Session, job: Job, now_ms: Millis) -> Millis:
 
 def void_job(session: Session, job: Job, *, reason: str, clock: Clock) -> VoidedInstants:
     """Withdraw the planned instants of a locked job's schedule, and record due ones as skipped."""
-    planned = DueJob(**{name: getattr(job, name) for name in DueJob._fields})
+    planned = find_planned(session, [job.id])[job.id]
     void_result = void_instants(session, {job.id: planned}, reason=reason, clock=clock)
     job.last_fire_ms = void_result.last_ms[job.id]
     if void_result.reopened:  # the scan had stopped the job

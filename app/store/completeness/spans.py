@@ -7,15 +7,18 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, and_, case, func, literal, or_, select
 from sqlalchemy.orm import Session
 
-from app.clock import Millis
+from app.clock import DAY_MS, Millis
 from app.database.rows import bulk
 from app.database.sql.in_list import among
+from app.domain.calendars.day_rule import parse_rule
 from app.domain.completeness.expected import Interval
+from app.domain.completeness.rule_history import with_rules
 from app.domain.completeness.spans import Span
 from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.schedules.schedule import Schedule
 from app.models.completeness import JobSpan
 from app.models.job import Job
+from app.store.calendars import rules
 
 _COLUMNS = (
     JobSpan.id,
@@ -31,8 +34,13 @@ _COLUMNS = (
     JobSpan.not_after_ms,
     JobSpan.anchor_ms,
     JobSpan.end_reason,
+    JobSpan.calendar,
 )
 _OPEN = select(*_COLUMNS).where(among(JobSpan.job_id), JobSpan.until_ms.is_(None)).order_by(JobSpan.id)
+
+
+#: a blackout that ended so long before an interval may run something in it
+RUN_ONCE_MS: Millis = DAY_MS
 
 
 class OpenSpan(NamedTuple):
@@ -72,7 +80,19 @@ def find_spans(
     spans: defaultdict[int, list[Span]] = defaultdict(list)
     for row in bulk.read_rows(session, select(*_COLUMNS).where(*within).order_by(JobSpan.id)):
         spans[row[1]].append(_span(row))
-    return dict(spans)
+    return _with_rules(session, spans, interval)
+
+
+def _with_rules(
+    session: Session, spans: Mapping[int, list[Span]], interval: Interval
+) -> dict[int, list[Span]]:
+    """Return the spans of jobs with the calendars and blackouts that held in them."""
+    if not rules.find_number(session):
+        return dict(spans)
+    stored = {span.schedule.calendar for parts in spans.values() for span in parts}
+    names = {rule.name for text in stored if (rule := parse_rule(text)) is not None}
+    history = rules.read_history(session, names, since_ms=interval.from_ms - RUN_ONCE_MS)
+    return {job_id: with_rules(history, parts) for job_id, parts in spans.items()}
 
 
 def find_first(session: Session) -> Millis | None:
@@ -120,6 +140,7 @@ def find_different(session: Session, *, zone: str) -> list[ComparedJob]:
         (JobSpan.time_zone, job_zone),
         (JobSpan.not_before_ms, Job.not_before_ms),
         (JobSpan.not_after_ms, Job.not_after_ms),
+        (func.coalesce(JobSpan.calendar, ""), func.coalesce(Job.calendar, "")),
     )
     differs = or_(JobSpan.id.is_(None), *(of_span != of_job for of_span, of_job in pairs))
     is_rate = and_(Job.schedule_type == ScheduleType.FIX_RATE, Job.trigger_status == TriggerStatus.RUNNING)
@@ -149,9 +170,9 @@ def find_without_job(session: Session) -> list[int]:
 
 
 def _span(row: Sequence[Any]) -> Span:
-    _, job_id, group_id, is_on, from_ms, until_ms, kind, conf, zone, first, last, anchor, reason = row
+    _, job_id, group_id, is_on, from_ms, until_ms, kind, conf, zone, first, last, anchor, reason, rule = row
     known = ScheduleType(kind) if kind in ScheduleType.__members__ else ScheduleType.NONE
-    schedule = Schedule(known, conf, zone, first, last)
+    schedule = Schedule(known, conf, zone, first, last, rule or "")
     return Span(job_id, group_id, bool(is_on), from_ms, until_ms, schedule, anchor, reason)
 
 
@@ -167,6 +188,8 @@ def _row(span: Span) -> bulk.Row:
         "not_before_ms": span.schedule.not_before_ms,
         "not_after_ms": span.schedule.not_after_ms,
         "anchor_ms": span.anchor_ms,
+        "calendar": span.schedule.calendar or None,
+        "explained_ms": span.from_ms,
         "until_ms": span.until_ms,
         "end_reason": span.end_reason,
     }

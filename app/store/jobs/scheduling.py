@@ -1,21 +1,25 @@
 """Statements of the scan and the dispatch on jobs; those of the console are in ``listing``."""
 
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, bindparam, case, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database import single_statement
+from app.database.engine import read_scope
 from app.database.rows import bulk
 from app.database.sql.in_list import WANTED, among
+from app.domain.calendars.rule_book import RuleBook
 from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.promises.promise import END_KINDS
 from app.domain.schedules.schedule import Schedule
+from app.models.completeness import JobSpan
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.models.promise import JobPromise
+from app.store.calendars import current_book
 
 
 class DueJob(NamedTuple):
@@ -35,20 +39,40 @@ class DueJob(NamedTuple):
     job_group: int
     #: 1: other jobs run after it
     has_followers: int = 0
+    #: its day rule as JSON text; None: it runs on all days
+    calendar: str | None = None
+    #: number of the rule book as it was read
+    rule_number: int = 0
+    #: first instant of a fixed rate with a calendar or blackouts; otherwise 0
+    anchor_ms: Millis = 0
 
 
-def schedule_of(job: DueJob, zone: str) -> Schedule:
-    """Return a job's schedule; ``zone`` is the zone of schedules without one of their own."""
+def schedule_of(job: DueJob, zone: str, book: RuleBook | None = None) -> Schedule:
+    """Return a job's schedule; ``zone`` is the zone of schedules without one of their own.
+
+    ``book``: calendars and blackouts to go by; None: those that held when the job was read.
+    """
+    book = current_book.of_number(job.rule_number) if book is None else book
     kind = (
         ScheduleType(job.schedule_type)
         if job.schedule_type in ScheduleType.__members__
         else ScheduleType.NONE
     )
-    return Schedule(kind, job.schedule_conf or "", job.time_zone or zone, job.not_before_ms, job.not_after_ms)
+    return Schedule(
+        kind,
+        job.schedule_conf or "",
+        job.time_zone or zone,
+        job.not_before_ms,
+        job.not_after_ms,
+        job.calendar or "",
+        book.of_job(job.id, job.job_group, job.calendar, job.anchor_ms),
+    )
 
 
+#: the columns of a job among them
+OF_JOB = DueJob._fields[:-2]
 #: columns a plan depends on; it is void if one of them has changed since
-_PLANNED_BY = tuple(getattr(Job, name) for name in DueJob._fields)
+_PLANNED_BY = (*(getattr(Job, name) for name in OF_JOB), current_book.NUMBER)
 _DUE = (
     select(*_PLANNED_BY)
     .where(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time <= bindparam("until_ms"))
@@ -62,7 +86,8 @@ def find_due(*, until_ms: Millis, limit: int) -> list[DueJob]:
 
     The ORDER BY matters: without it PostgreSQL's generic plan reads all jobs.
     """
-    return [DueJob._make(row) for row in single_statement.read(_DUE, {"until_ms": until_ms, "most": limit})]
+    rows = single_statement.read(_DUE, {"until_ms": until_ms, "most": limit})
+    return _anchored(None, [_due_job(row) for row in rows])
 
 
 def find_beyond(session: Session, *, after_ms: Millis) -> list[DueJob]:
@@ -72,7 +97,8 @@ def find_beyond(session: Session, *, after_ms: Millis) -> list[DueJob]:
     """
     running = and_(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time > after_ms)
     later = select(*_PLANNED_BY).where(or_(running, Job.last_fire_ms > after_ms))
-    return [DueJob._make(row) for row in bulk.read_rows(session, later.order_by(Job.id))]
+    rows = bulk.read_rows(session, later.order_by(Job.id))
+    return _anchored(session, [_due_job(row) for row in rows])
 
 
 _LOCKED = select(*_PLANNED_BY).where(among(Job.id)).order_by(Job.id).with_for_update()
@@ -81,13 +107,38 @@ _LOCKED = select(*_PLANNED_BY).where(among(Job.id)).order_by(Job.id).with_for_up
 def lock_planned(session: Session, job_ids: Collection[int]) -> dict[int, DueJob]:
     """Lock the jobs; return their current state, by id."""
     rows = bulk.read_among(session, _LOCKED, list(job_ids))
-    return {row[0]: DueJob._make(row) for row in rows}
+    return {job.id: job for job in _anchored(session, [_due_job(row) for row in rows])}
 
 
 def find_planned(session: Session, job_ids: Collection[int]) -> dict[int, DueJob]:
     """Return the current state of the jobs, by id, without a lock."""
     rows = bulk.read_rows(session, select(*_PLANNED_BY).where(Job.id.in_(list(job_ids))))
-    return {row[0]: DueJob._make(row) for row in rows}
+    return {job.id: job for job in _anchored(session, [_due_job(row) for row in rows])}
+
+
+def _due_job(row: Sequence[Any]) -> DueJob:
+    return DueJob(*row)
+
+
+_ANCHORS = select(JobSpan.job_id, JobSpan.anchor_ms).where(among(JobSpan.job_id), JobSpan.until_ms.is_(None))
+
+
+def _anchored(session: Session | None, due: list[DueJob]) -> list[DueJob]:
+    """Return the jobs, those of a fixed rate with a calendar or blackouts with their first instants."""
+    ids = [job.id for job in due if job.schedule_type == ScheduleType.FIX_RATE and _has_rules(job)]
+    if not ids:
+        return due
+    if session is None:
+        with read_scope() as own_session:
+            rows = bulk.read_among(own_session, _ANCHORS, ids)
+    else:
+        rows = bulk.read_among(session, _ANCHORS, ids)
+    anchors = {row[0]: row[1] for row in rows}
+    return [job._replace(anchor_ms=anchors.get(job.id) or job.trigger_next_time) for job in due]
+
+
+def _has_rules(job: DueJob) -> bool:
+    return bool(job.calendar or current_book.of_number(job.rule_number).blackouts)
 
 
 def find_jobs(session: Session, job_ids: Collection[int]) -> dict[int, Job]:
@@ -140,10 +191,12 @@ class JobToRun(NamedTuple):
     runs_after: str | None = None
     #: 1: other jobs run after it
     has_followers: int = 0
+    #: number of the rule book as it was read
+    rule_number: int = 0
 
 
 #: columns of a job that its runs need
-_RUN_BY = tuple(getattr(Job, name) for name in JobToRun._fields)
+_RUN_BY = (*(getattr(Job, name) for name in JobToRun._fields[:-1]), current_book.NUMBER)
 _TO_RUN = select(*_RUN_BY).where(among(Job.id))
 
 

@@ -1,0 +1,1 @@
+"""Calendars and blackouts: on which days schedules run, and when they must not."""

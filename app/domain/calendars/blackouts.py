@@ -1,0 +1,160 @@
+"""Blackouts: times in which nothing may start, once or again and again.
+
+Source: docs/reference/calendars.md, section 4.
+"""
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from app.clock import DAY_MS, LATEST_MS, SECOND_MS, Millis
+from app.domain.enums import ScheduleType
+from app.domain.schedules.schedule import Schedule, next_raw_ms
+
+#: windows that follow each other without a gap for longer than this have no end
+LONGEST_MS: Final[Millis] = 731 * DAY_MS
+#: longest duration of a window that recurs
+DURATION_MAX_S: Final = 31 * 86_400
+
+
+class Afterwards(StrEnum):
+    """What becomes of the instants of schedules that a blackout has covered, at its end."""
+
+    SKIP = "skip"
+    #: the latest of them runs
+    RUN_ONCE = "run_once"
+
+
+class Closure(NamedTuple):
+    """Time from ``from_ms`` to before ``until_ms`` in which one or several blackouts are on."""
+
+    from_ms: Millis
+    #: None: it has no end yet
+    until_ms: Millis | None
+    #: whether any of them runs the latest instant at the end
+    runs_once: bool
+    #: the blackout that is on at its beginning
+    blackout: "Blackout"
+
+    def covers(self, at_ms: Millis) -> bool:
+        """Whether an instant lies within."""
+        return self.from_ms <= at_ms and (self.until_ms is None or at_ms < self.until_ms)
+
+
+class Blackout(NamedTuple):
+    """A blackout: one time, or windows that begin by a cron expression.
+
+    It applies to one job, the jobs of a group, those with a tag, or to all.
+    """
+
+    id: int
+    from_ms: Millis
+    #: None: it has no end yet; of a recurring one: no window begins from then on, and an open one ends
+    until_ms: Millis | None
+    #: of a recurring one; otherwise empty
+    cron: str = ""
+    #: length of a window
+    duration_s: int = 0
+    zone: str = "UTC"
+    group_id: int | None = None
+    job_id: int | None = None
+    tag: str = ""
+    afterwards: Afterwards = Afterwards.SKIP
+    reason: str = ""
+
+    def window_at(self, at_ms: Millis) -> tuple[Millis, Millis | None] | None:
+        """Return the window that covers an instant, from and until; None: there is none."""
+        if at_ms < self.from_ms or (self.until_ms is not None and at_ms >= self.until_ms):
+            return None
+        if not self.cron:
+            return self.from_ms, self.until_ms
+        begin_ms = self._latest_begin(at_ms)
+        return None if begin_ms is None else self._window(begin_ms)
+
+    def next_window(self, after_ms: Millis) -> tuple[Millis, Millis | None] | None:
+        """Return the first window that begins after an instant; None: there is none."""
+        if not self.cron:
+            return (self.from_ms, self.until_ms) if self.from_ms > after_ms else None
+        # A window that began before the blackout did is cut: it begins with it.
+        if after_ms < self.from_ms and (first := self.window_at(self.from_ms)) is not None:
+            return first
+        begin_ms = _next_begin(self.cron, self.zone, max(after_ms, self.from_ms - 1))
+        if begin_ms is None or (self.until_ms is not None and begin_ms >= self.until_ms):
+            return None
+        return self._window(begin_ms)
+
+    def _window(self, begin_ms: Millis) -> tuple[Millis, Millis]:
+        end_ms = begin_ms + self.duration_s * SECOND_MS
+        return max(begin_ms, self.from_ms), end_ms if self.until_ms is None else min(end_ms, self.until_ms)
+
+    def _latest_begin(self, at_ms: Millis) -> Millis | None:
+        """Return the latest beginning of a window that covers an instant."""
+        begin_ms = _next_begin(self.cron, self.zone, at_ms - self.duration_s * SECOND_MS)
+        latest: Millis | None = None
+        while begin_ms is not None and begin_ms <= at_ms:
+            latest = begin_ms
+            begin_ms = _next_begin(self.cron, self.zone, begin_ms)
+        return latest
+
+
+@lru_cache(maxsize=16_384)
+def _next_begin(cron: str, zone: str, after_ms: Millis) -> Millis | None:
+    return next_raw_ms(Schedule(ScheduleType.CRON, cron, zone), after_ms) if after_ms < LATEST_MS else None
+
+
+def closure_at(blackouts: Sequence[Blackout], at_ms: Millis) -> Closure | None:
+    """Return the time around an instant that blackouts cover without a gap; None: none covers it."""
+    first = _window_at(blackouts, at_ms)
+    if first is None:
+        return None
+    blackout, from_ms, until_ms = first
+    runs_once = blackout.afterwards is Afterwards.RUN_ONCE
+    while (before := _window_at(blackouts, from_ms - 1)) is not None and at_ms - from_ms < LONGEST_MS:
+        blackout, from_ms = before[0], before[1]
+        runs_once = runs_once or blackout.afterwards is Afterwards.RUN_ONCE
+    for other in blackouts:  # all that lie within, too
+        runs_once = runs_once or _is_within(other, from_ms, until_ms)
+    while until_ms is not None and (after := _window_at(blackouts, until_ms)) is not None:
+        runs_once = runs_once or after[0].afterwards is Afterwards.RUN_ONCE
+        until_ms = after[2]
+        if until_ms is not None and until_ms - at_ms > LONGEST_MS:
+            until_ms = None
+    return Closure(from_ms, until_ms, runs_once and until_ms is not None, blackout)
+
+
+def _is_within(blackout: Blackout, from_ms: Millis, until_ms: Millis | None) -> bool:
+    """Whether a blackout that runs the latest instant has a window that begins within a time."""
+    if blackout.afterwards is not Afterwards.RUN_ONCE:
+        return False
+    window = blackout.next_window(from_ms - 1)
+    return window is not None and (until_ms is None or window[0] < until_ms)
+
+
+def _window_at(blackouts: Sequence[Blackout], at_ms: Millis) -> tuple[Blackout, Millis, Millis | None] | None:
+    """Return the blackout that covers an instant and ends last, with its window."""
+    found: tuple[Blackout, Millis, Millis | None] | None = None
+    for blackout in blackouts:
+        window = blackout.window_at(at_ms)
+        if window is None:
+            continue
+        if window[1] is None:
+            return blackout, *window
+        if found is None or found[2] is None or window[1] > found[2]:
+            found = blackout, *window
+    return found
+
+
+def closures(blackouts: Sequence[Blackout], from_ms: Millis, until_ms: Millis) -> Iterator[Closure]:
+    """Yield the closures that reach into the time from ``from_ms`` to before ``until_ms``, ascending."""
+    closure = closure_at(blackouts, from_ms)
+    at_ms = from_ms
+    while at_ms < until_ms:
+        if closure is not None:
+            yield closure
+            if closure.until_ms is None:
+                return
+            at_ms = closure.until_ms
+        begins = [window[0] for each in blackouts if (window := each.next_window(at_ms - 1)) is not None]
+        at_ms = min(begins, default=until_ms)
+        closure = closure_at(blackouts, at_ms) if at_ms < until_ms else None

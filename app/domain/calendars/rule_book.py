@@ -1,0 +1,82 @@
+"""Rule book: calendars and blackouts as they are now, and as they were, by the jobs that they concern."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from app.clock import Millis
+from app.domain.calendars.blackouts import Afterwards, Blackout
+from app.domain.calendars.calendar import Calendar
+from app.domain.calendars.day_rule import day_rule, parse_rule
+from app.domain.calendars.effective import JobRules
+
+
+class CalendarVersion(NamedTuple):
+    """A version of a calendar, which holds for instants later than ``from_ms``."""
+
+    from_ms: Millis
+    calendar: Calendar
+
+
+class Membership(NamedTuple):
+    """Time in which a job had the tag of a blackout, from ``from_ms`` to before ``until_ms``."""
+
+    job_id: int
+    from_ms: Millis
+    #: None: it still has it
+    until_ms: Millis | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RuleBook:
+    """Calendars and blackouts."""
+
+    #: the greatest id of a change; 0: there was none
+    number: int = 0
+    #: name -> versions, ascending
+    calendars: Mapping[str, Sequence[CalendarVersion]] = field(default_factory=dict)
+    blackouts: Sequence[Blackout] = ()
+    #: id of a blackout of a tag -> the jobs that had it
+    members: Mapping[int, Sequence[Membership]] = field(default_factory=dict)
+
+    def of_job(
+        self, job_id: int, group_id: int, calendar: str | None, anchor_ms: Millis = 0
+    ) -> JobRules | None:
+        """Return the present rules of a job; None: it has none.
+
+        ``calendar``: its day rule as it is stored; ``anchor_ms``: first instant of a fixed rate.
+        """
+        if not calendar and not self.blackouts:
+            return None
+        entered = parse_rule(calendar)
+        versions = self.calendars.get(entered.name, ()) if entered is not None else ()
+        rule = day_rule(versions[-1].calendar, entered) if versions and entered is not None else None
+        blackouts = self.blackouts_of(job_id, group_id)
+        return JobRules(rule, blackouts, anchor_ms) if rule is not None or blackouts else None
+
+    def blackouts_of(self, job_id: int, group_id: int) -> tuple[Blackout, ...]:
+        """Return the blackouts that concern a job, those of a tag for as long as it had it."""
+        return tuple(part for blackout in self.blackouts for part in self._parts(blackout, job_id, group_id))
+
+    def runs_once(self) -> bool:
+        """Whether any blackout runs something at its end, which is no instant of a fixed rate."""
+        return any(blackout.afterwards is Afterwards.RUN_ONCE for blackout in self.blackouts)
+
+    def _parts(self, blackout: Blackout, job_id: int, group_id: int) -> Iterable[Blackout]:
+        if blackout.tag:
+            return [
+                _cut(blackout, member)
+                for member in self.members.get(blackout.id, ())
+                if member.job_id == job_id
+            ]
+        concerns_all = blackout.job_id is None and blackout.group_id is None
+        concerns = concerns_all or (
+            blackout.job_id == job_id if blackout.job_id else blackout.group_id == group_id
+        )
+        return [blackout] if concerns else []
+
+
+def _cut(blackout: Blackout, member: Membership) -> Blackout:
+    ends = [end_ms for end_ms in (blackout.until_ms, member.until_ms) if end_ms is not None]
+    from_ms = max(blackout.from_ms, member.from_ms)
+    return blackout._replace(from_ms=from_ms, until_ms=min(ends, default=None))

@@ -1,0 +1,78 @@
+"""The rule book of this process: read anew once a statement finds that it has changed."""
+
+import threading
+import time
+from typing import Final
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.database import single_statement
+from app.database.engine import call_at_commit, read_scope
+from app.domain.calendars.rule_book import RuleBook
+from app.models.calendar import RuleChange
+from app.store.calendars import rules
+
+#: column of the statements that scan and claim make anyway
+NUMBER: Final = select(func.coalesce(func.max(RuleChange.number), 0)).scalar_subquery()
+#: a page goes by a book that was compared with the database up to so long ago
+CHECK_S: Final = 1.0
+_CHANGED = select(func.coalesce(func.max(RuleChange.number), 0))
+
+
+class _Kept:
+    """What this process has read last."""
+
+    def __init__(self) -> None:
+        self.book = RuleBook()
+        self.checked_s = 0.0
+        self.lock = threading.Lock()
+
+
+_kept = _Kept()
+
+
+def of_number(number: int) -> RuleBook:
+    """Return the book; reads it, in a transaction of its own, if it is not the one of this number."""
+    if _kept.book.number == number:
+        return _kept.book
+    if not number:  # The tables are new.
+        _kept.book = RuleBook()
+        return _kept.book
+    with _kept.lock:
+        if _kept.book.number != number:
+            with read_scope() as session:
+                _kept.book = rules.read_book(session)
+    return _kept.book
+
+
+def current() -> RuleBook:
+    """Return the book as it was at most CHECK_S ago."""
+    if time.monotonic() - _kept.checked_s < CHECK_S or not _kept.lock.acquire(blocking=False):
+        return _kept.book
+    try:
+        number = single_statement.read(_CHANGED, {})[0][0]
+        _kept.checked_s = time.monotonic()
+        if number != _kept.book.number:
+            with read_scope() as session:
+                _kept.book = rules.read_book(session) if number else RuleBook()
+    finally:
+        _kept.lock.release()
+    return _kept.book
+
+
+def refresh(session: Session) -> RuleBook:
+    """Return the book as a transaction sees it, and keep it for this process."""
+    number = rules.find_number(session)
+    if number != _kept.book.number:
+        _kept.book = rules.read_book(session) if number else RuleBook()
+    return _kept.book
+
+
+def forget_at_commit(session: Session) -> None:
+    """Have the next page of this process compare the book with the database, once a change is committed."""
+    call_at_commit(session, _forget)
+
+
+def _forget() -> None:
+    _kept.checked_s = 0.0

@@ -1,0 +1,113 @@
+"""Reading of the rule book: calendars and blackouts, as they are now or as they were."""
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from datetime import date
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session
+
+from app.clock import DAY_MS, Millis
+from app.database.rows import bulk
+from app.domain.calendars.blackouts import Afterwards, Blackout
+from app.domain.calendars.calendar import Calendar, DayKind, UnknownDays
+from app.domain.calendars.rule_book import CalendarVersion, Membership, RuleBook
+from app.models.calendar import BlackoutJob, JobBlackout, JobCalendar, RuleChange
+from app.models.calendar import CalendarVersion as VersionRow
+
+#: blackouts that ended so long ago concern no instant that a scan may still find
+OVER_MS: Millis = 62 * DAY_MS
+
+_VERSION = (
+    VersionRow.id,
+    VersionRow.name,
+    VersionRow.from_ms,
+    VersionRow.weekend,
+    VersionRow.days,
+    VersionRow.valid_until,
+    VersionRow.unknown,
+)
+_BLACKOUT = (
+    JobBlackout.id,
+    JobBlackout.from_ms,
+    JobBlackout.until_ms,
+    JobBlackout.cron,
+    JobBlackout.duration_s,
+    JobBlackout.zone,
+    JobBlackout.group_id,
+    JobBlackout.job_id,
+    JobBlackout.tag,
+    JobBlackout.afterwards,
+    JobBlackout.reason,
+)
+_NUMBER = select(func.max(RuleChange.number))
+
+
+def find_number(session: Session) -> int:
+    """Return the number of the rule book; 0: there is nothing in it yet."""
+    return session.scalar(_NUMBER) or 0
+
+
+def read_book(session: Session) -> RuleBook:
+    """Return the latest versions of the calendars, and the blackouts that are not long over."""
+    number = find_number(session)
+    versions = select(*_VERSION).join(JobCalendar, JobCalendar.version_id == VersionRow.id)
+    return _book(session, number, bulk.read_rows(session, versions), number // 1_000 - OVER_MS)
+
+
+def read_history(session: Session, names: Collection[str], *, since_ms: Millis) -> RuleBook:
+    """Return all versions of these calendars, and the blackouts that reach later than ``since_ms``."""
+    rows: Sequence[Sequence[Any]] = ()
+    if names:
+        versions = select(*_VERSION).where(VersionRow.name.in_(list(names)))
+        rows = bulk.read_rows(session, versions.order_by(VersionRow.from_ms, VersionRow.id))
+    return _book(session, 0, rows, since_ms)
+
+
+def _book(session: Session, number: int, versions: Sequence[Sequence[Any]], since_ms: Millis) -> RuleBook:
+    calendars: defaultdict[str, list[CalendarVersion]] = defaultdict(list)
+    for _, name, from_ms, *values in versions:
+        calendars[name].append(CalendarVersion(from_ms, _calendar(name, *values)))
+    lasting = select(*_BLACKOUT).where(or_(JobBlackout.until_ms.is_(None), JobBlackout.until_ms > since_ms))
+    blackouts = [_blackout(row) for row in bulk.read_rows(session, lasting.order_by(JobBlackout.id))]
+    members = _members(session, [each.id for each in blackouts if each.tag])
+    return RuleBook(number, dict(calendars), blackouts, members)
+
+
+def _members(session: Session, blackout_ids: Collection[int]) -> dict[int, list[Membership]]:
+    members: defaultdict[int, list[Membership]] = defaultdict(list)
+    if blackout_ids:
+        rows = select(BlackoutJob.blackout_id, BlackoutJob.job_id, BlackoutJob.from_ms, BlackoutJob.until_ms)
+        of_them = rows.where(BlackoutJob.blackout_id.in_(list(blackout_ids))).order_by(BlackoutJob.id)
+        for blackout_id, *values in bulk.read_rows(session, of_them):
+            members[blackout_id].append(Membership(*values))
+    return dict(members)
+
+
+def _blackout(row: Sequence[Any]) -> Blackout:
+    blackout = Blackout._make(row)
+    runs_once = blackout.afterwards == Afterwards.RUN_ONCE
+    return blackout._replace(afterwards=Afterwards.RUN_ONCE if runs_once else Afterwards.SKIP)
+
+
+@lru_cache(maxsize=256)
+def _calendar(name: str, weekend: str, days: str, valid_until: str, unknown: str) -> Calendar:
+    """Return the calendar of a version: the same for the same version."""
+    kinds, names = dict[date, DayKind](), dict[date, str]()
+    for text, value in json.loads(days or "{}").items():
+        kind, day_name = value if isinstance(value, list) else (value, "")
+        day = date.fromisoformat(text)
+        kinds[day] = DayKind(kind)
+        if day_name:
+            names[day] = day_name
+    return Calendar(
+        name,
+        frozenset(int(number) for number in weekend.split(",") if number),
+        kinds,
+        names,
+        date.fromisoformat(valid_until) if valid_until else None,
+        UnknownDays(unknown),
+    )
