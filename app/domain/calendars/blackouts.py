@@ -8,13 +8,13 @@ from enum import StrEnum
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
-from app.clock import DAY_MS, LATEST_MS, SECOND_MS, Millis
+from app.clock import LATEST_MS, SECOND_MS, Millis
 from app.domain.enums import ScheduleType
 from app.domain.schedules.planning import latest_until
 from app.domain.schedules.schedule import Schedule, next_raw_ms
 
-#: windows that follow each other without a gap for longer than this have no end
-LONGEST_MS: Final[Millis] = 731 * DAY_MS
+#: so many windows that follow each other without a gap have no end: two years of one a day
+WINDOWS_MAX: Final = 731
 #: longest duration of a window that recurs
 DURATION_MAX_S: Final = 31 * 86_400
 
@@ -110,12 +110,16 @@ def closure_at(blackouts: Sequence[Blackout], at_ms: Millis) -> Closure | None:
     if first is None:
         return None
     blackout, from_ms, until_ms = first
-    while (before := _window_at(blackouts, from_ms - 1)) is not None and at_ms - from_ms < LONGEST_MS:
+    for _ in range(WINDOWS_MAX):
+        if (before := _window_at(blackouts, from_ms - 1)) is None:
+            break
         blackout, from_ms = before[0], before[1]
-    while until_ms is not None and (after := _window_at(blackouts, until_ms)) is not None:
+    for _ in range(WINDOWS_MAX):
+        if until_ms is None or (after := _window_at(blackouts, until_ms)) is None:
+            break
         until_ms = after[2]
-        if until_ms is not None and until_ms - at_ms > LONGEST_MS:
-            until_ms = None
+    else:
+        until_ms = None
     runs_once = until_ms is not None and any(_is_within(each, from_ms, until_ms) for each in blackouts)
     return Closure(from_ms, until_ms, runs_once, blackout)
 

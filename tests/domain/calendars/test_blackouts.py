@@ -160,6 +160,12 @@ def test_a_window_begins_by_the_clock_and_lasts_its_time(
     assert spans_of([again(cron, hours, zone=zone)], from_ms, until_ms, zone) == expected
 
 
+def test_windows_that_meet_have_no_end_although_they_are_many() -> None:
+    closure = closure_at([again("0 * * * * ?", 1)], ms("2026-06-01 00:00", "UTC"))
+    assert closure is not None
+    assert closure.until_ms is None
+
+
 def test_the_blackout_of_a_closure_is_the_one_that_begins_it() -> None:
     first = once("06-01 10:00", "06-01 12:00")._replace(id=7, reason="stocktaking")
     closure = closure_at([once("06-01 11:00", "06-01 13:00"), first], ms("2026-06-01 12:30", "UTC"))
