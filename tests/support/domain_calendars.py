@@ -1,6 +1,7 @@
 """Helpers of the tests of calendars and blackouts, for all that need them."""
 
 import json
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -8,6 +9,7 @@ from app.clock import Millis
 from app.domain.calendars.calendar import Calendar, DayKind
 from app.domain.calendars.day_rule import DayRule, day_rule, parse_rule
 from app.domain.calendars.effective import JobRules, StartKind
+from app.domain.enums import ScheduleType
 from app.domain.schedules.schedule import RESTING, Schedule, next_after_ms
 
 WORKDAY, HOLIDAY = DayKind.WORKDAY, DayKind.HOLIDAY
@@ -52,10 +54,22 @@ def text_of(at_ms: Millis, zone: str = "UTC") -> str:
     return f"{local:%m-%d %H:%M}{seconds}{thousandths}"
 
 
-def starts(schedule: Schedule, after_ms: Millis, until_ms: Millis) -> list[str]:
+def ruled(
+    conf: str,
+    rules: JobRules,
+    zone: str,
+    *,
+    kind: ScheduleType = ScheduleType.CRON,
+    window: Sequence[Millis] = (0, 0),
+) -> Schedule:
+    """Return a schedule with rules."""
+    return Schedule(kind, conf, zone, not_before_ms=window[0], not_after_ms=window[1], rules=rules)
+
+
+def starts(schedule: Schedule, after_ms: Millis, until_ms: Millis) -> str:
     """List the effective instants later than one and up to another, found one after the other.
 
-    One that stands for another: "10-08 09:00 for 10-01 09:00", and "once" at the end of a blackout.
+    One that stands for another: "10-08 09:00 (10-01 09:00)", with "once" at the end of a blackout.
     """
     rules, found, at_ms = schedule.rules, list[str](), after_ms
     assert isinstance(rules, JobRules)
@@ -64,8 +78,10 @@ def starts(schedule: Schedule, after_ms: Millis, until_ms: Millis) -> list[str]:
         start, text = rules.start_at(schedule, next_ms), text_of(next_ms, schedule.time_zone)
         assert start.due_ms == next_ms
         if start.kind is not StartKind.REGULAR:
-            once = "once " if start.kind is StartKind.RUN_ONCE else ""
-            text += f" {once}for {text_of(start.logical_ms, schedule.time_zone)}"
+            once = " once" if start.kind is StartKind.RUN_ONCE else ""
+            text += f"{once} ({text_of(start.logical_ms, schedule.time_zone)})"
         found.append(text)
         at_ms = next_ms
-    return [*found, "end"] if next_ms is None else [*found, "rests"] if next_ms == RESTING else found
+    if next_ms is None or next_ms == RESTING:
+        found.append("end" if next_ms is None else "rests")
+    return ", ".join(found)
