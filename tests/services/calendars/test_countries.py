@@ -1,6 +1,8 @@
 """Days of countries against golden tables, which say where each value is from; and what is refused."""
 
 import csv
+import subprocess
+import sys
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from app.domain.calendars.calendar import SATURDAY_AND_SUNDAY, DayKind
 from app.errors import InvalidInput
 from app.services.calendars.countries import country_days, known_countries, known_years
 from app.services.calendars.days import CountryDays
+from tests.executor_client.process import ROOT
 from tests.support.truth_table import truth_table
 
 DATA = Path(__file__).parents[2] / "data" / "calendars"
@@ -124,3 +127,12 @@ def test_countries_have_names() -> None:
     names = dict(known_countries())
     assert len(names) > 200
     assert (names["CN"], names["IM"], names["US"]) == ("China", "Isle of Man", "United States")
+
+
+def test_the_library_is_loaded_with_the_first_days() -> None:
+    """Consoles import this module at their start."""
+    code = "import sys, app.services.calendars.countries; print('holidays' in sys.modules)"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ended.stdout.strip() == "False"
