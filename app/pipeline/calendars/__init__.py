@@ -1,0 +1,1 @@
+"""Calendars and blackouts in the pipeline."""
