@@ -1,1 +1,0 @@
-"""Calendars and blackouts in the pipeline."""
