@@ -3,6 +3,7 @@
 from app.api.v1.resources import (
     alarms,
     audit,
+    calendars,
     channels,
     completeness,
     drains,
@@ -27,6 +28,7 @@ from app.api.v1.resources.jobs import code, glue, jobs, schedules, skips, versio
 RESOURCES = (
     alarms.resource,
     audit.resource,
+    calendars.resource,
     channels.resource,
     code.resource,
     completeness.resource,
