@@ -3,7 +3,6 @@
 from app.api.v1.resources import (
     alarms,
     audit,
-    calendars,
     channels,
     completeness,
     drains,
@@ -23,6 +22,7 @@ from app.api.v1.resources import (
     users,
     variables,
 )
+from app.api.v1.resources.calendars import calendars
 from app.api.v1.resources.jobs import code, glue, jobs, schedules, skips, versions
 
 RESOURCES = (
