@@ -30,7 +30,10 @@ LOGICAL_TIME = Field(
 
 Force = Annotated[
     bool,
-    Field(description="Run it now, whatever the limits of its job have; it counts as any other run."),
+    Field(
+        description="Run it now, whatever the limits of its job have, for which it counts as any other run,"
+        " and even if a blackout is on."
+    ),
 ]
 
 
