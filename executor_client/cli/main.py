@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, str] = {
     "limits": "executor_client.cli.limits:limits",
     "calendars": "executor_client.cli.calendars.calendars:calendars",
     "rounds": "executor_client.cli.rounds:rounds",
+    "blackouts": "executor_client.cli.calendars.blackouts:blackouts",
     "groups": "executor_client.cli.groups:groups",
     "instances": "executor_client.cli.groups:instances",
     "nodes": "executor_client.cli.groups:nodes",
