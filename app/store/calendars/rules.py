@@ -31,7 +31,8 @@ _VERSION = (
     VersionRow.valid_until,
     VersionRow.unknown,
 )
-_BLACKOUT = (
+#: columns of a blackout
+BLACKOUT = (
     JobBlackout.id,
     JobBlackout.from_ms,
     JobBlackout.until_ms,
@@ -80,9 +81,9 @@ def read_history(session: Session, names: Collection[str], *, since_ms: Millis) 
 def _book(session: Session, number: int, versions: Sequence[Sequence[Any]], since_ms: Millis) -> RuleBook:
     calendars: defaultdict[str, list[CalendarVersion]] = defaultdict(list)
     for _, name, from_ms, *values in versions:
-        calendars[name].append(CalendarVersion(from_ms, _calendar(name, *values)))
-    lasting = select(*_BLACKOUT).where(or_(JobBlackout.until_ms.is_(None), JobBlackout.until_ms > since_ms))
-    blackouts = [_blackout(row) for row in bulk.read_rows(session, lasting.order_by(JobBlackout.id))]
+        calendars[name].append(CalendarVersion(from_ms, calendar_of(name, *values)))
+    lasting = select(*BLACKOUT).where(or_(JobBlackout.until_ms.is_(None), JobBlackout.until_ms > since_ms))
+    blackouts = [blackout_of(row) for row in bulk.read_rows(session, lasting.order_by(JobBlackout.id))]
     members = _members(session, [each.id for each in blackouts if each.tag])
     return RuleBook(number, dict(calendars), blackouts, members)
 
@@ -97,14 +98,15 @@ def _members(session: Session, blackout_ids: Collection[int]) -> dict[int, list[
     return dict(members)
 
 
-def _blackout(row: Sequence[Any]) -> Blackout:
+def blackout_of(row: Sequence[Any]) -> Blackout:
+    """Return the blackout of a row of ``BLACKOUT``."""
     blackout = Blackout._make(row)
     runs_once = blackout.afterwards == Afterwards.RUN_ONCE
     return blackout._replace(afterwards=Afterwards.RUN_ONCE if runs_once else Afterwards.SKIP)
 
 
 @lru_cache(maxsize=256)
-def _calendar(name: str, weekend: str, days: str, valid_until: str, unknown: str) -> Calendar:
+def calendar_of(name: str, weekend: str, days: str, valid_until: str, unknown: str) -> Calendar:
     """Return the calendar of a version: the same for the same version."""
     kinds, names = dict[date, DayKind](), dict[date, str]()
     for text, value in json.loads(days or "{}").items():
