@@ -145,9 +145,7 @@ def find_starters(
     for negative, first_id, scheduled in starting[:limit]:
         ids, room, visible = [first_id], limit - len(most), actor.group_ids(Right.VIEW)
         if scheduled.jobs > 1 and room > 1:
-            ids = shared_schedules.find_of_schedule(
-                session, actor.group_ids(Right.VIEW), scheduled, limit=room
-            )
+            ids = shared_schedules.find_of_schedule(session, visible, scheduled, limit=room)
         most += [(job_id, scheduled, -negative) for job_id in ids[:room]]
     names = job_store.find_names(session, [job_id for job_id, _scheduled, _count in most])
     starters = [
