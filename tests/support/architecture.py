@@ -50,6 +50,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "app.sign_on": ("authlib", "joserfc", "requests", "urllib3"),
     "app.pipeline": SQLALCHEMY,
     "app.services": (*SQLALCHEMY, "alembic", "apprise", "argon2", "prometheus_client"),
+    "app.services.calendars.countries": ("holidays",),
     "app.api.v1": (*FLASK, *SQLALCHEMY, "pydantic", "openapi_pydantic"),
     "app.commands": ("click", "flask", "flask_migrate", *SQLALCHEMY),
     "app.container": SQLALCHEMY,

@@ -7,7 +7,7 @@ from tests.executor_client.process import ROOT
 
 #: of the console, of other databases, and of background tasks, which load them when there is one
 NOT_LOADED = (
-    *("flask", "werkzeug", "jinja2", "click", "alembic", "apprise", "cryptography", "requests"),
+    *("flask", "werkzeug", "jinja2", "click", "alembic", "apprise", "cryptography", "requests", "holidays"),
     *("sqlalchemy.dialects.mysql", "sqlalchemy.dialects.postgresql"),
     *("app.services.code.importing", "app.services.jobs.bulk"),
 )

@@ -8,9 +8,12 @@ field by its wire name; scripts get the first one, forms all of them.
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from app.clock import LATEST_MS
+from app.clock import LATEST_MS, Millis
 from app.domain.access.permissions import Actor, Right
 from app.domain.alarms.mail_addresses import check_mails, mails_of
+from app.domain.calendars.day_rule import CALENDAR
+from app.domain.calendars.rule_book import RuleBook
+from app.domain.calendars.rules import check_rule
 from app.domain.enums import GlueType, ScheduleType
 from app.domain.jobs.children import FIELD as CHILDREN
 from app.domain.jobs.children import child_ids_text, not_found, parse_child_ids
@@ -30,6 +33,7 @@ from app.models.base import zone_name
 from app.models.job import Job
 from app.services.jobs.lookup import JobLookup
 from app.services.rounds.rules import check_predecessors, links_of, path_text
+from app.store.calendars import current_book
 
 __all__ = ["JobDraft"]
 
@@ -44,14 +48,23 @@ NOT_AUDITED = frozenset({"glue_source", "update_time"})
 QUARTZ_FIELDS = (6, 7)
 
 
-def schedule_of(job: Job | JobDraft, config_zone: str) -> Schedule:
-    """Return a job's schedule, in ``config_zone`` if it has no zone; raises InvalidInput."""
+def schedule_of(
+    job: Job | JobDraft, config_zone: str, book: RuleBook | None = None, *, job_id: int = 0
+) -> Schedule:
+    """Return a job's schedule, in ``config_zone`` if it has no zone; raises InvalidInput.
+
+    ``book``: calendars and blackouts to go by; None: those of this process. ``job_id``: of a draft of a job.
+    """
+    book, job_id = book or current_book.current(), (job_id if isinstance(job, JobDraft) else job.id) or 0
+    calendar = job.calendar if job.calendar != FIELD_OF[CALENDAR].default else ""
     return Schedule(
         type=ScheduleType(_choice(FIELD_OF["schedule_type"], job.schedule_type)),
         conf=(job.schedule_conf or "").strip(),
         time_zone=job.time_zone or config_zone,
         not_before_ms=job.not_before_ms,
         not_after_ms=job.not_after_ms,
+        calendar=calendar or "",
+        rules=book.of_job(job_id, job.job_group, calendar),
     )
 
 
@@ -60,6 +73,7 @@ def check_draft(
     draft: JobDraft,
     *,
     actor: Actor,
+    now_ms: Millis,
     job: Job | None = None,
     exempt: Collection[str] = (),
 ) -> dict[str, object]:
@@ -80,6 +94,8 @@ def check_draft(
             check_mails(draft.alarm_email, current=mails_of(job.alarm_email) if job is not None else ())
     with errors:
         columns |= _schedule_columns(draft)
+        if CALENDAR not in exempt:
+            _check_calendar(lookup, draft, now_ms)
     with errors:
         _check_filling(lookup, draft, exempt)
     if job is None:
@@ -236,7 +252,7 @@ def _number(field: JobField, value: int) -> int:
 
 
 def _schedule_columns(draft: JobDraft) -> dict[str, object]:
-    schedule = schedule_of(draft, zone_name())
+    schedule = schedule_of(draft, zone_name(), RuleBook())
     if not 0 <= schedule.not_before_ms <= LATEST_MS or not 0 <= schedule.not_after_ms <= LATEST_MS:
         raise InvalidInput("notBefore", N_("The time is invalid"))
     check_schedule(schedule)
@@ -250,6 +266,11 @@ def _schedule_columns(draft: JobDraft) -> dict[str, object]:
         "not_before_ms": draft.not_before_ms,
         "not_after_ms": draft.not_after_ms,
     }
+
+
+def _check_calendar(lookup: JobLookup, draft: JobDraft, now_ms: Millis) -> None:
+    schedule = schedule_of(draft, zone_name(), RuleBook())
+    check_rule(schedule, lookup.calendars, now_ms=now_ms, readable_by_java=draft.readable_by_java)
 
 
 def _check_readable_by_java(draft: JobDraft, schedule: Schedule) -> None:

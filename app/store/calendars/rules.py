@@ -81,7 +81,7 @@ def read_history(session: Session, names: Collection[str], *, since_ms: Millis) 
 def _book(session: Session, number: int, versions: Sequence[Sequence[Any]], since_ms: Millis) -> RuleBook:
     calendars: defaultdict[str, list[CalendarVersion]] = defaultdict(list)
     for _, name, from_ms, *values in versions:
-        calendars[name].append(CalendarVersion(from_ms, _calendar(name, *values)))
+        calendars[name].append(CalendarVersion(from_ms, calendar_of(name, *values)))
     lasting = select(*BLACKOUT).where(or_(JobBlackout.until_ms.is_(None), JobBlackout.until_ms > since_ms))
     blackouts = [blackout_of(row) for row in bulk.read_rows(session, lasting.order_by(JobBlackout.id))]
     members = _members(session, [each.id for each in blackouts if each.tag])
@@ -106,7 +106,7 @@ def blackout_of(row: Sequence[Any]) -> Blackout:
 
 
 @lru_cache(maxsize=256)
-def _calendar(name: str, weekend: str, days: str, valid_until: str, unknown: str) -> Calendar:
+def calendar_of(name: str, weekend: str, days: str, valid_until: str, unknown: str) -> Calendar:
     """Return the calendar of a version: the same for the same version."""
     kinds, names = dict[date, DayKind](), dict[date, str]()
     for text, value in json.loads(days or "{}").items():

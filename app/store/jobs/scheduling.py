@@ -299,6 +299,7 @@ _STARTED_BY = (
     Job.time_zone,
     Job.not_before_ms,
     Job.not_after_ms,
+    Job.calendar,
     _COUNTED_FROM,
 )
 
@@ -312,6 +313,8 @@ class ScheduleGroup(NamedTuple):
     time_zone: str
     not_before_ms: Millis
     not_after_ms: Millis
+    #: day rule as JSON text; None: all days
+    calendar: str | None
     #: of fixed rates and delays; otherwise 0
     next_ms: Millis
     jobs: int
