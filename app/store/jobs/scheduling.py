@@ -274,12 +274,6 @@ def find_edited(session: Session, job_ids: Collection[int]) -> dict[int, Millis]
     return {row[0]: row[1] or 0 for row in bulk.read_among(session, _EDITED, list(job_ids))}
 
 
-def find_deliveries(session: Session, job_ids: Collection[int]) -> dict[int, str]:
-    """Return job id -> delivery policy of those of the jobs that exist."""
-    rows = session.execute(select(Job.id, Job.delivery).where(Job.id.in_(job_ids)))
-    return {row.id: row.delivery for row in rows}
-
-
 def find_after_current_run(session: Session) -> list[int]:
     """Return the enabled fixed-delay jobs that wait for the result of a run."""
     query = select(Job.id).where(

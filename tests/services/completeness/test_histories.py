@@ -94,7 +94,7 @@ class Installation:
         actions: list[Callable[[], None]] = [
             lambda: self.do(jobs.stop_job, job_id, clock=self.clock),
             lambda: self.edit(job_id, job),
-            lambda: self.do(jobs.move_job, job_id, group_id=self.group_ids[1], now_ms=self.clock()),
+            lambda: self.do(jobs.move_job, job_id, group_id=self.group_ids[1], clock=self.clock),
             self.add,
         ]
         if not is_on and self.may_start(job.schedule_type) and not job.not_after_ms:
