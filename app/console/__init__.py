@@ -5,6 +5,7 @@ from flask import Flask
 from app.console import (
     account,
     alarms,
+    calendars,
     executors,
     help,
     jobs,
@@ -23,6 +24,7 @@ from app.console.account import sessions
 from app.console.operations import health, metrics
 from app.console.runs import trace
 from app.console.ui import filters, labels, live_parts, page_parts, preferences, promise_words
+from app.console.ui.calendars import words as calendar_words
 from app.console.ui.rounds import words as round_words
 from app.console.web import compression, errors, guards, headers, static_files
 
@@ -38,6 +40,7 @@ AREAS = (
     promises,
     limits,
     rounds,
+    calendars,
     variables,
     users,
     operations,
@@ -55,6 +58,6 @@ def register(app: Flask) -> None:
     headers.init_app(app)
     for module in MODULES:
         app.register_blueprint(module.blueprint)
-    words = (filters, labels, promise_words, round_words)
+    words = (filters, labels, promise_words, round_words, calendar_words)
     for part in (*words, health, metrics, sessions, trace, page_parts, preferences, live_parts):
         part.init_app(app)

@@ -78,6 +78,7 @@ KINDS = {
     "channel": (lazy_gettext("Alarm channel"), "alarm_channels.edit", "channel_id"),
     "variable": (lazy_gettext("Variable"), "variables.show", "variable_id"),
     "limit": (lazy_gettext("Limit"), "limits.show", "limit_id"),
+    "calendar": (lazy_gettext("Calendar"), "calendars.show", "calendar_id"),
     "incident": (lazy_gettext("Incident %(id)s"), "incidents.show", "incident_id"),
     "secret": (lazy_gettext("Secret"), "variables.show", "variable_id"),
 }

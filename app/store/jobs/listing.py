@@ -83,6 +83,7 @@ class ListedJob(NamedTuple):
     trigger_status: int
     trigger_next_time: Millis
     runs_after: str | None
+    calendar: str | None
 
 
 _LISTED = select(*(getattr(Job, name) for name in ListedJob._fields)).where(among(Job.id))

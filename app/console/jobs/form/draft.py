@@ -12,6 +12,7 @@ from app.clock import LATEST_MS, Millis
 from app.console.jobs.form.clock_notes import ClockNote, clock_note, silence_text
 from app.console.jobs.form.forms import JobForm
 from app.console.ui.forms.base_form import whole
+from app.console.ui.forms.calendar_fields import calendar_json, calendar_values
 from app.console.ui.forms.limit_fields import limit_values, limits_json
 from app.console.ui.forms.promise_fields import escalation_json, promise_values, promises_json
 from app.console.ui.forms.runs_after_fields import runs_after_json, runs_after_values
@@ -118,7 +119,7 @@ def _values_of(job: Job, tags: Sequence[str]) -> dict[str, object]:
     values |= {number.attribute: str(getattr(job, number.attribute)) for number in NUMBERS}
     values |= {name: bool(getattr(job, name)) for name in FLAGS}
     values |= promise_values(job.promises, job.escalation) | limit_values(job.limits)
-    values |= runs_after_values(job.runs_after)
+    values |= runs_after_values(job.runs_after) | calendar_values(job.calendar)
     conf = job.schedule_conf or ""
     fields = {
         ScheduleType.CRON: "cron",
@@ -180,6 +181,7 @@ def draft_of(form: JobForm, config: Config) -> JobDraft:
             values[field.attribute] = whole(form[field.attribute], low=field.low, high=high)
     values["promises"], values["escalation"] = promises_json(form, errors), escalation_json(form, errors)
     values["limits"], values["runs_after"] = limits_json(form, errors), runs_after_json(form, errors)
+    values["calendar"] = calendar_json(form)
     schedule = schedule_of(form, config.time_zone, errors)
     return JobDraft(
         job_group=form.job_group.data or 0,

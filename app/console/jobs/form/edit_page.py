@@ -46,6 +46,7 @@ from app.services.jobs import changes, choices, jobs, version_history
 from app.services.limits.limits import LIMITS_MAX
 from app.services.promises.suggestions import Suggestions, find_suggestions
 from app.store.base.paging import to_id
+from app.store.calendars import calendars
 from app.store.executors import listing as group_lists
 from app.store.limits import listing as limits
 
@@ -220,7 +221,8 @@ def _related(session: Session, form: JobForm) -> dict[str, Any]:
 
 
 def _offer_limits(session: Session, form: JobForm) -> bool:
-    """Offer the named limits that the user may see; return whether there are any."""
+    """Offer the calendars, and the limits that the user may see; return whether there are any of these."""
+    form.offer_calendars(calendars.list_names(session))
     group_ids = current_actor().group_ids(Right.VIEW)
     named = limits.list_named(session, group_ids, limit=LIMITS_MAX)
     form.offer_limits([(limit.name, limit.slots) for limit in named])
