@@ -27,6 +27,7 @@ from app.services.accounts import passwords
 from app.services.auditing import refusals
 from app.services.kept import Kept
 from app.settings.config import Config
+from app.store.calendars import current_book
 from tests.support.databases import STARTERS, Server, missing
 from tests.support.fake_executor import FakeExecutor
 from tests.support.left_out import left_out_key
@@ -279,6 +280,7 @@ def config(database_url: str, tmp_path: Path) -> Config:
 def database(config: Config) -> Iterator[str]:
     """An empty migrated database that ``session_scope`` works on; the value is its URL."""
     bind_engine(config, kept_engine(url=config.database_url, **engine_options(config)))
+    current_book.reset()
     yield config.database_url
     unbind_engine()
 
@@ -293,6 +295,7 @@ def no_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a page show at once what a test has changed."""
     monkeypatch.setattr(Kept, "is_on", False)
+    monkeypatch.setattr(current_book, "CHECK_S", 0)
 
 
 @pytest.fixture

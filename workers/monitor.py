@@ -11,6 +11,8 @@ from app.domain.enums import NodeKind
 from app.domain.tasks import TaskKind
 from app.executors.gateway import Gateway
 from app.pipeline import registration, resolve
+from app.pipeline.calendars.explaining import tick_explained
+from app.pipeline.calendars.replanning import RuleReplanning
 from app.pipeline.clocks.guard import JUMP_MS, ClockGuard, ClockWatch
 from app.pipeline.clocks.zone_rules import tick_zone_rules
 from app.pipeline.delays import tick_delays
@@ -70,6 +72,8 @@ class Monitor:
             Loop("alarms", self.tick_alarms, max_s=limit_s),
             Loop("promises", skip_if_clock_off(promises.tick, guard), max_s=limit_s),
             Loop("rounds", skip_if_clock_off(tick_rounds, guard), max_s=limit_s),
+            Loop("rules", skip_if_clock_off(RuleReplanning(config.time_zone).tick, guard), max_s=limit_s),
+            Loop("excluded", skip_if_clock_off(tick_explained, guard), max_s=limit_s),
             Loop("histories", skip_if_clock_off(SpanComparison().tick, guard), max_s=limit_s),
             Loop("completeness", skip_if_clock_off(counter.tick, guard), max_s=None),
             Loop("replacement", skip_if_clock_off(Replacement(executors).tick, guard), max_s=limit_s),

@@ -21,7 +21,7 @@ from app.domain.runs.trigger_report import RESULT_MAX, clean_text, fit_result
 from app.store.fires import queue as fires
 from app.store.fires.logs import RunState
 from app.store.jobs import scheduling as jobs
-from app.store.jobs.scheduling import JobOfResult
+from app.store.jobs.of_results import JobOfResult
 
 #: characters of the lines about child jobs: an adopted job may have any number of them
 CHILDREN_MAX = 10_000

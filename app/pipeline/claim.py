@@ -19,6 +19,7 @@ from app.domain.runs.trigger_report import join_lines
 from app.domain.schedules.planning import DueFire
 from app.domain.text.texts import Text
 from app.models.fire import Fire
+from app.pipeline.calendars.pauses import pause_of
 from app.pipeline.claim_trace import trace_claim, trace_unfilled, trace_unroutable
 from app.pipeline.claimed_run import (
     ClaimedRun,
@@ -59,7 +60,7 @@ class ClaimBatch:
     #: fires to claim once more: shards of broadcasts, written as fires of their own, and those whose round
     #: has started
     expanded: list[DueFire] = field(default_factory=list)
-    #: fires left PENDING, because they need slots or a round: ``claim_limited`` claims them
+    #: fires left PENDING, because they need slots or a round, or a blackout is on: for ``claim_limited``
     limited: list[DueFire] = field(default_factory=list)
     #: how many of these have begun to wait
     waiting: int = 0
@@ -134,7 +135,9 @@ def _claim(
     limited = [
         (fire, job)
         for fire, job in locked.to_run
-        if needs_round(fire, job) or needs_slots(fire, job, candidates_by_group[job.job_group])
+        if needs_round(fire, job)
+        or needs_slots(fire, job, candidates_by_group[job.job_group])
+        or pause_of(fire, job, now_ms=now_ms) is not None
     ]
     if limited:
         batch.limited += [DueFire(fire.id, fire.job_id, fire.due_time) for fire, _ in limited]

@@ -52,8 +52,7 @@ from app.store.fires import logs
 from app.store.fires import queue as fires
 from app.store.fires.ended import EndedFire
 from app.store.fires.logs import RunState
-from app.store.jobs import scheduling as jobs
-from app.store.jobs.scheduling import JobOfResult
+from app.store.jobs.of_results import JobOfResult, find_of_results
 
 logger = logging.getLogger(__name__)
 
@@ -149,7 +148,7 @@ def complete(
     and the next time of a fixed delay that is locked is left to ``tick_delays``.
     """
     log_ids = {result.log_id for result in results}
-    job_by_log = jobs.find_of_results(session, log_ids)
+    job_by_log = find_of_results(session, log_ids)
     delayed_ids = [job.id for job in job_by_log.values() if job.schedule_type == ScheduleType.FIX_DELAY]
     if delayed_ids:
         delayed_ids = [job.id for job in locks.lock_jobs(session, delayed_ids, skip_locked=holds_fires)]

@@ -9,7 +9,7 @@ from app.pipeline.retries import is_retried
 from app.store.fires import ended as ended_fires
 from app.store.fires.ended import EndedFire
 from app.store.fires.logs import RunState
-from app.store.jobs.scheduling import JobOfResult
+from app.store.jobs.of_results import JobOfResult
 
 
 def end_fires(

@@ -20,6 +20,7 @@ from app.domain.schedules.planning import DueFire
 from app.executors.addresses import storable
 from app.models.base import as_stored
 from app.models.fire import Fire
+from app.pipeline.calendars.pauses import pause_of
 from app.pipeline.claim_trace import trace_claim
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS, ClaimedRun, Claimer, RunRow, claimed_run, log_row
 from app.pipeline.fill import fill_parameters, is_filled, write_run_ids
@@ -79,6 +80,7 @@ def prepare(
         if (candidates := candidates_by_group[job.job_group])
         and not needs_slots(fire, job, candidates)
         and not needs_round(fire, job)
+        and pause_of(fire, job, now_ms=max(now_ms, fire.due_time)) is None
         and (routed_fire := route_fire(session, fire, job, candidates, routes)) is not None
         and storable(routed_fire.address) is not None
         and routed_fire.shard is None

@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.store.fires.logs import RunState
-from app.store.jobs.scheduling import JobOfResult
+from app.store.jobs.of_results import JobOfResult
 from app.store.promises import checks
 
 

@@ -14,7 +14,7 @@ from app.store.fires import logs
 from app.store.fires import queue as fires
 from app.store.fires.ended import EndedFire
 from app.store.fires.logs import RunState
-from app.store.jobs.scheduling import JobOfResult
+from app.store.jobs.of_results import JobOfResult
 
 #: bounds of the retry delay; some executors report a result before they accept the job again
 RETRY_WAIT_MIN_MS: Millis = 500

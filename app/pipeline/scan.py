@@ -27,7 +27,7 @@ from app.domain.schedules.planning import (
     plan,
     plan_delay,
 )
-from app.domain.schedules.schedule import Schedule, is_unix_cron, next_after_ms, period_s
+from app.domain.schedules.schedule import RESTING, Schedule, is_unix_cron, next_after_ms, period_s
 from app.errors import InvalidInput
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.endings import STOPPED, record_endings
@@ -138,7 +138,10 @@ def plan_job(job: DueJob, zone: str, *, now_ms: Millis, count_max: int = MAX_COU
     """
     misfire, schedule, due_ms = misfire_of(job), schedule_of(job, zone), job.trigger_next_time
     next_after = partial(next_after_ms, schedule)
-    if schedule.rules is not None and schedule.type is not ScheduleType.FIX_DELAY:
+    if isinstance(schedule.rules, JobRules) and schedule.type is ScheduleType.FIX_DELAY:
+        if (closure := schedule.rules.closure_at(due_ms)) is not None:
+            return Plan((), None, RESTING if closure.until_ms is None else closure.until_ms)
+    elif schedule.rules is not None:
         # The rules may have changed since it was planned.
         first_ms = next_after(due_ms - 1)
         if first_ms is None or first_ms > now_ms + PRE_READ_MS:

@@ -18,9 +18,9 @@ from app.domain.completeness.expected import Interval
 from app.domain.completeness.spans import Span
 from app.domain.enums import EndReason, ScheduleType, TriggerStatus
 from app.domain.schedules.cron.fields import InvalidCronExpression
-from app.domain.schedules.schedule import period_s
+from app.domain.schedules.schedule import RESTING, period_s
 from app.models.base import zone_name
-from app.models.job import AFTER_THE_CURRENT_RUN
+from app.store.calendars import current_book
 from app.store.completeness import spans as store
 from app.store.completeness.evidence import find_planned_instants
 from app.store.completeness.spans import ComparedJob, OpenSpan
@@ -81,7 +81,7 @@ def _span_of(job: DueJob, now_ms: Millis) -> Span:
     is_on = job.trigger_status == TriggerStatus.RUNNING
     schedule = schedule_of(job, zone_name())
     is_rate = is_on and schedule.type is ScheduleType.FIX_RATE
-    anchor_ms = job.trigger_next_time if is_rate and job.trigger_next_time < AFTER_THE_CURRENT_RUN else 0
+    anchor_ms = job.trigger_next_time if is_rate and job.trigger_next_time < RESTING else 0
     return Span(job.id, job.job_group, is_on, from_ms, None, schedule, anchor_ms)
 
 
@@ -92,7 +92,12 @@ def _describes(span: Span, now: Span, next_ms: Millis) -> bool:
 
 
 def _is_in_phase(anchor_ms: Millis, conf: str, next_ms: Millis) -> bool:
-    """Whether the next time of a fixed rate follows from its first instant; one that is invalid has none."""
+    """Whether the next time of a fixed rate follows from its first instant; one that is invalid has none.
+
+    The next time may be the end of a blackout, too, or there may be none for as long as one is on.
+    """
+    if anchor_ms and (next_ms == RESTING or current_book.current().runs_once()):
+        return True
     try:
         return (next_ms - anchor_ms) % (period_s(conf) * SECOND_MS) == 0
     except InvalidCronExpression:

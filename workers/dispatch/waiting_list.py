@@ -1,6 +1,6 @@
 """Waiting list: finds the runs that wait for a limit and may have slots by now; used by the poll's thread.
 
-It also lets those go on that wait for a round which is decided.
+It also lets those go on that wait for a round which is decided, or for a blackout which is over.
 """
 
 import time
@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from app.clock import Millis
 from app.domain.schedules.planning import DueFire
+from app.pipeline.calendars.pauses import resume
 from app.pipeline.limits.claim_limited import end_waits, find_ready, has_waiting
 from app.pipeline.rounds.gate import release
 
@@ -38,8 +39,8 @@ class WaitingList:
         began_s = self._monotonic()
         if began_s < (self._look_at if self._has_any else self._ask_at):
             return []
-        is_gated = release(now_ms=now_ms)
-        self._has_any = has_waiting() or is_gated
+        is_gated, is_paused = release(now_ms=now_ms), resume(now_ms=now_ms)
+        self._has_any = has_waiting() or is_gated or is_paused
         self._ask_at = began_s + ASK_S
         if not self._has_any:
             return []

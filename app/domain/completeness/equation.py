@@ -10,7 +10,8 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, Self
 
 from app.clock import SECOND_MS, Millis
-from app.domain.completeness.expected import Interval, expected
+from app.domain.completeness.expected import Interval, excluded, expected
+from app.domain.completeness.ruled import Excluded
 from app.domain.completeness.spans import Span, in_order
 from app.domain.enums import EndReason, NotStarted, ScheduleType
 from app.domain.schedules.schedule import next_after_ms
@@ -165,6 +166,8 @@ class Account:
     open_ms: Millis | None = None
     #: what is left of ``Evidence.removed``
     removed: Mapping[str, int] = field(default_factory=dict)
+    #: instants that a calendar or a blackout excludes; they are no irregular ones
+    excluded: Sequence[Excluded] = ()
 
 
 def account(spans: Sequence[Span], evidence: Evidence, interval: Interval, *, scanned_ms: Millis) -> Account:
@@ -175,7 +178,11 @@ def account(spans: Sequence[Span], evidence: Evidence, interval: Interval, *, sc
     """
     spans = in_order(spans)
     instants = sorted({*expected(spans, interval), *_of_delays(spans, evidence, interval)})
+    left_out = list(excluded(spans, interval))
     tally, irregular = Tally(expected=len(instants)), list[Irregular]()
+    for part in left_out:
+        tally.expected += len(part.instants)
+        tally.skipped[part.reason] += len(part.instants)
     skips, java = _Skips(evidence.skips), _JavaRuns(evidence.java)
     deleted_until_ms, removed = _deleted_until(spans), Counter(evidence.removed)
     for instant in instants:
@@ -206,7 +213,7 @@ def account(spans: Sequence[Span], evidence: Evidence, interval: Interval, *, sc
         for instant in instants
         if (runs := evidence.runs.get(instant)) and runs.outcome is Outcome.RUNNING
     )
-    return Account(tally, irregular, min([*waiting, *open_runs], default=None), removed)
+    return Account(tally, irregular, min([*waiting, *open_runs], default=None), removed, left_out)
 
 
 def key_of(term: Term, reason: str) -> str:

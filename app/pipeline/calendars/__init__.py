@@ -1,1 +1,1 @@
-"""Calendars and blackouts in the pipeline."""
+"""Calendars and blackouts in the pipeline: what a change does to planned fires, and what waits."""

@@ -13,6 +13,7 @@ from app.clock import Millis
 from app.database.engine import claims_paused, read_scope, transact
 from app.domain.limits.admission import Action, Demand
 from app.domain.schedules.planning import DueFire
+from app.pipeline.calendars.pauses import pause, pause_of
 from app.pipeline.claim import ClaimBatch, LockedFires, claim_locked, lock_due
 from app.pipeline.claimed_run import Claimer
 from app.pipeline.gate import asks
@@ -38,7 +39,8 @@ def claim_limited(
     batch = ClaimBatch()
     if claims_paused(session, now_ms=now_ms):
         return batch
-    locked = _held(session, lock_due(session, due, now_ms, fires.lock_unsent), claimer, batch, now_ms)
+    locked = _paused(session, lock_due(session, due, now_ms, fires.lock_unsent), batch, now_ms)
+    locked = _held(session, locked, claimer, batch, now_ms)
     locked = _asking(locked)
     if not locked.to_run:
         return batch
@@ -57,6 +59,20 @@ def claim_limited(
         if (new := [fire for fire in parked if fire.id not in waiting_ids])
     }
     return batch
+
+
+def _paused(session: Session, locked: LockedFires, batch: ClaimBatch, now_ms: Millis) -> LockedFires:
+    """Return the fires without those that wait for the end of a blackout from now on."""
+    closures = {
+        fire.id: closure
+        for fire, job in locked.to_run
+        if (closure := pause_of(fire, job, now_ms=now_ms)) is not None
+    }
+    if not closures:
+        return locked
+    pause(session, [(fire, closures[fire.id]) for fire, _ in locked.to_run if fire.id in closures])
+    batch.waiting += len(closures)
+    return locked._replace(to_run=[pair for pair in locked.to_run if pair[0].id not in closures])
 
 
 def _held(

@@ -20,7 +20,8 @@ from app.pipeline.rounds.arrivals import Outcome, arrive
 from app.store.fires import queue as fires
 from app.store.fires.logs import RunState
 from app.store.fires.queue import PendingFire
-from app.store.jobs.scheduling import DueJob, JobOfResult, schedule_of
+from app.store.jobs.of_results import JobOfResult
+from app.store.jobs.scheduling import DueJob, schedule_of
 from app.store.jobs.skips import insert_skips
 from app.store.rounds import following
 

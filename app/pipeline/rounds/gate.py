@@ -25,10 +25,8 @@ from app.store.fires import queue as fires
 from app.store.fires.queue import PendingFire
 from app.store.jobs.scheduling import JobToRun
 from app.store.rounds import rounds
-from app.store.rounds.rounds import LastDecided, RoundName, RoundRow, SinceInUse
+from app.store.rounds.rounds import PREDECESSORS, LastDecided, RoundName, RoundRow, SinceInUse
 
-#: what `waits_for` says of a fire that waits for a round
-PREDECESSORS = "predecessors"
 #: fires of one transaction
 PAGE = 500
 

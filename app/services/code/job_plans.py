@@ -11,14 +11,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
 from app.domain.code.document import ALARM_CHANNELS, CODE, ENABLED, JOBS, Members, at_place, place
-from app.domain.code.plan import (
-    Action,
-    FieldChange,
-    ObjectPlan,
-    change_of,
-    changed_fields,
-    code_diff,
-)
+from app.domain.code.plan import Action, FieldChange, ObjectPlan, change_of, changed_fields, code_diff
 from app.domain.enums import GlueType, ScheduleType
 from app.domain.jobs.fields import DEFAULTS
 from app.domain.jobs.members import CHILDREN, MEMBER_OF, PLAIN_MEMBERS, draft_values, with_member_names
@@ -29,6 +22,7 @@ from app.domain.text.texts import N_
 from app.errors import DeniedValue, InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job
+from app.services.calendars.lookup import StoredCalendars
 from app.services.code.circles import check_circles
 from app.services.code.request import require_on_job
 from app.services.code.state import State, code_value, whole_code
@@ -90,6 +84,7 @@ class JobPlanner:
     ) -> None:
         self.state, self.actor, self.now_ms = state, actor, now_ms
         self.check_parameter = partial(check_own, session)
+        self.calendars = StoredCalendars(session)
         self.find_limits = partial(find_known, session, group_ids=actor.group_ids(Right.VIEW))
         #: whether a channel exists or is made as well; what is restored is not refused
         self.has_channel: Callable[[str], bool] = lambda _name: True
@@ -175,7 +170,8 @@ class JobPlanner:
             self._require(wish, members["group_id"], Right.GLUE)
         if members.get(ALARM_CHANNELS):
             self._require_routing(wish)
-        columns = check_draft(self, draft, actor=self.actor, exempt=self._kept_fields(members))
+        kept_fields = self._kept_fields(members)
+        columns = check_draft(self, draft, actor=self.actor, now_ms=self.now_ms, exempt=kept_fields)
         switch = self._switch(wish, draft, members["group_id"]) if members.get(ENABLED) else None
         owned_fields = self._owned_fields(wish, columns)
         fields = [
@@ -191,7 +187,7 @@ class JobPlanner:
             JobWrite(wish.job_id, columns, tags=tags),
             switch,
             owned_fields,
-            new_schedule=schedule_of(draft, zone_name()) if switch else None,
+            new_schedule=self._schedule(draft) if switch else None,
         )
 
     def _change(self, wish: Wish, job: Job) -> JobPlan:
@@ -239,7 +235,9 @@ class JobPlanner:
         if plain:
             self._require(wish, job.job_group, Right.EDIT)
             draft, kept_fields = self._draft(job, wish, changes), self._kept_fields(plain)
-            columns = check_draft(self, draft, actor=self.actor, job=job, exempt=kept_fields)
+            columns = check_draft(
+                self, draft, actor=self.actor, now_ms=self.now_ms, job=job, exempt=kept_fields
+            )
         if ALARM_CHANNELS in changes:
             self._require_routing(wish)
         version = None
@@ -260,7 +258,8 @@ class JobPlanner:
     def _replan(self, job: Job, wish: Wish, columns: Mapping[str, Any]) -> tuple[Schedule, Millis] | None:
         if not columns or all(getattr(job, name) == columns[name] for name in PLANNED_BY):
             return None
-        schedule = schedule_of(JobDraft(**{name: columns[name] for name in PLANNED_BY}), zone_name())
+        planned_by = {name: columns[name] for name in ("job_group", *PLANNED_BY)}
+        schedule = self._schedule(JobDraft(**planned_by), job.id)
         stays_on = job.trigger_status and wish.members.get(ENABLED, True)
         return schedule, first_instant(schedule, 0, now_ms=self.now_ms) if stays_on else 0
 
@@ -283,7 +282,7 @@ class JobPlanner:
         if is_on and draft.schedule_type == ScheduleType.NONE:
             raise InvalidInput(ENABLED, N_("A job without a schedule cannot be switched on"))
         if is_on:
-            first_instant(schedule_of(draft, zone_name()), 0, now_ms=self.now_ms)
+            first_instant(self._schedule(draft), 0, now_ms=self.now_ms)
         return is_on
 
     def _has_ended(self, job: Job, wish: Wish, changes: Mapping[str, Any]) -> bool:
@@ -291,7 +290,7 @@ class JobPlanner:
         if not wish.members[ENABLED] or job.schedule_type == ScheduleType.NONE or _moves(changes):
             return False
         with suppress(ValueError, InvalidInput):  # switching an invalid schedule on is refused
-            return next_after_ms(schedule_of(job, zone_name()), self.now_ms) is None
+            return next_after_ms(self._schedule(job), self.now_ms) is None
         return False
 
     def _schedules(
@@ -304,9 +303,12 @@ class JobPlanner:
         is_on = was_on if switch is None else switch
         draft = self._draft(job, wish, changes)
         return (
-            schedule_of(job, zone_name()) if was_on else None,
-            schedule_of(draft, zone_name()) if is_on else None,
+            self._schedule(job) if was_on else None,
+            self._schedule(draft, job.id) if is_on else None,
         )
+
+    def _schedule(self, job: Job | JobDraft, job_id: int = 0) -> Schedule:
+        return schedule_of(job, zone_name(), self.calendars.book(), job_id=job_id)
 
     def _owned_fields(self, wish: Wish, columns: Mapping[str, object]) -> dict[str, Any]:
         """Return the fields that the code owns, with the values that are stored."""

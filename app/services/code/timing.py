@@ -8,9 +8,8 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.domain.code.plan import INSTANTS, Action, ObjectPlan
 from app.domain.enums import ScheduleType
-from app.domain.schedules.schedule import Schedule, next_times
+from app.domain.schedules.schedule import RESTING, Schedule, next_times
 from app.models.fire import Fire
-from app.models.job import AFTER_THE_CURRENT_RUN
 from app.services.code.job_plans import JobPlan
 from app.store.fires import scheduled as scheduled_fires
 from app.store.jobs import scheduling as jobs
@@ -57,7 +56,7 @@ def find_withdrawn(session: Session, job_ids: Collection[int]) -> dict[int, tupl
 
 def _instants(schedule: Schedule | None, next_ms: Millis, now_ms: Millis) -> tuple[Millis, ...]:
     """Return the next instants; a period is counted from ``next_ms``, where that is known."""
-    if schedule is None or next_ms == AFTER_THE_CURRENT_RUN:
+    if schedule is None or next_ms >= RESTING:
         return ()
     is_period = schedule.type in {ScheduleType.FIX_RATE, ScheduleType.FIX_DELAY}
     if is_period and next_ms:

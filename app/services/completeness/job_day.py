@@ -1,6 +1,6 @@
 """A job on a day: its hours, the instants that were not on time, and when its schedule was off."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 
 from app.clock import HOUR_MS, Millis
 from app.domain.completeness.days import interval_of
-from app.domain.completeness.equation import Irregular, Tally
-from app.domain.completeness.expected import Interval, count_expected
+from app.domain.completeness.equation import Account, Irregular, Tally, Term
+from app.domain.completeness.expected import Interval, count_excluded, count_expected
 from app.domain.completeness.spans import OffPeriod, Span, off_periods
 from app.services.completeness.accounts import accounts_of, settled
 from app.services.completeness.report import Scope
@@ -70,19 +70,28 @@ def find_job_day(
     job_id = spans[0].job_id
     if is_cleared(session, job_id, day.isoformat()):
         return JobDay(is_cleared=True)
-    if count_expected(spans, interval) > INSTANTS_MAX:
+    if count_expected(spans, interval) + count_excluded(spans, interval).total() > INSTANTS_MAX:
         return JobDay(is_too_long=True)
     found = next(accounts_of(session, {job_id: spans}, interval, now_ms=now_ms))
     hours = [
         Hour(from_ms, found.recount(Interval(from_ms, min(from_ms + HOUR_MS, interval.until_ms))).tally)
         for from_ms in range(interval.from_ms, interval.until_ms, HOUR_MS)
     ]
-    irregular = grouped(found.account.irregular)
+    irregular = grouped(
+        sorted([*found.account.irregular, *of_rules(found.account)], key=lambda each: each.instant)
+    )
     return JobDay(
         [hour for hour in hours if hour.tally != Tally()],
         irregular[:IRREGULAR_MAX],
         len(irregular) > IRREGULAR_MAX,
     )
+
+
+def of_rules(account: Account) -> Iterator[Irregular]:
+    """Yield the instants that a calendar or a blackout excludes."""
+    for part in account.excluded:
+        for instant in part.instants:
+            yield Irregular(instant, Term.SKIPPED, part.reason, 0)
 
 
 def grouped(instants: Sequence[Irregular]) -> list[IrregularTimes]:

@@ -9,10 +9,10 @@ from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
 from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.runs.logical_times import second_of
-from app.domain.schedules.schedule import check_schedule, next_times
+from app.domain.schedules.schedule import RESTING, check_schedule, next_times
 from app.errors import InvalidInput
 from app.models.base import zone_name
-from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.models.job import Job
 from app.services.jobs.rules import schedule_of
 from app.store.jobs import managed
 from app.store.jobs import tags as job_tags
@@ -48,7 +48,7 @@ def details_of(session: Session, jobs: Sequence[Job], *, actor: Actor) -> list[J
 def planned_ms(job: Job) -> Millis | None:
     """Return the next planned instant of a job; None if its schedule is off, or waits for the current run."""
     is_planned = job.trigger_status == TriggerStatus.RUNNING
-    return job.trigger_next_time if is_planned and 0 < job.trigger_next_time < AFTER_THE_CURRENT_RUN else None
+    return job.trigger_next_time if is_planned and 0 < job.trigger_next_time < RESTING else None
 
 
 def upcoming_logical(job: Job, count: int, *, now_ms: Millis) -> list[Millis]:

@@ -98,7 +98,7 @@ def add_job(session: Session, draft: JobDraft, *, actor: Actor, clock: Clock, st
     """Store a new job and return its id. ``start`` switches its schedule on in the same transaction."""
     if draft.runs_after:
         keeping.hold_links(session, 0, draft.runs_after, has_children=False)
-    columns = check_draft(StoredJobLookup(session, actor), draft, actor=actor)
+    columns = check_draft(StoredJobLookup(session, actor), draft, actor=actor, now_ms=clock())
     now_ms = clock()
     if draft.glue_type != GlueType.BEAN and draft.glue_source.strip():
         require_right(actor, draft.job_group, Right.GLUE, missing=MISSING)
@@ -125,7 +125,7 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
     """Change a job; its run mode, source and switch stay. A new schedule takes effect at the commit."""
     keeping.hold_links(session, job_id, draft.runs_after, has_children=bool(draft.child_jobid.strip()))
     job = _lock_job(session, job_id, actor, Right.EDIT)
-    columns = check_draft(StoredJobLookup(session, actor), draft, actor=actor, job=job)
+    columns = check_draft(StoredJobLookup(session, actor), draft, actor=actor, job=job, now_ms=clock())
     former = versions.read_present(session, [job.id])
     before = {name: getattr(job, name) for name in columns}
     changes = audit.difference(before, columns)

@@ -9,6 +9,7 @@ from app.domain.access.permissions import Actor, Right
 from app.domain.jobs.job_field import INT_MAX
 from app.domain.limits.rules import KnownLimit
 from app.domain.rounds.cycles import find_path
+from app.services.calendars.lookup import StoredCalendars
 from app.services.jobs.placeholders import check_own
 from app.services.rounds.rules import LinkLookup
 from app.store.alarms.channels import has_channel
@@ -22,6 +23,9 @@ from app.store.rounds.given import find_keys
 
 class JobLookup(LinkLookup, Protocol):
     """Job lookup: access of the rules to other jobs and groups."""
+
+    #: calendars that jobs may name
+    calendars: StoredCalendars
 
     def has_group(self, group_id: int) -> bool:
         """Return whether the group exists."""
@@ -48,6 +52,7 @@ class StoredJobLookup:
     def __init__(self, session: Session, actor: Actor) -> None:
         self._session, self._actor = session, actor
         self._followers: Followers | None = None
+        self.calendars = StoredCalendars(session)
 
     def has_group(self, group_id: int) -> bool:
         """Return whether the group exists, and lock it against deletion."""

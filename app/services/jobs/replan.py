@@ -26,6 +26,7 @@ from app.pipeline.scan import count_max_of, first_ahead, last_decided, plan_job
 from app.pipeline.skips import skip_row, skip_rows
 from app.pipeline.spans import keep_spans
 from app.services.jobs import rules
+from app.store.calendars import current_book
 from app.store.fires import queue as fires
 from app.store.fires import scheduled as scheduled_fires
 from app.store.jobs.scheduling import DueJob, find_planned, lock_planned, schedule_of
@@ -179,7 +180,7 @@ def set_next_time(session: Session, job: Job, void_result: VoidedInstants) -> No
 
 def next_time_of(session: Session, job: Job, now_ms: Millis) -> Millis:
     """Return the next time of a job that is on from now; raises InvalidInput if there is none."""
-    schedule = rules.schedule_of(job, zone_name())
+    schedule = rules.schedule_of(job, zone_name(), current_book.refresh(session))
     is_delay = schedule.type is ScheduleType.FIX_DELAY and job.id
     in_progress = fires.count_open_scheduled(session, [job.id])[job.id] if is_delay else 0
     return first_instant(schedule, job.last_fire_ms or 0, now_ms=now_ms, in_progress=in_progress)

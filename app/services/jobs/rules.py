@@ -8,9 +8,12 @@ field by its wire name; scripts get the first one, forms all of them.
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from app.clock import LATEST_MS
+from app.clock import LATEST_MS, Millis
 from app.domain.access.permissions import Actor, Right
 from app.domain.alarms.mail_addresses import check_mails, mails_of
+from app.domain.calendars.day_rule import CALENDAR
+from app.domain.calendars.rule_book import RuleBook
+from app.domain.calendars.rules import check_rule
 from app.domain.enums import GlueType, ScheduleType
 from app.domain.jobs.children import FIELD as CHILDREN
 from app.domain.jobs.children import child_ids_text, not_found, parse_child_ids
@@ -30,6 +33,7 @@ from app.models.base import zone_name
 from app.models.job import Job
 from app.services.jobs.lookup import JobLookup
 from app.services.rounds.rules import check_predecessors, links_of, path_text
+from app.store.calendars import current_book
 
 __all__ = ["JobDraft"]
 
@@ -44,14 +48,23 @@ NOT_AUDITED = frozenset({"glue_source", "update_time"})
 QUARTZ_FIELDS = (6, 7)
 
 
-def schedule_of(job: Job | JobDraft, config_zone: str) -> Schedule:
-    """Return a job's schedule, in ``config_zone`` if it has no zone; raises InvalidInput."""
+def schedule_of(
+    job: Job | JobDraft, config_zone: str, book: RuleBook | None = None, *, job_id: int = 0
+) -> Schedule:
+    """Return a job's schedule, in ``config_zone`` if it has no zone; raises InvalidInput.
+
+    ``book``: calendars and blackouts to go by; None: those of this process. ``job_id``: of a draft of a job.
+    """
+    book, job_id = book or current_book.current(), (job_id if isinstance(job, JobDraft) else job.id) or 0
+    calendar = job.calendar if job.calendar != FIELD_OF[CALENDAR].default else ""
     return Schedule(
         type=ScheduleType(_choice(FIELD_OF["schedule_type"], job.schedule_type)),
         conf=(job.schedule_conf or "").strip(),
         time_zone=job.time_zone or config_zone,
         not_before_ms=job.not_before_ms,
         not_after_ms=job.not_after_ms,
+        calendar=calendar or "",
+        rules=book.of_job(job_id, job.job_group, calendar),
     )
 
 
@@ -60,6 +73,7 @@ def check_draft(
     draft: JobDraft,
     *,
     actor: Actor,
+    now_ms: Millis,
     job: Job | None = None,
     exempt: Collection[str] = (),
 ) -> dict[str, object]:
@@ -90,6 +104,10 @@ def check_draft(
     for kind in (Kind.CHOICE, Kind.NUMBER, Kind.BOOLEAN, Kind.STRUCTURE):
         columns |= _plain_columns(draft, kind, errors, exempt=exempt)
     _check_structures(lookup, draft, job, errors, exempt)
+    with errors:
+        if CALENDAR not in exempt and "schedule_type" in columns:
+            schedule, is_java = schedule_of(draft, zone_name(), RuleBook()), draft.readable_by_java
+            check_rule(schedule, lookup.calendars, now_ms=now_ms, readable_by_java=is_java)
     with errors:
         columns["child_jobid"] = child_ids_text(_check_children(lookup, draft, actor, job))
     with errors:
@@ -236,7 +254,7 @@ def _number(field: JobField, value: int) -> int:
 
 
 def _schedule_columns(draft: JobDraft) -> dict[str, object]:
-    schedule = schedule_of(draft, zone_name())
+    schedule = schedule_of(draft, zone_name(), RuleBook())
     if not 0 <= schedule.not_before_ms <= LATEST_MS or not 0 <= schedule.not_after_ms <= LATEST_MS:
         raise InvalidInput("notBefore", N_("The time is invalid"))
     check_schedule(schedule)

@@ -53,7 +53,7 @@ def group_week(
 
 def _without(scheduled: ScheduleGroup, job: Job | None) -> ScheduleGroup:
     """Return a schedule without one of its jobs."""
-    if job is None or job.trigger_status != TriggerStatus.RUNNING or scheduled[:7] != _schedule_of(job):
+    if job is None or job.trigger_status != TriggerStatus.RUNNING or scheduled[:8] != _schedule_of(job):
         return scheduled
     return scheduled._replace(jobs=scheduled.jobs - 1)
 
@@ -68,6 +68,7 @@ def _schedule_of(job: Job) -> tuple[object, ...]:
         job.time_zone,
         job.not_before_ms,
         job.not_after_ms,
+        job.calendar,
         job.trigger_next_time if is_period else 0,
     )
 

@@ -9,19 +9,15 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis, monotonic_ms
 from app.domain.access.permissions import Actor, Right
+from app.domain.calendars.rule_book import RuleBook
+from app.domain.calendars.ruled_starts import estimate_ruled
 from app.domain.enums import ScheduleType
 from app.domain.schedules.cron.fields import InvalidCronExpression
-from app.domain.schedules.planned_starts import (
-    HourlyStarts,
-    Window,
-    estimate_starts,
-    start_minutes,
-    total_starts,
-)
-from app.domain.schedules.schedule import Schedule
+from app.domain.schedules.planned_starts import HourlyStarts, Window, start_minutes, total_starts
+from app.domain.schedules.schedule import RESTING, Schedule
 from app.errors import InvalidInput
 from app.models.base import zone_name
-from app.models.job import AFTER_THE_CURRENT_RUN
+from app.store.calendars import current_book
 from app.store.executors import groups as group_store
 from app.store.jobs import scheduling as job_store
 from app.store.jobs.scheduling import JobName, ScheduleGroup
@@ -189,6 +185,7 @@ def read_schedules(
     Return those read in time, and the number of jobs of the others.
     """
     planned, unread, zone, late_ms = list[Planned](), 0, zone_name(), monotonic_ms() + budget_ms
+    book = current_book.current()
     for number, scheduled in enumerate(schedules):
         # fixed periods cost next to nothing
         if number and scheduled.schedule_type in CACHED and monotonic_ms() >= late_ms:
@@ -197,24 +194,28 @@ def read_schedules(
         if scheduled.schedule_type not in list(ScheduleType):
             continue
         try:
-            schedule, next_ms = _schedule(scheduled, zone), _next_ms(scheduled, now_ms)
-            starts = estimate_starts(schedule, next_ms, window)
+            schedule, next_ms = _schedule(scheduled, zone, book), _next_ms(scheduled, now_ms)
+            starts = estimate_ruled(schedule, next_ms, window)
             planned.append(Planned(scheduled, schedule, next_ms, starts))
         except (InvalidCronExpression, InvalidInput):
             pass  # the scan reports it
     return planned, unread
 
 
-def _schedule(scheduled: ScheduleGroup, config_zone: str) -> Schedule:
+def _schedule(scheduled: ScheduleGroup, config_zone: str, book: RuleBook) -> Schedule:
+    """Return the schedule of jobs; of several, blackouts of one of them or of a tag are left out."""
+    job_id = scheduled.first_id if scheduled.jobs == 1 else 0
     return Schedule(
         ScheduleType(scheduled.schedule_type),
         (scheduled.schedule_conf or "").strip(),
         scheduled.time_zone or config_zone,
         scheduled.not_before_ms,
         scheduled.not_after_ms,
+        scheduled.calendar or "",
+        book.of_job(job_id, scheduled.job_group, scheduled.calendar),
     )
 
 
 def _next_ms(scheduled: ScheduleGroup, now_ms: Millis) -> Millis:
     """Return the next start; a fixed delay counts from the end of a run: here as if that ended now."""
-    return scheduled.next_ms if 0 < scheduled.next_ms < AFTER_THE_CURRENT_RUN else now_ms
+    return scheduled.next_ms if 0 < scheduled.next_ms < RESTING else now_ms

@@ -76,3 +76,8 @@ def forget_at_commit(session: Session) -> None:
 
 def _forget() -> None:
     _kept.checked_s = 0.0
+
+
+def reset() -> None:
+    """Read the book anew when it is used next: this process works on another database from now on."""
+    _kept.book, _kept.checked_s = RuleBook(), 0.0

@@ -1,13 +1,14 @@
 """Reading of the rule book: calendars and blackouts, as they are now or as they were."""
 
 import json
+import secrets
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from datetime import date
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import delete, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
@@ -49,6 +50,15 @@ _NUMBER = select(func.max(RuleChange.number))
 def find_number(session: Session) -> int:
     """Return the number of the rule book; 0: there is nothing in it yet."""
     return session.scalar(_NUMBER) or 0
+
+
+def insert_change(session: Session, *, now_ms: Millis) -> int:
+    """Give the rule book a new number, and return it; the caller holds the schedule lock."""
+    number = max(now_ms * 1_000 + secrets.randbelow(1_000), find_number(session) + 1)
+    session.execute(delete(RuleChange))
+    session.add(RuleChange(number=number))
+    session.flush()
+    return number
 
 
 def read_book(session: Session) -> RuleBook:

@@ -20,6 +20,7 @@ from app.domain.completeness.equation import (
     Term,
 )
 from app.domain.completeness.expected import Interval
+from app.domain.completeness.ruled import BLACKOUT, CALENDAR
 from app.domain.enums import FireState, HandleCode, TriggerCode, TriggerType
 from app.domain.runs.outcome import OPEN, outcome_of
 from app.domain.schedules.schedule import zone
@@ -41,8 +42,11 @@ SHIFT_MAX_MS: Millis = 27 * HOUR_MS
 #: retries that are followed from a run
 RETRIES_FOLLOWED = 100
 
-_INSTANT = func.coalesce(JobLog.logical_ms, JobLog.fire_time)
-_DUE = func.coalesce(Fire.logical_ms, Fire.due_time)
+#: when a run of a schedule was due, which is not its logical time if a calendar has moved it
+_INSTANT = func.coalesce(JobLog.fire_time, JobLog.logical_ms)
+_DUE = Fire.due_time
+#: reasons of skips that are written by the rule, as the equation counts these instants
+_BY_RULE = (CALENDAR, BLACKOUT)
 
 
 class _Run(NamedTuple):
@@ -196,6 +200,7 @@ def _find_skips(
         Skip.from_ms < interval.until_ms,
         Skip.job_id.in_(list(job_ids)),
         Skip.trigger_type == "",
+        Skip.reason.not_in(_BY_RULE),
     )
     skips: defaultdict[int, list[SkippedTimes]] = defaultdict(list)
     for job_id, *times in bulk.read_rows(session, query):

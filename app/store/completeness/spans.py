@@ -20,7 +20,8 @@ from app.models.completeness import JobSpan
 from app.models.job import Job
 from app.store.calendars import rules
 
-_COLUMNS = (
+#: columns of `span_of`
+COLUMNS = (
     JobSpan.id,
     JobSpan.job_id,
     JobSpan.group_id,
@@ -36,7 +37,7 @@ _COLUMNS = (
     JobSpan.end_reason,
     JobSpan.calendar,
 )
-_OPEN = select(*_COLUMNS).where(among(JobSpan.job_id), JobSpan.until_ms.is_(None)).order_by(JobSpan.id)
+_OPEN = select(*COLUMNS).where(among(JobSpan.job_id), JobSpan.until_ms.is_(None)).order_by(JobSpan.id)
 
 
 #: a blackout that ended so long before an interval may run something in it
@@ -54,7 +55,7 @@ def find_open(session: Session, job_ids: Collection[int]) -> dict[int, OpenSpan]
     """Return the spans of jobs that have not ended, by job id."""
     session.flush()
     rows = bulk.read_among(session, _OPEN, list(job_ids))
-    return {row[1]: OpenSpan(row[0], _span(row)) for row in rows}
+    return {row[1]: OpenSpan(row[0], span_of(row)) for row in rows}
 
 
 def find_spans(
@@ -78,8 +79,8 @@ def find_spans(
         of_groups = select(JobSpan.job_id).where(*within, JobSpan.group_id.in_(list(group_ids)))
         within.append(JobSpan.job_id.in_(of_groups))
     spans: defaultdict[int, list[Span]] = defaultdict(list)
-    for row in bulk.read_rows(session, select(*_COLUMNS).where(*within).order_by(JobSpan.id)):
-        spans[row[1]].append(_span(row))
+    for row in bulk.read_rows(session, select(*COLUMNS).where(*within).order_by(JobSpan.id)):
+        spans[row[1]].append(span_of(row))
     return _with_rules(session, spans, interval)
 
 
@@ -169,7 +170,7 @@ def find_without_job(session: Session) -> list[int]:
     return list(session.scalars(query))
 
 
-def _span(row: Sequence[Any]) -> Span:
+def span_of(row: Sequence[Any]) -> Span:
     _, job_id, group_id, is_on, from_ms, until_ms, kind, conf, zone, first, last, anchor, reason, rule = row
     known = ScheduleType(kind) if kind in ScheduleType.__members__ else ScheduleType.NONE
     schedule = Schedule(known, conf, zone, first, last, rule or "")

@@ -17,6 +17,9 @@ from app.models.fire import Fire
 from app.store.fires import logs
 from app.store.fires import queue as fires
 
+#: jobs of one statement
+JOBS_AT_ONCE = 5_000
+
 
 class ScheduledFire(NamedTuple):
     """A fire of a schedule that was never claimed, due or waiting; with a log row if it is prepared."""
@@ -73,6 +76,32 @@ def withdraw(session: Session, job_ids: Collection[int]) -> dict[int, list[Milli
     for fire in withdrawn_fires:
         times[fire.job_id].append(fire.due_time)
     return dict(times)
+
+
+def lock_ahead(session: Session, job_ids: Collection[int], *, after_ms: Millis) -> list[ScheduledFire]:
+    """Lock and return the fires of these jobs' schedules that are PENDING and due later than ``after_ms``."""
+    if not job_ids:
+        return []
+    is_ahead = (Fire.state == FireState.PENDING, Fire.due_time > after_ms)
+    return [
+        fire for page in _pages(job_ids) for fire in lock_unclaimed(session, Fire.job_id.in_(page), *is_ahead)
+    ]
+
+
+def find_latest_open(session: Session, job_ids: Collection[int], *, after_ms: Millis) -> dict[int, Millis]:
+    """Return job id -> the latest due time of its schedule's fires that are due later than ``after_ms``."""
+    latest: dict[int, Millis] = {}
+    for page in _pages(job_ids):
+        rows = select(Fire.job_id, func.max(Fire.due_time)).where(
+            Fire.job_id.in_(page), Fire.due_time > after_ms, Fire.trigger_type.in_(fires.SCHEDULED)
+        )
+        latest |= {row[0]: row[1] for row in bulk.read_rows(session, rows.group_by(Fire.job_id))}
+    return latest
+
+
+def _pages(job_ids: Collection[int]) -> list[list[int]]:
+    ids = list(job_ids)
+    return [ids[first : first + JOBS_AT_ONCE] for first in range(0, len(ids), JOBS_AT_ONCE)]
 
 
 def find_claimed_ahead(session: Session, job_ids: Collection[int], *, after_ms: Millis) -> Millis | None:

@@ -1,9 +1,9 @@
 """Statements of the scan and the dispatch on jobs; those of the console are in ``listing``."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, bindparam, case, exists, func, or_, select
+from sqlalchemy import ColumnElement, and_, bindparam, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -13,12 +13,9 @@ from app.database.rows import bulk
 from app.database.sql.in_list import WANTED, among
 from app.domain.calendars.rule_book import RuleBook
 from app.domain.enums import ScheduleType, TriggerStatus
-from app.domain.promises.promise import END_KINDS
-from app.domain.schedules.schedule import Schedule
+from app.domain.schedules.schedule import RESTING, Schedule
 from app.models.completeness import JobSpan
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
-from app.models.log import JobLog
-from app.models.promise import JobPromise
 from app.store.calendars import current_book
 
 
@@ -120,21 +117,75 @@ def _due_job(row: Sequence[Any]) -> DueJob:
     return DueJob(*row)
 
 
+def find_to_replan(
+    session: Session, job_ids: Collection[int] | None, *, ahead_of_ms: Millis, limit: int
+) -> list[int]:
+    """Return those of the jobs (None: all) that a change of their rules plans at once, ascending.
+
+    Those with an instant that is read ahead, whose switch may be off by now, and at most ``limit`` others.
+    """
+    is_on = and_(Job.trigger_status == TriggerStatus.RUNNING, Job.schedule_type != ScheduleType.NONE)
+    ahead = select(Job.id).where(Job.last_fire_ms > ahead_of_ms)
+    others = select(Job.id).where(is_on, Job.last_fire_ms <= ahead_of_ms).order_by(Job.id).limit(limit)
+    if job_ids is None:
+        found = {*session.scalars(ahead), *session.scalars(others)}
+    else:
+        rows = bulk.read_among(session, _LAST, list(job_ids)) if job_ids else ()
+        found = {row[0] for row in rows if row[1] > ahead_of_ms}
+        found |= set([row[0] for row in rows if row[2] and row[0] not in found][:limit])
+    return sorted(found)
+
+
+_LAST = (
+    select(
+        Job.id,
+        Job.last_fire_ms,
+        case(
+            (and_(Job.trigger_status == TriggerStatus.RUNNING, Job.schedule_type != ScheduleType.NONE), 1),
+            else_=0,
+        ),
+    )
+    .where(among(Job.id))
+    .order_by(Job.id)
+)
+
+
+def find_switched_on(session: Session, *, after_id: int, limit: int) -> list[DueJob]:
+    """Return jobs whose schedule is on, with a higher id, ascending."""
+    is_on = and_(Job.trigger_status == TriggerStatus.RUNNING, Job.schedule_type != ScheduleType.NONE)
+    rows = select(*_PLANNED_BY).where(is_on, Job.id > after_id).order_by(Job.id).limit(limit)
+    return _anchored(session, [_due_job(row) for row in bulk.read_rows(session, rows)])
+
+
+def with_anchors(session: Session, due: Iterable[DueJob]) -> dict[int, DueJob]:
+    """Return the jobs by id, all of a fixed rate with their first instants."""
+    found = list(due)
+    ids = [job.id for job in found if job.schedule_type == ScheduleType.FIX_RATE]
+    anchors = {row[0]: row[1] for row in bulk.read_among(session, _ANCHORS, ids)} if ids else {}
+    return {job.id: job._replace(anchor_ms=_anchor(job, anchors)) for job in found}
+
+
+def _anchor(job: DueJob, anchors: Mapping[int, Millis]) -> Millis:
+    """Return the first instant of a fixed rate: that of its history, or the next one; 0: none is known."""
+    next_ms = 0 if job.trigger_next_time >= RESTING else job.trigger_next_time
+    return (anchors.get(job.id) or next_ms) if job.schedule_type == ScheduleType.FIX_RATE else 0
+
+
 _ANCHORS = select(JobSpan.job_id, JobSpan.anchor_ms).where(among(JobSpan.job_id), JobSpan.until_ms.is_(None))
 
 
 def _anchored(session: Session | None, due: list[DueJob]) -> list[DueJob]:
     """Return the jobs, those of a fixed rate with a calendar or blackouts with their first instants."""
-    ids = [job.id for job in due if job.schedule_type == ScheduleType.FIX_RATE and _has_rules(job)]
+    ids = {job.id for job in due if job.schedule_type == ScheduleType.FIX_RATE and _has_rules(job)}
     if not ids:
         return due
     if session is None:
         with read_scope() as own_session:
-            rows = bulk.read_among(own_session, _ANCHORS, ids)
+            rows = bulk.read_among(own_session, _ANCHORS, sorted(ids))
     else:
-        rows = bulk.read_among(session, _ANCHORS, ids)
+        rows = bulk.read_among(session, _ANCHORS, sorted(ids))
     anchors = {row[0]: row[1] for row in rows}
-    return [job._replace(anchor_ms=anchors.get(job.id) or job.trigger_next_time) for job in due]
+    return [job._replace(anchor_ms=_anchor(job, anchors)) if job.id in ids else job for job in due]
 
 
 def _has_rules(job: DueJob) -> bool:
@@ -214,40 +265,6 @@ def find_edited(session: Session, job_ids: Collection[int]) -> dict[int, Millis]
     return {row[0]: row[1] or 0 for row in bulk.read_among(session, _EDITED, list(job_ids))}
 
 
-class JobOfResult(NamedTuple):
-    """A job as the completion of a run reads it."""
-
-    id: int
-    job_desc: str
-    child_jobid: str | None
-    executor_fail_retry_count: int
-    retry_interval_s: int
-    retry_backoff_percent: int
-    delivery: str
-    schedule_type: str
-    schedule_conf: str | None
-    trigger_status: int
-    trigger_next_time: Millis
-    #: 1: other jobs run after it
-    has_followers: int
-    #: 1: it promises something that is judged when a run ends
-    promises_ends: int = 0
-
-
-_OF_END = exists().where(JobPromise.job_id == Job.id, JobPromise.kind.in_(sorted(END_KINDS)))
-_PROMISES_ENDS = case((_OF_END, 1), else_=0)
-_COMPLETED_BY = tuple(getattr(Job, name) for name in JobOfResult._fields[:-1])
-_OF_RESULTS = select(*_COMPLETED_BY, _PROMISES_ENDS).where(
-    Job.id.in_(select(JobLog.job_id).where(among(JobLog.id)))
-)
-
-
-def find_of_results(session: Session, log_ids: Collection[int]) -> dict[int, JobOfResult]:
-    """Return those of the jobs that exist as the completion of their runs reads them, by id."""
-    rows = bulk.read_among(session, _OF_RESULTS, list(log_ids))
-    return {row[0]: JobOfResult._make(row) for row in rows}
-
-
 def find_deliveries(session: Session, job_ids: Collection[int]) -> dict[int, str]:
     """Return job id -> delivery policy of those of the jobs that exist."""
     rows = session.execute(select(Job.id, Job.delivery).where(Job.id.in_(job_ids)))
@@ -273,6 +290,7 @@ _STARTED_BY = (
     Job.time_zone,
     Job.not_before_ms,
     Job.not_after_ms,
+    Job.calendar,
     _COUNTED_FROM,
 )
 
@@ -286,6 +304,8 @@ class ScheduleGroup(NamedTuple):
     time_zone: str
     not_before_ms: Millis
     not_after_ms: Millis
+    #: day rule as JSON text; None: all days
+    calendar: str | None
     #: of fixed rates and delays; otherwise 0
     next_ms: Millis
     jobs: int

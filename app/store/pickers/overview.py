@@ -29,8 +29,9 @@ from app.database.sql.in_list import WANTED, among
 from app.database.sql.planner_hints import unindexed_on_postgresql, unindexed_on_sqlite
 from app.domain.enums import APART, NOT_OUT, FireState, HandleCode, RegistryGroup, TriggerCode, TriggerStatus
 from app.domain.runs.logical_times import SHOWN_FROM_MS
+from app.domain.schedules.schedule import RESTING
 from app.models.fire import Fire
-from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.models.job import Job
 from app.models.log import JobLog
 from app.models.registry import Registration
 
@@ -264,7 +265,7 @@ def find_upcoming(session: Session, group_ids: GroupIds, *, limit: int) -> list[
     query = select(Job).where(
         Job.trigger_status == TriggerStatus.RUNNING,
         Job.trigger_next_time > 0,
-        Job.trigger_next_time < AFTER_THE_CURRENT_RUN,
+        Job.trigger_next_time < RESTING,
         *in_groups(Job.job_group, group_ids),
     )
     return list(session.scalars(query.order_by(Job.trigger_next_time, Job.id).limit(limit)))

@@ -28,9 +28,10 @@ EARLY_MS: Millis = 2 * SECOND_MS
 #: instants of one statement
 INSTANTS = 500
 
-#: null: the trigger time, which is of another type
-_LOGICAL = func.coalesce(JobLog.logical_ms, JobLog.fire_time)
-_DUE = func.coalesce(Fire.logical_ms, Fire.due_time)
+#: when a run of a schedule was due, which a calendar may have moved; of others its logical time. null: the
+#: trigger time, which is of another type
+_LOGICAL = func.coalesce(JobLog.fire_time, JobLog.logical_ms)
+_DUE = Fire.due_time
 _RUN = (
     JobLog.id,
     JobLog.trigger_time,

@@ -185,11 +185,14 @@ def write_first_runs(session: Session, log_by_round: dict[int, int]) -> None:
         session.connection().execute(_FIRST, rows)
 
 
+#: what `waits_for` says of a fire that waits for a round
+PREDECESSORS = "predecessors"
 _GATED = (
     select(Fire.id)
     .join(Round, Round.id == Fire.round_id, isouter=True)
     .where(
         Fire.state == FireState.GATED,
+        Fire.waits_for == PREDECESSORS,
         func.coalesce(Round.state, RoundState.NOT_RUN.value) != RoundState.OPEN.value,
     )
     .order_by(Fire.id)
@@ -202,7 +205,7 @@ def find_decided_fires(*, limit: int) -> list[int]:
     return [row[0] for row in single_statement.read(_GATED, {"most": limit})]
 
 
-_ANY_GATED = select(Fire.id).where(Fire.state == FireState.GATED).limit(1)
+_ANY_GATED = select(Fire.id).where(Fire.state == FireState.GATED, Fire.waits_for == PREDECESSORS).limit(1)
 
 
 def has_gated() -> bool:

@@ -15,11 +15,11 @@ from app.console.report.planned_hours import PlannedHours, groups_of, planned_ho
 from app.console.report.run_calendar import month_and_day_labels
 from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import Right, system_actor
+from app.domain.calendars.ruled_starts import estimate_ruled
 from app.domain.schedules import planned_starts
 from app.domain.schedules.planned_starts import (
     QUARTER_MS,
     HourlyStarts,
-    estimate_starts,
     next_days,
 )
 from app.models.job import Job
@@ -168,11 +168,11 @@ def test_schedules_left_out_are_counted_at_the_next_request(
         """Take 40 ms for each schedule not cached."""
         nonlocal read_ms
         misses = planned_starts._cron_starts.cache_info().misses
-        starts = estimate_starts(*args)
+        starts = estimate_ruled(*args)
         read_ms += 40 * (planned_starts._cron_starts.cache_info().misses - misses)
         return starts
 
-    monkeypatch.setattr(planned_load, "estimate_starts", slow)
+    monkeypatch.setattr(planned_load, "estimate_ruled", slow)
     monkeypatch.setattr(planned_load, "monotonic_ms", lambda: read_ms)
     loads = []
     for _request in range(3):

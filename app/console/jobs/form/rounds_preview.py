@@ -23,10 +23,10 @@ from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.rounds.fitting import Fit, Predecessor, fit_of, next_rounds
 from app.domain.rounds.kinds import RoundKind
 from app.domain.rounds.runs_after import RunsAfter
-from app.domain.schedules.schedule import Schedule, check_schedule
+from app.domain.schedules.schedule import RESTING, Schedule, check_schedule
 from app.domain.text.input_errors import InputErrors
 from app.errors import InvalidInput
-from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.models.job import Job
 from app.services.jobs import rules
 from app.store.jobs import scheduling as job_store
 from app.store.pickers import overview
@@ -122,7 +122,7 @@ def _predecessor(job: Job, zone_name: str, following: Collection[int]) -> Predec
     except (InvalidInput, ValueError):
         return None
     is_on = job.trigger_status == TriggerStatus.RUNNING
-    next_ms = job.trigger_next_time if is_on and job.trigger_next_time < AFTER_THE_CURRENT_RUN else 0
+    next_ms = job.trigger_next_time if is_on and job.trigger_next_time < RESTING else 0
     return Predecessor(schedule, is_on, job.id in following, next_ms)
 
 

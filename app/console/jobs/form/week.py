@@ -11,18 +11,18 @@ from app.clock import HOUR_MS, Millis
 from app.console.jobs.form.draft import Preview
 from app.console.ui.filters import number
 from app.console.web.language import ngettext
+from app.domain.calendars.ruled_starts import estimate_ruled
 from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.lists.heat_levels import FLAT_LEVEL, is_flat, level_of, level_tops
 from app.domain.schedules.planned_starts import (
     QUARTER_MS,
     Window,
-    estimate_starts,
     hours_of,
     next_days,
 )
-from app.domain.schedules.schedule import Schedule
+from app.domain.schedules.schedule import RESTING, Schedule
 from app.models.base import zone_name
-from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.models.job import Job
 from app.services.jobs.rules import schedule_of
 from app.services.report.group_week import GroupWeek, group_week, own_hours
 
@@ -71,10 +71,10 @@ def week_of(session: Session, job: Job, preview: Preview, *, now_ms: Millis) -> 
     schedule = schedule_of(job, zone_name())
     window = _window(schedule, now_ms)
     is_on = job.trigger_status == TriggerStatus.RUNNING
-    has_next = is_on and 0 < job.trigger_next_time < AFTER_THE_CURRENT_RUN
+    has_next = is_on and 0 < job.trigger_next_time < RESTING
     instants = [job.trigger_next_time] if has_next else [time.ms for time in preview.times[:1]]
     others = group_week(session, job.job_group, job, instants, window, now_ms=now_ms)
-    own = estimate_starts(schedule, instants[0] if instants else now_ms, window)
+    own = estimate_ruled(schedule, instants[0] if instants else now_ms, window)
     at_ms, count = next(iter(others.clashes.items()), (0, 0))
     rows = week_rows(others, own_hours(own, window), schedule.time_zone)
     return Week(

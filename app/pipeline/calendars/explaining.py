@@ -1,0 +1,132 @@
+"""Explained skips: instants that calendars and blackouts exclude get rows, so that lists show them.
+
+One row for consecutive ones of a reason, extended for as long as they go on. The equation of completeness
+counts them by the rule and does not read these rows. docs/reference/calendars.md, section 6.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.clock import SECOND_MS, Millis
+from app.database.engine import call_at_commit, read_scope, transact
+from app.database.rows import bulk
+from app.domain.calendars.day_rule import parse_rule
+from app.domain.calendars.rule_book import RuleBook
+from app.domain.completeness.expected import Interval, excluded
+from app.domain.completeness.rule_history import with_rules
+from app.domain.completeness.ruled import Excluded
+from app.domain.completeness.spans import Span
+from app.domain.schedules.planning import SkippedRange
+from app.domain.schedules.schedule import next_after_ms
+from app.errors import InvalidInput
+from app.models.skip import SKIPPED_MAX, Skip
+from app.pipeline.skips import skip_row
+from app.runtime.metrics import FIRES_SKIPPED
+from app.store.base import locks
+from app.store.calendars import current_book, rules
+from app.store.completeness import explained
+from app.store.completeness.explained import ExplainedSpan, WrittenSkip
+
+PERIOD_MS: Millis = 5 * SECOND_MS
+#: spans of one transaction
+PAGE = 500
+
+
+class _Series(NamedTuple):
+    """Consecutive excluded instants of a job."""
+
+    job_id: int
+    reason: str
+    range: SkippedRange
+    #: the span they are in, by whose rules others follow
+    span: Span
+
+
+def tick_explained(now_ms: Millis) -> Millis:
+    """Write skips of the instants that were excluded up to now; return the wait until the next round.
+
+    Opens its own transactions.
+    """
+    book = current_book.current()
+    if not book.number:
+        return PERIOD_MS
+    after_id, only_calendars = 0, not book.blackouts
+    while True:
+        with read_scope() as session:
+            page = explained.find_unexplained(
+                session, after_id=after_id, limit=PAGE, with_calendar=only_calendars, now_ms=now_ms
+            )
+            stored = {each.span.schedule.calendar for each in page}
+            names = {rule.name for text in stored if (rule := parse_rule(text)) is not None}
+            since_ms = min((each.explained_ms for each in page), default=now_ms)
+            history = rules.read_history(session, names, since_ms=since_ms)
+        if not page:
+            return PERIOD_MS
+        after_id = page[-1].id
+        found = {each.id: _series(history, each, now_ms) for each in page}
+        if any(found.values()):
+            transact(partial(_write, page=page, found=found, now_ms=now_ms))
+
+
+def _series(history: RuleBook, each: ExplainedSpan, now_ms: Millis) -> list[_Series]:
+    """Return the excluded instants of a span since the last ones that are written."""
+    interval = Interval(each.explained_ms + 1, now_ms + 1)
+    series: list[_Series] = []
+    for span in with_rules(history, [each.span]):
+        for part in excluded([span], interval):
+            series = _joined(series, _Series(span.job_id, part.reason, _range(part), span))
+    return series
+
+
+def _range(part: Excluded) -> SkippedRange:
+    instants = list(part.instants)
+    return SkippedRange(min(instants), max(instants), len(instants))
+
+
+def _joined(series: list[_Series], following: _Series) -> list[_Series]:
+    last = series[-1] if series else None
+    if last is None or last.reason != following.reason or not _follows(following, last.range.to_ms):
+        return [*series, following]
+    count = last.range.count + following.range.count
+    whole = SkippedRange(last.range.from_ms, following.range.to_ms, count)
+    return [*series[:-1], last._replace(range=whole, span=following.span)]
+
+
+def _follows(series: _Series, last_ms: Millis) -> bool:
+    """Whether the schedule ran at no time between an excluded instant and later ones."""
+    try:
+        next_ms = next_after_ms(series.span.schedule, last_ms)
+    except (ValueError, InvalidInput):
+        return False
+    return next_ms is None or next_ms > series.range.from_ms
+
+
+def _write(
+    session: Session, page: Sequence[ExplainedSpan], found: Mapping[int, Sequence[_Series]], now_ms: Millis
+) -> None:
+    """Write rows for the spans that no other node has explained meanwhile."""
+    locks.take_schedule_lock(session)
+    current = explained.find_explained(session, [each.id for each in page])
+    left = [each for each in page if current.get(each.id) == each.explained_ms and found[each.id]]
+    written = explained.find_last_written(session, {each.span.job_id for each in left})
+    rows, extended = list[bulk.Row](), dict[int, bulk.Row]()
+    for each in left:
+        for series in found[each.id]:
+            group, count = str(each.span.group_id), series.range.count
+            call_at_commit(session, partial(FIRES_SKIPPED.add, group, series.reason, count=count))
+            last = written.pop(series.job_id, None)
+            if last is not None and last.reason == series.reason and _follows(series, last.to_ms):
+                extended[last.id] = _extended(last, series, now_ms)
+            else:
+                rows.append(skip_row(series.job_id, series.range, reason=series.reason, now_ms=now_ms))
+    bulk.insert_many(session, Skip, rows)
+    bulk.update_many(session, Skip, list(extended.values()))
+    explained.write_explained(session, [(each.id, found[each.id][-1].range.to_ms) for each in left])
+
+
+def _extended(last: WrittenSkip, series: _Series, now_ms: Millis) -> bulk.Row:
+    count = min(last.skipped + series.range.count, SKIPPED_MAX)
+    return {"id": last.id, "to_ms": series.range.to_ms, "skipped": count, "recorded_ms": now_ms}

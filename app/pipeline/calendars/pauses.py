@@ -1,0 +1,91 @@
+"""Pauses: fires that a claim finds while a blackout is on wait for its end. docs/reference/blackouts.md.
+
+Instants of schedules are not planned in blackouts. What waits here are retries, children, runs after rounds,
+runs planned for a time, missed runs, and those that have waited for a limit or a round. Such a fire is GATED.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from sqlalchemy.orm import Session
+
+from app.clock import MINUTE_MS, Millis
+from app.database.engine import announce_due_fires, transact
+from app.database.rows import bulk
+from app.domain.calendars.blackouts import Closure, closure_at
+from app.domain.calendars.rule_book import RuleBook
+from app.domain.enums import FireState, TriggerType
+from app.models.fire import Fire
+from app.store.calendars import current_book, paused
+from app.store.calendars.paused import PAUSED
+from app.store.fires import queue as fires
+from app.store.fires.queue import PendingFire
+from app.store.jobs.scheduling import JobToRun
+
+#: an instant from before a blackout starts although one is on, if it is not later than this
+LET_THROUGH_MS: Millis = MINUTE_MS
+#: fires of one transaction
+PAGE = 500
+
+
+def pause_of(fire: PendingFire, job: JobToRun, *, now_ms: Millis) -> Closure | None:
+    """Return the blackout for whose end a fire waits; None: it may start.
+
+    One that a user has started, or that was claimed before, may.
+    """
+    if not job.rule_number or fire.admitted_ms or fire.attempt or fire.log_id is not None:
+        return None
+    closure = _closure(current_book.of_number(job.rule_number), job.id, job.job_group, now_ms)
+    if closure is None:
+        return None
+    is_from_before = fire.due_time < closure.from_ms and now_ms - fire.due_time < LET_THROUGH_MS
+    return None if fire.trigger_type == TriggerType.CRON and is_from_before else closure
+
+
+def pause(session: Session, pairs: Sequence[tuple[PendingFire, Closure]]) -> None:
+    """Have these locked fires wait for the ends of blackouts."""
+    rows = [
+        {
+            "id": fire.id,
+            "state": FireState.GATED.value,
+            "waits_for": PAUSED,
+            "lease_until": closure.until_ms or 0,
+        }
+        for fire, closure in pairs
+    ]
+    bulk.update_many(session, Fire, rows)
+
+
+def resume(*, now_ms: Millis) -> bool:
+    """Let the fires go on that no blackout holds any more; return whether any waits for one.
+
+    Opens its own transactions.
+    """
+    waiting = paused.find_paused()
+    if not waiting:
+        return False
+    book = current_book.current()
+    free = [each.id for each in waiting if _closure(book, each.job_id, each.group_id, now_ms) is None]
+    for first in range(0, len(free), PAGE):
+        transact(partial(_resume, fire_ids=free[first : first + PAGE]))
+    return len(free) < len(waiting)
+
+
+def _resume(session: Session, fire_ids: Sequence[int]) -> None:
+    locked = fires.lock_gated(session, fire_ids)
+    still = paused.still_paused(session, [fire.id for fire in locked])
+    rows = [
+        {"id": fire.id, "state": FireState.PENDING.value, "owner": "", "waits_for": "", "lease_until": 0}
+        for fire in locked
+        if fire.id in still
+    ]
+    bulk.update_many(session, Fire, rows)
+    if rows:
+        announce_due_fires(session)
+
+
+def _closure(book: RuleBook, job_id: int, group_id: int, now_ms: Millis) -> Closure | None:
+    if not book.blackouts:
+        return None
+    blackouts = book.blackouts_of(job_id, group_id)
+    return closure_at(blackouts, now_ms) if blackouts else None

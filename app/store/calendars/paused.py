@@ -1,0 +1,47 @@
+"""Fires that wait for the end of a blackout."""
+
+from collections.abc import Collection
+from typing import Final, NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.database import single_statement
+from app.database.rows import bulk
+from app.database.sql.in_list import among
+from app.domain.enums import FireState
+from app.models.fire import Fire
+from app.models.job import Job
+
+#: what `waits_for` says of a fire that waits for the end of a blackout
+PAUSED: Final = "blackout"
+#: fires that are looked at once; the next look finds the others
+PAUSED_MAX: Final = 10_000
+
+
+class PausedFire(NamedTuple):
+    """A fire that waits, with its job and the group of that."""
+
+    id: int
+    job_id: int
+    group_id: int
+
+
+_PAUSED = (
+    select(Fire.id, Fire.job_id, Job.job_group)
+    .join(Job, Job.id == Fire.job_id)
+    .where(Fire.state == FireState.GATED, Fire.waits_for == PAUSED)
+    .order_by(Fire.due_time, Fire.id)
+    .limit(PAUSED_MAX)
+)
+_STILL = select(Fire.id).where(among(Fire.id), Fire.waits_for == PAUSED)
+
+
+def find_paused() -> list[PausedFire]:
+    """Return the fires that wait for the end of a blackout, the earliest first; opens its own transaction."""
+    return [PausedFire(*row) for row in single_statement.read(_PAUSED, {})]
+
+
+def still_paused(session: Session, fire_ids: Collection[int]) -> set[int]:
+    """Return those of the locked fires that wait for the end of a blackout."""
+    return {row[0] for row in bulk.read_among(session, _STILL, list(fire_ids))} if fire_ids else set()

@@ -1,0 +1,65 @@
+"""Calendars of jobs: what a save refuses, and that next times of saved jobs go by their rules."""
+
+import json
+
+import pytest
+
+from app.database.engine import read_scope, session_scope
+from app.domain.calendars.entered import CalendarDraft
+from app.errors import InvalidInput
+from app.models.job import Job
+from app.services.calendars import calendars
+from app.services.jobs import jobs
+from app.services.jobs.details import upcoming
+from app.store.jobs.listing import find_job
+from tests.support.factories import T0, make_group, only_row
+from tests.support.jobs import ADMIN, add, update
+
+pytestmark = pytest.mark.usefixtures("database")
+
+RULE = json.dumps({"name": "cn"})
+HOUR = 3_600_000
+#: T0 is a Wednesday, 2024-05-01 03:04:05 UTC
+NINE = T0 - 4 * 60_000 - 5_000 + 6 * HOUR
+DAILY = {"schedule_type": "CRON", "schedule_conf": "0 0 9 * * ?", "time_zone": "UTC"}
+
+
+def put(**days: str) -> None:
+    entered = CalendarDraft(days={f"2024-05-{day[1:]}": kind for day, kind in days.items()})
+    with session_scope() as session:
+        calendars.put_calendar(session, "cn", entered, actor=ADMIN, clock=lambda: T0)
+
+
+def start(job_id: int) -> Job:
+    with session_scope() as session:
+        jobs.start_job(session, job_id, actor=ADMIN, clock=lambda: T0)
+    return only_row(Job, id=job_id)
+
+
+def test_a_calendar_that_does_not_exist_is_refused() -> None:
+    group = make_group()
+    with pytest.raises(InvalidInput) as error:
+        add(group.id, calendar=RULE, **DAILY)
+    assert error.value.field == "calendar.name"
+    put()
+    job_id = add(group.id, calendar=RULE, **DAILY)
+    stored = only_row(Job, id=job_id).calendar
+    assert json.loads(stored or "") == {"name": "cn", "on": "workdays", "otherwise": "skip", "nth": None}
+    update(job_id, group.id, **DAILY)
+    assert only_row(Job, id=job_id).calendar is None
+
+
+def test_a_job_starts_and_is_edited_by_its_calendar() -> None:
+    put(d01="holiday")
+    group = make_group()
+    job_id = add(group.id, calendar=RULE, **DAILY)
+    assert start(job_id).trigger_next_time == NINE + 24 * HOUR
+    update(job_id, group.id, now_ms=T0, **DAILY)
+    assert only_row(Job, id=job_id).trigger_next_time == NINE
+    update(job_id, group.id, now_ms=T0, calendar=json.dumps({"name": "cn", "otherwise": "previous"}), **DAILY)
+    assert only_row(Job, id=job_id).trigger_next_time == NINE + 24 * HOUR
+    with read_scope() as session:
+        job = find_job(session, job_id)
+        assert job is not None
+        days = [(instant - NINE) // (24 * HOUR) for instant in upcoming(job, 4, now_ms=T0)]
+    assert days == [1, 2, 5, 6], "not on Saturday and Sunday"
