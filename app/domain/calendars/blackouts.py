@@ -75,7 +75,8 @@ class Blackout(NamedTuple):
     def next_window(self, after_ms: Millis) -> tuple[Millis, Millis | None] | None:
         """Return the first window that begins after an instant; None: there is none."""
         if not self.cron:
-            return (self.from_ms, self.until_ms) if self.from_ms > after_ms else None
+            is_empty = self.until_ms is not None and self.until_ms <= self.from_ms
+            return (self.from_ms, self.until_ms) if self.from_ms > after_ms and not is_empty else None
         # A window that began before the blackout did is cut: it begins with it.
         if after_ms < self.from_ms and (first := self.window_at(self.from_ms)) is not None:
             return first

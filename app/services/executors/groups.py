@@ -32,6 +32,7 @@ from app.store.accounts import api_tokens, rights, users
 from app.store.alarms import mutes
 from app.store.alarms.channels import has_channel
 from app.store.base.paging import Page
+from app.store.calendars import blackouts
 from app.store.executors import drains, last_seen
 from app.store.executors import listing as group_lists
 from app.store.executors.listing import GroupFilter
@@ -173,6 +174,7 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
         variables.delete_variable(session, variable_id)
     variables.forget_group(session, group_id)
     limits.delete_of_group(session, group_id)
+    blackouts.end_of_group(session, group_id, now_ms=now_ms)
     if not any(
         group.app_name == groups[group_id].app_name for group in groups.values() if group.id != group_id
     ):

@@ -13,10 +13,12 @@ from app.domain.runs.logical_times import chosen_logical, second_of
 from app.domain.runs.trigger_keys import new_trigger
 from app.errors import XxlJobError
 from app.services.auditing import audit
+from app.services.calendars.by_hand import find_refusal
 from app.services.jobs.jobs import QueuedRun, check_group
 from app.services.jobs.placeholders import PARAM_MAX, check_given, check_param, has_placeholders
 from app.services.limits.forced import keys_of_forced
 from app.store.base import locks
+from app.store.calendars import current_book
 from app.store.fires import queue as fires
 from app.store.fires.queue import BatchFire
 from app.store.jobs import listing as job_lists
@@ -33,7 +35,7 @@ class BatchEntry(NamedTuple):
     #: logical time; None: the second of the request
     logical_ms: Millis | None = None
     param_form: ParamForm = ParamForm.TEMPLATE
-    #: it waits for no limit
+    #: it waits for no limit and no blackout
     force: bool = False
 
 
@@ -49,6 +51,7 @@ def trigger_jobs(
     filled = {entry.job_id for entry in entries if _is_filled(entry)}
     filling = job_lists.find_filling(session, filled) if filled else {}
     param_by_job = job_lists.find_params(session, long) if long else {}
+    book = current_book.refresh(session)
     results: list[QueuedRun | XxlJobError] = []
     runs: list[BatchFire] = []
     for entry in entries:
@@ -60,6 +63,8 @@ def trigger_jobs(
                 own_texts = {job_id: filling[job_id]} if job_id in filling else {}
                 check_given(session, param or "", group_id, own_texts)
             logical_ms = chosen_logical(entry.logical_ms, None, due_ms=now_ms, now_ms=now_ms)
+            if not entry.force and (refusal := find_refusal(book, job_id, group_id, now_ms)) is not None:
+                raise refusal
         except XxlJobError as error:
             results.append(error)
             continue

@@ -193,9 +193,9 @@ def _change(
                 former_logical_ms=logical_ms,
             )
         case BulkAction.MOVE:
-            jobs.move_job(session, job_id, params.group_id, actor=actor, now_ms=clock())
+            jobs.move_job(session, job_id, params.group_id, actor=actor, clock=clock)
         case BulkAction.TAG | BulkAction.UNTAG:
             has_tag = params.action is BulkAction.TAG
-            jobs.change_tag(session, job_id, params.tag, has_tag=has_tag, actor=actor, now_ms=clock())
+            jobs.change_tag(session, job_id, params.tag, has_tag=has_tag, actor=actor, clock=clock)
         case BulkAction.REMOVE:
             jobs.remove_job(session, job_id, actor=actor, now_ms=clock())

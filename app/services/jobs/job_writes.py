@@ -19,6 +19,7 @@ from app.domain.text.limits import limited_text
 from app.models.job import Job
 from app.pipeline.spans import keep_spans
 from app.services.auditing import audit
+from app.services.calendars.scopes import hold_scopes, keep_scopes
 from app.services.jobs import glue, versions
 from app.services.jobs.replan import replan_jobs
 from app.services.jobs.rules import CHILDREN_MAX, audited
@@ -48,6 +49,7 @@ class JobWrite:
 def write_jobs(session: Session, writes: Sequence[JobWrite], *, actor: Actor, clock: Clock) -> dict[int, int]:
     """Store the jobs in the transaction of the caller; return provisional id -> id of the new ones."""
     now_ms = clock()
+    has_scopes = hold_scopes(session, now_ms=now_ms)
     former = versions.read_present(
         session, [write.job_id for write in writes if write.job_id > 0 and write.columns]
     )
@@ -63,6 +65,8 @@ def write_jobs(session: Session, writes: Sequence[JobWrite], *, actor: Actor, cl
     keep_spans(session, [*ids.values(), *(write.job_id for write in updates)], now_ms=changed_ms)
     tags = {ids.get(write.job_id, write.job_id): write.tags[1] for write in writes if write.tags is not None}
     job_tags.replace_tags(session, tags)
+    if has_scopes:
+        keep_scopes(session, tags, moved=list(_former(writes, ids, "job_group")), clock=clock)
     versions.keep(session, {**former, **dict.fromkeys(ids.values())}, actor=actor, now_ms=now_ms)
     entries = [_audit_entry(write, ids) for write in writes if write.columns]
     audit.record_many(session, entries, actor=actor, now_ms=now_ms)

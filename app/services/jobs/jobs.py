@@ -21,6 +21,7 @@ from app.errors import InvalidInput, NotFound
 from app.models.job import Job
 from app.pipeline.spans import keep_spans
 from app.services.auditing import audit
+from app.services.calendars.scopes import hold_scopes, keep_scopes
 from app.services.jobs import tags as job_tags
 from app.services.jobs import versions
 from app.services.jobs.lookup import StoredJobLookup
@@ -38,6 +39,7 @@ from app.services.rounds import keeping
 from app.store.alarms import mutes
 from app.store.base import locks
 from app.store.base.paging import Page
+from app.store.calendars import blackouts
 from app.store.jobs import listing as job_lists
 from app.store.jobs.filtering import JobFilter
 from app.store.jobs.listing import ListedJob
@@ -98,6 +100,7 @@ def add_job(session: Session, draft: JobDraft, *, actor: Actor, clock: Clock, st
     """Store a new job and return its id. ``start`` switches its schedule on in the same transaction."""
     if draft.runs_after:
         keeping.hold_links(session, 0, draft.runs_after, has_children=False)
+    has_scopes = bool(draft.tags) and hold_scopes(session, now_ms=clock())
     columns = check_draft(StoredJobLookup(session, actor), draft, actor=actor, now_ms=clock())
     now_ms = clock()
     if draft.glue_type != GlueType.BEAN and draft.glue_source.strip():
@@ -116,6 +119,8 @@ def add_job(session: Session, draft: JobDraft, *, actor: Actor, clock: Clock, st
         keeping.keep_edges(session, {job.id: None}, now_ms=now_ms)
     keep_spans(session, [job.id], now_ms=now_ms)
     tags = job_tags.set_tags(session, job.id, draft.tags)
+    if has_scopes:
+        keep_scopes(session, [job.id], clock=clock)
     versions.keep(session, {job.id: None}, actor=actor, now_ms=now_ms)
     _record(session, "job.add", job, actor, now_ms, {**audited(columns), **tags, "started": start})
     return job.id
@@ -123,6 +128,7 @@ def add_job(session: Session, draft: JobDraft, *, actor: Actor, clock: Clock, st
 
 def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, clock: Clock) -> None:
     """Change a job; its run mode, source and switch stay. A new schedule takes effect at the commit."""
+    has_scopes = hold_scopes(session, now_ms=clock())
     keeping.hold_links(session, job_id, draft.runs_after, has_children=bool(draft.child_jobid.strip()))
     job = _lock_job(session, job_id, actor, Right.EDIT)
     columns = check_draft(StoredJobLookup(session, actor), draft, actor=actor, job=job, now_ms=clock())
@@ -147,12 +153,15 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
     if "runs_after" in changes:
         keeping.keep_edges(session, {job.id: before["runs_after"]}, now_ms=now_ms)
     changes |= job_tags.set_tags(session, job.id, draft.tags)
+    if has_scopes:
+        keep_scopes(session, [job.id], moved=[job.id] if "job_group" in changes else (), clock=clock)
     versions.keep(session, former, actor=actor, now_ms=now_ms)
     _record(session, "job.update", job, actor, now_ms, audited(changes))
 
 
-def move_job(session: Session, job_id: int, group_id: int, *, actor: Actor, now_ms: Millis) -> None:
+def move_job(session: Session, job_id: int, group_id: int, *, actor: Actor, clock: Clock) -> None:
     """Move a job to another executor group; its runs so far stay with the old one."""
+    has_scopes = hold_scopes(session, now_ms=clock())
     job = _lock_job(session, job_id, actor, Right.EDIT)
     lookup = StoredJobLookup(session, actor)
     check_move(lookup, job, group_id, actor)
@@ -160,23 +169,26 @@ def move_job(session: Session, job_id: int, group_id: int, *, actor: Actor, now_
         return
     check_moved(job.limits, group_id, lookup.find_limits)
     former = versions.read_present(session, [job.id])
-    changes = {"job_group": [job.job_group, group_id]}
+    changes, now_ms = {"job_group": [job.job_group, group_id]}, clock()
     mutes.split_off(session, job.id, job.job_group, now_ms=now_ms)
     job.job_group, job.update_time = group_id, now_ms
     keep_spans(session, [job.id], now_ms=now_ms)
+    if has_scopes:
+        keep_scopes(session, [job.id], moved=[job.id], clock=clock)
     versions.keep(session, former, actor=actor, now_ms=now_ms)
     _record(session, "job.update", job, actor, now_ms, changes)
 
 
-def change_tag(
-    session: Session, job_id: int, tag: str, *, has_tag: bool, actor: Actor, now_ms: Millis
-) -> None:
+def change_tag(session: Session, job_id: int, tag: str, *, has_tag: bool, actor: Actor, clock: Clock) -> None:
     """Add a tag to a job (``has_tag``) or remove it; does nothing if that is already so."""
+    has_scopes = hold_scopes(session, now_ms=clock())
     job = _lock_job(session, job_id, actor, Right.EDIT)
     former = versions.read_present(session, [job.id])
     changes = job_tags.set_tags(session, job.id, job_tags.with_tag(session, job.id, tag, is_present=has_tag))
     if changes:
-        job.update_time = now_ms
+        now_ms = job.update_time = clock()
+        if has_scopes:
+            keep_scopes(session, [job.id], clock=clock)
         versions.keep(session, former, actor=actor, now_ms=now_ms)
         _record(session, "job.update", job, actor, now_ms, changes)
 
@@ -199,6 +211,7 @@ def remove_jobs(session: Session, job_ids: Collection[int], *, actor: Actor, now
     job_lists.delete_jobs(session, ids)
     keeping.forget_jobs(session, ids, predecessors, now_ms=now_ms)
     withdraw_of_jobs(session, ids, now_ms=now_ms)
+    blackouts.end_of_jobs(session, ids, now_ms=now_ms)
     for job in removed:
         changes = {"job_desc": job.job_desc, "job_group": job.job_group}
         _record(session, "job.remove", job, actor, now_ms, changes)

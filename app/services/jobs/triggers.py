@@ -16,6 +16,7 @@ from app.errors import Conflict, InvalidInput, NotFound
 from app.pipeline.retries import NO_SLOT
 from app.runtime.logging import request_id
 from app.services.auditing import audit
+from app.services.calendars.by_hand import require_no_blackout
 from app.services.jobs.placeholders import check_run_param
 from app.services.jobs.run_addresses import check_addresses
 from app.services.limits.forced import forced_slot
@@ -91,7 +92,8 @@ def trigger_job(
     ``executor_param`` None: the job's own; ``address_list`` empty: the addresses of the group. ``repeats`` is
     the log id of a run of this job, visible to the actor, whose checkpoint the new run gets. ``logical_ms``
     is a logical time that is given; without one ``former_logical_ms`` counts, of a run that is run again.
-    ``param_form``: placeholders of a template are filled in if the job does that; ``force``: no limit counts.
+    ``param_form``: placeholders of a template are filled in if the job does that; ``force``: neither a limit
+    nor a blackout counts. Raises Conflict while a blackout is on, unless the run is forced or planned.
     """
     group_id = check_group(locks.lock_group_of(session, job_id), actor)
     errors, addresses, start_ms, run_logical_ms = InputErrors(), None, due_ms or now_ms, now_ms
@@ -104,19 +106,18 @@ def trigger_job(
     with errors:
         run_logical_ms = chosen_logical(logical_ms, former_logical_ms, due_ms=start_ms, now_ms=now_ms)
     errors.raise_all()
+    if due_ms is None and not force:
+        require_no_blackout(session, job_id, group_id, now_ms)
     slot = forced_slot(session, job_id, executor_param, now_ms) if force else NO_SLOT
-    columns: dict[str, Any] = {
-        "executor_param": executor_param,
-        "address_list": addresses,
-        "repeats": repeats,
-    }
-    columns |= {"logical_ms": run_logical_ms, "param_form": param_form, "request": request_id.get()}
+    given = {"executor_param": executor_param, "address_list": addresses}
+    columns: dict[str, Any] = {**given, "repeats": repeats, "request": request_id.get()}
+    columns |= {"logical_ms": run_logical_ms, "param_form": param_form}
     columns |= {**slot._asdict(), **in_chain.columns}
     trigger = fires.insert_manual(session, job_id, due_ms=start_ms, planned=due_ms is not None, **columns)
     if in_chain.opens:
         open_chain(session, trigger, run_logical_ms, actor=actor, shared_with_java=in_chain.shared_with_java)
-    given = {"due_ms": due_ms, "logical_ms": logical_ms, "force": force, "chain": in_chain.opens}
-    changes = {"executor_param": executor_param, "address_list": addresses} | _given(given)
+    options = {"due_ms": due_ms, "logical_ms": logical_ms, "force": force, "chain": in_chain.opens}
+    changes = given | _given(options)
     audit.record(session, "job.trigger", actor=actor, now_ms=now_ms, target=("job", job_id), changes=changes)
     chain = trigger.number if in_chain.opens else in_chain.chain
     return QueuedRun(trigger, group_id, run_logical_ms, chain, in_chain.round_id)

@@ -138,7 +138,7 @@ def retry_run(
 ) -> QueuedRun:
     """Queue a run with the parameter of this one, filled in as it was, and the checkpoint if it failed.
 
-    A shard runs on its own instance again, as the same shard. ``force``: it waits for no limit.
+    A shard runs on its own instance again, as the same shard. ``force``: no limit and no blackout counts.
     """
     log = row_of(get_run(session, run_id, actor=actor))
     param = param_to_repeat(session, log)

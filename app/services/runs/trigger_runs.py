@@ -24,7 +24,7 @@ class TriggerRuns:
     logical_ms: Millis | None = field(default=None, compare=False)
     #: reason of its skip, because it was not to wait for a limit; empty: it was not skipped
     skipped: str = ""
-    #: whether what waits does so for a limit
+    #: whether what waits does so for a limit or the end of a blackout
     is_limited: bool = field(default=False, compare=False)
     #: chain and round of what waits
     chain: int | None = field(default=None, compare=False)

@@ -1,4 +1,4 @@
-"""The waiting list: runs that wait for a slot or for predecessors, started or withdrawn; slots released.
+"""The waiting list: runs that wait for a slot, predecessors or a blackout, started or withdrawn.
 
 A waiting run has the id of its trigger; one of the schedule, a child or a retry has ``w<id of its fire>``.
 """
@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.access.permissions import Actor, Right, require_right
+from app.domain.calendars.rule_book import RuleBook
 from app.domain.enums import HELD_BACK, FireState, LimitKind, TriggerType
 from app.domain.limits.admission import Scope
 from app.domain.limits.waits import Wait, WaitReason, parse_wait
@@ -20,16 +21,20 @@ from app.models.base import zone_name
 from app.pipeline.limits.limit_skips import skip_fires
 from app.pipeline.limits.limit_usage import LimitUsage
 from app.services.auditing import audit
+from app.services.calendars.paused_runs import WaitedBlackout, blackout_of
 from app.services.runs import logs, planned
 from app.services.runs.trigger_runs import NO_RUN
 from app.store.accounts.audit import find_runs as find_visible
 from app.store.base import locks
+from app.store.calendars import current_book
+from app.store.calendars.paused import PAUSED
 from app.store.fires import planned as planned_fires
 from app.store.fires.planned import LockedFire
 from app.store.limits import rules as limit_rules
 from app.store.limits import waiting_list
 from app.store.limits.slots import NO_END
 from app.store.limits.waiting_list import Holder, ListedFire, Place, WaitFilter
+from app.store.rounds.rounds import PREDECESSORS
 from app.store.runs import neighbours
 
 __all__ = ["Place", "WaitFilter"]
@@ -63,7 +68,7 @@ class WaitedLimit:
 
 @dataclass(frozen=True, slots=True)
 class WaitingRun:
-    """A run that waits for a limit."""
+    """A run that waits."""
 
     id: str
     fire_id: int
@@ -82,7 +87,7 @@ class WaitingRun:
     end_ms: Millis | None
     #: text of the job's key for this run
     limit_key: str
-    #: None: it waits for its predecessors, or another program has changed what it waits for
+    #: None: it waits for its predecessors or a blackout, or another program has changed what it waits for
     waits_for: WaitedLimit | None
     #: round that it waits for or belongs to
     round_id: int | None = None
@@ -90,6 +95,8 @@ class WaitingRun:
     is_gated: bool = False
     #: number of the trigger that asked for the chain
     chain: int | None = None
+    #: None: it waits for something else
+    blackout: WaitedBlackout | None = None
 
 
 def fire_id_of(run_id: str) -> int | None:
@@ -108,7 +115,7 @@ def list_waiting(
     after: Place | None = None,
     limit: int,
 ) -> tuple[list[WaitingRun], Place | None]:
-    """Return the first runs that wait for a round or a limit, in their order, and where the list goes on.
+    """Return the first runs that wait, in their order, and where the list goes on.
 
     ``group_id`` 0: all that the actor may see. The number of statements does not depend on that of the runs.
     """
@@ -121,7 +128,7 @@ def list_waiting(
 
 
 def find_waiting(session: Session, run_id: str, *, actor: Actor) -> WaitingRun | None:
-    """Return a run that waits for a round or a limit and that the actor may see; None: there is none."""
+    """Return a run that waits for more than a scheduler and that the actor may see; None: there is none."""
     fires = _fires(session, run_id, _trigger_of(session, run_id))
     waiting = [fire for fire in fires if fire.state in HELD_BACK]
     visible = [fire for fire in waiting if actor.may(fire.group_id, Right.VIEW)]
@@ -153,14 +160,15 @@ def list_holders(session: Session, kind: LimitKind, number: int, *, actor: Actor
 
 
 def start_now(session: Session, run_id: str, *, actor: Actor, now_ms: Millis) -> None:
-    """Start a run that waits for a limit, whatever slots there are, or for its predecessors.
+    """Start a run that waits for a limit or a blackout, whatever they are, or for its predecessors.
 
-    The latter may have to wait for a limit then. Raises NotFound, PermissionDenied, and Conflict if it does
+    The latter may have to wait for either then. Raises NotFound, PermissionDenied, and Conflict if it does
     not wait.
     """
     job_id, locked = _lock(session, run_id, actor)
-    waiting = [each.fire.id for each in locked if each.state == FireState.WAITING]
-    gated = [each.fire.id for each in locked if each.state == FireState.GATED]
+    held = [each for each in locked if each.state in HELD_BACK]
+    gated = [each.fire.id for each in held if each.waits_for == PREDECESSORS]
+    waiting = [each.fire.id for each in held if each.waits_for != PREDECESSORS]
     if not waiting and not gated:
         if any(each.fire.admitted_ms or each.fire.due_time <= now_ms for each in locked):
             raise Conflict(N_("The run waits for no limit: it starts as soon as a scheduler takes it"))
@@ -267,6 +275,7 @@ def _runs(session: Session, rows: Sequence[ListedFire], actor: Actor) -> list[Wa
     last = max((fire.place, fire.id) for fire in rows)
     positions = waiting_list.find_positions(session, limit_of, last=last)
     limits = _waited_limits(session, rows, waits, actor)
+    book = current_book.refresh(session) if any(fire.waits_for == PAUSED for fire in rows) else RuleBook()
     return [
         WaitingRun(
             id=id_of(fire),
@@ -284,8 +293,9 @@ def _runs(session: Session, rows: Sequence[ListedFire], actor: Actor) -> list[Wa
             limit_key=fire.limit_key,
             waits_for=limits.get(fire.id),
             round_id=fire.round_id,
-            is_gated=fire.state == FireState.GATED,
+            is_gated=fire.state == FireState.GATED and fire.waits_for != PAUSED,
             chain=fire.chain,
+            blackout=blackout_of(fire, book) if fire.waits_for == PAUSED else None,
         )
         for fire in rows
     ]

@@ -31,7 +31,8 @@ _VERSION = (
     VersionRow.valid_until,
     VersionRow.unknown,
 )
-_BLACKOUT = (
+#: columns of a blackout
+BLACKOUT = (
     JobBlackout.id,
     JobBlackout.from_ms,
     JobBlackout.until_ms,
@@ -81,8 +82,8 @@ def _book(session: Session, number: int, versions: Sequence[Sequence[Any]], sinc
     calendars: defaultdict[str, list[CalendarVersion]] = defaultdict(list)
     for _, name, from_ms, *values in versions:
         calendars[name].append(CalendarVersion(from_ms, calendar_of(name, *values)))
-    lasting = select(*_BLACKOUT).where(or_(JobBlackout.until_ms.is_(None), JobBlackout.until_ms > since_ms))
-    blackouts = [_blackout(row) for row in bulk.read_rows(session, lasting.order_by(JobBlackout.id))]
+    lasting = select(*BLACKOUT).where(or_(JobBlackout.until_ms.is_(None), JobBlackout.until_ms > since_ms))
+    blackouts = [blackout_of(row) for row in bulk.read_rows(session, lasting.order_by(JobBlackout.id))]
     members = _members(session, [each.id for each in blackouts if each.tag])
     return RuleBook(number, dict(calendars), blackouts, members)
 
@@ -97,7 +98,8 @@ def _members(session: Session, blackout_ids: Collection[int]) -> dict[int, list[
     return dict(members)
 
 
-def _blackout(row: Sequence[Any]) -> Blackout:
+def blackout_of(row: Sequence[Any]) -> Blackout:
+    """Return the blackout of a row of ``BLACKOUT``."""
     blackout = Blackout._make(row)
     runs_once = blackout.afterwards == Afterwards.RUN_ONCE
     return blackout._replace(afterwards=Afterwards.RUN_ONCE if runs_once else Afterwards.SKIP)

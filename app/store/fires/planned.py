@@ -90,6 +90,8 @@ class LockedFire(NamedTuple):
     fire: PendingFire
     #: PENDING, or WAITING for a limit
     state: str
+    #: what it waits for
+    waits_for: str
 
 
 _LOCKED_COLUMNS = tuple(getattr(Fire, name) for name in PendingFire._fields)
@@ -99,17 +101,17 @@ def lock_unsent(session: Session, fire_ids: Collection[int]) -> list[LockedFire]
     """Lock and return those of the fires that no claim has taken; waits for claims that have locked them."""
     if not fire_ids:
         return []
-    query = fires.by_id(select(*_LOCKED_COLUMNS, Fire.state)).where(
+    query = fires.by_id(select(*_LOCKED_COLUMNS, Fire.state, Fire.waits_for)).where(
         Fire.id.in_(sorted(fire_ids)),
         Fire.state.in_([FireState.PENDING, *HELD_BACK]),
         Fire.log_id.is_(None),
     )
     rows = bulk.read_rows(session, query.order_by(Fire.id).with_for_update())
-    return [LockedFire(PendingFire._make(row[:-1]), row[-1]) for row in rows]
+    return [LockedFire(PendingFire._make(row[:-2]), row[-2], row[-1]) for row in rows]
 
 
 def admit(session: Session, fire_ids: Collection[int], *, now_ms: Millis) -> None:
-    """Give locked fires their slots, whatever the limits have, and queue them."""
+    """Give locked fires their slots, whatever the limits have and the blackouts are, and queue them."""
     columns = {
         "state": FireState.PENDING.value,
         "owner": "",

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Select, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
-from app.domain.enums import FireState, HandleCode
+from app.domain.enums import HELD_BACK, FireState, HandleCode
 from app.domain.runs.trigger_keys import Trigger, trigger_of
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
@@ -115,21 +115,21 @@ class WaitingFire(NamedTuple):
     due_ms: Millis
     #: what its run stands for
     logical_ms: Millis
-    #: whether it waits for a limit
+    #: whether it waits for a limit or the end of a blackout
     is_limited: bool = False
     chain: int | None = None
     round_id: int | None = None
 
 
 def find_waiting(session: Session, trigger: Trigger, *, is_moved: bool = False) -> list[WaitingFire]:
-    """Return the fires of a trigger that wait for their first claim or a limit, several of a broadcast.
+    """Return the fires of a trigger that wait for their first claim, a limit or a blackout.
 
-    ``is_moved``: the time of the fire may differ from the trigger's, because a clock that was ahead has been
-    set back; this reads all waiting fires of the job.
+    There are several of a broadcast. ``is_moved``: the time of the fire may differ from that of the trigger,
+    because a clock that was ahead has been set back; this reads all waiting fires of the job.
     """
     columns = (Fire.id, Fire.fire_key, Fire.due_time, Fire.logical_ms, Fire.state, Fire.chain, Fire.round_id)
     pending = select(*columns).where(
-        Fire.state.in_([FireState.PENDING, FireState.WAITING]),
+        Fire.state.in_([FireState.PENDING, *HELD_BACK]),
         Fire.log_id.is_(None),
         Fire.job_id == trigger.job_id,
     )
@@ -139,7 +139,7 @@ def find_waiting(session: Session, trigger: Trigger, *, is_moved: bool = False) 
             row.id,
             row.due_time,
             row.due_time if row.logical_ms is None else row.logical_ms,
-            row.state == FireState.WAITING,
+            row.state in HELD_BACK,
             row.chain,
             row.round_id,
         )

@@ -45,7 +45,7 @@ pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), every_da
 
 def move(job: Job, group_id: int) -> None:
     with session_scope() as session:
-        jobs.move_job(session, job.id, group_id, actor=ACTOR, now_ms=T0 + 1_000)
+        jobs.move_job(session, job.id, group_id, actor=ACTOR, clock=lambda: T0 + 1_000)
 
 
 def save_into(job: Job, group_id: int) -> None:

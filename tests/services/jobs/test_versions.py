@@ -24,8 +24,8 @@ def test_a_new_job_has_its_first_version_and_each_change_makes_one() -> None:
     job_id = add(group_id, tags=("b", "a"), executor_param="x")
     update(job_id, group_id, actor=CI, tags=("b", "a"), executor_param="y")
     with session_scope() as session:
-        jobs.move_job(session, job_id, other_id, actor=ADMIN, now_ms=LATER)
-        jobs.change_tag(session, job_id, "a", has_tag=False, actor=ADMIN, now_ms=LATER)
+        jobs.move_job(session, job_id, other_id, actor=ADMIN, clock=lambda: LATER)
+        jobs.change_tag(session, job_id, "a", has_tag=False, actor=ADMIN, clock=lambda: LATER)
     assert kept(job_id) == [
         (1, T0, "ada", ""),
         (2, LATER, "ci", "token ci"),
@@ -49,8 +49,8 @@ def test_what_changes_no_field_makes_no_version() -> None:
     with session_scope() as session:
         jobs.start_job(session, job_id, actor=ADMIN, clock=lambda: LATER)
         jobs.trigger_job(session, job_id, executor_param=None, address_list=None, actor=ADMIN, now_ms=LATER)
-        jobs.change_tag(session, job_id, "a", has_tag=False, actor=ADMIN, now_ms=LATER)
-        jobs.move_job(session, job_id, group_id, actor=ADMIN, now_ms=LATER)
+        jobs.change_tag(session, job_id, "a", has_tag=False, actor=ADMIN, clock=lambda: LATER)
+        jobs.move_job(session, job_id, group_id, actor=ADMIN, clock=lambda: LATER)
         jobs.stop_job(session, job_id, actor=ADMIN, clock=lambda: LATER)
     assert len(kept(job_id)) == 1
 

@@ -139,7 +139,7 @@ def test_uses_follow_the_jobs_and_keep_a_limit_from_deletion_and_shrinking() -> 
     assert error.value.field == "group_id"
     put("database", 3, group_id=group.id)
     with pytest.raises(InvalidInput, match="another executor"), session_scope() as session:
-        jobs.move_job(session, job_id, other.id, actor=ADMIN, now_ms=T0)
+        jobs.move_job(session, job_id, other.id, actor=ADMIN, clock=lambda: T0)
     with pytest.raises(InvalidInput, match="another executor"):
         update(job_id, other.id, limits=shares(("database", 1)))
     update(job_id, group.id, limits=shares(("database", 3)))

@@ -30,7 +30,10 @@ LOGICAL_TIME = Field(
 
 Force = Annotated[
     bool,
-    Field(description="Run it now, whatever the limits of its job have; it counts as any other run."),
+    Field(
+        description="Run it now, whatever the limits of its job have, for which it counts as any other run,"
+        " and even if a blackout is on."
+    ),
 ]
 
 
@@ -66,13 +69,21 @@ class RetryIn(Schema):
     force: Force = False
 
 
+class RunBlackout(Schema):
+    """Blackout whose end a run waits for."""
+
+    until: Instant | None = Field(description="null: it has no end yet.")
+    reason: str = Field(examples=["moving to the new data centre"])
+
+
 class Run(Schema):
     """One run of a job."""
 
     id: str = Field(
         description="Number of the run. While it waits for the scheduler, and for a broadcast of several"
-        " shards, the id of its trigger, which stays valid. `w` and a number: it waits for a limit or for its"
-        " predecessors, and comes from the schedule, a parent job, a round or a failure.",
+        " shards, the id of its trigger, which stays valid. `w` and a number: it waits for a limit, its"
+        " predecessors or the end of a blackout, and comes from the schedule, a parent job, a round or a"
+        " failure.",
         examples=["4711", "7.1795420800000.9f86d081884c7d659a2feaa0c55ad015", "w812"],
     )
     job_id: int
@@ -104,7 +115,7 @@ class Run(Schema):
     reason: str = Field(
         "",
         description="Why it failed or waits, in one line; `predecessors`: it waits for those of its job, in"
-        " its `round`.",
+        " its `round`; `blackout`: for the end of its `blackout`.",
     )
     round: int | None = Field(None, description="Id of the round that it waits for or follows.")
     chain: str | None = Field(
@@ -113,6 +124,7 @@ class Run(Schema):
         " asked for it.",
         examples=["9f86d081884c7d6"],
     )
+    blackout: RunBlackout | None = Field(None, description="The blackout whose end it waits for.")
     waits_for: WaitsFor | None = Field(None, description="The limit that has no slot for it.")
     position: int | None = Field(
         None, description="While it waits: its place among those that wait for the same limit; 1 is first."
