@@ -27,9 +27,10 @@ from app.domain.text.fingerprints import require_unchanged
 from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.calendar import JobCalendar
-from app.pipeline.calendars.changes import Change, begin_change
+from app.pipeline.calendars.changes import begin_change
 from app.services.auditing import audit
 from app.services.calendars.days import CountryDays
+from app.store.base import locks
 from app.store.calendars import calendars as store
 from app.store.calendars.calendars import NamingJob, StoredCalendar
 
@@ -114,11 +115,11 @@ def put_calendar(
     require_admin(actor)
     _require_no_java(draft.readable_by_java)
     calendar = read_draft(name, draft)
-    change = begin_change(session, clock=clock)
-    row, present = _locked(session, calendar.name)
+    locks.take_schedule_lock(session)
+    present = store.find_calendar(session, calendar.name)
     if present is not None:
         require_unchanged(loaded, state_of(_named(present)))
-    return _write(session, change, calendar, row, present, actor=actor)
+    return _write(session, calendar, present, actor=actor, clock=clock)
 
 
 def import_days(
@@ -138,18 +139,19 @@ def import_days(
     require_admin(actor)
     _require_no_java(readable_by_java)
     name = check_name(name)
-    change = begin_change(session, clock=clock)
-    row, present = _locked(session, name)
+    locks.take_schedule_lock(session)
+    present = store.find_calendar(session, name)
     former = None if present is None else present.calendar
     merged = _merged(name, former, imported, replace=replace)
-    return _write(session, change, read_draft(name, draft_of(merged)), row, present, actor=actor)
+    return _write(session, read_draft(name, draft_of(merged)), present, actor=actor, clock=clock)
 
 
 def remove_calendar(session: Session, name: str, *, actor: Actor, clock: Clock, loaded: str = "") -> None:
     """Delete a calendar; its versions stay for the past. Raises NotFound, and Conflict while jobs use it."""
     require_admin(actor)
-    change = begin_change(session, clock=clock)
-    row, present = _locked(session, name.strip())
+    locks.take_schedule_lock(session)
+    row = store.lock_calendar(session, name.strip())
+    present = store.find_calendar(session, row.name) if row is not None else None
     if row is None or present is None:
         raise NotFound(MISSING)
     require_unchanged(loaded, state_of(_named(present)))
@@ -158,31 +160,29 @@ def remove_calendar(session: Session, name: str, *, actor: Actor, clock: Clock, 
         names = ", ".join(f"{job.name} ({job.id})" for job in jobs[:JOBS_NAMED])
         names += " …" if len(jobs) > JOBS_NAMED else ""
         raise Conflict(N_("Jobs use this calendar: %(jobs)s", jobs=names))
-    calendar_id = row.id
-    store.delete_calendar(session, calendar_id)
+    change = begin_change(session, (), clock=clock)
+    store.delete_calendar(session, present.id)
     session.expunge(row)
-    change.finish(session, job_ids=[])
+    change.finish(session)
     changes = {"name": present.calendar.name, **summary(present.calendar)}
-    _record(session, "calendar.remove", calendar_id, changes, actor=actor, now_ms=change.now_ms)
+    _record(session, "calendar.remove", present.id, changes, actor=actor, now_ms=change.now_ms)
 
 
 def _write(
-    session: Session,
-    change: Change,
-    calendar: Calendar,
-    row: JobCalendar | None,
-    present: StoredCalendar | None,
-    *,
-    actor: Actor,
+    session: Session, calendar: Calendar, present: StoredCalendar | None, *, actor: Actor, clock: Clock
 ) -> NamedCalendar:
-    """Store a version, unless it says what the present one does, and replan the jobs that name it."""
+    """Store a version, unless it says what the present one does, and replan the jobs that name it.
+
+    The caller has the schedule lock. Rows of jobs are locked before that of the calendar, as a save does.
+    """
+    job_ids = [job.id for job in store.list_naming(session, {calendar.name})]
     if present is not None and is_same(present.calendar, calendar):
-        return _named(present, len(store.list_naming(session, {calendar.name})))
-    row = _new_row(session, calendar.name) if row is None else row
+        return _named(present, len(job_ids))
+    change = begin_change(session, job_ids, clock=clock)
+    row = store.lock_calendar(session, calendar.name) or _new_row(session, calendar.name)
     number, author = 1 if present is None else present.number + 1, actor.username[:_AUTHOR_MAX]
     store.add_version(session, row, calendar, number=number, from_ms=change.now_ms, author=author)
-    job_ids = [job.id for job in store.list_naming(session, {calendar.name})]
-    change.finish(session, job_ids=job_ids)
+    change.finish(session)
     changes = {"name": calendar.name, **_changes(None if present is None else present.calendar, calendar)}
     _record(session, "calendar.set", row.id, changes, actor=actor, now_ms=change.now_ms)
     return NamedCalendar(row.id, calendar, number, change.now_ms, author, len(job_ids))
@@ -198,11 +198,6 @@ def _new_row(session: Session, name: str) -> JobCalendar:
     except IntegrityError as exc:
         raise Conflict(N_("Another user has just made this calendar")) from exc
     return row
-
-
-def _locked(session: Session, name: str) -> tuple[JobCalendar | None, StoredCalendar | None]:
-    row = store.lock_calendar(session, name)
-    return row, None if row is None else store.find_calendar(session, name)
 
 
 def _merged(name: str, present: Calendar | None, imported: CountryDays, *, replace: bool) -> Calendar:

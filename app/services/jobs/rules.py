@@ -94,6 +94,8 @@ def check_draft(
             check_mails(draft.alarm_email, current=mails_of(job.alarm_email) if job is not None else ())
     with errors:
         columns |= _schedule_columns(draft)
+        if CALENDAR not in exempt:
+            _check_calendar(lookup, draft, now_ms)
     with errors:
         _check_filling(lookup, draft, exempt)
     if job is None:
@@ -104,10 +106,6 @@ def check_draft(
     for kind in (Kind.CHOICE, Kind.NUMBER, Kind.BOOLEAN, Kind.STRUCTURE):
         columns |= _plain_columns(draft, kind, errors, exempt=exempt)
     _check_structures(lookup, draft, job, errors, exempt)
-    with errors:
-        if CALENDAR not in exempt and "schedule_type" in columns:
-            schedule, is_java = schedule_of(draft, zone_name(), RuleBook()), draft.readable_by_java
-            check_rule(schedule, lookup.calendars, now_ms=now_ms, readable_by_java=is_java)
     with errors:
         columns["child_jobid"] = child_ids_text(_check_children(lookup, draft, actor, job))
     with errors:
@@ -268,6 +266,11 @@ def _schedule_columns(draft: JobDraft) -> dict[str, object]:
         "not_before_ms": draft.not_before_ms,
         "not_after_ms": draft.not_after_ms,
     }
+
+
+def _check_calendar(lookup: JobLookup, draft: JobDraft, now_ms: Millis) -> None:
+    schedule = schedule_of(draft, zone_name(), RuleBook())
+    check_rule(schedule, lookup.calendars, now_ms=now_ms, readable_by_java=draft.readable_by_java)
 
 
 def _check_readable_by_java(draft: JobDraft, schedule: Schedule) -> None:

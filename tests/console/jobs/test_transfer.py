@@ -115,6 +115,7 @@ def test_a_file_is_a_document_of_jobs_as_code_with_all_members(admin: Console) -
             "limits": [],
             "limit_key": "",
             "runs_after": None,
+            "calendar": None,
             "tags": [],
             "alarm_email": "",
             "route_strategy": "FIRST",

@@ -63,3 +63,15 @@ def test_a_job_starts_and_is_edited_by_its_calendar() -> None:
         assert job is not None
         days = [(instant - NINE) // (24 * HOUR) for instant in upcoming(job, 4, now_ms=T0)]
     assert days == [1, 2, 5, 6], "not on Saturday and Sunday"
+
+
+def test_a_change_of_a_calendar_plans_the_jobs_that_name_it() -> None:
+    put(d01="holiday")
+    group = make_group()
+    named, other = add(group.id, calendar=RULE, **DAILY), add(group.id, **DAILY)
+    assert [start(job_id).trigger_next_time for job_id in (named, other)] == [NINE + 24 * HOUR, NINE]
+    put()
+    assert only_row(Job, id=named).trigger_next_time == NINE
+    put(d01="holiday", d02="holiday", d03="holiday")
+    times = [only_row(Job, id=job_id).trigger_next_time for job_id in (named, other)]
+    assert times == [NINE + 5 * 24 * HOUR, NINE]

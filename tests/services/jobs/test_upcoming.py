@@ -9,6 +9,9 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.services.jobs.details import planned_ms, upcoming
 from tests.support.factories import T0
 
+#: calendars and blackouts are read
+pytestmark = pytest.mark.usefixtures("database")
+
 MINUTE = 60_000
 HOUR = 60 * MINUTE
 #: the first minute after T0
