@@ -19,6 +19,7 @@ from app.domain.access.api_tokens import Grant
 from app.domain.access.permissions import ALL_RIGHTS, Right
 from app.domain.code.document import read_document
 from app.models.api_token import ApiToken
+from app.models.calendar import JobBlackout
 from app.models.drain import Drain
 from app.models.mute import Mute
 from app.models.promise import Incident
@@ -68,7 +69,7 @@ class ApiDoor:
     by_content: frozenset[str] = frozenset()
     also: frozenset[Meaning] = frozenset()
     nowhere: Ids = NOWHERE._asdict() | dict.fromkeys(
-        ("mute", "drain", "service", "apply", "incident"), MISSING
+        ("mute", "drain", "service", "apply", "incident", "blackout"), MISSING
     )
 
     def __init__(self, app: Flask) -> None:
@@ -107,11 +108,14 @@ class ApiDoor:
                 kinds='{"1": {"kind": "starts_within", "s": 60}}',
             )
         )
+        tomorrow = {"from_ms": now_ms() + DAY_MS, "created_ms": now_ms(), "reason": f"{title} reason"}
+        blackout = save(JobBlackout(group_id=place.group, **tomorrow))
         service = save(ApiToken(name=f"{title} service", token_hash=f"of {place.app_name}", rights="view"))
         made = {
             "mute": mute.id,
             "incident": incident.id,
             "drain": drain.id,
+            "blackout": blackout.id,
             "service": service.id,
             "apply": apply_of(title, place.app_name),
         }

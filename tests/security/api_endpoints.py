@@ -175,6 +175,17 @@ OF_LIMITS: dict[str, list[ApiCall]] = {
     ],
     "DELETE /limits/<name>": call(EDIT, "/limits/{limit}"),
 }
+OF_BLACKOUTS: dict[str, list[ApiCall]] = {
+    "GET /blackouts": listed(VIEW, "/blackouts", "/blackouts?state=coming"),
+    "POST /blackouts": [
+        *call(RUN, "/blackouts", {"group_id": "{group}", "reason": "mine"}),
+        *call(RUN, "/blackouts", {"job_id": "{job}", "reason": "mine"}),
+        *call(ADMIN, "/blackouts", {"tag": "mine", "reason": "mine"}),
+        *call(ADMIN, "/blackouts", {"reason": "mine"}),
+    ],
+    "GET /blackouts/<int:blackout_id>": call(VIEW, "/blackouts/{blackout}"),
+    "POST /blackouts/<int:blackout_id>/end": call(RUN, "/blackouts/{blackout}/end"),
+}
 OF_ROUNDS: dict[str, list[ApiCall]] = {
     "GET /rounds": listed(VIEW, "/rounds", "/rounds?job_id={job}"),
     "GET /rounds/<int:round_id>": call(VIEW, "/rounds/{round}"),
@@ -207,6 +218,7 @@ OPERATIONS = (
     | OF_ALARMS
     | OF_VARIABLES
     | OF_LIMITS
+    | OF_BLACKOUTS
     | OF_CODE
     | OF_THE_INSTALLATION
 )

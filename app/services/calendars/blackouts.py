@@ -32,6 +32,8 @@ NO_GROUP = N_("There is no such executor group")
 NO_JOB = N_("There is no such job")
 #: blackouts of an installation that are not over
 LASTING_MAX: Final = 500
+#: columns that the audit names as those of jobs
+_AUDITED: Final = {"group_id": "job_group", "zone": "time_zone"}
 
 
 class BlackoutState(StrEnum):
@@ -79,15 +81,26 @@ def list_lasting(session: Session, *, actor: Actor, now_ms: Millis) -> list[Blac
     return sorted((_view(row, now_ms) for row in rows), key=_order)
 
 
-def list_over(
-    session: Session, *, actor: Actor, now_ms: Millis, before_id: int = 0, limit: int
+def list_page(
+    session: Session,
+    *,
+    actor: Actor,
+    now_ms: Millis,
+    state: BlackoutState | None = None,
+    before_id: int = 0,
+    limit: int,
 ) -> list[BlackoutView]:
-    """Return the newest blackouts that are over, with ids below ``before_id`` (0: all)."""
+    """Return the newest blackouts in a state (None: in any) with ids below ``before_id`` (0: all)."""
     if not actor.has_anywhere(Right.VIEW):
         return []
     visible = actor.group_ids(Right.VIEW)
-    rows = store.list_over(session, visible, now_ms=now_ms, before_id=before_id, limit=limit)
-    return [_view(row, now_ms) for row in rows]
+    if state is None or state is BlackoutState.OVER:
+        over_at_ms = now_ms if state is BlackoutState.OVER else None
+        rows = store.list_newest(session, visible, over_at_ms=over_at_ms, before_id=before_id, limit=limit)
+        return [_view(row, now_ms) for row in rows]
+    lasting = store.list_lasting(session, visible, now_ms=now_ms)
+    views = (_view(row, now_ms) for row in lasting if not before_id or row.id < before_id)
+    return [view for view in views if view.state is state][:limit]
 
 
 def list_of_job(
@@ -143,7 +156,14 @@ def add_blackout(session: Session, draft: BlackoutDraft, *, actor: Actor, clock:
     )
     if draft.tag and job_ids:
         store.add_members(session, [(blackout_id, job_id) for job_id in job_ids], now_ms=change.now_ms)
-    _record(session, "blackout.add", blackout_id, columns, actor=actor, now_ms=change.now_ms)
+    audited = {
+        **columns,
+        "group_id": None,
+        "job_group": draft.group_id,
+        "zone": "",
+        "time_zone": draft.time_zone,
+    }
+    _record(session, "blackout.add", blackout_id, audited, actor=actor, now_ms=change.now_ms)
     change.finish(session)
     return get_blackout(session, blackout_id, actor=actor, now_ms=change.now_ms)
 

@@ -11,6 +11,7 @@ from app.database.rows import bulk
 from app.database.sql.planner_hints import unindexed_on_mysql
 from app.domain.lists.orders import UNSORTED, Order
 from app.models.audit import AuditEntry
+from app.models.calendar import JobBlackout
 from app.models.channel import AlarmChannel
 from app.models.limit import Limit
 from app.models.log import JobLog
@@ -94,12 +95,13 @@ def find_recent(
 
 
 def find_names(session: Session, kind: str, ids: Collection[int]) -> dict[int, str]:
-    """Return id -> name of the users, channels, variables or limits that exist; tasks have no name."""
+    """Return id -> name of the users, channels, variables or limits that exist; the others have none."""
     columns = {
         "user": (User.id, User.username),
         "channel": (AlarmChannel.id, AlarmChannel.name),
         "variable": (Variable.id, Variable.name),
         "limit": (Limit.id, Limit.name),
+        "blackout": (JobBlackout.id, literal("")),
         "task": (Task.id, literal("")),
     }
     id_column, name = columns[kind]

@@ -65,12 +65,16 @@ def list_lasting(session: Session, group_ids: GroupIds, *, now_ms: Millis) -> li
     return _rows(session, query.order_by(JobBlackout.id.desc()))
 
 
-def list_over(
-    session: Session, group_ids: GroupIds, *, now_ms: Millis, before_id: int, limit: int
+def list_newest(
+    session: Session, group_ids: GroupIds, *, over_at_ms: Millis | None, before_id: int, limit: int
 ) -> list[ListedBlackout]:
-    """Return the newest that are over, with ids below ``before_id`` (0: all)."""
-    is_over = or_(JobBlackout.until_ms <= now_ms, JobBlackout.ended_ms.is_not(None))
-    query = _LISTED.where(is_over, *_visible(group_ids))
+    """Return the newest, with ids below ``before_id`` (0: all).
+
+    ``over_at_ms``: only those that are over then; None: all.
+    """
+    query = _LISTED.where(*_visible(group_ids))
+    if over_at_ms is not None:
+        query = query.where(or_(JobBlackout.until_ms <= over_at_ms, JobBlackout.ended_ms.is_not(None)))
     if before_id:
         query = query.where(JobBlackout.id < before_id)
     return _rows(session, query.order_by(JobBlackout.id.desc()).limit(limit))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
 from typing import NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
 from app.clock import HOUR_MS, SECOND_MS, Millis
@@ -31,7 +31,9 @@ INSTANTS = 500
 #: when a run of a schedule was due, which a calendar may have moved; of others its logical time. null: the
 #: trigger time, which is of another type
 _LOGICAL = func.coalesce(JobLog.fire_time, JobLog.logical_ms)
-_DUE = Fire.due_time
+_DUE = case(
+    (Fire.trigger_type.in_(SCHEDULED), Fire.due_time), else_=func.coalesce(Fire.logical_ms, Fire.due_time)
+)
 _RUN = (
     JobLog.id,
     JobLog.trigger_time,
@@ -60,7 +62,7 @@ def find_chains(
         instants_of = {job_id: sorted(set(instants_by_job[job_id])) for _ms, job_id in page}
         last_ms = max(instants[-1] for instants in instants_of.values())
         query = (
-            select(JobLog.job_id, _LOGICAL, JobLog.trigger_type, *_RUN)
+            select(JobLog.job_id, _LOGICAL, JobLog.trigger_type, JobLog.source_log_id, *_RUN)
             .where(
                 JobLog.job_id.in_(list(instants_of)),
                 JobLog.trigger_time >= page[0][0] - EARLY_MS,
@@ -69,11 +71,15 @@ def find_chains(
             )
             .order_by(JobLog.id)
         )
-        for job_id, logical_ms, trigger_type, *columns in bulk.read_rows(session, query):
+        by_run: dict[int, Millis] = {}
+        for job_id, logical_ms, trigger_type, source_id, *columns in bulk.read_rows(session, query):
             run = ChainRun(*columns)
             at_ms = run.trigger_ms if logical_ms is None else logical_ms
             stands_for = _instant_of(instants_of[job_id], at_ms, is_java=trigger_type is None)
+            # A retry has the logical time of its run, whose instant a calendar may have moved.
+            stands_for = by_run.get(source_id or 0, stands_for)
             if stands_for is not None:
+                by_run[run.log_id] = stands_for
                 chains[job_id, stands_for].append(run)
     return chains
 

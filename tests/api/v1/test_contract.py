@@ -75,6 +75,7 @@ def make_objects(api: Api, address: str) -> dict[str, str]:
     api.patch(f"/jobs/{job_id}", {"param": "changed"})
     add("mute_id", "/mutes", {"job_id": job_id})
     add("drain_id", "/drains", {"group_id": group_id, "address": SECOND})
+    add("blackout_id", "/blackouts", {"job_id": job_id, "from": "2090-01-01T00:00:00Z", "reason": "moving"})
     add("channel_id", "/channels", CHANNEL)
     add("variable_id", "/variables", {"group_id": group_id, "name": "REGION", "value": "eu-1"})
     add("user_id", "/users", {"username": "alice", "password": "battery-staple-9"})

@@ -12,7 +12,7 @@ from app.errors import Conflict, InvalidInput, NotFound, PermissionDenied
 from app.models.audit import AuditEntry
 from app.models.calendar import BlackoutJob, JobBlackout, RuleChange
 from app.services.calendars import blackouts
-from app.services.calendars.blackouts import BlackoutDraft, BlackoutView
+from app.services.calendars.blackouts import BlackoutDraft, BlackoutState, BlackoutView
 from app.services.executors import groups
 from app.services.jobs import jobs
 from app.store.calendars import current_book
@@ -46,7 +46,7 @@ def end(blackout_id: int, *, actor: Actor = ADMIN, now_ms: Millis = LATER) -> Bl
 def states(*, actor: Actor = ADMIN, now_ms: Millis = T0) -> list[tuple[int, str]]:
     with read_scope() as session:
         lasting = blackouts.list_lasting(session, actor=actor, now_ms=now_ms)
-        over = blackouts.list_over(session, actor=actor, now_ms=now_ms, limit=10)
+        over = blackouts.list_page(session, actor=actor, now_ms=now_ms, state=BlackoutState.OVER, limit=10)
         return [(view.id, view.state.value) for view in (*lasting, *over)]
 
 
@@ -83,7 +83,7 @@ def test_a_blackout_is_added_listed_and_ended() -> None:
     end(recurring.id)
     assert [state for _, state in states(now_ms=LATER)] == ["over"] * 3
     entries = [(row.action, row.object_id, json.loads(row.changes or "")) for row in all_rows(AuditEntry)]
-    assert entries[0][2] == {"from_ms": T0, "group_id": group.id, "afterwards": "skip", "reason": "moving"}
+    assert entries[0][2] == {"from_ms": T0, "job_group": group.id, "afterwards": "skip", "reason": "moving"}
     assert [entry[0] for entry in entries] == ["blackout.add"] * 3 + ["blackout.end"] * 3
 
 

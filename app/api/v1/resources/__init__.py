@@ -22,11 +22,13 @@ from app.api.v1.resources import (
     users,
     variables,
 )
+from app.api.v1.resources.calendars import blackouts
 from app.api.v1.resources.jobs import code, glue, jobs, schedules, skips, versions
 
 RESOURCES = (
     alarms.resource,
     audit.resource,
+    blackouts.resource,
     channels.resource,
     code.resource,
     completeness.resource,

@@ -58,6 +58,10 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "limit.set": _l("set %(object)s"),
         "limit.remove": _l("deleted %(object)s"),
     },
+    "blackout": {
+        "blackout.add": _l("made %(object)s"),
+        "blackout.end": _l("ended %(object)s"),
+    },
     "incident": {"incident.acknowledge": _l("acknowledged an incident of %(object)s")},
     "code": {
         "code.apply": _l("applied jobs as code"),
@@ -115,6 +119,7 @@ PARTS = {
     "channel": _l("Alarm channels"),
     "variable": _l("Variables and secrets"),
     "limit": _l("Limits"),
+    "blackout": _l("Blackouts"),
     "incident": _l("Incidents"),
     "code": _l("Jobs as code"),
     "task": _l("Tasks"),

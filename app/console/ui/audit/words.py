@@ -42,6 +42,7 @@ OBJECTS = {
     "channel": _l("Alarm channel"),
     "variable": _l("Variable"),
     "limit": _l("Limit"),
+    "blackout": _l("Blackout"),
     "task": _l("Task"),
     "token": _l("API token"),
     "node": _l("Node"),
@@ -55,6 +56,7 @@ NAMED = {
     "channel": _l("alarm channel %(name)s"),
     "variable": _l("variable %(name)s"),
     "limit": _l("limit %(name)s"),
+    "blackout": _l("blackout %(id)s"),
     "task": _l("task %(id)s"),
     "token": _l("API token %(name)s"),
     "node": _l("node %(name)s"),
@@ -70,6 +72,7 @@ _FIELDS = {
     "address_type": _l("Registration"),
     "addresses": _l("Addresses"),
     "access_token": _l("Access token"),
+    "afterwards": _l("Afterwards"),
     "agent": _l("Browser"),
     "alarm_urls": _l("Apprise URLs"),
     "answered": _l("Answered"),
@@ -77,16 +80,19 @@ _FIELDS = {
     "changeover_ms": _l("Token changeover since"),
     "characters": _l("Characters"),
     "count": _l("Further refusals"),
+    "cron": _l("Cron"),
     "disabled": _l("Disabled"),
     "done": _l("Done"),
     "due_ms": _l("Due"),
     "daily": _l("Daily message"),
+    "duration_s": _l("Length"),
     "expires_ms": _l("Expires"),
     "failures": _l("Refused logins"),
     "field": _l("Field"),
     "for_all": _l("For all jobs"),
-    "force": _l("Whatever the limits"),
+    "force": _l("Whatever limits and blackouts"),
     "former_token": _l("Former token"),
+    "from_ms": _l("From"),
     "glue_remark": _l("Remark"),
     "glue_updatetime": _l("Code changed"),
     "identity": _l("Identity"),
@@ -128,6 +134,7 @@ _FIELDS = {
     "slots": _l("Slots"),
     "source": _l("Applied from"),
     "started": _l("Switched on"),
+    "tag": _l("Tag"),
     "tags": _l("Tags"),
     "targets": _l("Targets"),
     "time_zone": _l("Time zone"),
@@ -137,12 +144,13 @@ _FIELDS = {
     "unreached": _l("Without an answer"),
     "trigger_type": _l("Triggered by"),
     "until": _l("Until"),
+    "until_ms": _l("Until"),
     "username": _l("User name"),
     "value": _l("Value"),
     "version": _l("Version"),
     "withdrawn": _l("Withdrawn runs"),
 }
-_SECONDS = frozenset({"executor_timeout", "retry_interval_s", "max_wait_s"})
+_SECONDS = frozenset({"executor_timeout", "retry_interval_s", "max_wait_s", "duration_s"})
 #: where 0 is none
 _NONE_IF_0 = frozenset({"executor_timeout", "max_running", "max_wait_s"})
 _INSTANTS = frozenset({"due_ms", "trigger_next_time", "glue_updatetime"})
@@ -162,6 +170,10 @@ _LABELS: Mapping[str, Mapping[Any, str]] = {
     "glue_type": labels.GLUE_TYPES,
     "delivery": labels.DELIVERIES,
     "when_full": labels.WHEN_FULLS,
+    "afterwards": {
+        "skip": _l("What was due does not run"),
+        "run_once": _l("Each schedule that was due runs once"),
+    },
     "role": {0: _l("Normal user"), 1: _l("Administrator")},
     "address_type": {0: _l("automatic"), 1: _l("manual")},
     "kind": {
