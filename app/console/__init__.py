@@ -5,6 +5,7 @@ from flask import Flask
 from app.console import (
     account,
     alarms,
+    blackouts,
     calendars,
     executors,
     help,
@@ -41,6 +42,7 @@ AREAS = (
     limits,
     rounds,
     calendars,
+    blackouts,
     variables,
     users,
     operations,

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from wtforms import BooleanField, HiddenField, SelectField, SelectMultipleField, StringField, TextAreaField
 from wtforms.widgets import CheckboxInput, ListWidget
 
-from app.console.calendars.year_view import days_text, weekday_names
-from app.console.ui.calendars.words import UNKNOWNS
+from app.console.calendars.year_view import days_text
+from app.console.ui.calendars.words import UNKNOWNS, weekday_names
 from app.console.ui.forms.base_form import ConsoleForm
 from app.console.ui.labels import choices
 from app.console.web.language import lazy_gettext as _l

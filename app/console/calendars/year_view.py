@@ -8,13 +8,12 @@ from datetime import date, timedelta
 
 from flask_babel import format_date, get_locale
 
+from app.console.ui.calendars.words import weekday_names
 from app.console.web.language import _, lazy_pgettext
 from app.domain.calendars.calendar import Calendar, DayKind
 
 #: years that a page shows
 FIRST_YEAR, LAST_YEAR = 1970, 2100
-#: a Monday, from which the names of weekdays are counted
-_MONDAY = date(2024, 1, 1)
 _DAY = timedelta(days=1)
 _SIGNS = {"holiday": lazy_pgettext("day", "off"), "workday": lazy_pgettext("day", "work")}
 
@@ -25,6 +24,8 @@ class JobMark:
 
     kind: str
     text: str
+    #: whether it runs on this day
+    runs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +104,6 @@ def year_view(
         if cell.own
     ]
     return YearView(year, _months(year, cells), weekday_names(), own, len(cells) - free, free)
-
-
-def weekday_names() -> list[tuple[str, str]]:
-    """Return the short and the long names of the weekdays, Monday first."""
-    days = [_MONDAY + number * _DAY for number in range(7)]
-    return [(format_date(day, "EEEEEE"), format_date(day, "EEEE")) for day in days]
 
 
 def country_names(countries: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

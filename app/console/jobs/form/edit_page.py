@@ -10,12 +10,13 @@ from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, now_ms
 from app.console.jobs.form import sections as form_sections
-from app.console.jobs.form.draft import Preview, draft_of, offer, preview, schedule_of, with_template
+from app.console.jobs.form.draft import draft_of, offer, schedule_of, with_template
 from app.console.jobs.form.forms import SECTIONS, JobForm
 from app.console.jobs.form.parameter_preview import preview_of_job
 from app.console.jobs.form.parameters import parameters_of, sent_parameter
 from app.console.jobs.form.promise_parts import defaults_of
 from app.console.jobs.form.rounds_preview import rounds_of
+from app.console.jobs.form.schedule_preview import Preview, preview
 from app.console.jobs.form.week import with_neighbours
 from app.console.jobs.run_once import after_run
 from app.console.ui.forms import stale

@@ -58,6 +58,10 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "limit.set": _l("set %(object)s"),
         "limit.remove": _l("deleted %(object)s"),
     },
+    "calendar": {
+        "calendar.set": _l("set %(object)s"),
+        "calendar.remove": _l("deleted %(object)s"),
+    },
     "blackout": {
         "blackout.add": _l("made %(object)s"),
         "blackout.end": _l("ended %(object)s"),
@@ -119,6 +123,7 @@ PARTS = {
     "channel": _l("Alarm channels"),
     "variable": _l("Variables and secrets"),
     "limit": _l("Limits"),
+    "calendar": _l("Calendars"),
     "blackout": _l("Blackouts"),
     "incident": _l("Incidents"),
     "code": _l("Jobs as code"),

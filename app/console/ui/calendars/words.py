@@ -2,15 +2,21 @@
 
 import json
 from collections.abc import Callable, Mapping
+from datetime import date, timedelta
 from typing import Any
 
 from flask import Flask
+from flask_babel import format_date
 
+from app.console.ui.filters import listed
 from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
 from app.domain.calendars.calendar import UnknownDays
 from app.domain.calendars.day_rule import EnteredRule, On, Otherwise, parse_rule
+from app.domain.calendars.entered import WEEKDAYS
 
+#: a Monday, from which the names of weekdays are counted
+_MONDAY = date(2024, 1, 1)
 #: options of the selects, in their order
 ONS: Mapping[On, str] = {
     On.WORKDAYS: _l("Workdays"),
@@ -61,6 +67,18 @@ def rule_words(entered: EnteredRule) -> str:
     days = _DAYS[entered.on](entered.name)
     otherwise = _ELSE.get((entered.on, entered.otherwise))
     return otherwise(days) if otherwise is not None else days
+
+
+def weekday_names() -> list[tuple[str, str]]:
+    """Return the short and the long names of the weekdays, Monday first."""
+    days = [_MONDAY + timedelta(days=number) for number in range(7)]
+    return [(format_date(day, "EEEEEE"), format_date(day, "EEEE")) for day in days]
+
+
+def weekend_value(value: Any) -> str:
+    """Return the days of a weekend of the change history in words; a dash for none."""
+    names = dict(zip(WEEKDAYS, weekday_names(), strict=True))
+    return listed(names[name][1] for name in value if name in names) or "–"
 
 
 def rule_value(value: Any) -> str:
