@@ -5,15 +5,16 @@ Source: docs/reference/calendars.md, section 4.
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
-from app.clock import DAY_MS, LATEST_MS, SECOND_MS, Millis
+from app.clock import LATEST_MS, SECOND_MS, Millis
 from app.domain.enums import ScheduleType
+from app.domain.schedules.planning import latest_until
 from app.domain.schedules.schedule import Schedule, next_raw_ms
 
-#: windows that follow each other without a gap for longer than this have no end
-LONGEST_MS: Final[Millis] = 731 * DAY_MS
+#: so many windows that follow each other without a gap have no end: two years of one a day
+WINDOWS_MAX: Final = 731
 #: longest duration of a window that recurs
 DURATION_MAX_S: Final = 31 * 86_400
 
@@ -91,12 +92,12 @@ class Blackout(NamedTuple):
 
     def _latest_begin(self, at_ms: Millis) -> Millis | None:
         """Return the latest beginning of a window that covers an instant."""
-        begin_ms = _next_begin(self.cron, self.zone, at_ms - self.duration_s * SECOND_MS)
-        latest: Millis | None = None
-        while begin_ms is not None and begin_ms <= at_ms:
-            latest = begin_ms
-            begin_ms = _next_begin(self.cron, self.zone, begin_ms)
-        return latest
+        next_begin = partial(_next_begin, self.cron, self.zone)
+        first_ms = next_begin(at_ms - self.duration_s * SECOND_MS)
+        if first_ms is None or first_ms > at_ms:
+            return None
+        second_ms = next_begin(first_ms)
+        return first_ms if second_ms is None or second_ms > at_ms else latest_until(at_ms, next_begin)
 
 
 @lru_cache(maxsize=16_384)
@@ -110,26 +111,26 @@ def closure_at(blackouts: Sequence[Blackout], at_ms: Millis) -> Closure | None:
     if first is None:
         return None
     blackout, from_ms, until_ms = first
-    runs_once = blackout.afterwards is Afterwards.RUN_ONCE
-    while (before := _window_at(blackouts, from_ms - 1)) is not None and at_ms - from_ms < LONGEST_MS:
+    for _ in range(WINDOWS_MAX):
+        if (before := _window_at(blackouts, from_ms - 1)) is None:
+            break
         blackout, from_ms = before[0], before[1]
-        runs_once = runs_once or blackout.afterwards is Afterwards.RUN_ONCE
-    for other in blackouts:  # all that lie within, too
-        runs_once = runs_once or _is_within(other, from_ms, until_ms)
-    while until_ms is not None and (after := _window_at(blackouts, until_ms)) is not None:
-        runs_once = runs_once or after[0].afterwards is Afterwards.RUN_ONCE
+    for _ in range(WINDOWS_MAX):
+        if until_ms is None or (after := _window_at(blackouts, until_ms)) is None:
+            break
         until_ms = after[2]
-        if until_ms is not None and until_ms - at_ms > LONGEST_MS:
-            until_ms = None
-    return Closure(from_ms, until_ms, runs_once and until_ms is not None, blackout)
+    else:
+        until_ms = None
+    runs_once = until_ms is not None and any(_is_within(each, from_ms, until_ms) for each in blackouts)
+    return Closure(from_ms, until_ms, runs_once, blackout)
 
 
-def _is_within(blackout: Blackout, from_ms: Millis, until_ms: Millis | None) -> bool:
+def _is_within(blackout: Blackout, from_ms: Millis, until_ms: Millis) -> bool:
     """Whether a blackout that runs the latest instant has a window that begins within a time."""
     if blackout.afterwards is not Afterwards.RUN_ONCE:
         return False
     window = blackout.next_window(from_ms - 1)
-    return window is not None and (until_ms is None or window[0] < until_ms)
+    return window is not None and window[0] < until_ms
 
 
 def _window_at(blackouts: Sequence[Blackout], at_ms: Millis) -> tuple[Blackout, Millis, Millis | None] | None:

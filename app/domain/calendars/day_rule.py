@@ -102,12 +102,10 @@ class DayRule:
 
     def target(self, day: date) -> date | None:
         """Return the day to which the instants of a day are moved; None: they are skipped."""
-        if self.allows(day):
-            return day
         if not self.moves:
-            return None
+            return day if self.allows(day) else None
         step = _DAY if self.entered.otherwise is Otherwise.NEXT else -_DAY
-        return self._search(day + step, step, SHIFT_DAYS_MAX)
+        return self._search(day, step, 1 + SHIFT_DAYS_MAX)
 
     def sources(self, target: date) -> list[date]:
         """Return the days whose instants are moved to an allowed one, ascending, without itself."""

@@ -20,7 +20,7 @@ from app.domain.schedules.cron.local_time import find_second, first_second_after
 from app.domain.schedules.planning import latest_until
 from app.domain.schedules.schedule import RESTING, Schedule, next_raw_ms, period_s, zone
 
-#: later instants are not looked for
+#: of instants that are all excluded so many are looked at: those up to so long after the first one
 REACH_MS: Millis = REACH_DAYS * DAY_MS
 
 NextAfter = Callable[[Millis], Millis | None]
@@ -91,13 +91,14 @@ class JobRules:
         pending = None if closure is None else self._run_once(schedule, closure, allowed_after)
         if pending is not None and pending.due_ms <= after_ms:
             pending = None
-        at_ms, until_ms = after_ms, after_ms + REACH_MS
+        at_ms, until_ms = after_ms, 0
         if closure is not None and closure.covers(after_ms):
             if closure.until_ms is None:
                 return None if allowed_after(after_ms) is None else RESTING
             at_ms = closure.until_ms - 1
-        while (start := allowed_after(at_ms)) is not None and start.due_ms <= until_ms:
-            if pending is not None and pending.due_ms < start.due_ms:
+        while (start := allowed_after(at_ms)) is not None:
+            until_ms = until_ms or start.due_ms + REACH_MS
+            if start.due_ms > until_ms or (pending is not None and pending.due_ms < start.due_ms):
                 return pending
             closure = self.closure_at(start.due_ms)
             if closure is None:
@@ -172,8 +173,9 @@ def _next_allowed(
 ) -> Start | None:
     """Return the first instant in the window that is on an allowed day."""
     tz, at_ms = zone(schedule.time_zone), max(after_ms, schedule.not_before_ms - 1)
-    until_ms = at_ms + REACH_MS
+    until_ms = 0
     while (raw_ms := raw_after(at_ms)) is not None and raw_ms < LATEST_MS:
+        until_ms = until_ms or raw_ms + REACH_MS
         if schedule.not_after_ms and raw_ms > schedule.not_after_ms:
             return None
         if rule is None:
@@ -197,7 +199,7 @@ def _next_moved(schedule: Schedule, rule: DayRule, raw_after: NextAfter, after_m
     if target is None:
         return None
     source_ms = day_start(min([target, *rule.sources(target)]), schedule.time_zone) - 1
-    until_ms = at_ms + REACH_MS
+    until_ms = max(at_ms, raw_after(at_ms) or 0) + REACH_MS
     while (raw_ms := raw_after(source_ms)) is not None and raw_ms <= until_ms:
         day = datetime.fromtimestamp(raw_ms // SECOND_MS, tz).date()
         target = rule.target(day)
