@@ -22,6 +22,7 @@ from app.pipeline.spans import SpanComparison
 from app.services.accounts import weak_passwords
 from app.services.alarms.notifier import AlarmNotifier
 from app.services.alarms.texts import compose_clock
+from app.services.calendars.scopes import tick_members
 from app.services.completeness.counting import CompletenessCounter
 from app.services.executors.callers import Caller
 from app.services.installation import nodes
@@ -73,6 +74,7 @@ class Monitor:
             Loop("promises", skip_if_clock_off(promises.tick, guard), max_s=limit_s),
             Loop("rounds", skip_if_clock_off(tick_rounds, guard), max_s=limit_s),
             Loop("rules", skip_if_clock_off(RuleReplanning(config.time_zone).tick, guard), max_s=limit_s),
+            Loop("tags", skip_if_clock_off(tick_members, guard), max_s=limit_s),
             Loop("excluded", skip_if_clock_off(tick_explained, guard), max_s=limit_s),
             Loop("histories", skip_if_clock_off(SpanComparison().tick, guard), max_s=limit_s),
             Loop("completeness", skip_if_clock_off(counter.tick, guard), max_s=None),

@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, str] = {
     "incidents": "executor_client.cli.incidents:incidents",
     "limits": "executor_client.cli.limits:limits",
     "rounds": "executor_client.cli.rounds:rounds",
+    "blackouts": "executor_client.cli.calendars.blackouts:blackouts",
     "groups": "executor_client.cli.groups:groups",
     "instances": "executor_client.cli.groups:instances",
     "nodes": "executor_client.cli.groups:nodes",

@@ -1,6 +1,6 @@
 """Blackouts: times in which nothing may start, once or again and again.
 
-Source: docs/reference/calendars.md, section 4.
+Source: docs/reference/blackouts.md, sections 2 and 4.
 """
 
 from collections.abc import Iterator, Sequence

@@ -3,15 +3,36 @@
 That a job had a tag is noted with the time from when until when, so that the past stays known.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.clock import Clock, Millis
+from app.clock import SECOND_MS, Clock, Millis
+from app.database.engine import read_scope, transact
 from app.domain.text.texts import folded
 from app.pipeline.calendars.changes import begin_change
 from app.store.base import locks
 from app.store.calendars import blackouts as store
+from app.store.calendars import current_book
+from app.store.calendars.blackouts import LastingScope
+
+#: period of the comparison
+PERIOD_MS: Millis = 10 * SECOND_MS
+
+
+class _Changes(NamedTuple):
+    """What is not as it is noted: blackouts with jobs that have their tags by now, or no more."""
+
+    added: Collection[tuple[int, int]]
+    #: (blackout, job) -> row
+    gone: dict[tuple[int, int], int]
+
+    @property
+    def job_ids(self) -> set[int]:
+        """The jobs whose tags have changed."""
+        return {job_id for _, job_id in (*self.added, *self.gone)}
 
 
 def hold_scopes(session: Session, *, now_ms: Millis) -> bool:
@@ -35,7 +56,41 @@ def keep_scopes(
     """
     session.flush()
     scopes = store.find_scopes(session, now_ms=clock())
+    changes = _find_changes(session, scopes, job_ids)
+    is_moved = moved if any(scope.group_id is not None for scope in scopes) else ()
+    if not (concerned := {*changes.job_ids, *is_moved}):
+        return
+    change = begin_change(session, sorted(concerned), clock=clock)
+    store.add_members(session, sorted(changes.added), now_ms=change.now_ms)
+    store.end_members(session, changes.gone.values(), now_ms=change.now_ms)
+    change.finish(session)
+
+
+def tick_members(now_ms: Millis) -> Millis:
+    """Note the tags of jobs that another program has changed; return the wait until the next round.
+
+    Also those of a change that was committed while a blackout was being made. Opens its own transactions.
+    """
+    blackouts = current_book.current().blackouts
+    if any(each.tag and (each.until_ms is None or each.until_ms > now_ms) for each in blackouts):
+        with read_scope() as session:
+            changes = _find_changes(session, store.find_scopes(session, now_ms=now_ms), None)
+        if changes.job_ids:
+            transact(partial(_keep_all, now_ms=now_ms))
+    return PERIOD_MS
+
+
+def _keep_all(session: Session, now_ms: Millis) -> None:
+    if hold_scopes(session, now_ms=now_ms):
+        keep_scopes(session, None, clock=lambda: now_ms)
+
+
+def _find_changes(
+    session: Session, scopes: Sequence[LastingScope], job_ids: Collection[int] | None
+) -> _Changes:
     tags = {scope.id: folded(scope.tag) for scope in scopes if scope.tag}
+    if not tags:
+        return _Changes((), {})
     noted = {(each.blackout_id, each.job_id): each.id for each in store.find_members(session, tags)}
     tagged = store.find_tagged(session, tags.values())
     present = {(key, job_id) for key, tag in tags.items() for job_id, job_tag in tagged if job_tag == tag}
@@ -43,13 +98,6 @@ def keep_scopes(
         wanted = set(job_ids)
         noted = {pair: member_id for pair, member_id in noted.items() if pair[1] in wanted}
         present = {pair for pair in present if pair[1] in wanted}
-    added, gone = present - noted.keys(), noted.keys() - present
-    changed = {job_id for _, job_id in (*added, *gone)}
-    if any(scope.group_id is not None for scope in scopes):
-        changed |= set(moved)
-    if not changed:
-        return
-    change = begin_change(session, sorted(changed), clock=clock)
-    store.add_members(session, sorted(added), now_ms=change.now_ms)
-    store.end_members(session, [noted[pair] for pair in gone], now_ms=change.now_ms)
-    change.finish(session)
+    return _Changes(
+        present - noted.keys(), {pair: member_id for pair, member_id in noted.items() if pair not in present}
+    )

@@ -26,6 +26,7 @@ from app.runtime import metrics
 from app.services.backups.last_backup import find_last
 from app.services.operations.bounded_reads import BoundedReader
 from app.settings.config import Config
+from app.store.calendars import current_book
 from app.store.completeness import days
 from app.store.nodes import health, nodes
 from app.store.promises import listing as promise_lists
@@ -193,10 +194,15 @@ def _queues(session: Session, now_ms: Millis) -> "Iterator[Metric]":
         (state.value.lower(),): states.pop((state.value.lower(),)) for state in APART
     }
     yield _gauge("xxl_job_fires_in_progress", "Claimed fires without a result.", states, "state")
-    of_limits = "Fires that wait for a limit or a round, and those of unresolved runs that hold slots."
+    of_limits = (
+        "Fires that wait for a limit, round or blackout, and those of unresolved runs that hold slots."
+    )
     yield _gauge("xxl_job_fires_limited", of_limits, limited, "state")
     text = "Rounds of jobs that run after others and that are not complete."
     yield _gauge("xxl_job_rounds_open", text, {(): count_open(session)})
+    blackouts = current_book.refresh(session).blackouts
+    is_on = sum(blackout.window_at(now_ms) is not None for blackout in blackouts)
+    yield _gauge("xxl_job_blackouts_on", "Blackouts that are on.", {(): is_on})
     waiting, failed = health.count_alarms(session, now_ms=now_ms)
     alarms: dict[tuple[str, ...], float] = {("waiting",): waiting, ("failed",): failed}
     text = "Alarms to be delivered, and those not delivered in the last hour."

@@ -120,6 +120,12 @@ def find_following(session: Session) -> list[int]:
     return list(session.scalars(query.limit(JOBS_MAX)))
 
 
+def find_with_calendar(session: Session) -> list[int]:
+    """Return the ids of the jobs that have a calendar."""
+    query = select(Job.id).where(Job.calendar.is_not(None)).order_by(Job.id)
+    return list(session.scalars(query.limit(JOBS_MAX)))
+
+
 class DeadEdge(NamedTuple):
     """A job, and a predecessor that never runs by itself."""
 

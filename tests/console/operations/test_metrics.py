@@ -114,6 +114,7 @@ def test_the_state_of_the_installation_is_shown(app: Flask) -> None:
     assert 4 <= found["xxl_job_last_scan_age_seconds"][()] < SCAN_MAX_MS / 1000
     assert found["xxl_job_jobs"] == {("on",): 0, ("off",): 1}
     assert found["xxl_job_fires_waiting"] == {(): 1}
+    assert found["xxl_job_blackouts_on"] == {(): 0}
     assert found["xxl_job_fires_waiting_age_seconds"][()] >= 60
     assert found["xxl_job_instances_online"] == {("billing",): 0}
     assert found["xxl_job_alarms"] == {("waiting",): 0, ("failed",): 0}

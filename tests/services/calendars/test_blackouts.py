@@ -8,15 +8,19 @@ import pytest
 from app.clock import DAY_MS, HOUR_MS, Millis
 from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import Actor, Right, system_actor
+from app.domain.schedules.schedule import RESTING
 from app.errors import Conflict, InvalidInput, NotFound, PermissionDenied
 from app.models.audit import AuditEntry
 from app.models.calendar import BlackoutJob, JobBlackout, RuleChange
+from app.models.job import Job
 from app.services.calendars import blackouts
 from app.services.calendars.blackouts import BlackoutDraft, BlackoutState, BlackoutView
+from app.services.calendars.scopes import PERIOD_MS, tick_members
 from app.services.executors import groups
 from app.services.jobs import jobs
 from app.store.calendars import current_book
-from tests.support.factories import T0, all_rows, make_group, make_job, only_row
+from app.store.jobs import tags as job_tags
+from tests.support.factories import T0, all_rows, make_due_job, make_group, make_job, only_row
 from tests.support.jobs import LATER, add, update
 from tests.support.plan import every_database
 from tests.support.truth_table import truth_table
@@ -184,6 +188,32 @@ def test_that_jobs_have_the_tag_of_a_blackout_is_noted_from_when_until_when() ->
     update(second, group_id, tags=(), now_ms=LATER + 1)
     assert members()[1:] == [(second, T0 + 2, None), (third, T0, T0 + 5)], "it is over"
     assert only_row(RuleChange).number == number
+
+
+def test_tags_that_another_program_has_changed_are_noted_later() -> None:
+    group_id = make_group().id
+    first, second = add(group_id, tags=("nightly",)), add(group_id)
+    assert tick_members(T0) == PERIOD_MS
+    black_out(tag="nightly")
+    with session_scope() as session:
+        job_tags.replace_tags(session, {first: (), second: ("nightly",)})
+    tick_members(LATER)
+    assert members() == [(first, T0, LATER), (second, LATER, None)]
+    number = only_row(RuleChange).number
+    tick_members(LATER + 1)
+    assert only_row(RuleChange).number == number
+
+
+def test_a_job_that_moves_to_a_group_with_a_blackout_is_planned_anew() -> None:
+    job = make_due_job(T0 + HOUR_MS, "CRON", "0 0 0 * * ?")
+    group_id = make_group().id
+    black_out(group_id=group_id)
+    with session_scope() as session:
+        jobs.move_job(session, job.id, group_id, actor=ADMIN, clock=lambda: T0)
+    assert only_row(Job).trigger_next_time == RESTING
+    with session_scope() as session:
+        jobs.move_job(session, job.id, job.job_group, actor=ADMIN, clock=lambda: LATER)
+    assert only_row(Job).trigger_next_time < T0 + DAY_MS
 
 
 def test_blackouts_of_what_is_deleted_end() -> None:

@@ -15,6 +15,7 @@ from app.database.urls import sqlite_file
 from app.domain.access.permissions import system_actor
 from app.domain.enums import NodeKind, Role
 from app.models.alarm import Alarm
+from app.models.calendar import JobBlackout
 from app.models.channel import AlarmChannel
 from app.models.job import Job
 from app.models.managed import JobVersion
@@ -262,6 +263,18 @@ def test_limits_beside_a_java_admin_and_long_waits(installed: Config) -> None:
     beside, _ = found_by(replace(installed, shared_with_java=True), "limits")
     owners = f"job {job.id}, executor group {group.id}"
     assert beside == f"limits that runs of a Java admin do not keep, of {owners}"
+
+
+def test_old_blackouts_and_what_a_java_admin_ignores(installed: Config) -> None:
+    job = make_due_job(now_ms() + DAY_MS, calendar='{"name": "cn"}')
+    made = {"created_ms": now_ms(), "reason": "moving"}
+    old = save(JobBlackout(from_ms=now_ms() - 8 * DAY_MS, **made))
+    fresh = save(JobBlackout(from_ms=now_ms() - DAY_MS, **made))
+    (text,) = found_by(installed, "blackouts")
+    assert text == f"blackouts without an end are on for more than 7 days: {old.id} (moving)"
+    *_, beside = found_by(replace(installed, shared_with_java=True), "blackouts")
+    names = f"blackout {old.id}, blackout {fresh.id}, calendar of job {job.id}"
+    assert beside == f"what runs of a Java admin do not keep: {names}"
 
 
 def test_circles_of_jobs_and_predecessors_that_never_run(installed: Config) -> None:
