@@ -158,6 +158,23 @@ def show_times(invocation: Invocation, answer: Item) -> None:
         click.echo(fire_time["local"])
     if not answer["items"]:
         note("none")
+    for instant in answer.get("instants", ()):
+        if instant["fate"] != "runs":
+            note(f"{instant['local']}: {_fate_text(instant)}")
+
+
+def _fate_text(instant: Item) -> str:
+    """Return what becomes of an instant that does not run as its expression says."""
+    fate, more = instant["fate"], ", with others of the day" if instant["has_more"] else ""
+    day = instant["day_name"] or instant["day_kind"] or ""
+    if fate == "skipped":
+        return f"skipped: {day}{more}"
+    if fate == "moved":
+        return f"moved to {instant['runs_at']} ({day})"
+    if fate == "merged":
+        return f"merged into {instant['merged_into']}"
+    end = f", runs at {instant['runs_at']}" if instant["runs_at"] else ""
+    return f"blackout: {instant['reason']}{end}{more}"
 
 
 @click.command("next-times", short_help="Print the next times of a schedule.")

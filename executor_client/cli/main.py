@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, str] = {
     "runs": "executor_client.cli.runs:runs",
     "incidents": "executor_client.cli.incidents:incidents",
     "limits": "executor_client.cli.limits:limits",
+    "calendars": "executor_client.cli.calendars.calendars:calendars",
     "rounds": "executor_client.cli.rounds:rounds",
     "blackouts": "executor_client.cli.calendars.blackouts:blackouts",
     "groups": "executor_client.cli.groups:groups",

@@ -17,6 +17,7 @@ from app.clock import DAY_MS, now_ms
 from app.database.engine import read_scope, session_scope
 from app.domain.access.api_tokens import Grant
 from app.domain.access.permissions import ALL_RIGHTS, Right
+from app.domain.calendars.entered import CalendarDraft
 from app.domain.code.document import read_document
 from app.models.api_token import ApiToken
 from app.models.calendar import JobBlackout
@@ -26,9 +27,11 @@ from app.models.promise import Incident
 from app.services.accounts import api_tokens
 from app.services.accounts.actors import actor_of
 from app.services.accounts.api_tokens import TokenDraft
+from app.services.calendars.calendars import put_calendar
 from app.services.code.apply import apply_document, prepare_apply
 from app.services.code.request import CodeRequest
 from app.store.accounts import users
+from app.store.calendars.calendars import find_calendar
 from tests.security import places
 from tests.security.api_endpoints import OPERATIONS, ApiCall
 from tests.security.endpoints import INSTANCE, Needs
@@ -93,8 +96,11 @@ class ApiDoor:
         return ApiClient(Api(self.api, token), place)
 
     def make_place(self, title: str) -> Ids:
-        """Store a group with its objects; return their ids."""
+        """Store a group with its objects, and a calendar; return their ids."""
         place = places.make_place(title)
+        with session_scope() as session:
+            if find_calendar(session, "cn") is None:
+                put_calendar(session, "cn", CalendarDraft(), actor=ACTOR, clock=now_ms)
         mute = save(Mute(job_id=place.code, group_id=0, since_ms=now_ms(), until_ms=now_ms() + DAY_MS))
         drain = save(Drain(group_id=place.group, address=INSTANCE, since_ms=now_ms()))
         incident = save(

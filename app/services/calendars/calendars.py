@@ -66,7 +66,7 @@ class NamedCalendar:
 def list_calendars(
     session: Session, *, actor: Actor, after: str = "", limit: int | None = None
 ) -> list[NamedCalendar]:
-    """Return the calendars by name; none for an actor who may see no jobs."""
+    """Return the calendars by name, after this one; none for an actor who may see no jobs."""
     if not actor.has_anywhere(Right.VIEW):
         return []
     rows = store.list_calendars(session, after=after, limit=limit)
@@ -96,7 +96,7 @@ def list_jobs(session: Session, name: str, *, actor: Actor) -> list[NamingJob]:
 
 
 def list_versions(session: Session, calendar: NamedCalendar) -> list[StoredCalendar]:
-    """Return the versions of a calendar that the actor may see, the newest first."""
+    """Return the versions of a calendar, the newest first."""
     return store.list_versions(session, calendar.id, limit=VERSIONS_LISTED)
 
 
@@ -106,11 +106,19 @@ def state_of(calendar: NamedCalendar) -> dict[str, object]:
 
 
 def put_calendar(
-    session: Session, name: str, draft: CalendarDraft, *, actor: Actor, clock: Clock, loaded: str = ""
+    session: Session,
+    name: str,
+    draft: CalendarDraft,
+    *,
+    actor: Actor,
+    clock: Clock,
+    loaded: str = "",
+    is_new: bool = False,
 ) -> NamedCalendar:
     """Make a calendar or replace what it says; nothing changes if it says that already.
 
-    Raises InvalidInput with the errors of all fields, PermissionDenied and ChangedMeanwhile.
+    ``is_new``: there must be none of this name. Raises InvalidInput with the errors of all fields,
+    PermissionDenied, Conflict and ChangedMeanwhile.
     """
     require_admin(actor)
     _require_no_java(draft.readable_by_java)
@@ -118,6 +126,8 @@ def put_calendar(
     locks.take_schedule_lock(session)
     present = store.find_calendar(session, calendar.name)
     if present is not None:
+        if is_new:
+            raise Conflict(N_("There is a calendar %(name)s already", name=present.calendar.name))
         require_unchanged(loaded, state_of(_named(present)))
     return _write(session, calendar, present, actor=actor, clock=clock)
 

@@ -1,15 +1,17 @@
 """Details of jobs: their next times, and from other tables tags, last run, and how code manages them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
+from app.domain.calendars.effective import JobRules
+from app.domain.calendars.preview import PreviewInstant, preview
 from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.runs.logical_times import second_of
-from app.domain.schedules.schedule import RESTING, check_schedule, next_times
+from app.domain.schedules.schedule import RESTING, Schedule, check_schedule, next_times
 from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import Job
@@ -19,6 +21,9 @@ from app.store.jobs import tags as job_tags
 from app.store.jobs.managed import ManagedObject
 from app.store.runs import recent as recent_runs
 from app.store.runs.recent import Run
+
+#: most instants of a preview with their fates, also those that do not run
+FATES_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,11 @@ def planned_ms(job: Job) -> Millis | None:
 def upcoming_logical(job: Job, count: int, *, now_ms: Millis) -> list[Millis]:
     """Return the logical times of the next runs; of a job without upcoming times that of a run now."""
     try:
-        return upcoming(job, count, now_ms=now_ms) or [second_of(now_ms)]
+        due, schedule = upcoming(job, count, now_ms=now_ms), _schedule(job)
+        rules = schedule.rules
+        if isinstance(rules, JobRules) and schedule.type is not ScheduleType.FIX_DELAY:
+            due = [rules.start_at(schedule, due_ms).logical_ms for due_ms in due]
+        return due or [second_of(now_ms)]
     except InvalidInput:  # of a schedule that another program has stored
         return [second_of(now_ms)]
 
@@ -64,11 +73,29 @@ def upcoming(job: Job, count: int, *, now_ms: Millis) -> list[Millis]:
 
     A fixed delay has at most one: the others depend on how long the runs take. Raises InvalidInput.
     """
-    schedule = schedule_of(job, zone_name())
-    check_schedule(schedule)
-    first_ms = planned_ms(job)
+    schedule, first_ms = _schedule(job), planned_ms(job)
     if schedule.type is ScheduleType.FIX_DELAY:
         return [first_ms] if first_ms is not None else []
     if first_ms is not None:
         return [first_ms, *next_times(schedule, first_ms, count - 1)]
     return next_times(schedule, max(now_ms, job.last_fire_ms or 0), count)
+
+
+def upcoming_fates(job: Job, count: int, *, now_ms: Millis) -> list[PreviewInstant]:
+    """Return what becomes of the next instants, until ``count`` of them run; empty without rules.
+
+    Raises InvalidInput.
+    """
+    schedule = _schedule(job)
+    if schedule.rules is None:
+        return []
+    return preview(schedule, max(now_ms, job.last_fire_ms or 0), count, most=FATES_MAX)
+
+
+def _schedule(job: Job) -> Schedule:
+    """Return the valid schedule of a job; a fixed rate with rules counts from its next time."""
+    schedule, first_ms = schedule_of(job, zone_name()), planned_ms(job)
+    check_schedule(schedule)
+    if isinstance(schedule.rules, JobRules) and schedule.type is ScheduleType.FIX_RATE:
+        return replace(schedule, rules=replace(schedule.rules, anchor_ms=first_ms or 0))
+    return schedule

@@ -22,13 +22,14 @@ from app.api.v1.resources import (
     users,
     variables,
 )
-from app.api.v1.resources.calendars import blackouts
+from app.api.v1.resources.calendars import blackouts, calendars
 from app.api.v1.resources.jobs import code, glue, jobs, schedules, skips, versions
 
 RESOURCES = (
     alarms.resource,
     audit.resource,
     blackouts.resource,
+    calendars.resource,
     channels.resource,
     code.resource,
     completeness.resource,

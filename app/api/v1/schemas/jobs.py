@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, create_model
 
 from app.api.v1.schemas.base import Id, Instant, ListQuery, Partial, Query, Schema
+from app.domain.calendars.calendar import DayKind
+from app.domain.calendars.document import JobCalendarRule
+from app.domain.calendars.preview import Fate
 from app.domain.enums import ScheduleType
 from app.domain.jobs.fields import SOURCE_MAX
 from app.domain.jobs.job_field import Kind
@@ -251,6 +254,7 @@ class ScheduleIn(Schema):
     time_zone: str = Field("", max_length=64, description="As in a job.", examples=["Europe/Berlin"])
     not_before: Instant | None = Field(None, description="No times before this instant.")
     not_after: Instant | None = Field(None, description="No times after this instant.")
+    calendar: JobCalendarRule | None = Field(None, description="As in a job.")
     count: Count = 5
 
 
@@ -261,11 +265,31 @@ class NextTime(Schema):
     local: str = Field(description="Local time in the zone.", examples=["2026-11-24T02:30:00+01:00"])
 
 
+class NextInstant(NextTime):
+    """Instant of a schedule with a calendar or blackouts, and what becomes of it; `at` is as entered."""
+
+    fate: Fate = Field(
+        description="`moved`: it runs on another day; `skipped`: not at all, by the calendar; `merged`: not"
+        " at all, as the schedule has an instant already where it would move; `blackout`: one covers it, and"
+        " with `runs_at` it runs at the end."
+    )
+    runs_at: Instant | None = Field(description="When it runs; null: it does not.")
+    day_kind: DayKind | None = Field(description="What its day is; null: there is no calendar.")
+    day_name: str = Field(description="Name of its day.", examples=["国庆节"])
+    is_known: bool = Field(description="Whether the calendar knows the day.")
+    merged_into: Instant | None = Field(description="Instant that takes its place.")
+    reason: str = Field(description="Reason of the blackout.")
+    has_more: bool = Field(description="Further instants of the day, left out here, share its fate.")
+
+
 class NextTimes(Schema):
     """The next planned times, fewer than asked for if the schedule ends; of a fixed delay at most one."""
 
     time_zone: str = Field(description="Zone of the local times.", examples=["Europe/Berlin"])
     items: list[NextTime]
+    instants: list[NextInstant] = Field(
+        description="With a calendar or blackouts: what becomes of the instants up to then, 200 at most."
+    )
 
 
 class ParameterPreviewQuery(Query):

@@ -28,7 +28,14 @@ from app.domain.runs.logical_times import check_logical
 from app.domain.runs.outcome import state_of
 from app.models.base import zone_name
 from app.services.jobs import changes, jobs
-from app.services.jobs.details import JobDetails, details_of, planned_ms, upcoming, upcoming_logical
+from app.services.jobs.details import (
+    JobDetails,
+    details_of,
+    planned_ms,
+    upcoming,
+    upcoming_fates,
+    upcoming_logical,
+)
 from app.services.jobs.jobs import JobFilter
 from app.services.jobs.placeholders import preview_job
 from app.store.jobs.managed import ManagedObject
@@ -134,7 +141,9 @@ def stop_job(call: Call, job_id: int) -> JobOut:
 def next_times(call: Call, job_id: int) -> NextTimes:
     """Return the next times of a job's schedule, or those it would have if it were switched on now."""
     job = jobs.get_job(call.session, job_id, actor=call.actor)
-    return times_out(upcoming(job, call.query.count, now_ms=call.now_ms), job.time_zone or zone_name())
+    count, at_ms = call.query.count, call.now_ms
+    fates = upcoming_fates(job, count, now_ms=at_ms)
+    return times_out(upcoming(job, count, now_ms=at_ms), job.time_zone or zone_name(), fates)
 
 
 @resource.get("/jobs/<int:job_id>/parameter-preview", answer=ParameterPreview, query=ParameterPreviewQuery)
