@@ -26,7 +26,6 @@ from app.domain.calendars.calendar import Calendar
 from app.domain.calendars.day_rule import parse_rule
 from app.domain.calendars.entered import count_kinds
 from app.domain.text.fingerprints import fingerprint
-from app.errors import NotFound
 from app.services.calendars import calendars
 from app.services.calendars.calendars import NamedCalendar
 from app.services.executors import groups
@@ -35,7 +34,7 @@ from app.services.jobs import jobs
 blueprint = Blueprint("calendars", __name__)
 POLICY = {
     "index": Access.LOGIN,
-    "show": Access.LOGIN,
+    "show": Access.VIEW,
     "of_job": Access.VIEW,
 }
 #: month from which a calendar that does not know the next year is marked
@@ -98,11 +97,11 @@ def show(calendar_id: int) -> ResponseReturnValue:
 
 @blueprint.get("/calendars/of-job/<int(max=2147483647):job_id>")
 def of_job(job_id: int) -> ResponseReturnValue:
-    """Lead to the calendar of a job, with the days of the job."""
+    """Lead to the calendar of a job, with the days of the job; of a job without one to its page."""
     with read_scope() as session:
         rule = parse_rule(jobs.get_job(session, job_id, actor=current_actor()).calendar)
         if rule is None:
-            raise NotFound(calendars.MISSING)
+            return redirect(url_for("jobs.show", job_id=job_id))
         named = calendars.get_calendar(session, rule.name, actor=current_actor())
     return redirect(url_for("calendars.show", calendar_id=named.id, job=job_id))
 
