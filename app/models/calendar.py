@@ -33,7 +33,7 @@ class CalendarVersion(Base):
     name: Mapped[str] = mapped_column(exact_text(NAME_MAX))
     #: 1 for the first version of a calendar
     number: Mapped[int] = mapped_column(Integer)
-    #: it holds for instants later than this
+    #: it holds for instants from this one on
     from_ms: Mapped[Millis] = mapped_column(BigInteger)
     #: weekdays that are no workdays, as ``6,7``: 1 is Monday
     weekend: Mapped[str] = mapped_column(String(20))

@@ -66,15 +66,8 @@ def add_blackout(from_ms: Millis, until_ms: Millis | None, *, now_ms: Millis = T
     """Write a blackout; return its id."""
 
     def write(session: Session, change: Change) -> int:
-        row = JobBlackout(
-            **{
-                "reason": "release",
-                "created_ms": now_ms,
-                "zone": ZONE,
-                "from_ms": max(from_ms, change.now_ms),
-            }
-            | {"until_ms": until_ms, **values}
-        )
+        begins = {"from_ms": max(from_ms, change.now_ms), "until_ms": until_ms, "created_ms": now_ms}
+        row = JobBlackout(**({"reason": "release", "zone": ZONE} | begins | values))
         session.add(row)
         session.flush()
         return row.id

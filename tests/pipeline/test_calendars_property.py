@@ -78,13 +78,9 @@ class World:
         return ruled_job(first_ms, kind, conf, calendar=calendar, job_group=group, misfire_strategy=strategy)
 
     def put_calendar(self) -> None:
-        day = datetime.fromtimestamp(self.now_ms / 1000, UTC).date()
-        days = {
-            (day + timedelta(self.random.randint(-3, 12))).isoformat(): self.random.choice(
-                ["workday", "holiday"]
-            )
-            for _ in range(self.random.randint(0, 8))
-        }
+        today = datetime.fromtimestamp(self.now_ms / 1000, UTC).date()
+        near = [today + timedelta(self.random.randint(-3, 12)) for _ in range(self.random.randint(0, 8))]
+        days = {day.isoformat(): self.random.choice(["workday", "holiday"]) for day in near}
         put_calendar(days, now_ms=self.now_ms)
 
     def add_blackout(self) -> None:
@@ -94,14 +90,11 @@ class World:
         from_ms = self.now_ms + self.random.choice([0, 0, 2 * SECOND_MS, HOUR_MS])
         length_ms = self.random.choice([7 * SECOND_MS, MINUTE_MS, 3 * HOUR_MS, 2 * DAY_MS])
         until_ms = None if self.random.random() < 0.2 else from_ms // SECOND_MS * SECOND_MS + length_ms
-        afterwards = self.random.choice(["skip", "run_once"])
+        values = {**scope, "afterwards": self.random.choice(["skip", "run_once"])}
         if self.random.random() < 0.3:
-            recurring = {"cron": self.random.choice(["0 0 8 * * ?", "0 15 * * * ?"]), "duration_s": 1_200}
-            self.open.append(
-                add_blackout(from_ms, None, now_ms=self.now_ms, afterwards=afterwards, **scope, **recurring)
-            )
-            return
-        self.open.append(add_blackout(from_ms, until_ms, now_ms=self.now_ms, afterwards=afterwards, **scope))
+            until_ms = None
+            values |= {"cron": self.random.choice(["0 0 8 * * ?", "0 15 * * * ?"]), "duration_s": 1_200}
+        self.open.append(add_blackout(from_ms, until_ms, now_ms=self.now_ms, **values))
 
     def end_blackout(self) -> None:
         if self.open:

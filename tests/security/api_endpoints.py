@@ -175,6 +175,16 @@ OF_LIMITS: dict[str, list[ApiCall]] = {
     ],
     "DELETE /limits/<name>": call(EDIT, "/limits/{limit}"),
 }
+CALENDAR = {"days": {"2026-10-01": "holiday"}}
+OF_CALENDARS: dict[str, list[ApiCall]] = {
+    "GET /calendars": listed(TOKEN, "/calendars"),
+    "POST /calendars": call(ADMIN, "/calendars", {"name": "new", **CALENDAR}),
+    "GET /calendars/<name>": listed(TOKEN, "/calendars/cn"),
+    "PUT /calendars/<name>": call(ADMIN, "/calendars/cn", CALENDAR),
+    "DELETE /calendars/<name>": call(ADMIN, "/calendars/cn"),
+    "POST /calendars/<name>/import": call(ADMIN, "/calendars/cn/import", {"csv": "2026-10-01,休"}),
+    "GET /calendars/<name>/days": listed(TOKEN, "/calendars/cn/days?year=2026"),
+}
 OF_BLACKOUTS: dict[str, list[ApiCall]] = {
     "GET /blackouts": listed(VIEW, "/blackouts", "/blackouts?state=coming"),
     "POST /blackouts": [
@@ -185,16 +195,6 @@ OF_BLACKOUTS: dict[str, list[ApiCall]] = {
     ],
     "GET /blackouts/<int:blackout_id>": call(VIEW, "/blackouts/{blackout}"),
     "POST /blackouts/<int:blackout_id>/end": call(RUN, "/blackouts/{blackout}/end"),
-}
-CALENDAR = {"days": {"2026-10-01": "holiday"}}
-OF_CALENDARS: dict[str, list[ApiCall]] = {
-    "GET /calendars": listed(TOKEN, "/calendars"),
-    "POST /calendars": call(ADMIN, "/calendars", {"name": "new", **CALENDAR}),
-    "GET /calendars/<name>": listed(TOKEN, "/calendars/cn"),
-    "PUT /calendars/<name>": call(ADMIN, "/calendars/cn", CALENDAR),
-    "DELETE /calendars/<name>": call(ADMIN, "/calendars/cn"),
-    "POST /calendars/<name>/import": call(ADMIN, "/calendars/cn/import", {"csv": "2026-10-01,休"}),
-    "GET /calendars/<name>/days": listed(TOKEN, "/calendars/cn/days?year=2026"),
 }
 OF_ROUNDS: dict[str, list[ApiCall]] = {
     "GET /rounds": listed(VIEW, "/rounds", "/rounds?job_id={job}"),
@@ -228,8 +228,8 @@ OPERATIONS = (
     | OF_ALARMS
     | OF_VARIABLES
     | OF_LIMITS
-    | OF_BLACKOUTS
     | OF_CALENDARS
+    | OF_BLACKOUTS
     | OF_CODE
     | OF_THE_INSTALLATION
 )

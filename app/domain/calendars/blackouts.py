@@ -75,6 +75,8 @@ class Blackout(NamedTuple):
 
     def next_window(self, after_ms: Millis) -> tuple[Millis, Millis | None] | None:
         """Return the first window that begins after an instant; None: there is none."""
+        if self.until_ms is not None and self.until_ms <= self.from_ms:  # It was ended before it began.
+            return None
         if not self.cron:
             is_empty = self.until_ms is not None and self.until_ms <= self.from_ms
             return (self.from_ms, self.until_ms) if self.from_ms > after_ms and not is_empty else None

@@ -12,7 +12,7 @@ from app.domain.calendars.effective import JobRules
 
 
 class CalendarVersion(NamedTuple):
-    """A version of a calendar, which holds for instants later than ``from_ms``."""
+    """A version of a calendar, which holds for instants from ``from_ms`` on."""
 
     from_ms: Millis
     calendar: Calendar

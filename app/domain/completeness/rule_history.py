@@ -30,7 +30,7 @@ def _parts(history: RuleBook, span: Span) -> list[Span]:
     calendar: Calendar | None = None
     from_ms, parts = span.from_ms, list[Span]()
     for version in (*versions, None):
-        until_ms = end_ms if version is None else min(version.from_ms, end_ms)
+        until_ms = end_ms if version is None else min(version.from_ms - 1, end_ms)
         if until_ms > from_ms or (version is None and not parts):
             rule = day_rule(calendar, entered) if calendar is not None and entered is not None else None
             schedule = replace(span.schedule, rules=JobRules(rule, blackouts, span.anchor_ms))

@@ -26,7 +26,7 @@ from app.store.base import locks
 from app.store.calendars import current_book, rules
 from app.store.fires import scheduled as scheduled_fires
 from app.store.jobs import scheduling as jobs
-from app.store.jobs.scheduling import DueJob, schedule_of
+from app.store.jobs.scheduling import DueJob, phased_schedule_of, schedule_of
 
 #: jobs without fires that are read ahead that a change plans itself
 PLANNED_MAX = 500
@@ -36,6 +36,7 @@ PLANNED_MAX = 500
 class Change:
     """A change that has begun: the rows of calendars and blackouts may be written as of ``now_ms``."""
 
+    #: the first instant that goes by the new rules
     now_ms: Millis
     #: the jobs to plan anew, as they were
     due: Mapping[int, DueJob]
@@ -49,16 +50,17 @@ class Change:
         rules.insert_change(session, now_ms=self.now_ms)
         book = rules.read_book(session)
         due = jobs.with_anchors(session, self.due.values())
-        open_ms = scheduled_fires.find_latest_open(session, list(due), after_ms=self.now_ms)
+        decided_ms = self.now_ms - 1
+        open_ms = scheduled_fires.find_latest_open(session, list(due), after_ms=decided_ms)
         rows = [
             row
             for job in due.values()
-            if (row := self._row(job, book, max(self.now_ms, open_ms.get(job.id, 0)))) is not None
+            if (row := self._row(job, book, max(decided_ms, open_ms.get(job.id, 0)))) is not None
         ]
         bulk.update_many(session, Job, rows)
         is_rate = {job.id for job in due.values() if job.schedule_type == ScheduleType.FIX_RATE}
         changed = [row["id"] for row in rows if row["id"] in is_rate or self._is_reopened(due[row["id"]])]
-        keep_spans(session, changed, now_ms=self.now_ms)
+        keep_spans(session, changed, now_ms=decided_ms)
         current_book.forget_at_commit(session)
 
     def _is_reopened(self, job: DueJob) -> bool:
@@ -71,7 +73,7 @@ class Change:
             return None
         if job.id not in self.withdrawn and job.trigger_next_time <= decided_ms:
             return None  # The scan finds it, and leaves out what does not run any more.
-        schedule = schedule_of(job, zone_name(), book)
+        schedule = phased_schedule_of(job, zone_name(), book)
         try:
             if schedule.type is ScheduleType.FIX_DELAY:
                 next_ms = self._next_of_delay(job, schedule)
@@ -117,10 +119,10 @@ def begin_change(session: Session, job_ids: Collection[int] | None, *, clock: Cl
     claimed_ms = scheduled_fires.find_claimed_ahead(session, list(due), after_ms=clock())
     if claimed_ms is not None:
         Event().wait(min(claimed_ms - clock(), CLAIM_AHEAD_MS) / 1_000)
-    now_ms = clock()
-    unsent = [fire for fire in ahead if fire.due_time > now_ms]
+    decided_ms = clock()
+    unsent = [fire for fire in ahead if fire.due_time > decided_ms]
     scheduled_fires.remove(session, unsent)
     withdrawn: dict[int, list[Millis]] = {}
     for fire in unsent:
         withdrawn.setdefault(fire.job_id, []).append(fire.due_time)
-    return Change(now_ms, due, withdrawn, former)
+    return Change(decided_ms + 1, due, withdrawn, former)

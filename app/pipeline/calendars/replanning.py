@@ -17,7 +17,7 @@ from app.models.job import Job
 from app.store.base import locks
 from app.store.calendars import rules
 from app.store.jobs import scheduling as jobs
-from app.store.jobs.scheduling import DueJob, schedule_of
+from app.store.jobs.scheduling import DueJob, phased_schedule_of
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class RuleReplanning:
         if number == self._number and not 0 < self._look_ms <= now_ms:
             return PERIOD_MS
         self._look_ms = now_ms + SECOND_LOOK_MS if number != self._number else 0
-        since_ms, self._number = min(number // 1_000, now_ms), number
+        since_ms, self._number = min(number // 1_000 - 1, now_ms), number
         if not number:
             self._look_ms = 0
             return PERIOD_MS
@@ -62,7 +62,8 @@ class RuleReplanning:
         count, after_id = 0, 0
         while True:
             with read_scope() as session:
-                page = jobs.find_switched_on(session, after_id=after_id, limit=PAGE)
+                found = jobs.find_switched_on(session, after_id=after_id, limit=PAGE)
+                page = list(jobs.with_anchors(session, found).values())
             if not page:
                 return count
             after_id = page[-1].id
@@ -74,8 +75,9 @@ class RuleReplanning:
         """Return the next time of a job by the present rules; None: it has that."""
         if job.trigger_next_time <= since_ms:  # The scan finds it, and leaves out what does not run any more.
             return None
-        schedule = schedule_of(job, self._zone, book)
-        if schedule.rules is None and job.trigger_next_time != RESTING:
+        schedule = phased_schedule_of(job, self._zone, book)
+        is_moved = schedule.rules is not None or job.trigger_next_time == RESTING
+        if not is_moved or (schedule.type is ScheduleType.FIX_RATE and not job.anchor_ms):
             return None
         try:
             if schedule.type is ScheduleType.FIX_DELAY:
@@ -98,7 +100,7 @@ def _write(session: Session, pairs: Sequence[tuple[DueJob, Millis]], number: int
     rows = [
         {"id": job.id, "trigger_next_time": next_ms}
         for job, next_ms in pairs
-        if (now := current.get(job.id)) is not None and now == job
+        if (now := current.get(job.id)) is not None and now._replace(anchor_ms=job.anchor_ms) == job
     ]
     bulk.update_many(session, Job, rows)
     return len(rows)

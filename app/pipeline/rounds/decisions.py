@@ -56,6 +56,8 @@ class Change:
     is_by_hand: bool = False
     #: its wait is over
     is_over: bool = False
+    #: the monitor has looked at it
+    is_look: bool = False
 
     @property
     def is_gate(self) -> bool:
@@ -129,7 +131,7 @@ def _note(
         state=verdict.state.value,
         reason=verdict.reason.value if verdict.reason is not None else "",
         epoch=row.epoch + 1,
-        due_ms=row.deadline_ms,
+        due_ms=_next_look(change, row),
         incomplete=int(is_incomplete),
     )
     if verdict.state is not RoundState.OPEN:
@@ -141,6 +143,13 @@ def _note(
         written.started.append((change, row))
     elif verdict.state is RoundState.NOT_RUN:
         written.not_run.append((change, row))
+
+
+def _next_look(change: Change, row: RoundRow) -> Millis:
+    """Return when the monitor looks at an open round next: one look at it when it is opened may be due."""
+    if change.is_look or not row.due_ms:
+        return row.deadline_ms
+    return min(row.due_ms, row.deadline_ms)
 
 
 def _too_late(arrivals: Collection[Arrived]) -> Verdict:

@@ -20,6 +20,7 @@ from app.domain.schedules.planning import DueFire
 from app.models.fire import Fire
 from app.models.round import Round
 from app.pipeline.rounds.decisions import insert_round_skips
+from app.pipeline.rounds.excuses import looks_ahead
 from app.pipeline.rounds.opening import lock_rounds, new_round
 from app.store.fires import queue as fires
 from app.store.fires.queue import PendingFire
@@ -131,7 +132,8 @@ def _from_instant(row: RoundRow, rule: RunsAfter, fire: PendingFire, *, is_own: 
     if row.state != RoundState.OPEN or (row.taken_ms and not is_own):
         return row
     end_ms = fire.due_time + rule.wait_ms
-    return row._replace(deadline_ms=end_ms, due_ms=end_ms, taken_ms=fire.due_time)
+    due_ms = fire.due_time if looks_ahead() else end_ms
+    return row._replace(deadline_ms=end_ms, due_ms=due_ms, taken_ms=fire.due_time)
 
 
 def _write(

@@ -8,6 +8,7 @@ from app.clock import Millis
 from app.database.rows import bulk
 from app.domain.enums import ScheduleType
 from app.domain.rounds.round_keys import in_chain
+from app.pipeline.rounds.excuses import looks_ahead
 from app.store.rounds import rounds
 from app.store.rounds.following import FollowerRow
 from app.store.rounds.rounds import RoundName, RoundRow
@@ -30,7 +31,7 @@ def new_round(
         "chain": chain,
         "opened_ms": opened_ms,
         "deadline_ms": end_ms,
-        "due_ms": end_ms,
+        "due_ms": opened_ms if looks_ahead() else end_ms,
     }
 
 

@@ -14,6 +14,7 @@ from app.domain.rounds.runs_after import parse_runs_after
 from app.pipeline.rounds.arrivals import Outcome, arrive
 from app.pipeline.rounds.decisions import Change, decide
 from app.pipeline.rounds.ends import without_children
+from app.pipeline.rounds.excuses import find_excused
 from app.pipeline.rounds.opening import is_gate
 from app.store.jobs.scheduling import find_names
 from app.store.rounds import following, rounds
@@ -52,15 +53,17 @@ def _look(session: Session, round_ids: Sequence[int], now_ms: Millis) -> list[Ro
     jobs = following.find_jobs(session, {row.job_id for row in due})
     arrived = rounds.find_arrivals(session, [row.id for row in opened])
     gone = _find_gone(session, opened, jobs)
+    excused = find_excused(session, opened, jobs, arrived, now_ms=now_ms)
     rounds.delete_rounds(session, [row.id for row in due if row.job_id not in jobs])
     changes = []
     for row in opened:
         if (job := jobs.get(row.job_id)) is None:
             continue
-        fresh = _deleted(row, job, arrived[row.id], gone, now_ms)
+        fresh = [*_deleted(row, job, arrived[row.id], gone, now_ms), *excused.get(row.id, ())]
         places = {(each.predecessor_id, each.shard) for each in fresh}
         others = [each for each in arrived[row.id] if (each.predecessor_id, each.shard) not in places]
-        changes.append(Change(row, job, [*others, *fresh], fresh, is_over=row.deadline_ms <= now_ms))
+        is_over = row.deadline_ms <= now_ms
+        changes.append(Change(row, job, [*others, *fresh], fresh, is_over=is_over, is_look=True))
     rounds.write_arrivals(session, [(each.row.id, arrival) for each in changes for arrival in each.fresh])
     decide(session, changes, now_ms=now_ms)
     return [row for row in due if row.state == RoundState.NOT_RUN and row.job_id in jobs]

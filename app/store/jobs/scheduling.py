@@ -1,6 +1,7 @@
 """Statements of the scan and the dispatch on jobs; those of the console are in ``listing``."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, bindparam, case, func, or_, select
@@ -11,6 +12,7 @@ from app.database import single_statement
 from app.database.engine import read_scope
 from app.database.rows import bulk
 from app.database.sql.in_list import WANTED, among
+from app.domain.calendars.effective import JobRules
 from app.domain.calendars.rule_book import RuleBook
 from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.schedules.schedule import RESTING, Schedule
@@ -64,6 +66,13 @@ def schedule_of(job: DueJob, zone: str, book: RuleBook | None = None) -> Schedul
         job.calendar or "",
         book.of_job(job.id, job.job_group, job.calendar, job.anchor_ms),
     )
+
+
+def phased_schedule_of(job: DueJob, zone: str, book: RuleBook) -> Schedule:
+    """Return a job's schedule; a fixed rate counts from its first instant, even without any rules."""
+    schedule = schedule_of(job, zone, book)
+    is_plain_rate = schedule.type is ScheduleType.FIX_RATE and schedule.rules is None
+    return replace(schedule, rules=JobRules(anchor_ms=job.anchor_ms)) if is_plain_rate else schedule
 
 
 #: the columns of a job among them

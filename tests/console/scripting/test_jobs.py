@@ -16,6 +16,7 @@ from app.clock import now_ms
 from app.database.engine import session_scope
 from app.domain.enums import TriggerType
 from app.models.audit import AuditEntry
+from app.models.calendar import JobBlackout, RuleChange
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.skip import Skip
@@ -26,6 +27,7 @@ from app.store.jobs import glue
 from tests.console.pages import token_of
 from tests.support.console import Console, add_group, add_job
 from tests.support.console_scripting import BEAN
+from tests.support.factories import save
 
 JOB_KEYS = """
     id jobGroup jobDesc addTime updateTime author alarmEmail scheduleType scheduleConf misfireStrategy
@@ -241,6 +243,19 @@ def test_an_edit_of_the_schedule_withdraws_planned_fires(admin: Console) -> None
             "edited",
         )
     assert load(job_id).trigger_next_time % 86_400_000 == (4 - 8) % 24 * 3_600_000  # 04:00 in Shanghai
+
+
+def test_a_trigger_in_a_blackout_is_refused_with_its_reason(admin: Console) -> None:
+    job_id = add_job(add_group())
+    save(JobBlackout(from_ms=now_ms() - 1, created_ms=now_ms(), job_id=job_id, reason="moving"))
+    save(RuleChange(number=now_ms() * 1_000))
+    plain = {"Content-Type": "application/x-www-form-urlencoded"}
+    for answer in (
+        admin.call("/jobinfo/trigger", id=job_id, executorParam="x"),
+        admin.client.post("/xxl-job-admin/jobinfo/trigger", data=f"id={job_id}", headers=plain).get_json(),
+    ):
+        assert (answer["code"], answer["msg"]) == (500, "a blackout is on, without an end: moving")
+    assert fire_keys(job_id) == []
 
 
 def test_start_stop_trigger_remove(admin: Console) -> None:

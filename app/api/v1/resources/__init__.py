@@ -28,8 +28,8 @@ from app.api.v1.resources.jobs import code, glue, jobs, schedules, skips, versio
 RESOURCES = (
     alarms.resource,
     audit.resource,
-    blackouts.resource,
     calendars.resource,
+    blackouts.resource,
     channels.resource,
     code.resource,
     completeness.resource,
