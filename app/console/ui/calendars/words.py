@@ -72,7 +72,7 @@ def rule_words(entered: EnteredRule) -> str:
 def weekday_names() -> list[tuple[str, str]]:
     """Return the short and the long names of the weekdays, Monday first."""
     days = [_MONDAY + timedelta(days=number) for number in range(7)]
-    return [(format_date(day, "EEEEEE"), format_date(day, "EEEE")) for day in days]
+    return [(format_date(day, "EEEEEE"), format_date(day, "EEE")) for day in days]
 
 
 def weekend_value(value: Any) -> str:
