@@ -31,8 +31,8 @@ from app.domain.schedules.schedule import (
 from app.errors import InvalidInput
 from app.store.calendars import current_book
 
-#: instants of a schedule with a calendar or blackouts that are shown, with those that do not run
-SHOWN_MAX = 14
+#: instants of a schedule with a calendar or blackouts that are looked at, and of those that do not run shown
+LOOKED_AT, OTHERS_SHOWN = 400, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +139,15 @@ def _next_times(schedule: Schedule, now_ms: Millis) -> list[Millis]:
 
 
 def _fates(schedule: Schedule, now_ms: Millis) -> list[PreviewInstant]:
-    """Return the next instants with what becomes of them; none without a calendar or blackouts."""
+    """Return the next instants with what becomes of them; none without a calendar or blackouts.
+
+    Of those that do not run the first are enough: of the third workday of a month there are twenty a month.
+    """
     if schedule.rules is None:
         return []
-    found = preview_instants(schedule, now_ms, PREVIEW_COUNT, most=SHOWN_MAX)
-    return sorted(found, key=_shown_ms)
+    found = preview_instants(schedule, now_ms, PREVIEW_COUNT, most=LOOKED_AT)
+    others = [instant for instant in found if instant.due_ms is None][:OTHERS_SHOWN]
+    return sorted([*others, *(each for each in found if each.due_ms is not None)], key=_shown_ms)
 
 
 def _shown_ms(instant: PreviewInstant) -> Millis:
