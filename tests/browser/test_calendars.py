@@ -116,9 +116,25 @@ def test_the_preview_follows_the_calendar_of_the_form(open_page: OpenPage, conso
 def test_the_form_of_a_blackout_shows_what_belongs_to_its_choice(open_page: OpenPage) -> None:
     page = open_page("/blackouts")
     page.get_by_role("link", name="Add a blackout").click()
+    expect(page.get_by_label("Begins at")).to_be_hidden()
+    page.get_by_label("How often").select_option("cron")
+    expect(page.get_by_label("Begins at")).to_be_visible()
+    page.get_by_label("For", exact=True).select_option("group")
+    expect(page.get_by_label("Executor", exact=True)).to_be_visible()
+    page.get_by_label("For", exact=True).select_option("job")
+    expect(page.get_by_role("combobox", name="Job")).to_be_visible()
+
+
+def test_a_file_is_imported_in_a_dialog(open_page: OpenPage, address: str) -> None:
+    page = open_page(address)
+    page.get_by_role("link", name="Import days").click()
     sheet = page.locator("dialog[open]")
-    expect(sheet.get_by_label("Begins at")).to_be_hidden()
-    sheet.get_by_label("How often").select_option("cron")
-    expect(sheet.get_by_label("Begins at")).to_be_visible()
-    sheet.get_by_label("For", exact=True).select_option("group")
-    expect(sheet.get_by_label("Executor")).to_be_visible()
+    sheet.get_by_label("Days", exact=True).select_option("file")
+    text = "date,kind,name\n2027-01-01,holiday,New Year\n"
+    sheet.get_by_label("File", exact=True).set_input_files(
+        {"name": "days.csv", "mimeType": "text/csv", "buffer": text.encode()}
+    )
+    sheet.get_by_role("button", name="Import").click()
+    page.wait_for_url("**year=2027**")
+    assert stored().names[date(2027, 1, 1)] == "New Year"
+    assert stored().days[date(2026, 5, 1)] is DayKind.HOLIDAY

@@ -56,7 +56,8 @@ def test_the_rule_is_entered_shown_and_taken_away(admin: Console) -> None:
     counted = fields | {"calendar_otherwise": "skip", "calendar_nth": "-1"}
     submit(admin, f"/jobinfo/{job_id}/edit", **counted)
     assert stored() == {"name": "cn", "on": "workdays", "otherwise": "skip", "nth": -1}
-    assert "on the last workday of the month of cn" in text_of(admin.get(f"/jobinfo/{job_id}"))
+    for path in (f"/jobinfo/{job_id}", f"/jobinfo/{job_id}?tab=history", f"/jobinfo/{job_id}?tab=versions"):
+        assert "on the last workday of the month of cn" in text_of(admin.get(path)), path
     submit(admin, f"/jobinfo/{job_id}/edit", **fields | {"calendar_name": ""})
     assert stored() is None
 
