@@ -154,7 +154,7 @@ class _FolderLoader:
 
     def _read_file(self, path: Path, content: Value) -> None:
         if not content.is_mapping:
-            self._report(content.location, "a file is a mapping with jobs, groups or channels")
+            self._report(content.location, "a file is a mapping with jobs, groups, calendars or channels")
             return
         group = ""
         for name, value in content.content.items():
@@ -162,7 +162,7 @@ class _FolderLoader:
                 self._report(content.keys[name], members.unknown(name, members.GROUP_FILE))
             elif name == "group":
                 group = str(self.resolver.plain(value))
-        for section in ("groups", "jobs", "channels"):
+        for section in members.OF_SECTION:
             value = content.content.get(section)
             if value is None or value.content in ("", "~", "null"):
                 continue
@@ -192,7 +192,8 @@ class _FolderLoader:
             self._report(value.location, f"{name} is a mapping of members")
             return
         self.result.locations[name] = location
-        object_members = self.result.document[section].setdefault(key, {})
+        # An older console knows no calendars.
+        object_members = self.result.document.setdefault(section, {}).setdefault(key, {})
         for member, member_value in value.content.items():
             member_names = members.OF_SECTION[section]
             if member not in member_names:

@@ -4,7 +4,7 @@ from difflib import get_close_matches
 
 #: member whose placeholders are those of the console
 PARAMETER = "param"
-GROUP_FILE = ("group", "jobs", "groups", "channels")
+GROUP_FILE = ("group", "jobs", "groups", "calendars", "channels")
 JOB = (
     "description",
     "owner",
@@ -44,8 +44,9 @@ JOB = (
 CODE = ("language", "source", "file", "remark")
 GROUP = ("title", "address_type", "addresses", "promises", "escalation", "max_running")
 CHANNEL = ("kind", "settings", "for_all", "groups", "jobs", "daily")
+CALENDAR = ("weekend", "days", "names", "valid_until", "unknown")
 #: section of a document -> members of its objects
-OF_SECTION = {"groups": GROUP, "jobs": JOB, "channels": CHANNEL}
+OF_SECTION = {"groups": GROUP, "jobs": JOB, "calendars": CALENDAR, "channels": CHANNEL}
 
 
 def unknown(name: str, names: tuple[str, ...]) -> str:

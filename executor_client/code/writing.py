@@ -1,4 +1,4 @@
-"""Files of an exported document: one per group with its code beside it, and one for the alarm channels."""
+"""Files of an exported document: one per group with its code beside it, of the calendars, of the channels."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -42,6 +42,9 @@ def write_files(
         if jobs:
             content["jobs"] = {key: _job(job, name, key, files) for key, job in jobs.items()}
         files[f"{name}.yaml"] = header + dump(content)
+    if calendars := document.get("calendars"):
+        content = {"calendars": _escape_values(calendars)}
+        files[_unique_name("calendars", files) + ".yaml"] = header + dump(content)
     channels = dict(_channels(document.get("channels", {}), variables))
     if channels:
         files[_unique_name("channels", files) + ".yaml"] = header + dump({"channels": channels})
@@ -57,6 +60,8 @@ def write_text(document: Mapping[str, Any], variables: Mapping[str, str]) -> str
         content["jobs"] = {
             key: _in_file_order(_without_variables(job)) for key, job in document["jobs"].items()
         }
+    if document.get("calendars"):
+        content["calendars"] = _escape_values(document["calendars"])
     channels = dict(_channels(document.get("channels", {}), variables))
     return dump({**content, "channels": channels} if channels else content)
 

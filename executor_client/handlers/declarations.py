@@ -68,6 +68,9 @@ class Terms(TypedDict, total=False):
     #: handlers after whose declared jobs it runs, or ``<app name>/<handler>``; or those as ``jobs`` of a
     #: mapping with a rule, such as ``{"jobs": ["load", "check"], "rule": "all_ended"}``
     runs_after: Sequence[str] | Mapping[str, Any]
+    #: calendar of the console on whose workdays the schedule runs, or a rule such as
+    #: ``{"name": "cn", "on": "workdays", "otherwise": "next"}``
+    calendar: str | Mapping[str, Any]
     #: what the job promises, such as ``{"kind": "finishes_by", "at": "06:00"}``; at most ten
     promises: Sequence[Mapping[str, Any]]
     #: further channel for incidents, such as ``{"channel": "On call", "after_minutes": 15}``
@@ -147,6 +150,7 @@ _READERS = {
     "delivery": terms.choice(Delivery),
     "children": terms.texts,
     "runs_after": terms.predecessors,
+    "calendar": terms.calendar,
     "promises": terms.mappings,
     "escalation": terms.mapping,
     "max_running": terms.number(0, 10_000),

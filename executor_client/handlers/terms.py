@@ -78,6 +78,11 @@ def predecessors(value: Any) -> dict[str, Any]:
     return {"jobs": list(texts(value))}
 
 
+def calendar(value: Any) -> dict[str, Any]:
+    """Return on which days a job runs; a text is a calendar on whose workdays it does."""
+    return {"name": text(value)} if isinstance(value, str) else mapping(value)
+
+
 def addresses(value: Any) -> str:
     """Return mail addresses, separated by commas; a list or a text."""
     return ",".join(texts(value)) if not isinstance(value, str) else text(value)

@@ -213,7 +213,7 @@ def test_anchors_and_merges(folder: Path) -> None:
         ),
         ({"a.yaml": "jobs: [a]\n"}, ["a.yaml:1:7: jobs is a mapping of keys to their members"]),
         ({"a.yaml": "jobs:\n  s/a: 5\n"}, ["a.yaml:2:8: jobs.s/a is a mapping of members"]),
-        ({"a.yaml": "- a\n"}, ["a.yaml:1:1: a file is a mapping with jobs, groups or channels"]),
+        ({"a.yaml": "- a\n"}, ["a.yaml:1:1: a file is a mapping with jobs, groups, calendars or channels"]),
         ({"a.yaml": "jobs: [\n"}, ["a.yaml:2:1: not valid YAML: did not find expected node content"]),
         (
             {"a.yaml": CLOSE + "    code: {language: GLUE_SHELL, file: ../out.sh}\n"},
@@ -230,9 +230,9 @@ def test_anchors_and_merges(folder: Path) -> None:
         (
             {"b.yaml": "x: 1\n", "a.yaml": "y: 1\nz: 2\n"},
             [
-                "a.yaml:1:1: there is no member y; known members: group, jobs, groups, channels",
-                "a.yaml:2:1: there is no member z; known members: group, jobs, groups, channels",
-                "b.yaml:1:1: there is no member x; known members: group, jobs, groups, channels",
+                "a.yaml:1:1: there is no member y; known members: group, jobs, groups, calendars, channels",
+                "a.yaml:2:1: there is no member z; known members: group, jobs, groups, calendars, channels",
+                "b.yaml:1:1: there is no member x; known members: group, jobs, groups, calendars, channels",
             ],
         ),
         ({"a.yaml": CLOSE + "    param: !x 1\n"}, ["a.yaml:5:12: the tag !x is not supported"]),

@@ -20,6 +20,7 @@ SCHEMA: dict[str, Any] = json.loads(
         (members.JOB, SCHEMA["$defs"]["CodeJob"]["properties"]),
         (members.GROUP, SCHEMA["$defs"]["CodeGroup"]["properties"]),
         (members.CHANNEL, SCHEMA["$defs"]["CodeChannel"]["properties"]),
+        (members.CALENDAR, SCHEMA["$defs"]["CodeCalendar"]["properties"]),
         (members.CODE, SCHEMA["$defs"]["JobCode"]["properties"]),
     ],
 )

@@ -1,6 +1,6 @@
 """Rule book: calendars and blackouts as they are now, and as they were, by the jobs that they concern."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -38,6 +38,15 @@ class RuleBook:
     blackouts: Sequence[Blackout] = ()
     #: id of a blackout of a tag -> the jobs that had it
     members: Mapping[int, Sequence[Membership]] = field(default_factory=dict)
+    #: job, group or neither -> the blackouts of it, those of a tag for as long as the job had it
+    _of_scope: dict[tuple[int | None, int | None], list[Blackout]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        for blackout in self.blackouts:
+            if not blackout.tag:
+                self._of_scope.setdefault((blackout.job_id, blackout.group_id), []).append(blackout)
+            for member in self.members.get(blackout.id, ()) if blackout.tag else ():
+                self._of_scope.setdefault((member.job_id, None), []).append(_cut(blackout, member))
 
     def of_job(
         self, job_id: int, group_id: int, calendar: str | None, anchor_ms: Millis = 0
@@ -56,24 +65,12 @@ class RuleBook:
 
     def blackouts_of(self, job_id: int, group_id: int) -> tuple[Blackout, ...]:
         """Return the blackouts that concern a job, those of a tag for as long as it had it."""
-        return tuple(part for blackout in self.blackouts for part in self._parts(blackout, job_id, group_id))
+        scopes = ((None, None), (None, group_id), (job_id, None))
+        return tuple(blackout for scope in scopes for blackout in self._of_scope.get(scope, ()))
 
     def runs_once(self) -> bool:
         """Whether any blackout runs something at its end, which is no instant of a fixed rate."""
         return any(blackout.afterwards is Afterwards.RUN_ONCE for blackout in self.blackouts)
-
-    def _parts(self, blackout: Blackout, job_id: int, group_id: int) -> Iterable[Blackout]:
-        if blackout.tag:
-            return [
-                _cut(blackout, member)
-                for member in self.members.get(blackout.id, ())
-                if member.job_id == job_id
-            ]
-        concerns_all = blackout.job_id is None and blackout.group_id is None
-        concerns = concerns_all or (
-            blackout.job_id == job_id if blackout.job_id else blackout.group_id == group_id
-        )
-        return [blackout] if concerns else []
 
 
 def _cut(blackout: Blackout, member: Membership) -> Blackout:

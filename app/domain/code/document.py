@@ -1,17 +1,18 @@
-"""Document of jobs as code: groups, jobs and alarm channels under stable keys.
+"""Document of jobs as code: groups, jobs, calendars and alarm channels under stable keys.
 
-The key of a group is its AppName, that of a channel its name, that of a job ``<AppName>/<own key>``. A field
-that an object names is owned by code; the others belong to the console. Values are the JSON values of the
-API, with keys in place of ids; the address type of a group has names of its own.
+The key of a group is its AppName, that of a channel or calendar its name, that of a job ``<AppName>/<own
+key>``. A field that an object names is owned by code; the others belong to the console. Values are the JSON
+values of the API, with keys in place of ids; the address type of a group has names of its own.
 """
 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.domain.alarms.channel_kinds import KINDS, ChannelKind
+from app.domain.code.calendar_plans import stored_members
 from app.domain.enums import GlueType
 from app.domain.jobs.fields import FIELD_OF
 from app.domain.jobs.job_field import Kind
@@ -25,7 +26,7 @@ from app.errors import InvalidInput
 
 FORMAT = 1
 JOBS_MAX = 5_000
-GROUPS, JOBS, CHANNELS = "groups", "jobs", "channels"
+GROUPS, JOBS, CHANNELS, CALENDARS = "groups", "jobs", "channels", "calendars"
 #: own key of a job
 KEY = re.compile(r"[\w][\w.-]*")
 KEY_MAX = 120
@@ -45,6 +46,7 @@ class Document:
     #: full key -> members; children are full keys
     jobs: Mapping[str, Members]
     channels: Mapping[str, Members]
+    calendars: Mapping[str, Members] = field(default_factory=dict)
 
 
 def place(section: str, key: str, member: str = "") -> str:
@@ -65,7 +67,10 @@ def app_of(key: str) -> str:
 
 
 def read_document(
-    groups: Mapping[str, Members], jobs: Mapping[str, Members], channels: Mapping[str, Members]
+    groups: Mapping[str, Members],
+    jobs: Mapping[str, Members],
+    channels: Mapping[str, Members],
+    calendars: Mapping[str, Members] | None = None,
 ) -> Document:
     """Return the document of members of valid types; raises InvalidInput with the errors of all objects."""
     errors = InputErrors()
@@ -83,8 +88,9 @@ def read_document(
     read_groups = _read_all(GROUPS, groups, _group, errors)
     read_jobs = _read_all(JOBS, jobs, _job, errors)
     read_channels = _read_all(CHANNELS, channels, _channel, errors)
+    read_calendars = _read_all(CALENDARS, calendars or {}, stored_members, errors)
     errors.raise_all()
-    return Document(read_groups, *_routes(read_jobs, read_channels))
+    return Document(read_groups, *_routes(read_jobs, read_channels), read_calendars)
 
 
 def _read_all(

@@ -7,24 +7,27 @@ from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs, with_named
 
 #: fields whose values are sets: their order has no meaning
 _SETS = frozenset({"children", "tags"})
+#: objects that are owned whole: the days of a calendar and their names
+_WHOLE = frozenset({"days", "names"})
 
 
 def drifted(fields: Mapping[str, Any], current: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return the owned ``fields`` that differ from the ``current`` ones, as name -> (in code, now).
 
     Both have the member names and JSON values of the API. An empty text or list equals a missing one. Of an
-    object only what the owned value names counts: code without a source owns its language.
+    object only what the owned value names counts: code without a source owns its language; days of calendars
+    are owned all.
     """
     return {
         name: (value, current.get(name))
         for name, value in fields.items()
-        if _comparable(name, value) != _comparable(name, _named(value, current.get(name)))
+        if _comparable(name, value) != _comparable(name, _named(name, value, current.get(name)))
     }
 
 
-def _named(owned: Any, now: Any) -> Any:
-    if isinstance(owned, Mapping) and isinstance(now, Mapping):
-        return {name: now.get(name) for name in owned}
+def _named(name: str, owned: Any, now: Any) -> Any:
+    if name not in _WHOLE and isinstance(owned, Mapping) and isinstance(now, Mapping):
+        return {member: now.get(member) for member in owned}
     return now
 
 

@@ -170,6 +170,12 @@ def remove_calendar(session: Session, name: str, *, actor: Actor, clock: Clock, 
     _record(session, "calendar.remove", present.id, changes, actor=actor, now_ms=change.now_ms)
 
 
+def remove_by_id(session: Session, calendar_id: int, *, actor: Actor, clock: Clock) -> None:
+    """Delete a calendar as ``remove_calendar`` does."""
+    name = next((row.calendar.name for row in store.list_calendars(session) if row.id == calendar_id), "")
+    remove_calendar(session, name, actor=actor, clock=clock)
+
+
 def _write(
     session: Session, calendar: Calendar, present: StoredCalendar | None, *, actor: Actor, clock: Clock
 ) -> NamedCalendar:

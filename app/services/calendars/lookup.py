@@ -1,11 +1,12 @@
 """Lookup of calendars for the rules of jobs, and the rule book by which their next times are computed."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from sqlalchemy.orm import Session
 
 from app.domain.calendars.calendar import Calendar
-from app.domain.calendars.rule_book import RuleBook
+from app.domain.calendars.rule_book import CalendarVersion, RuleBook
 from app.store.calendars import calendars as store
 from app.store.calendars import current_book
 
@@ -36,5 +37,7 @@ class StoredCalendars:
     def book(self) -> RuleBook:
         """Return the calendars and blackouts that hold in this transaction."""
         if self._book is None:
-            self._book = current_book.refresh(self._session)
+            book = current_book.refresh(self._session)
+            versions = {name: [CalendarVersion(0, calendar)] for name, calendar in self.new.items()}
+            self._book = replace(book, calendars={**book.calendars, **versions}) if versions else book
         return self._book

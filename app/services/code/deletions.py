@@ -15,7 +15,7 @@ from app.domain.text.texts import N_, folded
 from app.errors import Conflict, InvalidInput, PermissionDenied
 from app.services.code.state import State, comparable
 from app.store.jobs import listing as job_lists
-from app.store.jobs.managed import CHANNEL, GROUP, JOB, ManagedObject
+from app.store.jobs.managed import CALENDAR, CHANNEL, GROUP, JOB, ManagedObject
 from app.store.runs import clearing as log_clearing
 
 PRUNE = "prune"
@@ -30,6 +30,7 @@ def plan_deletions(
     document_keys = {(JOB, key) for key in document.jobs}
     document_keys |= {(GROUP, key) for key in document.groups}
     document_keys |= {(CHANNEL, key) for key in document.channels}
+    document_keys |= {(CALENDAR, key) for key in document.calendars}
     names, plans = names_in(document), []
     for prune_key in dict.fromkeys(prune):
         kind, key = split_prune_key(prune_key)
@@ -67,8 +68,8 @@ def _takeover(kind: str, key: str, name: str) -> ObjectPlan:
 
 
 def names_in(document: Document) -> set[tuple[str, str]]:
-    """Return kind and name of the groups and channels of a document, as they are compared."""
-    sections = ((GROUP, document.groups), (CHANNEL, document.channels))
+    """Return kind and name of all but the jobs of a document, as they are compared."""
+    sections = ((GROUP, document.groups), (CHANNEL, document.channels), (CALENDAR, document.calendars))
     return {(kind, comparable(kind, name)) for kind, section in sections for name in section}
 
 
@@ -107,6 +108,8 @@ def _references(document: Document) -> Iterator[tuple[str, str, str]]:
         yield place(JOBS, key), GROUP, app_of(key)
         for name, kind in ((CHILDREN, JOB), (ALARM_CHANNELS, CHANNEL)):
             yield from ((place(JOBS, key, name), kind, target) for target in members.get(name, ()))
+        if members.get(CALENDAR):
+            yield place(JOBS, key, CALENDAR), CALENDAR, members[CALENDAR]["name"]
         where = place(JOBS, key, RUNS_AFTER)
         yield from ((where, JOB, target) for target in named_jobs(members.get(RUNS_AFTER)))
     for key, members in document.channels.items():
@@ -143,8 +146,8 @@ def check_groups(
 
 
 def _is_visible(actor: Actor, state: State, owner: ManagedObject | None) -> bool:
-    """Whether an actor may see a managed object; only administrators see channels, and what is gone."""
-    if actor.is_admin or owner is None or owner.kind == CHANNEL:
+    """Whether an actor may see a managed object; channels, calendars and what is gone: administrators."""
+    if actor.is_admin or owner is None or owner.kind in {CHANNEL, CALENDAR}:
         return actor.is_admin
     job = state.jobs[owner.object_id] if owner.kind == JOB else None
     return actor.may(job.job_group if job is not None else owner.object_id, Right.VIEW)
@@ -153,7 +156,7 @@ def _is_visible(actor: Actor, state: State, owner: ManagedObject | None) -> bool
 def split_prune_key(prune_key: str) -> tuple[str, str]:
     """Return kind and key of an object to delete, ``sample/close`` or ``channel:Ops``."""
     kind, colon, key = prune_key.partition(":")
-    return (kind, key) if colon and kind in {GROUP, CHANNEL} else (JOB, prune_key)
+    return (kind, key) if colon and kind in {GROUP, CHANNEL, CALENDAR} else (JOB, prune_key)
 
 
 def _require_deletion(actor: Actor, state: State, kind: str, object_id: int) -> None:

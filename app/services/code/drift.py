@@ -13,10 +13,10 @@ from app.domain.code.plan import BLANKED, FieldChange
 from app.domain.jobs.members import CHILDREN
 from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs, with_named
 from app.services.code.state import State, find_state, is_secret, with_jobs
-from app.store.jobs.managed import CHANNEL, GROUP, JOB, ManagedObject
+from app.store.jobs.managed import CALENDAR, CHANNEL, GROUP, JOB, ManagedObject
 
 #: kind -> field that the key names
-_NAMES = {GROUP: "app_name", CHANNEL: "name"}
+_NAMES = {GROUP: "app_name", CHANNEL: "name", CALENDAR: "name"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def _drift(state: State, owner: ManagedObject, actor: Actor) -> Iterator[Drifted
 
 
 def _is_visible(state: State, owner: ManagedObject, actor: Actor) -> bool:
-    if actor.is_admin:
+    if actor.is_admin or owner.kind == CALENDAR:
         return True
     if owner.kind == JOB:
         job = state.jobs.get(owner.object_id)

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.domain.access.permissions import Actor, Right
+from app.domain.code.calendar_plans import calendar_values
 from app.domain.code.document import (
     ALARM_CHANNELS,
     CODE,
@@ -64,11 +65,11 @@ def export_document(
     job_ids: Collection[int] = (),
     is_whole: bool = False,
 ) -> Export:
-    """Return groups, jobs and channels that the actor may see.
+    """Return groups, jobs, calendars and channels that the actor may see.
 
     ``app_names`` limits it to these groups, ``job_ids`` to these jobs and their groups. Members with the
-    values of a new job are left out unless ``is_whole``. Channels are for administrators. Raises NotFound for
-    a group or job that the actor may not see.
+    values of a new job are left out unless ``is_whole``. Channels and calendars are for administrators.
+    Raises NotFound for a group or job that the actor may not see.
     """
     state = with_places(session, find_state(session, actor))
     group_ids = _group_ids(session, state, app_names, job_ids)
@@ -96,6 +97,8 @@ def export_document(
             channel.channel.name: _channel(channel, state, keys, export.variables)
             for channel in state.channels.values()
         }
+        calendars = {row.calendar.name: calendar_values(row.calendar) for row in state.calendars.values()}
+        document |= {"calendars": dict(sorted(calendars.items()))} if calendars else {}
     return export
 
 

@@ -69,10 +69,10 @@ def prepare_import(
 
 
 def import_request(document: Document, options: ImportOptions, *, actor: Actor) -> CodeRequest:
-    """Return the request that plans an import. Groups of the file concern administrators only."""
+    """Return the request that plans an import. Groups and calendars of the file are for administrators."""
     jobs = {key: _members(members, options) for key, members in document.jobs.items()}
-    groups = document.groups if actor.is_admin else {}
-    document = replace(document, groups=groups, jobs=jobs)
+    groups, calendars = (document.groups, document.calendars) if actor.is_admin else ({}, {})
+    document = replace(document, groups=groups, jobs=jobs, calendars=calendars)
     return CodeRequest(document, actor, (), options.networks, options.readable_by_java, is_import=True)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -9,8 +10,10 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.access.permissions import Right
+from app.domain.code.calendar_plans import CalendarPlan
 from app.domain.code.document import (
     ALARM_CHANNELS,
+    CALENDARS,
     CHANNELS,
     CODE,
     GROUPS,
@@ -44,10 +47,12 @@ from app.services.code.group_plans import GroupPlan, GroupPlanner
 from app.services.code.job_plans import JobPlan, JobPlanner, Wish
 from app.services.code.matching import find_for_document
 from app.services.code.request import CodeRequest
-from app.services.code.state import State, code_value
+from app.services.code.state import State, code_value, new_calendars, plan_calendar
 from app.services.code.timing import deleted_times, with_times
 from app.store.alarms.channels import has_channel
-from app.store.jobs.managed import CHANNEL, JOB
+from app.store.jobs.managed import CALENDAR, CHANNEL, JOB
+
+PlannedObject = GroupPlan | CalendarPlan | JobPlan | ChannelPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +63,14 @@ class Plans:
     groups: Sequence[GroupPlan] = ()
     jobs: Sequence[JobPlan] = ()
     channels: Sequence[ChannelPlan] = ()
+    calendars: Sequence[CalendarPlan] = ()
     deletions: Sequence[ObjectPlan] = ()
     unlisted: tuple[str, ...] = field(default=())
 
     @property
-    def object_plans(self) -> "list[GroupPlan | JobPlan | ChannelPlan]":
+    def object_plans(self) -> list[PlannedObject]:
         """The plans of the objects in the document, in the order of writing."""
-        every: list[GroupPlan | JobPlan | ChannelPlan] = [*self.groups, *self.jobs, *self.channels]
+        every: list[PlannedObject] = [*self.groups, *self.calendars, *self.jobs, *self.channels]
         return [plan for plan in every if plan.object_plan is not None or plan.members]
 
     @property
@@ -89,8 +95,11 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
     visible = request.actor.group_ids(Right.VIEW)
     groups.has_channel = lambda name: name in document.channels or has_channel(session, name, visible)
     group_plans = _each(GROUPS, document.groups, groups.plan, errors)
+    calendars = partial(plan_calendar, state, actor=request.actor, is_import=request.is_import)
+    calendar_plans = _each(CALENDARS, document.calendars, calendars, errors)
     wishes = _wishes(document, state, candidates, groups.id_of, errors)
     jobs = JobPlanner(session, state, wishes, actor=request.actor, now_ms=now_ms)
+    jobs.calendars.new = new_calendars(calendar_plans)
     jobs.readable_by_java, jobs.is_import = request.readable_by_java, request.is_import
     jobs.app_names |= {group_id: app_name for app_name, group_id in groups.new.items()}
     jobs.has_channel = groups.has_channel
@@ -113,6 +122,7 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
         group_plans,
         with_times(session, job_plans, now_ms=now_ms),
         channel_plans,
+        calendar_plans,
         deleted_times(session, deletions),
         _unlisted(document, state, prune, planned),
     )
@@ -301,10 +311,11 @@ def _unlisted(
             if not apps.isdisjoint((app_of(key), app_of(present))):
                 jobs.append(key)
     names = names_in(document)
-    channel_keys = [
-        f"{CHANNEL}:{key}"
+    sections = {CHANNEL: document.channels, CALENDAR: document.calendars}
+    other_keys = [
+        f"{kind}:{key}"
         for kind, key in state.managed
-        if kind == CHANNEL and document.channels and not is_kept(names, state, kind, key)
+        if sections.get(kind) and not is_kept(names, state, kind, key)
     ]
-    listed_keys = {f"{CHANNEL}:{key}" for key in document.channels} | set(prune)
-    return (*jobs, *(key for key in channel_keys if key not in listed_keys))
+    listed_keys = {f"{kind}:{key}" for kind, section in sections.items() for key in section} | set(prune)
+    return (*jobs, *(key for key in other_keys if key not in listed_keys))

@@ -9,12 +9,18 @@ from sqlalchemy.orm import Session
 
 from app.domain.access.permissions import Actor, Right
 from app.domain.alarms.channel_kinds import KINDS, ChannelKind
+from app.domain.calendars.calendar import Calendar
+from app.domain.calendars.entered import read_draft
+from app.domain.code import calendar_plans
+from app.domain.code.calendar_plans import CalendarPlan, PresentCalendar, calendar_values
 from app.domain.code.document import (
     ALARM_CHANNELS,
     AUTOMATIC,
+    CALENDARS,
     CODE,
     ENABLED,
     MANUAL,
+    place,
     trimmed,
 )
 from app.domain.code.plan import code_shown
@@ -23,6 +29,7 @@ from app.domain.jobs.members import MEMBER_OF, read_members
 from app.domain.jobs.structures import GROUP_STRUCTURES
 from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs, with_named
 from app.domain.text.texts import folded
+from app.errors import PermissionDenied
 from app.models.channel import AlarmChannel
 from app.models.group import Group
 from app.models.job import Job
@@ -31,10 +38,11 @@ from app.services.code.circles import find_links
 from app.settings.sealing import sealer
 from app.store.alarms import channels
 from app.store.alarms.channels import ScopedChannel
+from app.store.calendars.calendars import StoredCalendar, list_calendars
 from app.store.executors import listing as group_lists
 from app.store.jobs import listing as job_lists
 from app.store.jobs import tags as job_tags
-from app.store.jobs.managed import CHANNEL, GROUP, JOB, ManagedObject, list_managed
+from app.store.jobs.managed import CALENDAR, CHANNEL, GROUP, JOB, ManagedObject, list_managed
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,7 @@ class State:
     followers: Mapping[int, Collection[int]] = field(default_factory=dict)
     tags: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     channels: Mapping[int, ScopedChannel] = field(default_factory=dict)
+    calendars: Mapping[int, StoredCalendar] = field(default_factory=dict)
     #: by kind and key
     managed: Mapping[tuple[str, str], ManagedObject] = field(default_factory=dict)
     #: group ids of the managed jobs that exist, where it matters which groups they are in now
@@ -110,6 +119,9 @@ class State:
         if kind == GROUP:
             group = self.groups.get(object_id)
             return group_values(group) if group is not None else None
+        if kind == CALENDAR:
+            row = self.calendars.get(object_id)
+            return calendar_values(row.calendar) if row is not None else None
         channel = self.channels.get(object_id)
         return channel_values(channel) if channel is not None else None
 
@@ -122,7 +134,8 @@ class State:
         groups = {group_id: (group.app_name, group_values(group)) for group_id, group in self.groups.items()}
         channels = {key: (item.channel.name, channel_values(item)) for key, item in self.channels.items()}
         links = self.links, self.followers
-        return groups, self.definitions, links, self.tags, channels, self.managed
+        versions = {key: row.number for key, row in self.calendars.items()}
+        return groups, self.definitions, links, self.tags, channels, versions, self.managed
 
     def managed_object(self, kind: str, key: str) -> ManagedObject | None:
         """Return a managed object; None if it is not managed or gone."""
@@ -130,6 +143,7 @@ class State:
             JOB: self.jobs,
             GROUP: self.groups,
             CHANNEL: self.channels,
+            CALENDAR: self.calendars,
         }
         owner = self.managed.get((kind, key))
         return owner if owner is not None and owner.object_id in existing[kind] else None
@@ -139,7 +153,9 @@ class State:
         return self.managed.get((kind, self.keys.get((kind, object_id), "")))
 
     def name_of(self, kind: str, object_id: int) -> str:
-        """Return the AppName of a group or the name of a channel; nothing if it is gone, and for jobs."""
+        """Return the AppName of a group or the name of another; nothing if it is gone, and for jobs."""
+        if kind == CALENDAR and object_id in self.calendars:
+            return self.calendars[object_id].calendar.name
         group, channel = self.groups.get(object_id), self.channels.get(object_id)
         if kind == GROUP and group is not None:
             return group.app_name
@@ -156,8 +172,9 @@ class State:
         return "" if comparable(kind, name) == comparable(kind, key) else name
 
     def id_named(self, kind: str, name: str) -> int:
-        """Return the id of a group with this AppName or channel with this name; 0: none, and for jobs."""
-        ids: Collection[int] = {GROUP: self.groups, CHANNEL: self.channels}.get(kind, {})
+        """Return the id of a group with this AppName or another with this name; 0: none, and for jobs."""
+        objects = {GROUP: self.groups, CHANNEL: self.channels, CALENDAR: self.calendars}
+        ids: Collection[int] = objects.get(kind, {})
         target = comparable(kind, name)
         return next((own_id for own_id in ids if comparable(kind, self.name_of(kind, own_id)) == target), 0)
 
@@ -239,11 +256,12 @@ def own_settings(channel: AlarmChannel) -> dict[str, str]:
 
 
 def find_state(session: Session, actor: Actor) -> State:
-    """Return the groups that the actor may see, all channels and all managed objects."""
+    """Return the groups that the actor may see, all channels, calendars and managed objects."""
     groups = group_lists.find_visible(session, actor.group_ids(Right.VIEW))
     return State(
         {group.id: group for group in groups},
         channels={channel.channel.id: channel for channel in channels.list_channels(session)},
+        calendars={row.id: row for row in list_calendars(session)},
         managed={(owner.kind, owner.key): owner for owner in list_managed(session)},
     )
 
@@ -263,3 +281,26 @@ def with_jobs(session: Session, state: State, job_ids: Collection[int], *, lock:
     links, followers = find_links(session, list(definitions))
     tags = job_tags.find_tags(session, list(definitions))
     return replace(state, definitions=definitions, links=links, followers=followers, tags=tags)
+
+
+def plan_calendar(
+    state: State, name: str, members: Mapping[str, Any], *, actor: Actor, is_import: bool = False
+) -> CalendarPlan:
+    """Return the plan of a calendar, which only administrators change; raises InvalidInput."""
+    calendar_id = state.id_named(CALENDAR, name)
+    present = None
+    if calendar_id:
+        owner = state.managed_object(CALENDAR, name)
+        is_managed = owner is not None and owner.object_id == calendar_id
+        former = owner.fields if owner is not None and is_managed else {}
+        present = PresentCalendar(calendar_id, state.calendars[calendar_id].calendar, is_managed, former)
+    notes = state.notes_on_new(CALENDAR, name) if present is None else ()
+    plan = calendar_plans.plan_calendar(name, members, present, is_import=is_import, notes=notes)
+    if plan.object_plan is not None and not actor.is_admin:
+        raise PermissionDenied(f"{place(CALENDARS, name)}: only administrators change calendars")
+    return plan
+
+
+def new_calendars(plans: Collection[CalendarPlan]) -> dict[str, Calendar]:
+    """Return name -> calendar as it will be, of those that change."""
+    return {plan.name: read_draft(plan.name, plan.draft) for plan in plans if plan.draft is not None}

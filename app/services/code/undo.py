@@ -35,7 +35,7 @@ from app.services.jobs.versions import changes_from
 from app.store.base import locks
 from app.store.jobs import listing as job_lists
 from app.store.jobs import managed
-from app.store.jobs.managed import CHANNEL, GROUP, JOB, ManagedObject
+from app.store.jobs.managed import CALENDAR, CHANNEL, GROUP, JOB, ManagedObject
 from app.store.rounds.edges import read_edges
 
 #: reasons that a refusal names
@@ -131,7 +131,7 @@ def _with_new_ids(changes: Sequence[Undoable], state: State) -> Sequence[Undoabl
 
     So applies can be undone one after the other, also those before a deletion that was undone.
     """
-    new_ids: dict[str, dict[int, int]] = {GROUP: {}, JOB: {}, CHANNEL: {}}
+    new_ids: dict[str, dict[int, int]] = {GROUP: {}, JOB: {}, CHANNEL: {}, CALENDAR: {}}
     for change in changes:
         kind, owner = change["kind"], state.managed_object(change["kind"], change["key"])
         if change["action"] != Action.DELETE and owner and state.present(kind, change["id"]) is None:
@@ -209,5 +209,6 @@ def _stored_id(change: Undoable, owner: ManagedObject, state: State, remade: Rem
         return ids.job(remade.jobs.get(owner.object_id, owner.object_id))
     if change["action"] == Action.DELETE and change["before"]:
         name = name_of(change, state)
-        return ids.channels.get(name) or state.id_named(CHANNEL, name)
+        new_ids = ids.calendars if owner.kind == CALENDAR else ids.channels
+        return new_ids.get(name) or state.id_named(owner.kind, name)
     return owner.object_id

@@ -20,10 +20,10 @@ from app.services.code.deletions import deleted_channels
 from app.services.code.group_plans import GroupPlan, GroupPlanner
 from app.services.code.job_plans import JobPlanner, Wish
 from app.services.code.plan import Plans
-from app.services.code.state import State
+from app.services.code.state import State, new_calendars, plan_calendar
 from app.settings.config import Network
 from app.settings.sealing import sealer
-from app.store.jobs.managed import CHANNEL, GROUP, JOB
+from app.store.jobs.managed import CALENDAR, CHANNEL, GROUP, JOB
 
 #: change of an apply as it was recorded
 Undoable = Mapping[str, Any]
@@ -83,7 +83,7 @@ def plan_undo(
     """Return the plans that put everything back; what is gone and not to be made again is left out."""
     by_kind: dict[str, list[Undoable]] = {
         kind: [change for change in changes if change["kind"] == kind and _is_put_back(change, state)]
-        for kind in (GROUP, JOB, CHANNEL)
+        for kind in (GROUP, JOB, CHANNEL, CALENDAR)
     }
     groups = GroupPlanner(state, actor=request.actor, networks=request.networks)
     group_plans = [_group_plan(groups, change) for change in by_kind[GROUP]]
@@ -96,6 +96,11 @@ def plan_undo(
     wishes = [_wish(change, state, remade) for change in by_kind[JOB]]
     wishes += _leading(state, remade, {wish.job_id for wish in wishes})
     jobs = JobPlanner(session, state, wishes, actor=request.actor, now_ms=now_ms)
+    calendar_plans = [
+        plan_calendar(state, name_of(change, state), change["before"], actor=request.actor)
+        for change in by_kind[CALENDAR]
+    ]
+    jobs.calendars.new = new_calendars(calendar_plans)
     jobs.restores, jobs.has_channel = True, lambda _name: True
     jobs.app_names |= {group_id: app_name for app_name, group_id in groups.new.items()}
     channels = ChannelPlanner(
@@ -111,14 +116,14 @@ def plan_undo(
         channels.plan(name_of(change, state), _channel(remade.members(CHANNEL, change["before"])))
         for change in by_kind[CHANNEL]
     ]
+    job_plans = list(map(jobs.plan, wishes))
+    channel_plans = channels.route(channel_plans, {wish.job_id: wish.members for wish in wishes})
     plans = Plans(
         state,
-        [replace(plan, object_plan=_without_ownership(plan.object_plan)) for plan in group_plans],
-        [replace(plan, object_plan=_without_ownership(plan.object_plan)) for plan in map(jobs.plan, wishes)],
-        [
-            replace(plan, object_plan=_without_ownership(plan.object_plan))
-            for plan in channels.route(channel_plans, {wish.job_id: wish.members for wish in wishes})
-        ],
+        _without_ownership(group_plans),
+        _without_ownership(job_plans),
+        _without_ownership(channel_plans),
+        _without_ownership(calendar_plans),
         deletions,
     )
     return plans, remade
@@ -222,5 +227,11 @@ def _channel(before: Mapping[str, Any]) -> dict[str, Any]:
     return members | ({"settings": settings} if settings else {})
 
 
-def _without_ownership(object_plan: ObjectPlan | None) -> ObjectPlan | None:
-    return replace(object_plan, owned=(), released=()) if object_plan is not None else None
+def _without_ownership(plans: Sequence[Any]) -> list[Any]:
+    """Return plans of objects that change no ownership."""
+    return [
+        plan
+        if plan.object_plan is None
+        else replace(plan, object_plan=replace(plan.object_plan, owned=(), released=()))
+        for plan in plans
+    ]

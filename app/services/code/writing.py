@@ -9,31 +9,34 @@ from sqlalchemy.orm import Session
 
 from app.clock import Clock
 from app.domain.access.permissions import Actor
-from app.domain.code.document import CHANNELS, ENABLED, GROUPS, at_place
+from app.domain.code.calendar_plans import CalendarPlan
+from app.domain.code.document import CALENDARS, CHANNELS, ENABLED, GROUPS, at_place
 from app.domain.code.plan import Action, ObjectPlan
 from app.domain.jobs.members import CHILDREN
 from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs, with_named
 from app.errors import InvalidInput
 from app.services.alarms import channel_setup
+from app.services.calendars import calendars
 from app.services.code.channel_plans import ChannelPlan
 from app.services.code.group_plans import GroupPlan
 from app.services.code.job_plans import JobPlan
-from app.services.code.plan import Plans
+from app.services.code.plan import PlannedObject, Plans
 from app.services.executors import groups
 from app.services.jobs import jobs
 from app.services.jobs.job_writes import JobWrite, write_jobs
 from app.services.jobs.replan import switch_off, switch_on
 from app.store.alarms import mutes
-from app.store.jobs.managed import CHANNEL, GROUP, JOB
+from app.store.jobs.managed import CALENDAR, CHANNEL, GROUP, JOB
 
 
 @dataclass(slots=True)
 class Ids:
-    """Ids that new objects got: provisional -> stored; those of channels by name."""
+    """Ids that new objects got: provisional -> stored; those of channels and calendars by name."""
 
     groups: dict[int, int] = field(default_factory=dict)
     jobs: dict[int, int] = field(default_factory=dict)
     channels: dict[str, int] = field(default_factory=dict)
+    calendars: dict[str, int] = field(default_factory=dict)
 
     def group(self, group_id: int) -> int:
         """Return the stored id of a group."""
@@ -43,12 +46,14 @@ class Ids:
         """Return the stored id of a job."""
         return self.jobs.get(job_id, job_id)
 
-    def of(self, plan: GroupPlan | JobPlan | ChannelPlan) -> int:
+    def of(self, plan: PlannedObject) -> int:
         """Return the stored id of a planned object."""
         if isinstance(plan, GroupPlan):
             return self.group(plan.group_id)
         if isinstance(plan, JobPlan):
             return self.job(plan.wish.job_id)
+        if isinstance(plan, CalendarPlan):
+            return self.calendars.get(plan.name, plan.calendar_id)
         return self.channels.get(plan.name, plan.channel_id)
 
     def final(self, kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,6 +80,11 @@ def write_plans(session: Session, plans: Plans, *, actor: Actor, clock: Clock) -
         if group.draft is not None:
             with _at(GROUPS, group.app_name):
                 ids.groups[group.group_id] = _write_group(session, group, actor=actor, clock=clock)
+    for plan in plans.calendars:
+        if plan.draft is not None:
+            with _at(CALENDARS, plan.name):
+                made = calendars.put_calendar(session, plan.name, plan.draft, actor=actor, clock=clock)
+                ids.calendars[plan.name] = made.id
     _write_jobs(session, plans.jobs, ids, actor=actor, clock=clock)
     for channel in plans.channels:
         if channel.draft is not None:
@@ -142,8 +152,8 @@ def _write_channel(session: Session, plan: ChannelPlan, ids: Ids, *, actor: Acto
 
 
 def _delete(session: Session, plans: Sequence[ObjectPlan], *, actor: Actor, clock: Clock) -> None:
-    """Delete jobs, then channels, then groups, which must have no jobs left."""
-    object_ids: dict[str, list[int]] = {JOB: [], CHANNEL: [], GROUP: []}
+    """Delete jobs, then channels and calendars, then groups, which must have no jobs left."""
+    object_ids: dict[str, list[int]] = {JOB: [], CHANNEL: [], CALENDAR: [], GROUP: []}
     for plan in plans:
         if plan.action is Action.DELETE and plan.object_id:
             object_ids[plan.kind].append(plan.object_id)
@@ -151,5 +161,7 @@ def _delete(session: Session, plans: Sequence[ObjectPlan], *, actor: Actor, cloc
         jobs.remove_jobs(session, object_ids[JOB], actor=actor, now_ms=clock())
     for channel_id in object_ids[CHANNEL]:
         channel_setup.remove_channel(session, channel_id, actor=actor, now_ms=clock())
+    for calendar_id in object_ids[CALENDAR]:
+        calendars.remove_by_id(session, calendar_id, actor=actor, clock=clock)
     for group_id in object_ids[GROUP]:
         groups.remove_group(session, group_id, actor=actor, now_ms=clock())

@@ -201,10 +201,11 @@ def switch_on(session: Session, job_ids: Collection[int], *, clock: Clock) -> No
     jobs = lock_planned(session, job_ids) if job_ids else {}
     out = fires.count_open_scheduled(session, list(jobs)) if jobs else {}
     now_ms, rows = clock(), list[bulk.Row]()
+    book = current_book.of_transaction(session) if jobs else None
     for job_id, job in jobs.items():
         if job.trigger_status == TriggerStatus.RUNNING:
             continue
-        schedule = schedule_of(job, zone_name())
+        schedule = schedule_of(job, zone_name(), book)
         next_ms = first_instant(schedule, job.last_fire_ms, now_ms=now_ms, in_progress=out[job_id])
         rows.append(_row(job_id, TriggerStatus.RUNNING, next_ms, job.last_fire_ms, now_ms))
     bulk.update_many(session, Job, rows)

@@ -69,6 +69,11 @@ def refresh(session: Session) -> RuleBook:
     return _kept.book
 
 
+def of_transaction(session: Session) -> RuleBook:
+    """Return the book as a transaction sees it, with changes of its own, which others must not go by yet."""
+    return _kept.book if rules.find_number(session) == _kept.book.number else rules.read_book(session)
+
+
 def forget_at_commit(session: Session) -> None:
     """Have the next page of this process compare the book with the database, once a change is committed."""
     call_at_commit(session, _forget)

@@ -14,7 +14,7 @@ from app.database.rows import bulk, deletion
 from app.models.job import Job
 from app.models.managed import Apply, Managed
 
-JOB, GROUP, CHANNEL = "job", "group", "channel"
+JOB, GROUP, CHANNEL, CALENDAR = "job", "group", "channel", "calendar"
 #: newest applies that are searched for a job
 SEARCHED_MAX = 100
 _COLUMNS = (

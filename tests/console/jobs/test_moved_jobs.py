@@ -32,7 +32,7 @@ class Moved:
             self.job_id, self.former, trigger_code=504, address=ADDRESS, at_ms=at_ms - 40_000
         )
         with session_scope() as session:
-            jobs.move_job(session, self.job_id, self.present, actor=ACTOR, now_ms=at_ms)
+            jobs.move_job(session, self.job_id, self.present, actor=ACTOR, clock=lambda: at_ms)
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_the_change_history_starts_where_the_job_left_an_invisible_group(
     job_id = add_job(former)
     admin.call("/jobinfo/trigger", id=job_id, executorParam="theirs alone")
     with session_scope() as session:
-        jobs.move_job(session, job_id, present, actor=ACTOR, now_ms=now_ms())
+        jobs.move_job(session, job_id, present, actor=ACTOR, clock=now_ms)
     admin.call("/jobinfo/trigger", id=job_id, executorParam="everybody here")
     path = f"/jobinfo/{job_id}?tab=history"
     nina = normal_user(present, username="nina").get(path).text

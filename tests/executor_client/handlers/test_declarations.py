@@ -90,6 +90,8 @@ def problem(handler: str = "closeOrders", **given: Any) -> str:
                 "limit_key": "${param.customer}",
             },
         ),
+        ({"calendar": "cn"}, {"calendar": {"name": "cn"}}),
+        ({"calendar": {"name": "cn", "nth": -1}}, {"calendar": {"name": "cn", "nth": -1}}),
         ({"alarm_email": ["a@x", "b@x"], "owner": " ann "}, {"alarm_email": "a@x,b@x", "owner": "ann"}),
         ({"param": " as is "}, {"param": " as is "}),
         ({"param": Span(date(2026, 1, 2))}, {"param": '{"first":"2026-01-02","limit":3}'}),

@@ -37,14 +37,15 @@ def user(group_id: int, *rights: Right) -> Actor:
 
 
 def black_out(*, actor: Actor = ADMIN, now_ms: Millis = T0, **fields: Any) -> BlackoutView:
+    """Make a blackout; it holds from ``now_ms`` on, which is one millisecond after the change."""
     draft = BlackoutDraft(**{"reason": "moving", **fields})
     with session_scope() as session:
-        return blackouts.add_blackout(session, draft, actor=actor, clock=lambda: now_ms)
+        return blackouts.add_blackout(session, draft, actor=actor, clock=lambda: now_ms - 1)
 
 
 def end(blackout_id: int, *, actor: Actor = ADMIN, now_ms: Millis = LATER) -> BlackoutView:
     with session_scope() as session:
-        return blackouts.end_blackout(session, blackout_id, actor=actor, clock=lambda: now_ms)
+        return blackouts.end_blackout(session, blackout_id, actor=actor, clock=lambda: now_ms - 1)
 
 
 def states(*, actor: Actor = ADMIN, now_ms: Millis = T0) -> list[tuple[int, str]]:
@@ -161,7 +162,7 @@ def test_a_group_is_switched_off_and_on_again() -> None:
             blackouts.switch_off_group(session, group_id, reason="again", actor=operator, clock=lambda: LATER)
     with session_scope() as session:
         blackouts.switch_on_group(session, group_id, actor=operator, clock=lambda: LATER)
-    assert only_row(JobBlackout).until_ms == LATER
+    assert only_row(JobBlackout).until_ms == LATER + 1
     with session_scope() as session, pytest.raises(Conflict):
         blackouts.switch_on_group(session, group_id, actor=operator, clock=lambda: LATER)
 
@@ -173,12 +174,12 @@ def test_that_jobs_have_the_tag_of_a_blackout_is_noted_from_when_until_when() ->
     second = add(group_id)
     made = black_out(tag="nightly", now_ms=T0 + 1)
     assert members() == [(first, T0 + 1, None)]
-    update(second, group_id, tags=("NIGHTLY", "other"), now_ms=T0 + 2)
-    update(first, group_id, tags=("nightly", "more"), now_ms=T0 + 3)
+    update(second, group_id, tags=("NIGHTLY", "other"), now_ms=T0 + 1)
+    update(first, group_id, tags=("nightly", "more"), now_ms=T0 + 2)
     with session_scope() as session:
-        jobs.change_tag(session, first, "nightly", has_tag=False, actor=ADMIN, clock=lambda: T0 + 4)
+        jobs.change_tag(session, first, "nightly", has_tag=False, actor=ADMIN, clock=lambda: T0 + 3)
     third = add(group_id, tags=("nightly",))
-    assert members() == [(first, T0 + 1, T0 + 4), (second, T0 + 2, None), (third, T0, None)]
+    assert members() == [(first, T0 + 1, T0 + 4), (second, T0 + 2, None), (third, T0 + 1, None)]
     assert blacked_out(second, group_id)
     assert blacked_out(third, group_id)
     with session_scope() as session:
@@ -186,7 +187,7 @@ def test_that_jobs_have_the_tag_of_a_blackout_is_noted_from_when_until_when() ->
     end(made.id)
     number = only_row(RuleChange).number
     update(second, group_id, tags=(), now_ms=LATER + 1)
-    assert members()[1:] == [(second, T0 + 2, None), (third, T0, T0 + 5)], "it is over"
+    assert members()[1:] == [(second, T0 + 2, None), (third, T0 + 1, T0 + 5)], "it is over"
     assert only_row(RuleChange).number == number
 
 
@@ -198,7 +199,7 @@ def test_tags_that_another_program_has_changed_are_noted_later() -> None:
     with session_scope() as session:
         job_tags.replace_tags(session, {first: (), second: ("nightly",)})
     tick_members(LATER)
-    assert members() == [(first, T0, LATER), (second, LATER, None)]
+    assert members() == [(first, T0, LATER + 1), (second, LATER + 1, None)]
     number = only_row(RuleChange).number
     tick_members(LATER + 1)
     assert only_row(RuleChange).number == number

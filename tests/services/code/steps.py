@@ -24,7 +24,7 @@ NIGHTLY = {"schedule_type": "CRON", "schedule": "0 0 2 * * ?"}
 
 def request(document: Mapping[str, Any], *, actor: Actor = ADMIN, prune: Sequence[str] = ()) -> CodeRequest:
     """Return the request for a document as clients send it."""
-    sections = [document.get(name, {}) for name in ("groups", "jobs", "channels")]
+    sections = [document.get(name, {}) for name in ("groups", "jobs", "channels", "calendars")]
     return CodeRequest(read_document(*sections), actor, prune, NETWORKS)
 
 

@@ -10,15 +10,15 @@ from app.domain.calendars.day_rule import NAME_MAX
 from app.domain.calendars.entered import DAY_NAME_MAX, DAYS_MAX, FIRST_YEAR, LAST_YEAR
 
 Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
-Kind = Literal["workday", "holiday"]
+DayWord = Literal["workday", "holiday"]
 Unknown = Literal["weekday", "holiday", "workday"]
 Year = Annotated[int, Field(ge=FIRST_YEAR, le=LAST_YEAR)]
 
-_WEEKEND = "Weekdays that are no workdays."
-_DAYS = "Days that are something else than their weekday says, or that have a name: day -> its kind."
-_NAMES = f"Names of some of these days, {DAY_NAME_MAX} characters at most."
-_VALID_UNTIL = "The last day that it knows; null: it knows all."
-_UNKNOWN = (
+WEEKEND = "Weekdays that are no workdays."
+DAYS = "Days that are something else than their weekday says, or that have a name: day -> its kind."
+NAMES = f"Names of some of these days, {DAY_NAME_MAX} characters at most."
+VALID_UNTIL = "The last day that it knows; null: it knows all."
+UNKNOWN = (
     "What later days are: `weekday`: workdays but for the weekend; `holiday`, `workday`: all of them that."
 )
 
@@ -39,9 +39,9 @@ class CalendarOut(Schema):
     VOLATILE = frozenset({"jobs", "used_by"})
 
     name: str = Field(examples=["cn"])
-    weekend: list[Weekday] = Field(description=_WEEKEND)
-    valid_until: str | None = Field(description=_VALID_UNTIL, examples=["2026-12-31"])
-    unknown: UnknownDays = Field(description=_UNKNOWN)
+    weekend: list[Weekday] = Field(description=WEEKEND)
+    valid_until: str | None = Field(description=VALID_UNTIL, examples=["2026-12-31"])
+    unknown: UnknownDays = Field(description=UNKNOWN)
     workdays: int = Field(description="How many days are workdays whatever their weekday is.")
     holidays: int = Field(description="How many days are holidays whatever their weekday is.")
     version: int = Field(description="Number of the latest version.")
@@ -64,8 +64,8 @@ class CalendarVersionOut(Schema):
 class CalendarDetail(CalendarOut):
     """Calendar with its days, its versions and the jobs that go by it."""
 
-    days: dict[str, DayKind] = Field(description=_DAYS, examples=[{"2026-10-01": "holiday"}])
-    names: dict[str, str] = Field(description=_NAMES, examples=[{"2026-10-01": "国庆节"}])
+    days: dict[str, DayKind] = Field(description=DAYS, examples=[{"2026-10-01": "holiday"}])
+    names: dict[str, str] = Field(description=NAMES, examples=[{"2026-10-01": "国庆节"}])
     versions: list[CalendarVersionOut] = Field(description="The newest first, 50 at most.")
     used_by: list[int] = Field(description="Ids of the jobs that go by it and that the token may see.")
 
@@ -74,12 +74,12 @@ class CalendarIn(Schema):
     """What a calendar says; what is left out has its default."""
 
     weekend: list[Weekday | int] = Field(
-        ["saturday", "sunday"], max_length=7, description=f"{_WEEKEND} Also 1 to 7; 1 is Monday."
+        ["saturday", "sunday"], max_length=7, description=f"{WEEKEND} Also 1 to 7; 1 is Monday."
     )
-    days: dict[str, Kind] = Field({}, max_length=DAYS_MAX, description=_DAYS)
-    names: dict[str, str] = Field({}, max_length=DAYS_MAX, description=_NAMES)
-    valid_until: str | None = Field(None, max_length=10, description=_VALID_UNTIL, examples=["2026-12-31"])
-    unknown: Unknown = Field("weekday", description=_UNKNOWN)
+    days: dict[str, DayWord] = Field({}, max_length=DAYS_MAX, description=DAYS)
+    names: dict[str, str] = Field({}, max_length=DAYS_MAX, description=NAMES)
+    valid_until: str | None = Field(None, max_length=10, description=VALID_UNTIL, examples=["2026-12-31"])
+    unknown: Unknown = Field("weekday", description=UNKNOWN)
 
 
 class NewCalendar(CalendarIn):

@@ -5,7 +5,9 @@ from typing import Any, Literal
 from pydantic import Field, create_model, field_validator
 
 from app.api.v1.schemas.base import Instant, Partial, Query, Schema
+from app.api.v1.schemas.calendars import DAYS, NAMES, UNKNOWN, VALID_UNTIL, WEEKEND, DayWord, Unknown, Weekday
 from app.domain.alarms.channel_kinds import ChannelKind
+from app.domain.calendars.entered import DAYS_MAX
 from app.domain.code.document import AUTOMATIC, FORMAT, JOB_MEMBERS, JOBS_MAX, MANUAL
 from app.domain.enums import GlueType
 from app.domain.jobs.fields import SOURCE_MAX
@@ -124,8 +126,18 @@ class CodeChannel(Partial):
     )
 
 
+class CodeCalendar(Partial):
+    """Calendar as code, under its name."""
+
+    weekend: list[Weekday | int] = Field(default_factory=list, max_length=7, description=WEEKEND)
+    days: dict[str, DayWord] = Field(default_factory=dict, max_length=DAYS_MAX, description=DAYS)
+    names: dict[str, str] = Field(default_factory=dict, max_length=DAYS_MAX, description=NAMES)
+    valid_until: str | None = Field(None, max_length=10, description=VALID_UNTIL)
+    unknown: Unknown = Field("weekday", description=UNKNOWN)
+
+
 class CodeDocument(Partial):
-    """Groups, jobs and alarm channels as they should be."""
+    """Groups, jobs, calendars and alarm channels as they should be."""
 
     format: Literal[FORMAT] = Field(FORMAT, description="Version of the format.")  # type: ignore[valid-type]
     groups: dict[str, CodeGroup] = Field(default_factory=dict, description="By AppName.")
@@ -133,6 +145,7 @@ class CodeDocument(Partial):
         default_factory=dict, description=f"By key, `<AppName>/<key>`; at most {JOBS_MAX:,}."
     )
     channels: dict[str, CodeChannel] = Field(default_factory=dict, description="By name.")
+    calendars: dict[str, CodeCalendar] = Field(default_factory=dict, description="By name.")
 
 
 class CodePlanIn(Partial):
@@ -142,7 +155,8 @@ class CodePlanIn(Partial):
     prune: list[str] = Field(
         default_factory=list,
         max_length=KEYS_MAX,
-        description="Managed objects to delete: keys of jobs, `group:<AppName>`, `channel:<name>`.",
+        description="Managed objects to delete: keys of jobs, `group:<AppName>`, `channel:<name>`,"
+        " `calendar:<name>`.",
     )
 
 
@@ -187,7 +201,7 @@ class PlannedTimes(Schema):
 class PlannedObject(Schema):
     """What happens to an object."""
 
-    kind: Literal["group", "job", "channel"]
+    kind: Literal["group", "job", "channel", "calendar"]
     key: str
     action: Literal["create", "update", "adopt", "delete"]
     id: int | None = Field(description="null: it has none yet.")
@@ -231,7 +245,7 @@ class CodeApplyListed(Schema):
 class DriftedObject(Schema):
     """Managed object that differs from its code."""
 
-    kind: Literal["group", "job", "channel"]
+    kind: Literal["group", "job", "channel", "calendar"]
     key: str
     id: int
     is_gone: bool = Field(description="Whether it was deleted elsewhere.")
@@ -284,12 +298,12 @@ def file_schema() -> dict[str, Any]:
     }
     properties = {
         "group": {"type": "string", "description": "AppName of the group of the jobs in this file."},
-        **{name: schema["properties"][name] for name in ("jobs", "groups", "channels")},
+        **{name: schema["properties"][name] for name in ("jobs", "groups", "calendars", "channels")},
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Jobs as code",
-        "description": "File of groups, jobs and alarm channels for `duetime plan` and `duetime apply`.",
+        "description": "File of groups, jobs, calendars and alarm channels, for `duetime plan` and `apply`.",
         "type": "object",
         "additionalProperties": False,
         "properties": properties,

@@ -58,6 +58,10 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "limit.set": _l("set %(object)s"),
         "limit.remove": _l("deleted %(object)s"),
     },
+    "calendar": {
+        "calendar.set": _l("set %(object)s"),
+        "calendar.remove": _l("deleted %(object)s"),
+    },
     "blackout": {
         "blackout.add": _l("made %(object)s"),
         "blackout.end": _l("ended %(object)s"),
@@ -89,6 +93,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
     },
     "node": {
         "node.notice": _l("sent a notice about this node"),
+        "node.calendars": _l("sent a notice about calendars that end"),
         "node.settled": _l("settled the database, which had lost its last commits"),
     },
     "refused": {
@@ -119,6 +124,7 @@ PARTS = {
     "channel": _l("Alarm channels"),
     "variable": _l("Variables and secrets"),
     "limit": _l("Limits"),
+    "calendar": _l("Calendars"),
     "blackout": _l("Blackouts"),
     "incident": _l("Incidents"),
     "code": _l("Jobs as code"),

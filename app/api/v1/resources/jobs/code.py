@@ -159,7 +159,7 @@ def _schema() -> str:
 def _request(call: Call, body: CodePlanIn) -> CodeRequest:
     sections = _sections(body.document)
     return CodeRequest(
-        read_document(sections["groups"], sections["jobs"], sections["channels"]),
+        read_document(sections["groups"], sections["jobs"], sections["channels"], sections["calendars"]),
         call.actor,
         body.prune,
         call.config.executor_networks,
@@ -171,7 +171,7 @@ def _sections(document: CodeDocument) -> dict[str, dict[str, Any]]:
     """Return the objects of a document, each with the members that are named."""
     return {
         name: {key: item.model_dump(exclude_unset=True) for key, item in getattr(document, name).items()}
-        for name in ("groups", "jobs", "channels")
+        for name in ("groups", "jobs", "channels", "calendars")
     }
 
 
