@@ -151,3 +151,9 @@ def test_instants_are_counted_where_they_are(
     interval = Interval(at(first), at(last) + 1)
     assert (count_expected([span], interval), count_excluded([span], interval).total()) == counts
     assert len([*expected([span], interval)]) == counts[0]
+
+
+def test_a_schedule_of_which_blackouts_cover_all_instants_ends() -> None:
+    blackout = Blackout(1, 0, None, "0 0/10 * * * ?", 60)
+    schedule = ruled("30 0/10 * * * ?", JobRules(None, (blackout,)), "UTC")
+    assert next_after_ms(schedule, at("10:00")) is None
