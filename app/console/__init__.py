@@ -5,6 +5,8 @@ from flask import Flask
 from app.console import (
     account,
     alarms,
+    blackouts,
+    calendars,
     executors,
     help,
     jobs,
@@ -23,6 +25,7 @@ from app.console.account import sessions
 from app.console.operations import health, metrics
 from app.console.runs import trace
 from app.console.ui import filters, labels, live_parts, page_parts, preferences, promise_words
+from app.console.ui.calendars import words as calendar_words
 from app.console.ui.rounds import words as round_words
 from app.console.web import compression, errors, guards, headers, static_files
 
@@ -38,6 +41,8 @@ AREAS = (
     promises,
     limits,
     rounds,
+    calendars,
+    blackouts,
     variables,
     users,
     operations,
@@ -55,6 +60,6 @@ def register(app: Flask) -> None:
     headers.init_app(app)
     for module in MODULES:
         app.register_blueprint(module.blueprint)
-    words = (filters, labels, promise_words, round_words)
+    words = (filters, labels, promise_words, round_words, calendar_words)
     for part in (*words, health, metrics, sessions, trace, page_parts, preferences, live_parts):
         part.init_app(app)

@@ -48,6 +48,7 @@ from app.services.variables import variables
 from app.services.variables.variables import VariableDraft
 from app.store.jobs.managed import JOB
 from tests.browser.seed_alarms import add_alarms
+from tests.browser.seed_calendars import add_blackouts, add_calendars
 from tests.browser.seed_completeness import add_days
 from tests.browser.seed_graph import add_following
 from tests.browser.seed_limits import add_limits
@@ -139,6 +140,10 @@ class Seeded:
     limit_id: int
     #: an open round
     round_id: int
+    #: the calendar of a country
+    calendar_id: int
+    #: a blackout that is on
+    blackout_id: int
 
 
 def seed(
@@ -190,7 +195,10 @@ def seed(
     add_following(session, jobs, now_ms)
     group_ids = [group.id for group in groups]
     round_id = add_rounds(session, jobs, now_ms)
-    return Seeded(group_ids, job_ids, log_id, user_id, view_id, filled_id, incident_id, limit_id, round_id)
+    calendar_id = add_calendars(session, jobs, language, now_ms)
+    blackout_id = add_blackouts(session, groups, jobs, language, now_ms)
+    ids = (log_id, user_id, view_id, filled_id, incident_id, limit_id, round_id, calendar_id, blackout_id)
+    return Seeded(group_ids, job_ids, *ids)
 
 
 def beat(session: Session, now_ms: Millis) -> None:

@@ -284,6 +284,7 @@ GROUPS: dict[str, list[Call]] = {
     "scripting_groups.update": [Call(ADMIN, "/jobgroup/update", GROUP_BEAN | {"id": "{group}"})],
     "scripting_groups.remove": [Call(ADMIN, "/jobgroup/remove", {"id": "{group}"})],
 }
+BLACKOUT = {"kind": "once", "reason": "moved", "afterwards": "skip"}
 SECRET = {"name": "NEW_KEY", "secret": "a new secret value"}
 VARIABLES: dict[str, list[Call]] = {
     "rounds.index": listed(LOGIN, "/rounds", "/rounds?jobId={job}"),
@@ -300,6 +301,25 @@ VARIABLES: dict[str, list[Call]] = {
     ],
     "limit_forms.edit": confirmed(EDIT, "/limits/{limit_id}/edit", slots="2", group="{group}"),
     "limit_forms.remove": confirmed(EDIT, "/limits/{limit_id}/delete"),
+    "calendars.index": listed(LOGIN, "/calendars"),
+    "calendars.show": listed(VIEW, "/calendars/{calendar}", "/calendars/{calendar}?job={job}"),
+    "calendars.of_job": [Call(VIEW, "/calendars/of-job/{job}")],
+    "calendar_forms.add": confirmed(ADMIN, "/calendars/new", name="new calendar", source="none"),
+    "calendar_forms.edit": [Call(ADMIN, "/calendars/{calendar}?year=2026", {"days": "2026-01-01,holiday"})],
+    "calendar_forms.take_days": confirmed(
+        ADMIN, "/calendars/{calendar}/import", source="file", text="2026-01-01,holiday"
+    ),
+    "calendar_forms.remove": confirmed(ADMIN, "/calendars/{calendar}/delete"),
+    "blackouts.index": listed(LOGIN, "/blackouts"),
+    "blackouts.add": listed(RUN, "/blackouts/new")
+    + [
+        Call(RUN, "/blackouts/new", BLACKOUT | {"scope": "group", "group": "{group}"}),
+        Call(RUN, "/blackouts/new", BLACKOUT | {"scope": "job", "job": "{job}"}),
+        Call(ADMIN, "/blackouts/new", BLACKOUT | {"scope": "all"}),
+    ],
+    "blackouts.end": confirmed(RUN, "/blackouts/{blackout}/end"),
+    "group_switch.off": confirmed(RUN, "/jobgroup/{group}/off", reason="moved", afterwards="skip"),
+    "group_switch.on": confirmed(RUN, "/jobgroup/{group}/on"),
     "waiting_runs.start": confirmed(RUN, "/joblog/waiting/w{waiting}/start"),
     "waiting_runs.withdraw": confirmed(RUN, "/joblog/waiting/w{waiting}/withdraw"),
     "waiting_runs.release": confirmed(RUN, "/joblog/{held}/release"),

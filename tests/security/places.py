@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 from sqlalchemy import select
 from werkzeug.test import TestResponse
 
-from app.clock import now_ms
+from app.clock import DAY_MS, now_ms
 from app.database.engine import read_scope, session_scope
 from app.domain.alarms.channel_kinds import ChannelKind
+from app.domain.calendars.entered import CalendarDraft
 from app.domain.limits.waits import Wait, WaitReason
 from app.models.api_token import ApiToken
 from app.models.base import Base
+from app.models.calendar import JobBlackout
 from app.models.channel import AlarmChannel, ChannelScope
 from app.models.drain import Drain
 from app.models.favourite import Favourite
@@ -35,6 +37,7 @@ from app.models.user import User
 from app.models.variable import Variable, VariableVersion
 from app.services.alarms import channel_setup
 from app.services.alarms.channel_setup import ChannelDraft
+from app.services.calendars import calendars
 from app.services.jobs import glue
 from app.services.variables import variables
 from app.services.variables.variables import VariableDraft
@@ -110,6 +113,9 @@ class Place(NamedTuple):
     #: round of a chain that the job has, and the chain
     round: int = 0
     chain: str = ""
+    #: a calendar, which all may read; a blackout of the group that is to come
+    calendar: int = 0
+    blackout: int = 0
 
 
 NOWHERE = Place(
@@ -121,6 +127,8 @@ NOWHERE = Place(
     MISSING,
     MISSING,
     "f" * 15,
+    MISSING,
+    MISSING,
 )
 
 
@@ -167,8 +175,21 @@ def make_place(title: str) -> Place:
     place = place._replace(incident=make_incident(job, group).id, limit=f"{title} limit {number}")
     place = place._replace(waiting=_waiting_of(group, job, place.limit), held=_held_of(group, job))
     place = place._replace(limit_id=only_row(Limit, name=place.limit).id)
+    place = place._replace(calendar=_calendar_of(number), blackout=_blackout_of(group, title))
     chain = 0x9F86D081884C700 + number
     return owned_by(other, place._replace(round=_round_of(job, code, log, chain), chain=f"{chain:015x}"))
+
+
+def _calendar_of(number: int) -> int:
+    with session_scope() as session:
+        name = f"calendar {number}"
+        return calendars.put_calendar(session, name, CalendarDraft(), actor=ACTOR, clock=now_ms).id
+
+
+def _blackout_of(group: int, title: str) -> int:
+    begin_ms = now_ms() + DAY_MS
+    columns = {"from_ms": begin_ms, "until_ms": begin_ms + DAY_MS, "created_ms": begin_ms}
+    return save(JobBlackout(group_id=group, reason=f"{title} reason", **columns)).id
 
 
 def _variable_of(group: int, title: str, *, is_secret: bool) -> int:

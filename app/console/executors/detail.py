@@ -10,6 +10,7 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.executors.hour_bars import hour_bars
+from app.console.ui.calendars.blackout_words import lines_of_group
 from app.console.ui.forms.confirm import Question, confirm_page
 from app.console.ui.notices import Subject, done
 from app.console.web.access import Access
@@ -22,6 +23,7 @@ from app.domain.text.texts import N_
 from app.errors import NotFound
 from app.models.group import Group
 from app.services.alarms import mutes
+from app.services.calendars.blackouts import find_group_off
 from app.services.executors import drains, groups
 from app.services.executors.checks import CheckResult
 from app.services.executors.instance_records import count_states
@@ -51,6 +53,8 @@ def instances_page(group_id: int, checked: Mapping[str, CheckResult]) -> str:
     networks = settings().executor_networks
     with read_scope() as session:
         mute = mutes.find_of(session, group_id=group_id, now_ms=now_ms())
+        off = find_group_off(session, group_id, actor=actor, now_ms=now_ms())
+        blackouts = lines_of_group(session, group_id, actor=actor, now_ms=now_ms())
         overview = read_overview(session, group, instances, networks=networks, actor=actor, now_ms=now_ms())
     return render_template(
         "executors/show.html",
@@ -66,6 +70,8 @@ def instances_page(group_id: int, checked: Mapping[str, CheckResult]) -> str:
         may_operate=actor.may(group_id, Right.OPERATE),
         may_edit=actor.may(group_id, Right.EDIT),
         mute=mute,
+        blackouts=blackouts,
+        is_off=off is not None,
         shared_with_java=settings().shared_with_java,
     )
 

@@ -8,10 +8,11 @@ from flask.typing import ResponseReturnValue
 from app.clock import Millis, now_ms
 from app.console.jobs.form.forms import RunForm
 from app.console.jobs.form.parameter_preview import preview_of_run, run_to_repeat
-from app.console.jobs.form.parameters import parameters_of, sent_parameter
+from app.console.jobs.form.parameters import ParameterForm, parameters_of, sent_parameter
 from app.console.jobs.form.run_times import input_text, requested_logical, requested_start
 from app.console.jobs.run_once import after_run
 from app.console.ui import tasks
+from app.console.ui.calendars.blackout_words import lines_of_job
 from app.console.ui.filters import absolute, listed, reader_zone
 from app.console.ui.forms.base_form import keep_line_ends
 from app.console.ui.forms.confirm import Question, confirm_page
@@ -32,12 +33,14 @@ from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.job import Job
 from app.models.log import JobLog
+from app.services.calendars.by_hand import find_refusal
 from app.services.jobs import jobs
 from app.services.jobs.run_forms import trigger_by_form
 from app.services.jobs.triggers import InChain
 from app.services.rounds.affected import find_affected
 from app.services.runs import logs
 from app.services.runs.run_actions import address_to_repeat, kill_runs, param_to_repeat
+from app.store.calendars import current_book
 from app.store.executors import drains
 from app.store.executors import groups as group_store
 from app.store.pickers import overview
@@ -119,22 +122,16 @@ def run(job_id: int) -> ResponseReturnValue:
         chain="chain" in request.args,
     )
     parameters = parameters_of(job.job_group, job.executor_handler or "", job.glue_type, parameter)
-    if request.method == "POST":
-        keep_line_ends(form.executor_param)
-        try:
-            composed_text = sent_parameter(parameters)
-            if composed_text is not None:
-                form.executor_param.data = composed_text
-            trigger, is_new = _trigger(job, form, repeated)
-            return after_run(trigger, back=way_back("jobs.index"), is_new=is_new)
-        except InvalidInput as exc:
-            if parameters is None or not parameters.form.errors:
-                form.refuse(exc)
+    if request.method == "POST" and (answer := _queue(job, form, parameters, repeated)) is not None:
+        return answer
     with read_scope() as session:
+        blackout = lines_of_job(session, job_id, job.job_group, actor=current_actor(), now_ms=now_ms())
         group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
         drained = drains.find_drained(session, [job.job_group]).get(job.job_group, frozenset())
         following = find_following(session, job, actor=current_actor())
         params = log_lists.find_used_params(session, job_id, group_id=job.job_group, limit=USED_SHOWN)
+    if blackout.lines:
+        form.force.label.text = _("Run it all the same")
     addresses = group.addresses if group is not None else []
     limited = bool(job.max_running or shares_in(job.limits) or (group is not None and group.max_running))
     values = {"addresses": addresses, "drained": leave_out(addresses, drained).drained, "used": params}
@@ -150,10 +147,32 @@ def run(job_id: int) -> ResponseReturnValue:
         zone=reader_zone().key,
         parameter_preview=preview_of_run(job, form, repeated),
         is_limited=limited,
+        blackout=blackout,
         following=following,
         **values,
     )
     return page, 400 if form.errors or (parameters and parameters.form.errors) else 200
+
+
+def _queue(
+    job: Job, form: RunForm, parameters: ParameterForm | None, repeated: JobLog | None
+) -> ResponseReturnValue | None:
+    """Queue the run that the form describes; None with the errors in the form."""
+    keep_line_ends(form.executor_param)
+    try:
+        composed_text = sent_parameter(parameters)
+        if composed_text is not None:
+            form.executor_param.data = composed_text
+        trigger, is_new = _trigger(job, form, repeated)
+        return after_run(trigger, back=way_back("jobs.index"), is_new=is_new)
+    except InvalidInput as exc:
+        if parameters is None or not parameters.form.errors:
+            form.refuse(exc)
+    except Conflict as exc:
+        if find_refusal(current_book.current(), job.id, job.job_group, now_ms()) is None:
+            raise
+        form.refuse(InvalidInput("force", exc.args[0]))
+    return None
 
 
 def _trigger(job: Job, form: RunForm, repeated: JobLog | None) -> tuple[Trigger, bool]:

@@ -10,6 +10,7 @@ from app.clock import Millis
 from app.console.jobs.history.rows import HistoryRow, history_rows
 from app.console.jobs.history.version_rows import VersionPage, version_page
 from app.console.ui.bar_chart import BarChart
+from app.console.ui.calendars.blackout_words import BlackoutLines, lines_of_job
 from app.console.ui.completeness import Line, job_line
 from app.console.ui.last_runs import ended_runs, last_runs_chart, statistics
 from app.console.ui.limits.waiting_rows import WaitingRows, waiting_rows
@@ -122,6 +123,8 @@ class Overview:
     owed: Owed
     limits: Limits
     after: After
+    #: those that are on for the job
+    blackouts: BlackoutLines
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +205,7 @@ def _overview(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Overv
         owed=_owed(group, job),
         limits=_limits(session, group, job),
         after=find_after(session, job, actor=actor),
+        blackouts=lines_of_job(session, job.id, job.job_group, actor=actor, now_ms=now_ms),
         completeness=job_line(job.id, *find_last_days(session, actor, job.id, zone=zone, now_ms=now_ms)),
     )
 

@@ -8,9 +8,10 @@ from flask.typing import ResponseReturnValue
 from app.clock import now_ms
 from app.console.jobs.detail import LIVE_TABS, TABS, page_of
 from app.console.jobs.form import sections as form_sections
-from app.console.jobs.form.draft import Preview, form_of, new_values, offer, quick_form
+from app.console.jobs.form.draft import form_of, new_values, offer, quick_form
 from app.console.jobs.form.edit_page import edit_page, is_saving, offer_parameters, preview_of_form, save
 from app.console.jobs.form.forms import SECTIONS, JobForm
+from app.console.jobs.form.schedule_preview import Preview
 from app.console.jobs.form.week import week_of
 from app.console.jobs.history.version_words import drift_words, label, stored_value
 from app.console.jobs.lists.filter import (
@@ -212,6 +213,7 @@ def preview_part() -> ResponseReturnValue:
         filled, origin = _form_of(job_id)
         form.bounds = filled.bounds
         job = None if "copy" in request.args else origin
+        form.filled_from = job.id if job is not None else None
     return render_template("jobs/_preview.html", preview=preview_of_form(form, job))
 
 

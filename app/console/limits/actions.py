@@ -42,6 +42,8 @@ def start(run_id: str) -> ResponseReturnValue:
         transact(partial(waiting.start_now, run_id=run.id, actor=current_actor(), now_ms=now_ms()))
         return done("started_now", back, of=Subject("job", run.job_id, run.job_name))
     started = _("It starts all the same and counts as one more; the limit is exceeded until a run has ended.")
+    if run.blackout is not None:
+        started = _("It starts all the same, whatever the limits are.")
     if run.is_gated:
         started = _("It starts without them. If a limit has no slot for it, it waits for that.")
     consequences = [reason, started]

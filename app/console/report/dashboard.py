@@ -13,6 +13,7 @@ from app.console.report.answer import answer_of, with_yesterday
 from app.console.report.charts import days_chart
 from app.console.report.figures import figures
 from app.console.report.gantt import gantt_of, requested_hours, within_ms
+from app.console.ui.calendars.blackout_words import lines_of_all
 from app.console.ui.completeness import yesterday_line
 from app.console.ui.filters import outcome
 from app.console.ui.labels import RANGES, choices
@@ -52,6 +53,7 @@ def index() -> ResponseReturnValue:
             session, current_actor(), board.open_runs, within_ms=within_ms(hours), now_ms=now_ms()
         )
         report = _report(session)
+        blackouts = lines_of_all(session, actor=current_actor(), now_ms=now_ms())
         summary = find_yesterday(session, current_actor(), zone=zone, now_ms=now_ms())
     yesterday = yesterday_line(summary.first, summary.tally) if summary is not None else None
     ranges = choices({name: RANGES[name] for name in DAY_RANGES})
@@ -64,6 +66,7 @@ def index() -> ResponseReturnValue:
         board=board,
         answer=with_yesterday(answer_of(board, is_admin=current_actor().is_admin), yesterday),
         yesterday=yesterday,
+        blackouts=blackouts,
         figures=numbers,
         rows_shown=SHOWN_OTHERS,
         remedies=_remedies(board),

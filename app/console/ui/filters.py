@@ -19,6 +19,7 @@ from app.domain.runs.logical_times import shown_logical_of
 from app.domain.runs.outcome import outcome_of
 from app.domain.runs.statistics import ended_duration_ms
 from app.domain.schedules.planning import is_capped
+from app.domain.schedules.schedule import RESTING
 from app.domain.text.relative_times import Nearness, nearness
 from app.models.job import AFTER_THE_CURRENT_RUN
 from app.models.log import JobLog
@@ -187,6 +188,8 @@ def next_time_label(ms: Millis) -> str:
     """Return the text for a next time that is not an instant; empty for an instant."""
     if ms == AFTER_THE_CURRENT_RUN:
         return _("after the current run")
+    if ms == RESTING:
+        return _("after the blackout")
     return "" if ms > 0 else "–"
 
 

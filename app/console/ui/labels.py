@@ -108,6 +108,8 @@ SKIP_REASONS = {
     "withdrawn": _l("it was withdrawn while it waited"),
     "predecessor": _l("a predecessor did not succeed"),
     "deadline": _l("its predecessors did not end in time"),
+    "calendar": _l("not on this day"),
+    "blackout": _l("blackout"),
 }
 ALARM_REASONS = {
     AlarmReason.FAILED: _l("Failed"),

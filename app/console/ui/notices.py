@@ -46,6 +46,9 @@ TEXTS = {
     "unstarred": lazy_gettext("Removed from your favourites."),
     "view_saved": lazy_gettext("The view is saved and shown above the filters."),
     "out": lazy_gettext("You are logged out."),
+    "blackout_over": lazy_gettext("The blackout is over."),
+    "group_off": lazy_gettext("The executor is switched off: none of its jobs starts."),
+    "group_on": lazy_gettext("The executor is on again."),
 }
 
 #: code -> text that names what was changed; without one, the text of TEXTS stands with its link
@@ -66,6 +69,9 @@ NAMED = {
     "muted": lazy_gettext("%(thing)s: alarms are muted"),
     "unmuted": lazy_gettext("%(thing)s: alarms are on again; one message lists what is still failing"),
     "view_saved": lazy_gettext("%(thing)s saved and shown above the filters"),
+    "blackout_over": lazy_gettext("%(thing)s is over"),
+    "group_off": lazy_gettext("%(thing)s switched off: none of its jobs starts"),
+    "group_on": lazy_gettext("%(thing)s switched on again"),
 }
 #: kind of subject -> its title, and the endpoint and the parameter of its page
 KINDS = {
@@ -76,8 +82,10 @@ KINDS = {
     "user": (lazy_gettext("User"), "users.edit", "user_id"),
     "view": (lazy_gettext("The view"), "", ""),
     "channel": (lazy_gettext("Alarm channel"), "alarm_channels.edit", "channel_id"),
+    "blackout": (lazy_gettext("Blackout"), "", ""),
     "variable": (lazy_gettext("Variable"), "variables.show", "variable_id"),
     "limit": (lazy_gettext("Limit"), "limits.show", "limit_id"),
+    "calendar": (lazy_gettext("Calendar"), "calendars.show", "calendar_id"),
     "incident": (lazy_gettext("Incident %(id)s"), "incidents.show", "incident_id"),
     "secret": (lazy_gettext("Secret"), "variables.show", "variable_id"),
 }

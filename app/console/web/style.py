@@ -15,7 +15,17 @@ SHEETS = (
     *("picker", "charts", "report", "dashboard", "runs", "api", "media"),
 )
 #: sheets of few pages, which load them after that of all pages
-PAGE_SHEETS = ("alarms", "completeness", "executors", "glue", "graph", "help", "limits", "promises")
+PAGE_SHEETS = (
+    "alarms",
+    "calendars",
+    "completeness",
+    "executors",
+    "glue",
+    "graph",
+    "help",
+    "limits",
+    "promises",
+)
 #: characters of the hash in an address, see static_files.py
 HASH_LENGTH = 12
 #: as css/app.css names it

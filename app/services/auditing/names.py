@@ -37,7 +37,7 @@ def find_names(session: Session, entries: Sequence[AuditEntry], *, actor: Actor)
     if ids["log"]:
         names |= _of("log", dict.fromkeys(store.find_runs(session, ids["log"], group_ids=visible), ""))
     if actor.is_admin:
-        for kind in ("user", "channel", "variable", "limit", "blackout", "task"):
+        for kind in ("user", "channel", "variable", "limit", "calendar", "blackout", "task"):
             if ids[kind]:
                 names |= _of(kind, store.find_names(session, kind, ids[kind]))
     return names

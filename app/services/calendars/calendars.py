@@ -82,6 +82,14 @@ def get_calendar(session: Session, name: str, *, actor: Actor) -> NamedCalendar:
     return _named(row, len(store.list_naming(session, {row.calendar.name})))
 
 
+def get_by_id(session: Session, calendar_id: int, *, actor: Actor) -> NamedCalendar:
+    """Return a calendar by its id; raises NotFound."""
+    row = store.find_by_id(session, calendar_id) if actor.has_anywhere(Right.VIEW) else None
+    if row is None:
+        raise NotFound(MISSING)
+    return _named(row, len(store.list_naming(session, {row.calendar.name})))
+
+
 def list_jobs(session: Session, name: str, *, actor: Actor) -> list[NamingJob]:
     """Return the jobs whose rules name a calendar and that the actor may see."""
     return [job for job in store.list_naming(session, {name}) if actor.may(job.group_id, Right.VIEW)]

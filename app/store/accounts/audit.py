@@ -11,7 +11,7 @@ from app.database.rows import bulk
 from app.database.sql.planner_hints import unindexed_on_mysql
 from app.domain.lists.orders import UNSORTED, Order
 from app.models.audit import AuditEntry
-from app.models.calendar import JobBlackout
+from app.models.calendar import JobBlackout, JobCalendar
 from app.models.channel import AlarmChannel
 from app.models.limit import Limit
 from app.models.log import JobLog
@@ -101,6 +101,7 @@ def find_names(session: Session, kind: str, ids: Collection[int]) -> dict[int, s
         "channel": (AlarmChannel.id, AlarmChannel.name),
         "variable": (Variable.id, Variable.name),
         "limit": (Limit.id, Limit.name),
+        "calendar": (JobCalendar.id, JobCalendar.name),
         "blackout": (JobBlackout.id, literal("")),
         "task": (Task.id, literal("")),
     }

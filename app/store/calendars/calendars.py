@@ -72,6 +72,12 @@ def find_calendar(session: Session, name: str) -> StoredCalendar | None:
     return _stored(rows[0]) if rows else None
 
 
+def find_by_id(session: Session, calendar_id: int) -> StoredCalendar | None:
+    """Return the latest version of a calendar by its id."""
+    rows = bulk.read_rows(session, _LATEST.where(JobCalendar.id == calendar_id))
+    return _stored(rows[0]) if rows else None
+
+
 def list_versions(session: Session, calendar_id: int, *, limit: int) -> list[StoredCalendar]:
     """Return the versions of a calendar, the newest first."""
     of_it = select(*_VERSION).where(CalendarVersion.calendar_id == calendar_id)

@@ -14,11 +14,12 @@ from app.database.sql.planner_hints import unindexed_on_mysql
 from app.domain.enums import LimitKind, TriggerStatus
 from app.domain.jobs.children import child_ids_of
 from app.domain.lists.orders import UNSORTED, Order
+from app.domain.schedules.schedule import RESTING
 from app.models.alarm import Alarm
 from app.models.favourite import Favourite
 from app.models.glue import GlueVersion
 from app.models.group import Group
-from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.models.job import Job
 from app.models.limit import LimitUse
 from app.models.log import JobLog
 from app.models.managed import JobVersion
@@ -55,7 +56,7 @@ ORDERS: dict[str, SortKey] = {
     # The order is that of the column: an instant, "after the current run", or nothing.
     "next": SortKey(
         (case((_IS_PLANNED, Job.trigger_next_time), else_=0),),
-        rank=case((not_(_IS_PLANNED), 2), (Job.trigger_next_time == AFTER_THE_CURRENT_RUN, 1), else_=0),
+        rank=case((not_(_IS_PLANNED), 2), (Job.trigger_next_time >= RESTING, 1), else_=0),
     ),
 }
 LAST_RUN = "last"
@@ -83,6 +84,7 @@ class ListedJob(NamedTuple):
     trigger_status: int
     trigger_next_time: Millis
     runs_after: str | None
+    calendar: str | None
 
 
 _LISTED = select(*(getattr(Job, name) for name in ListedJob._fields)).where(among(Job.id))

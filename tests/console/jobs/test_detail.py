@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from app.clock import DAY_MS, now_ms
-from app.console.jobs.form.draft import preview
+from app.console.jobs.form.schedule_preview import preview
 from app.console.ui.bar_chart import TOP
 from app.database.engine import session_scope
 from app.domain.access.permissions import Right

@@ -1,23 +1,20 @@
-"""Job form and draft: fill the form from a job, read a draft from it, and preview its schedule."""
+"""Job form and draft: fill the form from a job, and read a draft from it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from werkzeug.datastructures import MultiDict
 
-from app.clock import LATEST_MS, Millis
-from app.console.jobs.form.clock_notes import ClockNote, clock_note, silence_text
+from app.clock import Millis
 from app.console.jobs.form.forms import JobForm
 from app.console.ui.forms.base_form import whole
+from app.console.ui.forms.calendar_fields import calendar_json, calendar_values
 from app.console.ui.forms.limit_fields import limit_values, limits_json
 from app.console.ui.forms.promise_fields import escalation_json, promise_values, promises_json
 from app.console.ui.forms.runs_after_fields import runs_after_json, runs_after_values
-from app.console.ui.labels import interval_words
 from app.console.ui.lists.ranges import read_local, write_local
-from app.console.web.current import translate
 from app.console.web.language import _
 from app.domain.access.permissions import Actor, Right
 from app.domain.enums import GlueType, ScheduleType
@@ -25,17 +22,14 @@ from app.domain.jobs.fields import PLAIN_FIELDS, JobDraft, plain_fields
 from app.domain.jobs.glue_languages import GLUE_LANGUAGES
 from app.domain.jobs.job_field import DIGITS_MAX, Kind
 from app.domain.jobs.tags import split_tags, tags_text
-from app.domain.schedules.clock_changes import clock_changes, silence_of
-from app.domain.schedules.cron.expression import FIELDS
-from app.domain.schedules.cron.fields import InvalidCronExpression
-from app.domain.schedules.cron_words import describe
-from app.domain.schedules.schedule import Schedule, check_schedule, next_times, pauses_with_clocks, zone
+from app.domain.schedules.schedule import Schedule, zone
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.models.group import Group
 from app.models.job import Job
 from app.settings.config import Config
+from app.store.calendars import current_book
 
 #: fields whose inputs hold the stored text
 TEXTS = (
@@ -48,43 +42,6 @@ FLAGS = tuple(field.attribute for field in plain_fields(Kind.BOOLEAN))
 BOUNDS = ("not_before", "not_after")
 #: inputs of the short form on the empty list
 QUICK = ("job_group", "executor_handler", "job_desc")
-
-
-@dataclass(frozen=True, slots=True)
-class Instant:
-    """Instant of the preview; ``text`` is local time in the schedule's zone."""
-
-    ms: Millis
-    text: str
-    #: UTC offset at that time: ``+02:00``
-    offset: str
-    #: the offset differs from that of the previous instant: daylight saving time starts or ends in between
-    shifted: bool = False
-    #: changes of the clocks since the previous instant that leave out or move a run
-    notes: tuple[ClockNote, ...] = ()
-    #: how many other jobs start with it, as a text, and the page that lists them; or empty
-    others: str = ""
-    others_href: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """Preview of a schedule: its description and next instants.
-
-    ``error`` is why the schedule is invalid, ``empty`` why it has no instants to show.
-    """
-
-    zone: str
-    description: str = ""
-    times: tuple[Instant, ...] = ()
-    error: str = ""
-    empty: str = ""
-    #: of an invalid cron expression: its fields, and whether they are the wrong one
-    parts: tuple[tuple[str, bool], ...] = ()
-    #: whether it pauses for an hour when clocks go back
-    pauses: bool = False
-    #: changes of the clocks within a year, after the instants, that leave out or move a run
-    notes: tuple[ClockNote, ...] = ()
 
 
 def offer(form: JobForm, groups: list[Group]) -> None:
@@ -118,7 +75,7 @@ def _values_of(job: Job, tags: Sequence[str]) -> dict[str, object]:
     values |= {number.attribute: str(getattr(job, number.attribute)) for number in NUMBERS}
     values |= {name: bool(getattr(job, name)) for name in FLAGS}
     values |= promise_values(job.promises, job.escalation) | limit_values(job.limits)
-    values |= runs_after_values(job.runs_after)
+    values |= runs_after_values(job.runs_after) | calendar_values(job.calendar)
     conf = job.schedule_conf or ""
     fields = {
         ScheduleType.CRON: "cron",
@@ -180,6 +137,7 @@ def draft_of(form: JobForm, config: Config) -> JobDraft:
             values[field.attribute] = whole(form[field.attribute], low=field.low, high=high)
     values["promises"], values["escalation"] = promises_json(form, errors), escalation_json(form, errors)
     values["limits"], values["runs_after"] = limits_json(form, errors), runs_after_json(form, errors)
+    values["calendar"] = calendar_json(form)
     schedule = schedule_of(form, config.time_zone, errors)
     return JobDraft(
         job_group=form.job_group.data or 0,
@@ -206,6 +164,8 @@ def schedule_of(form: JobForm, config_zone: str, errors: InputErrors) -> Schedul
         for bound in BOUNDS:
             with errors:
                 bounds[bound] = _bound(form, bound, local)
+    entered = calendar_json(form)
+    calendar = "" if entered == "null" else entered
     is_known = form.schedule_type.data in set(ScheduleType)
     return Schedule(
         type=ScheduleType(form.schedule_type.data) if is_known else ScheduleType.NONE,
@@ -213,6 +173,8 @@ def schedule_of(form: JobForm, config_zone: str, errors: InputErrors) -> Schedul
         time_zone=name,
         not_before_ms=bounds["not_before"],
         not_after_ms=bounds["not_after"],
+        calendar=calendar,
+        rules=current_book.current().of_job(form.filled_from or 0, form.job_group.data or 0, calendar),
     )
 
 
@@ -226,76 +188,6 @@ def _bound(form: JobForm, name: str, local: ZoneInfo) -> Millis:
     if at_ms is None:
         raise InvalidInput(name, N_('"%(value)s" is not a time such as 2030-01-31 08:00:00', value=text[:40]))
     return at_ms
-
-
-def preview(schedule: Schedule, language: str, *, now_ms: Millis) -> Preview:
-    """Return the description and the next five instants of a schedule, or its error."""
-    if schedule.type is ScheduleType.NONE:
-        return Preview(
-            schedule.time_zone,
-            empty=_("This job has no schedule: run it once, after other jobs or through the API."),
-        )
-    if not schedule.conf:
-        return Preview(
-            schedule.time_zone,
-            empty=_("The next run times appear here when the schedule is complete."),
-        )
-    try:
-        check_schedule(schedule)
-        description = _describe(schedule, language)
-        instants = next_times(schedule, now_ms) if schedule.type is not ScheduleType.FIX_DELAY else []
-    except (InvalidInput, ValueError) as exc:
-        error = translate(getattr(exc, "message", str(exc)))
-        return Preview(schedule.time_zone, error=error, parts=_parts(schedule, exc.__cause__))
-    if not instants and schedule.type is not ScheduleType.FIX_DELAY:
-        reason = silence_text(silence_of(schedule, now_ms=now_ms), schedule.time_zone)
-        return Preview(schedule.time_zone, description=description, empty=reason)
-    notes = [clock_note(change, schedule.time_zone) for change in clock_changes(schedule, now_ms=now_ms)]
-    local = ZoneInfo(schedule.time_zone)
-    return Preview(
-        schedule.time_zone,
-        description=description,
-        times=_instants(instants, local, now_ms, notes),
-        pauses=bool(instants) and pauses_with_clocks(schedule, now_ms=now_ms),
-        notes=tuple(note for note in notes if not instants or note.at_ms > instants[-1]),
-    )
-
-
-def _parts(schedule: Schedule, cause: BaseException | None) -> tuple[tuple[str, bool], ...]:
-    """Return the fields of a cron expression with the wrong one marked; nothing if it is not known which."""
-    fields = schedule.conf.split()
-    names = [field.name for field in FIELDS]
-    if not isinstance(cause, InvalidCronExpression) or cause.field not in names[: len(fields)]:
-        return ()
-    wrong = names.index(cause.field)
-    return tuple((text, at == wrong) for at, text in enumerate(fields))
-
-
-def _describe(schedule: Schedule, language: str) -> str:
-    match schedule.type:
-        case ScheduleType.CRON:
-            return describe(schedule.conf, language)
-        case ScheduleType.FIX_RATE | ScheduleType.FIX_DELAY:
-            return interval_words(schedule.type, schedule.conf)
-        case _:
-            return _("Once")
-
-
-def _instants(
-    instants: list[Millis], local: ZoneInfo, now_ms: Millis, notes: list[ClockNote]
-) -> tuple[Instant, ...]:
-    """Return local times with their offsets; ``shifted`` compares the first one with now."""
-    moments = [datetime.fromtimestamp(min(ms, LATEST_MS) / 1000, local) for ms in (now_ms, *instants)]
-    return tuple(
-        Instant(
-            ms,
-            f"{moment:%Y-%m-%d %H:%M:%S}",
-            moment.isoformat(timespec="seconds")[19:25],
-            shifted=moment.utcoffset() != before.utcoffset(),
-            notes=tuple(note for note in notes if before.timestamp() * 1000 < note.at_ms <= ms),
-        )
-        for ms, moment, before in zip(instants, moments[1:], moments, strict=False)
-    )
 
 
 def with_template(draft: JobDraft, actor: Actor) -> JobDraft:

@@ -10,12 +10,13 @@ from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, now_ms
 from app.console.jobs.form import sections as form_sections
-from app.console.jobs.form.draft import Preview, draft_of, offer, preview, schedule_of, with_template
+from app.console.jobs.form.draft import draft_of, offer, schedule_of, with_template
 from app.console.jobs.form.forms import SECTIONS, JobForm
 from app.console.jobs.form.parameter_preview import preview_of_job
 from app.console.jobs.form.parameters import parameters_of, sent_parameter
 from app.console.jobs.form.promise_parts import defaults_of
 from app.console.jobs.form.rounds_preview import rounds_of
+from app.console.jobs.form.schedule_preview import Preview, preview
 from app.console.jobs.form.week import with_neighbours
 from app.console.jobs.run_once import after_run
 from app.console.ui.forms import stale
@@ -46,6 +47,7 @@ from app.services.jobs import changes, choices, jobs, version_history
 from app.services.limits.limits import LIMITS_MAX
 from app.services.promises.suggestions import Suggestions, find_suggestions
 from app.store.base.paging import to_id
+from app.store.calendars import calendars
 from app.store.executors import listing as group_lists
 from app.store.limits import listing as limits
 
@@ -220,7 +222,8 @@ def _related(session: Session, form: JobForm) -> dict[str, Any]:
 
 
 def _offer_limits(session: Session, form: JobForm) -> bool:
-    """Offer the named limits that the user may see; return whether there are any."""
+    """Offer the calendars, and the limits that the user may see; return whether there are any of these."""
+    form.offer_calendars(calendars.list_names(session))
     group_ids = current_actor().group_ids(Right.VIEW)
     named = limits.list_named(session, group_ids, limit=LIMITS_MAX)
     form.offer_limits([(limit.name, limit.slots) for limit in named])

@@ -16,6 +16,7 @@ from app.clock import Millis
 from app.console.jobs.form.parameters import ParameterForm
 from app.console.ui import labels
 from app.console.ui.forms.base_form import ConsoleForm
+from app.console.ui.forms.calendar_fields import CALENDAR_INPUTS, CalendarFields
 from app.console.ui.forms.limit_fields import LIMIT_INPUTS, LimitFields
 from app.console.ui.forms.promise_fields import ESCALATION, PROMISE_INPUTS, PromiseFields
 from app.console.ui.forms.runs_after_fields import AFTER_INPUTS, RunsAfterFields
@@ -29,6 +30,7 @@ MAIN = (
     *("schedule_type", "cron", "rate_s", "delay_s", "at"),
 )
 _PLACED = {
+    "calendar": CALENDAR_INPUTS,
     "after": AFTER_INPUTS,
     "routing": ("executor_route_strategy", "executor_block_strategy", "child_jobid"),
     "retries": (
@@ -56,6 +58,7 @@ INPUTS = {
     "promises": ("promise0_kind",),
     "limits": ("limit0_name",),
     "runs_after": ("after_jobs",),
+    "calendar": ("calendar_name",),
     "escalation": ESCALATION[:1],
 }
 
@@ -73,7 +76,7 @@ def _stripped(text: str | None) -> str:
     return (text or "").strip()
 
 
-class JobForm(RunsAfterFields, LimitFields, PromiseFields):
+class JobForm(CalendarFields, RunsAfterFields, LimitFields, PromiseFields):
     """Add, edit or copy a job. The inputs of the plain job fields are added below, from their table."""
 
     ORDER = (*MAIN, *(name for names in SECTIONS.values() for name in names))

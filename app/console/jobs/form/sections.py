@@ -5,6 +5,8 @@ from collections.abc import Callable
 from wtforms.fields.choices import SelectField
 
 from app.console.jobs.form.forms import SECTIONS, JobForm
+from app.console.ui.calendars.words import rule_text
+from app.console.ui.forms.calendar_fields import calendar_json
 from app.console.ui.forms.promise_fields import promises_in
 from app.console.ui.forms.runs_after_fields import runs_after_in
 from app.console.ui.limits.words import Share
@@ -16,6 +18,7 @@ from app.domain.alarms.mail_addresses import mails_of
 from app.domain.jobs.fields import FIELD_OF
 
 TITLES = {
+    "calendar": lazy_gettext("Calendar"),
     "after": lazy_gettext("Runs after"),
     "routing": lazy_gettext("Routing, blocking and child jobs"),
     "retries": lazy_gettext("Retries, timeout and redelivery"),
@@ -52,6 +55,8 @@ def notes(form: JobForm) -> dict[str, str]:
 
 def note(form: JobForm, section: str) -> str:
     """Return what differs from the default in a section."""
+    if section == "calendar":
+        return rule_text(calendar_json(form))
     if section == "after":
         return _after(form)
     if section == "promises":

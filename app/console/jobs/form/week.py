@@ -8,7 +8,7 @@ from flask_babel import format_date
 from sqlalchemy.orm import Session
 
 from app.clock import HOUR_MS, Millis
-from app.console.jobs.form.draft import Preview
+from app.console.jobs.form.schedule_preview import Preview
 from app.console.ui.filters import number
 from app.console.web.language import ngettext
 from app.domain.calendars.ruled_starts import estimate_ruled
@@ -72,7 +72,7 @@ def week_of(session: Session, job: Job, preview: Preview, *, now_ms: Millis) -> 
     window = _window(schedule, now_ms)
     is_on = job.trigger_status == TriggerStatus.RUNNING
     has_next = is_on and 0 < job.trigger_next_time < RESTING
-    instants = [job.trigger_next_time] if has_next else [time.ms for time in preview.times[:1]]
+    instants = [job.trigger_next_time] if has_next else [time.ms for time in preview.runs[:1]]
     others = group_week(session, job.job_group, job, instants, window, now_ms=now_ms)
     own = estimate_ruled(schedule, instants[0] if instants else now_ms, window)
     at_ms, count = next(iter(others.clashes.items()), (0, 0))
@@ -115,13 +115,13 @@ def with_neighbours(
 
     ``job`` is the stored one that is edited; the instants of periods depend on when they are saved.
     """
-    instants = [time.ms for time in preview.times]
+    instants = [time.ms for time in preview.runs]
     if schedule.type not in KNOWN or not instants:
         return preview
     week = group_week(session, group_id, job, instants, _window(schedule, now_ms), now_ms=now_ms)
     times = [
         replace(time, others=_others_text(week.clashes[time.ms]), others_href=load_address(time.ms))
-        if time.ms in week.clashes
+        if time.runs and time.ms in week.clashes
         else time
         for time in preview.times
     ]

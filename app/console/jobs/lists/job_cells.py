@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 
 from app.console.jobs.lists.failing_words import failing_title, failures_in_a_row
 from app.console.jobs.lists.recent_run_bars import strip_drawer
+from app.console.ui.calendars.words import rule_text
 from app.console.ui.filters import instant, listed, muted_until, next_time_label, outcome
 from app.console.ui.labels import GLUE_TYPES, interval_words
 from app.console.ui.last_runs import SIGNS
@@ -147,7 +148,8 @@ def schedule_writer() -> Callable[[Job | ListedJob], Markup]:
 
     def write(job: Job | ListedJob) -> Markup:
         kind, conf, zone = job.schedule_type or "", job.schedule_conf or "", job.time_zone or ""
-        return _schedule(kind, conf, zone, language, after=job.runs_after or "")
+        days = rule_text(job.calendar)
+        return _schedule(kind, conf, zone, language, after=job.runs_after or "", days=days)
 
     return write
 
@@ -160,7 +162,7 @@ def schedule_words(job: Job | ListedJob) -> str:
 
 
 @lru_cache(SCHEDULES_KEPT)
-def _schedule(kind: str, conf: str, time_zone: str, language: str, *, after: str) -> Markup:
+def _schedule(kind: str, conf: str, time_zone: str, language: str, *, after: str, days: str) -> Markup:
     value = parse_runs_after(after)
     predecessors = _("after %(ids)s", ids=listed(map(str, value.jobs))) if value is not None else ""
     if kind == ScheduleType.NONE:
@@ -170,12 +172,12 @@ def _schedule(kind: str, conf: str, time_zone: str, language: str, *, after: str
         return Markup('<div class="cut" title="{}">{}</div>').format(predecessors, predecessors)
     expression = conf if kind in {ScheduleType.CRON, ScheduleType.AT} else f"{kind} {conf}"
     words = _words(kind, conf, language)
-    title = " · ".join(text for text in (words, expression, time_zone, predecessors) if text)
+    title = " · ".join(text for text in (words, days, expression, time_zone, predecessors) if text)
     if not words:
         return Markup('<div class="cut mono" title="{}">{}</div>').format(title, expression)
     return Markup('<div class="cut" title="{}">{} <span class="mono second">{}</span></div>').format(
         title,
-        "\N{NO-BREAK SPACE}· ".join(text for text in (words, predecessors) if text),
+        "\N{NO-BREAK SPACE}· ".join(text for text in (words, days, predecessors) if text),
         " ".join(text for text in (expression, time_zone) if text),
     )
 

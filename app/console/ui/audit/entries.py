@@ -29,6 +29,7 @@ _PAGES = {
     "channel": ("alarm_channels.edit", "channel_id"),
     "variable": ("variables.show", "variable_id"),
     "limit": ("limits.show", "limit_id"),
+    "calendar": ("calendars.show", "calendar_id"),
 }
 #: fields that the sentence has already
 _IN_SENTENCE = {
@@ -45,6 +46,7 @@ _NAME_FIELDS = {
     "channel": "name",
     "variable": "name",
     "limit": "name",
+    "calendar": "name",
     "token": "name",
 }
 #: fields whose values are lists, not an old and a new value
@@ -132,6 +134,8 @@ def _former_name(kind: str, fields: Mapping[str, Any]) -> str:
 def _href(kind: str, object_id: int, name: str) -> str:
     if kind == "user":
         return url_for("users.index", username=name)
+    if kind == "blackout":
+        return url_for("blackouts.index")
     endpoint, argument = _PAGES[kind]
     values: dict[str, Any] = {argument: object_id}
     return url_for(endpoint, **values)

@@ -5,6 +5,7 @@ from typing import Any
 
 from app.console.ui import labels, tasks
 from app.console.ui.audit.sentences import SENTENCES, WITHOUT_OBJECT
+from app.console.ui.calendars.words import UNKNOWNS, rule_value, weekend_value
 from app.console.ui.filters import instant, listed, next_time_label
 from app.console.ui.limits.words import limits_value
 from app.console.ui.promise_words import escalation_value, promises_value
@@ -13,15 +14,17 @@ from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
 from app.domain.alarms.channel_kinds import KINDS
 from app.domain.jobs.fields import FIELD_OF
+from app.domain.schedules.schedule import RESTING
 from app.domain.tasks import TaskKind
-from app.models.job import AFTER_THE_CURRENT_RUN
 from app.services.auditing.audit import BLANKED
 from app.services.runs.logs import ClearType
 
 #: sentences of changes of a job, by the fields that changed and no others
 OF_FIELDS = (
     (
-        frozenset({"schedule_type", "schedule_conf", "time_zone", "not_before_ms", "not_after_ms"}),
+        frozenset(
+            {"schedule_type", "schedule_conf", "time_zone", "not_before_ms", "not_after_ms", "calendar"}
+        ),
         _l("changed the schedule of %(object)s"),
     ),
     (frozenset({"tags"}), _l("changed the tags of %(object)s")),
@@ -42,6 +45,7 @@ OBJECTS = {
     "channel": _l("Alarm channel"),
     "variable": _l("Variable"),
     "limit": _l("Limit"),
+    "calendar": _l("Calendar"),
     "blackout": _l("Blackout"),
     "task": _l("Task"),
     "token": _l("API token"),
@@ -56,6 +60,7 @@ NAMED = {
     "channel": _l("alarm channel %(name)s"),
     "variable": _l("variable %(name)s"),
     "limit": _l("limit %(name)s"),
+    "calendar": _l("calendar %(name)s"),
     "blackout": _l("blackout %(id)s"),
     "task": _l("task %(id)s"),
     "token": _l("API token %(name)s"),
@@ -81,6 +86,7 @@ _FIELDS = {
     "characters": _l("Characters"),
     "count": _l("Further refusals"),
     "cron": _l("Cron"),
+    "days_changed": _l("Days changed"),
     "disabled": _l("Disabled"),
     "done": _l("Done"),
     "due_ms": _l("Due"),
@@ -95,6 +101,7 @@ _FIELDS = {
     "from_ms": _l("From"),
     "glue_remark": _l("Remark"),
     "glue_updatetime": _l("Code changed"),
+    "holidays": _l("Holidays"),
     "identity": _l("Identity"),
     "incident": _l("Incident"),
     "job_group": _l("Executor"),
@@ -141,14 +148,18 @@ _FIELDS = {
     "title": _l("Title"),
     "total": _l("Total"),
     "trigger_next_time": _l("Next run"),
+    "unknown": _l("Days after that"),
     "unreached": _l("Without an answer"),
     "trigger_type": _l("Triggered by"),
     "until": _l("Until"),
     "until_ms": _l("Until"),
     "username": _l("User name"),
+    "valid_until": _l("Known until"),
     "value": _l("Value"),
     "version": _l("Version"),
+    "weekend": _l("Weekend"),
     "withdrawn": _l("Withdrawn runs"),
+    "workdays": _l("Make-up workdays"),
 }
 _SECONDS = frozenset({"executor_timeout", "retry_interval_s", "max_wait_s", "duration_s"})
 #: where 0 is none
@@ -161,6 +172,8 @@ NESTED = {
     "escalation": escalation_value,
     "limits": limits_value,
     "runs_after": runs_after_value,
+    "calendar": rule_value,
+    "weekend": weekend_value,
 }
 _LABELS: Mapping[str, Mapping[Any, str]] = {
     "misfire_strategy": labels.MISFIRE_STRATEGIES,
@@ -170,6 +183,7 @@ _LABELS: Mapping[str, Mapping[Any, str]] = {
     "glue_type": labels.GLUE_TYPES,
     "delivery": labels.DELIVERIES,
     "when_full": labels.WHEN_FULLS,
+    "unknown": UNKNOWNS,
     "afterwards": {
         "skip": _l("What was due does not run"),
         "run_once": _l("Each schedule that was due runs once"),
@@ -244,4 +258,4 @@ def value_text(name: str, value: Any) -> str:
 def _instant_text(value: Any) -> str:
     if not isinstance(value, int) or value <= 0:
         return "–"
-    return next_time_label(value) if value == AFTER_THE_CURRENT_RUN else instant(value, exact=True)
+    return next_time_label(value) if value >= RESTING else instant(value, exact=True)

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from sqlalchemy.orm import Session
 
+from app.console.ui.calendars.blackout_words import pause_text
 from app.console.ui.filters import absolute
 from app.console.ui.labels import TRIGGER_TYPES
 from app.console.ui.limits.words import limit_phrase, wait_words
@@ -74,6 +75,8 @@ def rows_of(session: Session, runs: Sequence[WaitingRun], *, actor: Actor) -> li
 
 
 def _why(run: WaitingRun, titles: dict[int, str], rounds: Mapping[int, RoundView]) -> Markup:
+    if run.blackout is not None:
+        return escape(pause_text(run.blackout))
     if run.is_gated:
         return gate_words(rounds.get(run.round_id or 0))
     limit = run.waits_for

@@ -1,0 +1,1 @@
+"""Calendars and blackouts, as pages of several areas show them."""
