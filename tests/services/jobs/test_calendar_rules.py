@@ -10,7 +10,7 @@ from app.errors import InvalidInput
 from app.models.job import Job
 from app.services.calendars import calendars
 from app.services.jobs import jobs
-from app.services.jobs.details import upcoming
+from app.services.jobs.details import upcoming, upcoming_logical
 from app.store.jobs.listing import find_job
 from tests.support.factories import T0, make_group, only_row
 from tests.support.jobs import ADMIN, add, update
@@ -56,13 +56,22 @@ def test_a_job_starts_and_is_edited_by_its_calendar() -> None:
     assert start(job_id).trigger_next_time == NINE + 24 * HOUR
     update(job_id, group.id, now_ms=T0, **DAILY)
     assert only_row(Job, id=job_id).trigger_next_time == NINE
-    update(job_id, group.id, now_ms=T0, calendar=json.dumps({"name": "cn", "otherwise": "previous"}), **DAILY)
+    moved = json.dumps({"name": "cn", "otherwise": "previous"})
+    update(job_id, group.id, now_ms=T0, calendar=moved, **DAILY)
     assert only_row(Job, id=job_id).trigger_next_time == NINE + 24 * HOUR
     with read_scope() as session:
         job = find_job(session, job_id)
         assert job is not None
         days = [(instant - NINE) // (24 * HOUR) for instant in upcoming(job, 4, now_ms=T0)]
+        logical = [(instant - NINE) // (24 * HOUR) for instant in upcoming_logical(job, 4, now_ms=T0)]
     assert days == [1, 2, 5, 6], "not on Saturday and Sunday"
+    assert logical == days, "none is moved where the schedule has one already"
+    update(job_id, group.id, now_ms=T0, calendar=moved, **DAILY | {"schedule_conf": "0 0 9 4,5 * ?"})
+    with read_scope() as session:
+        job = find_job(session, job_id)
+        assert job is not None
+        assert [(instant - NINE) // (24 * HOUR) for instant in upcoming(job, 1, now_ms=T0)] == [2]
+        assert [(instant - NINE) // (24 * HOUR) for instant in upcoming_logical(job, 1, now_ms=T0)] == [3]
 
 
 def test_a_change_of_a_calendar_plans_the_jobs_that_name_it() -> None:
