@@ -37,7 +37,7 @@ from app.store.fires import open as open_fires
 from app.store.fires import queue as fires
 from app.store.fires.logs import RunState, UnfinishedRun
 from app.store.fires.open import OpenFire
-from app.store.jobs import scheduling as jobs
+from app.store.jobs.of_results import find_deliveries
 from app.store.nodes import nodes
 
 logger = logging.getLogger(__name__)
@@ -147,7 +147,7 @@ def _take(session: Session, tokens: tuple[str, ...], now_ms: Millis) -> list[_Ca
     unfinished = logs.find_unfinished(session, [fire.log_id for fire in due])
     unfinished_fires = [fire for fire in due if fire.log_id in unfinished]
     _forget(session, [fire for fire in due if fire.log_id not in unfinished])
-    delivery_by_job = jobs.find_deliveries(session, {fire.job_id for fire in unfinished_fires})
+    delivery_by_job = find_deliveries(session, {fire.job_id for fire in unfinished_fires})
     # The groups are those of the log rows, because a job may have been moved since.
     group_by_id = groups.find_groups(
         session, {unfinished[fire.log_id].job_group for fire in unfinished_fires}

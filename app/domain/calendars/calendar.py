@@ -9,6 +9,8 @@ from typing import Final
 
 #: days of a week that are no workdays, as ``date.isoweekday`` numbers them: 1 is Monday
 SATURDAY_AND_SUNDAY: Final = frozenset((6, 7))
+#: from this month on a calendar should know the next year: China announces its holidays in November
+ENDING_MONTH: Final = 11
 
 
 class DayKind(StrEnum):
@@ -55,6 +57,11 @@ class Calendar:
     def is_known(self, day: date) -> bool:
         """Whether a day is one that the calendar knows; others follow its rule for unknown days."""
         return self.valid_until is None or day <= self.valid_until
+
+    def is_ending(self, today: date) -> bool:
+        """Whether it does not know a day, or from 1 November on that the next year begins."""
+        new_year = date(today.year + 1, 1, 1)
+        return not self.is_known(today) or (today.month >= ENDING_MONTH and not self.is_known(new_year))
 
     def is_makeup(self, day: date) -> bool:
         """Whether a day is a workday although its weekday is none (调休)."""

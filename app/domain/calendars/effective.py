@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from app.clock import DAY_MS, LATEST_MS, SECOND_MS, Millis
-from app.domain.calendars.blackouts import Blackout, Closure, closure_at
+from app.domain.calendars.blackouts import Blackout, Closure, closure_of_hour
 from app.domain.calendars.day_rule import REACH_DAYS, DayRule
 from app.domain.enums import ScheduleType
 from app.domain.schedules.cron.local_time import find_second, first_second_after_gap
@@ -75,7 +75,7 @@ class JobRules:
 
     def closure_at(self, at_ms: Millis) -> Closure | None:
         """Return the time around an instant in which the job must not start; None: it may."""
-        return closure_at(self.blackouts, at_ms) if self.blackouts else None
+        return closure_of_hour(self.blackouts, at_ms) if self.blackouts else None
 
     def run_once(self, schedule: Schedule, closure: Closure) -> Start | None:
         """Return what runs at the end of a closure for the instants that it has covered; None: nothing."""

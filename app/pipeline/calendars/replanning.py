@@ -16,6 +16,8 @@ from app.errors import InvalidInput
 from app.models.job import Job
 from app.store.base import locks
 from app.store.calendars import rules
+from app.store.completeness import spans as span_store
+from app.store.completeness.spans import OpenSpan
 from app.store.jobs import scheduling as jobs
 from app.store.jobs.scheduling import DueJob, phased_schedule_of
 
@@ -64,10 +66,15 @@ class RuleReplanning:
             with read_scope() as session:
                 found = jobs.find_switched_on(session, after_id=after_id, limit=PAGE)
                 page = list(jobs.with_anchors(session, found).values())
+                spans = span_store.find_open(session, [job.id for job in page])
             if not page:
                 return count
             after_id = page[-1].id
-            pairs = [(job, next_ms) for job in page if (next_ms := self._next_ms(job, book, since_ms))]
+            pairs = [
+                (job, next_ms)
+                for job in page
+                if (next_ms := self._next_ms(job, book, _begin(since_ms, spans.get(job.id))))
+            ]
             if pairs:
                 count += transact(partial(_write, pairs=pairs, number=book.number))
 
@@ -89,6 +96,11 @@ class RuleReplanning:
         except (ValueError, InvalidInput):  # The scan stops it.
             return None
         return None if next_ms == job.trigger_next_time else next_ms
+
+
+def _begin(since_ms: Millis, open_span: OpenSpan | None) -> Millis:
+    """Return from when on a job goes by the rules: from their change, or the later one of its schedule."""
+    return since_ms if open_span is None else max(since_ms, open_span.span.from_ms)
 
 
 def _write(session: Session, pairs: Sequence[tuple[DueJob, Millis]], number: int) -> int:

@@ -18,6 +18,7 @@ from app.domain.rounds.round_keys import FOR_NO_TIME, NONE_FOLLOWS, in_chain, ro
 from app.domain.rounds.runs_after import LONGEST_MS, RunsAfter, parse_runs_after
 from app.models.base import zone_name
 from app.pipeline.rounds.decisions import Change, decide, may_reopen
+from app.pipeline.rounds.excuses import looks_ahead
 from app.pipeline.rounds.opening import is_gate, lock_rounds, new_round
 from app.store.rounds import following, rounds
 from app.store.rounds.following import FollowerRow
@@ -172,12 +173,14 @@ def _since(
 
 def _lock(session: Session, entries: Mapping[RoundName, _Entry], now_ms: Millis) -> dict[RoundName, RoundRow]:
     """Lock these rounds; those that do not exist are opened, but for those of chains."""
+    is_looked_at = looks_ahead()
 
     def new_row(name: RoundName) -> bulk.Row | None:
         entry = entries[name]
         if entry.chain is not None:
             return None
-        return new_round(name, entry.logical_ms, opened_ms=now_ms, wait_ms=_wait_ms(entry))
+        wait_ms = _wait_ms(entry)
+        return new_round(name, entry.logical_ms, opened_ms=now_ms, wait_ms=wait_ms, is_looked_at=is_looked_at)
 
     return lock_rounds(session, entries, new_row)
 

@@ -57,7 +57,7 @@ def hold(session: Session, pairs: Sequence[Pair], *, zone: str, now_ms: Millis) 
     }
     locked = _lock(session, pairs, names, rules)
     used = rounds.find_since_in_use(session, since)  # By now no other claim can take one.
-    rows, started = list[bulk.Row](), dict[int, int]()
+    is_looked_at, rows, started = looks_ahead(), list[bulk.Row](), dict[int, int]()
     taken, waiting = dict[int, RoundRow](), dict[int, RoundRow]()
     for fire, job in pairs:
         row = locked[names[fire.id]]
@@ -71,7 +71,8 @@ def hold(session: Session, pairs: Sequence[Pair], *, zone: str, now_ms: Millis) 
                 {"id": fire.id, "state": FireState.GATED.value, "round_id": row.id, "waits_for": PREDECESSORS}
             )
             is_own = job.id in since
-            waiting[row.id] = _from_instant(waiting.get(row.id, row), rules[job.id], fire, is_own=is_own)
+            awaited = _from_instant(waiting.get(row.id, row), rules[job.id], fire, is_own=is_own)
+            waiting[row.id] = awaited._replace(due_ms=fire.due_time) if is_looked_at else awaited
     bulk.update_many(session, Fire, rows)
     bulk.update_many(session, Fire, [{"id": key, "round_id": started[key]} for key in started])
     _write(session, waiting.values(), taken.values(), now_ms)
@@ -132,8 +133,7 @@ def _from_instant(row: RoundRow, rule: RunsAfter, fire: PendingFire, *, is_own: 
     if row.state != RoundState.OPEN or (row.taken_ms and not is_own):
         return row
     end_ms = fire.due_time + rule.wait_ms
-    due_ms = fire.due_time if looks_ahead() else end_ms
-    return row._replace(deadline_ms=end_ms, due_ms=due_ms, taken_ms=fire.due_time)
+    return row._replace(deadline_ms=end_ms, due_ms=end_ms, taken_ms=fire.due_time)
 
 
 def _write(

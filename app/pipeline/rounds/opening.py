@@ -8,7 +8,6 @@ from app.clock import Millis
 from app.database.rows import bulk
 from app.domain.enums import ScheduleType
 from app.domain.rounds.round_keys import in_chain
-from app.pipeline.rounds.excuses import looks_ahead
 from app.store.rounds import rounds
 from app.store.rounds.following import FollowerRow
 from app.store.rounds.rounds import RoundName, RoundRow
@@ -20,9 +19,15 @@ def is_gate(job: FollowerRow, chain: int | None) -> bool:
 
 
 def new_round(
-    name: RoundName, logical_ms: Millis, *, opened_ms: Millis, wait_ms: Millis, chain: int | None = None
+    name: RoundName,
+    logical_ms: Millis,
+    *,
+    opened_ms: Millis,
+    wait_ms: Millis,
+    chain: int | None = None,
+    is_looked_at: bool = False,
 ) -> bulk.Row:
-    """Return the row of a round that is opened."""
+    """Return the row of a round that is opened; ``is_looked_at``: by the monitor at once."""
     end_ms = opened_ms + wait_ms
     return {
         "job_id": name[0],
@@ -31,7 +36,7 @@ def new_round(
         "chain": chain,
         "opened_ms": opened_ms,
         "deadline_ms": end_ms,
-        "due_ms": opened_ms if looks_ahead() else end_ms,
+        "due_ms": opened_ms if is_looked_at else end_ms,
     }
 
 

@@ -1,6 +1,6 @@
 """Alarm notifier: sends messages about failed and unresolved runs, recoveries, ended mutes and wrong clocks.
 
-Once a day also whether everything ran, to the channels that ask for it.
+Once a day also whether everything ran, to the channels that ask for it; once a week which calendars end.
 
 Channels are independent: one that hangs does not delay the others. Alarms of a job within ``GROUP_MS`` become
 one message. The result for each target is stored with the alarm.
@@ -25,7 +25,7 @@ from app.models.channel import AlarmChannel
 from app.models.group import Group
 from app.models.job import Job
 from app.runtime.metrics import ALARMS_ENDED
-from app.services.alarms import daily, incident_messages, muted_alarms, summaries
+from app.services.alarms import calendar_notices, daily, incident_messages, muted_alarms, summaries
 from app.services.alarms.channels import Message
 from app.services.alarms.deliveries import (
     GROUP_MS,
@@ -82,6 +82,7 @@ class AlarmNotifier:
         self._deliveries: list[Delivery] = []
         self._recovery_ms: Millis = 0
         self._daily_ms: Millis = 0
+        self._calendar_ms: Millis = 0
         #: last job of the previous search for recoveries; 0: start again
         self._recovery_job_id = 0
         #: the latest notice, until it is delivered or given up
@@ -111,6 +112,10 @@ class AlarmNotifier:
             self._daily_ms = now_ms + daily.PERIOD_MS
             for message in daily.take_due(self._config, now_ms=now_ms):
                 self._send(message, now_ms)
+        if now_ms >= self._calendar_ms and self._notice is None:
+            self._calendar_ms = now_ms + calendar_notices.PERIOD_MS
+            notice = calendar_notices.take_due(self._config, node=self._node, now_ms=now_ms)
+            self._notice = None if notice is None else Notice(notice, now_ms, is_audited=True)
         if now_ms >= self._recovery_ms:
             self._recovery_ms = now_ms + RECOVERY_PERIOD_MS
             self._queue_recoveries(now_ms)

@@ -10,8 +10,8 @@ from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.schedules.planned_starts import HourlyStarts, Window, start_minutes, total_starts
 from app.models.job import Job
 from app.services.report.planned_load import Planned, read_schedules
-from app.store.jobs import scheduling as job_store
-from app.store.jobs.scheduling import ScheduleGroup
+from app.store.jobs import shared_schedules
+from app.store.jobs.shared_schedules import ScheduleGroup
 
 #: beyond this many schedules of a group, the least used ones are not counted
 SCHEDULES_MAX = 1_000
@@ -44,7 +44,7 @@ def group_week(
 
     A bounded part of the schedules is read, in a bounded time: there may be more than is counted.
     """
-    schedules = job_store.find_scheduled(session, [group_id], limit=SCHEDULES_MAX)
+    schedules = shared_schedules.find_scheduled(session, [group_id], limit=SCHEDULES_MAX)
     others = [row for row in (_without(row, job) for row in schedules) if row.jobs]
     planned, _unread = read_schedules(others, window, now_ms=now_ms, budget_ms=budget_ms)
     starts = total_starts([(row.starts, row.scheduled.jobs) for row in planned], window)

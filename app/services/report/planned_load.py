@@ -20,7 +20,9 @@ from app.models.base import zone_name
 from app.store.calendars import current_book
 from app.store.executors import groups as group_store
 from app.store.jobs import scheduling as job_store
-from app.store.jobs.scheduling import JobName, ScheduleGroup
+from app.store.jobs import shared_schedules
+from app.store.jobs.scheduling import JobName
+from app.store.jobs.shared_schedules import ScheduleGroup
 
 #: beyond this many schedules, the least used ones are not counted
 SCHEDULES_MAX = 5_000
@@ -90,9 +92,11 @@ def planned_load(
     Jobs that run more often than hourly can be left out, if there are others.
     """
     group_ids = actor.group_ids(Right.VIEW)
-    schedules = job_store.find_scheduled(session, group_ids, limit=SCHEDULES_MAX)
+    schedules = shared_schedules.find_scheduled(session, group_ids, limit=SCHEDULES_MAX)
     jobs = sum(scheduled.jobs for scheduled in schedules)
-    too_many = job_store.count_scheduled(session, group_ids) - jobs if len(schedules) == SCHEDULES_MAX else 0
+    too_many = (
+        shared_schedules.count_scheduled(session, group_ids) - jobs if len(schedules) == SCHEDULES_MAX else 0
+    )
     planned, unread = read_schedules(schedules, window, now_ms=now_ms, budget_ms=budget_ms)
     rare = [row for row in planned if not row.starts.is_frequent(window)]
     is_cut = not with_frequent and any(row.starts.hours for row in rare)
@@ -139,9 +143,9 @@ def find_starters(
     )
     most = list[tuple[int, ScheduleGroup, int]]()
     for negative, first_id, scheduled in starting[:limit]:
-        ids, room = [first_id], limit - len(most)
+        ids, room, visible = [first_id], limit - len(most), actor.group_ids(Right.VIEW)
         if scheduled.jobs > 1 and room > 1:
-            ids = job_store.find_of_schedule(session, actor.group_ids(Right.VIEW), scheduled, limit=room)
+            ids = shared_schedules.find_of_schedule(session, visible, scheduled, limit=room)
         most += [(job_id, scheduled, -negative) for job_id in ids[:room]]
     names = job_store.find_names(session, [job_id for job_id, _scheduled, _count in most])
     starters = [

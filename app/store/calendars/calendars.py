@@ -1,6 +1,7 @@
 """Statements on `xxl_job_calendar` and `xxl_job_calendar_version`, and the jobs that name a calendar."""
 
 from collections.abc import Collection, Sequence
+from datetime import date
 from typing import Any, NamedTuple
 
 from sqlalchemy import delete, func, select
@@ -35,6 +36,14 @@ class NamingJob(NamedTuple):
     name: str
     group_id: int
     rule: EnteredRule
+
+
+class EndingCalendar(NamedTuple):
+    """A calendar in use that does not know the coming days."""
+
+    calendar: Calendar
+    #: how many name it
+    jobs: int
 
 
 _VERSION = (
@@ -133,6 +142,14 @@ def list_naming(session: Session, names: Collection[str] | None = None) -> list[
         if rule is not None and (names is None or rule.name in names):
             jobs.append(NamingJob(job_id, name, group_id, rule))
     return jobs
+
+
+def list_ending(session: Session, today: date) -> list[EndingCalendar]:
+    """Return the calendars that jobs name and that do not know the coming days, by name."""
+    rows = [row for row in list_calendars(session) if row.calendar.is_ending(today)]
+    jobs = [job.rule.name for job in list_naming(session)] if rows else []
+    ending = [EndingCalendar(row.calendar, jobs.count(row.calendar.name)) for row in rows]
+    return [row for row in ending if row.jobs]
 
 
 def _stored(row: Sequence[Any]) -> StoredCalendar:

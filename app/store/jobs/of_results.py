@@ -47,3 +47,9 @@ def find_of_results(session: Session, log_ids: Collection[int]) -> dict[int, Job
     """Return those of the jobs that exist as the completion of their runs reads them, by id."""
     rows = bulk.read_among(session, _OF_RESULTS, list(log_ids))
     return {row[0]: JobOfResult._make(row) for row in rows}
+
+
+def find_deliveries(session: Session, job_ids: Collection[int]) -> dict[int, str]:
+    """Return job id -> delivery policy of those of the jobs that exist."""
+    rows = session.execute(select(Job.id, Job.delivery).where(Job.id.in_(job_ids)))
+    return {row.id: row.delivery for row in rows}

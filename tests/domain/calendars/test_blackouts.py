@@ -1,7 +1,7 @@
 """Blackouts: when they are on, together and again and again."""
 
 from app.clock import DAY_MS, HOUR_MS, Millis
-from app.domain.calendars.blackouts import Afterwards, Blackout, closure_at, closures
+from app.domain.calendars.blackouts import Afterwards, Blackout, closure_at, closure_of_hour, closures
 from tests.support.domain_calendars import text_of
 from tests.support.domain_schedules import BERLIN, LORD_HOWE, NEW_YORK, ms
 from tests.support.truth_table import truth_table
@@ -62,6 +62,9 @@ def test_a_blackout_is_on_from_its_beginning_to_before_its_end(at: str, is_cover
             [once("06-01 10:00", "06-01 11:00"), once("06-01 11:01", "06-01 12:00")],
             ["06-01 10:00 - 06-01 11:00", "06-01 11:01 - 06-01 12:00"],
         ),
+        # one that was ended before it began
+        ([once("06-01 10:00", "06-01 10:00"), once("06-01 10:00", "06-01 09:00")], []),
+        ([once("06-01 10:00", "06-01 10:00"), once("06-01 09:00", None)], ["06-01 09:00 - open"]),
         # one that begins when another ends
         (
             [once("06-01 11:00", "06-01 12:00"), once("06-01 10:00", "06-01 11:00")],
@@ -134,7 +137,7 @@ def test_blackouts_count_as_their_union(blackouts: list[Blackout], expected: lis
     for closure in closures(blackouts, from_ms, until_ms):
         last_ms = until_ms if closure.until_ms is None else closure.until_ms
         for at_ms in range(closure.from_ms, min(last_ms, closure.from_ms + DAY_MS), HOUR_MS // 2):
-            assert closure_at(blackouts, at_ms) == closure
+            assert closure_at(blackouts, at_ms) == closure_of_hour((*blackouts,), at_ms) == closure
 
 
 @truth_table(
@@ -146,6 +149,14 @@ def test_blackouts_count_as_their_union(blackouts: list[Blackout], expected: lis
         (BERLIN, "2026-03-29", "30 2 * * *", 1, ["03-29 03:00 - 03-29 04:00"]),
         # they go back: six fields mean the second of two times, five the first
         (BERLIN, "2026-10-25", "0 30 1 * * ?", 2, ["10-25 01:30 - 10-25 02:30"]),
+        (BERLIN, "2026-10-25", "0 0 2 ? * SUN", 0.25, ["10-25 02:00 - 10-25 02:15"]),
+        (
+            BERLIN,
+            "2026-10-25",
+            "0 15 1,2 * * ?",
+            0.5,
+            ["10-25 01:15 - 10-25 01:45", "10-25 02:15 - 10-25 02:45"],
+        ),
         (BERLIN, "2026-10-25", "0 0 3 * * ?", 1, ["10-25 03:00 - 10-25 04:00"]),
         (NEW_YORK, "2026-03-08", "0 0 1 * * ?", 2, ["03-08 01:00 - 03-08 04:00"]),
         (NEW_YORK, "2026-11-01", "30 0 * * *", 2, ["11-01 00:30 - 11-01 01:30"]),

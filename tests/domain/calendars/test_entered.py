@@ -9,6 +9,7 @@ from app.domain.calendars.calendar import SATURDAY_AND_SUNDAY, DayKind, UnknownD
 from app.domain.calendars.entered import CalendarDraft, days_text, draft_of, is_same, read_draft, summary
 from app.errors import InvalidInput
 from app.store.calendars.rules import calendar_of
+from tests.support.truth_table import truth_table
 
 NATIONAL_DAY = date(2026, 10, 1)
 CN = CalendarDraft(
@@ -77,3 +78,19 @@ def test_a_wrong_name_is_refused_with_the_rest(name: str) -> None:
     with pytest.raises(InvalidInput) as error:
         read_draft(name, CalendarDraft(unknown=""))
     assert [item.field for item in error.value.errors] == ["name", "unknown"]
+
+
+@truth_table(
+    "valid_until, today, ending",
+    [
+        ("", "2026-12-31", False),
+        ("2026-12-31", "2026-10-31", False),
+        ("2026-12-31", "2026-11-01", True),
+        ("2027-01-01", "2026-12-31", False),
+        ("2026-06-30", "2026-06-30", False),
+        ("2026-06-30", "2026-07-01", True),
+    ],
+)
+def test_when_a_calendar_ends(valid_until: str, today: str, ending: bool) -> None:
+    calendar = read_draft("cn", CalendarDraft(valid_until=valid_until))
+    assert calendar.is_ending(date.fromisoformat(today)) is ending

@@ -60,18 +60,18 @@ def days_of(year: int, *names: str) -> CountryDays:
 @every_database
 def test_a_calendar_is_made_changed_listed_and_deleted() -> None:
     made = put("  cn ")
-    assert (made.name, made.number, made.from_ms, made.author, made.jobs) == ("cn", 1, T0, "ann", 0)
+    assert (made.name, made.number, made.from_ms, made.author, made.jobs) == ("cn", 1, T0 + 1, "ann", 0)
     assert put("cn", now_ms=T0 + 1).number == 1, "it says that already"
     put("Cn")
     changed = put("cn", CalendarDraft(days={"2026-10-01": "holiday", "2026-10-10": "workday"}), now_ms=T0 + 2)
-    assert (changed.id, changed.number, changed.from_ms) == (made.id, 2, T0 + 2)
+    assert (changed.id, changed.number, changed.from_ms) == (made.id, 2, T0 + 3)
     assert names() == sorted(["Cn", "cn"])
     assert names(after="Cn", limit=1) == ["cn"]
     with read_scope() as session:
         listed = calendars.list_versions(session, changed)
         assert [(row.number, row.from_ms, len(row.calendar.days)) for row in listed] == [
-            (2, T0 + 2, 2),
-            (1, T0, 1),
+            (2, T0 + 3, 2),
+            (1, T0 + 1, 1),
         ]
         book = current_book.refresh(session)
         assert book.calendars["cn"][-1].calendar.kind_of(date(2026, 10, 10)) is DayKind.WORKDAY

@@ -13,6 +13,7 @@ from app.clock import DAY_MS, now_ms
 from app.database.engine import bind_engine, bind_for_reading, read_scope, session_scope
 from app.database.urls import sqlite_file
 from app.domain.access.permissions import system_actor
+from app.domain.calendars.entered import CalendarDraft
 from app.domain.enums import NodeKind, Role
 from app.models.alarm import Alarm
 from app.models.calendar import JobBlackout
@@ -26,6 +27,7 @@ from app.pipeline.sent_log_ids import SentLogIds
 from app.services.accounts import passwords
 from app.services.backups.last_backup import LastBackup, note_last
 from app.services.backups.lost_commits import CommitWatch, settle_lost
+from app.services.calendars.calendars import put_calendar
 from app.services.doctor import executors
 from app.services.doctor.examination import Examination, examine
 from app.services.doctor.findings import Level
@@ -275,6 +277,18 @@ def test_old_blackouts_and_what_a_java_admin_ignores(installed: Config) -> None:
     *_, beside = found_by(replace(installed, shared_with_java=True), "blackouts")
     names = f"blackout {old.id}, blackout {fresh.id}, calendar of job {job.id}"
     assert beside == f"what runs of a Java admin do not keep: {names}"
+
+
+def test_calendars_in_use_that_do_not_know_the_coming_days(installed: Config) -> None:
+    with session_scope() as session:
+        for name in ("cn", "unused"):
+            entered = CalendarDraft(valid_until="2020-12-31")
+            put_calendar(session, name, entered, actor=system_actor("ann"), clock=now_ms)
+    assert found_by(installed, "calendars") == []
+    make_due_job(now_ms() + DAY_MS, calendar='{"name": "cn"}')
+    assert found_by(installed, "calendars") == [
+        "calendars do not know the coming days: cn (until 2020-12-31)"
+    ]
 
 
 def test_circles_of_jobs_and_predecessors_that_never_run(installed: Config) -> None:

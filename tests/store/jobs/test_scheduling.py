@@ -1,7 +1,7 @@
 """Jobs that start runs by themselves."""
 
 from app.database.engine import read_scope
-from app.store.jobs import scheduling as jobs
+from app.store.jobs import shared_schedules as schedules
 from tests.support.factories import make_job
 
 
@@ -22,17 +22,23 @@ def test_schedules_of_enabled_jobs_are_grouped(database: str) -> None:
     make_job(**nightly)
     make_job(schedule_type="NONE", trigger_status=1)
     with read_scope() as session:
-        found = jobs.find_scheduled(session, None, limit=9)
+        found = schedules.find_scheduled(session, None, limit=9)
         assert found == [
-            (later.job_group, "CRON", "0 0 3 * * ?", "UTC", 5, 9, 0, 2, first_job.id),
-            (rate.job_group, "FIX_RATE", "60", "", 0, 0, 77, 1, rate.id),
-            (later.job_group, "FIX_RATE", "60", "", 0, 0, 78, 1, later.id),
+            (later.job_group, "CRON", "0 0 3 * * ?", "UTC", 5, 9, None, 0, 2, first_job.id),
+            (rate.job_group, "FIX_RATE", "60", "", 0, 0, None, 77, 1, rate.id),
+            (later.job_group, "FIX_RATE", "60", "", 0, 0, None, 78, 1, later.id),
         ]
-        assert jobs.find_scheduled(session, None, limit=1) == found[:1]
-        assert jobs.find_scheduled(session, [rate.job_group], limit=9) == [found[1]]
-        assert jobs.find_scheduled(session, [], limit=9) == []
-        assert jobs.find_of_schedule(session, None, found[0], limit=9) == [first_job.id, second_job.id]
-        assert jobs.find_of_schedule(session, None, found[0], limit=1) == [first_job.id]
-        assert jobs.find_of_schedule(session, [rate.job_group], found[0], limit=9) == []
-        assert jobs.find_of_schedule(session, None, found[2], limit=9) == [later.id]
-        assert (jobs.count_scheduled(session, None), jobs.count_scheduled(session, [])) == (4, 0)
+        assert schedules.find_scheduled(session, None, limit=1) == found[:1]
+        assert schedules.find_scheduled(session, [rate.job_group], limit=9) == [found[1]]
+        assert schedules.find_scheduled(session, [], limit=9) == []
+        assert schedules.find_of_schedule(session, None, found[0], limit=9) == [
+            first_job.id,
+            second_job.id,
+        ]
+        assert schedules.find_of_schedule(session, None, found[0], limit=1) == [first_job.id]
+        assert schedules.find_of_schedule(session, [rate.job_group], found[0], limit=9) == []
+        assert schedules.find_of_schedule(session, None, found[2], limit=9) == [later.id]
+        assert (
+            schedules.count_scheduled(session, None),
+            schedules.count_scheduled(session, []),
+        ) == (4, 0)

@@ -93,6 +93,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
     },
     "node": {
         "node.notice": _l("sent a notice about this node"),
+        "node.calendars": _l("sent a notice about calendars that end"),
         "node.settled": _l("settled the database, which had lost its last commits"),
     },
     "refused": {
