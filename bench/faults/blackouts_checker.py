@@ -144,7 +144,7 @@ class Story:
         return found
 
     def is_allowed(self, subject: Subject, at_ms: int) -> bool:
-        """Whether a job runs on the day by the version of the calendar that held then."""
+        """Whether a job runs on the day by the version of the calendar that holds then."""
         held = [row for row in self.versions if row["from_ms"] <= at_ms]
         if not subject.on or not held:
             return True
@@ -224,15 +224,12 @@ def _check_run_once(story: Story, subject: Subject, closures: Sequence[Closure])
     """At the end of blackouts the latest instant that they have covered runs once, or is skipped once."""
     ends = {}
     for closure in closures:
+        if not closure.runs_once or closure.until_ms >= subject.until_ms:
+            continue
         first_ms = max(closure.from_ms - 1, subject.since_ms)
-        covered = [
-            at_ms
-            for at_ms in quartz_fires(
-                subject.cron, ZoneInfo("UTC"), first_ms, min(closure.until_ms - 1, subject.until_ms)
-            )
-            if story.is_allowed(subject, at_ms)
-        ]
-        if closure.runs_once and covered and closure.until_ms < subject.until_ms:
+        covered = quartz_fires(subject.cron, ZoneInfo("UTC"), first_ms, closure.until_ms - 1)
+        # The calendar is asked at the end, and says the same of all days of the scenario.
+        if covered and story.is_allowed(subject, closure.until_ms):
             ends[closure.until_ms] = covered[-1]
     runs = [run for run in story.runs_of[subject.job_id] if run["trigger_type"] == "MISFIRE"]
     for end_ms, logical_ms in ends.items():
