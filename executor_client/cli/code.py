@@ -54,7 +54,7 @@ def _folder_options(command: Any) -> Any:
             "--prune",
             multiple=True,
             metavar="KEY",
-            help="Delete this managed object: KEY of a job, group:APPNAME or channel:NAME.",
+            help="Delete this managed object: KEY of a job, group:APPNAME, channel:NAME or calendar:NAME.",
         ),
         click.option(
             "--var",
@@ -93,7 +93,7 @@ def plan(
         raise click.exceptions.Exit(EXIT_FAILED)
 
 
-@click.command("apply", short_help="Make groups, jobs and channels match a folder of files.")
+@click.command("apply", short_help="Make groups, jobs, calendars and channels match a folder of files.")
 @_folder_options
 @click.option("--yes", is_flag=True, help="Apply without asking.")
 @click.option(
@@ -144,7 +144,7 @@ def drift(invocation: Invocation) -> None:
         raise click.exceptions.Exit(EXIT_FAILED)
 
 
-@click.command("export", short_help="Write groups, jobs and channels as files.")
+@click.command("export", short_help="Write groups, jobs, calendars and channels as files.")
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path, file_okay=False))
 @click.option("--group", "groups", multiple=True, metavar="APPNAME", help="Only this group.")
 @click.option("--whole", is_flag=True, help="Include members that have the default value of a new job.")

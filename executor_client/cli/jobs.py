@@ -1,5 +1,7 @@
 """Commands ``jobs``: list, show, trigger, start, stop, export, previews; and ``next-times``."""
 
+from itertools import groupby
+
 import click
 
 from executor_client.api.client import ApiClient
@@ -158,8 +160,15 @@ def show_times(invocation: Invocation, answer: Item) -> None:
         click.echo(fire_time["local"])
     if not answer["items"]:
         note("none")
-    for instant in answer.get("instants", ()):
-        if instant["fate"] != "runs":
+    for fate, group in groupby(answer.get("instants", ()), lambda instant: instant["fate"]):
+        if fate == "runs":
+            continue
+        first, *rest = group
+        if fate == "skipped" and len(rest) > 1:
+            names = ", ".join(dict.fromkeys(each["day_name"] for each in (first, *rest) if each["day_name"]))
+            note(f"{first['local']} to {rest[-1]['local']}: skipped" + (f": {names}" if names else ""))
+            continue
+        for instant in (first, *rest):
             note(f"{instant['local']}: {_fate_text(instant)}")
 
 

@@ -109,6 +109,9 @@ def test_next_times_say_what_becomes_of_instants(api: FakeApi, run: Run) -> None
         {**day, "fate": "moved", "runs_at": "R"},
         {**day, "fate": "merged", "merged_into": "M"},
         {**day, "fate": "blackout", "reason": "year end", "runs_at": "R"},
+        {**day, "fate": "skipped"},
+        {**day, "fate": "skipped", "day_name": ""},
+        {**day, "fate": "skipped", "local": "LATER"},
     ]
     api.on("POST", "/schedules/next-times", {"time_zone": "UTC", "items": [], "instants": instants})
     assert run("next-times", "0 0 9 * * ?").stderr.splitlines()[1:] == [
@@ -116,4 +119,5 @@ def test_next_times_say_what_becomes_of_instants(api: FakeApi, run: Run) -> None
         "L: moved to R (国庆节)",
         "L: merged into M",
         "L: blackout: year end, runs at R",
+        "L to LATER: skipped: 国庆节",
     ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from enum import StrEnum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from app.clock import DAY_MS, LATEST_MS, SECOND_MS, Millis
 from app.domain.calendars.blackouts import Blackout, Closure, closure_of_hour
@@ -18,10 +18,12 @@ from app.domain.calendars.day_rule import REACH_DAYS, DayRule
 from app.domain.enums import ScheduleType
 from app.domain.schedules.cron.local_time import find_second, first_second_after_gap
 from app.domain.schedules.planning import latest_until
-from app.domain.schedules.schedule import RESTING, Schedule, next_raw_ms, period_s, zone
+from app.domain.schedules.schedule import NEXT_TIMES_KEPT, RESTING, Schedule, next_raw_ms, period_s, zone
 
 #: of instants that are all excluded so many are looked at: those up to so long after the first one
 REACH_MS: Millis = REACH_DAYS * DAY_MS
+#: so many blackouts that cover all instants one after the other are looked at
+COVERED_MAX: Final = 5_000
 
 NextAfter = Callable[[Millis], Millis | None]
 
@@ -53,7 +55,7 @@ class Merged(NamedTuple):
     into_ms: Millis
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class JobRules:
     """Rules of one job: its day rule and the blackouts that concern it."""
 
@@ -64,12 +66,12 @@ class JobRules:
 
     def next_after_ms(self, schedule: Schedule, after_ms: Millis) -> Millis | None:
         """Return the first effective instant strictly after one; None if there is none, or RESTING."""
-        found = self._next(schedule, after_ms)
+        found = _next(self, schedule, after_ms)
         return found.due_ms if isinstance(found, Start) else found
 
     def start_at(self, schedule: Schedule, due_ms: Millis) -> Start:
         """Return what an effective instant stands for; of one that is none, itself."""
-        found = self._next(schedule, due_ms - 1)
+        found = _next(self, schedule, due_ms - 1)
         is_found = isinstance(found, Start) and found.due_ms == due_ms
         return found if is_found and isinstance(found, Start) else Start(due_ms, due_ms)
 
@@ -81,7 +83,8 @@ class JobRules:
         """Return what runs at the end of a closure for the instants that it has covered; None: nothing."""
         return self._run_once(schedule, closure, self._allowed_after(schedule, closure.from_ms - 1))
 
-    def _next(self, schedule: Schedule, after_ms: Millis) -> Start | Millis | None:
+    def search(self, schedule: Schedule, after_ms: Millis) -> Start | Millis | None:
+        """Return what ``next_after_ms`` does, with what it stands for."""
         if schedule.type is ScheduleType.FIX_DELAY:
             return self._next_delay(schedule, after_ms)
         allowed_after = self._allowed_after(schedule, after_ms)
@@ -96,7 +99,9 @@ class JobRules:
             if closure.until_ms is None:
                 return None if allowed_after(after_ms) is None else RESTING
             at_ms = closure.until_ms - 1
-        while (start := allowed_after(at_ms)) is not None:
+        for _ in range(COVERED_MAX):
+            if (start := allowed_after(at_ms)) is None:
+                return pending
             until_ms = until_ms or start.due_ms + REACH_MS
             if start.due_ms > until_ms or (pending is not None and pending.due_ms < start.due_ms):
                 return pending
@@ -162,6 +167,12 @@ class JobRules:
             return max(first_ms, first_ms + ((at_ms - first_ms) // period_ms + 1) * period_ms)
 
         return next_of_rate
+
+
+@lru_cache(maxsize=NEXT_TIMES_KEPT)
+def _next(rules: JobRules, schedule: Schedule, after_ms: Millis) -> Start | Millis | None:
+    """Cached, since jobs with equal expressions often fall due together, and a change plans all anew."""
+    return rules.search(schedule, after_ms)
 
 
 def _is_within(schedule: Schedule, at_ms: Millis) -> bool:

@@ -1,6 +1,6 @@
 """Preview of instants: what becomes of each instant of a schedule by its calendar and blackouts, and why."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -62,6 +62,14 @@ def preview(schedule: Schedule, after_ms: Millis, count: int, *, most: int) -> l
         if not count or len(found) == most:
             break
     return found
+
+
+def logical_times(schedule: Schedule, due_times: Iterable[Millis]) -> list[Millis]:
+    """Return what the effective instants of a schedule stand for."""
+    rules = schedule.rules
+    if not isinstance(rules, JobRules) or schedule.type is ScheduleType.FIX_DELAY:
+        return list(due_times)
+    return [rules.start_at(schedule, due_ms).logical_ms for due_ms in due_times]
 
 
 def instants(schedule: Schedule, after_ms: Millis) -> Iterator[PreviewInstant]:

@@ -8,12 +8,12 @@ from sqlalchemy.orm import Session
 from app.clock import SECOND_MS, now_ms
 from app.services.doctor.findings import Findings, NothingFound, check, named, warning
 from app.settings.config import Config
-from app.store.calendars.calendars import list_ending
+from app.store.calendars.calendars import list_ending, list_names, list_naming
 
 
 @check("calendars")
 def check_calendars(session: Session, config: Config) -> Findings:
-    """Name calendars in use that do not know today, or from 1 November on the next year."""
+    """Name calendars in use that do not know today, or from 1 November on the next year; and lost ones."""
     today = datetime.fromtimestamp(now_ms() // SECOND_MS, ZoneInfo(config.time_zone)).date()
     ending = [
         f"{row.calendar.name} (until {row.calendar.valid_until})" for row in list_ending(session, today)
@@ -22,5 +22,12 @@ def check_calendars(session: Session, config: Config) -> Findings:
         yield warning(
             f"calendars do not know the coming days: {named(ending)}",
             "import the days that were announced: duetime calendars import NAME --country CODE --years YEARS",
+        )
+    known = set(list_names(session))
+    lost = [f"{job.id} ({job.rule.name})" for job in list_naming(session) if job.rule.name not in known]
+    if lost:
+        yield warning(
+            f"jobs run on all days, because the calendars that they name do not exist: {named(lost)}",
+            "make these calendars, or choose others in the jobs",
         )
     yield NothingFound("calendars of jobs know the coming days")

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
 from app.domain.calendars.effective import JobRules
-from app.domain.calendars.preview import PreviewInstant, preview
+from app.domain.calendars.preview import PreviewInstant, logical_times, preview
 from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.runs.logical_times import second_of
 from app.domain.schedules.schedule import RESTING, Schedule, check_schedule, next_times
@@ -59,11 +59,8 @@ def planned_ms(job: Job) -> Millis | None:
 def upcoming_logical(job: Job, count: int, *, now_ms: Millis) -> list[Millis]:
     """Return the logical times of the next runs; of a job without upcoming times that of a run now."""
     try:
-        due, schedule = upcoming(job, count, now_ms=now_ms), _schedule(job)
-        rules = schedule.rules
-        if isinstance(rules, JobRules) and schedule.type is not ScheduleType.FIX_DELAY:
-            due = [rules.start_at(schedule, due_ms).logical_ms for due_ms in due]
-        return due or [second_of(now_ms)]
+        due = upcoming(job, count, now_ms=now_ms)
+        return logical_times(_schedule(job), due) or [second_of(now_ms)]
     except InvalidInput:  # of a schedule that another program has stored
         return [second_of(now_ms)]
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.domain.calendars.preview import logical_times
 from app.domain.enums import ParamForm, RouteStrategy, ScheduleType
 from app.domain.jobs.fields import FIELD_OF
 from app.domain.jobs.variables import placeholder
@@ -162,7 +163,7 @@ def next_logical_times(schedule: Schedule, *, now_ms: Millis, count: int = PREVI
     if schedule.type not in (ScheduleType.NONE, ScheduleType.FIX_DELAY):
         try:
             check_schedule(schedule)
-            instants = next_times(schedule, now_ms, count)
+            instants = logical_times(schedule, next_times(schedule, now_ms, count))
         except ValueError:  # An incomplete schedule is shown at its own fields.
             pass
     return instants or [second_of(now_ms)]

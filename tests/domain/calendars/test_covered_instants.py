@@ -3,6 +3,8 @@
 from app.clock import Millis
 from app.domain.calendars.blackouts import Afterwards, Blackout
 from app.domain.calendars.effective import JobRules
+from app.domain.completeness.expected import Interval, count_excluded, count_expected, expected
+from app.domain.completeness.spans import Span
 from app.domain.enums import ScheduleType
 from app.domain.schedules.schedule import RESTING, next_after_ms
 from tests.support.domain_calendars import CHINA, rule, ruled, starts
@@ -126,3 +128,32 @@ def test_a_blackout_covers_instants_where_the_calendar_has_moved_them(
 def test_a_delay_that_ends_in_a_blackout_ends_with_it(blackouts: str, due: str) -> None:
     schedule = ruled("3600", JobRules(None, blackouts_of(blackouts)), "UTC", kind=DELAY)
     assert next_after_ms(schedule, at("10:00")) == (RESTING if due == "rests" else at(due))
+
+
+@truth_table(
+    "blackouts, first, last, counts",
+    [
+        # what is covered belongs to its own time, what runs at the end to the end
+        ("10:00-12:30!", "10:00", "12:29:59.999", (0, 1)),
+        ("10:00-12:30!", "10:00", "12:30:00.000", (1, 1)),
+        ("10:00-12:30!", "10:00", "12:30:00.001", (2, 1)),
+        ("10:00-12:30!", "12:30:00.000", "13:00", (2, 0)),
+        ("10:00-12:30!", "12:30:00.001", "13:00", (1, 0)),
+        ("10:00-12:30!", "12:30:00.002", "13:00", (0, 0)),
+        ("10:00-12:30", "10:00", "13:00", (1, 2)),
+        ("10:00-", "09:00", "13:00", (1, 3)),
+    ],
+)
+def test_instants_are_counted_where_they_are(
+    blackouts: str, first: str, last: str, counts: tuple[int, int]
+) -> None:
+    span = Span(1, 1, True, 0, None, ruled(HOURLY, JobRules(None, blackouts_of(blackouts)), "UTC"))
+    interval = Interval(at(first), at(last) + 1)
+    assert (count_expected([span], interval), count_excluded([span], interval).total()) == counts
+    assert len([*expected([span], interval)]) == counts[0]
+
+
+def test_a_schedule_of_which_blackouts_cover_all_instants_ends() -> None:
+    blackout = Blackout(1, 0, None, "0 0/10 * * * ?", 60)
+    schedule = ruled("30 0/10 * * * ?", JobRules(None, (blackout,)), "UTC")
+    assert next_after_ms(schedule, at("10:00")) is None

@@ -27,7 +27,7 @@ from tests.support.domain_schedules import BERLIN, LORD_HOWE, NEW_YORK, SHANGHAI
 
 SAO_PAULO = "America/Sao_Paulo"
 CRON, RATE = ScheduleType.CRON, ScheduleType.FIX_RATE
-#: around changes of clocks, and the end of a year
+#: around clocks that go forward, and the end of a year
 MOMENTS = {
     "UTC": "2027-12-30 12:00",
     SHANGHAI: "2026-10-06 12:00",
@@ -35,6 +35,13 @@ MOMENTS = {
     NEW_YORK: "2026-03-07 12:00",
     LORD_HOWE: "2026-10-03 12:00",
     SAO_PAULO: "2017-10-14 12:00",
+}
+#: around clocks that go back; in that hour the search of six fields depends on where it begins
+BACK = MOMENTS | {
+    BERLIN: "2026-10-24 12:00",
+    NEW_YORK: "2026-10-31 12:00",
+    LORD_HOWE: "2026-04-04 12:00",
+    SAO_PAULO: "2018-02-17 12:00",
 }
 
 
@@ -164,9 +171,11 @@ def blackouts(draw: Any, core: Interval, scale: Scale, zone: str) -> Blackout:
 @st.composite
 def cases(draw: Any, scale: Scale) -> Case:
     zone = "UTC" if scale is SECONDS else draw(st.sampled_from(sorted(MOMENTS)))
-    begin_ms = ms(MOMENTS[zone], zone) + draw(st.integers(-12, 12)) * HOUR_MS - scale.core_ms // 2
+    conf = draw(st.sampled_from(scale.confs))
+    moments = BACK if len(conf.split()) == 5 and draw(st.booleans()) else MOMENTS
+    begin_ms = ms(moments[zone], zone) + draw(st.integers(-12, 12)) * HOUR_MS - scale.core_ms // 2
     core = Interval(begin_ms, begin_ms + scale.core_ms)
-    day = date.fromisoformat(MOMENTS[zone][:10])
+    day = date.fromisoformat(moments[zone][:10])
     has_rule = draw(st.integers(0, 3)) > 0
     rule = day_rule(draw(calendars(day, scale)), draw(entered_rules(scale))) if has_rule else None
     closed = draw(st.lists(blackouts(core, scale, zone), max_size=3))
@@ -177,7 +186,7 @@ def cases(draw: Any, scale: Scale) -> Case:
             [(0, 0)] * 3 + [(core.from_ms + scale.core_ms // 5, core.until_ms - scale.core_ms // 5)]
         )
     )
-    schedule = Schedule(RATE if is_rate else CRON, draw(st.sampled_from(scale.confs)), zone, *window)
+    schedule = Schedule(RATE if is_rate else CRON, conf, zone, *window)
     points = sorted(draw(st.lists(inside, min_size=2, max_size=4)))
     return Case(schedule, rule, closed, core, scale.margin_ms, points, anchor_ms if is_rate else 0)
 

@@ -289,6 +289,9 @@ def test_calendars_in_use_that_do_not_know_the_coming_days(installed: Config) ->
     assert found_by(installed, "calendars") == [
         "calendars do not know the coming days: cn (until 2020-12-31)"
     ]
+    lost = make_due_job(now_ms() + DAY_MS, calendar='{"name": "CN"}')
+    *_, text = found_by(installed, "calendars")
+    assert text.endswith(f"the calendars that they name do not exist: {lost.id} (CN)")
 
 
 def test_circles_of_jobs_and_predecessors_that_never_run(installed: Config) -> None:

@@ -1,19 +1,21 @@
 """Calendars of jobs: what a save refuses, and that next times of saved jobs go by their rules."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from app.database.engine import read_scope, session_scope
 from app.domain.calendars.entered import CalendarDraft
-from app.errors import InvalidInput
+from app.errors import Conflict, InvalidInput
 from app.models.job import Job
 from app.services.calendars import calendars
 from app.services.jobs import jobs
-from app.services.jobs.details import upcoming
+from app.services.jobs.details import upcoming, upcoming_logical
 from app.store.jobs.listing import find_job
 from tests.support.factories import T0, make_group, only_row
-from tests.support.jobs import ADMIN, add, update
+from tests.support.jobs import ADMIN, add, draft, update
+from tests.support.plan import every_database
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -56,13 +58,22 @@ def test_a_job_starts_and_is_edited_by_its_calendar() -> None:
     assert start(job_id).trigger_next_time == NINE + 24 * HOUR
     update(job_id, group.id, now_ms=T0, **DAILY)
     assert only_row(Job, id=job_id).trigger_next_time == NINE
-    update(job_id, group.id, now_ms=T0, calendar=json.dumps({"name": "cn", "otherwise": "previous"}), **DAILY)
+    moved = json.dumps({"name": "cn", "otherwise": "previous"})
+    update(job_id, group.id, now_ms=T0, calendar=moved, **DAILY)
     assert only_row(Job, id=job_id).trigger_next_time == NINE + 24 * HOUR
     with read_scope() as session:
         job = find_job(session, job_id)
         assert job is not None
         days = [(instant - NINE) // (24 * HOUR) for instant in upcoming(job, 4, now_ms=T0)]
+        logical = [(instant - NINE) // (24 * HOUR) for instant in upcoming_logical(job, 4, now_ms=T0)]
     assert days == [1, 2, 5, 6], "not on Saturday and Sunday"
+    assert logical == days, "none is moved where the schedule has one already"
+    update(job_id, group.id, now_ms=T0, calendar=moved, **DAILY | {"schedule_conf": "0 0 9 4,5 * ?"})
+    with read_scope() as session:
+        job = find_job(session, job_id)
+        assert job is not None
+        assert [(instant - NINE) // (24 * HOUR) for instant in upcoming(job, 1, now_ms=T0)] == [2]
+        assert [(instant - NINE) // (24 * HOUR) for instant in upcoming_logical(job, 1, now_ms=T0)] == [3]
 
 
 def test_a_change_of_a_calendar_plans_the_jobs_that_name_it() -> None:
@@ -75,3 +86,23 @@ def test_a_change_of_a_calendar_plans_the_jobs_that_name_it() -> None:
     put(d01="holiday", d02="holiday", d03="holiday")
     times = [only_row(Job, id=job_id).trigger_next_time for job_id in (named, other)]
     assert times == [NINE + 5 * 24 * HOUR, NINE]
+
+
+@every_database
+def test_a_calendar_is_not_deleted_under_a_job_that_is_being_saved() -> None:
+    put()
+    group = make_group()
+
+    def delete() -> None:
+        with session_scope() as session:
+            calendars.remove_calendar(session, "cn", actor=ADMIN, clock=lambda: T0)
+
+    with ThreadPoolExecutor(1) as pool:
+        with session_scope() as session:
+            entered = draft(group.id, calendar=RULE, **DAILY)
+            jobs.add_job(session, entered, actor=ADMIN, clock=lambda: T0)
+            deletion = pool.submit(delete)
+            with pytest.raises(TimeoutError):
+                deletion.result(timeout=0.3)
+        with pytest.raises(Conflict, match="Jobs use this calendar"):
+            deletion.result(timeout=20)
