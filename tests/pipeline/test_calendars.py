@@ -1,5 +1,7 @@
 """Calendars and blackouts in scan and claim. docs/reference/calendars.md, docs/reference/blackouts.md."""
 
+import pytest
+
 from app.clock import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from app.database.engine import session_scope
 from app.domain.schedules.schedule import RESTING
@@ -11,7 +13,7 @@ from app.pipeline.calendars.explaining import tick_explained
 from app.pipeline.calendars.pauses import resume
 from app.pipeline.calendars.replanning import RuleReplanning
 from app.pipeline.scan import scan
-from app.store.calendars import current_book
+from app.store.calendars import current_book, paused
 from tests.pipeline.calendar_steps import (
     WORKDAYS,
     ZONE,
@@ -171,6 +173,21 @@ def test_a_retry_waits_for_the_end_of_a_blackout(database: str) -> None:
     assert claim_due(T0 + 2_000) == []
 
     assert not resume(now_ms=T0 + HOUR_MS)
+    assert [run.fire_id for run in claim_due(T0 + HOUR_MS)] == [fire.id]
+
+
+def test_runs_that_wait_for_long_do_not_keep_others_waiting(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frozen, job = make_job(time_zone=ZONE), make_job(time_zone=ZONE)
+    add_blackout(T0, None, job_id=frozen.id)
+    add_blackout(T0, T0 + HOUR_MS, job_id=job.id)
+    make_fire(frozen, trigger_type="RETRY", due_time=T0 + 1_000)
+    fire = make_fire(job, trigger_type="RETRY", due_time=T0 + 2_000)
+    claim_due(T0 + 2_000)
+    monkeypatch.setattr(paused, "PAUSED_MAX", 1)
+    resume(now_ms=T0 + HOUR_MS)
+
     assert [run.fire_id for run in claim_due(T0 + HOUR_MS)] == [fire.id]
 
 
