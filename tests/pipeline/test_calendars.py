@@ -238,3 +238,16 @@ def test_the_book_has_a_new_number_after_each_change(database: str) -> None:
             numbers.add(current_book.refresh(session).number)
 
     assert len(numbers) == 3
+
+
+def test_a_run_at_the_end_of_blackouts_that_follow_each_other_is_expected(database: str) -> None:
+    end_ms = NINE + 4 * DAY_MS
+    job = ruled_job(NINE, "CRON", "0 0 * * * ?")
+    add_blackout(NINE - HOUR_MS, NINE + DAY_MS, afterwards="run_once")
+    add_blackout(NINE + DAY_MS, end_ms + MINUTE_MS)
+    for at_ms in (NINE, end_ms + MINUTE_MS):
+        pass_time(at_ms)
+
+    assert only_row(JobLog).logical_ms == end_ms
+    tally = account_of(job, end_ms + 2 * MINUTE_MS, from_ms=end_ms - HOUR_MS).tally
+    assert (tally.expected, tally.on_time, tally.unexpected) == (1, 1, 0)

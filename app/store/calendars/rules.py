@@ -94,10 +94,24 @@ def _book(session: Session, number: int, versions: Sequence[Sequence[Any]], sinc
     calendars: defaultdict[str, list[CalendarVersion]] = defaultdict(list)
     for _, name, from_ms, *values in versions:
         calendars[name].append(CalendarVersion(from_ms, calendar_of(name, *values)))
-    lasting = select(*BLACKOUT).where(or_(JobBlackout.until_ms.is_(None), JobBlackout.until_ms > since_ms))
-    blackouts = [blackout_of(row) for row in bulk.read_rows(session, lasting.order_by(JobBlackout.id))]
+    blackouts = _blackouts(session, since_ms)
     members = _members(session, [each.id for each in blackouts if each.tag])
     return RuleBook(number, dict(calendars), blackouts, members)
+
+
+def _blackouts(session: Session, since_ms: Millis) -> list[Blackout]:
+    """Return the blackouts that reach later than ``since_ms``, and those from before that they may touch.
+
+    Those that touch count as one, which runs something at its end if any of them does.
+    """
+    while True:
+        lasting = or_(JobBlackout.until_ms.is_(None), JobBlackout.until_ms > since_ms)
+        query = select(*BLACKOUT).where(lasting).order_by(JobBlackout.id)
+        blackouts = [blackout_of(row) for row in bulk.read_rows(session, query)]
+        first_ms = min((each.from_ms for each in blackouts if not each.cron), default=since_ms + 1)
+        if first_ms > since_ms:
+            return blackouts
+        since_ms = first_ms - 1
 
 
 def _members(session: Session, blackout_ids: Collection[int]) -> dict[int, list[Membership]]:
