@@ -34,6 +34,7 @@ from app.pipeline.endings import STOPPED, record_endings
 from app.pipeline.rounds.ends import record_skips
 from app.runtime.metrics import FIRES_DUE
 from app.store.base import locks
+from app.store.calendars import current_book
 from app.store.fires import queue as fires
 from app.store.fires.queue import NewFire
 from app.store.jobs import scheduling as jobs
@@ -96,6 +97,8 @@ def _plan_page(
     """Plan the jobs of a page, the first of them only if all take longer than PLANNING_MAX_MS."""
     planned_jobs: list[PlannedJob] = []
     began_ms = monotonic()
+    # A read that fails ends the scan, not the schedule of a job.
+    current_book.of_number(page[0].rule_number)
     for job in page:
         planned_jobs.append(_plan(job, zone, now_ms))
         if monotonic() - began_ms >= PLANNING_MAX_MS:
