@@ -13,6 +13,7 @@ from app.pipeline.calendars.explaining import tick_explained
 from app.pipeline.calendars.pauses import resume
 from app.pipeline.calendars.replanning import RuleReplanning
 from app.pipeline.scan import scan
+from app.services.jobs.replan import switch_on
 from app.store.calendars import current_book, paused
 from tests.pipeline.calendar_steps import (
     WORKDAYS,
@@ -251,3 +252,31 @@ def test_a_run_at_the_end_of_blackouts_that_follow_each_other_is_expected(databa
     assert only_row(JobLog).logical_ms == end_ms
     tally = account_of(job, end_ms + 2 * MINUTE_MS, from_ms=end_ms - HOUR_MS).tally
     assert (tally.expected, tally.on_time, tally.unexpected) == (1, 1, 0)
+
+
+def test_a_fixed_rate_that_is_switched_on_while_it_rests_begins_at_the_end(database: str) -> None:
+    blackout_id = add_blackout(T0, None)
+    job = ruled_job(0, "FIX_RATE", "7", trigger_status=0)
+    with session_scope() as session:
+        switch_on(session, [job.id], clock=lambda: T0 + SECOND_MS)
+    assert _next(job) == RESTING
+
+    end_blackout(blackout_id, now_ms=T0 + 10_000)
+    for second in range(10, 40):
+        pass_time(T0 + second * SECOND_MS)
+
+    tally = account_of(job, T0 + 35_000).tally
+    assert (tally.on_time, tally.unexplained, tally.unexpected) == (3, 0, 0)
+
+
+def test_a_job_that_is_switched_on_after_a_change_is_not_planned_from_the_change_on(database: str) -> None:
+    job = ruled_job(0, "CRON", "0 0 * * * ?", trigger_status=0)
+    add_blackout(T0, T0 + MINUTE_MS)
+    replanning = RuleReplanning(ZONE)
+    replanning.tick(T0 + SECOND_MS)
+    with session_scope() as session:
+        switch_on(session, [job.id], clock=lambda: NINE + SECOND_MS)
+
+    replanning.tick(NINE + MINUTE_MS)
+
+    assert _next(job) == NINE + HOUR_MS

@@ -37,8 +37,6 @@ POLICY = {
     "show": Access.VIEW,
     "of_job": Access.VIEW,
 }
-#: month from which a calendar that does not know the next year is marked
-WARNED_FROM = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +56,11 @@ def today() -> date:
 
 def warning_of(calendar: Calendar, day: date) -> str:
     """Return that a calendar does not know this day, or from 1 November on the next year; else empty."""
-    until = calendar.valid_until
-    if until is None:
+    if not calendar.is_ending(day):
         return ""
-    if until < day:
-        return _("It knows no day after %(day)s: its rule for unknown days holds.", day=until)
-    if day.month >= WARNED_FROM and until < date(day.year + 1, 12, 31):
+    if calendar.is_known(day):
         return _("It does not know the year %(year)s yet: import its days.", year=day.year + 1)
-    return ""
+    return _("It knows no day after %(day)s: its rule for unknown days holds.", day=calendar.valid_until)
 
 
 @blueprint.get("/calendars")

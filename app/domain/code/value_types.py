@@ -6,6 +6,7 @@ from typing import Any
 from app.domain.code.document import (
     ALARM_CHANNELS,
     AUTOMATIC,
+    CALENDARS,
     CHANNELS,
     CODE,
     ENABLED,
@@ -47,6 +48,7 @@ _TYPES: Mapping[str, Mapping[str, type]] = {
     GROUPS: {"title": str, "address_type": str, "addresses": list, "max_running": int}
     | dict.fromkeys(GROUP_STRUCTURES, object),
     JOBS: {name: _type_of(name) for name in JOB_MEMBERS} | {ENABLED: bool, ALARM_CHANNELS: list, CODE: dict},
+    CALENDARS: {"weekend": list, "days": dict, "names": dict, "valid_until": type(None), "unknown": str},
 }
 _PROBLEMS: Mapping[type, Text] = {
     str: N_('Must be text in quotes: "…"'),
@@ -74,7 +76,7 @@ def check_document(content: Any) -> Document:
         for key, members in objects.items():
             _check_object(section, key, members, errors)
     errors.raise_all()
-    return read_document(sections[GROUPS], sections[JOBS], {})
+    return read_document(sections[GROUPS], sections[JOBS], {}, sections[CALENDARS])
 
 
 def _check_object(section: str, key: str, members: Any, errors: InputErrors) -> None:

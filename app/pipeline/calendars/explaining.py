@@ -96,7 +96,9 @@ def _joined(series: list[_Series], following: _Series) -> list[_Series]:
 
 
 def _follows(series: _Series, last_ms: Millis) -> bool:
-    """Whether the schedule ran at no time between an excluded instant and later ones."""
+    """Whether the schedule ran at no time between an excluded instant and later ones, by one rule."""
+    if last_ms <= series.span.from_ms:
+        return False
     try:
         next_ms = next_after_ms(series.span.schedule, last_ms)
     except (ValueError, InvalidInput):

@@ -135,6 +135,17 @@ def test_one_that_is_on_is_shown_where_it_counts(admin: Console) -> None:
     assert "A blackout is on" not in text_of(admin.get(f"/jobgroup/{other_id}"))
 
 
+def test_the_menus_of_job_and_group_lead_to_the_form(admin: Console) -> None:
+    group_id = add_group(title="Orders")
+    job_id = add_job(group_id, job_desc="close orders")
+    assert f'href="/xxl-job-admin/blackouts/new?job={job_id}"' in admin.get(f"/jobinfo/{job_id}").text
+    assert f'href="/xxl-job-admin/blackouts/new?group={group_id}"' in admin.get(f"/jobgroup/{group_id}").text
+    form = admin.get(f"/blackouts/new?job={job_id}").text
+    assert '<option selected value="job">' in form
+    assert f'value="{job_id} close orders"' in form
+    assert '<option selected value="group">' in admin.get(f"/blackouts/new?group={group_id}").text
+
+
 def test_one_that_is_to_come_is_not_shown_as_on(admin: Console) -> None:
     add_job(add_group())
     add_blackout("later", from_ms=now_ms() + DAY_MS, until_ms=now_ms() + 2 * DAY_MS)

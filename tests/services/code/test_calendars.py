@@ -1,5 +1,6 @@
 """Calendars as code: made with the jobs that name them, changed, adopted, drifted, pruned and undone."""
 
+import json
 from datetime import date
 from typing import Any
 
@@ -15,6 +16,8 @@ from app.models.job import Job
 from app.services.calendars import calendars
 from app.services.code.drift import find_drift
 from app.services.code.export import export_document
+from app.services.code.importing import ImportOptions, prepare_import, write_import
+from app.services.code.job_file import read_file
 from app.services.code.undo import prepare_undo, undo_apply
 from app.services.code.undo_plans import UndoRequest
 from tests.services.code.steps import ADMIN, CLOSE, apply, plan
@@ -131,3 +134,14 @@ def undo(apply_id: int) -> None:
         prepared = prepare_undo(session, request, now_ms=T0)
     with session_scope() as session:
         undo_apply(session, prepared, clock=lambda: T0)
+
+
+def test_an_import_of_the_console_takes_the_calendars_of_a_file() -> None:
+    make_group()
+    document = read_file(json.dumps({"calendars": {"cn": CN}, "jobs": {KEY: JOB}}))
+    with read_scope() as session:
+        prepared = prepare_import(session, document, ImportOptions(), actor=ADMIN, now_ms=T0)
+    with session_scope() as session:
+        lines = write_import(session, prepared, file_name="jobs.json", clock=lambda: T0)
+    assert [(line.name, bool(line.object_id)) for line in lines] == [("cn", False), (KEY, True)]
+    assert list(kinds()) == [date(2024, 5, 1)]

@@ -1,19 +1,21 @@
 """Calendars of jobs: what a save refuses, and that next times of saved jobs go by their rules."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from app.database.engine import read_scope, session_scope
 from app.domain.calendars.entered import CalendarDraft
-from app.errors import InvalidInput
+from app.errors import Conflict, InvalidInput
 from app.models.job import Job
 from app.services.calendars import calendars
 from app.services.jobs import jobs
 from app.services.jobs.details import upcoming, upcoming_logical
 from app.store.jobs.listing import find_job
 from tests.support.factories import T0, make_group, only_row
-from tests.support.jobs import ADMIN, add, update
+from tests.support.jobs import ADMIN, add, draft, update
+from tests.support.plan import every_database
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -84,3 +86,23 @@ def test_a_change_of_a_calendar_plans_the_jobs_that_name_it() -> None:
     put(d01="holiday", d02="holiday", d03="holiday")
     times = [only_row(Job, id=job_id).trigger_next_time for job_id in (named, other)]
     assert times == [NINE + 5 * 24 * HOUR, NINE]
+
+
+@every_database
+def test_a_calendar_is_not_deleted_under_a_job_that_is_being_saved() -> None:
+    put()
+    group = make_group()
+
+    def delete() -> None:
+        with session_scope() as session:
+            calendars.remove_calendar(session, "cn", actor=ADMIN, clock=lambda: T0)
+
+    with ThreadPoolExecutor(1) as pool:
+        with session_scope() as session:
+            entered = draft(group.id, calendar=RULE, **DAILY)
+            jobs.add_job(session, entered, actor=ADMIN, clock=lambda: T0)
+            deletion = pool.submit(delete)
+            with pytest.raises(TimeoutError):
+                deletion.result(timeout=0.3)
+        with pytest.raises(Conflict, match="Jobs use this calendar"):
+            deletion.result(timeout=20)

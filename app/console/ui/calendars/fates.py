@@ -66,7 +66,7 @@ def _moment(ms: Millis, local: ZoneInfo) -> datetime:
 def _why_skipped(instant: PreviewInstant, schedule: Schedule) -> str:
     rule = schedule.rules.day_rule if isinstance(schedule.rules, JobRules) else None
     if rule is not None and _is_counted_out(instant, rule):
-        return _("another one of the month")
+        return _("not the chosen day of the month")
     if instant.day_name:
         return instant.day_name
     if instant.day_kind is DayKind.WORKDAY:
