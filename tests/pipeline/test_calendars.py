@@ -5,6 +5,7 @@ import pytest
 from app.clock import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from app.database.engine import session_scope
 from app.domain.schedules.schedule import RESTING
+from app.models.completeness import JobSpan
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
@@ -280,3 +281,14 @@ def test_a_job_that_is_switched_on_after_a_change_is_not_planned_from_the_change
     replanning.tick(NINE + MINUTE_MS)
 
     assert _next(job) == NINE + HOUR_MS
+
+
+def test_a_span_without_excluded_instants_is_not_searched_from_its_beginning_again(database: str) -> None:
+    job = ruled_job(NINE, "CRON", "0 0 9 * * ?")
+    add_blackout(T0, None, cron="0 0 2 * * ?", duration_s=600)
+
+    tick_explained(NINE + 10 * DAY_MS)
+
+    explained_ms = only_row(JobSpan, job_id=job.id).explained_ms
+    assert NINE + 10 * DAY_MS - HOUR_MS < explained_ms < NINE + 10 * DAY_MS
+    assert all_rows(Skip) == []
