@@ -6,7 +6,7 @@ unchanged since they were read, and writes fires, skips and next times in bulk.
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from sqlalchemy.exc import DataError
@@ -34,6 +34,7 @@ from app.pipeline.endings import STOPPED, record_endings
 from app.pipeline.rounds.ends import record_skips
 from app.runtime.metrics import FIRES_DUE
 from app.store.base import locks
+from app.store.calendars import current_book
 from app.store.fires import queue as fires
 from app.store.fires.queue import NewFire
 from app.store.jobs import scheduling as jobs
@@ -96,6 +97,8 @@ def _plan_page(
     """Plan the jobs of a page, the first of them only if all take longer than PLANNING_MAX_MS."""
     planned_jobs: list[PlannedJob] = []
     began_ms = monotonic()
+    # A read that fails ends the scan, not the schedule of a job.
+    current_book.of_number(page[0].rule_number)
     for job in page:
         planned_jobs.append(_plan(job, zone, now_ms))
         if monotonic() - began_ms >= PLANNING_MAX_MS:
@@ -137,11 +140,22 @@ def plan_job(job: DueJob, schedule: Schedule, *, now_ms: Millis, count_max: int 
 
     Raises ValueError or InvalidInput for an invalid one. For ``count_max`` see ``count_max_of``.
     """
+    job_plan = _plan_by(schedule, job, now_ms, count_max)
+    if job_plan.next_ms is None and isinstance(schedule.rules, JobRules):
+        # A blackout that covers what is left may be ended early: the schedule ends with it, not in it.
+        after_ms = max(job_plan.last_ms or 0, job.trigger_next_time - 1)
+        return replace(job_plan, next_ms=schedule.rules.covered_until(schedule, after_ms))
+    return job_plan
+
+
+def _plan_by(schedule: Schedule, job: DueJob, now_ms: Millis, count_max: int) -> Plan:
     misfire, due_ms = misfire_of(job), job.trigger_next_time
     next_after = partial(next_after_ms, schedule)
     if isinstance(schedule.rules, JobRules) and schedule.type is ScheduleType.FIX_DELAY:
         if (closure := schedule.rules.closure_at(due_ms)) is not None:
             return Plan((), None, RESTING if closure.until_ms is None else closure.until_ms)
+        if 0 < schedule.not_after_ms < due_ms:  # It was put off until then.
+            return Plan((), None, None)
     elif schedule.rules is not None:
         # The rules may have changed since it was planned.
         first_ms = next_after(due_ms - 1)

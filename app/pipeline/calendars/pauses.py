@@ -10,9 +10,9 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from app.clock import MINUTE_MS, Millis
-from app.database.engine import announce_due_fires, transact
+from app.database.engine import announce_due_fires, read_scope, transact
 from app.database.rows import bulk
-from app.domain.calendars.blackouts import Closure, closure_at
+from app.domain.calendars.blackouts import Closure, closure_of_hour
 from app.domain.calendars.rule_book import RuleBook
 from app.domain.enums import FireState, TriggerType
 from app.models.fire import Fire
@@ -61,14 +61,18 @@ def resume(*, now_ms: Millis) -> bool:
 
     Opens its own transactions.
     """
-    waiting = paused.find_paused()
+    waiting = paused.find_paused_jobs()
     if not waiting:
         return False
     book = current_book.current()
-    free = [each.id for each in waiting if _closure(book, each.job_id, each.group_id, now_ms) is None]
-    for first in range(0, len(free), PAGE):
-        transact(partial(_resume, fire_ids=free[first : first + PAGE]))
-    return len(free) < len(waiting)
+    free = [job.id for job in waiting if _closure(book, job.id, job.group_id, now_ms) is None]
+    if not free:
+        return True
+    with read_scope() as session:
+        fire_ids = paused.find_paused(session, free)
+    for first in range(0, len(fire_ids), PAGE):
+        transact(partial(_resume, fire_ids=fire_ids[first : first + PAGE]))
+    return len(free) < len(waiting) or len(fire_ids) == paused.PAUSED_MAX
 
 
 def _resume(session: Session, fire_ids: Sequence[int]) -> None:
@@ -88,4 +92,4 @@ def _closure(book: RuleBook, job_id: int, group_id: int, now_ms: Millis) -> Clos
     if not book.blackouts:
         return None
     blackouts = book.blackouts_of(job_id, group_id)
-    return closure_at(blackouts, now_ms) if blackouts else None
+    return closure_of_hour(blackouts, now_ms) if blackouts else None

@@ -25,6 +25,8 @@ class _Kept:
 
     def __init__(self) -> None:
         self.book = RuleBook()
+        #: number of a former book, in whose place the present one is
+        self.former = 0
         self.checked_s = 0.0
         self.lock = threading.Lock()
 
@@ -34,7 +36,7 @@ _kept = _Kept()
 
 def of_number(number: int) -> RuleBook:
     """Return the book; reads it, in a transaction of its own, if it is not the one of this number."""
-    if _kept.book.number == number:
+    if number in (_kept.book.number, _kept.former) and number:
         return _kept.book
     if not number:  # The tables are new.
         _kept.book = RuleBook()
@@ -43,6 +45,8 @@ def of_number(number: int) -> RuleBook:
         if _kept.book.number != number:
             with read_scope() as session:
                 _kept.book = rules.read_book(session)
+            # It has changed since the number was read. One that is not committed yet is no former one.
+            _kept.former = number if number < _kept.book.number else 0
     return _kept.book
 
 
@@ -85,4 +89,4 @@ def _forget() -> None:
 
 def reset() -> None:
     """Read the book anew when it is used next: this process works on another database from now on."""
-    _kept.book, _kept.checked_s = RuleBook(), 0.0
+    _kept.book, _kept.former, _kept.checked_s = RuleBook(), 0, 0.0

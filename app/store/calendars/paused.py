@@ -19,27 +19,27 @@ PAUSED: Final = "blackout"
 PAUSED_MAX: Final = 10_000
 
 
-class PausedFire(NamedTuple):
-    """A fire that waits, with its job and the group of that."""
+class PausedJob(NamedTuple):
+    """A job of which fires wait, and its group."""
 
     id: int
-    job_id: int
     group_id: int
 
 
-_PAUSED = (
-    select(Fire.id, Fire.job_id, Job.job_group)
-    .join(Job, Job.id == Fire.job_id)
-    .where(Fire.state == FireState.GATED, Fire.waits_for == PAUSED)
-    .order_by(Fire.due_time, Fire.id)
-    .limit(PAUSED_MAX)
-)
+_IS_PAUSED = (Fire.state == FireState.GATED, Fire.waits_for == PAUSED)
+_JOBS = select(Fire.job_id, Job.job_group).join(Job, Job.id == Fire.job_id).where(*_IS_PAUSED).distinct()
+_OF_JOBS = select(Fire.id).where(among(Fire.job_id), *_IS_PAUSED).order_by(Fire.due_time, Fire.id)
 _STILL = select(Fire.id).where(among(Fire.id), Fire.waits_for == PAUSED)
 
 
-def find_paused() -> list[PausedFire]:
-    """Return the fires that wait for the end of a blackout, the earliest first; opens its own transaction."""
-    return [PausedFire(*row) for row in single_statement.read(_PAUSED, {})]
+def find_paused_jobs() -> list[PausedJob]:
+    """Return the jobs of which fires wait for the end of a blackout; opens its own transaction."""
+    return [PausedJob(*row) for row in single_statement.read(_JOBS, {})]
+
+
+def find_paused(session: Session, job_ids: Collection[int]) -> list[int]:
+    """Return the fires of these jobs that wait for the end of a blackout, the earliest first, PAUSED_MAX."""
+    return [row[0] for row in bulk.read_among(session, _OF_JOBS.limit(PAUSED_MAX), list(job_ids))]
 
 
 def still_paused(session: Session, fire_ids: Collection[int]) -> set[int]:
