@@ -89,8 +89,10 @@ class Story:
         tables = (JobBlackout, BlackoutJob, CalendarVersion, JobLog, Skip)
         queries = [select(*(columns if table is JobLog else table.__table__.columns)) for table in tables]
         with engine.connect() as connection:
-            rows = [[dict(row) for row in connection.execute(query).mappings()] for query in queries]
-        return cls(subjects, *rows, seen_ms=seen_ms, forced=forced)
+            blackouts, members, versions, runs, skips = (
+                [dict(row) for row in connection.execute(query).mappings()] for query in queries
+            )
+        return cls(subjects, blackouts, members, versions, runs, skips, seen_ms, forced)
 
     @cached_property
     def runs_of(self) -> dict[int, list[Row]]:
