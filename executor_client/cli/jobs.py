@@ -1,5 +1,6 @@
 """Commands ``jobs``: list, show, trigger, start, stop, export, previews; and ``next-times``."""
 
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 import click
@@ -27,6 +28,8 @@ def schedule_text(job: Item) -> str:
     return f"{job['schedule_type']} {job['schedule']}".strip()
 
 
+#: lines about instants that do not run as their expression says
+NOTES_MAX = 10
 _PREVIEW = (
     Column("LOGICAL TIME", lambda run: plain(run["local"])),
     Column("PARAMETER", lambda run: plain(run["reason"] or run["param"]), cut=True),
@@ -160,16 +163,25 @@ def show_times(invocation: Invocation, answer: Item) -> None:
         click.echo(fire_time["local"])
     if not answer["items"]:
         note("none")
-    for fate, group in groupby(answer.get("instants", ()), lambda instant: instant["fate"]):
+    notes = [*_fates(answer.get("instants", ()))]
+    for text in notes[:NOTES_MAX]:
+        note(text)
+    if len(notes) > NOTES_MAX:
+        note(f"and {len(notes) - NOTES_MAX} more that do not run as the expression says; all: -o json")
+
+
+def _fates(instants: Sequence[Item]) -> Iterator[str]:
+    """Yield what becomes of instants that do not run as their expression says, skipped days as one."""
+    for fate, group in groupby(instants, lambda instant: instant["fate"]):
         if fate == "runs":
             continue
         first, *rest = group
         if fate == "skipped" and len(rest) > 1:
             names = ", ".join(dict.fromkeys(each["day_name"] for each in (first, *rest) if each["day_name"]))
-            note(f"{first['local']} to {rest[-1]['local']}: skipped" + (f": {names}" if names else ""))
+            yield f"{first['local']} to {rest[-1]['local']}: skipped" + (f": {names}" if names else "")
             continue
         for instant in (first, *rest):
-            note(f"{instant['local']}: {_fate_text(instant)}")
+            yield f"{instant['local']}: {_fate_text(instant)}"
 
 
 def _fate_text(instant: Item) -> str:

@@ -121,3 +121,11 @@ def test_next_times_say_what_becomes_of_instants(api: FakeApi, run: Run) -> None
         "L: blackout: year end, runs at R",
         "L to LATER: skipped: 国庆节",
     ]
+
+
+def test_of_many_instants_that_do_not_run_the_first_are_named(api: FakeApi, run: Run) -> None:
+    instant = {"local": "L", "fate": "merged", "merged_into": "M", "day_name": "", "day_kind": None}
+    instants = [{**instant, "runs_at": None, "has_more": False, "reason": ""} for _ in range(12)]
+    api.on("POST", "/schedules/next-times", {"time_zone": "UTC", "items": [], "instants": instants})
+    last = run("next-times", "0 0 9 * * ?").stderr.splitlines()[-1]
+    assert last == "and 2 more that do not run as the expression says; all: -o json"
