@@ -94,7 +94,8 @@ def test_jobs_of_an_old_server_that_were_upgraded_before_have_room_for_promises(
     execute(
         engine,
         "ALTER TABLE xxl_job_info DROP COLUMN promises, DROP COLUMN escalation, DROP COLUMN limits,"
-        " DROP COLUMN limit_key, DROP COLUMN runs_after, ROW_FORMAT = COMPACT",
+        " DROP COLUMN limit_key, DROP COLUMN runs_after,"
+        " DROP COLUMN calendar, ROW_FORMAT = COMPACT",
     )
     migrate(engine.url.render_as_string(hide_password=False))
     assert lacks(engine) == []

@@ -159,6 +159,9 @@ def expand_broadcast(
     ``columns``: further ones of the shards.
     """
     addresses = addresses_for(fire, candidates)
+    in_round = {"chain": fire.chain, "round_id": fire.round_id}
+    if all(value is None for value in in_round.values()):  # as of most fires
+        in_round = {}
     shards = [
         {
             "job_id": fire.job_id,
@@ -177,7 +180,7 @@ def expand_broadcast(
             "logical_ms": fire.logical_time,
             "admitted_ms": fire.admitted_ms,
             "limit_key": fire.limit_key,
-            **({"chain": fire.chain, "round_id": fire.round_id} if fire.chain or fire.round_id else {}),
+            **in_round,
             **columns,
         }
         for index, address in enumerate(addresses)

@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.faults.installation import CannotRun, NotInstalled  # noqa: E402
+from bench.faults.scenarios.blackouts import blackouts  # noqa: E402
 from bench.faults.scenarios.broken_promises import broken_promises  # noqa: E402
 from bench.faults.scenarios.chains import chains  # noqa: E402
 from bench.faults.scenarios.clock_jump import clock_sqlite  # noqa: E402
@@ -74,6 +75,7 @@ def catalogue(options: argparse.Namespace) -> dict[str, Scenario]:
         "limits": Scenario(partial(limits, options=options), DATABASES, usual=3),
         "rounds": Scenario(partial(rounds, options=options), DATABASES, usual=3),
         "chains": Scenario(partial(chains, options=options), DATABASES, usual=3),
+        "blackouts": Scenario(partial(blackouts, options=options), DATABASES, usual=3),
         "broken-promises": Scenario(broken_promises, ("sqlite", "mariadb", "postgresql", "mysql"), usual=3),
     }
 

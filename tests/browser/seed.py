@@ -196,7 +196,7 @@ def seed(
     group_ids = [group.id for group in groups]
     round_id = add_rounds(session, jobs, now_ms)
     calendar_id = add_calendars(session, jobs, language, now_ms)
-    blackout_id = add_blackouts(session, groups, jobs, language, now_ms)
+    blackout_id = add_blackouts(session, jobs, language, now_ms)
     ids = (log_id, user_id, view_id, filled_id, incident_id, limit_id, round_id, calendar_id, blackout_id)
     return Seeded(group_ids, job_ids, *ids)
 

@@ -11,7 +11,6 @@ from app.domain.access.permissions import system_actor
 from app.domain.calendars.calendar import DayKind
 from app.models.base import zone_name
 from app.models.calendar import JobBlackout, RuleChange
-from app.models.group import Group
 from app.models.job import Job
 from app.services.calendars import calendars
 from app.services.calendars.countries import country_days
@@ -19,8 +18,8 @@ from app.services.calendars.days import CountryDays
 
 #: reasons of the blackouts
 REASONS = {
-    "en": ("year-end freeze", "mail provider is down", "database maintenance", "move of the data centre"),
-    "zh_CN": ("年终封网", "邮件服务商故障", "数据库维护", "机房搬迁"),
+    "en": ("year-end freeze", "file server is moved", "database maintenance", "move of the data centre"),
+    "zh_CN": ("年终封网", "文件服务器迁移", "数据库维护", "机房搬迁"),
 }
 #: name of the calendar of a company
 COMPANY = {"en": "company", "zh_CN": "公司"}
@@ -40,16 +39,24 @@ def add_calendars(session: Session, jobs: Sequence[Job], language: str, now_ms: 
     return china.id
 
 
-def add_blackouts(
-    session: Session, groups: Sequence[Group], jobs: Sequence[Job], language: str, now_ms: Millis
-) -> int:
+def add_blackouts(session: Session, jobs: Sequence[Job], language: str, now_ms: Millis) -> int:
     """Add blackouts that are on, to come, recurring and over; return the id of the first."""
     freeze, deploy, maintenance, moved = REASONS.get(language, REASONS["en"])
     rows = [
-        JobBlackout(group_id=groups[2].id, from_ms=now_ms - HOUR_MS, until_ms=None, reason=deploy),
-        JobBlackout(from_ms=now_ms + 30 * DAY_MS, until_ms=now_ms + 33 * DAY_MS, reason=freeze),
         JobBlackout(
-            job_id=jobs[1].id,
+            job_id=jobs[2].id,
+            from_ms=now_ms - HOUR_MS,
+            until_ms=now_ms + 6 * HOUR_MS,
+            reason=deploy,
+        ),
+        JobBlackout(
+            group_id=jobs[7].job_group,
+            from_ms=now_ms + 30 * DAY_MS,
+            until_ms=now_ms + 33 * DAY_MS,
+            reason=freeze,
+        ),
+        JobBlackout(
+            job_id=jobs[2].id,
             from_ms=now_ms - DAY_MS,
             until_ms=None,
             cron="0 0 2 ? * SUN",

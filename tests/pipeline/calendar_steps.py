@@ -26,11 +26,13 @@ ZONE = "UTC"
 WORKDAYS = {"name": "cn", "on": "workdays", "otherwise": "skip"}
 
 
-def change_rules(write: Callable[[Session, Change], Any], *, now_ms: Millis = T0) -> Any:
+def change_rules(
+    write: Callable[[Session, Change], Any], *, now_ms: Millis = T0, of_calendar: bool = False
+) -> Any:
     """Change calendars or blackouts as the services do; return what ``write`` returns."""
 
     def work(session: Session) -> Any:
-        change = begin_change(session, None, clock=lambda: now_ms)
+        change = begin_change(session, None, clock=lambda: now_ms, of_calendar=of_calendar)
         written = write(session, change)
         change.finish(session)
         return written
@@ -59,7 +61,7 @@ def put_calendar(
         session.flush()
         calendar.version_id = version.id
 
-    change_rules(write, now_ms=now_ms)
+    change_rules(write, now_ms=now_ms, of_calendar=True)
 
 
 def add_blackout(from_ms: Millis, until_ms: Millis | None, *, now_ms: Millis = T0, **values: Any) -> int:

@@ -14,7 +14,7 @@ from app.pipeline.calendars.explaining import tick_explained
 from app.pipeline.calendars.pauses import resume
 from app.pipeline.calendars.replanning import RuleReplanning
 from app.pipeline.scan import scan
-from app.services.jobs.replan import switch_on
+from app.services.jobs.replan import switch_off, switch_on
 from app.store.calendars import current_book, paused
 from tests.pipeline.calendar_steps import (
     WORKDAYS,
@@ -47,6 +47,30 @@ def test_a_calendar_moves_the_next_time_at_its_commit(database: str) -> None:
     put_calendar({"2024-05-01": "holiday", "2024-05-04": "workday"})
 
     assert _next(job) == NINE + DAY_MS
+
+
+def test_due_instants_that_no_scan_has_planned_are_recorded_when_a_calendar_changes(database: str) -> None:
+    put_calendar({})
+    job = ruled_job(NINE, "CRON", "0 * * * * ?", calendar=WORKDAYS)
+
+    put_calendar({"2024-05-01": "holiday"}, now_ms=NINE + MINUTE_MS + SECOND_MS)
+    pass_time(NINE + 2 * MINUTE_MS)
+
+    skip = only_row(Skip)
+    assert (skip.reason, skip.from_ms, skip.to_ms, skip.skipped) == ("edited", NINE, NINE + MINUTE_MS, 2)
+    assert _next(job) == NINE + 15 * HOUR_MS
+    found = account_of(job, NINE + 2 * MINUTE_MS, from_ms=NINE - 1)
+    assert (found.tally.unexplained, found.tally.unexpected) == (0, 0)
+
+
+def test_a_due_instant_that_a_blackout_covers_is_not_recorded_when_the_schedule_stops(database: str) -> None:
+    job = ruled_job(NINE, "CRON", "0 * * * * ?")
+    add_blackout(NINE, NINE + HOUR_MS)
+    with session_scope() as session:
+        session.get_one(Job, job.id).trigger_next_time = NINE
+        switch_off(session, [job.id], clock=lambda: NINE + SECOND_MS)
+
+    assert all_rows(Skip) == []
 
 
 def test_a_moved_instant_runs_once_and_keeps_its_logical_time(database: str) -> None:
@@ -281,6 +305,19 @@ def test_a_job_that_is_switched_on_after_a_change_is_not_planned_from_the_change
     replanning.tick(NINE + MINUTE_MS)
 
     assert _next(job) == NINE + HOUR_MS
+
+
+def test_a_run_at_the_end_of_blackouts_that_follow_each_other_is_expected(database: str) -> None:
+    end_ms = NINE + 4 * DAY_MS
+    job = ruled_job(NINE, "CRON", "0 0 * * * ?")
+    add_blackout(NINE - HOUR_MS, NINE + DAY_MS, afterwards="run_once")
+    add_blackout(NINE + DAY_MS, end_ms + MINUTE_MS)
+    for at_ms in (NINE, end_ms + MINUTE_MS):
+        pass_time(at_ms)
+
+    assert only_row(JobLog).logical_ms == end_ms
+    tally = account_of(job, end_ms + 2 * MINUTE_MS, from_ms=end_ms - HOUR_MS).tally
+    assert (tally.expected, tally.on_time, tally.unexpected) == (1, 1, 0)
 
 
 def test_a_span_without_excluded_instants_is_not_searched_from_its_beginning_again(database: str) -> None:

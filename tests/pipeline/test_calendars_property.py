@@ -113,6 +113,10 @@ class World:
                 self.switched_off.add(job.id)
                 switch_off(session, [job.id], clock=lambda: self.now_ms)
 
+    def be_away(self) -> None:
+        """Let time pass without a scheduler."""
+        self.now_ms += self.random.choice(STEPS)
+
     def pass_time(self) -> None:
         self.now_ms += self.random.choice(STEPS) + self.random.choice([0, 0, 137])
         self.replanning.tick(self.now_ms)
@@ -138,6 +142,7 @@ def test_everything_is_explained(database: str, seed: int) -> None:
     world = World(seed)
     steps: list[tuple[int, Callable[[], None]]] = [
         (10, world.pass_time),
+        (3, world.be_away),
         (2, world.add_blackout),
         (2, world.end_blackout),
         (2, world.put_calendar),

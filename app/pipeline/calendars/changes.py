@@ -21,7 +21,10 @@ from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS
+from app.pipeline.rounds.ends import record_skips
+from app.pipeline.skips import skip_row
 from app.pipeline.spans import keep_spans
+from app.pipeline.unscanned import unscanned
 from app.store.base import locks
 from app.store.calendars import current_book, rules
 from app.store.fires import scheduled as scheduled_fires
@@ -30,6 +33,8 @@ from app.store.jobs.scheduling import DueJob, phased_schedule_of, schedule_of
 
 #: jobs without fires that are read ahead that a change plans itself
 PLANNED_MAX = 500
+#: skip reason of instants that a change leaves out
+EDITED = "edited"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +110,14 @@ class Change:
         return min(due_ms, self.now_ms) if was_put_off else due_ms
 
 
-def begin_change(session: Session, job_ids: Collection[int] | None, *, clock: Clock) -> Change:
+def begin_change(
+    session: Session, job_ids: Collection[int] | None, *, clock: Clock, of_calendar: bool = False
+) -> Change:
     """Take the schedule lock, and withdraw the fires of these jobs (None: all) that are read ahead.
 
     Waits until the runs have begun that are claimed ahead, CLAIM_AHEAD_MS at most. The caller writes the rows
-    as of ``Change.now_ms``, then calls ``finish``. Must begin its transaction.
+    as of ``Change.now_ms``, then calls ``finish``. Must begin its transaction. ``of_calendar``: due instants
+    that no scan has planned are recorded as skipped, because later scans know only the latest version.
     """
     locks.take_schedule_lock(session)
     former, begin_ms = current_book.refresh(session), clock()
@@ -125,4 +133,22 @@ def begin_change(session: Session, job_ids: Collection[int] | None, *, clock: Cl
     withdrawn: dict[int, list[Millis]] = {}
     for fire in unsent:
         withdrawn.setdefault(fire.job_id, []).append(fire.due_time)
+    if of_calendar:
+        due = _skip_unscanned(session, due, decided_ms)
     return Change(decided_ms + 1, due, withdrawn, former)
+
+
+def _skip_unscanned(session: Session, due: dict[int, DueJob], decided_ms: Millis) -> dict[int, DueJob]:
+    """Record the due instants that no scan has planned as skipped, as an edit of a schedule does."""
+    skips = {
+        job.id: skip
+        for job in jobs.with_anchors(session, due.values()).values()
+        if job.calendar and (skip := unscanned(job, now_ms=decided_ms)) is not None
+    }
+    rows = [skip_row(job_id, skip, reason=EDITED, now_ms=decided_ms) for job_id, skip in skips.items()]
+    record_skips(session, rows, due, now_ms=decided_ms)
+    settled = {
+        job_id: due[job_id]._replace(last_fire_ms=skip.to_ms, trigger_next_time=decided_ms + 1)
+        for job_id, skip in skips.items()
+    }
+    return {**due, **settled}

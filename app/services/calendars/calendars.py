@@ -194,7 +194,7 @@ def _write(
     job_ids = [job.id for job in store.list_naming(session, {calendar.name})]
     if present is not None and is_same(present.calendar, calendar):
         return _named(present, len(job_ids))
-    change = begin_change(session, job_ids, clock=clock)
+    change = begin_change(session, job_ids, clock=clock, of_calendar=True)
     row = store.lock_calendar(session, calendar.name) or _new_row(session, calendar.name)
     number, author = 1 if present is None else present.number + 1, actor.username[:_AUTHOR_MAX]
     store.add_version(session, row, calendar, number=number, from_ms=change.now_ms, author=author)

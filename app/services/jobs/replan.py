@@ -5,7 +5,6 @@ is computed.
 """
 
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from threading import Event
 
@@ -14,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.clock import Clock, Millis
 from app.database.rows import bulk
 from app.domain.enums import ScheduleType, TriggerStatus
-from app.domain.schedules.planning import MAX_COUNTED, SkippedRange
+from app.domain.schedules.planning import MAX_COUNTED
 from app.domain.schedules.schedule import Schedule, next_after_ms
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
@@ -22,9 +21,10 @@ from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS
 from app.pipeline.rounds.ends import record_skips
-from app.pipeline.scan import count_max_of, first_ahead, last_decided, plan_job
+from app.pipeline.scan import first_ahead, last_decided
 from app.pipeline.skips import skip_row, skip_rows
 from app.pipeline.spans import keep_spans
+from app.pipeline.unscanned import unscanned
 from app.services.jobs import rules
 from app.store.calendars import current_book
 from app.store.fires import queue as fires
@@ -118,21 +118,6 @@ def _last_decided(
     if job.schedule_type == ScheduleType.FIX_DELAY and any(instant > now_ms for instant in instants):
         return min(job.last_fire_ms, now_ms)  # Its one instant leads to no next time.
     return last_decided(job, open_ms, zone_name(), now_ms=now_ms)
-
-
-def unscanned(job: DueJob, *, now_ms: Millis, count_max: int = MAX_COUNTED) -> SkippedRange | None:
-    """Return the due instants of an enabled job that no scan has planned; None if there are none."""
-    if job.trigger_status != TriggerStatus.RUNNING or not 0 < job.trigger_next_time <= now_ms:
-        return None
-    due_ms = last_ms = job.trigger_next_time
-    count = 1
-    with suppress(ValueError, InvalidInput):  # an invalid schedule has no instant but its next time
-        plan = plan_job(job, zone_name(), now_ms=now_ms, count_max=count_max)
-        instants = [instant for instant, _ in plan.fires if instant <= now_ms]
-        count = len(instants) + (plan.skipped.count if plan.skipped else 0)
-        count = min(count, count_max_of(schedule_of(job, zone_name()), count_max))
-        last_ms = max([*instants, plan.skipped.to_ms if plan.skipped else due_ms])
-    return SkippedRange(due_ms, last_ms, count)
 
 
 def replan_jobs(

@@ -1,7 +1,6 @@
 """Statements on `xxl_job_fire`: insert, claim and expire fires; checks of sent runs are in ``open``."""
 
-from collections.abc import Collection, Iterable, Sequence
-from operator import itemgetter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Select, select
@@ -193,16 +192,19 @@ def source_of(fire_key: str) -> int | None:
 def _rows(fires: Iterable[NewFire]) -> list[bulk.Row]:
     """Return the rows of fires; without columns that none of them needs."""
     rows = list(map(_row, fires))
-    for names in _SELDOM:
-        if not any(any(map(itemgetter(name), rows)) for name in names):
+    for defaults in _SELDOM:
+        if all(row[name] == value for row in rows for name, value in defaults.items()):
             for row in rows:
-                for name in names:
+                for name in defaults:
                     del row[name]
     return rows
 
 
-#: columns of admitted fires, and of those in chains and rounds
-_SELDOM = (("admitted_ms", "limit_key"), ("chain", "round_id"))
+#: columns of admitted fires, and of those in chains and rounds, with their defaults; a `chain` of 0 is none
+_SELDOM: tuple[Mapping[str, int | str | None], ...] = (
+    {"admitted_ms": 0, "limit_key": ""},
+    {"chain": None, "round_id": None},
+)
 
 
 def _row(fire: NewFire) -> bulk.Row:

@@ -131,7 +131,8 @@ def find_to_replan(
 ) -> list[int]:
     """Return those of the jobs (None: all) that a change of their rules plans at once, ascending.
 
-    Those with an instant that is read ahead, whose switch may be off by now, and at most ``limit`` others.
+    Those with an instant that is read ahead, whose switch may be off by now, those of the given ones that are
+    due, and at most ``limit`` others.
     """
     is_on = and_(Job.trigger_status == TriggerStatus.RUNNING, Job.schedule_type != ScheduleType.NONE)
     ahead = select(Job.id).where(Job.last_fire_ms > ahead_of_ms)
@@ -140,7 +141,7 @@ def find_to_replan(
         found = {*session.scalars(ahead), *session.scalars(others)}
     else:
         rows = bulk.read_among(session, _LAST, list(job_ids)) if job_ids else ()
-        found = {row[0] for row in rows if row[1] > ahead_of_ms}
+        found = {row[0] for row in rows if row[1] > ahead_of_ms or (row[2] and row[3] <= ahead_of_ms)}
         found |= set([row[0] for row in rows if row[2] and row[0] not in found][:limit])
     return sorted(found)
 
@@ -153,6 +154,7 @@ _LAST = (
             (and_(Job.trigger_status == TriggerStatus.RUNNING, Job.schedule_type != ScheduleType.NONE), 1),
             else_=0,
         ),
+        Job.trigger_next_time,
     )
     .where(among(Job.id))
     .order_by(Job.id)

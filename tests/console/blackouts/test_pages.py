@@ -4,12 +4,14 @@ import pytest
 
 from app.clock import DAY_MS, HOUR_MS, now_ms
 from app.database.engine import session_scope
+from app.domain.enums import FireState
 from app.models.calendar import JobBlackout, RuleChange
 from app.models.fire import Fire
 from app.store.calendars import current_book
+from app.store.calendars.paused import PAUSED
 from tests.console.pages import submit, text_of, unnamed_path_after
 from tests.support.console import Console, add_group, add_job, add_user
-from tests.support.factories import all_rows, only_row
+from tests.support.factories import all_rows, only_row, save
 
 pytestmark = pytest.mark.databases("sqlite")
 
@@ -186,3 +188,27 @@ def test_a_group_is_switched_off_and_on(admin: Console) -> None:
     assert unnamed_path_after(answer) == f"/jobgroup/{group_id}?done=group_on"
     assert "A blackout is on" not in text_of(admin.get(f"/jobgroup/{group_id}"))
     assert admin.get(f"/jobgroup/{group_id}/on").status_code == 409
+
+
+def test_a_run_that_waits_for_the_end_says_so_and_starts_all_the_same(admin: Console) -> None:
+    job_id = add_job(add_group())
+    until_ms = now_ms() + DAY_MS
+    add_blackout("freeze", until_ms=until_ms)
+    fire = save(
+        Fire(
+            job_id=job_id,
+            fire_key=f"retry:{job_id}:1",
+            due_time=now_ms(),
+            trigger_type="RETRY",
+            state=FireState.GATED.value,
+            waits_for=PAUSED,
+            lease_until=until_ms,
+        )
+    )
+    why = "a blackout is on until"
+    for path in (f"/jobinfo/{job_id}", "/joblog?range=all"):
+        assert why in text_of(admin.get(path)), path
+    question = text_of(admin.get(f"/joblog/waiting/w{fire.id}/start"))
+    assert "It starts all the same, whatever the limits are." in question
+    assert submit(admin, f"/joblog/waiting/w{fire.id}/start").status_code == 303
+    assert only_row(Fire).admitted_ms

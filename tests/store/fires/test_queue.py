@@ -56,6 +56,11 @@ def test_a_known_key_is_left_out(database: str) -> None:
     assert [fire.fire_key for fire in all_rows(Fire)] == ["a", "b", "c"]
 
 
+def test_a_fire_that_nothing_is_to_follow_keeps_its_chain_of_zero(database: str) -> None:
+    write(lambda session: fires.insert_fires(session, [new("a", chain=0)]))
+    assert only_row(Fire).chain == 0
+
+
 def test_concurrent_writers_store_a_key_once(database: str) -> None:
     batch = [new(f"k{number}") for number in range(20)]
     run_concurrently(
