@@ -109,8 +109,9 @@ def _plan_page(
 def _plan(job: DueJob, zone: str, now_ms: Millis) -> PlannedJob:
     """Plan one job; one that cannot be planned is stopped and does not end the scan."""
     try:
-        job_plan = plan_job(job, zone, now_ms=now_ms)
-        return PlannedJob(job, job_plan, starts=_starts(schedule_of(job, zone), job_plan))
+        schedule = schedule_of(job, zone)
+        job_plan = plan_job(job, schedule, now_ms=now_ms)
+        return PlannedJob(job, job_plan, starts=_starts(schedule, job_plan))
     except (ValueError, InvalidInput) as exc:  # InvalidCronExpression is a ValueError
         reason = str(exc)
     except Exception as exc:  # An error of an evaluator stops only its own job.
@@ -134,12 +135,11 @@ def _log_repeated(event: str, job_id: int) -> None:
         logger.exception("%s job_id=%s", event, job_id)
 
 
-def plan_job(job: DueJob, zone: str, *, now_ms: Millis, count_max: int = MAX_COUNTED) -> Plan:
-    """Decide what to do with one due job. Raises ValueError or InvalidInput for an invalid schedule.
+def plan_job(job: DueJob, schedule: Schedule, *, now_ms: Millis, count_max: int = MAX_COUNTED) -> Plan:
+    """Decide what to do with one due job by its schedule.
 
-    For ``count_max`` see ``count_max_of``.
+    Raises ValueError or InvalidInput for an invalid one. For ``count_max`` see ``count_max_of``.
     """
-    schedule = schedule_of(job, zone)
     job_plan = _plan_by(schedule, job, now_ms, count_max)
     if job_plan.next_ms is None and isinstance(schedule.rules, JobRules):
         # A blackout that covers what is left may be ended early: the schedule ends with it, not in it.
