@@ -99,7 +99,7 @@ def test_the_preview_marks_each_instant(admin: Console) -> None:
     assert "moved from" in preview("next", once)
     add_blackout("freeze")
     assert "blackout: freeze" in preview("skip")
-    assert "None of these times stands" in preview("skip")
+    assert "No run at any of these times" in preview("skip")
     assert "There is no calendar de" in text_of(
         admin.get("/jobinfo/preview", query_string=rule | {"cron": "0 0 6 * * ?", "calendar_name": "de"})
     )
