@@ -67,7 +67,7 @@ def test_the_rule_is_entered_shown_and_taken_away(admin: Console) -> None:
     [
         ({"calendar_name": "de"}, "calendar_name"),
         ({"calendar_otherwise": "next", "cron": "0 * * * * ?"}, "calendar_otherwise"),
-        ({"calendar_otherwise": "next", "calendar_nth": "3"}, "calendar_name"),
+        ({"calendar_otherwise": "next", "calendar_nth": "3"}, "calendar_otherwise"),
         ({"schedule_type": "FIX_RATE", "rate_s": "60", "calendar_nth": "3"}, "calendar_nth"),
         ({"schedule_type": "NONE"}, "calendar_name"),
     ],
