@@ -6,7 +6,7 @@ unchanged since they were read, and writes fires, skips and next times in bulk.
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from sqlalchemy.exc import DataError
@@ -109,8 +109,9 @@ def _plan_page(
 def _plan(job: DueJob, zone: str, now_ms: Millis) -> PlannedJob:
     """Plan one job; one that cannot be planned is stopped and does not end the scan."""
     try:
-        job_plan = plan_job(job, zone, now_ms=now_ms)
-        return PlannedJob(job, job_plan, starts=_starts(schedule_of(job, zone), job_plan))
+        schedule = schedule_of(job, zone)
+        job_plan = plan_job(job, schedule, now_ms=now_ms)
+        return PlannedJob(job, job_plan, starts=_starts(schedule, job_plan))
     except (ValueError, InvalidInput) as exc:  # InvalidCronExpression is a ValueError
         reason = str(exc)
     except Exception as exc:  # An error of an evaluator stops only its own job.
@@ -134,16 +135,27 @@ def _log_repeated(event: str, job_id: int) -> None:
         logger.exception("%s job_id=%s", event, job_id)
 
 
-def plan_job(job: DueJob, zone: str, *, now_ms: Millis, count_max: int = MAX_COUNTED) -> Plan:
-    """Decide what to do with one due job. Raises ValueError or InvalidInput for an invalid schedule.
+def plan_job(job: DueJob, schedule: Schedule, *, now_ms: Millis, count_max: int = MAX_COUNTED) -> Plan:
+    """Decide what to do with one due job by its schedule.
 
-    For ``count_max`` see ``count_max_of``.
+    Raises ValueError or InvalidInput for an invalid one. For ``count_max`` see ``count_max_of``.
     """
-    misfire, schedule, due_ms = misfire_of(job), schedule_of(job, zone), job.trigger_next_time
+    job_plan = _plan_by(schedule, job, now_ms, count_max)
+    if job_plan.next_ms is None and isinstance(schedule.rules, JobRules):
+        # A blackout that covers what is left may be ended early: the schedule ends with it, not in it.
+        after_ms = max(job_plan.last_ms or 0, job.trigger_next_time - 1)
+        return replace(job_plan, next_ms=schedule.rules.covered_until(schedule, after_ms))
+    return job_plan
+
+
+def _plan_by(schedule: Schedule, job: DueJob, now_ms: Millis, count_max: int) -> Plan:
+    misfire, due_ms = misfire_of(job), job.trigger_next_time
     next_after = partial(next_after_ms, schedule)
     if isinstance(schedule.rules, JobRules) and schedule.type is ScheduleType.FIX_DELAY:
         if (closure := schedule.rules.closure_at(due_ms)) is not None:
             return Plan((), None, RESTING if closure.until_ms is None else closure.until_ms)
+        if 0 < schedule.not_after_ms < due_ms:  # It was put off until then.
+            return Plan((), None, None)
     elif schedule.rules is not None:
         # The rules may have changed since it was planned.
         first_ms = next_after(due_ms - 1)

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import MINUTE_MS, SECOND_MS, Millis
 from app.database.engine import read_scope, transact
+from app.domain.calendars.rule_book import RuleBook
 from app.domain.completeness.changes import date_change
 from app.domain.completeness.expected import Interval
 from app.domain.completeness.spans import Span
@@ -37,6 +38,8 @@ PERIOD_MS: Millis = 10_000
 FIRST_MS: Millis = 10 * MINUTE_MS
 #: jobs of one transaction
 PAGE = 500
+#: what a calendar and blackouts leave is not stored with a span
+_NO_RULES = RuleBook()
 
 
 def keep_spans(
@@ -63,7 +66,7 @@ def keep_spans(
                     )
                 )
             continue
-        span = _span_of(job, now_ms)
+        span = _span_of(job, now_ms, _NO_RULES)
         if open_span is None or not _describes(open_span.span, span, job.trigger_next_time):
             new.append(span)
             ends |= _end(open_span, span.from_ms)
@@ -75,11 +78,11 @@ def _end(open_span: OpenSpan | None, at_ms: Millis) -> dict[int, Millis]:
     return {} if open_span is None else {open_span.id: at_ms}
 
 
-def _span_of(job: DueJob, now_ms: Millis) -> Span:
-    """Return the span that begins with the present state of a job."""
+def _span_of(job: DueJob, now_ms: Millis, book: RuleBook | None = None) -> Span:
+    """Return the span that begins with the present state of a job; for ``book`` see ``schedule_of``."""
     from_ms = max(now_ms, job.last_fire_ms) if job.last_fire_ms <= now_ms + AHEAD_MS else now_ms
     is_on = job.trigger_status == TriggerStatus.RUNNING
-    schedule = schedule_of(job, zone_name())
+    schedule = schedule_of(job, zone_name(), book)
     is_rate = is_on and schedule.type is ScheduleType.FIX_RATE
     anchor_ms = job.trigger_next_time if is_rate and job.trigger_next_time < RESTING else 0
     return Span(job.id, job.job_group, is_on, from_ms, None, schedule, anchor_ms)

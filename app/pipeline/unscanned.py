@@ -18,12 +18,13 @@ def unscanned(job: DueJob, *, now_ms: Millis, count_max: int = MAX_COUNTED) -> S
     first_ms = last_ms = job.trigger_next_time
     count = 1
     with suppress(ValueError, InvalidInput):  # an invalid schedule has no instant but its next time
-        plan = plan_job(job, zone_name(), now_ms=now_ms, count_max=count_max)
+        schedule = schedule_of(job, zone_name())
+        plan = plan_job(job, schedule, now_ms=now_ms, count_max=count_max)
         instants = [instant for instant, _ in plan.fires if instant <= now_ms]
         times = [*instants, *([plan.skipped.from_ms, plan.skipped.to_ms] if plan.skipped else ())]
         if not times:  # A calendar or a blackout excludes what was planned.
             return None
         count = len(instants) + (plan.skipped.count if plan.skipped else 0)
-        count = min(count, count_max_of(schedule_of(job, zone_name()), count_max))
+        count = min(count, count_max_of(schedule, count_max))
         first_ms, last_ms = min(times), max(times)
     return SkippedRange(first_ms, last_ms, count)

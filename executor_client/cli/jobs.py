@@ -1,5 +1,6 @@
 """Commands ``jobs``: list, show, trigger, start, stop, export, previews; and ``next-times``."""
 
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 import click
@@ -27,6 +28,8 @@ def schedule_text(job: Item) -> str:
     return f"{job['schedule_type']} {job['schedule']}".strip()
 
 
+#: lines about instants that do not run as their expression says
+NOTES_MAX = 10
 _PREVIEW = (
     Column("LOGICAL TIME", lambda run: plain(run["local"])),
     Column("PARAMETER", lambda run: plain(run["reason"] or run["param"]), cut=True),
@@ -167,22 +170,31 @@ def show_times(invocation: Invocation, answer: Item, *, one_of_each_month: str =
         note("none")
     instants = answer.get("instants", ())
     local = {each["at"]: each["local"] for each in (*instants, *answer["items"])}
+    notes = [*_fates(instants, local, one_of_each_month)]
+    for text in notes[:NOTES_MAX]:
+        note(text)
+    if len(notes) > NOTES_MAX:
+        note(f"and {len(notes) - NOTES_MAX} more that do not run as the expression says; all: -o json")
+    for instant in instants:
+        if not instant["is_known"]:
+            note(f"the calendar does not know the days from {instant['local'][:10]} on yet")
+            break
+
+
+def _fates(instants: Sequence[Item], local: dict[str, str], one_of_each_month: str) -> Iterator[str]:
+    """Yield what becomes of instants that do not run as their expression says, skipped days as one."""
     for fate, group in groupby(instants, lambda instant: instant["fate"]):
         if fate == "runs":
             continue
         first, *rest = group
         if fate == "skipped" and len(rest) > 1:
             names = ", ".join(dict.fromkeys(each["day_name"] for each in (first, *rest) if each["day_name"]))
-            note(f"{first['local']} to {rest[-1]['local']}: skipped" + (f": {names}" if names else ""))
+            yield f"{first['local']} to {rest[-1]['local']}: skipped" + (f": {names}" if names else "")
             continue
         for instant in (first, *rest):
             kind = f"{instant['day_kind']}s"
             day = "not the chosen day of the month" if kind == one_of_each_month else _day_text(instant)
-            note(f"{instant['local']}: {_fate_text(instant, day, local)}")
-    for instant in instants:
-        if not instant["is_known"]:
-            note(f"the calendar does not know the days from {instant['local'][:10]} on yet")
-            break
+            yield f"{instant['local']}: {_fate_text(instant, day, local)}"
 
 
 def _day_text(instant: Item) -> str:

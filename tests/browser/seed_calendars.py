@@ -44,7 +44,7 @@ def add_blackouts(session: Session, jobs: Sequence[Job], language: str, now_ms: 
     freeze, deploy, maintenance, moved = REASONS.get(language, REASONS["en"])
     rows = [
         JobBlackout(
-            job_id=jobs[5].id,
+            job_id=jobs[2].id,
             from_ms=now_ms - HOUR_MS,
             until_ms=now_ms + 6 * HOUR_MS,
             reason=deploy,
@@ -56,7 +56,7 @@ def add_blackouts(session: Session, jobs: Sequence[Job], language: str, now_ms: 
             reason=freeze,
         ),
         JobBlackout(
-            job_id=jobs[1].id,
+            job_id=jobs[2].id,
             from_ms=now_ms - DAY_MS,
             until_ms=None,
             cron="0 0 2 ? * SUN",

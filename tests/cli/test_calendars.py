@@ -137,3 +137,19 @@ def test_the_other_days_of_a_rule_for_one_of_each_month_have_a_reason(api: FakeA
     api.on("GET", "/jobs/7/next-times", {"items": [], "instants": [{**instant, **more}]})
     shown = run("jobs", "next-times", "7").stderr.splitlines()
     assert shown[1:] == ["L: skipped: not the chosen day of the month"]
+
+
+def test_of_many_instants_that_do_not_run_the_first_are_named(api: FakeApi, run: Run) -> None:
+    instant = {
+        "at": "A",
+        "local": "L",
+        "fate": "merged",
+        "merged_into": "M",
+        "day_name": "",
+        "day_kind": None,
+    }
+    more = {"runs_at": None, "has_more": False, "reason": "", "is_known": True}
+    instants = [{**instant, **more} for _ in range(12)]
+    api.on("POST", "/schedules/next-times", {"time_zone": "UTC", "items": [], "instants": instants})
+    last = run("next-times", "0 0 9 * * ?").stderr.splitlines()[-1]
+    assert last == "and 2 more that do not run as the expression says; all: -o json"

@@ -5,6 +5,7 @@ import pytest
 from app.clock import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from app.database.engine import session_scope
 from app.domain.schedules.schedule import RESTING
+from app.models.completeness import JobSpan
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
@@ -265,6 +266,19 @@ def test_the_book_has_a_new_number_after_each_change(database: str) -> None:
     assert len(numbers) == 3
 
 
+def test_a_run_at_the_end_of_blackouts_that_follow_each_other_is_expected(database: str) -> None:
+    end_ms = NINE + 4 * DAY_MS
+    job = ruled_job(NINE, "CRON", "0 0 * * * ?")
+    add_blackout(NINE - HOUR_MS, NINE + DAY_MS, afterwards="run_once")
+    add_blackout(NINE + DAY_MS, end_ms + MINUTE_MS)
+    for at_ms in (NINE, end_ms + MINUTE_MS):
+        pass_time(at_ms)
+
+    assert only_row(JobLog).logical_ms == end_ms
+    tally = account_of(job, end_ms + 2 * MINUTE_MS, from_ms=end_ms - HOUR_MS).tally
+    assert (tally.expected, tally.on_time, tally.unexpected) == (1, 1, 0)
+
+
 def test_a_fixed_rate_that_is_switched_on_while_it_rests_begins_at_the_end(database: str) -> None:
     blackout_id = add_blackout(T0, None)
     job = ruled_job(0, "FIX_RATE", "7", trigger_status=0)
@@ -293,14 +307,12 @@ def test_a_job_that_is_switched_on_after_a_change_is_not_planned_from_the_change
     assert _next(job) == NINE + HOUR_MS
 
 
-def test_a_run_at_the_end_of_blackouts_that_follow_each_other_is_expected(database: str) -> None:
-    end_ms = NINE + 4 * DAY_MS
-    job = ruled_job(NINE, "CRON", "0 0 * * * ?")
-    add_blackout(NINE - HOUR_MS, NINE + DAY_MS, afterwards="run_once")
-    add_blackout(NINE + DAY_MS, end_ms + MINUTE_MS)
-    for at_ms in (NINE, end_ms + MINUTE_MS):
-        pass_time(at_ms)
+def test_a_span_without_excluded_instants_is_not_searched_from_its_beginning_again(database: str) -> None:
+    job = ruled_job(NINE, "CRON", "0 0 9 * * ?")
+    add_blackout(T0, None, cron="0 0 2 * * ?", duration_s=600)
 
-    assert only_row(JobLog).logical_ms == end_ms
-    tally = account_of(job, end_ms + 2 * MINUTE_MS, from_ms=end_ms - HOUR_MS).tally
-    assert (tally.expected, tally.on_time, tally.unexpected) == (1, 1, 0)
+    tick_explained(NINE + 10 * DAY_MS)
+
+    explained_ms = only_row(JobSpan, job_id=job.id).explained_ms
+    assert NINE + 10 * DAY_MS - HOUR_MS < explained_ms < NINE + 10 * DAY_MS
+    assert all_rows(Skip) == []

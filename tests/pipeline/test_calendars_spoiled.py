@@ -101,3 +101,23 @@ def test_a_book_is_read_once_although_it_has_changed_since_the_jobs_were_read(
     books = {id(current_book.of_number(former)) for _ in range(5)}
 
     assert (len(books), len(reads)) == (1, 1)
+
+
+def test_a_change_reads_the_book_as_often_for_many_jobs_of_a_fixed_rate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reads, read = list[int](), rules.read_book
+
+    def count(session: Session) -> RuleBook:
+        reads.append(1)
+        return read(session)
+
+    monkeypatch.setattr(rules, "read_book", count)
+    for _ in range(4):
+        ruled_job(T0 + 60_000, "FIX_RATE", "60")
+    add_blackout(T0 + HOUR_MS, None)
+    reads.clear()
+
+    add_blackout(T0 + 2 * HOUR_MS, None)
+
+    assert len(reads) <= 3

@@ -79,6 +79,12 @@ class JobRules:
         """Return the time around an instant in which the job must not start; None: it may."""
         return closure_of_hour(self.blackouts, at_ms) if self.blackouts else None
 
+    def covered_until(self, schedule: Schedule, after_ms: Millis) -> Millis | None:
+        """Return the end of the blackout that covers the first instant after one; None: there is none."""
+        start = self._allowed_after(schedule, after_ms)(after_ms)
+        closure = None if start is None else self.closure_at(start.due_ms)
+        return None if closure is None else closure.until_ms
+
     def run_once(self, schedule: Schedule, closure: Closure) -> Start | None:
         """Return what runs at the end of a closure for the instants that it has covered; None: nothing."""
         return self._run_once(schedule, closure, self._allowed_after(schedule, closure.from_ms - 1))

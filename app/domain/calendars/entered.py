@@ -168,7 +168,7 @@ def _read_names(
 def _read_day(place: str, text: str) -> date:
     try:
         day = date.fromisoformat(text)
-        if len(text) != len("2026-10-01") or not FIRST_YEAR <= day.year <= LAST_YEAR:
+        if day.isoformat() != text or not FIRST_YEAR <= day.year <= LAST_YEAR:
             raise ValueError(text)
     except ValueError as exc:
         problem = N_(

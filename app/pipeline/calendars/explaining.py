@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.clock import SECOND_MS, Millis
+from app.clock import HOUR_MS, MINUTE_MS, SECOND_MS, Millis
 from app.database.engine import call_at_commit, read_scope, transact
 from app.database.rows import bulk
 from app.domain.calendars.day_rule import parse_rule
@@ -31,6 +31,10 @@ from app.store.completeness import explained
 from app.store.completeness.explained import ExplainedSpan, WrittenSkip
 
 PERIOD_MS: Millis = 5 * SECOND_MS
+#: time of a span without excluded instants that is searched again and again
+SEARCHED_MS: Millis = HOUR_MS
+#: a change that began earlier than this is committed
+SETTLED_MS: Millis = 10 * MINUTE_MS
 #: spans of one transaction
 PAGE = 500
 
@@ -67,8 +71,13 @@ def tick_explained(now_ms: Millis) -> Millis:
             return PERIOD_MS
         after_id = page[-1].id
         found = {each.id: _series(history, each, now_ms) for each in page}
-        if any(found.values()):
+        if any(found.values()) or any(_is_old(each, now_ms) for each in page):
             transact(partial(_write, page=page, found=found, now_ms=now_ms))
+
+
+def _is_old(each: ExplainedSpan, now_ms: Millis) -> bool:
+    """Whether a span is searched from long ago on, although it has no excluded instants since then."""
+    return each.explained_ms < now_ms - SEARCHED_MS
 
 
 def _series(history: RuleBook, each: ExplainedSpan, now_ms: Millis) -> list[_Series]:
@@ -112,7 +121,8 @@ def _write(
     """Write rows for the spans that no other node has explained meanwhile."""
     locks.take_schedule_lock(session)
     current = explained.find_explained(session, [each.id for each in page])
-    left = [each for each in page if current.get(each.id) == each.explained_ms and found[each.id]]
+    unchanged = [each for each in page if current.get(each.id) == each.explained_ms]
+    left = [each for each in unchanged if found[each.id]]
     written = explained.find_last_written(session, {each.span.job_id for each in left})
     rows, extended = list[bulk.Row](), dict[int, bulk.Row]()
     for each in left:
@@ -126,7 +136,12 @@ def _write(
                 rows.append(skip_row(series.job_id, series.range, reason=series.reason, now_ms=now_ms))
     bulk.insert_many(session, Skip, rows)
     bulk.update_many(session, Skip, list(extended.values()))
-    explained.write_explained(session, [(each.id, found[each.id][-1].range.to_ms) for each in left])
+    searched = [each for each in unchanged if not found[each.id] and _is_old(each, now_ms)]
+    explained.write_explained(
+        session,
+        [(each.id, found[each.id][-1].range.to_ms) for each in left]
+        + [(each.id, now_ms - SETTLED_MS) for each in searched],
+    )
 
 
 def _extended(last: WrittenSkip, series: _Series, now_ms: Millis) -> bulk.Row:

@@ -187,7 +187,10 @@ _ANCHORS = select(JobSpan.job_id, JobSpan.anchor_ms).where(among(JobSpan.job_id)
 
 def _anchored(session: Session | None, due: list[DueJob]) -> list[DueJob]:
     """Return the jobs, those of a fixed rate with a calendar or blackouts with their first instants."""
-    ids = {job.id for job in due if job.schedule_type == ScheduleType.FIX_RATE and _has_rules(job)}
+    rates = [job for job in due if job.schedule_type == ScheduleType.FIX_RATE]
+    # One statement has read them, with one number.
+    has_blackouts = bool(rates and current_book.of_number(rates[0].rule_number).blackouts)
+    ids = {job.id for job in rates if has_blackouts or job.calendar}
     if not ids:
         return due
     if session is None:
@@ -197,10 +200,6 @@ def _anchored(session: Session | None, due: list[DueJob]) -> list[DueJob]:
         rows = bulk.read_among(session, _ANCHORS, sorted(ids))
     anchors = {row[0]: row[1] for row in rows}
     return [job._replace(anchor_ms=_anchor(job, anchors)) if job.id in ids else job for job in due]
-
-
-def _has_rules(job: DueJob) -> bool:
-    return bool(job.calendar or current_book.of_number(job.rule_number).blackouts)
 
 
 def find_jobs(session: Session, job_ids: Collection[int]) -> dict[int, Job]:

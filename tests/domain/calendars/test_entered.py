@@ -57,6 +57,7 @@ MANY = {(date(2001, 1, 1) + timedelta(number)).isoformat(): "holiday" for number
         ({"weekend": [0]}, ["weekend.0"]),
         ({"days": {"2026-02-29": "holiday"}}, ["days.2026-02-29"]),
         ({"days": {"20261001": "holiday"}}, ["days.20261001"]),
+        ({"days": {"2026-W40-4": "holiday"}}, ["days.2026-W40-4"]),
         ({"days": {"1969-12-31": "holiday"}}, ["days.1969-12-31"]),
         ({"days": {"2101-01-01": "holiday"}}, ["days.2101-01-01"]),
         ({"days": {"2026-10-01": "feast"}}, ["days.2026-10-01"]),
