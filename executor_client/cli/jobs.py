@@ -1,5 +1,6 @@
 """Commands ``jobs``: list, show, trigger, start, stop, export, previews; and ``next-times``."""
 
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 import click
@@ -27,6 +28,8 @@ def schedule_text(job: Item) -> str:
     return f"{job['schedule_type']} {job['schedule']}".strip()
 
 
+#: lines about instants that do not run as their expression says
+NOTES_MAX = 10
 _PREVIEW = (
     Column("LOGICAL TIME", lambda run: plain(run["local"])),
     Column("PARAMETER", lambda run: plain(run["reason"] or run["param"]), cut=True),
@@ -129,8 +132,10 @@ def _switch(invocation: Invocation, names: tuple[str, ...], action: str, state: 
 def next_times_of_job(invocation: Invocation, job: str, count: int) -> None:
     """Print the next times at which the schedule of JOB fires."""
     client = invocation.client
-    answer = client.get(f"/jobs/{find_job(client, job)['id']}/next-times", {"count": count})
-    show_times(invocation, answer)
+    item = find_job(client, job)
+    answer = client.get(f"/jobs/{item['id']}/next-times", {"count": count})
+    rule = item.get("calendar") or {}
+    show_times(invocation, answer, one_of_each_month=rule["on"] if rule.get("nth") else "")
 
 
 @jobs.command("preview-parameter")
@@ -151,8 +156,11 @@ def preview_parameter(invocation: Invocation, job: str, count: int, logical_time
         note("placeholders of this job are not filled in")
 
 
-def show_times(invocation: Invocation, answer: Item) -> None:
-    """Print the times of a schedule, for people in its zone."""
+def show_times(invocation: Invocation, answer: Item, *, one_of_each_month: str = "") -> None:
+    """Print the times of a schedule, for people in its zone.
+
+    ``one_of_each_month``: ``workdays`` or ``holidays`` if the rule chooses one of these in each month.
+    """
     if not invocation.is_for_people:
         show_document(invocation, answer)
         return
@@ -160,29 +168,55 @@ def show_times(invocation: Invocation, answer: Item) -> None:
         click.echo(fire_time["local"])
     if not answer["items"]:
         note("none")
-    for fate, group in groupby(answer.get("instants", ()), lambda instant: instant["fate"]):
+    instants = answer.get("instants", ())
+    local = {each["at"]: each["local"] for each in (*instants, *answer["items"])}
+    notes = [*_fates(instants, local, one_of_each_month)]
+    for text in notes[:NOTES_MAX]:
+        note(text)
+    if len(notes) > NOTES_MAX:
+        note(f"and {len(notes) - NOTES_MAX} more that do not run as the expression says; all: -o json")
+    for instant in instants:
+        if not instant["is_known"]:
+            note(f"the calendar does not know the days from {instant['local'][:10]} on yet")
+            break
+
+
+def _fates(instants: Sequence[Item], local: dict[str, str], one_of_each_month: str) -> Iterator[str]:
+    """Yield what becomes of instants that do not run as their expression says, skipped days as one."""
+    for fate, group in groupby(instants, lambda instant: instant["fate"]):
         if fate == "runs":
             continue
         first, *rest = group
         if fate == "skipped" and len(rest) > 1:
             names = ", ".join(dict.fromkeys(each["day_name"] for each in (first, *rest) if each["day_name"]))
-            note(f"{first['local']} to {rest[-1]['local']}: skipped" + (f": {names}" if names else ""))
+            yield f"{first['local']} to {rest[-1]['local']}: skipped" + (f": {names}" if names else "")
             continue
         for instant in (first, *rest):
-            note(f"{instant['local']}: {_fate_text(instant)}")
+            kind = f"{instant['day_kind']}s"
+            day = "not the chosen day of the month" if kind == one_of_each_month else _day_text(instant)
+            yield f"{instant['local']}: {_fate_text(instant, day, local)}"
 
 
-def _fate_text(instant: Item) -> str:
-    """Return what becomes of an instant that does not run as its expression says."""
+def _day_text(instant: Item) -> str:
+    """Return the name of a day, or why it has none."""
+    kind: str = instant["day_kind"] or ""
+    return instant["day_name"] or ("no workday" if kind == "holiday" else kind)
+
+
+def _fate_text(instant: Item, day: str, local: dict[str, str]) -> str:
+    """Return what becomes of an instant that does not run as its expression says.
+
+    ``local`` has times of the answer in the zone of the schedule.
+    """
     fate, more = instant["fate"], ", with others of the day" if instant["has_more"] else ""
-    day = instant["day_name"] or instant["day_kind"] or ""
+    runs_at, merged_into = (local.get(at, at) for at in (instant["runs_at"], instant["merged_into"]))
     if fate == "skipped":
         return f"skipped: {day}{more}"
     if fate == "moved":
-        return f"moved to {instant['runs_at']} ({day})"
+        return f"moved to {runs_at} ({day})"
     if fate == "merged":
-        return f"merged into {instant['merged_into']}"
-    end = f", runs at {instant['runs_at']}" if instant["runs_at"] else ""
+        return f"merged into {merged_into}"
+    end = f", runs at {runs_at}" if runs_at else ""
     return f"blackout: {instant['reason']}{end}{more}"
 
 

@@ -28,7 +28,7 @@ BLACKOUT = {
     "ended_at": None,
 }
 OVER = {**BLACKOUT, "id": 4, "state": "over", "window": None, "to": "2030-01-31T09:00:00.000Z"}
-WEEKLY = {"cron": "0 0 2 ? * SUN", "duration_s": 7200}
+WEEKLY = {"cron": "0 0 2 ? * SUN", "duration_s": 7200, "time_zone": "Asia/Tokyo"}
 SUNDAYS = {**BLACKOUT, **WEEKLY, "id": 3, "group_id": None, "tag": "nightly"}
 
 
@@ -39,7 +39,7 @@ def test_blackouts_are_listed(api: FakeApi, run: Run) -> None:
     assert lines[1].split()[:2] == ["5", "on"]
     assert lines[1].split()[-4:] == ["group", "3", "Shop", "moving"]
     assert len(lines[2].split()) == len(lines[1].split()) + 2, "the end of one that is over"
-    assert "0 0 2 ? * SUN for 2h  tag nightly" in lines[3]
+    assert "0 0 2 ? * SUN for 2h, Asia/Tokyo  tag nightly" in lines[3]
     assert api.seen[-1].query["state"] == "on"
     assert run("blackouts", "list", "-q").stdout == "5\n4\n3\n"
 
@@ -71,3 +71,5 @@ def test_one_is_ended_and_a_reason_is_needed(api: FakeApi, run: Run) -> None:
     api.on("POST", "/blackouts/5/end", OVER)
     assert run("blackouts", "end", "5").stdout == "blackout 5: ended\n"
     assert run("blackouts", "add").exit_code == 2
+    recurring = run("blackouts", "add", "--reason", "moving", "--cron", "0 0 2 ? * SUN")
+    assert (recurring.exit_code, "go together" in recurring.stderr) == (2, True)

@@ -91,10 +91,12 @@ def test_a_calendar_is_deleted(api: FakeApi, run: Run) -> None:
     assert run("calendars", "delete", "cn").stdout == "calendar cn: deleted\n"
     api.on("DELETE", "/calendars/cn", problem(409, "Jobs use this calendar: pay (7)"))
     assert "pay (7)" in run("calendars", "delete", "cn").stderr
+    assert "has no /" in run("calendars", "delete", "c/n").stderr
 
 
 def test_next_times_say_what_becomes_of_instants(api: FakeApi, run: Run) -> None:
     base = {
+        "at": "A",
         "local": "L",
         "runs_at": None,
         "merged_into": None,
@@ -107,17 +109,47 @@ def test_next_times_say_what_becomes_of_instants(api: FakeApi, run: Run) -> None
         {**day, "fate": "runs"},
         {**day, "fate": "skipped", "has_more": True},
         {**day, "fate": "moved", "runs_at": "R"},
+        {**day, "fate": "moved", "runs_at": "A", "day_name": ""},
         {**day, "fate": "merged", "merged_into": "M"},
         {**day, "fate": "blackout", "reason": "year end", "runs_at": "R"},
         {**day, "fate": "skipped"},
         {**day, "fate": "skipped", "day_name": ""},
         {**day, "fate": "skipped", "local": "LATER"},
+        {**day, "fate": "runs", "local": "2027-01-04T09:00:00", "at": "2027", "is_known": False},
     ]
     api.on("POST", "/schedules/next-times", {"time_zone": "UTC", "items": [], "instants": instants})
     assert run("next-times", "0 0 9 * * ?").stderr.splitlines()[1:] == [
         "L: skipped: 国庆节, with others of the day",
         "L: moved to R (国庆节)",
+        "L: moved to LATER (no workday)",
         "L: merged into M",
         "L: blackout: year end, runs at R",
         "L to LATER: skipped: 国庆节",
+        "the calendar does not know the days from 2027-01-04 on yet",
     ]
+
+
+def test_the_other_days_of_a_rule_for_one_of_each_month_have_a_reason(api: FakeApi, run: Run) -> None:
+    job = {"id": 7, "description": "pay", "calendar": {"name": "cn", "on": "workdays", "nth": 3}}
+    instant = {"at": "A", "local": "L", "fate": "skipped", "day_kind": "workday", "day_name": ""}
+    more = {"runs_at": None, "merged_into": None, "has_more": False, "reason": "", "is_known": True}
+    api.on("GET", "/jobs/7", job)
+    api.on("GET", "/jobs/7/next-times", {"items": [], "instants": [{**instant, **more}]})
+    shown = run("jobs", "next-times", "7").stderr.splitlines()
+    assert shown[1:] == ["L: skipped: not the chosen day of the month"]
+
+
+def test_of_many_instants_that_do_not_run_the_first_are_named(api: FakeApi, run: Run) -> None:
+    instant = {
+        "at": "A",
+        "local": "L",
+        "fate": "merged",
+        "merged_into": "M",
+        "day_name": "",
+        "day_kind": None,
+    }
+    more = {"runs_at": None, "has_more": False, "reason": "", "is_known": True}
+    instants = [{**instant, **more} for _ in range(12)]
+    api.on("POST", "/schedules/next-times", {"time_zone": "UTC", "items": [], "instants": instants})
+    last = run("next-times", "0 0 9 * * ?").stderr.splitlines()[-1]
+    assert last == "and 2 more that do not run as the expression says; all: -o json"

@@ -1,4 +1,4 @@
-"""Run timeline: a lane per job, a mark per run from start to end, missed runs between.
+"""Run timeline: a lane per job, a mark per run from start to end, skipped instants between.
 
 js/timeline.js draws it. The page has the runs as short texts, a segment for each 24th of the period: where
 a mark is drawn depends on the time of looking, its text does not, so that a refresh sends only segments with
@@ -41,10 +41,10 @@ SHAPES = {
     "wait": (12, 10),
     "skip": (20, 2),
 }
-#: kind of part -> label and sign: outcomes of runs, and missed runs
+#: kind of part -> label and sign: outcomes of runs, and skipped instants
 MEANINGS = {
     **{run_kind(name): (label, sign) for name, (_tone, sign, label) in SIGNS.items()},
-    "skip": (_l("Missed"), "◇"),
+    "skip": (_l("Skipped"), "◇"),
 }
 #: kinds that the legend has even if no mark is of them
 ALWAYS = frozenset({"success", "danger failed", "info"})
@@ -64,7 +64,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Missed runs or waiting fires; ends in seconds since 1970, ``end`` None: now."""
+    """Skipped runs or waiting fires; ends in seconds since 1970, ``end`` None: now."""
 
     kind: str
     start: int
@@ -81,7 +81,7 @@ class Lane:
     segments: list[Segment]
     marks: list[Mark]
     counts: Counter[str]
-    #: ``12 runs · 1 failed · 3 missed``
+    #: ``12 runs · 1 failed · 3 skipped``
     summary: str
 
     @property
@@ -129,7 +129,7 @@ class Gantt:
 
     @property
     def looks(self) -> list[tuple[str, str, str]]:
-        """Kind, label and sign of each outcome, by the numbers in the segments, and of missed runs."""
+        """Kind, label and sign of each outcome, by the numbers in the segments, and of skipped instants."""
         return [
             (kind, str(label), "" if kind == "success" else sign) for kind, (label, sign) in MEANINGS.items()
         ]
@@ -191,7 +191,7 @@ def _marks(row: JobRuns) -> list[Mark]:
     marks = []
     for skip in row.skips:
         start, end = absolute(skip.from_ms), absolute(skip.to_ms)
-        count_text = ngettext("%(num)d missed run", "%(num)d missed runs", skip.skipped)
+        count_text = ngettext("%(num)d skipped run", "%(num)d skipped runs", skip.skipped)
         time_text = start if skip.from_ms == skip.to_ms else f"{start} – {end}"
         label = f"{count_text} · {SKIP_REASONS.get(skip.reason, skip.reason)} · {time_text}"
         marks.append(Mark("skip", skip.from_ms // SECOND_MS, skip.to_ms // SECOND_MS, label, href + "#skips"))
@@ -212,7 +212,7 @@ def _summary(count: int, total: int, counts: Counter[str]) -> str:
     parts += [_("%(n)s unresolved", n=counts["warning"])] if counts["warning"] else []
     parts += [_("%(n)s running", n=counts["info"])] if counts["info"] else []
     parts += [_("%(n)s waiting", n=counts["wait"])] if counts["wait"] else []
-    parts += [_("%(n)s missed", n=counts["skip"])] if counts["skip"] else []
+    parts += [_("%(n)s skipped", n=counts["skip"])] if counts["skip"] else []
     return " · ".join(parts)
 
 

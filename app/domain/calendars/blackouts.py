@@ -18,6 +18,8 @@ from app.domain.schedules.schedule import Schedule, next_raw_ms, zone
 WINDOWS_MAX: Final = 731
 #: longest duration of a window that recurs
 DURATION_MAX_S: Final = 31 * 86_400
+#: time up to which the closures of each hour are kept
+SHARED_MS: Final[Millis] = 6 * HOUR_MS
 
 
 class Afterwards(StrEnum):
@@ -187,3 +189,19 @@ def closures(blackouts: Sequence[Blackout], from_ms: Millis, until_ms: Millis) -
         begins = [window[0] for each in blackouts if (window := each.next_window(at_ms - 1)) is not None]
         at_ms = min(begins, default=until_ms)
         closure = closure_at(blackouts, at_ms) if at_ms < until_ms else None
+
+
+def closures_shared(blackouts: tuple[Blackout, ...], from_ms: Millis, until_ms: Millis) -> Iterator[Closure]:
+    """Yield what ``closures`` does, of a short time quickly for many jobs with the same blackouts."""
+    if until_ms - from_ms > SHARED_MS:
+        yield from closures(blackouts, from_ms, until_ms)
+        return
+    at_ms = from_ms
+    for hour in range(from_ms // HOUR_MS, -(-until_ms // HOUR_MS)):
+        for closure in _closures_of_hour(blackouts, hour):
+            if closure.from_ms >= until_ms or (closure.until_ms is not None and closure.until_ms <= at_ms):
+                continue
+            yield closure
+            if closure.until_ms is None:
+                return
+            at_ms = closure.until_ms

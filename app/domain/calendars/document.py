@@ -5,7 +5,7 @@ Imported where such a value is read or described, because pydantic takes a while
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.domain.calendars.day_rule import NAME_MAX, NTH_MAX, On, Otherwise
 
@@ -34,9 +34,3 @@ class JobCalendarRule(BaseModel):
         description="Of these days of a month only this one: 1 the first, -1 the last; the expression gives"
         " the times of day. null: all.",
     )
-
-    @model_validator(mode="after")
-    def _moves_or_counts(self) -> "JobCalendarRule":
-        if self.nth is not None and self.otherwise is not Otherwise.SKIP:
-            raise ValueError("nth goes with otherwise: skip; one day of a month has no other to move to")
-        return self

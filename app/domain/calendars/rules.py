@@ -74,14 +74,17 @@ def _check_schedule(schedule: Schedule, rule: EnteredRule) -> None:
         )
     is_cron = schedule.type is ScheduleType.CRON
     if rule.moves and not is_cron:
-        problem = N_("Only instants of a cron can be moved to another day; choose skip")
+        problem = N_("Only instants of a cron can be moved to another day; let them be skipped")
         raise InvalidInput(f"{CALENDAR}.otherwise", problem)
     if rule.nth is not None and not is_cron:
         raise InvalidInput(f"{CALENDAR}.nth", N_("Only a cron can run on the n-th of these days of a month"))
+    if rule.moves and rule.nth is not None:
+        problem = N_("One day of a month has no other to move to; let instants on other days be skipped")
+        raise InvalidInput(f"{CALENDAR}.otherwise", problem)
     if rule.moves and (count := instants_a_day(schedule.conf)) > MOVED_MAX:
         problem = N_(
             "At most %(limit)s instants a day can be moved to another day, and this schedule has %(count)s;"
-            " choose skip",
+            " let them be skipped",
             limit=MOVED_MAX,
             count=count,
         )
@@ -99,8 +102,8 @@ def _check_runs(schedule: Schedule, calendar: Calendar, rule: EnteredRule, now_m
 def _never(rule: EnteredRule) -> Text:
     if rule.nth is not None:
         return N_(
-            "No instant of the schedule within two years is on this one of the days of %(name)s; the cron"
-            " should give the times of day, and run on all days",
+            "Within two years the schedule has no instant on the chosen day of the month of %(name)s; let the"
+            " cron run every day",
             name=rule.name,
         )
     if rule.on is On.WORKDAYS:

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from app.clock import SECOND_MS, Millis
-from app.domain.calendars.blackouts import Closure, closures
+from app.domain.calendars.blackouts import Closure, closures_shared
 from app.domain.calendars.day_rule import DayRule
 from app.domain.calendars.effective import JobRules, Start, day_start, raw_of_day, starts_on
 from app.domain.enums import ScheduleType
@@ -97,7 +97,7 @@ class RuledInstants:
                 yield _Segment(from_ms, until_ms, CALENDAR)
                 continue
             at_ms = from_ms
-            for closure in closures(self._rules.blackouts, from_ms, until_ms):
+            for closure in closures_shared(self._rules.blackouts, from_ms, until_ms):
                 begin_ms = max(closure.from_ms, at_ms)
                 if begin_ms > at_ms:
                     yield _Segment(at_ms, begin_ms, "")
@@ -127,7 +127,7 @@ class RuledInstants:
         found = list[Millis]()
         if not self._rules.blackouts:
             return found
-        for closure in closures(self._rules.blackouts, self._after_ms - 1, self._last_ms + 1):
+        for closure in closures_shared(self._rules.blackouts, self._after_ms - 1, self._last_ms + 1):
             start = self._rules.run_once(self._schedule, closure)
             if start is not None and self._after_ms < start.due_ms <= self._last_ms:
                 found.append(start.due_ms)

@@ -3,7 +3,7 @@
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.calendars.blackouts import closure_at
+from app.domain.calendars.blackouts import closure_of_hour
 from app.domain.calendars.rule_book import RuleBook
 from app.domain.text.texts import N_
 from app.errors import Conflict
@@ -23,7 +23,7 @@ def find_refusal(book: RuleBook, job_id: int, group_id: int, now_ms: Millis) -> 
     if not book.blackouts:
         return None
     blackouts = book.blackouts_of(job_id, group_id)
-    closure = closure_at(blackouts, now_ms)
+    closure = closure_of_hour(blackouts, now_ms)
     if closure is None:
         return None
     reason = next(each.reason for each in blackouts if each.window_at(now_ms) is not None)

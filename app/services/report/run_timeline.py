@@ -24,7 +24,9 @@ JOBS_MAX, RUNS_MAX = 30, 2_000
 #: limits of runs, failed runs, skips and waiting jobs that are read to choose the rows
 LOOKED_AT, FAILED_LOOKED_AT, SKIPS_LOOKED_AT, WAITING_LOOKED_AT = 2_000, 1_000, 1_000, 100
 #: intended skips: shown, but not a problem
-INTENDED = frozenset({"stopped", "edited", "restored", "lost", "limit", "withdrawn", "predecessor"})
+INTENDED = frozenset(
+    {"stopped", "edited", "restored", "lost", "limit", "withdrawn", "predecessor", "calendar", "blackout"}
+)
 
 
 @dataclass(frozen=True, slots=True)

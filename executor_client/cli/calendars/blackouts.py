@@ -20,7 +20,7 @@ DEFAULT_LIMIT = 50
 
 @click.group("blackouts", short_help="Blackouts, in which nothing starts: list, add, end.")
 def blackouts() -> None:
-    """List, add and end blackouts: times in which no run starts of some jobs, or of all."""
+    """List, add and end blackouts: times in which some jobs, or all of them, do not start."""
 
 
 @blackouts.command("list")
@@ -63,6 +63,8 @@ def add_blackout(
     Without --to it lasts until it is ended: with --group this switches an executor group off, and the
     switches of its jobs stay as they are.
     """
+    if bool(options["cron"]) != bool(options["duration"]):
+        raise click.UsageError("--cron and --duration go together")
     client = invocation.client
     body: dict[str, Any] = {
         "from": options["from_"],
@@ -117,7 +119,8 @@ def _every(item: Item) -> str:
     if not item["cron"]:
         return ""
     unit = next(name for name in ("d", "h", "m", "s") if item["duration_s"] % UNITS_S[name] == 0)
-    return f"{plain(item['cron'])} for {item['duration_s'] // UNITS_S[unit]}{unit}"
+    every = f"{plain(item['cron'])} for {item['duration_s'] // UNITS_S[unit]}{unit}"
+    return f"{every}, {plain(item['time_zone'])}"
 
 
 def _edge(name: str) -> Callable[[Item], str]:

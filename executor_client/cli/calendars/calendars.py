@@ -114,6 +114,8 @@ def _show(invocation: Invocation, calendar: Item) -> None:
 
 
 def _path(name: str) -> str:
+    if "/" in name:  # which paths of the API take for their own
+        raise click.UsageError("the name of a calendar has no /")
     return f"/calendars/{quote(name.strip(), safe='')}"
 
 
@@ -139,7 +141,7 @@ _COLUMNS = (
     Column("NAME", lambda calendar: plain(calendar["name"]), cut=True),
     Column("WEEKEND", _weekend),
     Column("HOLIDAYS", lambda calendar: plain(calendar["holidays"]), is_number=True),
-    Column("WORKDAYS", lambda calendar: plain(calendar["workdays"]), is_number=True),
+    Column("MAKE-UP", lambda calendar: plain(calendar["workdays"]), is_number=True),
     Column("VALID UNTIL", lambda calendar: plain(calendar["valid_until"] or "-")),
     Column("JOBS", lambda calendar: plain(calendar["jobs"]), is_number=True),
 )

@@ -7,10 +7,12 @@ from app.database.engine import session_scope
 from app.domain.enums import FireState
 from app.models.calendar import JobBlackout, RuleChange
 from app.models.fire import Fire
+from app.models.job import Job
 from app.store.calendars import current_book
 from app.store.calendars.paused import PAUSED
 from tests.console.pages import submit, text_of, unnamed_path_after
 from tests.support.console import Console, add_group, add_job, add_user
+from tests.support.console_jobs import FORM
 from tests.support.factories import all_rows, only_row, save
 
 pytestmark = pytest.mark.databases("sqlite")
@@ -212,3 +214,12 @@ def test_a_run_that_waits_for_the_end_says_so_and_starts_all_the_same(admin: Con
     assert "It starts all the same, whatever the limits are." in question
     assert submit(admin, f"/joblog/waiting/w{fire.id}/start").status_code == 303
     assert only_row(Fire).admitted_ms
+
+
+def test_a_job_is_not_saved_to_run_during_a_blackout(admin: Console) -> None:
+    group_id = add_group()
+    add_blackout("freeze")
+    page = submit(admin, "/jobinfo/new", **FORM, job_group=group_id, then="run")
+    assert page.status_code == 400
+    assert "a blackout is on, without an end: freeze" in text_of(page)
+    assert all_rows(Job) == []

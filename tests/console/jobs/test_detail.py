@@ -156,7 +156,7 @@ def test_a_job_that_never_ran_has_no_statistics(admin: Console) -> None:
 def test_skips_show_their_number_period_and_reason(admin: Console, reason: str, text: str) -> None:
     job_id = add_job(add_group())
     page = f"/jobinfo/{job_id}?tab=runs"
-    assert "No run of the schedule was missed." in text_of(admin.get(page))
+    assert "No run of the schedule was skipped." in text_of(admin.get(page))
     with session_scope() as session:
         session.add(
             Skip(job_id=job_id, from_ms=1, to_ms=900_000, skipped=3, reason=reason, recorded_ms=now_ms())

@@ -1,7 +1,14 @@
 """Blackouts: when they are on, together and again and again."""
 
 from app.clock import DAY_MS, HOUR_MS, Millis
-from app.domain.calendars.blackouts import Afterwards, Blackout, closure_at, closure_of_hour, closures
+from app.domain.calendars.blackouts import (
+    Afterwards,
+    Blackout,
+    closure_at,
+    closure_of_hour,
+    closures,
+    closures_shared,
+)
 from tests.support.domain_calendars import text_of
 from tests.support.domain_schedules import BERLIN, LORD_HOWE, NEW_YORK, ms
 from tests.support.truth_table import truth_table
@@ -182,3 +189,20 @@ def test_the_blackout_of_a_closure_is_the_one_that_begins_it() -> None:
     closure = closure_at([once("06-01 11:00", "06-01 13:00"), first], ms("2026-06-01 12:30", "UTC"))
     assert closure is not None
     assert closure.blackout == first
+
+
+def test_closures_that_are_kept_by_hours_are_the_same() -> None:
+    blackouts = (
+        again("0 50 * * * ?", 0.25),
+        again("0 30 9 * * ?", 1.5),
+        once("06-01 12:00", "06-01 12:20"),
+        once("06-01 14:00", None),
+    )
+    begin_ms = ms("2026-06-01 07:00", "UTC")
+    wrong = [
+        (from_ms, until_ms)
+        for from_ms in range(begin_ms, begin_ms + 8 * HOUR_MS, 25 * 60_000)
+        for until_ms in range(from_ms + 1, from_ms + 8 * HOUR_MS, 47 * 60_000)
+        if [*closures_shared(blackouts, from_ms, until_ms)] != [*closures(blackouts, from_ms, until_ms)]
+    ]
+    assert wrong == []

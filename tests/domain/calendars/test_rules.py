@@ -51,6 +51,7 @@ def errors(kind: ScheduleType, conf: str, lookup: Calendars = ALL, **rule: Any) 
         (CRON, DAILY, {}, []),
         (CRON, DAILY, {"otherwise": "previous"}, []),
         (CRON, DAILY, {"nth": -1}, []),
+        (CRON, DAILY, {"nth": 3, "otherwise": "next"}, ["calendar.otherwise"]),
         (RATE, "3600", {"on": "holidays"}, []),
         (RATE, "3600", {"otherwise": "next"}, ["calendar.otherwise"]),
         (RATE, "3600", {"nth": 1}, ["calendar.nth"]),

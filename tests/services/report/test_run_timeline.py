@@ -65,6 +65,7 @@ def test_runs_are_ordered_by_time_and_jobs_by_problems(database: str) -> None:
     only = run(quiet, 5 * MINUTE_MS)
     failure = run(failing, 3 * MINUTE_MS, handle_code=500)
     skip(missed, 20 * MINUTE_MS, skipped=4)
+    skip(quiet, 20 * MINUTE_MS, skipped=9, reason="blackout")
     run(quiet, 2 * HOUR_MS)
     found = timeline()
     assert list(shown(found).items()) == [

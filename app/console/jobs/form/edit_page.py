@@ -39,7 +39,7 @@ from app.domain.runs.trigger_keys import Trigger
 from app.domain.text.fingerprints import fingerprint, require_unchanged
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_
-from app.errors import ChangedMeanwhile, DeniedValue, InvalidInput
+from app.errors import ChangedMeanwhile, Conflict, DeniedValue, InvalidInput
 from app.models.job import Job
 from app.services.alarms.channel_health import find_visible
 from app.services.code.ownership import ownership_of
@@ -89,6 +89,9 @@ def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
         return None
     except ChangedMeanwhile as exc:
         stale.refuse(form, exc, _last_change(job_id, exc.present), url_for("jobs.edit", job_id=job_id))
+        return None
+    except Conflict as exc:  # The job cannot run now, so that nothing was saved.
+        form.refuse(InvalidInput("", exc.args[0]))
         return None
     page = url_for("jobs.show", job_id=job_id)
     if trigger is not None:
