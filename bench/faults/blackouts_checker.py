@@ -246,5 +246,6 @@ def _check_run_once(story: Story, subject: Subject, closures: Sequence[Closure])
     times = {end_ms + later for end_ms in ends for later in (0, 1)}
     for run in runs:
         is_within = subject.since_ms < run["fire_time"] < subject.until_ms
-        if is_within and run["logical_ms"] is not None and run["fire_time"] not in times:
+        is_late = run["logical_ms"] not in (None, run["fire_time"])
+        if is_within and is_late and run["fire_time"] not in times:
             story.note("a late run at no end of a blackout", subject, run)
