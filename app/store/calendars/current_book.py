@@ -36,7 +36,7 @@ _kept = _Kept()
 
 def of_number(number: int) -> RuleBook:
     """Return the book; reads it, in a transaction of its own, if it is not the one of this number."""
-    if number in (_kept.book.number, _kept.former) and number:
+    if number == _kept.book.number or (number and number == _kept.former):
         return _kept.book
     if not number:  # The tables are new.
         _kept.book = RuleBook()
