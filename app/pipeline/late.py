@@ -20,6 +20,7 @@ from app.pipeline.delays import set_delayed
 from app.pipeline.rounds.ends import record_skips
 from app.pipeline.scan import misfire_of
 from app.pipeline.skips import skip_rows
+from app.store.calendars.paused import PAUSED
 from app.store.fires import scheduled as scheduled_fires
 from app.store.fires.scheduled import ScheduledFire
 from app.store.jobs import scheduling as jobs
@@ -51,7 +52,10 @@ def settle_late(due: Sequence[DueFire], *, node: str, zone: str, now_ms: Millis)
         conditions = (
             Fire.id.in_(late),
             Fire.trigger_type == TriggerType.CRON,
-            Fire.round_id.is_(None),  # One that has waited for its round is not late.
+            # One that has waited for its round or a blackout, or that a user has started, is not late.
+            Fire.round_id.is_(None),
+            Fire.waits_for != PAUSED,
+            Fire.admitted_ms == 0,
             Fire.owner.not_in(other_nodes),
         )
         late_fires = scheduled_fires.find_unclaimed(session, *conditions)

@@ -4,6 +4,7 @@ import pytest
 
 from app.clock import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from app.database.engine import session_scope
+from app.domain.schedules.planning import DueFire
 from app.domain.schedules.schedule import RESTING
 from app.models.completeness import JobSpan
 from app.models.fire import Fire
@@ -13,6 +14,7 @@ from app.models.skip import Skip
 from app.pipeline.calendars.explaining import tick_explained
 from app.pipeline.calendars.pauses import resume
 from app.pipeline.calendars.replanning import RuleReplanning
+from app.pipeline.late import settle_late
 from app.pipeline.scan import scan
 from app.services.jobs.replan import switch_off, switch_on
 from app.store.calendars import current_book, paused
@@ -202,6 +204,25 @@ def test_a_retry_waits_for_the_end_of_a_blackout(database: str) -> None:
     assert [run.fire_id for run in claim_due(T0 + HOUR_MS)] == [fire.id]
 
 
+def test_an_instant_that_has_waited_for_the_end_of_a_blackout_is_not_late(database: str) -> None:
+    job = make_job(time_zone=ZONE)
+    fire = make_fire(job, trigger_type="CRON", due_time=T0)  # It waited for a limit before.
+    add_blackout(T0 + SECOND_MS, T0 + HOUR_MS, now_ms=T0)
+    assert claim_due(T0 + 2 * MINUTE_MS) == []
+    resume(now_ms=T0 + HOUR_MS)
+
+    assert not settle_late([DueFire(fire.id, job.id, T0)], node="one", zone=ZONE, now_ms=T0 + HOUR_MS)
+
+    assert [run.fire_id for run in claim_due(T0 + HOUR_MS)] == [fire.id]
+
+
+def test_an_instant_that_a_user_starts_although_it_has_waited_is_not_late(database: str) -> None:
+    job = make_job(time_zone=ZONE)
+    fire = make_fire(job, trigger_type="CRON", due_time=T0, admitted_ms=T0 + HOUR_MS)
+
+    assert not settle_late([DueFire(fire.id, job.id, T0)], node="one", zone=ZONE, now_ms=T0 + HOUR_MS)
+
+
 def test_runs_that_wait_for_long_do_not_keep_others_waiting(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,19 +285,6 @@ def test_the_book_has_a_new_number_after_each_change(database: str) -> None:
             numbers.add(current_book.refresh(session).number)
 
     assert len(numbers) == 3
-
-
-def test_a_run_at_the_end_of_blackouts_that_follow_each_other_is_expected(database: str) -> None:
-    end_ms = NINE + 4 * DAY_MS
-    job = ruled_job(NINE, "CRON", "0 0 * * * ?")
-    add_blackout(NINE - HOUR_MS, NINE + DAY_MS, afterwards="run_once")
-    add_blackout(NINE + DAY_MS, end_ms + MINUTE_MS)
-    for at_ms in (NINE, end_ms + MINUTE_MS):
-        pass_time(at_ms)
-
-    assert only_row(JobLog).logical_ms == end_ms
-    tally = account_of(job, end_ms + 2 * MINUTE_MS, from_ms=end_ms - HOUR_MS).tally
-    assert (tally.expected, tally.on_time, tally.unexpected) == (1, 1, 0)
 
 
 def test_a_fixed_rate_that_is_switched_on_while_it_rests_begins_at_the_end(database: str) -> None:

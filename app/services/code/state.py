@@ -29,11 +29,12 @@ from app.domain.jobs.members import MEMBER_OF, read_members
 from app.domain.jobs.structures import GROUP_STRUCTURES
 from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs, with_named
 from app.domain.text.texts import folded
-from app.errors import PermissionDenied
+from app.errors import InvalidInput, PermissionDenied
 from app.models.channel import AlarmChannel
 from app.models.group import Group
 from app.models.job import Job
 from app.services.alarms.targets import settings_of
+from app.services.calendars.calendars import WITHOUT_JAVA
 from app.services.code.circles import find_links
 from app.settings.sealing import sealer
 from app.store.alarms import channels
@@ -284,9 +285,18 @@ def with_jobs(session: Session, state: State, job_ids: Collection[int], *, lock:
 
 
 def plan_calendar(
-    state: State, name: str, members: Mapping[str, Any], *, actor: Actor, is_import: bool = False
+    state: State,
+    name: str,
+    members: Mapping[str, Any],
+    *,
+    actor: Actor,
+    is_import: bool = False,
+    readable_by_java: bool = False,
 ) -> CalendarPlan:
-    """Return the plan of a calendar, which only administrators change; raises InvalidInput."""
+    """Return the plan of a calendar, which only administrators change; raises InvalidInput.
+
+    ``readable_by_java``: refuse a change, as a Java admin on the same database knows no calendars.
+    """
     calendar_id = state.id_named(CALENDAR, name)
     present = None
     if calendar_id:
@@ -298,6 +308,8 @@ def plan_calendar(
     plan = calendar_plans.plan_calendar(name, members, present, is_import=is_import, notes=notes)
     if plan.object_plan is not None and not actor.is_admin:
         raise PermissionDenied(f"{place(CALENDARS, name)}: only administrators change calendars")
+    if plan.draft is not None and readable_by_java:
+        raise InvalidInput("name", WITHOUT_JAVA)
     return plan
 
 

@@ -1,6 +1,7 @@
 """Calendars as code: made with the jobs that name them, changed, adopted, drifted, pruned and undone."""
 
 import json
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -18,9 +19,10 @@ from app.services.code.drift import find_drift
 from app.services.code.export import export_document
 from app.services.code.importing import ImportOptions, prepare_import, write_import
 from app.services.code.job_file import read_file
+from app.services.code.plan import plan_document
 from app.services.code.undo import prepare_undo, undo_apply
 from app.services.code.undo_plans import UndoRequest
-from tests.services.code.steps import ADMIN, CLOSE, apply, plan
+from tests.services.code.steps import ADMIN, CLOSE, apply, plan, request
 from tests.support.factories import T0, make_group, only_row
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -145,3 +147,16 @@ def test_an_import_of_the_console_takes_the_calendars_of_a_file() -> None:
         lines = write_import(session, prepared, file_name="jobs.json", clock=lambda: T0)
     assert [(line.name, bool(line.object_id)) for line in lines] == [("cn", False), (KEY, True)]
     assert list(kinds()) == [date(2024, 5, 1)]
+
+
+def test_a_calendar_is_refused_beside_a_java_admin_but_one_that_stays_is_not() -> None:
+    make_group()
+    refused = replace(request(document()), readable_by_java=True)
+    with pytest.raises(InvalidInput) as error, read_scope() as session:
+        plan_document(session, refused, now_ms=T0)
+    assert [item.field for item in error.value.errors][0] == "calendars.cn.name"
+
+    apply({"calendars": {"cn": CN}})
+    same = replace(request({"calendars": {"cn": CN}}), readable_by_java=True)
+    with read_scope() as session:
+        assert plan_document(session, same, now_ms=T0).summary.unchanged == 1
