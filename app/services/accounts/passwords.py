@@ -43,6 +43,11 @@ def is_bare(hash_text: str) -> bool:
     return re.fullmatch(r"[0-9a-fA-F]{32}|[0-9a-fA-F]{64}", hash_text) is not None
 
 
+def is_adopted(hash_text: str) -> bool:
+    """Whether a hash comes from an adopted database, bare or wrapped: no rule for passwords applied then."""
+    return is_bare(hash_text) or hash_text.startswith((MD5_PREFIX, SHA256_PREFIX))
+
+
 def wrap(hash_text: str) -> str:
     """Hash a bare hash with Argon2id; return anything else unchanged."""
     if not is_bare(hash_text):

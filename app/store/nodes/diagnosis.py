@@ -194,7 +194,9 @@ def count_alarms(session: Session, *states: AlarmState, from_ms: Millis, to_ms: 
     return session.scalar(query.where(Alarm.created_ms >= from_ms, Alarm.created_ms < to_ms)) or 0
 
 
-def find_admins(session: Session, *, limit: int) -> list[tuple[str, str]]:
-    """Return name and stored password of the first enabled administrators."""
-    query = select(User.username, User.password).where(User.role == Role.ADMIN, User.disabled == 0)
-    return [(row.username, row.password) for row in session.execute(query.order_by(User.id).limit(limit))]
+def find_admins(session: Session, *, limit: int) -> list[tuple[str, str, int]]:
+    """Return name, stored password and its mark (``WeakPassword``) of the first enabled administrators."""
+    query = select(User.username, User.password, User.weak_password).where(
+        User.role == Role.ADMIN, User.disabled == 0
+    )
+    return [(*row,) for row in session.execute(query.order_by(User.id).limit(limit))]

@@ -108,4 +108,4 @@ def test_a_job_has_its_rule_and_marked_instants(api: Api) -> None:
     assert patched.json["calendar"]["nth"] == -1
     assert fields(api.patch(f"/jobs/{made['id']}", {"calendar": {"name": "de"}})) == ["calendar.name"]
     wrong = {"calendar": {"name": "cn", "nth": 1, "otherwise": "next"}}
-    assert fields(api.patch(f"/jobs/{made['id']}", wrong)) == ["calendar"]
+    assert fields(api.patch(f"/jobs/{made['id']}", wrong)) == ["calendar.otherwise"]

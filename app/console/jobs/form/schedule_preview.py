@@ -171,7 +171,7 @@ def _with_fates(
 
 
 def _nothing_stands() -> str:
-    return _("None of these times stands; the calendar or the blackouts leave out all of them.")
+    return _("No run at any of these times: the calendar or blackouts leave out all of them.")
 
 
 def _parts(schedule: Schedule, cause: BaseException | None) -> tuple[tuple[str, bool], ...]:

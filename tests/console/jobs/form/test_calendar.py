@@ -67,7 +67,7 @@ def test_the_rule_is_entered_shown_and_taken_away(admin: Console) -> None:
     [
         ({"calendar_name": "de"}, "calendar_name"),
         ({"calendar_otherwise": "next", "cron": "0 * * * * ?"}, "calendar_otherwise"),
-        ({"calendar_otherwise": "next", "calendar_nth": "3"}, "calendar_name"),
+        ({"calendar_otherwise": "next", "calendar_nth": "3"}, "calendar_otherwise"),
         ({"schedule_type": "FIX_RATE", "rate_s": "60", "calendar_nth": "3"}, "calendar_nth"),
         ({"schedule_type": "NONE"}, "calendar_name"),
     ],
@@ -99,7 +99,7 @@ def test_the_preview_marks_each_instant(admin: Console) -> None:
     assert "moved from" in preview("next", once)
     add_blackout("freeze")
     assert "blackout: freeze" in preview("skip")
-    assert "None of these times stands" in preview("skip")
+    assert "No run at any of these times" in preview("skip")
     assert "There is no calendar de" in text_of(
         admin.get("/jobinfo/preview", query_string=rule | {"cron": "0 0 6 * * ?", "calendar_name": "de"})
     )
