@@ -89,8 +89,10 @@ class Story:
         tables = (JobBlackout, BlackoutJob, CalendarVersion, JobLog, Skip)
         queries = [select(*(columns if table is JobLog else table.__table__.columns)) for table in tables]
         with engine.connect() as connection:
-            rows = [[dict(row) for row in connection.execute(query).mappings()] for query in queries]
-        return cls(subjects, *rows, seen_ms=seen_ms, forced=forced)
+            blackouts, members, versions, runs, skips = (
+                [dict(row) for row in connection.execute(query).mappings()] for query in queries
+            )
+        return cls(subjects, blackouts, members, versions, runs, skips, seen_ms, forced)
 
     @cached_property
     def runs_of(self) -> dict[int, list[Row]]:
@@ -244,5 +246,6 @@ def _check_run_once(story: Story, subject: Subject, closures: Sequence[Closure])
     times = {end_ms + later for end_ms in ends for later in (0, 1)}
     for run in runs:
         is_within = subject.since_ms < run["fire_time"] < subject.until_ms
-        if is_within and run["logical_ms"] is not None and run["fire_time"] not in times:
+        is_late = run["logical_ms"] not in (None, run["fire_time"])
+        if is_within and is_late and run["fire_time"] not in times:
             story.note("a late run at no end of a blackout", subject, run)

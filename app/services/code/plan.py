@@ -110,8 +110,7 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
     with errors:
         jobs.check_circles()
     planned = {wish.job_id: wish.key for wish in wishes}
-    deletions = plan_deletions(document, prune, state, errors, actor=request.actor)
-    deletions = keep_jobs(deletions, planned)
+    deletions = keep_jobs(plan_deletions(document, prune, state, errors, actor=request.actor), planned)
     channel_plans = _plan_channels(document, deletions, groups, jobs, wishes, errors)
     with errors:
         check_groups(session, deletions, state, planned, new_groups=len(groups.new))

@@ -121,12 +121,13 @@ class Changes(Script):
             body |= {"cron": f"{dice.randrange(60)} 0/2 * * * ?", "duration_s": 60, "time_zone": "UTC"}
             body["to"] = _instant(begin_s + 3 * LENGTH_S[1])
         scope = dice.choices(("all", "group", "tag", "job"), (0.06, 0.06, 0.28, 0.6))[0]
-        body |= {
+        scopes: dict[str, dict[str, Any]] = {
             "all": {},
             "group": {"group_id": self.group_id},
             "tag": {"tag": TAG},
             "job": {"job_id": dice.choice(list(self.ids.values()))},
-        }[scope]
+        }
+        body |= scopes[scope]
         self._expect(self.api("POST", "/blackouts", body), (201, 422))
 
     def _end(self) -> None:
@@ -275,7 +276,7 @@ def _come_to_rest(cluster: Cluster, api: Api, ids: Mapping[str, int]) -> tuple[i
     problems = []
     for what, sql in (("runs still wait", BLACKOUT_WAITS), ("jobs still rest", RESTS)):
         try:
-            eventually(lambda sql=sql: not cluster.select(sql)[0]["n"], RESUMED_S)
+            eventually(partial(_is_none, cluster, sql), RESUMED_S)
         except AssertionError:
             problems.append(f"{cluster.select(sql)[0]['n']} {what}")
     time.sleep(RESUMED_S)
@@ -285,6 +286,10 @@ def _come_to_rest(cluster: Cluster, api: Api, ids: Mapping[str, int]) -> tuple[i
             answer = api("PATCH", f"/jobs/{job_id}", {"enabled": False})
             assert answer[0] == 200, answer
     return until_ms, problems
+
+
+def _is_none(cluster: Cluster, sql: str) -> bool:
+    return not cluster.select(sql)[0]["n"]
 
 
 def _subjects(group_id: int, ids: Mapping[str, int], since_ms: int, until_ms: int) -> list[Subject]:
