@@ -30,6 +30,10 @@ def _weekday(value: Any) -> Any:
     return value
 
 
+#: a weekday as it is entered
+EnteredWeekday = Annotated[Weekday | int, BeforeValidator(_weekday)]
+
+
 class CalendarQuery(ListQuery):
     """Filters of calendars: there is none."""
 
@@ -80,7 +84,7 @@ class CalendarDetail(CalendarOut):
 class CalendarIn(Schema):
     """What a calendar says; what is left out has its default."""
 
-    weekend: list[Annotated[Weekday | int, BeforeValidator(_weekday)]] = Field(
+    weekend: list[EnteredWeekday] = Field(
         ["saturday", "sunday"], max_length=7, description=f"{WEEKEND} Also 1 to 7; 1 is Monday."
     )
     days: dict[str, DayWord] = Field({}, max_length=DAYS_MAX, description=DAYS)
