@@ -87,7 +87,7 @@ def kill(invocation: Invocation, run: str) -> None:
 @RUN
 @api_command
 def start(invocation: Invocation, run: str) -> None:
-    """Start a RUN now that waits for a limit or a blackout, whatever they are, or for its predecessors."""
+    """Start a RUN now that waits for a limit, the end of a blackout or its predecessors."""
     with explain_missing("run", run):
         result = invocation.client.start(run)
     show_done(invocation, f"run {result['id']}: starts now", result)
@@ -97,7 +97,7 @@ def start(invocation: Invocation, run: str) -> None:
 @RUN
 @api_command
 def withdraw(invocation: Invocation, run: str) -> None:
-    """Withdraw a RUN that waits for a limit or a blackout, or has been triggered and has not started."""
+    """Withdraw a RUN that waits for a limit or the end of a blackout, or is triggered and not started."""
     with explain_missing("run", run):
         item = invocation.client.run(run)
         invocation.client.withdraw(run)
@@ -118,7 +118,7 @@ def release(invocation: Invocation, run: str) -> None:
 @RUN
 @click.option("-w", "--wait", is_flag=True, help="Wait for the end of the new run, as jobs trigger does.")
 @click.option("--timeout", "timeout_s", type=Duration(), help="Stop waiting after this time; implies --wait.")
-@click.option("--force", is_flag=True, help="Run it whatever its limits have, and during a blackout.")
+@click.option("--force", is_flag=True, help="Run it even if a limit has no slot or a blackout is on.")
 @click.option("-q", "--quiet", is_flag=True, help="Print the id of the new run only.")
 @api_command
 def retry(

@@ -50,7 +50,7 @@ class WaitOptions:
 @click.option(
     "--logical-time", type=Instant(), help="What the run stands for, as --at: by default its start."
 )
-@click.option("--force", is_flag=True, help="Run it whatever its limits have, and during a blackout.")
+@click.option("--force", is_flag=True, help="Run it even if a limit has no slot or a blackout is on.")
 @click.option("--chain", is_flag=True, help="With all that follows the job, transitively.")
 @click.option("-w", "--wait", is_flag=True, help="Wait for the end of the run, or of the whole chain.")
 @click.option("--timeout", "timeout_s", type=Duration(), help="Stop waiting after this time; implies --wait.")

@@ -30,7 +30,7 @@ from tests.pipeline.calendar_steps import (
     ruled_job,
 )
 from tests.pipeline.round_steps import claim_due
-from tests.support.factories import T0, all_rows, make_fire, make_job, only_row
+from tests.support.factories import FIRST, T0, all_rows, make_fire, make_job, only_row
 from tests.support.plan import every_database
 
 pytestmark = every_database
@@ -324,3 +324,15 @@ def test_a_span_without_excluded_instants_is_not_searched_from_its_beginning_aga
     explained_ms = only_row(JobSpan, job_id=job.id).explained_ms
     assert NINE + 10 * DAY_MS - HOUR_MS < explained_ms < NINE + 10 * DAY_MS
     assert all_rows(Skip) == []
+
+
+@pytest.mark.parametrize(("shard", "starts"), [({}, True), ({"trigger_type": "RETRY"}, False)])
+def test_the_shards_of_a_broadcast_that_has_begun_all_start(
+    database: str, shard: dict[str, str], starts: bool
+) -> None:
+    job = make_job(time_zone=ZONE, executor_route_strategy="SHARDING_BROADCAST")
+    add_blackout(T0, T0 + HOUR_MS)
+    values = {"trigger_type": "MANUAL", "sharding_param": "1/2", "address": FIRST} | shard
+    make_fire(job, due_time=T0 + 1_000, **values)
+
+    assert bool(claim_due(T0 + 1_000)) is starts

@@ -5,15 +5,25 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from app.clock import HOUR_MS
-from app.database.engine import session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.calendars.rule_book import RuleBook
 from app.models.calendar import CalendarVersion, JobBlackout, RuleChange
 from app.models.job import Job
 from app.models.log import JobLog
+from app.pipeline.calendars.changes import Change
 from app.pipeline.scan import scan
 from app.store.calendars import current_book, rules
-from tests.pipeline.calendar_steps import WORKDAYS, ZONE, add_blackout, pass_time, put_calendar, ruled_job
+from tests.pipeline.calendar_steps import (
+    WORKDAYS,
+    ZONE,
+    add_blackout,
+    change_rules,
+    pass_time,
+    put_calendar,
+    ruled_job,
+)
 from tests.support.factories import T0, all_rows, only_row
+from tests.support.plan import every_database
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -121,3 +131,36 @@ def test_a_change_reads_the_book_as_often_for_many_jobs_of_a_fixed_rate(
     add_blackout(T0 + 2 * HOUR_MS, None)
 
     assert len(reads) <= 3
+
+
+@every_database
+def test_former_versions_of_a_calendar_are_not_read() -> None:
+    for hour in range(4):
+        put_calendar({f"2024-05-0{hour + 1}": "holiday"}, now_ms=T0 + hour * HOUR_MS)
+    put_calendar({}, name="new", now_ms=T0 + 3 * HOUR_MS)
+
+    with read_scope() as session:
+        history = rules.read_history(session, ["cn", "new"], since_ms=T0 + 2 * HOUR_MS)
+
+    begins = {name: [each.from_ms for each in versions] for name, versions in history.calendars.items()}
+    assert begins == {
+        "cn": [T0 + HOUR_MS + 1, T0 + 2 * HOUR_MS + 1, T0 + 3 * HOUR_MS + 1],
+        "new": [T0 + 3 * HOUR_MS + 1],
+    }
+
+
+def test_a_change_that_is_rolled_back_leaves_no_book_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    add_blackout(T0 + HOUR_MS, None)
+    number = current_book.current().number
+    monkeypatch.setattr(current_book, "CHECK_S", 1_000.0)
+
+    def fail(session: Session, change: Change) -> None:
+        session.add(JobBlackout(from_ms=T0, until_ms=None, reason="x", created_ms=T0))
+        change.finish(session)
+        current_book.refresh(session)
+        raise ValueError("refused")
+
+    with pytest.raises(ValueError, match="refused"):
+        change_rules(fail)
+
+    assert current_book.current().number == number

@@ -6,6 +6,7 @@ from app.clock import DAY_MS, HOUR_MS, MINUTE_MS
 from app.database.engine import session_scope
 from app.models.job import Job
 from app.models.log import JobLog
+from app.pipeline.spans import SpanComparison
 from tests.pipeline.calendar_steps import add_blackout, end_blackout, pass_time, ruled_job
 from tests.support.factories import T0, all_rows, only_row
 
@@ -46,3 +47,15 @@ def test_a_schedule_ends_with_the_blackout_that_has_covered_what_was_left_of_it(
         pass_time(at_ms)
 
     assert only_row(Job, id=job.id).trigger_status == 0
+
+
+def test_a_fixed_rate_keeps_its_phase_until_the_blackout_is_ended_early() -> None:
+    job = ruled_job(HOUR, "FIX_RATE", "420", not_after_ms=HOUR + HOUR_MS)
+    blackout_id = add_blackout(HOUR + MINUTE_MS, HOUR + 2 * HOUR_MS)
+    for at_ms in (HOUR, HOUR + 7 * MINUTE_MS):
+        pass_time(at_ms)
+    SpanComparison().tick(HOUR + 8 * MINUTE_MS)
+
+    end_blackout(blackout_id, now_ms=HOUR + 10 * MINUTE_MS)
+
+    assert only_row(Job, id=job.id).trigger_next_time == HOUR + 14 * MINUTE_MS

@@ -80,10 +80,15 @@ class JobRules:
         return closure_of_hour(self.blackouts, at_ms) if self.blackouts else None
 
     def covered_until(self, schedule: Schedule, after_ms: Millis) -> Millis | None:
-        """Return the end of the blackout that covers the first instant after one; None: there is none."""
+        """Return the end of the blackout that covers the first instant after one; None: there is none.
+
+        Of a fixed rate the first time from then on that is in its phase.
+        """
         start = self._allowed_after(schedule, after_ms)(after_ms)
         closure = None if start is None else self.closure_at(start.due_ms)
-        return None if closure is None else closure.until_ms
+        if closure is None or closure.until_ms is None or schedule.type is not ScheduleType.FIX_RATE:
+            return None if closure is None else closure.until_ms
+        return self.raw_after(schedule, after_ms)(closure.until_ms - 1)
 
     def run_once(self, schedule: Schedule, closure: Closure) -> Start | None:
         """Return what runs at the end of a closure for the instants that it has covered; None: nothing."""

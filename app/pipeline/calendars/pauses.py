@@ -31,9 +31,12 @@ PAGE = 500
 def pause_of(fire: PendingFire, job: JobToRun, *, now_ms: Millis) -> Closure | None:
     """Return the blackout for whose end a fire waits; None: it may start.
 
-    One that a user has started, or that was claimed before, may.
+    One that a user has started, or that was claimed before, may; so may the shards of a broadcast that was
+    claimed before the blackout, as others of them may run already.
     """
     if not job.rule_number or fire.admitted_ms or fire.attempt or fire.log_id is not None:
+        return None
+    if fire.sharding_param and fire.trigger_type != TriggerType.RETRY and fire.repeats_log_id is None:
         return None
     closure = _closure(current_book.of_number(job.rule_number), job.id, job.job_group, now_ms)
     if closure is None:

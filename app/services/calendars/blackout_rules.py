@@ -8,9 +8,9 @@ from app.clock import LATEST_MS, SECOND_MS, Millis
 from app.domain.calendars.blackouts import DURATION_MAX_S, Afterwards
 from app.domain.enums import ScheduleType
 from app.domain.jobs.tags import check_tag
-from app.domain.schedules.schedule import Schedule, check_schedule, next_times
+from app.domain.schedules.schedule import MAX_CONF_LENGTH, Schedule, check_schedule, next_times
 from app.domain.text.input_errors import InputErrors
-from app.domain.text.limits import required_text
+from app.domain.text.limits import limited_text, required_text
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.models.base import zone_name
@@ -119,6 +119,7 @@ def _check_windows(draft: BlackoutDraft, now_ms: Millis) -> str:
     time_zone = draft.time_zone or zone_name()
     schedule = Schedule(ScheduleType.CRON, draft.cron.strip(), time_zone)
     errors = InputErrors()
+    limited_text("cron", draft.cron, MAX_CONF_LENGTH)
     try:
         check_schedule(schedule)
     except InvalidInput as exc:

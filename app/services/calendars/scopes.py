@@ -3,13 +3,13 @@
 That a job had a tag is noted with the time from when until when, so that the past stays known.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.clock import SECOND_MS, Clock, Millis
+from app.clock import SECOND_MS, Clock, Millis, monotonic_ms
 from app.database.engine import read_scope, transact
 from app.domain.text.texts import folded
 from app.pipeline.calendars.changes import begin_change
@@ -66,23 +66,24 @@ def keep_scopes(
     change.finish(session)
 
 
-def tick_members(now_ms: Millis) -> Millis:
+def tick_members(now_ms: Millis, monotonic: Callable[[], Millis] = monotonic_ms) -> Millis:
     """Note the tags of jobs that another program has changed; return the wait until the next round.
 
     Also those of a change that was committed while a blackout was being made. Opens its own transactions.
     """
-    blackouts = current_book.current().blackouts
+    began_ms, blackouts = monotonic(), current_book.current().blackouts
     if any(each.tag and (each.until_ms is None or each.until_ms > now_ms) for each in blackouts):
         with read_scope() as session:
             changes = _find_changes(session, store.find_scopes(session, now_ms=now_ms), None)
         if changes.job_ids:
-            transact(partial(_keep_all, now_ms=now_ms))
+            # A change that has waited for the lock begins when it has it.
+            transact(partial(_keep_all, clock=lambda: now_ms + monotonic() - began_ms))
     return PERIOD_MS
 
 
-def _keep_all(session: Session, now_ms: Millis) -> None:
-    if hold_scopes(session, now_ms=now_ms):
-        keep_scopes(session, None, clock=lambda: now_ms)
+def _keep_all(session: Session, clock: Clock) -> None:
+    if hold_scopes(session, now_ms=clock()):
+        keep_scopes(session, None, clock=clock)
 
 
 def _find_changes(

@@ -95,13 +95,7 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
     visible = request.actor.group_ids(Right.VIEW)
     groups.has_channel = lambda name: name in document.channels or has_channel(session, name, visible)
     group_plans = _each(GROUPS, document.groups, groups.plan, errors)
-    calendars = partial(
-        plan_calendar,
-        state,
-        actor=request.actor,
-        is_import=request.is_import,
-        readable_by_java=request.readable_by_java,
-    )
+    calendars = _calendar_planner(state, request)
     calendar_plans = _each(CALENDARS, document.calendars, calendars, errors)
     wishes = _wishes(document, state, candidates, groups.id_of, errors)
     jobs = JobPlanner(session, state, wishes, actor=request.actor, now_ms=now_ms)
@@ -130,6 +124,16 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
         calendar_plans,
         deleted_times(session, deletions),
         _unlisted(document, state, prune, planned),
+    )
+
+
+def _calendar_planner(state: State, request: CodeRequest) -> Callable[[str, Any], CalendarPlan]:
+    return partial(
+        plan_calendar,
+        state,
+        actor=request.actor,
+        is_import=request.is_import,
+        readable_by_java=request.readable_by_java,
     )
 
 

@@ -68,6 +68,8 @@ def list_calendars(session: Session, *, after: str = "", limit: int | None = Non
 
 def find_calendar(session: Session, name: str) -> StoredCalendar | None:
     """Return the latest version of a calendar."""
+    if not _may_exist(name):
+        return None
     rows = bulk.read_rows(session, _LATEST.where(JobCalendar.name == name))
     return _stored(rows[0]) if rows else None
 
@@ -87,6 +89,8 @@ def list_versions(session: Session, calendar_id: int, *, limit: int) -> list[Sto
 
 def lock_calendar(session: Session, name: str) -> JobCalendar | None:
     """Lock and return a calendar."""
+    if not _may_exist(name):
+        return None
     query = select(JobCalendar).where(JobCalendar.name == name).with_for_update()
     return session.scalars(query.execution_options(populate_existing=True)).first()
 
@@ -94,7 +98,12 @@ def lock_calendar(session: Session, name: str) -> JobCalendar | None:
 def hold_calendar(session: Session, name: str) -> bool:
     """Return whether a calendar exists; it is protected from deletion until the end of the transaction."""
     query = select(JobCalendar.id).where(JobCalendar.name == name).with_for_update(read=True)
-    return session.scalar(query) is not None
+    return _may_exist(name) and session.scalar(query) is not None
+
+
+def _may_exist(name: str) -> bool:
+    """Whether a database can be asked about a name: PostgreSQL refuses one with a zero character."""
+    return "\x00" not in name
 
 
 def list_names(session: Session) -> list[str]:

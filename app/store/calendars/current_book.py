@@ -17,6 +17,8 @@ from app.store.calendars import rules
 NUMBER: Final = select(func.coalesce(func.max(RuleChange.number), 0)).scalar_subquery()
 #: a page goes by a book that was compared with the database up to so long ago
 CHECK_S: Final = 1.0
+#: key of a session that has changed the book
+_HAS_CHANGED: Final = "has_changed_rules"
 _CHANGED = select(func.coalesce(func.max(RuleChange.number), 0))
 
 
@@ -66,7 +68,9 @@ def current() -> RuleBook:
 
 
 def refresh(session: Session) -> RuleBook:
-    """Return the book as a transaction sees it, and keep it for this process."""
+    """Return the book as a transaction sees it, and keep it for this process, if it is committed."""
+    if session.info.get(_HAS_CHANGED):
+        return of_transaction(session)
     number = rules.find_number(session)
     if number != _kept.book.number:
         _kept.book = rules.read_book(session) if number else RuleBook()
@@ -80,6 +84,7 @@ def of_transaction(session: Session) -> RuleBook:
 
 def forget_at_commit(session: Session) -> None:
     """Have the next page of this process compare the book with the database, once a change is committed."""
+    session.info[_HAS_CHANGED] = True
     call_at_commit(session, _forget)
 
 

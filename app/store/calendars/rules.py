@@ -82,10 +82,14 @@ def read_book(session: Session) -> RuleBook:
 
 
 def read_history(session: Session, names: Collection[str], *, since_ms: Millis) -> RuleBook:
-    """Return all versions of these calendars, and the blackouts that reach later than ``since_ms``."""
+    """Return the versions of these calendars that held since ``since_ms``, and the blackouts since then."""
     rows: Sequence[Sequence[Any]] = ()
     if names:
-        versions = select(*_VERSION).where(VersionRow.name.in_(list(names)))
+        named = VersionRow.name.in_(list(names))
+        begins = select(VersionRow.name, func.max(VersionRow.from_ms).label("from_ms"))
+        first = begins.where(named, VersionRow.from_ms <= since_ms).group_by(VersionRow.name).subquery()
+        versions = select(*_VERSION).outerjoin(first, first.c.name == VersionRow.name)
+        versions = versions.where(named, VersionRow.from_ms >= func.coalesce(first.c.from_ms, 0))
         rows = bulk.read_rows(session, versions.order_by(VersionRow.from_ms, VersionRow.id))
     return _book(session, 0, rows, since_ms)
 

@@ -58,6 +58,8 @@ def test_errors_name_the_members(api: Api) -> None:
     refused = api.post("/blackouts", body)
     assert refused.status_code == 422
     assert [error["field"] for error in refused.json["errors"]] == ["reason", "cron", "duration_s"]
+    zero = api.post("/blackouts", {"cron": "0 0 2 * * ?\x00", "duration_s": 60, "reason": "x"})
+    assert [error["field"] for error in zero.json["errors"]] == ["cron"]
     assert (
         api.post("/blackouts", {"reason": "x", "to": "2000-01-01T00:00:00Z"}).json["errors"][0]["field"]
         == "to"

@@ -18,6 +18,7 @@ from app.models.calendar import CalendarVersion
 from app.services.calendars import calendars
 from app.services.calendars.calendars import NamedCalendar
 from app.services.calendars.days import CountryDays
+from app.services.calendars.lookup import StoredCalendars
 from app.store.calendars import current_book
 from tests.support.factories import T0, all_rows, make_group, make_job
 from tests.support.plan import every_database
@@ -156,3 +157,13 @@ def test_imported_days_take_the_place_of_those_of_their_years() -> None:
     assert take("cn", days_of(2029, "国庆节")).calendar.valid_until == date(2027, 12, 31), "2028 is unknown"
     replaced = take("cn", days_of(2030, "国庆节"), replace=True).calendar
     assert (list(replaced.days), replaced.valid_until) == ([date(2030, 10, 1)], date(2030, 12, 31))
+
+
+@every_database
+def test_a_name_that_no_database_has_is_not_found() -> None:
+    with read_scope() as session, pytest.raises(NotFound):
+        calendars.get_calendar(session, "a\x00b", actor=ADMIN)
+    with pytest.raises(NotFound):
+        remove("a\x00b")
+    with read_scope() as session:
+        assert StoredCalendars(session).find("a\x00b") is None

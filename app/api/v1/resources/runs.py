@@ -195,7 +195,7 @@ def retry_run(call: Call, run_id: str, body: RetryIn) -> Made:
 
 @resource.post("/runs/<run_id>/start", answer=RunDetail, right=Right.OPERATE)
 def start_run(call: Call, run_id: str) -> RunDetail:
-    """Start a run that waits for a limit or a blackout now, whatever they are, or for its predecessors."""
+    """Start a run now that waits for a limit, the end of a blackout or its predecessors."""
     _require_no_row(call, run_id)
     waiting.start_now(call.session, run_id, actor=call.actor, now_ms=call.now_ms)
     return detail_of(call.session, get_run(call.session, run_id, actor=call.actor), actor=call.actor)

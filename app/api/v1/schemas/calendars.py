@@ -1,13 +1,13 @@
 """Schemas: calendars, their versions and days."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from app.api.v1.schemas.base import Instant, ListQuery, Query, Schema
 from app.domain.calendars.calendar import DayKind, UnknownDays
 from app.domain.calendars.day_rule import NAME_MAX
-from app.domain.calendars.entered import DAY_NAME_MAX, DAYS_MAX, FIRST_YEAR, LAST_YEAR
+from app.domain.calendars.entered import DAY_NAME_MAX, DAYS_MAX, FIRST_YEAR, LAST_YEAR, WEEKDAYS
 
 Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 DayWord = Literal["workday", "holiday"]
@@ -21,6 +21,17 @@ VALID_UNTIL = "The last day that it knows; null: it knows all."
 UNKNOWN = (
     "What later days are: `weekday`: workdays but for the weekend; `holiday`, `workday`: all of them that."
 )
+
+
+def _weekday(value: Any) -> Any:
+    """Refuse a word with one error, where a union has one for each of its types."""
+    if isinstance(value, str) and value not in WEEKDAYS:
+        raise ValueError(f"must be one of {', '.join(WEEKDAYS)}, or 1 to 7")
+    return value
+
+
+#: a weekday as it is entered
+EnteredWeekday = Annotated[Weekday | int, BeforeValidator(_weekday)]
 
 
 class CalendarQuery(ListQuery):
@@ -73,7 +84,7 @@ class CalendarDetail(CalendarOut):
 class CalendarIn(Schema):
     """What a calendar says; what is left out has its default."""
 
-    weekend: list[Weekday | int] = Field(
+    weekend: list[EnteredWeekday] = Field(
         ["saturday", "sunday"], max_length=7, description=f"{WEEKEND} Also 1 to 7; 1 is Monday."
     )
     days: dict[str, DayWord] = Field({}, max_length=DAYS_MAX, description=DAYS)

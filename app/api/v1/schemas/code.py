@@ -5,7 +5,16 @@ from typing import Any, Literal
 from pydantic import Field, create_model, field_validator
 
 from app.api.v1.schemas.base import Instant, Partial, Query, Schema
-from app.api.v1.schemas.calendars import DAYS, NAMES, UNKNOWN, VALID_UNTIL, WEEKEND, DayWord, Unknown, Weekday
+from app.api.v1.schemas.calendars import (
+    DAYS,
+    NAMES,
+    UNKNOWN,
+    VALID_UNTIL,
+    WEEKEND,
+    DayWord,
+    EnteredWeekday,
+    Unknown,
+)
 from app.domain.alarms.channel_kinds import ChannelKind
 from app.domain.calendars.entered import DAYS_MAX
 from app.domain.code.document import AUTOMATIC, FORMAT, JOB_MEMBERS, JOBS_MAX, MANUAL
@@ -129,7 +138,7 @@ class CodeChannel(Partial):
 class CodeCalendar(Partial):
     """Calendar as code, under its name."""
 
-    weekend: list[Weekday | int] = Field(default_factory=list, max_length=7, description=WEEKEND)
+    weekend: list[EnteredWeekday] = Field(default_factory=list, max_length=7, description=WEEKEND)
     days: dict[str, DayWord] = Field(default_factory=dict, max_length=DAYS_MAX, description=DAYS)
     names: dict[str, str] = Field(default_factory=dict, max_length=DAYS_MAX, description=NAMES)
     valid_until: str | None = Field(None, max_length=10, description=VALID_UNTIL)

@@ -81,6 +81,12 @@ class Preview:
         """The instants at which a run starts."""
         return [time for time in self.times if time.runs]
 
+    @property
+    def left_out(self) -> int:
+        """How many times at which it does not run are shown, if that may not be all; else 0."""
+        count = len(self.times) - len(self.runs)
+        return count if self.runs and count >= OTHERS_SHOWN else 0
+
 
 class BookCalendars:
     """Calendars of a rule book, as the rules of jobs look them up."""

@@ -86,13 +86,15 @@ def test_the_preview_marks_each_instant(admin: Console) -> None:
     make_calendar({day: "new year"})
     rule = {"calendar_name": "cn", "calendar_on": "workdays", "time_zone": "UTC", "schedule_type": "CRON"}
 
-    def preview(otherwise: str, cron: str = "0 0 6 * * ?") -> str:
-        fields = rule | {"calendar_otherwise": otherwise, "cron": cron}
+    def preview(otherwise: str, cron: str = "0 0 6 * * ?", **more: str) -> str:
+        fields = rule | {"calendar_otherwise": otherwise, "cron": cron, **more}
         return text_of(admin.get("/jobinfo/preview", query_string=fields))
 
     once = f"0 0 6 {day.day} {day.month} ?"
     assert f"{day} 06:00:00" in preview("skip")
     assert "skipped: new year" in preview("skip")
+    assert "only the first 6 are shown" in preview("skip", calendar_nth="3")
+    assert "only the first" not in preview("skip", once)
     assert "merged into" in preview("next")
     assert f"{day + timedelta(days=1)} 06:00:00" in preview("next", once)
     assert ": new year" in preview("next", once)
