@@ -53,7 +53,7 @@ class JobBlackout(Base):
     __table_args__ = (Index("ix_xxl_job_blackout_until", "until_ms"),)
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
-    #: of a recurring one: no window begins before
+    #: of a recurring one: a window that is open by then begins with it
     from_ms: Mapped[Millis] = mapped_column(BigInteger)
     #: its end, exclusive, which is that of a blackout that a user has ended; null: it has none yet
     until_ms: Mapped[Millis | None] = mapped_column(BigInteger)

@@ -189,6 +189,21 @@ def test_the_monitor_plans_jobs_that_a_change_has_not_planned(database: str) -> 
     assert _next(job) == T0 + HOUR_MS + SECOND_MS
 
 
+def test_the_monitor_plans_from_the_first_of_several_changes_on(database: str) -> None:
+    job = ruled_job(T0 + 2_000, "CRON", "* * * * * ?")
+    blackout_id = add_blackout(T0, None)
+    replanning = RuleReplanning(ZONE)
+    replanning.tick(T0 + SECOND_MS)
+    end_blackout(blackout_id, now_ms=T0 + HOUR_MS)
+    add_blackout(T0 + DAY_MS, None, now_ms=T0 + HOUR_MS + 3_000, group_id=0)
+    with session_scope() as session:  # as one of so many jobs that no change has planned it
+        session.get_one(Job, job.id).trigger_next_time = RESTING
+
+    replanning.tick(T0 + HOUR_MS + 4_000)
+
+    assert _next(job) == T0 + HOUR_MS + SECOND_MS
+
+
 def test_a_retry_waits_for_the_end_of_a_blackout(database: str) -> None:
     job = make_job(time_zone=ZONE)
     add_blackout(T0, T0 + HOUR_MS)

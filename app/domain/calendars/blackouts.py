@@ -81,8 +81,7 @@ class Blackout(NamedTuple):
         if self.until_ms is not None and self.until_ms <= self.from_ms:  # It was ended before it began.
             return None
         if not self.cron:
-            is_empty = self.until_ms is not None and self.until_ms <= self.from_ms
-            return (self.from_ms, self.until_ms) if self.from_ms > after_ms and not is_empty else None
+            return (self.from_ms, self.until_ms) if self.from_ms > after_ms else None
         # A window that began before the blackout did is cut: it begins with it.
         if after_ms < self.from_ms and (first := self.window_at(self.from_ms)) is not None:
             return first

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import SECOND_MS, Millis
 from app.database.engine import read_scope, transact
 from app.database.rows import bulk
+from app.domain.calendars.day_rule import parse_rule
 from app.domain.calendars.rule_book import RuleBook
 from app.domain.enums import ScheduleType
 from app.domain.schedules.schedule import RESTING, next_after_ms
@@ -37,6 +38,8 @@ class RuleReplanning:
         self._zone = zone
         self._number = -1
         self._look_ms: Millis = 0
+        #: all jobs go by the rules up to here; 0: unknown
+        self._done_ms: Millis = 0
 
     def tick(self, now_ms: Millis) -> Millis:
         """Set next times that are not those of the present rules; return the wait until the next round.
@@ -49,18 +52,23 @@ class RuleReplanning:
         if number == self._number and not 0 < self._look_ms <= now_ms:
             return PERIOD_MS
         self._look_ms = now_ms + SECOND_LOOK_MS if number != self._number else 0
-        since_ms, self._number = min(number // 1_000 - 1, now_ms), number
+        changed_ms, self._number = min(number // 1_000 - 1, now_ms), number
         if not number:
             self._look_ms = 0
             return PERIOD_MS
         with read_scope() as session:
             book = rules.read_book(session)
-        count = self._replan(book, since_ms)
+        # There may have been changes since the last round that only its successor knows.
+        since_ms = min(self._done_ms or changed_ms, changed_ms)
+        count, is_whole = self._replan(book, since_ms)
+        if is_whole and book.number == number:
+            self._done_ms = changed_ms
         if count:
             logger.info("calendars or blackouts changed, jobs planned anew jobs=%s", count)
         return PERIOD_MS
 
-    def _replan(self, book: RuleBook, since_ms: Millis) -> int:
+    def _replan(self, book: RuleBook, since_ms: Millis) -> tuple[int, bool]:
+        """Return how many jobs were planned anew, and whether all were looked at before the next change."""
         count, after_id = 0, 0
         while True:
             with read_scope() as session:
@@ -68,15 +76,17 @@ class RuleReplanning:
                 page = list(jobs.with_anchors(session, found).values())
                 spans = span_store.find_open(session, [job.id for job in page])
             if not page:
-                return count
+                return count, True
             after_id = page[-1].id
             pairs = [
                 (job, next_ms)
                 for job in page
-                if (next_ms := self._next_ms(job, book, _begin(since_ms, spans.get(job.id))))
+                if (next_ms := self._next_ms(job, book, _begin(job, book, since_ms, spans.get(job.id))))
             ]
-            if pairs:
-                count += transact(partial(_write, pairs=pairs, number=book.number))
+            written = transact(partial(_write, pairs=pairs, number=book.number)) if pairs else 0
+            if written is None:
+                return count, False
+            count += written
 
     def _next_ms(self, job: DueJob, book: RuleBook, since_ms: Millis) -> Millis | None:
         """Return the next time of a job by the present rules; None: it has that."""
@@ -89,7 +99,7 @@ class RuleReplanning:
         try:
             if schedule.type is ScheduleType.FIX_DELAY:
                 # Of an instant within a blackout the scan makes its end. One that rests may run again.
-                next_ms = since_ms if job.trigger_next_time == RESTING else None
+                next_ms = book.number // 1_000 if job.trigger_next_time == RESTING else None
                 is_resting = schedule.rules is not None and next_after_ms(schedule, since_ms) == RESTING
                 return None if is_resting else next_ms
             next_ms = next_after_ms(schedule, max(since_ms, job.last_fire_ms))
@@ -98,16 +108,24 @@ class RuleReplanning:
         return None if next_ms == job.trigger_next_time else next_ms
 
 
-def _begin(since_ms: Millis, open_span: OpenSpan | None) -> Millis:
-    """Return from when on a job goes by the rules: from their change, or the later one of its schedule."""
-    return since_ms if open_span is None else max(since_ms, open_span.span.from_ms)
+def _begin(job: DueJob, book: RuleBook, since_ms: Millis, open_span: OpenSpan | None) -> Millis:
+    """Return from when on a job goes by the rules: a change of its schedule or calendar may be later."""
+    rule = parse_rule(job.calendar)
+    versions = book.calendars.get(rule.name, ()) if rule is not None else ()
+    begins: list[Millis] = [since_ms, *(version.from_ms - 1 for version in versions)]
+    if open_span is not None:
+        begins.append(open_span.span.from_ms)
+    return max(begins)
 
 
-def _write(session: Session, pairs: Sequence[tuple[DueJob, Millis]], number: int) -> int:
-    """Write the next times of jobs that have not changed since they were read; return how many."""
+def _write(session: Session, pairs: Sequence[tuple[DueJob, Millis]], number: int) -> int | None:
+    """Write the next times of jobs that have not changed since they were read; return how many.
+
+    None: the rules have changed, and the next round goes by them.
+    """
     locks.take_schedule_lock(session)
-    if rules.find_number(session) != number:  # The next round goes by the rules of then.
-        return 0
+    if rules.find_number(session) != number:
+        return None
     current = jobs.lock_planned(session, [job.id for job, _ in pairs])
     rows = [
         {"id": job.id, "trigger_next_time": next_ms}
