@@ -40,7 +40,7 @@ DOCS: Mapping[str, frozenset[str]] = {
     ),
     "en-dark-wide": frozenset(("dashboard",)),
     "en-light-phone": frozenset(("log",)),
-    "zh_CN-light-wide": frozenset(("jobs",)),
+    "zh_CN-light-wide": frozenset(("calendar-job", "job-calendar-edit", "jobs")),
 }
 #: parts of pages with a picture of their own, of the first screen only
 PARTS = {"timeline": "/?hours=6#run-timeline"}
