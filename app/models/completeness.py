@@ -66,6 +66,8 @@ class JobDay(Base):
     late: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     not_started: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     skipped: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    #: of those skipped: by a calendar or a blackout
+    excluded: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     unexplained: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     unexpected: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     unknown: Mapped[int] = mapped_column(Integer, default=0, server_default="0")

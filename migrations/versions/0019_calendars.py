@@ -21,6 +21,7 @@ CREATED = (
 ADDED = {
     "xxl_job_info": ("calendar",),
     "xxl_job_span": ("calendar", "explained_ms"),
+    "xxl_job_day": ("excluded",),
 }
 INDEXED = CREATED
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from app.clock import SECOND_MS, Millis
 from app.domain.completeness.expected import Interval, excluded, expected
-from app.domain.completeness.ruled import Excluded
+from app.domain.completeness.ruled import BLACKOUT, CALENDAR, Excluded
 from app.domain.completeness.spans import Span, in_order
 from app.domain.enums import EndReason, NotStarted, ScheduleType
 from app.domain.schedules.schedule import next_after_ms
@@ -129,6 +129,11 @@ class Tally:
             name: dict(sorted(value.items())) if isinstance(value, Counter) else value
             for name, value in numbers.items()
         }
+
+    @property
+    def excluded(self) -> int:
+        """Instants that a calendar or a blackout excludes, if their reasons are known."""
+        return self.skipped.get(CALENDAR, 0) + self.skipped.get(BLACKOUT, 0)
 
     @property
     def is_complete(self) -> bool:

@@ -114,8 +114,8 @@ def days_up_to(month: date, today: date) -> Days:
 
 
 def is_irregular(tally: Tally) -> bool:
-    """Whether an instant was not on time, or ran without being due."""
-    return tally.expected > tally.on_time or bool(tally.unexpected or tally.unknown)
+    """Whether an instant was not on time though no rule excluded it, or ran without being due."""
+    return tally.expected - tally.excluded > tally.on_time or bool(tally.unexpected or tally.unknown)
 
 
 def stored_scope(scope: Scope, days: Days) -> store.Scope:
@@ -167,7 +167,8 @@ def _irregular_ids(session: Session, scope: store.Scope, days: Mapping[str, Tall
     A few days are enough where many jobs have flaws: then it would take long to rank all of them.
     """
     wrong = [day for day, tally in days.items() if not tally.is_complete]
-    others = sorted(days.keys() - set(wrong), key=lambda day: days[day].on_time - days[day].expected)
+    flaws = {day: tally.expected - tally.excluded - tally.on_time for day, tally in days.items()}
+    others = sorted(days.keys() - set(wrong), key=lambda day: -flaws[day])
     batches = [
         wrong,
         *(others[start : start + DAYS_AT_ONCE] for start in range(0, len(others), DAYS_AT_ONCE)),
@@ -193,4 +194,4 @@ def worst_first(job: JobSum) -> tuple[int, int, int, int]:
     """Return the order of jobs: those with unexplained or unexpected first."""
     tally = job.tally
     wrong = tally.unexplained + tally.unexpected
-    return -wrong, -tally.not_started.total(), -tally.skipped.total(), job.job_id
+    return -wrong, -tally.not_started.total(), tally.excluded - tally.skipped.total(), job.job_id

@@ -286,6 +286,7 @@ def _row(day: StoredDay) -> bulk.Row:
         "group_id": day.group_id,
         **{name: getattr(tally, name) for name in NUMBERS},
         **{term: sum(reasons.get(term, {}).values()) for term in BY_REASON},
+        "excluded": tally.excluded,
         "reasons": json.dumps(reasons) if reasons else None,
         "removed": json.dumps(dict(day.removed)) if day.removed else None,
         "cleared": int(day.cleared),
@@ -296,7 +297,7 @@ def _row(day: StoredDay) -> bulk.Row:
 def canonical(days: Iterable[StoredDay]) -> str:
     """Return rows of a day as canonical JSON, by job id, for their hash."""
     rows = sorted((_row(day) for day in days), key=lambda row: row["job_id"])
-    left_out = {"removed", "cleared"}
+    left_out = {"removed", "cleared", "excluded"}
     return json.dumps(
         [{name: value for name, value in row.items() if name not in left_out} for row in rows],
         sort_keys=True,

@@ -112,6 +112,13 @@ def test_jobs_with_unexplained_instants_come_first_with_all_their_numbers(jobs: 
     assert only.job_id == jobs[0].id
 
 
+def test_jobs_that_only_a_calendar_or_a_blackout_excludes_are_not_listed(jobs: list[Job]) -> None:
+    third = add_job()
+    day(third, 1, expected=24, on_time=20, skipped={"calendar": 3, "blackout": 1}, finished=20)
+    day(jobs[0], 3, expected=9, on_time=0, skipped={"calendar": 9})
+    assert [job.job_id for job in overview().jobs] == [jobs[1].id, jobs[0].id]
+
+
 def test_a_sealed_day_of_all_jobs_is_read_from_its_seal(jobs: list[Job]) -> None:
     with session_scope() as session:
         session.query(JobDay).filter(JobDay.day == "2024-05-18").delete()
