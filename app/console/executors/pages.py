@@ -24,6 +24,7 @@ from app.domain.text.input_errors import InputErrors
 from app.errors import ChangedMeanwhile, InvalidInput
 from app.models.group import Group
 from app.services.alarms.channel_health import find_visible
+from app.services.calendars.blackouts import find_groups_off
 from app.services.executors import groups
 from app.services.executors.group_rows import group_rows
 from app.services.executors.groups import GroupDraft, GroupFilter
@@ -74,6 +75,7 @@ def index() -> ResponseReturnValue:
         paging=paging,
         sorting=Sorting(GROUPS, group_filter.order),
         groupless=groupless,
+        off=find_groups_off(now_ms=now_ms()),
     )
 
 

@@ -191,7 +191,8 @@ def end_blackout(session: Session, blackout_id: int, *, actor: Actor, clock: Clo
 def find_group_off(session: Session, group_id: int, *, actor: Actor, now_ms: Millis) -> BlackoutView | None:
     """Return the blackout that has switched an executor group off; None: it is on."""
     lasting = list_lasting(session, actor=actor, now_ms=now_ms)
-    return next((view for view in lasting if _switches_off(view, group_id)), None)
+    of_group = (view for view in lasting if view.blackout.group_id == group_id)
+    return next((view for view in of_group if _switches_off(view.blackout, now_ms)), None)
 
 
 def switch_off_group(
@@ -228,10 +229,16 @@ def switch_on_group(session: Session, group_id: int, *, actor: Actor, clock: Clo
     end_blackout(session, off.id, actor=actor, clock=clock)
 
 
-def _switches_off(view: BlackoutView, group_id: int) -> bool:
-    blackout = view.blackout
+def find_groups_off(*, now_ms: Millis) -> frozenset[int]:
+    """Return the executor groups that are switched off, as of a second ago at most."""
+    blackouts = current_book.current().blackouts
+    return frozenset(each.group_id for each in blackouts if each.group_id and _switches_off(each, now_ms))
+
+
+def _switches_off(blackout: Blackout, now_ms: Millis) -> bool:
+    """Whether a blackout of a group is one that switches it off."""
     is_endless = blackout.until_ms is None and not blackout.cron
-    return is_endless and blackout.group_id == group_id and view.state is BlackoutState.ON
+    return is_endless and blackout.from_ms <= now_ms
 
 
 def _get(session: Session, blackout_id: int, actor: Actor) -> ListedBlackout:

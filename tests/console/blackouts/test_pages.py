@@ -223,3 +223,12 @@ def test_a_job_is_not_saved_to_run_during_a_blackout(admin: Console) -> None:
     assert page.status_code == 400
     assert "a blackout is on, without an end: freeze" in text_of(page)
     assert all_rows(Job) == []
+
+
+def test_the_list_of_executors_marks_one_that_is_switched_off(admin: Console) -> None:
+    group_id = add_group(app_name="reports")
+    add_group(app_name="orders")
+    assert "switched off" not in text_of(admin.get("/jobgroup"))
+    add_blackout("move", group_id=group_id)
+    add_blackout("short", group_id=group_id, until_ms=now_ms() + HOUR_MS)
+    assert text_of(admin.get("/jobgroup")).count("switched off") == 1
