@@ -72,8 +72,7 @@ class JobRules:
     def start_at(self, schedule: Schedule, due_ms: Millis) -> Start:
         """Return what an effective instant stands for; of one that is none, itself."""
         found = _next(self, schedule, due_ms - 1)
-        is_found = isinstance(found, Start) and found.due_ms == due_ms
-        return found if is_found and isinstance(found, Start) else Start(due_ms, due_ms)
+        return found if isinstance(found, Start) and found.due_ms == due_ms else Start(due_ms, due_ms)
 
     def closure_at(self, at_ms: Millis) -> Closure | None:
         """Return the time around an instant in which the job must not start; None: it may."""
@@ -132,7 +131,7 @@ class JobRules:
             return due_ms
         if closure.until_ms is None:
             return RESTING
-        return closure.until_ms if _is_within(schedule, closure.until_ms) else None
+        return closure.until_ms if is_within(schedule, closure.until_ms) else None
 
     def _run_once(
         self, schedule: Schedule, closure: Closure, allowed_after: "Callable[[Millis], Start | None]"
@@ -151,7 +150,7 @@ class JobRules:
         last = allowed_after(last_ms - 1)
         # An instant at the end itself runs besides, as early as it can be distinguished.
         due_ms = closure.until_ms + int(next_due(closure.until_ms - 1) == closure.until_ms)
-        if last is None or not _is_within(schedule, due_ms):
+        if last is None or not is_within(schedule, due_ms):
             return None
         return Start(due_ms, last.logical_ms, StartKind.RUN_ONCE)
 
@@ -186,7 +185,8 @@ def _next(rules: JobRules, schedule: Schedule, after_ms: Millis) -> Start | Mill
     return rules.search(schedule, after_ms)
 
 
-def _is_within(schedule: Schedule, at_ms: Millis) -> bool:
+def is_within(schedule: Schedule, at_ms: Millis) -> bool:
+    """Whether an instant lies in the window of a schedule."""
     return schedule.not_before_ms <= at_ms and (not schedule.not_after_ms or at_ms <= schedule.not_after_ms)
 
 
@@ -232,7 +232,7 @@ def _next_moved(schedule: Schedule, rule: DayRule, raw_after: NextAfter, after_m
         index = bisect_right(starts, at_ms, key=lambda start: start.due_ms)
         if index < len(starts):
             start = starts[index]
-            return start if _is_within(schedule, start.due_ms) else None
+            return start if is_within(schedule, start.due_ms) else None
         last = max([target, *rule.sources(target)])
         source_ms = max(source_ms, day_start(last + timedelta(1), schedule.time_zone) - 1)
     return None

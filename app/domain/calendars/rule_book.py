@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from app.clock import Millis
-from app.domain.calendars.blackouts import Afterwards, Blackout
+from app.domain.calendars.blackouts import Afterwards, Blackout, Closure, closure_of_hour
 from app.domain.calendars.calendar import Calendar
 from app.domain.calendars.day_rule import day_rule, parse_rule
 from app.domain.calendars.effective import JobRules
@@ -57,11 +57,20 @@ class RuleBook:
         """
         if not calendar and not self.blackouts:
             return None
-        entered = parse_rule(calendar)
-        versions = self.calendars.get(entered.name, ()) if entered is not None else ()
+        entered, versions = parse_rule(calendar), self.versions_of(calendar)
         rule = day_rule(versions[-1].calendar, entered) if versions and entered is not None else None
         blackouts = self.blackouts_of(job_id, group_id)
         return JobRules(rule, blackouts, anchor_ms) if rule is not None or blackouts else None
+
+    def versions_of(self, calendar: str | None) -> Sequence[CalendarVersion]:
+        """Return the versions of the calendar that a day rule as it is stored names, ascending."""
+        entered = parse_rule(calendar)
+        return self.calendars.get(entered.name, ()) if entered is not None else ()
+
+    def closure_at(self, job_id: int, group_id: int, at_ms: Millis) -> Closure | None:
+        """Return the blackouts for whose end a job waits at a time; None: it may start."""
+        blackouts = self.blackouts_of(job_id, group_id) if self.blackouts else ()
+        return closure_of_hour(blackouts, at_ms) if blackouts else None
 
     def blackouts_of(self, job_id: int, group_id: int) -> tuple[Blackout, ...]:
         """Return the blackouts that concern a job, those of a tag for as long as it had it."""

@@ -21,8 +21,7 @@ def with_rules(history: RuleBook, spans: Iterable[Span]) -> list[Span]:
 
 
 def _parts(history: RuleBook, span: Span) -> list[Span]:
-    entered = parse_rule(span.schedule.calendar)
-    versions = history.calendars.get(entered.name, ()) if entered is not None else ()
+    entered, versions = parse_rule(span.schedule.calendar), history.versions_of(span.schedule.calendar)
     blackouts = history.blackouts_of(span.job_id, span.group_id)
     if not versions and not blackouts:
         return [span]

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from app.clock import SECOND_MS, Millis
 from app.domain.calendars.blackouts import Closure, closures_shared
 from app.domain.calendars.day_rule import DayRule
-from app.domain.calendars.effective import JobRules, Start, day_start, raw_of_day, starts_on
+from app.domain.calendars.effective import JobRules, Start, day_start, is_within, raw_of_day, starts_on
 from app.domain.enums import ScheduleType
 from app.domain.schedules.schedule import Schedule, zone
 
@@ -179,13 +179,10 @@ class RuledInstants:
     def _within(
         self, reason: str, instants: Collection[Millis], closure: Closure | None = None
     ) -> Iterator[Excluded]:
-        schedule = self._schedule
         inside = [
             instant
             for instant in instants
-            if self._after_ms < instant <= self._last_ms
-            and schedule.not_before_ms <= instant
-            and (not schedule.not_after_ms or instant <= schedule.not_after_ms)
+            if self._after_ms < instant <= self._last_ms and is_within(self._schedule, instant)
         ]
         if inside:
             yield Excluded(reason, inside, closure)

@@ -7,7 +7,6 @@ plans the others.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from threading import Event
 
 from sqlalchemy.orm import Session
 
@@ -20,7 +19,7 @@ from app.domain.schedules.schedule import RESTING, Schedule, next_after_ms, peri
 from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
-from app.pipeline.claimed_run import CLAIM_AHEAD_MS
+from app.pipeline.claimed_ahead import wait_for_claimed
 from app.pipeline.rounds.ends import record_skips
 from app.pipeline.skips import skip_row
 from app.pipeline.spans import keep_spans
@@ -124,9 +123,7 @@ def begin_change(
     concerned = jobs.find_to_replan(session, job_ids, ahead_of_ms=begin_ms, limit=PLANNED_MAX)
     due = jobs.lock_planned(session, concerned) if concerned else {}
     ahead = scheduled_fires.lock_ahead(session, list(due), after_ms=begin_ms)
-    claimed_ms = scheduled_fires.find_claimed_ahead(session, list(due), after_ms=clock())
-    if claimed_ms is not None:
-        Event().wait(min(claimed_ms - clock(), CLAIM_AHEAD_MS) / 1_000)
+    wait_for_claimed(session, list(due), clock=clock)
     decided_ms = clock()
     unsent = [fire for fire in ahead if fire.due_time > decided_ms]
     scheduled_fires.remove(session, unsent)

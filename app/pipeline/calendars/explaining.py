@@ -13,7 +13,6 @@ from sqlalchemy.orm import Session
 from app.clock import HOUR_MS, MINUTE_MS, SECOND_MS, Millis
 from app.database.engine import call_at_commit, read_scope, transact
 from app.database.rows import bulk
-from app.domain.calendars.day_rule import parse_rule
 from app.domain.calendars.rule_book import RuleBook
 from app.domain.completeness.expected import Interval, excluded
 from app.domain.completeness.rule_history import with_rules
@@ -26,9 +25,10 @@ from app.models.skip import SKIPPED_MAX, Skip
 from app.pipeline.skips import skip_row
 from app.runtime.metrics import FIRES_SKIPPED
 from app.store.base import locks
-from app.store.calendars import current_book, rules
+from app.store.calendars import current_book
 from app.store.completeness import explained
 from app.store.completeness.explained import ExplainedSpan, WrittenSkip
+from app.store.completeness.spans import read_history
 
 PERIOD_MS: Millis = 5 * SECOND_MS
 #: time of a span without excluded instants that is searched again and again
@@ -63,10 +63,8 @@ def tick_explained(now_ms: Millis) -> Millis:
             page = explained.find_unexplained(
                 session, after_id=after_id, limit=PAGE, with_calendar=only_calendars, now_ms=now_ms
             )
-            stored = {each.span.schedule.calendar for each in page}
-            names = {rule.name for text in stored if (rule := parse_rule(text)) is not None}
             since_ms = min((each.explained_ms for each in page), default=now_ms)
-            history = rules.read_history(session, names, since_ms=since_ms)
+            history = read_history(session, (each.span for each in page), since_ms=since_ms)
         if not page:
             return PERIOD_MS
         after_id = page[-1].id

@@ -12,8 +12,7 @@ from sqlalchemy.orm import Session
 from app.clock import MINUTE_MS, Millis
 from app.database.engine import announce_due_fires, read_scope, transact
 from app.database.rows import bulk
-from app.domain.calendars.blackouts import Closure, closure_of_hour
-from app.domain.calendars.rule_book import RuleBook
+from app.domain.calendars.blackouts import Closure
 from app.domain.enums import FireState, TriggerType
 from app.models.fire import Fire
 from app.store.calendars import current_book, paused
@@ -38,7 +37,7 @@ def pause_of(fire: PendingFire, job: JobToRun, *, now_ms: Millis) -> Closure | N
         return None
     if fire.sharding_param and fire.trigger_type != TriggerType.RETRY and fire.repeats_log_id is None:
         return None
-    closure = _closure(current_book.of_number(job.rule_number), job.id, job.job_group, now_ms)
+    closure = current_book.of_number(job.rule_number).closure_at(job.id, job.job_group, now_ms)
     if closure is None:
         return None
     is_from_before = fire.due_time < closure.from_ms and now_ms - fire.due_time < LET_THROUGH_MS
@@ -68,7 +67,7 @@ def resume(*, now_ms: Millis) -> bool:
     if not waiting:
         return False
     book = current_book.current()
-    free = [job.id for job in waiting if _closure(book, job.id, job.group_id, now_ms) is None]
+    free = [job.id for job in waiting if book.closure_at(job.id, job.group_id, now_ms) is None]
     if not free:
         return True
     with read_scope() as session:
@@ -90,10 +89,3 @@ def _resume(session: Session, fire_ids: Sequence[int]) -> None:
     bulk.update_many(session, Fire, rows)
     if rows:
         announce_due_fires(session)
-
-
-def _closure(book: RuleBook, job_id: int, group_id: int, now_ms: Millis) -> Closure | None:
-    if not book.blackouts:
-        return None
-    blackouts = book.blackouts_of(job_id, group_id)
-    return closure_of_hour(blackouts, now_ms) if blackouts else None

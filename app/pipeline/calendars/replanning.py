@@ -9,7 +9,6 @@ from sqlalchemy.orm import Session
 from app.clock import SECOND_MS, Millis
 from app.database.engine import read_scope, transact
 from app.database.rows import bulk
-from app.domain.calendars.day_rule import parse_rule
 from app.domain.calendars.rule_book import RuleBook
 from app.domain.enums import ScheduleType
 from app.domain.schedules.schedule import RESTING, next_after_ms
@@ -110,9 +109,7 @@ class RuleReplanning:
 
 def _begin(job: DueJob, book: RuleBook, since_ms: Millis, open_span: OpenSpan | None) -> Millis:
     """Return from when on a job goes by the rules: a change of its schedule or calendar may be later."""
-    rule = parse_rule(job.calendar)
-    versions = book.calendars.get(rule.name, ()) if rule is not None else ()
-    begins: list[Millis] = [since_ms, *(version.from_ms - 1 for version in versions)]
+    begins = [since_ms, *(version.from_ms - 1 for version in book.versions_of(job.calendar))]
     if open_span is not None:
         begins.append(open_span.span.from_ms)
     return max(begins)

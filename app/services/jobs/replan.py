@@ -6,7 +6,6 @@ is computed.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from threading import Event
 
 from sqlalchemy.orm import Session
 
@@ -19,7 +18,7 @@ from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
-from app.pipeline.claimed_run import CLAIM_AHEAD_MS
+from app.pipeline.claimed_ahead import wait_for_claimed
 from app.pipeline.rounds.ends import record_skips
 from app.pipeline.scan import first_ahead, last_decided
 from app.pipeline.skips import skip_row, skip_rows
@@ -104,10 +103,7 @@ def withdraw_unsent(
     none may start.
     """
     times_by_job = scheduled_fires.withdraw(session, job_ids)
-    now_ms = clock()
-    due_ms = scheduled_fires.find_claimed_ahead(session, job_ids, after_ms=now_ms)
-    if due_ms is not None:  # An instant that is due later can be sent sooner, by a node whose clock is ahead.
-        Event().wait(min(due_ms - now_ms, CLAIM_AHEAD_MS) / 1000)
+    wait_for_claimed(session, job_ids, clock=clock)
     return times_by_job
 
 

@@ -1,7 +1,7 @@
 """Statements on `xxl_job_span`: histories of switches and schedules."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, case, func, literal, or_, select
@@ -11,6 +11,7 @@ from app.clock import DAY_MS, Millis
 from app.database.rows import bulk
 from app.database.sql.in_list import among
 from app.domain.calendars.day_rule import parse_rule
+from app.domain.calendars.rule_book import RuleBook
 from app.domain.completeness.expected import Interval
 from app.domain.completeness.rule_history import with_rules
 from app.domain.completeness.spans import Span
@@ -90,10 +91,16 @@ def _with_rules(
     """Return the spans of jobs with the calendars and blackouts that held in them."""
     if not rules.find_number(session):
         return dict(spans)
-    stored = {span.schedule.calendar for parts in spans.values() for span in parts}
-    names = {rule.name for text in stored if (rule := parse_rule(text)) is not None}
-    history = rules.read_history(session, names, since_ms=interval.from_ms - RUN_ONCE_MS)
+    since_ms = interval.from_ms - RUN_ONCE_MS
+    history = read_history(session, (span for parts in spans.values() for span in parts), since_ms=since_ms)
     return {job_id: with_rules(history, parts) for job_id, parts in spans.items()}
+
+
+def read_history(session: Session, spans: Iterable[Span], *, since_ms: Millis) -> RuleBook:
+    """Return all versions of the calendars of spans, and the blackouts that reach later than ``since_ms``."""
+    stored = {span.schedule.calendar for span in spans}
+    names = {rule.name for text in stored if (rule := parse_rule(text)) is not None}
+    return rules.read_history(session, names, since_ms=since_ms)
 
 
 def find_first(session: Session) -> Millis | None:

@@ -1,6 +1,6 @@
 """Statements of the scan and the dispatch on jobs; those of the console are in ``listing``."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -126,6 +126,10 @@ def _due_job(row: Sequence[Any]) -> DueJob:
     return DueJob(*row)
 
 
+#: whether a job has a schedule that is switched on
+_IS_ON = and_(Job.trigger_status == TriggerStatus.RUNNING, Job.schedule_type != ScheduleType.NONE)
+
+
 def find_to_replan(
     session: Session, job_ids: Collection[int] | None, *, ahead_of_ms: Millis, limit: int
 ) -> list[int]:
@@ -134,9 +138,8 @@ def find_to_replan(
     Those with an instant that is read ahead, whose switch may be off by now, those of the given ones that are
     due, and at most ``limit`` others.
     """
-    is_on = and_(Job.trigger_status == TriggerStatus.RUNNING, Job.schedule_type != ScheduleType.NONE)
     ahead = select(Job.id).where(Job.last_fire_ms > ahead_of_ms)
-    others = select(Job.id).where(is_on, Job.last_fire_ms <= ahead_of_ms).order_by(Job.id).limit(limit)
+    others = select(Job.id).where(_IS_ON, Job.last_fire_ms <= ahead_of_ms).order_by(Job.id).limit(limit)
     if job_ids is None:
         found = {*session.scalars(ahead), *session.scalars(others)}
     else:
@@ -151,7 +154,7 @@ _LAST = (
         Job.id,
         Job.last_fire_ms,
         case(
-            (and_(Job.trigger_status == TriggerStatus.RUNNING, Job.schedule_type != ScheduleType.NONE), 1),
+            (_IS_ON, 1),
             else_=0,
         ),
         Job.trigger_next_time,
@@ -163,26 +166,15 @@ _LAST = (
 
 def find_switched_on(session: Session, *, after_id: int, limit: int) -> list[DueJob]:
     """Return jobs whose schedule is on, with a higher id, ascending."""
-    is_on = and_(Job.trigger_status == TriggerStatus.RUNNING, Job.schedule_type != ScheduleType.NONE)
-    rows = select(*_PLANNED_BY).where(is_on, Job.id > after_id).order_by(Job.id).limit(limit)
+    rows = select(*_PLANNED_BY).where(_IS_ON, Job.id > after_id).order_by(Job.id).limit(limit)
     return _anchored(session, [_due_job(row) for row in bulk.read_rows(session, rows)])
 
 
 def with_anchors(session: Session, due: Iterable[DueJob]) -> dict[int, DueJob]:
     """Return the jobs by id, all of a fixed rate with their first instants."""
     found = list(due)
-    ids = [job.id for job in found if job.schedule_type == ScheduleType.FIX_RATE]
-    anchors = {row[0]: row[1] for row in bulk.read_among(session, _ANCHORS, ids)} if ids else {}
-    return {job.id: job._replace(anchor_ms=_anchor(job, anchors)) for job in found}
-
-
-def _anchor(job: DueJob, anchors: Mapping[int, Millis]) -> Millis:
-    """Return the first instant of a fixed rate: that of its history, or the next one; 0: none is known."""
-    next_ms = 0 if job.trigger_next_time >= RESTING else job.trigger_next_time
-    return (anchors.get(job.id) or next_ms) if job.schedule_type == ScheduleType.FIX_RATE else 0
-
-
-_ANCHORS = select(JobSpan.job_id, JobSpan.anchor_ms).where(among(JobSpan.job_id), JobSpan.until_ms.is_(None))
+    rates = {job.id for job in found if job.schedule_type == ScheduleType.FIX_RATE}
+    return {job.id: job for job in _with_first(session, found, rates)}
 
 
 def _anchored(session: Session | None, due: list[DueJob]) -> list[DueJob]:
@@ -191,15 +183,28 @@ def _anchored(session: Session | None, due: list[DueJob]) -> list[DueJob]:
     # One statement has read them, with one number.
     has_blackouts = bool(rates and current_book.of_number(rates[0].rule_number).blackouts)
     ids = {job.id for job in rates if has_blackouts or job.calendar}
-    if not ids:
-        return due
-    if session is None:
+    if session is None and ids:
         with read_scope() as own_session:
-            rows = bulk.read_among(own_session, _ANCHORS, sorted(ids))
-    else:
-        rows = bulk.read_among(session, _ANCHORS, sorted(ids))
-    anchors = {row[0]: row[1] for row in rows}
-    return [job._replace(anchor_ms=_anchor(job, anchors)) if job.id in ids else job for job in due]
+            return _with_first(own_session, due, ids)
+    return due if session is None else _with_first(session, due, ids)
+
+
+_ANCHORS = select(JobSpan.job_id, JobSpan.anchor_ms).where(among(JobSpan.job_id), JobSpan.until_ms.is_(None))
+
+
+def _with_first(session: Session, due: list[DueJob], rate_ids: Collection[int]) -> list[DueJob]:
+    """Return the jobs, these fixed rates with their first instants: of their history, else the next one."""
+    if not rate_ids:
+        return due
+    anchors = {row[0]: row[1] for row in bulk.read_among(session, _ANCHORS, sorted(rate_ids))}
+    return [
+        job._replace(anchor_ms=anchors.get(job.id) or _known_next(job)) if job.id in rate_ids else job
+        for job in due
+    ]
+
+
+def _known_next(job: DueJob) -> Millis:
+    return 0 if job.trigger_next_time >= RESTING else job.trigger_next_time
 
 
 def find_jobs(session: Session, job_ids: Collection[int]) -> dict[int, Job]:
