@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from app.clock import DAY_MS, LATEST_MS, SECOND_MS, Millis
 from app.domain.calendars.calendar import DayKind
 from app.domain.calendars.day_rule import SHIFT_DAYS_MAX, DayRule
-from app.domain.calendars.effective import REACH_MS, JobRules, day_start, instant_of, starts_on
+from app.domain.calendars.effective import REACH_MS, JobRules, day_start, instant_of, is_within, starts_on
 from app.domain.enums import ScheduleType
 from app.domain.schedules.schedule import Schedule, zone
 
@@ -150,9 +150,7 @@ class _Finder:
         return any(merged.logical_ms == raw_ms for merged in of_day.merged)
 
     def _within(self, instant: PreviewInstant, at_ms: Millis) -> PreviewInstant | None:
-        schedule = self._schedule
-        is_late = 0 < schedule.not_after_ms < at_ms
-        return None if at_ms < schedule.not_before_ms or is_late else instant
+        return instant if is_within(self._schedule, at_ms) else None
 
     def _end_of(self, day: date) -> Millis:
         return day_start(day + timedelta(1), self._schedule.time_zone) - 1

@@ -1,6 +1,6 @@
 """Rule book: calendars and blackouts as they are now, and as they were, by the jobs that they concern."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -57,10 +57,20 @@ class RuleBook:
         """
         if not calendar and not self.blackouts:
             return None
-        entered, versions = parse_rule(calendar), self.versions_of(calendar)
-        rule = day_rule(versions[-1].calendar, entered) if versions and entered is not None else None
+        entered = parse_rule(calendar)
+        present = self.find(entered.name) if entered is not None else None
+        rule = day_rule(present, entered) if present is not None and entered is not None else None
         blackouts = self.blackouts_of(job_id, group_id)
         return JobRules(rule, blackouts, anchor_ms) if rule is not None or blackouts else None
+
+    def find(self, name: str) -> Calendar | None:
+        """Return the latest version of a calendar; its name is compared exactly."""
+        versions = self.calendars.get(name, ())
+        return versions[-1].calendar if versions else None
+
+    def names(self) -> Collection[str]:
+        """Return the names of all calendars."""
+        return self.calendars.keys()
 
     def versions_of(self, calendar: str | None) -> Sequence[CalendarVersion]:
         """Return the versions of the calendar that a day rule as it is stored names, ascending."""

@@ -58,7 +58,8 @@ _RULES = {"weekday": "by their weekday", "holiday": "as holidays", "workday": "a
 
 
 def _is_due(session: Session, now_ms: Millis) -> bool:
-    newest = find_newest(session, NOTICE, *_TARGET[:1], [_TARGET[1]])
+    kind, node_id = _TARGET
+    newest = find_newest(session, NOTICE, kind, [node_id])
     return all(entry.at_ms <= now_ms - EVERY_MS for entry in newest)
 
 

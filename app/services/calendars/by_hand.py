@@ -3,7 +3,6 @@
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.calendars.blackouts import closure_of_hour
 from app.domain.calendars.rule_book import RuleBook
 from app.domain.text.texts import N_
 from app.errors import Conflict
@@ -20,12 +19,10 @@ def require_no_blackout(session: Session, job_id: int, group_id: int, now_ms: Mi
 
 def find_refusal(book: RuleBook, job_id: int, group_id: int, now_ms: Millis) -> Conflict | None:
     """Return why a job must not start now; None: it may."""
-    if not book.blackouts:
-        return None
-    blackouts = book.blackouts_of(job_id, group_id)
-    closure = closure_of_hour(blackouts, now_ms)
+    closure = book.closure_at(job_id, group_id, now_ms)
     if closure is None:
         return None
+    blackouts = book.blackouts_of(job_id, group_id)
     reason = next(each.reason for each in blackouts if each.window_at(now_ms) is not None)
     if closure.until_ms is None:
         return Conflict(N_("a blackout is on, without an end: %(reason)s", reason=reason))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 
 from app.domain.calendars.calendar import DayKind
+from app.domain.calendars.entered import DAYS_MAX
 from app.domain.text.texts import N_, Text
 from app.errors import InvalidInput
 from app.services.calendars.days import CountryDays
@@ -22,8 +23,6 @@ BYTES_MAX = 1_000_000
 TEXT_MAX = 1_000
 #: longest name of a day that is kept, in characters
 NAME_MAX = 100
-#: most days of a file
-DAYS_MAX = 4_000
 YEARS = range(2000, 2100)
 #: field of the errors
 FILE = "file"

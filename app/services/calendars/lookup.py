@@ -27,8 +27,7 @@ class StoredCalendars:
             return self.new[name]
         if name not in self._held:
             self._held[name] = store.hold_calendar(self._session, name)
-        versions = self.book().calendars.get(name, ()) if self._held[name] else ()
-        return versions[-1].calendar if versions else None
+        return self.book().find(name) if self._held[name] else None
 
     def names(self) -> Collection[str]:
         """Return the names of all calendars."""

@@ -19,10 +19,11 @@ from app.models.glue import GlueVersion
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.models.skip import Skip
+from app.pipeline import claimed_ahead
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS
 from app.services.executors.groups import GroupDraft, add_group
 from app.services.installation import demo
-from app.services.jobs import glue, jobs, replan
+from app.services.jobs import glue, jobs
 from app.services.jobs.jobs import JobDraft, JobFilter
 from app.store.fires import queue as fires
 from app.store.fires.queue import NewFire
@@ -229,7 +230,7 @@ def test_a_stop_withdraws_unsent_fires_and_records_what_was_due() -> None:
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Collect the waits for the instants of claimed runs, in seconds."""
     waited: list[float] = []
-    monkeypatch.setattr(replan, "Event", lambda: SimpleNamespace(wait=waited.append))
+    monkeypatch.setattr(claimed_ahead, "Event", lambda: SimpleNamespace(wait=waited.append))
     return waited
 
 

@@ -1,6 +1,6 @@
 """Preview of a schedule: what it means, and what becomes of its next instants."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -11,10 +11,8 @@ from app.console.ui.calendars.fates import fate_text
 from app.console.ui.labels import interval_words
 from app.console.web.current import translate
 from app.console.web.language import _
-from app.domain.calendars.calendar import Calendar
 from app.domain.calendars.preview import PreviewInstant
 from app.domain.calendars.preview import preview as preview_instants
-from app.domain.calendars.rule_book import RuleBook
 from app.domain.calendars.rules import check_rule
 from app.domain.enums import ScheduleType
 from app.domain.schedules.clock_changes import clock_changes, silence_of
@@ -88,22 +86,6 @@ class Preview:
         return count if self.runs and count >= OTHERS_SHOWN else 0
 
 
-class BookCalendars:
-    """Calendars of a rule book, as the rules of jobs look them up."""
-
-    def __init__(self, book: RuleBook) -> None:
-        self._book = book
-
-    def find(self, name: str) -> Calendar | None:
-        """Return the latest version of a calendar."""
-        versions = self._book.calendars.get(name, ())
-        return versions[-1].calendar if versions else None
-
-    def names(self) -> Collection[str]:
-        """Return the names of all calendars."""
-        return self._book.calendars.keys()
-
-
 def preview(schedule: Schedule, language: str, *, now_ms: Millis) -> Preview:
     """Return the description and the next five instants of a schedule, or its error."""
     if schedule.type is ScheduleType.NONE:
@@ -118,7 +100,7 @@ def preview(schedule: Schedule, language: str, *, now_ms: Millis) -> Preview:
         )
     try:
         check_schedule(schedule)
-        check_rule(schedule, BookCalendars(current_book.current()), now_ms=now_ms)
+        check_rule(schedule, current_book.current(), now_ms=now_ms)
         description = _describe(schedule, language)
         fates = _fates(schedule, now_ms)
         instants = [_shown_ms(each) for each in fates] or _next_times(schedule, now_ms)
