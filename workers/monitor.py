@@ -22,6 +22,7 @@ from app.pipeline.spans import SpanComparison
 from app.services.accounts import weak_passwords
 from app.services.alarms.notifier import AlarmNotifier
 from app.services.alarms.texts import compose_clock
+from app.services.backfills.watch import BackfillWatch
 from app.services.calendars.scopes import tick_members
 from app.services.completeness.counting import CompletenessCounter
 from app.services.executors.callers import Caller
@@ -59,6 +60,7 @@ class Monitor:
         self._node = nodes.node_name(config)
         self._notifier = AlarmNotifier(config, node=self._node)
         self._tasks = TaskRunner(config, node=self._node, pieces=PIECES)
+        self._backfills = BackfillWatch(config, node=self._node)
         guard = ClockGuard(now_ms)
         self._clock = ClockWatch(guard)
         promises = PromiseWatch(node=self._node)
@@ -79,6 +81,7 @@ class Monitor:
             Loop("histories", skip_if_clock_off(SpanComparison().tick, guard), max_s=limit_s),
             Loop("completeness", skip_if_clock_off(counter.tick, guard), max_s=None),
             Loop("replacement", skip_if_clock_off(Replacement(executors).tick, guard), max_s=limit_s),
+            Loop("backfills", skip_if_clock_off(self._backfills.tick, guard), max_s=limit_s),
             Loop("tasks", skip_if_clock_off(self._tasks.tick, guard), max_s=limit_s),
             Loop("report", skip_if_clock_off(Reporter(config).tick, guard), max_s=None),
             Loop("passwords", warn_of_weak_passwords, max_s=None),
@@ -108,6 +111,7 @@ class Monitor:
         for loop in self._loops:
             loop.stop(STOP_S)
         self._tasks.close()
+        self._backfills.close()
         self._resolver.close()
         self._notifier.close()
         nodes.end(self._config, NodeKind.WORKERS)

@@ -31,7 +31,7 @@ from app.database.promotion_mark import MOVED_MESSAGE, PAUSE_S
 from app.database.urls import sqlite_file, unopened
 from app.errors import NoDatabase
 from app.models.base import use_zone
-from app.runtime.wake_up import send_wake_up
+from app.runtime.wake_up import BACKFILLS, send_wake_up
 from app.settings.config import Config
 from app.settings.home import secret_key, stored_key
 from app.settings.sealing import use_key
@@ -245,6 +245,11 @@ def lost_connection(error: DBAPIError) -> bool:
 def announce_due_fires(session: Session) -> None:
     """Mark the transaction as containing due fires: its commit wakes the dispatchers that share the home."""
     session.info[_DUE_FIRES] = True
+
+
+def announce_backfills(session: Session) -> None:
+    """Wake the monitors that share the home when the transaction is committed, so that backfills go on."""
+    call_at_commit(session, partial(send_wake_up, _binding.home, BACKFILLS))
 
 
 def _wake_dispatchers(session: Session) -> None:

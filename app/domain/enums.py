@@ -18,6 +18,8 @@ class MisfireStrategy(StrEnum):
 
     DO_NOTHING = "DO_NOTHING"
     FIRE_ONCE_NOW = "FIRE_ONCE_NOW"
+    #: each missed instant runs, one after the other; unknown to XXL-JOB
+    RUN_ALL = "RUN_ALL"
 
 
 class RouteStrategy(StrEnum):
@@ -66,6 +68,8 @@ class TriggerType(StrEnum):
     API = "API"
     #: the runs that its job comes after have ended
     AFTER = "AFTER"
+    #: a past instant that a user has asked for
+    BACKFILL = "BACKFILL"
 
 
 class NotStarted(StrEnum):

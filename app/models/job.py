@@ -82,6 +82,9 @@ class Job(Base):
     has_followers: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
     #: on which days its schedule runs, as JSON text (``app.domain.calendars.day_rule``); null: on all
     calendar: Mapped[str | None] = mapped_column(Text)
+    #: of the misfire strategy RUN_ALL: most missed instants that run, the newest, and how old they may be
+    misfire_max: Mapped[int] = mapped_column(Integer, default=100, server_default="100")
+    misfire_max_age_s: Mapped[int] = mapped_column(Integer, default=86_400, server_default="86400")
     #: latest instant that became a fire or a skip
     last_fire_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
 

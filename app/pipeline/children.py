@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.domain.enums import HandleCode, TriggerType
 from app.domain.jobs.children import child_id, valid_children
-from app.domain.rounds.round_keys import in_chain
+from app.domain.rounds.round_keys import NONE_FOLLOWS, in_chain
 from app.domain.runs.logical_times import logical_of
 from app.domain.runs.trace_templates import (
     CHILD_GONE,
@@ -55,7 +55,7 @@ def result_text(
 
 
 def child_fires(run: RunState, job: JobOfResult, now_ms: Millis) -> list[fires.NewFire]:
-    if not job.child_jobid:
+    if not job.child_jobid or run.chain == NONE_FOLLOWS:
         return []
     logical_ms, chain = logical_of(run), run.chain if in_chain(run.chain) else None
     return [

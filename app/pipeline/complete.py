@@ -29,6 +29,7 @@ from app.domain.enums import (
 )
 from app.domain.parameters.masking import Masker
 from app.domain.rounds.kinds import ArrivalOutcome
+from app.domain.rounds.round_keys import NONE_FOLLOWS
 from app.domain.runs.callback_times import is_of_earlier_run
 from app.domain.runs.trace_templates import (
     BAD_CODE,
@@ -259,7 +260,12 @@ def _write_logs(
             "handle_code": result.handle_code,
             "handle_time": now_ms if result.handle_code != HandleCode.NONE else None,
             "duration_ms": _duration_ms(result, sent_ms, now_ms),
-            "handle_msg": result_text(result.handle_code, result.handle_msg, job, children),
+            "handle_msg": result_text(
+                result.handle_code,
+                result.handle_msg,
+                job if run.chain != NONE_FOLLOWS else None,
+                children,
+            ),
             "alarm_status": _alarm_status(run, result, job),
         }
         if result.source is Source.KILL and not run.is_replaced:

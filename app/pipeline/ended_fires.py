@@ -4,12 +4,16 @@ from collections.abc import Collection, Mapping, Sequence
 
 from sqlalchemy.orm import Session
 
-from app.database.engine import announce_due_fires
+from app.database.engine import announce_backfills, announce_due_fires
+from app.domain.enums import TriggerType
 from app.pipeline.retries import is_retried
 from app.store.fires import ended as ended_fires
 from app.store.fires.ended import EndedFire
 from app.store.fires.logs import RunState
 from app.store.jobs.of_results import JobOfResult
+
+#: runs with whose ends backfills go on
+OF_BACKFILLS = (TriggerType.BACKFILL, TriggerType.RETRY)
 
 
 def end_fires(
@@ -34,4 +38,7 @@ def end_fires(
     ended = ended_fires.end_of_logs(session, [run.id for run in runs if run.id not in held])
     if any(fire.admitted_ms for fire in ended.values()):
         announce_due_fires(session)  # Others may wait for the slots.
-    return ended | held
+    ended |= held
+    if any(fire.trigger_type in OF_BACKFILLS for fire in ended.values()):
+        announce_backfills(session)
+    return ended

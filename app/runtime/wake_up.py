@@ -15,9 +15,10 @@ from app.clock import DAY_MS, SECOND_MS, now_ms
 
 logger = logging.getLogger(__name__)
 
-#: folders of the sockets below the home folder: of the dispatchers, of the task runners
+#: folders of the sockets below the home folder: of the dispatchers, of the task runners, of backfills
 FOLDER = "wake"
 TASKS = "wake-tasks"
+BACKFILLS = "wake-backfills"
 #: bytes of a socket's path that every Unix can hold
 PATH_BYTES_MAX = 100
 

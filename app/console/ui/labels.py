@@ -95,6 +95,7 @@ TRIGGER_TYPES = {
     TriggerType.RETRY: _l("Retry"),
     TriggerType.API: _l("API"),
     TriggerType.AFTER: lazy_pgettext("trigger", "Predecessors"),
+    TriggerType.BACKFILL: _l("Backfill"),
 }
 RIGHTS = {Right.VIEW: _l("View"), Right.OPERATE: _l("Operate"), Right.EDIT: _l("Edit"), Right.GLUE: "GLUE"}
 SKIP_REASONS = {

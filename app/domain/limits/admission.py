@@ -9,12 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from app.clock import Millis
+from app.clock import DAY_MS, Millis
 from app.domain.enums import WhenFull
 from app.domain.limits.waits import Wait, WaitReason
 
 #: waiting for this long counts as much as a step of the priority, and as a run of the same key in front
 STEP_MS: Millis = 600_000
+#: runs of backfills are so far behind: after all others
+BEHIND_MS: Millis = 3_650 * DAY_MS
 #: priority that moves no run
 PRIORITY = 5
 #: more runs of a job do not wait: they are skipped

@@ -1,21 +1,24 @@
 """Keys of the fires of triggers: ``manual:<due ms>-<32 hex digits>``, perhaps with ``@<id of the request>``.
 
-``once:`` instead of ``manual:``: planned for an instant to come. The fires of a broadcast have ``:<shard>``
-at the end. The id of a trigger is ``<job id>.<due ms>.<32 hex digits>``; its number leads to its runs.
+``once:`` instead of ``manual:``: planned for an instant to come. ``backfill:<backfill>:<logical ms>``: of an
+instant of a backfill. The fires of a broadcast have ``:<shard>`` at the end. The id of a trigger is
+``<job id>.<due ms>.<32 hex digits>``; its number leads to its runs.
 """
 
 import re
 import uuid
+from hashlib import sha256
 from typing import NamedTuple
 
 from app.clock import Millis
 
-MANUAL, ONCE = "manual", "once"
+MANUAL, ONCE, BACKFILL = "manual", "once", "backfill"
 #: digits of a token that make its number: 60 bits, as the column is signed
 NUMBER_DIGITS = 15
 _ID = re.compile(r"([0-9]{1,10})\.([0-9]{1,15})\.([0-9a-f]{32})")
 _NUMBER = re.compile(rf"[0-9a-f]{{{NUMBER_DIGITS}}}")
 _IN_KEY = re.compile(rf"(?:{MANUAL}|{ONCE}):([0-9]{{1,15}})-([0-9a-f]{{32}})(?:@[^:]+)?(?::[0-9]+)?")
+_OF_BACKFILL = re.compile(rf"({BACKFILL}:([0-9]{{1,18}})(?:-[0-9]{{1,9}})?:([0-9]{{1,15}}))(?::[0-9]+)?")
 
 
 class Trigger(NamedTuple):
@@ -49,8 +52,28 @@ def key_of(trigger: Trigger, *, planned: bool, request: str) -> str:
     return f"{kind}:{trigger.due_ms}-{trigger.token}" + (f"@{request}" if request else "")
 
 
+def backfill_key(backfill_id: int, logical_ms: Millis, attempt: int = 1) -> str:
+    """Return the key of the fire of an instant of a backfill, in one of its attempts."""
+    suffix = f"-{attempt}" if attempt > 1 else ""
+    return f"{BACKFILL}:{backfill_id}{suffix}:{logical_ms}"
+
+
+def backfill_of(fire_key: str) -> int | None:
+    """Return the backfill that a fire belongs to; None: to none."""
+    match = _OF_BACKFILL.fullmatch(fire_key) if fire_key.startswith(BACKFILL) else None
+    return int(match[2]) if match is not None else None
+
+
 def trigger_of(job_id: int, fire_key: str) -> Trigger | None:
-    """Return the trigger a fire of this job came from; None: from none."""
+    """Return the trigger a fire of this job came from; None: from none.
+
+    That of an instant of a backfill is made from its key.
+    """
+    if fire_key.startswith(BACKFILL):
+        of_backfill = _OF_BACKFILL.fullmatch(fire_key)
+        if of_backfill is None:
+            return None
+        return Trigger(job_id, int(of_backfill[3]), sha256(of_backfill[1].encode()).hexdigest()[:32])
     match = _IN_KEY.fullmatch(fire_key) if fire_key.startswith((MANUAL, ONCE)) else None
     return Trigger(job_id, int(match[1]), match[2]) if match is not None else None
 

@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.rows import bulk
-from app.domain.enums import FireState, LimitKind, RouteStrategy, TriggerType
-from app.domain.limits.admission import WAITING_MAX, Action, Decision, Demand, Slots, place_of
+from app.domain.enums import FireState, LimitKind, RouteStrategy, TriggerType, WhenFull
+from app.domain.limits.admission import BEHIND_MS, WAITING_MAX, Action, Decision, Demand, Slots, place_of
 from app.domain.limits.keys import key_for
 from app.domain.limits.waits import Wait, WaitReason, parse_wait
 from app.domain.runs.routing import route_of
@@ -53,11 +53,23 @@ class Candidate:
     place: Millis
     #: as it waits already; None: it is new
     former: WaitingColumns | None = None
+    #: it is of a backfill: it waits, whatever its job says of others, and for as long as it takes
+    is_backfill: bool = False
 
     @property
     def pair(self) -> JobKey:
         """Its job and key."""
         return JobKey(self.rule.job_id, self.key)
+
+    @property
+    def answer(self) -> WhenFull:
+        """What to do when there is no slot."""
+        return WhenFull.WAIT if self.is_backfill else self.rule.answer
+
+    @property
+    def max_wait_s(self) -> int:
+        """Seconds after which it is skipped; 0: never."""
+        return 0 if self.is_backfill else self.rule.max_wait_s
 
 
 @dataclass(slots=True)
@@ -86,7 +98,7 @@ class SlotGate:
         shards = len(addresses_for(fire, candidates)) if is_broadcast and not fire.sharding_param else 1
         rule = candidate.rule
         taken = self.usage.demand(rule, candidate.key, shards=max(shards, 1))
-        demand = Demand(taken, rule.answer, waits=candidate.former is not None)
+        demand = Demand(taken, candidate.answer, waits=candidate.former is not None)
         decision = self.slots.decide(demand)
         self._demands[fire.id] = demand
         self._note(candidate, decision)
@@ -159,11 +171,15 @@ class SlotGate:
         superseded = [
             candidate.fire
             for candidate, _ in (*self._waiting, *self._kept)
-            if candidate.pair in self._newest and candidate.fire.id not in newest_ids
+            if candidate.pair in self._newest
+            and candidate.fire.id not in newest_ids
+            and not candidate.is_backfill
         ]
         others = set(limit_slots.find_waiting_of(session, set(self._newest)))
         others -= {fire.id for fire in superseded} | self.candidates.keys()
-        superseded += fires.lock_waiting(session, others)
+        superseded += [
+            fire for fire in fires.lock_waiting(session, others) if fire.trigger_type != TriggerType.BACKFILL
+        ]
         bulk.update_many(session, Fire, [self._row(candidate, wait) for candidate, wait in waiting])
         bulk.update_many(session, Fire, self._changed_reasons())
         skipped = [candidate.fire for candidate in self._skipped]
@@ -171,7 +187,7 @@ class SlotGate:
         return len(waiting)
 
     def _row(self, candidate: Candidate, wait: Wait) -> bulk.Row:
-        longest_s = candidate.rule.max_wait_s
+        longest_s = candidate.max_wait_s
         return {
             "id": candidate.fire.id,
             "state": FireState.WAITING.value,
@@ -223,33 +239,38 @@ def _order(candidate: Candidate) -> tuple[Millis, int]:
 
 def _candidates(session: Session, to_run: Sequence[Pair], usage: LimitUsage) -> list[Candidate]:
     waiting = find_waiting(session, [fire.id for fire, _ in to_run])
-    first_due = _first_due(session, [fire for fire, _ in to_run if fire.id not in waiting])
+    origins = _origins(session, [fire for fire, _ in to_run])
     turns = usage.open + usage.waiting_counts
     candidates = []
     for fire, job in to_run:
         if (rule := usage.rules.get(fire.job_id)) is None:  # It was deleted meanwhile, and so is the fire.
             continue
+        origin = origins.get(fire.id)
+        first_type = origin.trigger_type if origin is not None else fire.trigger_type
+        is_backfill = first_type == TriggerType.BACKFILL
         if (former := waiting.get(fire.id)) is not None:
-            candidates.append(Candidate(fire, rule, former.limit_key, former.place, former))
+            candidates.append(Candidate(fire, rule, former.limit_key, former.place, former, is_backfill))
             continue
         param = fire.executor_param if fire.executor_param is not None else job.executor_param or ""
         key = (key_for(rule.limit_key, param) or "") if rule.limit_key else ""
         pair = JobKey(rule.job_id, key)
         turn = turns[pair] if rule.limit_key else 0
         turns[pair] += 1
-        place = place_of(first_due.get(fire.id, fire.due_time), rule.priority, turn)
-        candidates.append(Candidate(fire, rule, key, place))
+        due_ms = origin.due_ms if origin is not None else fire.due_time
+        place = place_of(due_ms, rule.priority, turn)
+        place += BEHIND_MS if is_backfill else 0
+        candidates.append(Candidate(fire, rule, key, place, None, is_backfill))
     return candidates
 
 
-def _first_due(session: Session, new: Sequence[PendingFire]) -> dict[int, Millis]:
-    """Return when the first run of a retry's chain was due, by fire."""
+def _origins(session: Session, asking: Sequence[PendingFire]) -> dict[int, logs.Origin]:
+    """Return the first run of a retry's chain, by fire."""
     sources = {
         fire.id: source
-        for fire in new
+        for fire in asking
         if fire.trigger_type == TriggerType.RETRY and (source := fires.source_of(fire.fire_key)) is not None
     }
     if not sources:
         return {}
     origins = logs.find_origins(session, set(sources.values()))
-    return {fire_id: origins[log_id].due_ms for fire_id, log_id in sources.items() if log_id in origins}
+    return {fire_id: origins[log_id] for fire_id, log_id in sources.items() if log_id in origins}

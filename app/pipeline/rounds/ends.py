@@ -64,7 +64,7 @@ def arrive_ends(
 def _outcome(end: End, logical_ms: Millis) -> Outcome:
     run = end.run
     shard = parse_shard(run.executor_sharding_param) or WHOLE
-    is_by_hand = run.trigger_type == TriggerType.MANUAL
+    is_by_hand = run.trigger_type in (TriggerType.MANUAL, TriggerType.BACKFILL)
     return Outcome(
         run.job_id,
         logical_ms,

@@ -52,7 +52,12 @@ def open_chain(
 
     Predecessors that do not descend from the job are excused. Raises InvalidInput and PermissionDenied.
     """
-    job_id, chain, opened_ms = trigger.job_id, trigger.number, trigger.due_ms
+    check_chain(session, trigger.job_id, actor=actor, shared_with_java=shared_with_java)
+    open_rounds(session, trigger, logical_ms, opened_ms=trigger.due_ms)
+
+
+def check_chain(session: Session, job_id: int, *, actor: Actor, shared_with_java: bool) -> None:
+    """Raise InvalidInput and PermissionDenied if the actor may not run a job with all that follows it."""
     job_ids = find_chain(session, job_id)
     jobs = following.find_jobs(session, job_ids - {job_id})
     rules = _rules(jobs, job_ids)
@@ -61,6 +66,15 @@ def open_chain(
     if shared_with_java:
         raise InvalidInput(CHAIN, WITHOUT_JAVA)
     _require(session, jobs, rules, job_ids, actor)
+
+
+def open_rounds(session: Session, trigger: Trigger, logical_ms: Millis, *, opened_ms: Millis) -> None:
+    """Open the rounds of the chain of a trigger, as ``open_chain``, without a check of rights."""
+    chain = trigger.number
+    job_ids = find_chain(session, trigger.job_id)
+    rules = _rules(following.find_jobs(session, job_ids - {trigger.job_id}), job_ids)
+    if not rules:
+        return
     names = {each: (each, chain_key(chain)) for each in rules}
     rows = [
         new_round(names[each], logical_ms, opened_ms=opened_ms, wait_ms=rule.wait_ms, chain=chain)

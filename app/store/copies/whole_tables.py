@@ -19,10 +19,12 @@ PREFIX = "xxl_job_"
 LOG = "xxl_job_log"
 #: names after the prefix of all tables that the migrations create; the last line: which they drop again
 _NAMES = """
-after alarm apply arrival audit blackout blackout_job calendar calendar_version channel channel_scope check
-day drain favourite fire group group_day idempotency incident incident_message info last_seen limit limit_use
-lock log log_report logglue managed mute node promise registry right round rule_change seal session skip span
-start_page tag task task_line throttle token user variable variable_version version view once seen
+after alarm apply arrival audit backfill backfill_instant blackout blackout_job calendar calendar_version
+channel channel_scope check day drain favourite fire group group_day idempotency incident incident_message
+info last_seen limit limit_use lock log log_report logglue managed mute node promise registry right round
+rule_change seal session skip span start_page tag task task_line throttle token user variable
+variable_version version view
+once seen
 """
 OWN = frozenset(PREFIX + name for name in _NAMES.split())
 #: names of scratch databases end so and with a number, so that rights can be granted for them

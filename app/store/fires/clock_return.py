@@ -8,12 +8,13 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import affected
 from app.database.rows import bulk
-from app.domain.enums import FireState, TriggerType
+from app.domain.enums import FireState
 from app.domain.runs.trigger_keys import ONCE
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.skip import Skip
 from app.store.fires import prepared as prepared_fires
+from app.store.fires.queue import OUTSIDE
 from app.store.limits.slots import NO_END
 
 #: DATETIME columns hold local time, in which an hour occurs twice when clocks are set back
@@ -49,7 +50,7 @@ def bring_back_open(session: Session, *, now_ms: Millis, soon_ms: Millis, far_ms
     """
     is_unknown, is_accepted = Fire.state == FireState.UNKNOWN, Fire.state == FireState.ACCEPTED
     is_claimed = Fire.state.in_([FireState.SENDING, FireState.ROUTING])
-    is_immediate = Fire.trigger_type.in_([TriggerType.MANUAL, TriggerType.PARENT, TriggerType.API])
+    is_immediate = Fire.trigger_type.in_(OUTSIDE)
     # Planned runs keep their instant.
     is_due_at_once = and_(is_immediate, Fire.fire_key.not_like(f"{ONCE}:%"))
     is_ahead = Fire.due_time > soon_ms

@@ -25,6 +25,8 @@ class EndedFire(NamedTuple):
     #: when it got its slots; 0: it had none
     admitted_ms: Millis
     limit_key: str
+    #: TriggerType
+    trigger_type: str
 
 
 def end_of_logs(session: Session, log_ids: Collection[int]) -> dict[int, EndedFire]:

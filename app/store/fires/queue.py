@@ -24,7 +24,7 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 #: trigger types of schedules; the others come from users, parent jobs and failures
 SCHEDULED = (TriggerType.CRON, TriggerType.MISFIRE)
 #: trigger types of runs that do not move a fixed delay, nor do their retries
-OUTSIDE = (TriggerType.MANUAL, TriggerType.PARENT, TriggerType.API)
+OUTSIDE = (TriggerType.MANUAL, TriggerType.PARENT, TriggerType.API, TriggerType.BACKFILL)
 #: key prefixes of children and retries, before the log id of the run that they follow
 SUCCESSORS = ("child", "retry")
 #: key prefix of runs after a round, before its id and the log id of the run that completed it

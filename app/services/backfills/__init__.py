@@ -1,0 +1,1 @@
+"""Backfills: their list, their start, and their steps."""

@@ -1,0 +1,64 @@
+"""Runs of a job by logical time, as the list of a backfill needs them."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session
+
+from app.clock import DAY_MS, SECOND_MS, Millis
+from app.database.rows import bulk
+from app.domain.backfills.instants import Standing
+from app.domain.enums import FireState, HandleCode
+from app.domain.runs.logical_times import AHEAD_DAYS
+from app.domain.runs.sharding import parse_shard
+from app.models.fire import Fire
+from app.models.log import JobLog
+from app.store.fires.logs import is_unfinished
+
+#: a run may be triggered so long before its logical time; it begins in whole seconds
+_BEFORE_MS: Millis = AHEAD_DAYS * DAY_MS + 2 * SECOND_MS
+#: null: the trigger time, which is of another type
+_LOGICAL = func.coalesce(JobLog.logical_ms, JobLog.fire_time)
+
+
+def find_runs(
+    session: Session, job_id: int, from_ms: Millis, to_ms: Millis
+) -> Iterator[tuple[Millis, Standing]]:
+    """Yield logical time and standing of the runs of a job in [from, to), those that wait among them.
+
+    A broadcast has succeeded when each of its shards has.
+    """
+    query = select(
+        _LOGICAL,
+        JobLog.trigger_time,
+        JobLog.trigger_code,
+        JobLog.handle_code,
+        JobLog.executor_sharding_param,
+    ).where(
+        JobLog.job_id == job_id,
+        JobLog.trigger_time >= max(from_ms - _BEFORE_MS, 0),
+        or_(_LOGICAL.is_(None), (from_ms <= _LOGICAL) & (to_ms > _LOGICAL)),
+    )
+    ended_shards = defaultdict[tuple[Millis, int], set[int]](set)
+    for noted_ms, trigger_ms, trigger_code, handle_code, sharding in bulk.read_rows(session, query):
+        logical_ms = trigger_ms if noted_ms is None else noted_ms
+        if not from_ms <= logical_ms < to_ms:
+            continue
+        standing, shard = _standing(trigger_code, handle_code), parse_shard(sharding)
+        if shard is not None and standing is Standing.SUCCEEDED:
+            ended = ended_shards[logical_ms, shard.total]
+            ended.add(shard.index)
+            standing = standing if len(ended) == shard.total else Standing.FAILED
+        yield logical_ms, standing
+    logical = func.coalesce(Fire.logical_ms, Fire.due_time)
+    waiting = select(logical).where(
+        Fire.job_id == job_id, Fire.state != FireState.HELD, from_ms <= logical, logical < to_ms
+    )
+    yield from ((row[0], Standing.RUNNING) for row in bulk.read_rows(session, waiting))
+
+
+def _standing(trigger_code: int, handle_code: int) -> Standing:
+    if is_unfinished(trigger_code, handle_code):
+        return Standing.RUNNING
+    return Standing.SUCCEEDED if handle_code == HandleCode.SUCCESS else Standing.FAILED
