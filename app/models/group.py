@@ -35,6 +35,11 @@ class Group(Base):
     escalation: Mapped[str | None] = mapped_column(Text)
     #: most runs of its jobs at once; 0: no limit
     max_running: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    #: ArchiveMode for its jobs that say nothing; empty: as the installation says
+    log_archive: Mapped[str] = mapped_column(String(10), default="", server_default="")
+    #: days that archived logs and that runs are kept; 0: as the installation says
+    log_days: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    run_days: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
 
     @property
     def addresses(self) -> list[str]:

@@ -85,6 +85,11 @@ class Job(Base):
     #: of the misfire strategy RUN_ALL: most missed instants that run, the newest, and how old they may be
     misfire_max: Mapped[int] = mapped_column(Integer, default=100, server_default="100")
     misfire_max_age_s: Mapped[int] = mapped_column(Integer, default=86_400, server_default="86400")
+    #: ArchiveMode: of which of its runs the logs are archived; empty: as its group says
+    log_archive: Mapped[str] = mapped_column(String(10), default="", server_default="")
+    #: days that archived logs and that runs are kept; 0: as its group says
+    log_days: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    run_days: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     #: latest instant that became a fire or a skip
     last_fire_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from app.errors import NotConfigured
 from app.settings import parsers
+from app.settings.log_archive import ArchiveConfig, settings_of
 from app.settings.oidc import OIDC_SETTINGS, OidcConfig, checked
 from app.settings.sources import ENVIRONMENT, SettingValue, gather, shown
 from app.settings.system_zone import system_zone
@@ -119,6 +120,7 @@ class Config:
     threads: int = 32
     mail: MailConfig = field(default_factory=MailConfig)
     oidc: OidcConfig = field(default_factory=OidcConfig)
+    archive: ArchiveConfig = field(default_factory=ArchiveConfig)
     #: Apprise URLs that receive every alarm
     alarm_urls: tuple[str, ...] = field(default=(), repr=False)
     #: to which each console posts while promises are evaluated; its path is often a secret
@@ -144,11 +146,13 @@ class Config:
         settings: dict[str, Any] = {}
         mail: dict[str, Any] = {}
         oidc: dict[str, Any] = {}
-        parts = {"MAIL": mail, "OIDC": oidc}
+        archive: dict[str, Any] = {}
+        parts = {"XXL_JOB_MAIL_": mail, "XXL_JOB_OIDC_": oidc, "XXL_JOB_LOG_ARCHIVE": archive}
         for variable, value in values.items():
             name, parse = SETTINGS[variable]
             try:
-                parts.get(variable.split("_")[2], settings)[name] = parse(value.text)
+                part = next((part for prefix, part in parts.items() if variable.startswith(prefix)), settings)
+                part[name] = parse(value.text)
             except ValueError as exc:
                 value_text = "" if variable in SECRET_VARIABLES else f"={shown(value.text)!r}"
                 place = "" if value.source == ENVIRONMENT else f" ({value.source})"
@@ -156,6 +160,7 @@ class Config:
         settings["mail"] = _checked_mail(mail, values.keys())
         oidc_names = values.keys() & OIDC_SETTINGS
         settings["oidc"] = checked(oidc, oidc_names, public_url=settings.get("public_url", ""))
+        settings["archive"] = ArchiveConfig(**archive)
         settings.setdefault("time_zone", system_zone())
         settings.setdefault("executor_networks", _networks(DEFAULT_NETWORKS))
         home = Path(settings.get("home", default_home)).absolute()
@@ -323,6 +328,7 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_MAIL_FROM": ("sender", parsers.mail_sender),
     "XXL_JOB_MAIL_SECURITY": ("security", _choice("starttls", "tls", "none")),
     **OIDC_SETTINGS,
+    **settings_of(_whole, _choice),
 }
 #: variables whose values never appear in error messages
 SECRET_VARIABLES = frozenset(
@@ -335,6 +341,7 @@ SECRET_VARIABLES = frozenset(
         "XXL_JOB_MAIL_PASSWORD",
         "XXL_JOB_ALARM_URLS",
         "XXL_JOB_HEARTBEAT_URL",
+        "XXL_JOB_LOG_ARCHIVE_URL",
         "XXL_JOB_OIDC_CLIENT_SECRET",
     }
 )

@@ -4,50 +4,42 @@ Functions that send a request to an executor open their own transactions before 
 """
 
 from calendar import monthrange
-from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
-from functools import partial
 from zoneinfo import ZoneInfo
 
 from sqlalchemy.orm import Session
 
-from app.clock import Millis, now_ms
+from app.clock import Millis
 from app.database.engine import read_scope, session_scope, transact
 from app.domain.access.permissions import Actor, Right, require_admin, require_right
 from app.domain.enums import HandleCode, Killed, TriggerCode
 from app.domain.runs.trace_templates import KILLED, KILLED_SAYING, fill
 from app.domain.text.texts import N_
 from app.errors import Conflict, ExecutorUnreachable, InvalidInput, NotFound
-from app.executors.calls import Peer, refusal_of
+from app.executors.calls import refusal_of
 from app.executors.gateway import LOG_TIMEOUT_S
 from app.models.base import zone_name
 from app.models.log import JobLog
 from app.pipeline.complete import Result, Source, complete
-from app.pipeline.group_addresses import find_foreign, withholds_token
 from app.pipeline.masking import find_maskers, mask_text
 from app.services.auditing import audit
-from app.services.executors.callers import LEFT_GROUP, Caller
+from app.services.executors.callers import Caller
 from app.services.runs.interruptible_wait import pause
 from app.services.runs.kills import kills
-from app.services.runs.log_pieces import MaskedRead, last_line, read_masked
+from app.services.runs.log_sources import LogPiece, open_source, peer_of, read_source
 from app.store.base.paging import Page
-from app.store.executors import listing as group_lists
-from app.store.executors import registry
 from app.store.fires import logs as store_logs
 from app.store.jobs import listing as job_lists
 from app.store.runs import clearing as log_clearing
 from app.store.runs import listing as log_lists
 from app.store.runs.clearing import Clearing
 from app.store.runs.listing import LogFilter, LogStatus
-from executor_client.wire.protocol import LogRequest
-from executor_client.wire.run_reports import LAST_LINES, RUN_STATE, Progress
 
 __all__ = ["LogFilter", "LogStatus"]
 
 MISSING = N_("Log id is invalid")
 MISSING_JOB = N_("Job id is invalid")
-GROUP_GONE = N_("the executor group of this run no longer exists, so no access token is sent there")
 
 
 class ClearType(IntEnum):
@@ -76,22 +68,6 @@ KEPT = {
     ClearType.KEEP_30000: 30_000,
     ClearType.KEEP_100000: 100_000,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class LogPiece:
-    """Lines of a run's log, both ends inclusive; ``to_line_num`` < ``from_line_num``: nothing new."""
-
-    from_line_num: int
-    to_line_num: int
-    log_content: str
-    is_end: bool
-    #: progress of a running run of our executor, if its handler reports any
-    progress: Progress | None = None
-    #: whether our executor is still running it, as one that was killed and cleans up
-    is_running: bool = False
-    #: whether these are the last lines of the log, as requested
-    is_tail: bool = False
 
 
 def list_logs(
@@ -168,35 +144,8 @@ def read_log(
     """
     with read_scope() as session:
         log = get_log(session, log_id, actor=actor)
-        peer = _peer(session, log, caller, at_ms=now_ms())
-        may_run = log.handle_code == HandleCode.NONE or bool(log.killed)
-        words = _announced(session, peer) if may_run or last_lines else []
-        reports, is_tail = may_run and RUN_STATE in words, last_lines > 0 and LAST_LINES in words
-        masker = find_maskers(session, [log], now_ms=now_ms()).get(log.id)
-    request = LogRequest(
-        log_id=log.id, log_date_time=log.trigger_time or 0, from_line_num=max(from_line_num, 1)
-    )
-    with caller.permit():
-        read = partial(
-            caller.gateway.read_run, peer, timeout_s=min(timeout_s, LOG_TIMEOUT_S), progress=reports
-        )
-        lines_wanted = last_lines if is_tail else 0
-        if masker is None:
-            piece, progress, is_running = read(request, last_lines=lines_wanted)
-        else:
-            has_ended = not store_logs.is_unfinished(log.trigger_code, log.handle_code)
-            how = MaskedRead(masker, has_ended=has_ended)
-            piece, progress, is_running = read_masked(read, request, last_lines=lines_wanted, how=how)
-    last = last_line(piece)
-    nothing_new = piece.from_line_num > last
-    is_end = True if nothing_new and log.handle_code > 0 and not is_running else piece.is_end
-    return LogPiece(piece.from_line_num, last, piece.log_content, is_end, progress, is_running, is_tail)
-
-
-def _announced(session: Session, peer: Peer) -> list[str]:
-    """Return the capabilities of the executor of ours that is registered there, if any."""
-    boots = registry.find_boots(session, {peer.address})
-    return boots.get((peer.address, peer.app_name), ("", ""))[1].split(",")
+        source = open_source(session, log, caller, is_tail=last_lines > 0)
+    return read_source(source, from_line_num, caller=caller, timeout_s=timeout_s, last_lines=last_lines)
 
 
 def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis, settle_ms: Millis = 0) -> str:
@@ -207,7 +156,7 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis, settl
     """
     with read_scope() as session:
         log = get_killable(session, log_id, actor=actor)
-        peer = _peer(session, log, caller, at_ms=now_ms)
+        peer = peer_of(session, log, caller, at_ms=now_ms)
         maskers = find_maskers(session, [log], now_ms=now_ms)
     with caller.permit(), kills.hold(log.id):
         reply = caller.gateway.kill(peer, log.job_id)
@@ -315,22 +264,3 @@ def months_before(now_ms: Millis, months: int) -> Millis:
     year, month = divmod(now.year * 12 + now.month - 1 - months, 12)
     day = min(now.day, monthrange(year, month + 1)[1])
     return int(now.replace(year=year, month=month + 1, day=day).timestamp() * 1000)
-
-
-def _peer(session: Session, log: JobLog, caller: Caller, *, at_ms: Millis) -> Peer:
-    """Return the run's executor with the token of its group.
-
-    Raises ExecutorUnreachable if it has left the group or the group was deleted. An executor that registers
-    may have deregistered only to finish its runs.
-    """
-    address = log.executor_address
-    if not address:
-        raise Conflict(N_("The run has no executor address"))
-    group = group_lists.find_group(session, log.job_group)
-    if group is None:
-        raise ExecutorUnreachable(address, GROUP_GONE)
-    may_be_ending = store_logs.is_unfinished(log.trigger_code, log.handle_code) and not withholds_token(group)
-    addresses = {group.id: [address]} if group.tokens and not may_be_ending else {}
-    if find_foreign(session, addresses, {group.id: group}, now_ms=at_ms):
-        raise ExecutorUnreachable(address, LEFT_GROUP)
-    return Peer(address, group.app_name, *(group.tokens or caller.tokens))

@@ -1,0 +1,1 @@
+"""Stores of the log archive: a folder, or a bucket of an S3-compatible server."""

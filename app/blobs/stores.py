@@ -1,0 +1,17 @@
+"""The blob store that the settings name."""
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from app.blobs.blob_store import BlobStore
+from app.blobs.folder import Folder
+from app.settings.config import Config
+from app.settings.log_archive import FOLDER, S3
+
+
+def store_of(config: Config) -> BlobStore:
+    """Return the blob store of the log archive; nothing is opened or created."""
+    url = urlsplit(config.archive.url)
+    if url.scheme == S3:
+        raise NotImplementedError  # helper: app/blobs/s3.py
+    return Folder(Path(unquote(url.path)) if url.path else config.home / FOLDER)

@@ -1,0 +1,1 @@
+"""Log archive: what is kept of the logs of runs, and when it is fetched from their executors."""

@@ -1,0 +1,47 @@
+"""Words of the log archive: what is kept, and how far the log of a run has come."""
+
+from enum import StrEnum
+
+
+class ArchiveMode(StrEnum):
+    """Of which runs the logs are kept (`XXL_JOB_LOG_ARCHIVE`, `log_archive` of jobs and groups)."""
+
+    OFF = "off"
+    FAILED = "failed"
+    ALL = "all"
+
+
+class ArchiveState(StrEnum):
+    """State of the archived log of a run (`xxl_job_log_archive.state`)."""
+
+    #: the run is in progress
+    OPEN = "open"
+    #: the run has ended, and its log is fetched until nothing more comes
+    ENDING = "ending"
+    #: nothing came ten seconds after the end
+    COMPLETE = "complete"
+    #: something may be missing, for a reason that is noted
+    PARTIAL = "partial"
+    #: it was deleted because the archive had reached its size
+    PURGED = "purged"
+
+
+#: states in which the log is still fetched
+FETCHED = (ArchiveState.OPEN, ArchiveState.ENDING)
+
+
+class Missing(StrEnum):
+    """Why an archived log may lack lines (`reason`)."""
+
+    #: the executor was not reachable any more
+    INSTANCE_GONE = "instance_gone"
+    #: the executor had no log of the run
+    LOG_GONE = "log_gone"
+    #: the run has written more than may be kept of one
+    RUN_CAP = "run_cap"
+    #: the runs of its job have written more on the day than may be kept
+    JOB_CAP = "job_cap"
+    #: the executor refuses to hand it out
+    REFUSED = "refused"
+    #: there was no room for it on the disk
+    DISK_FULL = "disk_full"

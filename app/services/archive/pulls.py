@@ -1,0 +1,142 @@
+"""Pull of the log of one run: reads new lines from its executor, stores them as a chunk, and notes it.
+
+The chunk is stored before the row that names it is written, and that only if no other node has written the
+row since: so no line is there twice and none is missing. A chunk that no row names is deleted later.
+"""
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.blobs.blob_store import BlobStore, StoreFull
+from app.clock import MINUTE_MS, Clock, Millis
+from app.database.engine import read_scope, transact
+from app.domain.archive.chunks import Chunk, Window, dump_chunks, parse_chunks
+from app.domain.archive.kinds import ArchiveState, Missing
+from app.domain.archive.pulls import Progress, Pulled, after_pull
+from app.domain.enums import HandleCode
+from app.domain.runs.evidence import ABSENT_LOGS
+from app.errors import Conflict, ExecutorUnreachable
+from app.models.log import JobLog
+from app.services.archive.texts import Redaction, pack_lines
+from app.services.executors.callers import Caller
+from app.services.runs.log_lines import split_lines
+from app.services.runs.log_sources import LogSource, open_source, read_source
+from app.store.archive import rows
+from app.store.archive.rows import ArchivedLog
+from app.store.fires.logs import is_unfinished
+from app.store.runs import listing as log_lists
+
+logger = logging.getLogger(__name__)
+
+#: pieces of one pull, of at most 512 KiB each
+PIECES_MAX = 4
+#: pause after a pull whose lines found no room
+FULL_PAUSE_MS: Millis = MINUTE_MS
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Puller:
+    """What pulls need."""
+
+    caller: Caller
+    store: BlobStore
+    redaction: Redaction
+    #: bytes of the text of one run
+    run_max: int
+    clock: Clock
+
+    def pull(self, log: ArchivedLog) -> int:
+        """Fetch what is new of a leased log; return the bytes that came. Opens its own transactions."""
+        with read_scope() as session:
+            run = log_lists.find_log(session, log.log_id)
+            is_kept = run is not None and not (log.is_provisional and run.handle_code == HandleCode.SUCCESS)
+            source = self._open(session, run) if run is not None and is_kept else None
+        if run is None or not is_kept:
+            self._drop(log)
+            return 0
+        if not log.ended_ms and not is_unfinished(run.trigger_code, run.handle_code):
+            log = log._replace(ended_ms=self.clock())
+        lines, pulled = self._read(source, log) if source is not None else ([], _GONE)
+        return self._store(log, lines, pulled)
+
+    def _open(self, session: Session, run: JobLog) -> LogSource | None:
+        try:
+            return open_source(session, run, self.caller)
+        except (Conflict, ExecutorUnreachable):
+            return None
+
+    def _read(self, source: LogSource, log: ArchivedLog) -> tuple[list[str], Pulled]:
+        """Return new lines, and how the pull went."""
+        lines, has_more = list[str](), True
+        for _ in range(PIECES_MAX):
+            first = log.last_line + len(lines) + 1
+            try:
+                piece = read_source(source, first, caller=self.caller)
+            except ExecutorUnreachable:
+                return lines, Pulled(bool(lines), failure=None if lines else Missing.INSTANCE_GONE)
+            if piece.to_line_num < first:
+                is_absent = piece.log_content.strip() in ABSENT_LOGS
+                failure = Missing.LOG_GONE if is_absent and not (lines or log.last_line) else None
+                return lines, Pulled(bool(lines), failure=failure)
+            new = split_lines(piece.log_content)
+            lines += [self.redaction.redact(line) for line in new[first - piece.from_line_num :]]
+            has_more = piece.to_line_num >= first
+        return lines, Pulled(bool(lines), has_more=has_more)
+
+    def _store(self, log: ArchivedLog, lines: list[str], pulled: Pulled) -> int:
+        now_ms, columns = self.clock(), dict[str, Any]()
+        dropped: tuple[Chunk, ...] = ()
+        reason = log.reason
+        if lines:
+            chunk, stored = pack_lines(log.last_line + 1, lines)
+            try:
+                self.store.put(f"{log.folder}/{chunk.name}", stored)
+            except StoreFull:
+                full: dict[str, Any] = {
+                    "state": log.state,
+                    "next_ms": now_ms + FULL_PAUSE_MS,
+                    "reason": Missing.DISK_FULL.value,
+                }
+                transact(partial(rows.write_pull, log=log, now_ms=now_ms, **full))
+                raise
+            window = Window.of(
+                [*parse_chunks(log.chunks or ""), chunk], most=self.run_max, gap=(log.gap_from, log.gap_to)
+            )
+            dropped = window.dropped
+            reason = Missing.RUN_CAP.value if window.gap_from else reason
+            columns |= {
+                "last_line": chunk.last,
+                "chunks": dump_chunks(window.kept),
+                "size": sum(each.size for each in window.kept),
+                "stored": sum(each.stored for each in window.kept),
+                "gap_from": window.gap_from,
+                "gap_to": window.gap_to,
+            }
+        if reason == Missing.DISK_FULL and pulled.failure is None:
+            reason = ""
+        progress = Progress(ArchiveState(log.state), log.ended_ms, log.pause_ms, reason)
+        following = after_pull(progress, pulled, at_ms=now_ms)
+        columns |= {
+            "state": following.state.value,
+            "next_ms": following.next_ms,
+            "pause_ms": following.pause_ms,
+            "reason": following.reason,
+        }
+        columns |= {} if pulled.failure is not None else {"pulled_ms": now_ms}
+        if transact(partial(rows.write_pull, log=log, now_ms=now_ms, **columns)):
+            self.store.delete([f"{log.folder}/{each.name}" for each in dropped])
+        return sum(map(len, lines))
+
+    def _drop(self, log: ArchivedLog) -> None:
+        """Delete the log of a run that has succeeded and is not kept, or that was deleted."""
+        if transact(partial(rows.delete_archive, log=log)):
+            chunks = parse_chunks(log.chunks or "")
+            self.store.delete([f"{log.folder}/{chunk.name}" for chunk in chunks])
+
+
+_GONE = Pulled(False, failure=Missing.INSTANCE_GONE)

@@ -1,0 +1,127 @@
+"""Log sources: where the log of a run is, and the one reader of it for pages, API and archive."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis, now_ms
+from app.domain.enums import HandleCode
+from app.domain.parameters.masking import Masker
+from app.domain.text.texts import N_
+from app.errors import Conflict, ExecutorUnreachable
+from app.executors.calls import Peer
+from app.executors.gateway import LOG_TIMEOUT_S
+from app.models.log import JobLog
+from app.pipeline.group_addresses import find_foreign, withholds_token
+from app.pipeline.masking import find_maskers
+from app.services.executors.callers import LEFT_GROUP, Caller
+from app.services.runs.log_pieces import MaskedRead, last_line, read_masked
+from app.store.executors import listing as group_lists
+from app.store.executors import registry
+from app.store.fires import logs as store_logs
+from executor_client.wire.protocol import LogRequest
+from executor_client.wire.run_reports import LAST_LINES, RUN_STATE, Progress
+
+GROUP_GONE = N_("the executor group of this run no longer exists, so no access token is sent there")
+
+
+@dataclass(frozen=True, slots=True)
+class LogPiece:
+    """Lines of a run's log, both ends inclusive; ``to_line_num`` < ``from_line_num``: nothing new."""
+
+    from_line_num: int
+    to_line_num: int
+    log_content: str
+    is_end: bool
+    #: progress of a running run of our executor, if its handler reports any
+    progress: Progress | None = None
+    #: whether our executor is still running it, as one that was killed and cleans up
+    is_running: bool = False
+    #: whether these are the last lines of the log, as requested
+    is_tail: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogSource:
+    """The log of a run on its executor."""
+
+    log: JobLog
+    peer: Peer
+    #: whether the executor says how far the run is
+    reports: bool
+    #: whether it returns last lines, if they were asked for
+    has_tail: bool
+    masker: Masker | None
+
+
+def open_source(session: Session, log: JobLog, caller: Caller, *, is_tail: bool = False) -> LogSource:
+    """Return where the log of a run is; ``is_tail``: its last lines are read.
+
+    Raises Conflict and ExecutorUnreachable.
+    """
+    peer = peer_of(session, log, caller, at_ms=now_ms())
+    may_run = log.handle_code == HandleCode.NONE or bool(log.killed)
+    words = _announced(session, peer) if may_run or is_tail else []
+    masker = find_maskers(session, [log], now_ms=now_ms()).get(log.id)
+    return LogSource(log, peer, may_run and RUN_STATE in words, is_tail and LAST_LINES in words, masker)
+
+
+def read_source(
+    source: LogSource,
+    from_line_num: int,
+    *,
+    caller: Caller,
+    timeout_s: float = LOG_TIMEOUT_S,
+    last_lines: int = 0,
+) -> LogPiece:
+    """Read lines of a log as ``read_log``; the one reader of pages, API and archive."""
+    log = source.log
+    request = LogRequest(
+        log_id=log.id, log_date_time=log.trigger_time or 0, from_line_num=max(from_line_num, 1)
+    )
+    with caller.permit():
+        read = partial(
+            caller.gateway.read_run,
+            source.peer,
+            timeout_s=min(timeout_s, LOG_TIMEOUT_S),
+            progress=source.reports,
+        )
+        lines_wanted = last_lines if source.has_tail else 0
+        if source.masker is None:
+            piece, progress, is_running = read(request, last_lines=lines_wanted)
+        else:
+            has_ended = not store_logs.is_unfinished(log.trigger_code, log.handle_code)
+            how = MaskedRead(source.masker, has_ended=has_ended)
+            piece, progress, is_running = read_masked(read, request, last_lines=lines_wanted, how=how)
+    last = last_line(piece)
+    nothing_new = piece.from_line_num > last
+    is_end = True if nothing_new and log.handle_code > 0 and not is_running else piece.is_end
+    return LogPiece(
+        piece.from_line_num, last, piece.log_content, is_end, progress, is_running, source.has_tail
+    )
+
+
+def _announced(session: Session, peer: Peer) -> list[str]:
+    """Return the capabilities of the executor of ours that is registered there, if any."""
+    boots = registry.find_boots(session, {peer.address})
+    return boots.get((peer.address, peer.app_name), ("", ""))[1].split(",")
+
+
+def peer_of(session: Session, log: JobLog, caller: Caller, *, at_ms: Millis) -> Peer:
+    """Return the run's executor with the token of its group.
+
+    Raises ExecutorUnreachable if it has left the group or the group was deleted. An executor that registers
+    may have deregistered only to finish its runs.
+    """
+    address = log.executor_address
+    if not address:
+        raise Conflict(N_("The run has no executor address"))
+    group = group_lists.find_group(session, log.job_group)
+    if group is None:
+        raise ExecutorUnreachable(address, GROUP_GONE)
+    may_be_ending = store_logs.is_unfinished(log.trigger_code, log.handle_code) and not withholds_token(group)
+    addresses = {group.id: [address]} if group.tokens and not may_be_ending else {}
+    if find_foreign(session, addresses, {group.id: group}, now_ms=at_ms):
+        raise ExecutorUnreachable(address, LEFT_GROUP)
+    return Peer(address, group.app_name, *(group.tokens or caller.tokens))

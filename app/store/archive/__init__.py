@@ -1,0 +1,1 @@
+"""Statements on `xxl_job_log_archive`."""

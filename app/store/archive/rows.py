@@ -1,0 +1,181 @@
+"""Archived logs as the archiver reads and writes them."""
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import and_, bindparam, case, delete, func, select, update
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.database import single_statement
+from app.database.engine import affected
+from app.database.rows import bulk
+from app.database.sql import direct
+from app.database.sql.in_list import WANTED, among
+from app.domain.archive.kinds import FETCHED, ArchiveState
+from app.domain.enums import FireState
+from app.models.archive import LogArchive, Setting
+from app.models.fire import Fire
+from app.models.group import Group
+from app.models.job import Job
+from app.models.log import JobLog
+
+#: fact about the installation: ArchiveMode if none is set
+DEFAULT_MODE = "log_archive"
+#: ArchiveMode of a job, else of its group; empty: as the installation says
+MODE = func.coalesce(
+    func.nullif(Job.log_archive, ""),
+    select(func.nullif(Group.log_archive, "")).where(Group.id == Job.job_group).scalar_subquery(),
+    "",
+)
+_DEFAULT = select(Setting.value).where(Setting.name == DEFAULT_MODE)
+
+
+def find_default_mode() -> str:
+    """Return the ArchiveMode of an installation that sets none; opens its own transaction."""
+    rows = single_statement.read(_DEFAULT, {})
+    return rows[0][0] if rows else "off"
+
+
+class AcceptedRun(NamedTuple):
+    """A run in progress that has no archived log yet."""
+
+    log_id: int
+    job_id: int
+    job_group: int
+    logical_ms: Millis
+    mode: str
+
+
+_ACCEPTED = (
+    select(JobLog.id, JobLog.job_id, JobLog.job_group, func.coalesce(Fire.logical_ms, Fire.due_time), MODE)
+    .select_from(Fire)
+    .join(JobLog, JobLog.id == Fire.log_id)
+    .join(Job, Job.id == Fire.job_id)
+    .outerjoin(LogArchive, LogArchive.log_id == Fire.log_id)
+    .where(
+        Fire.state == FireState.ACCEPTED,
+        Fire.accepted_ms <= bindparam("before_ms"),
+        Fire.accepted_ms > 0,
+        LogArchive.id.is_(None),
+    )
+    .order_by(Fire.id)
+    .limit(bindparam("most"))
+)
+
+
+def find_accepted(*, before_ms: Millis, limit: int) -> list[AcceptedRun]:
+    """Return runs that were accepted before a time and have no archived log; opens its own transaction."""
+    rows = single_statement.read(_ACCEPTED, {"before_ms": before_ms, "most": limit})
+    return [AcceptedRun._make(row) for row in rows]
+
+
+def insert_open(session: Session, rows: Sequence[bulk.Row]) -> None:
+    """Insert archived logs of runs, except those that there are."""
+    bulk.insert_ignore(session, LogArchive, rows)
+
+
+def note_ends(session: Session, rows: Sequence[bulk.Row]) -> None:
+    """Insert archived logs of runs that end, or note the end in those that there are."""
+    bulk.upsert(session, LogArchive, rows, key=("log_id",))
+
+
+class ArchivedLog(NamedTuple):
+    """An archived log, as a pull reads it."""
+
+    id: int
+    log_id: int
+    job_id: int
+    job_group: int
+    folder: str
+    state: str
+    is_provisional: int
+    epoch: int
+    next_ms: Millis
+    pause_ms: Millis
+    ended_ms: Millis
+    last_line: int
+    size: int
+    gap_from: int
+    gap_to: int
+    reason: str
+    chunks: str | None
+
+
+_COLUMNS = tuple(getattr(LogArchive, name) for name in ArchivedLog._fields)
+_DUE = (
+    select(LogArchive.id)
+    .where(
+        LogArchive.state.in_(FETCHED),
+        LogArchive.next_ms <= bindparam("now_ms"),
+        LogArchive.lease_until <= bindparam("now_ms"),
+    )
+    .order_by(LogArchive.next_ms, LogArchive.id)
+    .limit(bindparam("most"))
+)
+
+
+def find_due(*, now_ms: Millis, limit: int) -> list[int]:
+    """Return the archived logs that are to be fetched by now; opens its own transaction."""
+    return [row[0] for row in single_statement.read(_DUE, {"now_ms": now_ms, "most": limit})]
+
+
+_LOCKED = (
+    select(*_COLUMNS)
+    .with_hint(LogArchive, "FORCE INDEX (PRIMARY)", "mysql")
+    .where(among(LogArchive.id), LogArchive.lease_until <= bindparam("now_ms"))
+    .order_by(LogArchive.id)
+    .with_for_update(skip_locked=True)
+)
+
+
+def claim(
+    session: Session, archive_ids: Collection[int], *, owner: str, now_ms: Millis, lease_ms: Millis
+) -> list[ArchivedLog]:
+    """Lease archived logs to a node; return those that no other has."""
+    rows = direct.read(session, _LOCKED, {WANTED: sorted(archive_ids), "now_ms": now_ms})
+    logs = [ArchivedLog._make(row) for row in rows]
+    columns = {"owner": owner, "lease_until": now_ms + lease_ms}
+    bulk.update_many(session, LogArchive, [{"id": log.id, "epoch": log.epoch + 1, **columns} for log in logs])
+    return [log._replace(epoch=log.epoch + 1) for log in logs]
+
+
+def write_pull(session: Session, log: ArchivedLog, now_ms: Millis, **columns: Any) -> bool:
+    """Write what a pull has found and give the lease back; False if another node has it by now.
+
+    ``columns`` have the state and the next time as they follow from the pull; a run that has ended since is
+    fetched once more at once.
+    """
+    has_ended_since = LogArchive.ended_ms != log.ended_ms
+    state, next_ms = columns.pop("state"), columns.pop("next_ms")
+    statement = (
+        update(LogArchive)
+        .where(and_(LogArchive.id == log.id, LogArchive.epoch == log.epoch))
+        .values(
+            state=case((has_ended_since, LogArchive.state), else_=state),
+            next_ms=case((has_ended_since, now_ms), else_=next_ms),
+            lease_until=0,
+            **columns,
+        )
+    )
+    return affected(session, statement) == 1
+
+
+def delete_archive(session: Session, log: ArchivedLog) -> bool:
+    """Delete the row of a leased log; False if another node has it by now."""
+    statement = delete(LogArchive).where(LogArchive.id == log.id, LogArchive.epoch == log.epoch)
+    return affected(session, statement) == 1
+
+
+def find_of_logs(session: Session, log_ids: Collection[int]) -> dict[int, ArchivedLog]:
+    """Return the archived logs of runs, by log id."""
+    query = select(*_COLUMNS).where(LogArchive.log_id.in_(list(log_ids)))
+    return {row[1]: ArchivedLog._make(row) for row in bulk.read_rows(session, query)} if log_ids else {}
+
+
+def fetch_soon(session: Session, log_ids: Collection[int], *, now_ms: Millis) -> int:
+    """Have the open logs of these runs fetched at once; return how many."""
+    statement = update(LogArchive).where(
+        LogArchive.log_id.in_(list(log_ids)), LogArchive.state == ArchiveState.OPEN
+    )
+    return affected(session, statement.values(next_ms=now_ms)) if log_ids else 0
