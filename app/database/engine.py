@@ -34,6 +34,7 @@ from app.models.base import use_zone
 from app.runtime.wake_up import BACKFILLS, send_wake_up
 from app.settings.config import Config
 from app.settings.home import secret_key, stored_key
+from app.settings.log_archive import use_mode
 from app.settings.sealing import use_key
 
 logger = logging.getLogger(__name__)
@@ -113,6 +114,7 @@ def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
     engine = engine or make_engine(config)
     dialect_of(engine).watch(engine, config)
     use_zone(config.time_zone)
+    use_mode(config.archive.mode)
     use_key(partial(secret_key, config))
     statement_times.watch(engine)
     if not event.contains(Session, "after_commit", _wake_dispatchers):

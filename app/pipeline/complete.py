@@ -38,6 +38,7 @@ from app.domain.runs.trace_templates import (
 )
 from app.domain.runs.trigger_report import join_lines
 from app.models.log import JobLog
+from app.pipeline.archive_ends import archive_ends
 from app.pipeline.children import child_fires, known_children, result_text
 from app.pipeline.day_corrections import correct_days
 from app.pipeline.delays import set_delayed
@@ -184,6 +185,12 @@ def complete(
     _write_logs(session, ended_runs, job_by_log, now_ms)
     correct_days(session, [run for run, _ in endings])
     _write_successors(session, endings, job_by_log, ended_fires, now_ms)
+    archive_ends(
+        session,
+        [(run, _is_failure(result)) for run, result in endings if result.source is not Source.REFUSED],
+        job_by_log,
+        now_ms=now_ms,
+    )
     _count_ended(session, endings, sent_ms_by_log, now_ms)
     set_delayed(session, delayed_ids, now_ms=now_ms)
     return Completion(won, late, other_runs, maskers)

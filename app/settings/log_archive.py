@@ -11,6 +11,22 @@ FILE, S3 = "file", "s3"
 FOLDER = "log-archive"
 
 
+class _Present:
+    """Mode of this process."""
+
+    mode = ""
+
+
+def use_mode(mode: str) -> None:
+    """Set the mode of this process, as it is configured; empty: what the database says."""
+    _Present.mode = mode
+
+
+def present_mode() -> str:
+    """Return the mode of this process; empty: what the database says."""
+    return _Present.mode
+
+
 @dataclass(frozen=True, slots=True)
 class ArchiveConfig:
     """Where and how much of the logs of runs is archived."""

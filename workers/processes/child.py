@@ -23,7 +23,7 @@ from app.runtime import metrics
 from app.runtime.logging import set_up_logging
 from app.runtime.program import end_with_parent
 from app.settings.config import Config
-from workers import monitor, scheduler
+from workers import archiver, monitor, scheduler
 from workers.liveness import Pulse
 from workers.loop import Loop
 
@@ -34,7 +34,7 @@ FORKED = sys.platform == "linux"
 #: signals that a child awaits
 SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
 #: name of a child -> the function it runs until its stop event is set
-PARTS = {"scheduler": scheduler.run, "monitor": monitor.run}
+PARTS = {"scheduler": scheduler.run, "monitor": monitor.run, "archiver": archiver.run}
 
 
 def run_child(name: str, config: Config, pulse: Pulse) -> None:

@@ -7,7 +7,7 @@ row since: so no line is there twice and none is missing. A chunk that no row na
 import logging
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -39,6 +39,15 @@ FULL_PAUSE_MS: Millis = MINUTE_MS
 MIB = 1024 * 1024
 
 
+class PullResult(NamedTuple):
+    """How a pull went."""
+
+    #: bytes that came, about
+    size: int
+    #: whether the executor could not be reached
+    is_silent: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Puller:
     """What pulls need."""
@@ -50,19 +59,20 @@ class Puller:
     run_max: int
     clock: Clock
 
-    def pull(self, log: ArchivedLog) -> int:
-        """Fetch what is new of a leased log; return the bytes that came. Opens its own transactions."""
+    def pull(self, log: ArchivedLog) -> PullResult:
+        """Fetch what is new of a leased log. Opens its own transactions; raises StoreFull."""
         with read_scope() as session:
             run = log_lists.find_log(session, log.log_id)
             is_kept = run is not None and not (log.is_provisional and run.handle_code == HandleCode.SUCCESS)
             source = self._open(session, run) if run is not None and is_kept else None
         if run is None or not is_kept:
             self._drop(log)
-            return 0
+            return PullResult(0, is_silent=False)
         if not log.ended_ms and not is_unfinished(run.trigger_code, run.handle_code):
             log = log._replace(ended_ms=self.clock())
         lines, pulled = self._read(source, log) if source is not None else ([], _GONE)
-        return self._store(log, lines, pulled)
+        self._store(log, lines, pulled)
+        return PullResult(sum(map(len, lines)), is_silent=pulled.failure is Missing.INSTANCE_GONE)
 
     def _open(self, session: Session, run: JobLog) -> LogSource | None:
         try:
@@ -88,7 +98,7 @@ class Puller:
             has_more = piece.to_line_num >= first
         return lines, Pulled(bool(lines), has_more=has_more)
 
-    def _store(self, log: ArchivedLog, lines: list[str], pulled: Pulled) -> int:
+    def _store(self, log: ArchivedLog, lines: list[str], pulled: Pulled) -> None:
         now_ms, columns = self.clock(), dict[str, Any]()
         dropped: tuple[Chunk, ...] = ()
         reason = log.reason
@@ -130,7 +140,6 @@ class Puller:
         columns |= {} if pulled.failure is not None else {"pulled_ms": now_ms}
         if transact(partial(rows.write_pull, log=log, now_ms=now_ms, **columns)):
             self.store.delete([f"{log.folder}/{each.name}" for each in dropped])
-        return sum(map(len, lines))
 
     def _drop(self, log: ArchivedLog) -> None:
         """Delete the log of a run that has succeeded and is not kept, or that was deleted."""

@@ -14,27 +14,11 @@ from app.database.sql import direct
 from app.database.sql.in_list import WANTED, among
 from app.domain.archive.kinds import FETCHED, ArchiveState
 from app.domain.enums import FireState
-from app.models.archive import LogArchive, Setting
+from app.models.archive import LogArchive
 from app.models.fire import Fire
-from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
-
-#: fact about the installation: ArchiveMode if none is set
-DEFAULT_MODE = "log_archive"
-#: ArchiveMode of a job, else of its group; empty: as the installation says
-MODE = func.coalesce(
-    func.nullif(Job.log_archive, ""),
-    select(func.nullif(Group.log_archive, "")).where(Group.id == Job.job_group).scalar_subquery(),
-    "",
-)
-_DEFAULT = select(Setting.value).where(Setting.name == DEFAULT_MODE)
-
-
-def find_default_mode() -> str:
-    """Return the ArchiveMode of an installation that sets none; opens its own transaction."""
-    rows = single_statement.read(_DEFAULT, {})
-    return rows[0][0] if rows else "off"
+from app.store.archive.modes import MODE
 
 
 class AcceptedRun(NamedTuple):
@@ -104,7 +88,8 @@ class ArchivedLog(NamedTuple):
 
 _COLUMNS = tuple(getattr(LogArchive, name) for name in ArchivedLog._fields)
 _DUE = (
-    select(LogArchive.id)
+    select(LogArchive.id, func.coalesce(JobLog.executor_address, ""))
+    .outerjoin(JobLog, JobLog.id == LogArchive.log_id)
     .where(
         LogArchive.state.in_(FETCHED),
         LogArchive.next_ms <= bindparam("now_ms"),
@@ -115,9 +100,16 @@ _DUE = (
 )
 
 
-def find_due(*, now_ms: Millis, limit: int) -> list[int]:
+class DueLog(NamedTuple):
+    """An archived log that is to be fetched, and the address of its executor."""
+
+    id: int
+    address: str
+
+
+def find_due(*, now_ms: Millis, limit: int) -> list[DueLog]:
     """Return the archived logs that are to be fetched by now; opens its own transaction."""
-    return [row[0] for row in single_statement.read(_DUE, {"now_ms": now_ms, "most": limit})]
+    return [DueLog(*row) for row in single_statement.read(_DUE, {"now_ms": now_ms, "most": limit})]
 
 
 _LOCKED = (

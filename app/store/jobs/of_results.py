@@ -13,6 +13,7 @@ from app.domain.promises.promise import END_KINDS
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.promise import JobPromise
+from app.store.archive.modes import MODE
 
 
 class JobOfResult(NamedTuple):
@@ -33,12 +34,14 @@ class JobOfResult(NamedTuple):
     has_followers: int
     #: 1: it promises something that is judged when a run ends
     promises_ends: int = 0
+    #: ArchiveMode of the job, else of its group; empty: as the installation says
+    log_archive: str = ""
 
 
 _OF_END = exists().where(JobPromise.job_id == Job.id, JobPromise.kind.in_(sorted(END_KINDS)))
 _PROMISES_ENDS = case((_OF_END, 1), else_=0)
-_COMPLETED_BY = tuple(getattr(Job, name) for name in JobOfResult._fields[:-1])
-_OF_RESULTS = select(*_COMPLETED_BY, _PROMISES_ENDS).where(
+_COMPLETED_BY = tuple(getattr(Job, name) for name in JobOfResult._fields[:-2])
+_OF_RESULTS = select(*_COMPLETED_BY, _PROMISES_ENDS, MODE).where(
     Job.id.in_(select(JobLog.job_id).where(among(JobLog.id)))
 )
 

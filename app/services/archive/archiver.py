@@ -1,0 +1,182 @@
+"""Archiver: decides which logs are fetched when, and fetches many at once. The body of a process of its own.
+
+Bounded in all ways, so that it never delays a dispatch: 32 calls, two for an instance, one a second for a
+log, 16 MB a second in all; an instance that times out three times in a row rests for a minute.
+"""
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from zoneinfo import ZoneInfo
+
+from app.blobs.blob_store import BlobStore, StoreFull
+from app.clock import SECOND_MS, Clock, Millis, now_ms
+from app.database.engine import transact
+from app.domain.archive.chunks import folder_of
+from app.domain.archive.kinds import ArchiveMode, ArchiveState
+from app.services.archive.pulls import MIB, Puller, PullResult
+from app.services.archive.texts import Redaction
+from app.services.executors.callers import Caller
+from app.settings.config import Config
+from app.store.archive import rows
+from app.store.archive.modes import mode_of
+from app.store.archive.rows import AcceptedRun, ArchivedLog, DueLog
+
+logger = logging.getLogger(__name__)
+
+#: calls at the same time, in all and of one instance
+CALLS_MAX, CALLS_OF_INSTANCE = 32, 2
+#: a lease ends after this; a pull takes less: its pieces have a time-out each
+LEASE_MS: Millis = 60 * SECOND_MS
+#: runs in progress are fetched from so long after they were accepted
+ACCEPTED_MS: Millis = 5 * SECOND_MS
+#: bytes a second, in all
+RATE = 16 * MIB
+#: after so many time-outs in a row an instance rests for so long
+FAILURES_MAX, REST_S = 3, 60.0
+#: period of the look for due logs, and for runs that have none yet
+LOOK_MS: Millis = 250
+DISCOVER_S = 1.0
+DISCOVERED_MAX = 500
+
+
+class Archiver:
+    """Fetches logs; ``tick`` belongs to one thread."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        node: str,
+        caller: Caller,
+        store: BlobStore,
+        clock: Clock = now_ms,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._node = node
+        self._zone = ZoneInfo(config.time_zone)
+        self._clock, self._monotonic = clock, monotonic
+        redaction, run_max = Redaction(config.archive.redact), config.archive.run_mb * MIB
+        self._puller = Puller(caller, store, redaction, run_max, clock)
+        self._pool = ThreadPoolExecutor(CALLS_MAX, thread_name_prefix="pull")
+        self._lock = threading.Lock()
+        #: address -> calls in progress, time-outs in a row, and until when it rests
+        self._calls: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter()
+        self._resting: dict[str, float] = {}
+        self._discover_at = 0.0
+        #: when the bytes that came are paid for at RATE
+        self._free_at = 0.0
+
+    def close(self) -> None:
+        """Start no further call and wait for none."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def tick(self, at_ms: Millis) -> Millis:
+        """Fetch what is due; return the wait until the next look."""
+        now_s = self._monotonic()
+        if now_s >= self._discover_at:
+            self._discover_at = now_s + DISCOVER_S
+            self.discover(at_ms)
+        if now_s < self._free_at:
+            return LOOK_MS
+        logs = self._choose(rows.find_due(now_ms=at_ms, limit=4 * CALLS_MAX), now_s)
+        if logs:
+            claim = partial(rows.claim, owner=self._node, now_ms=at_ms, lease_ms=LEASE_MS)
+            claimed = transact(partial(claim, archive_ids=list(logs)))
+            for log in claimed:
+                self._pool.submit(self._fetch, log, logs[log.id])
+            self._forget(logs[archive_id] for archive_id in logs.keys() - {log.id for log in claimed})
+        return LOOK_MS
+
+    def discover(self, at_ms: Millis) -> int:
+        """Begin the logs of runs in progress that may be kept; return how many."""
+        accepted = rows.find_accepted(before_ms=at_ms - ACCEPTED_MS, limit=DISCOVERED_MAX)
+        new = [self._row(run, mode, at_ms) for run in accepted if (mode := mode_of(run.mode)) is not _OFF]
+        if new:
+            transact(partial(rows.insert_open, rows=new))
+        return len(new)
+
+    def _row(self, run: AcceptedRun, mode: ArchiveMode, at_ms: Millis) -> dict[str, object]:
+        return {
+            "log_id": run.log_id,
+            "job_id": run.job_id,
+            "job_group": run.job_group,
+            "folder": folder_of(run.job_id, run.log_id, run.logical_ms, self._zone),
+            "state": ArchiveState.OPEN.value,
+            "is_provisional": int(mode is ArchiveMode.FAILED),
+            "next_ms": at_ms,
+        }
+
+    def _choose(self, due: list[DueLog], now_s: float) -> dict[int, str]:
+        """Return the logs that may be fetched now, with the addresses of their executors; counts them."""
+        chosen: dict[int, str] = {}
+        with self._lock:
+            free = CALLS_MAX - self._calls.total()
+            for log in due:
+                if len(chosen) == free:
+                    break
+                if self._calls[log.address] >= CALLS_OF_INSTANCE or now_s < self._resting.get(log.address, 0):
+                    continue
+                self._calls[log.address] += 1
+                chosen[log.id] = log.address
+        return chosen
+
+    def _forget(self, addresses: Iterable[str]) -> None:
+        with self._lock:
+            for address in addresses:
+                self._calls[address] -= 1
+                if not self._calls[address]:
+                    del self._calls[address]
+
+    def _fetch(self, log: ArchivedLog, address: str) -> None:
+        result = PullResult(0, is_silent=False)
+        try:
+            result = self._puller.pull(log)
+        except StoreFull as exc:
+            disk_log.write(exc)
+        except Exception:
+            logger.exception("log not fetched log_id=%s", log.log_id)
+        finally:
+            self._forget([address])
+            self._note(address, result)
+
+    def _note(self, address: str, result: PullResult) -> None:
+        with self._lock:
+            now_s = self._monotonic()
+            self._free_at = max(self._free_at, now_s) + result.size / RATE
+            if not result.is_silent:
+                self._failures.pop(address, None)
+                self._resting.pop(address, None)
+                return
+            self._failures[address] += 1
+            if self._failures[address] >= FAILURES_MAX:
+                self._resting[address] = now_s + REST_S
+
+
+_OFF = ArchiveMode.OFF
+
+
+class _DiskLog:
+    """One line a minute about a store without room."""
+
+    PERIOD_S = 60.0
+
+    def __init__(self) -> None:
+        self._logged_at = float("-inf")
+        self._lock = threading.Lock()
+
+    def write(self, error: StoreFull) -> None:
+        """Log the error unless that was done within a minute."""
+        with self._lock:
+            if time.monotonic() - self._logged_at < self.PERIOD_S:
+                return
+            self._logged_at = time.monotonic()
+        logger.error("log archive full reason=%s", error)
+
+
+disk_log = _DiskLog()
