@@ -74,7 +74,7 @@ def main() -> None:
     from app.services.installation.preconditions import check_schema, check_settings
     from app.services.operations.promise_guard import PromiseGuard
     from app.services.operations.workers_watch import WorkersWatch
-    from app.services.runs.interruptible_wait import stopping
+    from app.runtime.interruptible_wait import stopping
 
     try:
         config = Config.from_env(env_file=env_file)

@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 from app.database.engine import read_scope
 from app.domain.access.permissions import Actor
 from app.errors import ExecutorUnreachable, RetryLater, XxlJobError
+from app.runtime.interruptible_wait import pause
 from app.services.executors.callers import Caller
-from app.services.runs.interruptible_wait import pause
 from app.services.runs.log_lines import fetch_lines
 from app.services.runs.run_lookup import FoundRun, get_run
 
