@@ -66,3 +66,9 @@ class Missing(StrEnum):
     REFUSED = "refused"
     #: there was no room for it on the disk
     DISK_FULL = "disk_full"
+    #: the store did not take it
+    STORE_GONE = "store_gone"
+
+
+#: what goes by itself when the store has room and answers again
+PASSING = (Missing.DISK_FULL, Missing.STORE_GONE)
