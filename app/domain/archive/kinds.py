@@ -28,6 +28,8 @@ class ArchiveState(StrEnum):
 
 #: states in which the log is still fetched
 FETCHED = (ArchiveState.OPEN, ArchiveState.ENDING)
+#: states in which the log is as the archive has it, but for what its executor may still have behind that
+FINAL = (ArchiveState.COMPLETE, ArchiveState.PARTIAL, ArchiveState.PURGED)
 
 
 class Missing(StrEnum):
@@ -45,3 +47,7 @@ class Missing(StrEnum):
     REFUSED = "refused"
     #: there was no room for it on the disk
     DISK_FULL = "disk_full"
+    #: it was deleted because the archive had reached its size; of readers only, as the next
+    PURGED = "purged"
+    #: a file of the archive is missing or was changed
+    UNREADABLE = "unreadable"

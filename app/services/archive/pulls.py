@@ -23,7 +23,7 @@ from app.errors import Conflict, ExecutorUnreachable
 from app.models.log import JobLog
 from app.services.archive.texts import Redaction, pack_lines
 from app.services.executors.callers import Caller
-from app.services.runs.log_lines import split_lines
+from app.services.run_logs.log_pieces import split_lines
 from app.services.runs.log_sources import LogSource, open_source, read_source
 from app.store.archive import rows
 from app.store.archive.rows import ArchivedLog

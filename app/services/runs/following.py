@@ -11,7 +11,7 @@ from app.domain.access.permissions import Actor
 from app.errors import ExecutorUnreachable, RetryLater, XxlJobError
 from app.services.executors.callers import Caller
 from app.services.runs.interruptible_wait import pause
-from app.services.runs.log_lines import fetch_lines
+from app.services.runs.log_lines import Lines, fetch_lines
 from app.services.runs.run_lookup import FoundRun, get_run
 
 #: seconds without another event after which a heartbeat is sent
@@ -85,11 +85,13 @@ def follow(
             if run.is_broadcast:
                 yield End(state, run.has_ended, next_line, tuple(str(log.id) for log in run.rows))
                 return
-            lines, is_over = _read(run, next_line, actor, caller)
-            reason, failures = "", 0
+            piece, is_over = _read(run, next_line, actor, caller)
+            lines, missing, reason, failures = piece.lines, piece.absent(next_line), "", 0
+            next_line = piece.first
         except (ExecutorUnreachable, RetryLater) as exc:
             failures += isinstance(exc, ExecutorUnreachable)
-            lines, is_over = [], run.has_ended and failures >= FAILURES_MAX
+            lines, missing = [], []
+            is_over = run.has_ended and failures >= FAILURES_MAX
             if str(exc) != reason:
                 reason = str(exc)
                 yield Trouble(reason)
@@ -98,6 +100,8 @@ def follow(
             yield Trouble(str(exc))
             yield End(state, False, next_line)
             return
+        for part in missing:
+            yield Trouble(part.text)
         for text in lines:
             yield Line(next_line, text)
             next_line += 1
@@ -120,9 +124,9 @@ def _find(run_id: str, actor: Actor, present: Present | None) -> tuple[Actor, Fo
         return actor, get_run(session, run_id, actor=actor)
 
 
-def _read(run: FoundRun, first_line: int, actor: Actor, caller: Caller) -> tuple[list[str], bool]:
+def _read(run: FoundRun, first_line: int, actor: Actor, caller: Caller) -> tuple[Lines, bool]:
     """Return new lines, and whether there are none and the run had ended before they were read."""
     if not run.rows:
-        return [], run.has_ended
+        return Lines(first_line, first_line - 1, [], run.has_ended, run.state), run.has_ended
     lines = fetch_lines(run.rows[0].id, first_line, actor=actor, caller=caller)
-    return lines.lines, lines.is_end and run.has_ended and not lines.lines
+    return lines, lines.is_end and run.has_ended and not lines.lines

@@ -78,6 +78,7 @@ class ArchivedLog(NamedTuple):
     next_ms: Millis
     pause_ms: Millis
     ended_ms: Millis
+    pulled_ms: Millis
     last_line: int
     size: int
     gap_from: int
