@@ -23,10 +23,10 @@ from app.models.base import zone_name
 from app.models.log import JobLog
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.masking import find_maskers, mask_text
+from app.runtime.interruptible_wait import pause
 from app.services.auditing import audit
 from app.services.executors.callers import Caller
 from app.services.run_logs.archived_run import ArchivedRun
-from app.services.runs.interruptible_wait import pause
 from app.services.runs.kills import kills
 from app.services.runs.log_sources import (
     LogPiece,
