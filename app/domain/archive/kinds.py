@@ -45,6 +45,8 @@ class ArchiveState(StrEnum):
     PARTIAL = "partial"
     #: it was deleted because the archive had reached its size
     PURGED = "purged"
+    #: its run was deleted, and its files and row will be
+    DELETED = "deleted"
 
 
 #: states in which the log is still fetched
