@@ -80,6 +80,10 @@ class Puller:
         self._store(log, lines, pulled)
         return PullResult(sum(map(len, lines)), is_silent=pulled.failure is Missing.INSTANCE_GONE)
 
+    def push(self, log: ArchivedLog, lines: list[str]) -> None:
+        """Store lines behind the last one that came without being fetched. Raises StoreFull."""
+        self._store(log, [self.redaction.redact(line) for line in lines], Pulled(True))
+
     def _open(self, session: Session, run: JobLog) -> LogSource | None:
         try:
             return open_source(session, run, self.caller)

@@ -167,6 +167,16 @@ def write_pull(session: Session, log: ArchivedLog, now_ms: Millis, **columns: An
     return True
 
 
+def take_over(session: Session, log: ArchivedLog) -> bool:
+    """Begin to write a log as it was read, also a leased one; False if another has written it since."""
+    statement = (
+        update(LogArchive)
+        .where(LogArchive.id == log.id, LogArchive.epoch == log.epoch, LogArchive.last_line == log.last_line)
+        .values(epoch=log.epoch + 1)
+    )
+    return affected(session, statement) == 1
+
+
 def delete_archive(session: Session, log: ArchivedLog) -> bool:
     """Delete the row of a leased log; False if another node has it by now."""
     statement = delete(LogArchive).where(LogArchive.id == log.id, LogArchive.epoch == log.epoch)
