@@ -8,10 +8,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, Protocol, Self
 
 from app.clock import SECOND_MS
 from app.domain.archive.folding import fold
+from app.domain.archive.trigrams import Need, load_need, need_of
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.services.archive import regex_program
@@ -26,6 +28,13 @@ PIECE_MAX: Final = 256 * 1024
 #: longest time until the program has started and read the expression
 START_S: Final = 10.0
 TOO_SLOW = N_("The regular expression takes too long; simplify it")
+
+
+_ROOT: Final = str(Path(regex_program.__file__).parents[3])
+#: only this program and what it imports, but none of the packages installed, as they take long
+_PROGRAM: Final = (
+    f"import sys; sys.path.append(sys.argv[1]); from {regex_program.__name__} import main; main()"
+)
 
 
 class Match(NamedTuple):
@@ -43,6 +52,10 @@ class Match(NamedTuple):
 
 class Matcher(Protocol):
     """What a search looks for."""
+
+    @property
+    def need(self) -> Need | None:
+        """What each match has, for the index; None: nothing is known."""
 
     def find(self, text: str, first: int) -> Iterator[Match]:
         """Yield the lines of a text that match, from line ``first`` on, counted from 0."""
@@ -64,6 +77,7 @@ class TextMatcher:
     def __init__(self, wanted: str, *, ignores_case: bool) -> None:
         self._ignores_case = ignores_case
         self._wanted = fold(wanted) if ignores_case else wanted
+        self.need = need_of(wanted)
 
     def find(self, text: str, first: int) -> Iterator[Match]:
         """Yield the lines that have the text."""
@@ -90,8 +104,7 @@ class RegexMatcher:
     """Looks for a regular expression; its process is killed when it takes too long."""
 
     def __init__(self, pattern: str, *, ignores_case: bool) -> None:
-        program = regex_program.__file__
-        arguments = [sys.executable, "-I", "-S", "-W", "ignore", program]
+        arguments = [sys.executable, "-I", "-S", "-W", "ignore", "-c", _PROGRAM, _ROOT]
         self._process = process = subprocess.Popen(
             arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
@@ -110,6 +123,7 @@ class RegexMatcher:
         if error := answer.get("error"):
             self.close()
             raise InvalidInput("q", N_("Use a valid regular expression (%(reason)s)", reason=error))
+        self.need = load_need(answer["need"])
 
     def __enter__(self) -> Self:
         return self

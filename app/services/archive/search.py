@@ -16,10 +16,12 @@ from app.blobs.blob_store import BlobStore, NoBlob
 from app.clock import Millis
 from app.database.engine import read_scope
 from app.domain.access.permissions import Actor, Right
-from app.domain.archive.chunks import parse_chunks
+from app.domain.archive.chunks import Chunk, parse_chunks
+from app.domain.archive.segments import Part
 from app.domain.runs.outcome import state_of
 from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput, TooManyCalls
+from app.services.archive.candidates import Candidate, Index
 from app.services.archive.matchers import Match, Matcher, open_matcher
 from app.store.archive import searching
 from app.store.archive.searching import SearchedLog
@@ -80,7 +82,7 @@ class HitPage:
     hits: list[Hit]
     #: where the next one goes on; None: everything is searched
     next: Place | None
-    #: start of the last run that was searched; None: none was
+    #: start of the run with which that one begins; None: everything is searched
     searched_to_ms: Millis | None
 
 
@@ -134,35 +136,76 @@ class _Search:
     monotonic: Callable[[], float]
 
     def run(self, place: Place, limit: int) -> HitPage:
-        hits, searched_to_ms = list[Hit](), None
+        hits, is_first = list[Hit](), True
         for log in self._logs(place.log_id):
-            searched_to_ms = log.trigger_time
-            for line, match in self._lines(log, place.line if log.log_id == place.log_id else 0):
+            if isinstance(log, int):
+                if not is_first and self.monotonic() >= self.until_s:
+                    return _page(hits, Place(log, place.line if log == place.log_id else 0))
+                is_first = False
+                continue
+            for line, match in self._lines(log, place.line if log.row.log_id == place.log_id else 0):
                 if match is not None:
-                    hits.append(_hit(log, line, match))
+                    hits.append(_hit(log.row, line, match))
                 if len(hits) == limit or self.monotonic() >= self.until_s:
-                    return HitPage(hits, Place(log.log_id, line), searched_to_ms)
+                    return _page(hits, Place(log.row.log_id, line))
             if self.monotonic() >= self.until_s:
-                return HitPage(hits, Place(log.log_id - 1), searched_to_ms)
-        return HitPage(hits, None, searched_to_ms)
+                return _page(hits, Place(log.row.log_id - 1))
+        return _page(hits, None)
 
-    def _logs(self, last_id: int) -> Iterator[SearchedLog]:
-        """Yield the logs to search, from a run on."""
-        group_ids, size = self.actor.group_ids(Right.VIEW), BATCH_MIN
+    def _logs(self, last_id: int) -> Iterator["_Log | int"]:
+        """Yield the logs to search, from a run on; ids of runs as ``Index`` does."""
+        group_ids = self.actor.group_ids(Right.VIEW)
+        with read_scope() as session:
+            bounds = searching.find_bounds(session, self.query.runs)
+        first_id, last_id = (bounds[0], min(last_id, bounds[1])) if bounds else (0, last_id)
+        if self.matcher.need is None:
+            yield from self._all_logs(last_id, group_ids)
+            return
+        batch, size = list[Candidate](), BATCH_MIN
+        index = Index(self.store, self.matcher.need)
+        for each in index.candidates(self.query.runs, group_ids, last_id=last_id):
+            if (each if isinstance(each, int) else each.log_id) < first_id:
+                break
+            if isinstance(each, Candidate):
+                batch.append(each)
+            if isinstance(each, int) or len(batch) >= size:
+                yield from self._chosen(batch, group_ids)
+                size = min(2 * size, BATCH_MAX) if batch else size
+                batch.clear()
+            if isinstance(each, int):
+                yield each
+        yield from self._chosen(batch, group_ids)
+
+    def _all_logs(self, last_id: int, group_ids: frozenset[int] | None) -> Iterator["_Log"]:
+        """Yield the logs from a run on, as the index cannot help."""
+        size = BATCH_MIN
         while last_id > 0:
             with read_scope() as session:
-                logs = searching.find_newest(session, self.query.runs, group_ids, last_id=last_id, limit=size)
-            yield from logs
-            if len(logs) < size:
+                rows = searching.find_newest(session, self.query.runs, group_ids, last_id=last_id, limit=size)
+            yield from map(_Log, rows)
+            if len(rows) < size:
                 return
-            last_id, size = logs[-1].log_id - 1, min(2 * size, BATCH_MAX)
+            last_id, size = rows[-1].log_id - 1, min(2 * size, BATCH_MAX)
 
-    def _lines(self, log: SearchedLog, after: int) -> Iterator[tuple[int, Match | None]]:
+    def _chosen(self, batch: list[Candidate], group_ids: frozenset[int] | None) -> Iterator["_Log"]:
+        """Yield the logs of candidates that match the filters."""
+        if not batch:
+            return
+        parts = {(each.log_id, each.segment): each.parts for each in batch}
+        with read_scope() as session:
+            rows = searching.find_among(
+                session, self.query.runs, group_ids, log_ids={each.log_id for each in batch}
+            )
+        for row in rows:
+            # A row whose segment is another one by now was changed: all of its lines are searched.
+            yield _Log(row, parts.get((row.log_id, row.segment), ()))
+
+    def _lines(self, log: "_Log", after: int) -> Iterator[tuple[int, Match | None]]:
         """Yield lines behind one that match, and after each chunk its last line."""
-        for chunk in parse_chunks(log.chunks):
-            if chunk.last <= after:
+        for chunk in parse_chunks(log.row.chunks):
+            if chunk.last <= after or not log.may_match(chunk):
                 continue
-            text = self._text(f"{log.folder}/{chunk.name}")
+            text = self._text(f"{log.row.folder}/{chunk.name}")
             for match in self.matcher.find(text, max(after + 1 - chunk.first, 0)):
                 yield chunk.first + match.line, match
             yield chunk.last, None
@@ -174,6 +217,25 @@ class _Search:
         except (NoBlob, EOFError, gzip.BadGzipFile, zlib.error) as exc:
             logger.info("chunk not searched name=%s reason=%r", name, exc)
             return ""
+
+
+class _Log(NamedTuple):
+    """A log to search."""
+
+    row: SearchedLog
+    #: lines among which matches are; empty: any
+    parts: tuple[Part, ...] = ()
+
+    def may_match(self, chunk: Chunk) -> bool:
+        """Whether a chunk may have a match."""
+        return not self.parts or any(part.first <= chunk.first <= part.last for part in self.parts)
+
+
+def _page(hits: list[Hit], place: Place | None) -> HitPage:
+    if place is None:
+        return HitPage(hits, None, None)
+    with read_scope() as session:
+        return HitPage(hits, place, searching.find_start(session, place.log_id))
 
 
 def _hit(log: SearchedLog, line: int, match: Match) -> Hit:

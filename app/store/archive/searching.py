@@ -3,11 +3,12 @@
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, select
+from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.rows import bulk
+from app.database.sql.in_list import among
 from app.models.archive import LogArchive
 from app.models.log import JobLog
 from app.store.runs.listing import LogFilter, conditions_of
@@ -24,6 +25,7 @@ class SearchedLog(NamedTuple):
     handle_code: int
     killed: int
     folder: str
+    segment: int
     #: JSON text
     chunks: str
 
@@ -37,6 +39,7 @@ _COLUMNS = (
     JobLog.handle_code,
     JobLog.killed,
     LogArchive.folder,
+    LogArchive.segment,
     LogArchive.chunks,
 )
 
@@ -47,6 +50,31 @@ def find_newest(
     """Return the newest logs up to a run that match and have lines."""
     query = _matching(criteria, group_ids).where(LogArchive.log_id <= last_id)
     return _read(session, query.order_by(LogArchive.log_id.desc()).limit(limit))
+
+
+def find_among(
+    session: Session, criteria: LogFilter, group_ids: Collection[int] | None, *, log_ids: Collection[int]
+) -> list[SearchedLog]:
+    """Return those of these logs that match and have lines, the newest first."""
+    query = _matching(criteria, group_ids).where(among(LogArchive.log_id, sorted(log_ids)))
+    return _read(session, query.order_by(LogArchive.log_id.desc()))
+
+
+def find_bounds(session: Session, criteria: LogFilter) -> tuple[int, int] | None:
+    """Return the smallest and largest id of the runs in the time of a filter; None: it names no time."""
+    if criteria.from_ms is None and criteria.to_ms is None:
+        return None
+    times = conditions_of(LogFilter(from_ms=criteria.from_ms, to_ms=criteria.to_ms), None)
+    query = select(func.min(JobLog.id), func.max(JobLog.id)).where(*times)
+    first, last = bulk.read_rows(session, query)[0]
+    return first or 0, last or 0
+
+
+def find_start(session: Session, last_id: int) -> Millis | None:
+    """Return when the newest run up to an id started; None: there is none."""
+    query = select(JobLog.trigger_time).where(JobLog.id <= last_id).order_by(JobLog.id.desc()).limit(1)
+    rows = bulk.read_rows(session, query)
+    return rows[0][0] if rows else None
 
 
 def _matching(criteria: LogFilter, group_ids: Collection[int] | None) -> Select[Any]:

@@ -52,4 +52,6 @@ class LogHit(Schema):
 class LogHits(Listed[LogHit]):
     """Lines that match, of the newest runs first, those of a run in their order."""
 
-    searched_to: Instant | None = Field(description="Start of the last run that was searched; null: none.")
+    searched_to: Instant | None = Field(
+        description="Start of the run at which the next search goes on; null: there is none."
+    )
