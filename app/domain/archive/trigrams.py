@@ -29,8 +29,9 @@ def slots_of(text: str) -> set[int]:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A text that each match has."""
+    """A text that each match has, folded."""
 
+    text: str
     slots: tuple[int, ...]
 
 
@@ -54,8 +55,9 @@ Need = Word | AllOf | AnyOf
 
 def need_of(text: str) -> Need | None:
     """Return what a text needs that each match has; None: it is too short for the index."""
+    text = fold(text)
     slots = sorted(slots_of(text))
-    return Word(tuple(slots[:: max(1, len(slots) // LOOKED_UP_MAX)])) if slots else None
+    return Word(text, tuple(slots[:: max(1, len(slots) // LOOKED_UP_MAX)])) if slots else None
 
 
 def all_of(needs: Iterable[Need | None]) -> Need | None:
@@ -73,7 +75,7 @@ def any_of(needs: Iterable[Need | None]) -> Need | None:
 def select(need: Need, row: Callable[[int], int], every: int) -> int:
     """Return the texts that may match, as bits; ``row``: those that have a slot; ``every``: all."""
     match need:
-        case Word(slots):
+        case Word(_, slots):
             bits = every
             for slot in slots:
                 if not bits:
@@ -91,13 +93,24 @@ def select(need: Need, row: Callable[[int], int], every: int) -> int:
             return found
 
 
+def holds(need: Need, folded: str) -> bool:
+    """Whether a folded text has what each match has."""
+    match need:
+        case Word(text):
+            return text in folded
+        case AllOf(parts):
+            return all(holds(part, folded) for part in parts)
+        case AnyOf(parts):
+            return any(holds(part, folded) for part in parts)
+
+
 def dump_need(need: Need | None) -> Any:
     """Return a need as a JSON value."""
     match need:
         case None:
             return None
-        case Word(slots):
-            return [*slots]
+        case Word(text):
+            return text
         case AllOf(parts):
             return {"all": [*map(dump_need, parts)]}
         case AnyOf(parts):
@@ -108,8 +121,8 @@ def load_need(value: Any) -> Need | None:
     """Return the need that ``dump_need`` has made a value of."""
     if value is None:
         return None
-    if isinstance(value, list):
-        return Word(tuple(value))
+    if isinstance(value, str):
+        return need_of(value)
     if "all" in value:
         return all_of(map(load_need, value["all"]))
     return any_of(map(load_need, value["any"]))

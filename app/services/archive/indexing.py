@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 FOLDER: Final = "index"
 SUFFIX: Final = ".seg"
 #: a segment is made of so many bytes of text, or TEXTS_MAX texts, or logs
-BYTES_MAX: Final = 64 * 1024 * 1024
+BYTES_MAX: Final = 32 * 1024 * 1024
 LOGS_MAX: Final = 4_096
 #: bytes of the lines of a run that are one text; a chunk that has more is one
 PART_MAX: Final = 256 * 1024

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, Protocol, Self
 
 from app.clock import SECOND_MS
 from app.domain.archive.folding import fold
-from app.domain.archive.trigrams import Need, load_need, need_of
+from app.domain.archive.trigrams import Need, holds, load_need, need_of
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.services.archive import regex_program
@@ -139,6 +139,8 @@ class RegexMatcher:
 
     def find(self, text: str, first: int) -> Iterator[Match]:
         """Yield the lines that match; raises InvalidInput if that takes too long."""
+        if self.need is not None and not holds(self.need, fold(text)):
+            return
         lines = text.removesuffix("\n").split("\n")
         for start, end in pieces_of(lines):
             position = max(first - start, 0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.domain.archive.folding import fold
 from app.domain.archive.literals import is_usable, need_of_regex
 from app.domain.archive.segments import Part, Segment, build_segment
-from app.domain.archive.trigrams import dump_need, load_need, need_of, select, slots_of
+from app.domain.archive.trigrams import dump_need, holds, load_need, need_of, select, slots_of
 
 PIECES = ["Error", "timeout", "refused", "日志", "归档", "İx", "ſt", "ошибка", "a", "0815", " ", "\t", "-"]
 TEXTS = st.lists(st.lists(st.sampled_from(PIECES), max_size=6).map("".join), max_size=20)
@@ -59,6 +59,7 @@ def test_no_text_that_a_regular_expression_matches_is_left_out(texts: list[str],
     bits = open_segment(texts).select(need)
     for number, text in enumerate(texts):
         assert bits >> number & 1 or re.search(pattern, text) is None
+        assert holds(need, fold(text)) or re.search(pattern, text) is None
 
 
 @pytest.mark.parametrize(
@@ -76,6 +77,7 @@ def test_texts_without_the_literals_are_left_out(pattern: str, texts: dict[str, 
     assert need is not None
     bits = open_segment([*texts]).select(need)
     assert [bool(bits >> number & 1) for number in range(len(texts))] == [*texts.values()]
+    assert [holds(need, fold(text)) for text in texts] == [*texts.values()]
 
 
 @pytest.mark.parametrize("pattern", ["a", "(timeout|a)", "(timeout)?", "(?!timeout)", r"\w+", "(?i)ошибка"])
