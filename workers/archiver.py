@@ -11,6 +11,7 @@ from app.clock import now_ms
 from app.executors.gateway import Gateway
 from app.pipeline.clocks.guard import ClockGuard
 from app.services.archive.archiver import Archiver
+from app.services.archive.indexing import Indexer
 from app.services.archive.keeping import Keeper
 from app.services.executors.callers import Caller
 from app.services.installation.nodes import node_name
@@ -34,6 +35,7 @@ def run(config: Config, stop: threading.Event, pulse: Pulse) -> None:
     guard = ClockGuard(now_ms)
     loops = [
         Loop("archive", skip_if_clock_off(archiver.tick, guard), max_s=round_max_s(config)),
+        Loop("log-index", skip_if_clock_off(Indexer(store, now_ms).tick, guard), max_s=round_max_s(config)),
         Loop("archive-clean-up", skip_if_clock_off(Keeper(config, store).tick, guard), max_s=None),
     ]
     for loop in loops:

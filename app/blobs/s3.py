@@ -66,8 +66,15 @@ class Bucket:
 
     def get(self, name: str) -> bytes:
         """Return an object."""
+        return self._read(name)
+
+    def get_range(self, name: str, start: int, size: int) -> bytes:
+        """Return bytes of an object."""
+        return self._read(name, offset=start, length=size) if size else b""
+
+    def _read(self, name: str, **part: Any) -> bytes:
         with _errors():
-            answer = self._client.get_object(self._bucket, self._key(name))
+            answer = self._client.get_object(self._bucket, self._key(name), **part)
             try:
                 return bytes(answer.read())
             finally:

@@ -38,6 +38,7 @@ def test_objects_are_stored_listed_and_deleted(store: BlobStore) -> None:
         store.put(name, b"\x1f" * number)
     store.put(NAMES[2], b"again")
     assert [store.get(name) for name in NAMES] == [b"", b"\x1f", b"again"]
+    assert (store.get_range(NAMES[2], 1, 3), store.get_range(NAMES[2], 3, 99)) == (b"gai", b"in")
     assert {(blob.name, blob.size) for blob in store.list("")} == {
         (NAMES[0], 0),
         (NAMES[1], 1),
@@ -51,6 +52,8 @@ def test_objects_are_stored_listed_and_deleted(store: BlobStore) -> None:
     assert [blob.name for blob in store.list("")] == NAMES[2:]
     with pytest.raises(NoBlob):
         store.get(NAMES[0])
+    with pytest.raises(NoBlob):
+        store.get_range(NAMES[0], 1, 3)
 
 
 def test_a_server_that_is_away_is_an_os_error() -> None:

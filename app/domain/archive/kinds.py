@@ -45,10 +45,14 @@ class ArchiveState(StrEnum):
     PARTIAL = "partial"
     #: it was deleted because the archive had reached its size
     PURGED = "purged"
+    #: its run was deleted, and its files and row will be
+    DELETED = "deleted"
 
 
 #: states in which the log is still fetched
 FETCHED = (ArchiveState.OPEN, ArchiveState.ENDING)
+#: states in which the log is as the archive has it, but for what its executor may still have behind that
+FINAL = (ArchiveState.COMPLETE, ArchiveState.PARTIAL, ArchiveState.PURGED)
 
 
 class Missing(StrEnum):
@@ -68,6 +72,10 @@ class Missing(StrEnum):
     DISK_FULL = "disk_full"
     #: the store did not take it
     STORE_GONE = "store_gone"
+    #: it was deleted because the archive had reached its size; of readers only, as the next
+    PURGED = "purged"
+    #: a file of the archive is missing or was changed
+    UNREADABLE = "unreadable"
 
 
 #: what goes by itself when the store has room and answers again

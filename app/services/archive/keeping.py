@@ -17,7 +17,7 @@ from app.clock import DAY_MS, HOUR_MS, MINUTE_MS, Millis
 from app.database.engine import read_scope, transact
 from app.domain.archive.chunks import parse_chunks
 from app.settings.config import Config
-from app.store.archive import expiry, room
+from app.store.archive import expiry, removal, room
 from app.store.archive.expiry import EndedLog, PurgedLog
 
 logger = logging.getLogger(__name__)
@@ -56,6 +56,7 @@ class Keeper:
         """Purge a batch of each kind and look at some files; return the wait until the next look."""
         has_more = self._expire(at_ms)
         has_more |= self._shrink(at_ms)
+        has_more |= self._remove()
         has_more |= self._sweep(at_ms)
         return WAIT_MS if has_more else PERIOD_MS
 
@@ -124,6 +125,17 @@ class Keeper:
         if logs:
             purged = transact(partial(expiry.purge, archive_ids=[log.id for log in logs]))
             self._store.delete([name for log in purged for name in _names_of(log)])
+
+    def _remove(self) -> bool:
+        """Delete files and rows of deleted runs; return whether there may be more."""
+        with read_scope() as session:
+            logs = removal.find_deleted(session, limit=PURGED_AT_ONCE)
+        if logs:
+            self._store.delete(
+                [name for log in logs for name in _names_of(PurgedLog(log.folder, log.chunks))]
+            )
+            transact(partial(removal.delete_rows, logs=logs))
+        return len(logs) == PURGED_AT_ONCE
 
     def _sweep(self, at_ms: Millis) -> bool:
         """Delete files that no row names, among some; return whether there are more to look at."""

@@ -24,7 +24,7 @@ from app.models.log import JobLog
 from app.runtime.metrics import ARCHIVED_BYTES
 from app.services.archive.texts import Redaction, pack_lines
 from app.services.executors.callers import Caller
-from app.services.runs.log_lines import split_lines
+from app.services.run_logs.log_pieces import split_lines
 from app.services.runs.log_sources import LogSource, open_source, read_source
 from app.store.archive import room, rows
 from app.store.archive.rows import ArchivedLog
@@ -80,6 +80,10 @@ class Puller:
         lines, pulled = self._read(source, log) if source is not None else ([], _GONE)
         self._store(log, lines, pulled)
         return PullResult(sum(map(len, lines)), is_silent=pulled.failure is Missing.INSTANCE_GONE)
+
+    def push(self, log: ArchivedLog, lines: list[str]) -> None:
+        """Store lines behind the last one that came without being fetched. Raises StoreFull."""
+        self._store(log, [self.redaction.redact(line) for line in lines], Pulled(True))
 
     def _open(self, session: Session, run: JobLog) -> LogSource | None:
         try:

@@ -81,6 +81,7 @@ class ArchivedLog(NamedTuple):
     next_ms: Millis
     pause_ms: Millis
     ended_ms: Millis
+    pulled_ms: Millis
     last_line: int
     size: int
     gap_from: int
@@ -158,6 +159,8 @@ def write_pull(session: Session, log: ArchivedLog, now_ms: Millis, **columns: An
     size, stored = columns.get("size", log.size), columns.get("stored", log.stored)
     has_ended_since = LogArchive.ended_ms != log.ended_ms
     state, next_ms = columns.pop("state"), columns.pop("next_ms")
+    if "chunks" in columns:
+        columns["segment"] = 0  # The index has not its new lines.
     statement = (
         update(LogArchive)
         .where(and_(LogArchive.id == log.id, LogArchive.epoch == log.epoch))
@@ -172,6 +175,16 @@ def write_pull(session: Session, log: ArchivedLog, now_ms: Millis, **columns: An
         return False
     room.add(session, {log.key: Room(size - log.size, stored - log.stored)})
     return True
+
+
+def take_over(session: Session, log: ArchivedLog) -> bool:
+    """Begin to write a log as it was read, also a leased one; False if another has written it since."""
+    statement = (
+        update(LogArchive)
+        .where(LogArchive.id == log.id, LogArchive.epoch == log.epoch, LogArchive.last_line == log.last_line)
+        .values(epoch=log.epoch + 1)
+    )
+    return affected(session, statement) == 1
 
 
 def delete_archive(session: Session, log: ArchivedLog) -> bool:

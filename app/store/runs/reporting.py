@@ -19,6 +19,7 @@ from app.models.report import WHOLE_DAY, DayReport, GroupDay
 from app.models.round import After, Arrival, Round
 from app.models.session import LoginSession
 from app.models.skip import Skip
+from app.store.archive.removal import mark_deleted
 from app.store.completeness.removal import keep_terms
 from app.store.fires import logs
 from app.store.fires import queue as fires
@@ -151,6 +152,7 @@ def _delete(session: Session, query: Select[tuple[int]]) -> int:
         fires.delete_of_logs(session, ids)
         keep_terms(session, ids)
         affected(session, delete(JobLog).where(JobLog.id.in_(ids)))
+        mark_deleted(session, ids)
     return len(ids)
 
 

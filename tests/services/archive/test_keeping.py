@@ -21,7 +21,8 @@ from app.settings.config import Config
 from app.settings.log_archive import ArchiveConfig
 from app.store.archive import room
 from app.store.archive.room import JobOfDay, Room
-from tests.support.factories import T0, all_rows, make_job, only_row, save
+from app.store.runs import clearing
+from tests.support.factories import T0, all_rows, make_job, make_log, only_row, save
 from tests.support.plan import every_database
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -144,3 +145,14 @@ def test_files_that_no_row_names_go_after_an_hour(store: Folder, monkeypatch: py
     while one.tick(at_ms) == keeping.WAIT_MS:
         pass
     assert names(store) == {kept, other}
+
+
+def test_the_log_of_a_deleted_run_goes_with_its_files(store: Folder) -> None:
+    job = make_job()
+    gone, kept = make_log(job, handle_code=200), make_log(job, handle_code=200)
+    archive(store, job, gone.id)
+    file = archive(store, job, kept.id)
+    transact(lambda session: clearing.delete_runs(session, [gone.id]))
+    keeper(store).tick(NOW - 90 * DAY_MS)
+    assert (states(), names(store)) == ({kept.id: "complete"}, {file})
+    assert only_row(ArchiveDay).size == only_row(LogArchive).size
