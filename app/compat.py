@@ -33,3 +33,8 @@ def answer_timeout(errors: Any) -> type[Exception]:
     """Return what psycopg's wait raises at its time-out, from the module of its errors."""
     timeout: type[Exception] = errors._WaitTimeout
     return timeout
+
+
+def parse_regex(module: Any, pattern: str, flags: int) -> Any:
+    """Return the parsed form of a regular expression; ``module`` is ``re``."""
+    return module._parser.parse(pattern, flags)

@@ -7,6 +7,7 @@ from app.clock import now_ms
 from app.executors.gateway import Gateway
 from app.pipeline.clocks.guard import ClockGuard
 from app.services.archive.archiver import Archiver
+from app.services.archive.indexing import Indexer
 from app.services.executors.callers import Caller
 from app.services.installation.nodes import node_name
 from app.settings.config import Config
@@ -22,11 +23,16 @@ STOP_S = 1.0
 def run(config: Config, stop: threading.Event, pulse: Pulse) -> None:
     """Fetch logs until ``stop`` is set; the body of the child process."""
     caller = Caller(Gateway(config.executor_networks), access_tokens(config))
-    archiver = Archiver(config, node=node_name(config), caller=caller, store=store_of(config))
+    store = store_of(config)
+    archiver = Archiver(config, node=node_name(config), caller=caller, store=store)
     tick = skip_if_clock_off(archiver.tick, ClockGuard(now_ms))
     loop = Loop("archive", tick, max_s=round_max_s(config))
+    indexer = Indexer(store, now_ms)
+    index = Loop("log-index", indexer.tick, max_s=round_max_s(config))
     loop.start()
+    index.start()
     pulse.mark_ready()
-    pulse.follow(loop.is_alive, stop)
+    pulse.follow(lambda now: loop.is_alive(now) and index.is_alive(now), stop)
+    index.stop(STOP_S)
     loop.stop(STOP_S)
     archiver.close()

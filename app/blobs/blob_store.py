@@ -31,6 +31,9 @@ class BlobStore(Protocol):
     def get(self, name: str) -> bytes:
         """Return an object; raises NoBlob and OSError."""
 
+    def get_range(self, name: str, start: int, size: int) -> bytes:
+        """Return at most ``size`` bytes of an object from a position on; raises NoBlob and OSError."""
+
     def delete(self, names: list[str]) -> None:
         """Delete objects; those that do not exist are no error. Raises OSError."""
 

@@ -50,6 +50,15 @@ class Folder:
         except FileNotFoundError as exc:
             raise NoBlob(name) from exc
 
+    def get_range(self, name: str, start: int, size: int) -> bytes:
+        """Return bytes of an object."""
+        try:
+            with (self.path / name).open("rb", buffering=0) as file:
+                file.seek(start)
+                return file.read(size)
+        except FileNotFoundError as exc:
+            raise NoBlob(name) from exc
+
     def delete(self, names: list[str]) -> None:
         """Delete objects, and the folders that are empty then."""
         folders = set[Path]()

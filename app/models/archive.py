@@ -17,6 +17,7 @@ class LogArchive(Base):
         Index("ix_xxl_job_log_archive_ended", "state", "ended_ms"),
         Index("ix_xxl_job_log_archive_job", "job_id", "log_id"),
         Index("ix_xxl_job_log_archive_group", "job_group", "log_id"),
+        Index("ix_xxl_job_log_archive_segment", "segment", "log_id"),
     )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
@@ -54,6 +55,8 @@ class LogArchive(Base):
     reason: Mapped[str] = mapped_column(String(20), default="", server_default="")
     #: JSON text (``app.domain.archive.chunks``); null: nothing is stored
     chunks: Mapped[str | None] = mapped_column(LongText)
+    #: number of the segment of the index that has its text; 0: none yet
+    segment: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
 
 
 class ArchiveDay(Base):

@@ -151,6 +151,8 @@ def write_pull(session: Session, log: ArchivedLog, now_ms: Millis, **columns: An
     size, stored = columns.get("size", log.size), columns.get("stored", log.stored)
     has_ended_since = LogArchive.ended_ms != log.ended_ms
     state, next_ms = columns.pop("state"), columns.pop("next_ms")
+    if "chunks" in columns:
+        columns["segment"] = 0  # The index has not its new lines.
     statement = (
         update(LogArchive)
         .where(and_(LogArchive.id == log.id, LogArchive.epoch == log.epoch))

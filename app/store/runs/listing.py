@@ -232,7 +232,17 @@ def _ordered_ids(criteria: LogFilter, group_ids: Collection[int] | None) -> Sele
     return kind.order_by(*_order(criteria, JobLog.trigger_time))
 
 
+def conditions_of(criteria: LogFilter, group_ids: Collection[int] | None) -> list[ColumnElement[bool]]:
+    """Return the conditions of a filter, for a list in another order; logical times are no part of it."""
+    return [*_conditions(criteria, group_ids), *_KINDS.get(criteria.status, ())]
+
+
 def _matching_ids(criteria: LogFilter, group_ids: Collection[int] | None) -> Select[tuple[int]]:
+    time = _filter_columns(criteria.status)[2]
+    return select(JobLog.id).where(*_conditions(criteria, group_ids)).order_by(*_order(criteria, time))
+
+
+def _conditions(criteria: LogFilter, group_ids: Collection[int] | None) -> list[ColumnElement[bool]]:
     group, job, time = _filter_columns(criteria.status)
     conditions = _has_status(criteria.status)
     if criteria.job_id > 0:
@@ -253,7 +263,7 @@ def _matching_ids(criteria: LogFilter, group_ids: Collection[int] | None) -> Sel
     if criteria.after is not None:
         after_ms, after_id = criteria.after
         conditions += [time <= after_ms, or_(time < after_ms, JobLog.id < after_id)]
-    return select(JobLog.id).where(*conditions).order_by(*_order(criteria, time))
+    return conditions
 
 
 def _first_trigger(criteria: LogFilter) -> Millis | None:

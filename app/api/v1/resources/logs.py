@@ -1,4 +1,4 @@
-"""API: logs of runs, in parts or as a stream."""
+"""API: logs of runs, in parts or as a stream, and search of those that are archived."""
 
 import json
 from collections.abc import Iterator
@@ -7,9 +7,13 @@ from functools import partial
 from flask import Response, request
 from sqlalchemy.orm import Session
 
+from app.api.v1.cursors import BIG_ID, read_cursor, write_cursor
 from app.api.v1.endpoint import Call, Resource
 from app.api.v1.long_poll_slots import waits
+from app.api.v1.resources.runs import STATUSES
+from app.api.v1.schemas.log_search import LogHit, LogHits, LogSearchQuery, Mark
 from app.api.v1.schemas.runs import LogLines, LogQuery
+from app.blobs.stores import store_of
 from app.clock import now_ms
 from app.database.engine import read_scope
 from app.domain.access.permissions import Actor
@@ -17,8 +21,10 @@ from app.domain.archive.missing import MissingLines
 from app.domain.text.texts import N_
 from app.errors import ExecutorUnreachable, RetryLater, TooManyCalls
 from app.services.accounts.api_tokens import present_actor
+from app.services.archive.search import Hit, LineQuery, Place, search_logs
 from app.services.runs.following import End, Event, Line, Trouble, follow
 from app.services.runs.log_lines import Lines, fetch_lines
+from app.services.runs.logs import LogFilter, LogStatus
 from app.services.runs.run_lookup import get_run, row_of
 
 NDJSON, EVENTS = "application/x-ndjson", "text/event-stream"
@@ -26,8 +32,10 @@ NDJSON, EVENTS = "application/x-ndjson", "text/event-stream"
 PIECE_MIN = 32 * 1024
 #: Retry-After of a stream that is refused because there are too many, in seconds
 RETRY_AFTER_S = 5
+#: lines of a log in a cursor
+LINE = range(2**31)
 
-resource = Resource("logs", "Logs of runs.")
+resource = Resource("logs", "Logs of runs, and search of those that are archived.")
 
 
 @resource.get(
@@ -135,3 +143,53 @@ def _members(event: Event) -> dict[str, object]:
             return {**end, "end": True, "shards": list(event.shards)} if event.shards else end
         case _:
             return {"heartbeat": True}
+
+
+@resource.get("/logs/search", query=LogSearchQuery, answer=LogHits, transaction=False)
+def search(call: Call) -> LogHits:
+    """Search the archived logs of runs, newest runs first.
+
+    A search takes about 5 seconds at most; `next_cursor` goes on where it has ended, also if it has found
+    nothing yet. A line that was redacted is searched as it was stored.
+    """
+    query: LogSearchQuery = call.query
+    position = read_cursor(query.cursor, BIG_ID, LINE)
+    page = search_logs(
+        LineQuery(
+            query.q,
+            is_regex=query.regex,
+            ignores_case=query.ignore_case,
+            runs=LogFilter(
+                group_id=query.group_id or 0,
+                job_id=query.job_id or 0,
+                status=STATUSES[query.state] if query.state else LogStatus.ALL,
+                from_ms=query.from_ms,
+                to_ms=query.to_ms,
+            ),
+        ),
+        actor=call.actor,
+        store=store_of(call.config),
+        limit=query.limit,
+        after=None if position is None else Place(int(position[0]), int(position[1])),
+    )
+    return LogHits(
+        items=[_item(hit) for hit in page.hits],
+        next_cursor=None if page.next is None else write_cursor(*page.next),
+        searched_to=page.searched_to_ms,
+    )
+
+
+def _item(hit: Hit) -> LogHit:
+    return LogHit.model_validate(
+        {
+            "run_id": str(hit.log_id),
+            "job_id": hit.job_id,
+            "group_id": hit.group_id,
+            "state": hit.state,
+            "started_at": hit.started_ms,
+            "line": hit.line,
+            "text": hit.match.text,
+            "marks": [Mark(start=start, end=end) for start, end in hit.match.marks],
+            "cut": hit.match.is_cut,
+        }
+    )

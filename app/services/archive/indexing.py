@@ -1,0 +1,132 @@
+"""Index of archived logs: puts logs of ended runs into segments, some hundred at a time.
+
+The rows name the segment of each log; a log without one is searched itself, and so are those of a segment
+that is gone. So an index that is behind, or was deleted, costs time and hides nothing.
+"""
+
+import gzip
+import logging
+import random
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
+from typing import Final
+
+from app.blobs.blob_store import BlobStore, NoBlob, StoreFull
+from app.clock import HOUR_MS, MINUTE_MS, Clock, Millis
+from app.database.engine import read_scope, transact
+from app.domain.archive.chunks import Chunk, parse_chunks
+from app.domain.archive.segments import TEXTS_MAX, Part, build_segment
+from app.domain.archive.trigrams import slots_of
+from app.store.archive import segments
+from app.store.archive.segments import EndedLog
+
+logger = logging.getLogger(__name__)
+
+#: folder of the index in the archive
+FOLDER: Final = "index"
+SUFFIX: Final = ".seg"
+#: a segment is made of so many bytes of text, or TEXTS_MAX texts, or logs
+BYTES_MAX: Final = 32 * 1024 * 1024
+LOGS_MAX: Final = 4_096
+#: bytes of the lines of a run that are one text; a chunk that has more is one
+PART_MAX: Final = 256 * 1024
+#: period of the look for logs without a segment, and pause after one was made
+LOOK_MS: Final[Millis] = 15_000
+PAUSE_MS: Final[Millis] = 250
+#: pause after a failure of the archive
+FAILED_MS: Final[Millis] = MINUTE_MS
+#: a segment that no row names is deleted, if it is so old
+UNUSED_MS: Final[Millis] = HOUR_MS
+CLEAN_MS: Final[Millis] = HOUR_MS
+
+
+def name_of(segment: int) -> str:
+    """Return the name of the object of a segment."""
+    return f"{FOLDER}/{segment}{SUFFIX}"
+
+
+@dataclass(slots=True)
+class Indexer:
+    """Makes segments, and deletes those that no row names any more. Belongs to one thread."""
+
+    store: BlobStore
+    clock: Clock
+    cleaned_ms: Millis = 0
+
+    def tick(self, at_ms: Millis) -> Millis:
+        """Make a segment if there is enough for one; return the wait until the next look."""
+        try:
+            if at_ms - self.cleaned_ms >= CLEAN_MS:
+                self.cleaned_ms = at_ms
+                self.clean(at_ms)
+            return PAUSE_MS if self.build() else LOOK_MS
+        except (OSError, StoreFull) as exc:
+            logger.warning("log index not written reason=%s", exc)
+            return FAILED_MS
+
+    def build(self) -> bool:
+        """Make a segment of the oldest logs that have none; return False if they are too few for one."""
+        with read_scope() as session:
+            logs = segments.find_unindexed(session, limit=LOGS_MAX)
+        chosen, parts = _choose(logs)
+        if not chosen:
+            return False
+        number = (self.clock() << 12) + random.randrange(1 << 12)
+        if parts:
+            slots = [slots_of("\n".join(self._texts(log, chunks))) for log, _, chunks in parts]
+            self.store.put(name_of(number), build_segment([part for _, part, _ in parts], slots))
+        if not transact(partial(segments.set_segment, logs=chosen, segment=number)) and parts:
+            self.store.delete([name_of(number)])  # Another node was faster.
+        return True
+
+    def _texts(self, log: EndedLog, chunks: Sequence[Chunk]) -> Iterator[str]:
+        for chunk in chunks:
+            try:
+                yield gzip.decompress(self.store.get(f"{log.folder}/{chunk.name}")).decode("utf-8", "replace")
+            except (NoBlob, EOFError, gzip.BadGzipFile, zlib.error) as exc:
+                logger.info("chunk not indexed name=%s reason=%r", chunk.name, exc)
+
+    def clean(self, at_ms: Millis) -> int:
+        """Delete segments that no row names; return how many."""
+        old = [blob.name for blob in self.store.list(FOLDER) if blob.written_ms < at_ms - UNUSED_MS]
+        unused = [name for name in old if not self._is_used(name)]
+        if unused:
+            self.store.delete(unused)
+        return len(unused)
+
+    def _is_used(self, name: str) -> bool:
+        digits = "".join(takewhile(str.isdecimal, name.removeprefix(f"{FOLDER}/")))
+        with read_scope() as session:
+            return bool(digits) and segments.is_used(session, int(digits))
+
+
+def _choose(logs: Sequence[EndedLog]) -> tuple[list[EndedLog], list[tuple[EndedLog, Part, list[Chunk]]]]:
+    """Return the logs of the next segment and their texts; none if they do not fill one."""
+    chosen, parts, size = list[EndedLog](), list[tuple[EndedLog, Part, list[Chunk]]](), 0
+    for log in logs:
+        chunks = parse_chunks(log.chunks or "")
+        own = [(log, Part(log.log_id, part[0].first, part[-1].last), part) for part in _parts(chunks)]
+        if chosen and len(parts) + len(own) > TEXTS_MAX:
+            return chosen, parts
+        chosen.append(log)
+        parts += own
+        size += sum(chunk.size for chunk in chunks)
+        if size >= BYTES_MAX or len(parts) >= TEXTS_MAX or len(chosen) == LOGS_MAX:
+            return chosen, parts
+    return [], []
+
+
+def _parts(chunks: Sequence[Chunk]) -> Iterator[list[Chunk]]:
+    """Yield the chunks of a log in parts of about PART_MAX bytes."""
+    part, size = list[Chunk](), 0
+    for chunk in chunks:
+        if part and size + chunk.size > PART_MAX:
+            yield part
+            part, size = [], 0
+        part.append(chunk)
+        size += chunk.size
+    if part:
+        yield part
