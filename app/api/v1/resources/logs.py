@@ -17,6 +17,7 @@ from app.blobs.stores import store_of
 from app.clock import now_ms
 from app.database.engine import read_scope
 from app.domain.access.permissions import Actor
+from app.domain.runs.outcome import STATES
 from app.domain.text.texts import N_
 from app.errors import ExecutorUnreachable, RetryLater, TooManyCalls
 from app.services.accounts.api_tokens import present_actor
@@ -162,7 +163,7 @@ def _item(hit: Hit) -> LogHit:
             "run_id": str(hit.log_id),
             "job_id": hit.job_id,
             "group_id": hit.group_id,
-            "state": hit.state,
+            "state": STATES[hit.outcome],
             "started_at": hit.started_ms,
             "line": hit.line,
             "text": hit.match.text,
