@@ -69,12 +69,12 @@ def main() -> None:
     keep_new_files_private()
     _stop_at_signals()
     from app.domain.enums import NodeKind
+    from app.runtime.interruptible_wait import stopping
     from app.services.auditing import refusals
     from app.services.installation.nodes import Heartbeat
     from app.services.installation.preconditions import check_schema, check_settings
     from app.services.operations.promise_guard import PromiseGuard
     from app.services.operations.workers_watch import WorkersWatch
-    from app.services.runs.interruptible_wait import stopping
 
     try:
         config = Config.from_env(env_file=env_file)

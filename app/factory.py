@@ -13,6 +13,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from app import console
 from app.api import executor_api
 from app.api.v1.mount import ApiMount
+from app.blobs.stores import archive_of
 from app.console.scripting.plain_triggers import PlainTriggers
 from app.console.web import languages
 from app.console.web.access import Access
@@ -85,7 +86,8 @@ def make_pages(config: Config) -> Flask:
 
 def add_layers(app: Flask, config: Config) -> None:
     """Add the calls of executors, the sign-on, and the middleware around the pages, to an application."""
-    executors = Caller(Gateway(config.executor_networks), access_tokens(config), Permits(config.threads))
+    permits, archive = Permits(config.threads), archive_of(config)
+    executors = Caller(Gateway(config.executor_networks), access_tokens(config), permits, archive)
     app.extensions["xxl_job_caller"] = executors
     app.extensions["xxl_job_sign_on"] = _sign_on(config)
     app.wsgi_app = PlainTriggers(app, config)  # type: ignore[method-assign]

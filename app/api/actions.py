@@ -1,4 +1,4 @@
-"""Actions of the executor API: callback, registry, registryRemove, and our extension registryCheck.
+"""Actions of the executor API: callback, registry, registryRemove, and our extensions.
 
 Source: docs/reference/protocol.md, section 2.
 """
@@ -6,23 +6,27 @@ Source: docs/reference/protocol.md, section 2.
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from http import HTTPStatus
 from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
+from app.blobs.blob_store import StoreFull
 from app.clock import now_ms
 from app.database.engine import transact
 from app.domain.executors.token_scope import TokenScope
-from app.errors import Conflict, InvalidInput
+from app.errors import Conflict, InvalidInput, NotFound, PermissionDenied
 from app.pipeline import registration
+from app.services.archive.tails import TailStore
 from app.services.executors.registration_check import RegistrationChecks
 from app.services.runs.callbacks import CallbackStore, StoreResult
 from app.settings.config import Network
 from executor_client.wire.callbacks import CallbackBatch, MissingResult, parse_callbacks
 from executor_client.wire.capabilities import Capabilities
 from executor_client.wire.lenient_json import load_json
+from executor_client.wire.log_tails import TAIL_MAX_BYTES, LogTail
 from executor_client.wire.protocol import FAIL, MSG_ILLEGAL_ARGUMENT, SUCCESS, RegistryRequest, Reply
-from executor_client.wire.run_reports import NO_GROUP, RUN_STATE, SEND_SCHEMAS
+from executor_client.wire.run_reports import CONSOLE_WORDS, NO_GROUP, SEND_SCHEMAS
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +105,7 @@ class RegistryAnswer(NamedTuple):
     """Reply to a registration, and the words of CONSOLE_HEADER for an executor of this project."""
 
     reply: Reply
-    words: tuple[str, ...] = (RUN_STATE,)
+    words: tuple[str, ...] = (CONSOLE_WORDS,)
 
 
 def registry(
@@ -122,7 +126,7 @@ def _register(session: Session, request: RegistryRequest, capabilities: Capabili
     """Store a registration; return the words of CONSOLE_HEADER."""
     result = registration.register(session, request, capabilities, now_ms=now_ms())
     needs_schemas, lacks_group = result.needs_schemas, bool(capabilities.boot_id) and not result.has_group
-    return RUN_STATE, *([SEND_SCHEMAS] if needs_schemas else []), *([NO_GROUP] if lacks_group else [])
+    return CONSOLE_WORDS, *([SEND_SCHEMAS] if needs_schemas else []), *([NO_GROUP] if lacks_group else [])
 
 
 def registry_check(
@@ -146,3 +150,21 @@ def registry_remove(request: RegistryRequest) -> Reply:
         return Reply(FAIL, MSG_ILLEGAL_ARGUMENT)
     transact(lambda session: registration.deregister(session, request, now_ms=now_ms()))
     return Reply(SUCCESS)
+
+
+def log_tail(body: bytes, tails: TailStore, scope: TokenScope) -> Reply:
+    """Store last lines of a log; the content of the reply has the line that is wanted next, 0: none."""
+    if len(body) > TAIL_MAX_BYTES:
+        raise InvalidInput("lines", f"the body is longer than {TAIL_MAX_BYTES} bytes")
+    try:
+        tail = LogTail.from_wire(load_json(body))
+    except ValueError as exc:
+        raise InvalidInput("lines", f"log tail refused: {exc}") from exc
+    try:
+        return Reply(SUCCESS, None, {"fromLineNum": tails.store(tail, scope)})
+    except NotFound as exc:
+        return Reply(HTTPStatus.NOT_FOUND, str(exc))
+    except PermissionDenied as exc:
+        return Reply(HTTPStatus.FORBIDDEN, str(exc))
+    except (Conflict, StoreFull) as exc:
+        return Reply(FAIL, f"log tail not stored: {exc}")

@@ -20,7 +20,7 @@ from executor_client.httpd.batching import BatchAnswer, BatchedEndpoints, BatchR
 from executor_client.wire.callbacks import CallbackBatch, parse_callbacks
 from executor_client.wire.lenient_json import dump_json
 from executor_client.wire.protocol import CAPABILITIES_HEADER, SUCCESS, TOKEN_HEADER, Reply
-from executor_client.wire.run_reports import CONSOLE_HEADER, RUN_STATE
+from executor_client.wire.run_reports import CONSOLE_HEADER, CONSOLE_WORDS
 
 #: names of headers as in WSGI, without HTTP_
 TOKEN_KEY = TOKEN_HEADER.upper().replace("-", "_")
@@ -96,5 +96,5 @@ def _answer(request: BatchRequest, item: _PlainRequest, result: StoreResult) -> 
     note_not_stored({"REMOTE_ADDR": request.peer, "PATH_INFO": request.path}, answer, item.batch.scope)
     reply = answer.reply
     body = _SUCCESS_BODY if reply == _SUCCESS else dump_json(reply.to_wire())
-    console_header = ((CONSOLE_HEADER, RUN_STATE),) if request.headers.get(CAPABILITIES_KEY) else ()
+    console_header = ((CONSOLE_HEADER, CONSOLE_WORDS),) if request.headers.get(CAPABILITIES_KEY) else ()
     return BatchAnswer(200, (JSON_TYPE, NO_SNIFFING, *console_header, (HEADER, item.batch.request)), body)

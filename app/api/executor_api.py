@@ -13,7 +13,7 @@ from typing import Any
 from flask import Flask
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.api.actions import callback, read_registration, registry, registry_check, registry_remove
+from app.api.actions import callback, log_tail, read_registration, registry, registry_check, registry_remove
 from app.api.callback_batches import (
     CAPABILITIES_KEY,
     JSON_TYPE,
@@ -27,12 +27,14 @@ from app.api.refusal_audit import APP_NAME, note_not_stored, note_refusal
 from app.api.tokens import TokenBook
 from app.database.faults import AWAY, RETRY_AFTER_S, Fault, fault_log, fault_of
 from app.errors import InvalidInput
+from app.services.archive.tails import TailStore
 from app.services.executors.registration_check import RegistrationChecks
 from app.services.runs.callbacks import CallbackStore
 from app.settings.config import Config
 from app.settings.home import access_tokens
 from executor_client.wire.capabilities import Capabilities
 from executor_client.wire.lenient_json import dump_json
+from executor_client.wire.log_tails import TAIL_ACTION
 from executor_client.wire.protocol import (
     FAIL,
     HANDLERS_HEADER,
@@ -44,7 +46,7 @@ from executor_client.wire.protocol import (
     Reply,
 )
 from executor_client.wire.registration_check import CHECK_ACTION
-from executor_client.wire.run_reports import CONSOLE_HEADER, RUN_STATE
+from executor_client.wire.run_reports import CONSOLE_HEADER, CONSOLE_WORDS
 
 logger = logging.getLogger(__name__)
 WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -76,6 +78,7 @@ class ExecutorApi:
         self.callbacks = CallbackStore()
         #: callbacks that a server may answer together
         self.batched = BatchedCallbacks(self._tokens, self.callbacks, config)
+        self._tails = TailStore(config)
         self._checks = RegistrationChecks(config.executor_networks)
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -90,7 +93,7 @@ class ExecutorApi:
         body = dump_json(reply.to_wire())
         headers = [JSON_TYPE, ("Content-Length", str(len(body))), NO_SNIFFING]
         if environ.get(_CAPABILITIES_KEY):  # an executor of ours: others may not expect the header
-            headers.append((CONSOLE_HEADER, environ.get(_CONSOLE_HEADER_KEY, RUN_STATE)))
+            headers.append((CONSOLE_HEADER, environ.get(_CONSOLE_HEADER_KEY, CONSOLE_WORDS)))
         if reply is _BUSY:
             start_response("503 Service Unavailable", [*headers, ("Retry-After", str(RETRY_AFTER_S))])
         else:
@@ -125,6 +128,8 @@ class ExecutorApi:
             answer = callback(_body(environ), self.callbacks, scope)
             note_not_stored(environ, answer, scope)
             return answer.reply
+        if action == TAIL_ACTION:
+            return log_tail(_body(environ), self._tails, scope)
         if action not in ("registry", "registryRemove", CHECK_ACTION):
             return Reply(FAIL, MSG_URI_NOT_FOUND.format(action[:100]))
         request = read_registration(_body(environ))

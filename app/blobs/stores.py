@@ -1,10 +1,12 @@
 """The blob store that the settings name."""
 
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from app.blobs.blob_store import BlobStore
 from app.blobs.folder import Folder
+from app.domain.archive.missing import Caps
 from app.settings.config import Config
 from app.settings.log_archive import FOLDER, S3
 
@@ -15,3 +17,15 @@ def store_of(config: Config) -> BlobStore:
     if url.scheme == S3:
         raise NotImplementedError  # helper: app/blobs/s3.py
     return Folder(Path(unquote(url.path)) if url.path else config.home / FOLDER)
+
+
+class Archive(NamedTuple):
+    """Log archive as readers use it: its store, and how much is kept."""
+
+    blobs: BlobStore
+    caps: Caps
+
+
+def archive_of(config: Config) -> Archive:
+    """Return the log archive that the settings name."""
+    return Archive(store_of(config), Caps(config.archive.run_mb, config.archive.job_day_mb))

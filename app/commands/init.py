@@ -38,6 +38,9 @@ XXL_JOB_TIMEZONE={zone}
 # days that runs are kept
 #XXL_JOB_LOG_RETENTION_DAYS=30
 
+# of which runs the logs are kept here, beyond the life of the executor: off, failed or all
+#XXL_JOB_LOG_ARCHIVE=failed
+
 # mail for alarms
 #XXL_JOB_MAIL_HOST=smtp.example.com
 #XXL_JOB_MAIL_FROM=jobs@example.com

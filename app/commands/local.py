@@ -19,11 +19,13 @@ def open_local() -> WsgiTransport:
     # They are imported here, because only this option needs them and they take 0.4 s.
     from app.api.v1.access import LOCAL_ACTOR
     from app.api.v1.application import create_api
+    from app.blobs.stores import archive_of
     from app.executors.gateway import Gateway
     from app.services.executors.callers import Caller
 
     config = open_database()
     require_same_zone(config, now_ms=now_ms())
-    api = create_api(config, Caller(Gateway(config.executor_networks), access_tokens(config)))
+    gateway = Gateway(config.executor_networks)
+    api = create_api(config, Caller(gateway, access_tokens(config), archive=archive_of(config)))
     actor = replace(system_actor("local"), via="command line")
     return WsgiTransport(api, environ={LOCAL_ACTOR: actor}, address="this host")

@@ -15,6 +15,7 @@ from app.settings.config import SECRET_VARIABLES, SETTINGS, Config
 from app.settings.home import SECRET_KEY_FILE, TOKEN_FILE
 
 DATABASE = "XXL_JOB_DATABASE_URL"
+ARCHIVE = "XXL_JOB_LOG_ARCHIVE"
 HIDDEN = "***"
 #: what a value alone does not say; behind its source
 NOTES: Mapping[str, str] = {
@@ -62,7 +63,8 @@ def _shown(config: Config, variable: str) -> str:
 
 
 def _value(config: Config, variable: str) -> Any:
-    part = {"MAIL": config.mail, "OIDC": config.oidc}.get(variable.split("_")[2], config)
+    parts = {"XXL_JOB_MAIL_": config.mail, "XXL_JOB_OIDC_": config.oidc, ARCHIVE: config.archive}
+    part = next((part for prefix, part in parts.items() if variable.startswith(prefix)), config)
     return getattr(part, SETTINGS[variable][0])
 
 

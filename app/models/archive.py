@@ -1,4 +1,4 @@
-"""`xxl_job_log_archive`, `xxl_job_setting`: archived logs of runs, and facts about the installation."""
+"""Tables of the log archive: archived logs, the room that they take; and facts about the installation."""
 
 from sqlalchemy import BigInteger, Index, Integer, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -14,6 +14,7 @@ class LogArchive(Base):
     __table_args__ = (
         Index("ux_xxl_job_log_archive_log", "log_id", unique=True),
         Index("ix_xxl_job_log_archive_next", "state", "next_ms"),
+        Index("ix_xxl_job_log_archive_ended", "state", "ended_ms"),
         Index("ix_xxl_job_log_archive_job", "job_id", "log_id"),
         Index("ix_xxl_job_log_archive_group", "job_group", "log_id"),
         Index("ix_xxl_job_log_archive_segment", "segment", "log_id"),
@@ -56,6 +57,21 @@ class LogArchive(Base):
     chunks: Mapped[str | None] = mapped_column(LongText)
     #: number of the segment of the index that has its text; 0: none yet
     segment: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+
+
+class ArchiveDay(Base):
+    """Room that the archived logs of a job take, of the runs of one day by their logical time."""
+
+    __tablename__ = "xxl_job_log_archive_day"
+    __table_args__ = (Index("ux_xxl_job_log_archive_day_job", "job_id", "day", unique=True),)
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    job_id: Mapped[int] = mapped_column(Integer)
+    #: as the folders begin, such as ``2026/11/30``
+    day: Mapped[str] = mapped_column(String(10))
+    #: bytes of the stored text, and of its files
+    size: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    stored: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
 
 
 class Setting(Base):

@@ -7,7 +7,7 @@ statements.
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
@@ -158,12 +158,9 @@ def complete(
     other_runs = tuple(other_run for result in results if (other_run := _other_run(runs, result)) is not None)
     if other_runs:
         results = [result for result in results if _other_run(runs, result) is None]
-    if maskers := find_maskers(session, runs.values(), now_ms=now_ms):
-        # Before a text is cut, which could cut a value, too.
-        results = [
-            replace(result, handle_msg=mask_text(maskers, result.log_id, result.handle_msg))
-            for result in results
-        ]
+    maskers = find_maskers(session, runs.values(), now_ms=now_ms)
+    if maskers:
+        results = _masked(results, maskers)
     first = {result.log_id: result for result in reversed(results)}
     endings = [
         (runs[log_id], result)
@@ -194,6 +191,13 @@ def complete(
     _count_ended(session, endings, sent_ms_by_log, now_ms)
     set_delayed(session, delayed_ids, now_ms=now_ms)
     return Completion(won, late, other_runs, maskers)
+
+
+def _masked(results: Iterable[Result], maskers: Mapping[int, Masker]) -> list[Result]:
+    """Return results without the secrets of their runs; a text that is cut first could hide one."""
+    return [
+        replace(result, handle_msg=mask_text(maskers, result.log_id, result.handle_msg)) for result in results
+    ]
 
 
 def _other_run(runs: dict[int, RunState], result: Result) -> OtherRun | None:

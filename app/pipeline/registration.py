@@ -16,6 +16,7 @@ from app.errors import Conflict, InvalidInput
 from app.executors.addresses import check_address
 from app.models.group import Group
 from app.models.registry import Registration
+from app.pipeline.archive_at_once import fetch_at_once
 from app.settings.config import Network
 from app.store.executors import groups, last_seen, registry
 from app.store.executors.last_seen import Departure
@@ -121,7 +122,10 @@ def _check_runs_after_restart(session: Session, address: str, boot_id: str, now_
 
 
 def deregister(session: Session, request: RegistryRequest, *, now_ms: Millis) -> None:
-    """Remove an address and store when it was last seen; it leaves its groups' lists in this transaction."""
+    """Remove an address and store when it was last seen; it leaves its groups' lists in this transaction.
+
+    The logs of its runs are fetched at once: it may end as soon as they have.
+    """
     row = registry.find_registration(
         session, request.registry_group, request.registry_key, request.registry_value
     )
@@ -135,6 +139,7 @@ def deregister(session: Session, request: RegistryRequest, *, now_ms: Millis) ->
             "executor deregistered app_name=%s address=%s", request.registry_key, request.registry_value
         )
         _refresh_one(session, request.registry_key, now_ms=now_ms, removed_address=request.registry_value)
+        fetch_at_once(session, [request.registry_value], now_ms=now_ms)
 
 
 def listed_addresses(
@@ -198,6 +203,7 @@ def tick_registry(session: Session, *, now_ms: Millis, forget: bool = True) -> N
     """Remove silent executors unless ``forget`` is False, then update all address lists."""
     if forget and (dead := registry.find_dead(session, now_ms=now_ms)):
         _remember(session, dead)
+        fetch_at_once(session, {row.registry_value for row in dead}, now_ms=now_ms)
         logger.warning(
             "executors removed after 90 s of silence count=%s", registry.delete_dead(session, now_ms=now_ms)
         )

@@ -3,12 +3,15 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
 
 FILE, S3 = "file", "s3"
 #: folder of the home folder if no URL is set
 FOLDER = "log-archive"
+#: parameters of an URL of S3
+ENDPOINT, REGION, ACCESS_KEY, SECRET_KEY = "endpoint", "region", "access_key", "secret_key"
+_PARAMETERS: Final = frozenset({ENDPOINT, REGION, ACCESS_KEY, SECRET_KEY})
 
 
 class _Present:
@@ -33,7 +36,7 @@ class ArchiveConfig:
 
     #: ``off``, ``failed`` or ``all``; empty: what the database says
     mode: str = ""
-    #: ``file:///…`` or ``s3://bucket/prefix``; empty: FOLDER of the home folder
+    #: ``file:///…`` or ``s3://bucket/prefix?endpoint=…``; empty: FOLDER of the home folder
     url: str = field(default="", repr=False)
     #: MiB of the text of a run, and of the runs of a job on a day
     run_mb: int = 16
@@ -51,9 +54,16 @@ def archive_url(text: str) -> str:
     url = urlsplit(text)
     if url.scheme == FILE and not url.netloc and url.path.startswith("/") and len(url.path) > 1:
         return text
-    if url.scheme == S3 and url.netloc:
-        return text
-    raise ValueError("expected file:///folder, or s3://bucket/prefix")
+    if url.scheme != S3 or not url.netloc:
+        raise ValueError("expected file:///folder, or s3://bucket/prefix")
+    parameters = parse_qs(url.query)
+    if not parameters.keys() <= _PARAMETERS:
+        raise ValueError("expected endpoint, region, access_key or secret_key behind the ?")
+    if (ACCESS_KEY in parameters) != (SECRET_KEY in parameters):
+        raise ValueError("expected access_key and secret_key, or none of them")
+    if not all(value.startswith(("http://", "https://")) for value in parameters.get(ENDPOINT, ())):
+        raise ValueError("expected endpoint=http://host:port or endpoint=https://host")
+    return text
 
 
 def pattern(text: str) -> str:

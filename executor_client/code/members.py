@@ -29,6 +29,9 @@ JOB = (
     "limit_key",
     "runs_after",
     "calendar",
+    "log_archive",
+    "log_days",
+    "run_days",
     "tags",
     "alarm_email",
     "route_strategy",
@@ -42,7 +45,10 @@ JOB = (
     "alarm_channels",
 )
 CODE = ("language", "source", "file", "remark")
-GROUP = ("title", "address_type", "addresses", "promises", "escalation", "max_running")
+GROUP = (
+    *("title", "address_type", "addresses", "promises", "escalation", "max_running"),
+    *("log_archive", "log_days", "run_days"),
+)
 CHANNEL = ("kind", "settings", "for_all", "groups", "jobs", "daily")
 CALENDAR = ("weekend", "days", "names", "valid_until", "unknown")
 #: section of a document -> members of its objects

@@ -29,6 +29,7 @@ Block = Literal["SERIAL_EXECUTION", "DISCARD_LATER", "COVER_EARLY"]
 Misfire = Literal["DO_NOTHING", "FIRE_ONCE_NOW"]
 Delivery = Literal["auto", "at_most_once", "at_least_once"]
 WhenFull = Literal["wait", "skip", "newest", "replace"]
+LogArchive = Literal["off", "failed", "all"]
 
 
 class Terms(TypedDict, total=False):
@@ -87,6 +88,11 @@ class Terms(TypedDict, total=False):
     limits: Sequence[str | Mapping[str, Any]]
     #: counts the runs for each value by itself, such as ``${param.customer}``
     limit_key: str
+    #: of which runs the console keeps the log, so that it outlives this process
+    log_archive: LogArchive
+    #: days that the console keeps archived logs, and runs
+    log_days: int
+    run_days: int
     tags: Sequence[str]
     #: addresses that get mail about failed runs
     alarm_email: str | Sequence[str]
@@ -159,6 +165,9 @@ _READERS = {
     "max_wait": terms.seconds(0),
     "limits": terms.shares,
     "limit_key": terms.text,
+    "log_archive": terms.choice(LogArchive),
+    "log_days": terms.number(0, 36_500),
+    "run_days": terms.number(0, 36_500),
     "tags": terms.texts,
     "alarm_email": terms.addresses,
     "alarm_channels": terms.texts,

@@ -31,7 +31,7 @@ from executor_client.wire.protocol import (
     Reply,
     to_handlers_header,
 )
-from executor_client.wire.run_reports import CONSOLE_HEADER, NO_GROUP, SEND_SCHEMAS
+from executor_client.wire.run_reports import CONSOLE_HEADER, LOG_TAIL, NO_GROUP, SEND_SCHEMAS
 from executor_client.wire.version import VERSION
 
 #: longest response read, in bytes
@@ -94,6 +94,11 @@ class AdminClient:
     def has_no_group(self) -> bool:
         """Whether this is a console of this project without an executor group for the AppName."""
         return NO_GROUP in self._console
+
+    @property
+    def takes_tails(self) -> bool:
+        """Whether this is a console of this project that takes last lines of logs."""
+        return LOG_TAIL in self._console
 
     def register(
         self, appname: str, address: str, handlers: Iterable[str] = (), schemas: Schemas = NO_SCHEMAS

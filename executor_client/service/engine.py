@@ -24,6 +24,7 @@ from executor_client.service.admin_client import AdminClient
 from executor_client.service.callback import CallbackSender, send_unstored
 from executor_client.service.endpoints import Endpoints
 from executor_client.service.heartbeat import Heartbeat
+from executor_client.service.tail_sender import send_tails
 from executor_client.wire.clock import monotonic_s, now_ms
 from executor_client.wire.errors import ExecutorError, StartRefused
 from executor_client.wire.start_zone import start_zone
@@ -61,7 +62,8 @@ class Engine:
         )
         self._handlers = handlers
         self._intake = Intake(handlers, config.allow_glue, services)
-        self.endpoints = Endpoints(self._intake, LogReader(config.log_root), config.access_tokens)
+        self._log_reader = LogReader(config.log_root)
+        self.endpoints = Endpoints(self._intake, self._log_reader, config.access_tokens)
 
         consoles: dict[str, frozenset[str]] = {}
 
@@ -92,7 +94,7 @@ class Engine:
         self._cleaning.start()
 
     def stop(self, close_port: Callable[[], None], is_last: Callable[[], bool] = lambda: True) -> None:
-        """Stop in order: registration, intake, running handlers, their commands, port, callbacks, journal.
+        """Stop in order: registration, intake, handlers, tails of logs, commands, port, callbacks, journal.
 
         A run that an admin sends before it has deregistered this executor is still accepted.
         If ``is_last`` returns False, another process will serve the address, which stays registered.
@@ -102,12 +104,14 @@ class Engine:
         until_s = monotonic_s() + timing.admin_timeout_s * 2
         self._heartbeat.stop(timeout_s=timing.admin_timeout_s * 2, deregister=is_last())
         busy = self._intake.close()
+        runs = [run.request for thread in busy if (run := thread.current)]
         self._heartbeat.join(max(0.0, until_s - monotonic_s()))
         _finish_runs(
             busy,
             wait_s=timing.shutdown_wait_s,
             kill_s=max(timing.cooperative_s, timing.terminate_s) + timing.abandon_s,
         )
+        send_tails(runs, self._log_reader, self._admins())
         self._event_loop.stop()
         self._services.commands.end()
         close_port()

@@ -11,7 +11,7 @@ from typing import Any
 
 from executor_client.wire.lenient_json import dump_json
 
-#: header of our console's responses to executors that announce capabilities: ``run-state`` and words below
+#: header of our console's responses to executors that announce capabilities: CONSOLE_WORDS and words below
 CONSOLE_HEADER = "X-Exec-Console"
 #: capability: takes checkpoints with a run, returns progress with the log
 RUN_STATE = "run-state"
@@ -19,10 +19,15 @@ RUN_STATE = "run-state"
 LAST_LINES = "last-lines"
 #: capability: takes the logical time of a run and the time zone of its job
 LOGICAL_TIME = "logical-time"
+#: the console takes last lines of logs from executors that stop
+LOG_TAIL = "log-tail"
 #: the console requests the schemas of the handlers
 SEND_SCHEMAS = "send-schemas"
 #: no executor group has the AppName that registers
 NO_GROUP = "no-group"
+
+#: value of CONSOLE_HEADER without a request
+CONSOLE_WORDS = f"{RUN_STATE},{LOG_TAIL}"
 
 #: longest checkpoint as JSON text, in bytes
 CHECKPOINT_MAX = 4_096

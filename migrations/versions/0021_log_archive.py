@@ -11,7 +11,7 @@ from alembic import op
 revision = "0021_log_archive"
 down_revision = "0020_backfills"
 
-CREATED = ("xxl_job_log_archive", "xxl_job_setting")
+CREATED = ("xxl_job_log_archive", "xxl_job_log_archive_day", "xxl_job_setting")
 #: table -> columns it gets
 ADDED = {
     "xxl_job_info": ("log_archive", "log_days", "run_days"),

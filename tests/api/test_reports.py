@@ -72,8 +72,8 @@ def test_the_console_announces_itself_to_our_executors_only(executor: Executor) 
     make_group(app_name=APP_NAME)
     assert header("registry", REGISTRATION) is None
     assert header("callback", []) is None
-    assert header("registry", REGISTRATION, **OURS) == "run-state"
-    assert header("callback", [], **OURS) == "run-state"
+    assert header("registry", REGISTRATION, **OURS) == "run-state,log-tail"
+    assert header("callback", [], **OURS) == "run-state,log-tail"
 
 
 def test_a_missing_group_is_announced_to_executors_that_say_who_they_are(executor: Executor) -> None:
@@ -81,10 +81,10 @@ def test_a_missing_group_is_announced_to_executors_that_say_who_they_are(executo
         headers = {"X-Exec-Capabilities": capabilities}
         return executor.post("registry", json.dumps(REGISTRATION), headers=headers).headers["X-Exec-Console"]
 
-    assert header("run-state") == "run-state"
-    assert header("run-state,boot=b1") == "run-state,no-group"
+    assert header("run-state") == "run-state,log-tail"
+    assert header("run-state,boot=b1") == "run-state,log-tail,no-group"
     make_group(app_name=APP_NAME)
-    assert header("run-state,boot=b1") == "run-state"
+    assert header("run-state,boot=b1") == "run-state,log-tail"
 
 
 def test_a_heartbeat_takes_one_read_and_one_write(executor: Executor) -> None:
@@ -106,16 +106,16 @@ def test_schemas_are_requested_until_they_are_stored(executor: Executor) -> None
             return session.scalar(select(Registration.schemas))
 
     make_group(app_name=APP_NAME)
-    assert register(TYPED) == "run-state,send-schemas"
-    assert register(TYPED) == "run-state,send-schemas"
-    assert register(TYPED, handlerSchemas=SCHEMAS) == "run-state"
-    assert register(TYPED) == "run-state"
+    assert register(TYPED) == "run-state,log-tail,send-schemas"
+    assert register(TYPED) == "run-state,log-tail,send-schemas"
+    assert register(TYPED, handlerSchemas=SCHEMAS) == "run-state,log-tail"
+    assert register(TYPED) == "run-state,log-tail"
     text = schemas() or ""
     assert (text[:16], json.loads(text[16:])) == (DIGEST, SCHEMAS)
     assert only_row(Registration).capabilities == "durable-dedup,run-state"
-    assert register(OURS) == "run-state"
+    assert register(OURS) == "run-state,log-tail"
     assert schemas() is None, "its handlers have no parameters any more"
-    assert register(TYPED, handlerSchemas={"long": "x" * 70_000}) == "run-state"
+    assert register(TYPED, handlerSchemas={"long": "x" * 70_000}) == "run-state,log-tail"
     assert schemas() == DIGEST + "{}"
 
 
@@ -127,3 +127,13 @@ def test_secrets_are_masked_in_progress_but_not_in_checkpoints(executor: Executo
     progress = PROGRESS.replace("orders", "with a-long-secret")
     report(executor, run.id, checkpoint='"a-long-secret"', progress=progress)
     assert stored(run.id) == ('"a-long-secret"', PROGRESS.replace("orders", "with ‹secret TOKEN›"))
+
+
+def test_the_tail_of_a_log_is_wanted_from_a_line_on(executor: Executor) -> None:
+    run = make_run(make_job())
+    body = {"logId": run.id, "logDateTim": run.trigger_time, "fromLineNum": 1, "lines": ["one"]}
+    answer = executor.post("logTail", json.dumps(body), headers=OURS).get_json()
+    assert (answer["code"], answer["content"]) == (200, {"fromLineNum": 0}), "it is not archived"
+    for changes, code in (({"logId": run.id + 1}, 404), ({"lines": "one"}, 500), ({"fromLineNum": 0}, 500)):
+        assert executor.post("logTail", json.dumps(body | changes), headers=OURS).get_json()["code"] == code
+    assert executor.post("logTail", json.dumps(body | {"lines": ["x" * 600_000]})).get_json()["code"] == 500

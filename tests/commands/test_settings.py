@@ -14,6 +14,7 @@ SECRETS = {name: f"SECRET-of-{name}-0123456789" for name in SECRET_VARIABLES} | 
     "XXL_JOB_DATABASE_URL": "mysql+pymysql://xxl:SECRET-word@db/xxl_job",
     "XXL_JOB_ALARM_URLS": "json://SECRET@hooks.example",
     "XXL_JOB_HEARTBEAT_URL": "https://hc.example/SECRET",
+    "XXL_JOB_LOG_ARCHIVE_URL": "s3://logs?access_key=key&secret_key=SECRET",
 }
 OTHERS = {
     "XXL_JOB_MAIL_HOST": "smtp.example",
@@ -46,6 +47,7 @@ def test_secrets_are_hidden_and_all_settings_shown(tmp_path: Path) -> None:
         "environment",
     )
     assert shown["XXL_JOB_SECRET_KEY"] == ("***", str(file))
+    assert (shown["XXL_JOB_LOG_ARCHIVE_URL"][0], shown["XXL_JOB_LOG_ARCHIVE_RUN_MB"][0]) == ("***", "16")
     assert shown["XXL_JOB_OIDC_RIGHTS"] == ("ops=payments:edit,operate", "environment")
 
 

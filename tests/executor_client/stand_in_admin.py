@@ -25,6 +25,8 @@ class StandInAdmin:
         self.requests: list[tuple[str, dict[str, str], Any]] = []
         #: acknowledged results in order: (log id, code, message)
         self.results: list[tuple[int, int, str | None]] = []
+        #: lines of logs that were sent at a stop, by log id
+        self.tails: dict[int, list[str]] = {}
         self.refuse: Answer = lambda action, body: {}
         self._server: Server | None = None
         self._port = 0
@@ -89,12 +91,20 @@ class StandInAdmin:
             return self.envelope(500, BAD_TOKEN)
         if self.version >= "3.5" and not received.get("xxl-job-appname"):
             return self.envelope(500, "invalid request, accessToken or appname is empty.")
+        if action == "logTail" and "log-tail" in self.console(action):
+            return self.store_tail(body)
         if action not in ("registry", "registryRemove", "callback"):
             return self.envelope(500, f"invalid request, uri-mapping({action}) not found.")
         refusal = self.refuse(action, body)
         if refusal is None or refusal:
             return refusal
         return self.store_results(body) if action == "callback" else self.envelope(200)
+
+    def store_tail(self, body: Any) -> dict[str, Any]:
+        lines = self.tails.setdefault(body["logId"], [])
+        if body["fromLineNum"] <= len(lines) + 1:
+            lines += body["lines"][len(lines) + 1 - body["fromLineNum"] :]
+        return self.envelope(200) | {"content": {"fromLineNum": len(lines) + 1}}
 
     def store_results(self, body: Any) -> dict[str, Any]:
         if self.version >= "3.5":

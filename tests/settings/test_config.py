@@ -250,9 +250,46 @@ def test_mysqlclient_is_accepted_where_it_is_installed(monkeypatch: pytest.Monke
     assert str(caught.value).endswith("); install it, or use mysql+pymysql")
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "attribute", "value"),
+    [
+        ("", "ALL", "mode", "all"),
+        ("_URL", "file:///srv/logs", "url", "file:///srv/logs"),
+        ("_URL", "s3://bucket/a/b?region=eu", "url", "s3://bucket/a/b?region=eu"),
+        ("_RUN_MB", "1", "run_mb", 1),
+        ("_JOB_DAY_MB", "1024", "job_day_mb", 1024),
+        ("_TOTAL_GB", "0", "total_gb", 0),
+        ("_DAYS", "0", "days", 0),
+        ("_REDACT", "password=\\S+", "redact", "password=\\S+"),
+    ],
+)
+def test_settings_of_the_log_archive(name: str, text: str, attribute: str, value: object) -> None:
+    assert getattr(read(**{f"LOG_ARCHIVE{name}": text}).archive, attribute) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("", "some", "expected one of off, failed, all"),
+        *(("_URL", text, "expected file:///folder") for text in ("/srv/logs", "file://srv/logs", "file:///")),
+        *(("_URL", text, "s3://bucket/prefix") for text in ("s3:///prefix", "https://bucket.example")),
+        ("_URL", "s3://bucket?endpoint=minio", "expected endpoint=http"),
+        ("_URL", "s3://bucket?secret=secret-word", "expected endpoint, region, access_key or secret_key"),
+        ("_URL", "s3://bucket?access_key=a", "expected access_key and secret_key"),
+        ("_RUN_MB", "0", f"{WHOLE} 1 to 1024"),
+        ("_REDACT", "(", "expected a regular expression"),
+        ("_REDACT", "x*", "does not match an empty text"),
+    ],
+)
+def test_a_wrong_setting_of_the_log_archive_is_refused(name: str, text: str, reason: str) -> None:
+    with pytest.raises(NotConfigured, match=f"^XXL_JOB_LOG_ARCHIVE{name}[:=].*{re.escape(reason)}") as caught:
+        read(**{f"LOG_ARCHIVE{name}": text})
+    assert "secret-word" not in str(caught.value)
+
+
 def test_every_setting_is_tested_above() -> None:
     names = {name.removeprefix("XXL_JOB_") for name in SETTINGS}
-    mail = {name for name in names if name.startswith(("MAIL_", "OIDC_"))}
+    mail = {name for name in names if name.startswith(("MAIL_", "OIDC_", "LOG_ARCHIVE"))}
     assert {name for name, *_ in GOOD} == names - mail
     free = {"ALARM_URLS"}  # checked by services.preconditions
     assert {name for name, *_ in BAD} == names - free - mail | {

@@ -1,6 +1,7 @@
 """Executor groups: list, add, edit, remove, and applications that registered without a group."""
 
 from functools import partial
+from typing import Any
 
 from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -18,6 +19,7 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _, lazy_pgettext
 from app.database.flask_db import read_scope, session_scope
+from app.domain.archive.kinds import KEEPING
 from app.domain.jobs.fields import FIELD_OF
 from app.domain.text.fingerprints import fingerprint
 from app.domain.text.input_errors import InputErrors
@@ -110,6 +112,7 @@ def edit(group_id: int) -> ResponseReturnValue:
         "address_list": group.address_list or "",
         "alarm_urls": group.alarm_urls or "",
         "max_running": str(group.max_running or ""),
+        **{name: str(getattr(group, name) or "") for name in KEEPING},
         "loaded": fingerprint(groups.state_of(group)),
     }
     form = GroupForm(request.form, data=values | promise_values(group.promises, group.escalation))
@@ -213,9 +216,11 @@ def _draft(form: GroupForm, *, of: Group | None = None) -> GroupDraft:
         token = "" if form.drop_token.data else None
     kind, errors = form.address_type.data or "", InputErrors()
     promises, escalation = promises_json(form, errors), escalation_json(form, errors)
-    max_running = 0
-    with errors:
-        max_running = whole(form.max_running, low=0, high=FIELD_OF["max_running"].high)
+    numbers = dict[str, Any]()
+    for name in ("max_running", "log_days", "run_days"):
+        numbers[name] = 0
+        with errors:
+            numbers[name] = whole(form[name], low=0, high=FIELD_OF[name].high)
     errors.raise_all()
     return GroupDraft(
         app_name=form.app_name.data or "",
@@ -226,7 +231,8 @@ def _draft(form: GroupForm, *, of: Group | None = None) -> GroupDraft:
         alarm_urls=form.alarm_urls.data or "",
         promises=promises,
         escalation=escalation,
-        max_running=max_running,
+        log_archive=form.log_archive.data or "",
+        **numbers,
         readable_by_java=settings().shared_with_java,
         networks=settings().executor_networks,
         loaded=stale.loaded(),

@@ -10,7 +10,7 @@ from app.console.runs.run_context import compared_tabs, run_context
 from app.console.ui.filters import duration, host, outcome, run_duration
 from app.console.ui.lists.listing import whole_number
 from app.console.web.access import Access
-from app.console.web.current import current_actor, executor_caller, translate_error
+from app.console.web.current import current_actor, executor_caller, translate, translate_error
 from app.console.web.language import _
 from app.database.flask_db import read_scope
 from app.domain.runs.log_levels import STAMP
@@ -93,6 +93,7 @@ def _text_of(row: LogRow, caller: Caller, until_s: float, notes: list[str]) -> s
     try:
         while (left_s := until_s - time.monotonic()) > 0:
             piece = fetch_lines(row.log.id, first, actor=current_actor(), caller=caller, timeout_s=left_s)
+            lines += [f"… [{translate(part.text)}]" for part in piece.absent(first)]
             lines += piece.lines
             first = piece.last + 1
             if not piece.lines or len(lines) >= LINES_COMPARED:

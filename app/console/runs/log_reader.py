@@ -1,10 +1,11 @@
-"""Whole log of a run as text, fetched in pieces from its executor."""
+"""Whole log of a run as text, read in pieces from the archive or its executor."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from app.console.web.current import translate, translate_error
 from app.domain.access.permissions import Actor
+from app.domain.archive.missing import MissingLines
 from app.domain.text.texts import N_
 from app.errors import XxlJobError
 from app.services.executors.callers import Caller
@@ -25,9 +26,10 @@ def whole_text(log_id: int, *, actor: Actor, caller: Caller) -> Iterator[str]:
     with caller.permit(stream=True) as permit:
         piece = fetch_lines(log_id, 1, actor=actor, caller=permit)
         yield ""
-        size, cut = 0, ""
+        size, cut, position = 0, "", 1
         while piece.lines and not cut:
-            text = "".join(f"{line}\n" for line in piece.lines)
+            text = _marks(piece.absent(position)) + "".join(f"{line}\n" for line in piece.lines)
+            position = piece.last + 1
             size += len(text.encode("utf-8", "replace"))
             if size > WHOLE_MAX_MIB * 1024 * 1024:
                 cut = translate(N_("the log is longer than %(size)s MiB", size=WHOLE_MAX_MIB))
@@ -42,5 +44,15 @@ def whole_text(log_id: int, *, actor: Actor, caller: Caller) -> Iterator[str]:
             if time.monotonic() >= until:
                 cut = translate(N_("the log did not end within %(seconds)s s", seconds=WHOLE_MAX_S))
         if cut:
-            mark = translate(N_("cut: %(reason)s", reason=cut))
-            yield f"… [{mark}]\n"
+            yield _mark(translate(N_("cut: %(reason)s", reason=cut)))
+        elif not piece.lines:
+            yield _marks(piece.absent(position))
+
+
+def _mark(text: str) -> str:
+    return f"… [{text}]\n"
+
+
+def _marks(missing: Iterable[MissingLines]) -> str:
+    """Return lines that name missing ones."""
+    return "".join(_mark(translate(part.text)) for part in missing)

@@ -18,16 +18,17 @@ from app.console.ui.lists.listing import address_with, whole_number
 from app.console.ui.lists.search import Search
 from app.console.ui.notices import Subject, done, way_back
 from app.console.web.access import Access
-from app.console.web.current import current_actor, executor_caller, translate_error
+from app.console.web.current import current_actor, executor_caller, translate, translate_error
 from app.console.web.language import _
-from app.database.flask_db import read_scope
+from app.database.flask_db import read_scope, session_scope
 from app.domain.access.permissions import Right
 from app.domain.runs.result_tables import cells_of
 from app.errors import NotFound, TooManyCalls, XxlJobError
+from app.services.auditing import audit
 from app.services.executors.groups import visible_groups
 from app.services.runs import logs, rows
 from app.services.runs.log_ends import Pieces, fetch_end, fetch_range
-from app.services.runs.log_lines import fetch_lines
+from app.services.runs.log_lines import Lines, fetch_lines
 from app.services.runs.rows import LogRow
 
 blueprint = Blueprint("logs", __name__)
@@ -81,7 +82,9 @@ def show(log_id: int) -> ResponseReturnValue:
     if tab not in context["tabs"] or tab == "compare":
         tab = next(iter(context["tabs"]))
     plain = last_lines(log_id) if tab == "output" and "plain" in request.args else None
-    return render_template("runs/show.html", tab=tab, plain=plain, **context)
+    parts = plain.piece.missing if isinstance(plain, Pieces) else ()
+    missing = [translate(part.text) for part in parts]
+    return render_template("runs/show.html", tab=tab, plain=plain, missing=missing, **context)
 
 
 @blueprint.get("/joblog/logDetailPage")
@@ -127,9 +130,16 @@ def lines(log_id: int) -> ResponseReturnValue:
             "note": piece.message,
             **({"more": True} if pieces.has_more else {}),
             **({"errors": pieces.errors} if pieces.errors is not None else {}),
+            **_missing(piece),
             **progress,
         }
     )
+
+
+def _missing(piece: Lines) -> dict[str, object]:
+    """Return what is missing of a log as the page shows it."""
+    parts = [{"from": part.first, "to": part.last, "text": translate(part.text)} for part in piece.missing]
+    return {"missing": parts} if parts else {}
 
 
 def last_lines(log_id: int) -> Pieces | str:
@@ -168,8 +178,11 @@ def _pieces(log_id: int) -> Pieces:
 @blueprint.get(f"{ONE_LOG}/log.txt")
 def raw(log_id: int) -> ResponseReturnValue:
     """Return the whole log as text, sent while it is fetched."""
-    pieces = whole_text(log_id, actor=current_actor(), caller=executor_caller())
+    actor = current_actor()
+    pieces = whole_text(log_id, actor=actor, caller=executor_caller())
     next(pieces)  # An error of the first call becomes an error page.
+    with session_scope() as session:
+        audit.record(session, "log.download", actor=actor, now_ms=now_ms(), target=("log", log_id))
     return Response(stream_with_context(pieces), content_type="text/plain; charset=utf-8")
 
 

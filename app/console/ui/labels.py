@@ -12,6 +12,7 @@ from app.console.web.language import lazy_gettext as _l
 from app.domain.access.permissions import Right
 from app.domain.alarms.alarm_results import AlarmResult
 from app.domain.alarms.muting import MuteSpan
+from app.domain.archive.kinds import ArchiveChoice
 from app.domain.enums import (
     AlarmReason,
     AlarmState,
@@ -73,6 +74,12 @@ WHEN_FULLS = {
     WhenFull.NEWEST: _l("The new run waits, those that waited are skipped"),
     WhenFull.REPLACE: _l("The run in progress is killed, then the new one starts"),
 }
+LOG_ARCHIVES = {
+    ArchiveChoice.INHERITED: _l("inherited"),
+    ArchiveChoice.OFF: _l("of no runs"),
+    ArchiveChoice.FAILED: _l("of failed runs"),
+    ArchiveChoice.ALL: _l("of all runs"),
+}
 GLUE_TYPES = {
     GlueType.BEAN: "BEAN",
     **{glue_type: language.title for glue_type, language in GLUE_LANGUAGES.items()},
@@ -85,6 +92,7 @@ LABELS_OF: dict[type[StrEnum], Mapping[Any, str]] = {
     BlockStrategy: BLOCK_STRATEGIES,
     Delivery: DELIVERIES,
     WhenFull: WHEN_FULLS,
+    ArchiveChoice: LOG_ARCHIVES,
     GlueType: GLUE_TYPES,
 }
 TRIGGER_TYPES = {
@@ -212,6 +220,7 @@ def init_app(app: Flask) -> None:
         "misfire_title": MISFIRE_STRATEGIES,
         "delivery_title": DELIVERIES,
         "when_full_title": WHEN_FULLS,
+        "log_archive_title": LOG_ARCHIVES,
         "trigger_title": TRIGGER_TYPES,
         "skip_reason": SKIP_REASONS,
         "alarm_reason": ALARM_REASONS,

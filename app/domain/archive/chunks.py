@@ -41,6 +41,11 @@ def folder_of(job_id: int, log_id: int, logical_ms: Millis, zone: tzinfo) -> str
     return f"{day:%Y/%m/%d}/{job_id}/{log_id}"
 
 
+def day_of_folder(folder: str) -> str:
+    """Return the day of the folder of a run, such as ``2026/11/30``."""
+    return folder[:10]
+
+
 def dump_chunks(chunks: Iterable[Chunk]) -> str:
     """Return chunks as they are stored in the row of their run."""
     return json.dumps([[*chunk] for chunk in chunks], separators=(",", ":"))

@@ -1,6 +1,8 @@
 """Words of the log archive: what is kept, and how far the log of a run has come."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 
 class ArchiveMode(StrEnum):
@@ -9,6 +11,25 @@ class ArchiveMode(StrEnum):
     OFF = "off"
     FAILED = "failed"
     ALL = "all"
+
+
+class ArchiveChoice(StrEnum):
+    """Archive mode that a job or a group has (`log_archive`)."""
+
+    #: that of the group, or of the installation
+    INHERITED = ""
+    OFF = "off"
+    FAILED = "failed"
+    ALL = "all"
+
+
+#: attributes of jobs and groups that say what is kept, and for how long
+KEEPING = ("log_archive", "log_days", "run_days")
+
+
+def keeping_of(members: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what members say of KEEPING; None where they say nothing."""
+    return {name: members.get(name) for name in KEEPING}
 
 
 class ArchiveState(StrEnum):
@@ -24,10 +45,14 @@ class ArchiveState(StrEnum):
     PARTIAL = "partial"
     #: it was deleted because the archive had reached its size
     PURGED = "purged"
+    #: its run was deleted, and its files and row will be
+    DELETED = "deleted"
 
 
 #: states in which the log is still fetched
 FETCHED = (ArchiveState.OPEN, ArchiveState.ENDING)
+#: states in which the log is as the archive has it, but for what its executor may still have behind that
+FINAL = (ArchiveState.COMPLETE, ArchiveState.PARTIAL, ArchiveState.PURGED)
 
 
 class Missing(StrEnum):
@@ -45,3 +70,7 @@ class Missing(StrEnum):
     REFUSED = "refused"
     #: there was no room for it on the disk
     DISK_FULL = "disk_full"
+    #: it was deleted because the archive had reached its size; of readers only, as the next
+    PURGED = "purged"
+    #: a file of the archive is missing or was changed
+    UNREADABLE = "unreadable"

@@ -46,6 +46,7 @@ def _type_of(name: str) -> type:
 #: section -> member -> type of its value: lists are of texts, and None stands for a text or null
 _TYPES: Mapping[str, Mapping[str, type]] = {
     GROUPS: {"title": str, "address_type": str, "addresses": list, "max_running": int}
+    | {"log_archive": str, "log_days": int, "run_days": int}
     | dict.fromkeys(GROUP_STRUCTURES, object),
     JOBS: {name: _type_of(name) for name in JOB_MEMBERS} | {ENABLED: bool, ALARM_CHANNELS: list, CODE: dict},
     CALENDARS: {"weekend": list, "days": dict, "names": dict, "valid_until": type(None), "unknown": str},

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from app.clock import Millis
+from app.domain.archive.kinds import ArchiveChoice
 from app.domain.enums import (
     BlockStrategy,
     Delivery,
@@ -30,6 +31,8 @@ from app.errors import InvalidInput
 
 #: longest GLUE source, in characters
 SOURCE_MAX = 500_000
+#: most days that are kept
+DAYS_MAX = 36_500
 
 
 def _text(wire_name: str, label: str = "", **limits: Any) -> Any:
@@ -280,6 +283,31 @@ class JobDraft:
         _calendar,
         "null",
         N_("Runs its schedule only on workdays, or only on holidays."),
+    )
+    log_archive: str = _choice(
+        "logArchive",
+        N_("Log archive"),
+        ArchiveChoice,
+        N_("Log archive is invalid"),
+        section="archive",
+        is_original=False,
+        hint=N_("Of which runs the console keeps the log, so that it outlives the executor."),
+    )
+    log_days: int = _number(
+        "logDays",
+        N_("Days of archived logs"),
+        high=DAYS_MAX,
+        section="archive",
+        is_original=False,
+        hint=N_("0: as many as the executor or the console keeps."),
+    )
+    run_days: int = _number(
+        "runDays",
+        N_("Days of runs"),
+        high=DAYS_MAX,
+        section="archive",
+        is_original=False,
+        hint=N_("Three at least; 0: as many as the executor or the console keeps."),
     )
     #: None: unchanged; none for a new job
     tags: tuple[str, ...] | None = None

@@ -231,6 +231,22 @@ MEMBERS = (
         "On which days of a calendar the schedule runs, and what becomes of its instants on others; null: it"
         " runs on all days.",
     ),
+    JobMember(
+        "log_archive",
+        "log_archive",
+        "Of which runs the log is kept beyond the life of the executor: `off`, `failed` or `all`; empty: as"
+        " the group, else the installation says.",
+    ),
+    JobMember(
+        "log_days",
+        "log_days",
+        "Days that archived logs are kept; 0: as the group, else the installation says.",
+    ),
+    JobMember(
+        "run_days",
+        "run_days",
+        "Days that runs are kept, three at least; 0: as the group, else the installation says.",
+    ),
     JobMember("tags", "tags", "Tags, compared without case."),
 )
 #: name -> member

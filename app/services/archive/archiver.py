@@ -61,7 +61,8 @@ class Archiver:
         self._zone = ZoneInfo(config.time_zone)
         self._clock, self._monotonic = clock, monotonic
         redaction, run_max = Redaction(config.archive.redact), config.archive.run_mb * MIB
-        self._puller = Puller(caller, store, redaction, run_max, clock)
+        job_day_max = config.archive.job_day_mb * MIB
+        self._puller = Puller(caller, store, redaction, run_max, clock, job_day_max)
         self._pool = ThreadPoolExecutor(CALLS_MAX, thread_name_prefix="pull")
         self._lock = threading.Lock()
         #: address -> calls in progress, time-outs in a row, and until when it rests

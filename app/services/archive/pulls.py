@@ -23,9 +23,9 @@ from app.errors import Conflict, ExecutorUnreachable
 from app.models.log import JobLog
 from app.services.archive.texts import Redaction, pack_lines
 from app.services.executors.callers import Caller
-from app.services.runs.log_lines import split_lines
+from app.services.run_logs.log_pieces import split_lines
 from app.services.runs.log_sources import LogSource, open_source, read_source
-from app.store.archive import rows
+from app.store.archive import room, rows
 from app.store.archive.rows import ArchivedLog
 from app.store.fires.logs import is_unfinished
 from app.store.runs import listing as log_lists
@@ -58,6 +58,8 @@ class Puller:
     #: bytes of the text of one run
     run_max: int
     clock: Clock
+    #: bytes of the texts of the runs of a job on one day
+    job_day_max: int = 256 * MIB
 
     def pull(self, log: ArchivedLog) -> PullResult:
         """Fetch what is new of a leased log. Opens its own transactions; raises StoreFull."""
@@ -65,14 +67,22 @@ class Puller:
             run = log_lists.find_log(session, log.log_id)
             is_kept = run is not None and not (log.is_provisional and run.handle_code == HandleCode.SUCCESS)
             source = self._open(session, run) if run is not None and is_kept else None
+            is_full = room.size_of(session, log.key) >= self.job_day_max
         if run is None or not is_kept:
             self._drop(log)
             return PullResult(0, is_silent=False)
         if not log.ended_ms and not is_unfinished(run.trigger_code, run.handle_code):
             log = log._replace(ended_ms=self.clock())
+        if is_full:
+            self._store(log._replace(reason=Missing.JOB_CAP.value), [], Pulled(False))
+            return PullResult(0, is_silent=False)
         lines, pulled = self._read(source, log) if source is not None else ([], _GONE)
         self._store(log, lines, pulled)
         return PullResult(sum(map(len, lines)), is_silent=pulled.failure is Missing.INSTANCE_GONE)
+
+    def push(self, log: ArchivedLog, lines: list[str]) -> None:
+        """Store lines behind the last one that came without being fetched. Raises StoreFull."""
+        self._store(log, [self.redaction.redact(line) for line in lines], Pulled(True))
 
     def _open(self, session: Session, run: JobLog) -> LogSource | None:
         try:

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.domain.access.permissions import Actor, Right
+from app.domain.archive.kinds import KEEPING
 from app.domain.code.calendar_plans import calendar_values
 from app.domain.code.document import (
     ALARM_CHANNELS,
@@ -153,7 +154,7 @@ def _group(state: State, group_id: int, *, is_whole: bool) -> dict[str, Any]:
     names = {"title", *(owner.fields if owner is not None else ())}
     if is_whole or values["address_type"] == MANUAL:
         names |= {"address_type"}
-    further = ("addresses", *GROUP_STRUCTURES, "max_running")
+    further = ("addresses", *GROUP_STRUCTURES, "max_running", *KEEPING)
     return {name: value for name, value in values.items() if name in names or (name in further and value)}
 
 

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.domain.access.permissions import Actor
+from app.domain.archive.kinds import KEEPING, keeping_of
 from app.domain.code.document import AUTOMATIC, GROUPS, MANUAL, Members, place
 from app.domain.code.plan import Action, FieldChange, ObjectPlan, change_of, changed_fields
 from app.domain.enums import AddressType
+from app.domain.jobs.fields import FIELD_OF
 from app.domain.jobs.members import MEMBER_OF
 from app.domain.jobs.structures import GROUP_STRUCTURES
 from app.domain.promises.rules import check_escalation
@@ -20,7 +22,9 @@ from app.settings.config import Network
 from app.store.jobs.managed import GROUP
 
 #: field of a group -> member; the key is the AppName
-_MEMBER_OF = {"appname": "", "addressList": "addresses", "maxRunning": "max_running"}
+_MEMBER_OF = {"appname": "", "addressList": "addresses", "maxRunning": "max_running"} | {
+    FIELD_OF[name].error_name: name for name in KEEPING
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +127,7 @@ class GroupPlanner:
             addresses,
             networks=self.networks,
             max_running=members.get("max_running"),
+            **keeping_of(members),
             readable_by_java=self.readable_by_java,
             is_channel_checked=True,  # its channel may be made by the same document
             **structures,

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.domain.access.permissions import Actor, Right
 from app.domain.alarms.channel_kinds import KINDS, ChannelKind
+from app.domain.archive.kinds import KEEPING
 from app.domain.calendars.calendar import Calendar
 from app.domain.calendars.entered import read_draft
 from app.domain.code import calendar_plans
@@ -222,6 +223,7 @@ def group_values(group: Group) -> dict[str, Any]:
         "addresses": group.addresses if is_manual else [],
         **{name: MEMBER_OF[name].read(getattr(group, name)) for name in GROUP_STRUCTURES},
         "max_running": group.max_running,
+        **{name: getattr(group, name) for name in KEEPING},
     }
 
 

@@ -1,9 +1,10 @@
-"""Caller: access of pages and API to executors, with the tokens to send."""
+"""Caller: access of pages and API to executors, with the tokens to send, and to the logs kept of them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from app.blobs.stores import Archive
 from app.domain.text.texts import N_
 from app.executors.gateway import Gateway
 from app.executors.permits import Permits
@@ -23,6 +24,8 @@ class Caller:
     tokens: tuple[str, ...]
     #: None: a permit is held already
     permits: Permits | None = None
+    #: None: logs are read at executors only
+    archive: Archive | None = None
 
     @contextmanager
     def permit(self, *, stream: bool = False) -> Iterator["Caller"]:

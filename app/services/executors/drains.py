@@ -9,6 +9,7 @@ from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.drain import Drain
 from app.models.group import Group
+from app.pipeline.archive_at_once import fetch_at_once
 from app.services.auditing import audit
 from app.services.executors.groups import MISSING, get_group
 from app.services.executors.instances import find_instances
@@ -34,6 +35,7 @@ def drain(session: Session, group_id: int, address: str, *, actor: Actor, now_ms
     if instance.drain is not None:
         return instance.drain
     drains.insert_drain(session, group_id, instance.address, username=actor.username, now_ms=now_ms)
+    fetch_at_once(session, [instance.address], now_ms=now_ms)
     audit.record(
         session,
         "group.drain",

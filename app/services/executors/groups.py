@@ -12,8 +12,10 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.domain.access.permissions import Actor, Right, require_admin, require_right
 from app.domain.alarms.alarm_urls import check_urls
+from app.domain.archive.kinds import KEEPING
 from app.domain.enums import AddressType
 from app.domain.jobs.fields import FIELD_OF
+from app.domain.jobs.plain_values import checked_number, checked_value
 from app.domain.jobs.structures import GROUP_STRUCTURES, structure_column
 from app.domain.limits.rules import WITHOUT_JAVA
 from app.domain.promises.rules import check_escalation
@@ -70,6 +72,10 @@ class GroupDraft:
     escalation: str | None = None
     #: most runs of its jobs at once, 0: no limit; None: unchanged
     max_running: int | None = None
+    #: what of its jobs is archived and how long it is kept; None: unchanged
+    log_archive: str | None = None
+    log_days: int | None = None
+    run_days: int | None = None
     #: refuse what a Java admin on the same database ignores (XXL_JOB_SHARED_WITH_JAVA)
     readable_by_java: bool = False
     #: the channel of an escalation has been looked for
@@ -210,6 +216,7 @@ def state_of(group: Group) -> dict[str, object]:
         "promises": group.promises or "",
         "escalation": group.escalation or "",
         "max_running": group.max_running or 0,
+        **{name: getattr(group, name) for name in KEEPING},
     }
 
 
@@ -235,17 +242,18 @@ def check_group(draft: GroupDraft) -> dict[str, object]:
         if draft.max_running is not None:
             _check_most(draft)
             columns["max_running"] = draft.max_running
+    for name in KEEPING:
+        with errors:
+            if (value := getattr(draft, name)) is not None:
+                columns[name] = checked_value(FIELD_OF[name], value)
     errors.raise_all()
     return columns
 
 
 def _check_most(draft: GroupDraft) -> None:
     """Raise InvalidInput for a number of most runs at once that is out of range, or beside a Java admin."""
-    field, number = FIELD_OF["max_running"], draft.max_running or 0
-    if not field.allows(number):
-        name, low, high = field.error_name, field.low, field.high
-        problem = N_("%(field)s must lie between %(low)s and %(high)s", field=name, low=low, high=high)
-        raise InvalidInput(field.error_name, problem)
+    field = FIELD_OF["max_running"]
+    number = checked_number(field, draft.max_running or 0)
     if draft.readable_by_java and number:
         raise InvalidInput(field.error_name, WITHOUT_JAVA)
 

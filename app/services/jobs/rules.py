@@ -19,6 +19,7 @@ from app.domain.jobs.children import FIELD as CHILDREN
 from app.domain.jobs.children import child_ids_text, not_found, parse_child_ids
 from app.domain.jobs.fields import FIELD_OF, SOURCE_MAX, JobDraft, plain_fields
 from app.domain.jobs.job_field import JobField, Kind
+from app.domain.jobs.plain_values import checked_choice, checked_number
 from app.domain.jobs.structures import read_structure, structure_column
 from app.domain.jobs.tags import check_tags
 from app.domain.limits.rules import EnteredLimits, check_limits
@@ -58,7 +59,7 @@ def schedule_of(
     book, job_id = book or current_book.current(), (job_id if isinstance(job, JobDraft) else job.id) or 0
     calendar = job.calendar if job.calendar != FIELD_OF[CALENDAR].default else ""
     return Schedule(
-        type=ScheduleType(_choice(FIELD_OF["schedule_type"], job.schedule_type)),
+        type=ScheduleType(checked_choice(FIELD_OF["schedule_type"], job.schedule_type)),
         conf=(job.schedule_conf or "").strip(),
         time_zone=job.time_zone or config_zone,
         not_before_ms=job.not_before_ms,
@@ -199,8 +200,8 @@ def _plain_columns(
     """Return the columns of the plain fields of one kind, valid or exempt."""
     checks: dict[Kind, Callable[[JobField, Any], object]] = {
         Kind.TEXT: _text,
-        Kind.CHOICE: _choice,
-        Kind.NUMBER: _number,
+        Kind.CHOICE: checked_choice,
+        Kind.NUMBER: checked_number,
         Kind.BOOLEAN: _flag,
         Kind.STRUCTURE: structure_column,
     }
@@ -226,29 +227,8 @@ def _text(field: JobField, value: str) -> str:
     return limited_text(field.error_name, text, field.max_length)
 
 
-def _choice(field: JobField, value: str) -> str:
-    if value not in list(field.choices):
-        raise InvalidInput(field.error_name, field.invalid)
-    return value
-
-
 def _flag(_field: JobField, value: int) -> int:
     return int(bool(value))
-
-
-def _number(field: JobField, value: int) -> int:
-    number = max(value, 0) if field.negative_is_zero else value
-    if not field.low <= number <= field.high:
-        raise InvalidInput(
-            field.error_name,
-            N_(
-                "%(field)s must lie between %(low)s and %(high)s",
-                field=field.error_name,
-                low=field.low,
-                high=field.high,
-            ),
-        )
-    return number
 
 
 def _schedule_columns(draft: JobDraft) -> dict[str, object]:
@@ -295,7 +275,7 @@ def _check_readable_by_java(draft: JobDraft, schedule: Schedule) -> None:
 def _code_columns(draft: JobDraft, errors: InputErrors) -> dict[str, object]:
     columns: dict[str, object] = {}
     with errors:
-        columns["glue_type"] = _choice(FIELD_OF["glue_type"], draft.glue_type)
+        columns["glue_type"] = checked_choice(FIELD_OF["glue_type"], draft.glue_type)
     with errors:
         columns["glue_source"] = clean_source(draft.glue_type, draft.glue_source)
     with errors:

@@ -14,6 +14,7 @@ from app.database.engine import read_scope, transact
 from app.domain.jobs.variables import KEPT_MS
 from app.services.accounts.login_throttle import FORGET_AFTER_MS, KNOWN_MS
 from app.services.installation.promotion_leftovers import clear_leftovers
+from app.services.report.retention import delete_old_runs
 from app.settings.config import Config
 from app.store.accounts import api_tokens, throttle
 from app.store.alarms import clearing as alarm_clearing
@@ -119,17 +120,18 @@ class Cleaner:
         ]
         tasks_ms = now_ms - TASK_DAYS * DAY_MS
         old_tasks = transact(partial(tasks.delete_ended, before_ms=tasks_ms, limit=TASKS_AT_ONCE))
+        midnights = partial(midnight_ms, now_ms, self._zone)
+        deleted = delete_old_runs(self._days, midnights, limit=DELETE_ROWS)
+        counts.append(deleted)
+        if deleted:
+            logger.info("old log rows deleted count=%s days=%s", deleted, self._days)
         if self._days:
-            before_ms = midnight_ms(now_ms, self._zone, self._days)
-            deleted = transact(partial(reporting.delete_logs_before, before_ms=before_ms, limit=DELETE_ROWS))
+            before_ms = midnights(self._days)
             counts += [
-                deleted,
                 transact(partial(alarm_clearing.delete_old, before_ms=before_ms, limit=DELETE_ROWS)),
                 transact(partial(promise_clearing.delete_ended, before_ms=before_ms, limit=DELETE_ROWS)),
                 transact(partial(rounds.delete_old, before_ms=before_ms, limit=DELETE_ROWS)),
             ]
-            if deleted:
-                logger.info("old log rows deleted count=%s days=%s", deleted, self._days)
         if DELETE_ROWS in counts or old_tasks == TASKS_AT_ONCE:
             return DELETE_WAIT_MS
         transact(partial(reporting.delete_expired_sessions, now_ms=now_ms))

@@ -9,9 +9,9 @@ from sqlalchemy.orm import Session
 from app.database.engine import read_scope
 from app.domain.access.permissions import Actor
 from app.errors import ExecutorUnreachable, RetryLater, XxlJobError
+from app.runtime.interruptible_wait import pause
 from app.services.executors.callers import Caller
-from app.services.runs.interruptible_wait import pause
-from app.services.runs.log_lines import fetch_lines
+from app.services.runs.log_lines import Lines, fetch_lines
 from app.services.runs.run_lookup import FoundRun, get_run
 
 #: seconds without another event after which a heartbeat is sent
@@ -85,11 +85,12 @@ def follow(
             if run.is_broadcast:
                 yield End(state, run.has_ended, next_line, tuple(str(log.id) for log in run.rows))
                 return
-            lines, is_over = _read(run, next_line, actor, caller)
+            piece, is_over = _read(run, next_line, actor, caller)
             reason, failures = "", 0
         except (ExecutorUnreachable, RetryLater) as exc:
             failures += isinstance(exc, ExecutorUnreachable)
-            lines, is_over = [], run.has_ended and failures >= FAILURES_MAX
+            piece = _nothing(next_line, run)
+            is_over = run.has_ended and failures >= FAILURES_MAX
             if str(exc) != reason:
                 reason = str(exc)
                 yield Trouble(reason)
@@ -98,14 +99,13 @@ def follow(
             yield Trouble(str(exc))
             yield End(state, False, next_line)
             return
-        for text in lines:
-            yield Line(next_line, text)
-            next_line += 1
+        yield from _events(piece, next_line)
+        next_line = piece.first + len(piece.lines)
         now_s = time.monotonic()
-        if is_over or now_s - started_s >= FOLLOW_MAX_S or pause(0 if lines else pause_s):
+        if is_over or now_s - started_s >= FOLLOW_MAX_S or pause(0 if piece.lines else pause_s):
             yield End(state, is_over, next_line)
             return
-        if lines:
+        if piece.lines:
             spoken_s, pause_s = now_s, PAUSE_S
             continue
         if now_s - spoken_s >= HEARTBEAT_S:
@@ -120,9 +120,21 @@ def _find(run_id: str, actor: Actor, present: Present | None) -> tuple[Actor, Fo
         return actor, get_run(session, run_id, actor=actor)
 
 
-def _read(run: FoundRun, first_line: int, actor: Actor, caller: Caller) -> tuple[list[str], bool]:
+def _read(run: FoundRun, first_line: int, actor: Actor, caller: Caller) -> tuple[Lines, bool]:
     """Return new lines, and whether there are none and the run had ended before they were read."""
     if not run.rows:
-        return [], run.has_ended
+        return _nothing(first_line, run), run.has_ended
     lines = fetch_lines(run.rows[0].id, first_line, actor=actor, caller=caller)
-    return lines.lines, lines.is_end and run.has_ended and not lines.lines
+    return lines, lines.is_end and run.has_ended and not lines.lines
+
+
+def _nothing(first_line: int, run: FoundRun) -> Lines:
+    return Lines(first_line, first_line - 1, [], run.has_ended, run.state)
+
+
+def _events(piece: Lines, first_line: int) -> Iterator[Event]:
+    """Yield what is missing from the line that was asked for, and the lines."""
+    for part in piece.absent(first_line):
+        yield Trouble(part.text)
+    for number, text in enumerate(piece.lines, piece.first):
+        yield Line(number, text)

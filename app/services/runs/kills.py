@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
-from app.services.runs.interruptible_wait import pause
+from app.runtime.interruptible_wait import pause
 from app.store.fires import logs
 
 #: longest wait for the answer and the commit after it; an executor may itself be waiting for us

@@ -1,7 +1,7 @@
 """End of a run's log, and a range of its lines, in one request of a page.
 
-Executors of ours return the last lines. Others only know "from this line on": their log is read forward in
-pieces of at most 512 KiB, and only its end is kept.
+The archive and executors of ours return the last lines. Others only know "from this line on": their log is
+read forward in pieces of at most 512 KiB, and only its end is kept.
 """
 
 import time
@@ -55,7 +55,7 @@ def fetch_range(log_id: int, first: int, last: int, *, actor: Actor, caller: Cal
             piece, until_s, last, last - first + 1, log_id=log_id, actor=actor, caller=permit
         )
     return Pieces(
-        first,
+        pieces.first,
         min(pieces.last, last),
         pieces.lines,
         pieces.piece,
@@ -66,18 +66,26 @@ def fetch_range(log_id: int, first: int, last: int, *, actor: Actor, caller: Cal
 def _read_forward(
     piece: Lines, until_s: float, last: int | None, count: int, *, log_id: int, actor: Actor, caller: Caller
 ) -> Pieces:
-    """Read on behind a piece to the end, or to the line ``last``; keep the last ``count`` lines."""
+    """Read on behind a piece to the end, or to the line ``last``; keep the last ``count`` lines.
+
+    Lines that are missing end a range, and what stands before them is not kept.
+    """
     last_lines: deque[str] = deque(maxlen=count)
     errors = ErrorCount()
     position, has_more = piece.first - 1, False
     while piece.lines:
-        lines = piece.lines if last is None else piece.lines[: last - position]
+        if piece.first > position + 1:
+            if last is not None:
+                break
+            last_lines.clear()
+            position = piece.first - 1
+        lines = piece.lines if last is None else piece.lines[: max(last - position, 0)]
         last_lines.extend(lines)
         errors.add(lines)
-        position = piece.last if last is None else min(piece.last, last)
+        position = piece.last if last is None else max(position, min(piece.last, last))
         left_s = until_s - time.monotonic()
         has_more = left_s <= 0
-        if has_more or position == last:
+        if has_more or (last is not None and position >= last):
             break
         try:
             piece = fetch_lines(log_id, position + 1, actor=actor, caller=caller, timeout_s=left_s)

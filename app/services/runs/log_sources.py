@@ -1,27 +1,33 @@
 """Log sources: where the log of a run is, and the one reader of it for pages, API and archive."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 
 from sqlalchemy.orm import Session
 
 from app.clock import Millis, now_ms
+from app.domain.archive.missing import MissingLines
 from app.domain.enums import HandleCode
 from app.domain.parameters.masking import Masker
 from app.domain.text.texts import N_
-from app.errors import Conflict, ExecutorUnreachable
+from app.errors import Conflict, ExecutorUnreachable, XxlJobError
 from app.executors.calls import Peer
 from app.executors.gateway import LOG_TIMEOUT_S
 from app.models.log import JobLog
 from app.pipeline.group_addresses import find_foreign, withholds_token
 from app.pipeline.masking import find_maskers
 from app.services.executors.callers import LEFT_GROUP, Caller
-from app.services.runs.log_pieces import MaskedRead, last_line, read_masked
+from app.services.run_logs.archived_run import ArchivedLines, ArchivedRun
+from app.services.run_logs.log_pieces import MaskedRead, joined, last_line, read_masked, split_lines
 from app.store.executors import listing as group_lists
 from app.store.executors import registry
 from app.store.fires import logs as store_logs
 from executor_client.wire.protocol import LogRequest
 from executor_client.wire.run_reports import LAST_LINES, RUN_STATE, Progress
+
+#: longest call of an executor from which the archiver fetches nothing more
+FINAL_S = 2.0
 
 GROUP_GONE = N_("the executor group of this run no longer exists, so no access token is sent there")
 
@@ -40,6 +46,14 @@ class LogPiece:
     is_running: bool = False
     #: whether these are the last lines of the log, as requested
     is_tail: bool = False
+    #: last line that the archive has; 0: none
+    archived: int = 0
+    #: lines of the log that are known to be missing
+    missing: tuple[MissingLines, ...] = ()
+
+
+#: reads lines of the executor from one on, in so many seconds
+Fetch = Callable[[int, float], LogPiece]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +113,66 @@ def read_source(
     is_end = True if nothing_new and log.handle_code > 0 and not is_running else piece.is_end
     return LogPiece(
         piece.from_line_num, last, piece.log_content, is_end, progress, is_running, source.has_tail
+    )
+
+
+def read_piece(run: ArchivedRun, first: int, fetch: Fetch, *, timeout_s: float) -> LogPiece:
+    """Return lines from the archive, or those behind them from the executor.
+
+    Raises ExecutorUnreachable as long as the archiver goes on; after that its lines are missing.
+    """
+    kept = run.read(first)
+    if kept.lines:
+        return _piece(run, kept)
+    return _behind(run, kept, fetch, timeout_s)
+
+
+def read_last(run: ArchivedRun, count: int, fetch: Fetch, *, timeout_s: float) -> LogPiece:
+    """Return the last lines; without an answer of the executor those of the archive."""
+    nothing = ArchivedLines(run.last_line + 1, run.last_line, [])
+    try:
+        behind = _behind(run, nothing, fetch, timeout_s)
+    except XxlJobError:  # The next request, which is for the lines behind these, gets it.
+        behind = _piece(run, nothing)
+    new = split_lines(behind.log_content) if behind.to_line_num >= behind.from_line_num else []
+    kept = run.read_end(1, count - len(new)) if len(new) < count else nothing
+    shown = [*kept.lines, *new[-count:]]
+    last = run.last_line + len(new)
+    missing = (*behind.missing, *kept.missing)
+    return replace(
+        behind,
+        from_line_num=last - len(shown) + 1,
+        to_line_num=last,
+        log_content=joined(shown) if shown else behind.log_content,
+        is_tail=True,
+        missing=missing,
+    )
+
+
+def _behind(run: ArchivedRun, kept: ArchivedLines, fetch: Fetch, timeout_s: float) -> LogPiece:
+    """Return lines behind the archived ones."""
+    nothing = _piece(run, kept)
+    if run.has_tail:
+        return replace(nothing, is_end=True)
+    tail = run.tail
+    try:
+        piece = fetch(kept.first, min(timeout_s, FINAL_S) if tail is not None else timeout_s)
+    except ExecutorUnreachable:
+        if tail is None:
+            raise
+        return replace(nothing, log_content=tail.text, is_end=True, missing=(*nothing.missing, tail))
+    has_lines = piece.to_line_num >= piece.from_line_num
+    is_absent = tail is not None and not has_lines and bool(piece.log_content)
+    missing = (*nothing.missing, *((tail,) if tail is not None and is_absent else ()))
+    return replace(piece, archived=run.last_line, missing=missing)
+
+
+def _piece(run: ArchivedRun, kept: ArchivedLines) -> LogPiece:
+    gap = run.gap
+    known = () if gap is None or gap in kept.missing else (gap,)
+    text = joined(kept.lines)
+    return LogPiece(
+        kept.first, kept.last, text, False, archived=run.last_line, missing=(*known, *kept.missing)
     )
 
 

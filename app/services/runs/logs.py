@@ -23,11 +23,19 @@ from app.models.base import zone_name
 from app.models.log import JobLog
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.masking import find_maskers, mask_text
+from app.runtime.interruptible_wait import pause
 from app.services.auditing import audit
 from app.services.executors.callers import Caller
-from app.services.runs.interruptible_wait import pause
+from app.services.run_logs.archived_run import ArchivedRun
 from app.services.runs.kills import kills
-from app.services.runs.log_sources import LogPiece, open_source, peer_of, read_source
+from app.services.runs.log_sources import (
+    LogPiece,
+    open_source,
+    peer_of,
+    read_last,
+    read_piece,
+    read_source,
+)
 from app.store.base.paging import Page
 from app.store.fires import logs as store_logs
 from app.store.jobs import listing as job_lists
@@ -137,15 +145,25 @@ def read_log(
     timeout_s: float = LOG_TIMEOUT_S,
     last_lines: int = 0,
 ) -> LogPiece:
-    """Read lines of a run's log from its executor, in LOG_TIMEOUT_S at most. Opens its own transaction.
+    """Read lines of a run's log, from the archive or its executor, in LOG_TIMEOUT_S at most.
 
-    With ``last_lines``, an executor that can returns that many of its end; others those from the given line.
-    Raises ExecutorUnreachable and TooManyCalls.
+    With ``last_lines``, the archive, or an executor that can, returns that many of its end; others those from
+    the given line. Opens its own transactions. Raises ExecutorUnreachable and TooManyCalls.
     """
     with read_scope() as session:
         log = get_log(session, log_id, actor=actor)
-        source = open_source(session, log, caller, is_tail=last_lines > 0)
-    return read_source(source, from_line_num, caller=caller, timeout_s=timeout_s, last_lines=last_lines)
+        archived = ArchivedRun.find(session, log_id, caller.archive)
+
+    def fetch(first: int, limit_s: float, count: int = 0) -> LogPiece:
+        with read_scope() as session:
+            source = open_source(session, log, caller, is_tail=count > 0)
+        return read_source(source, first, caller=caller, timeout_s=limit_s, last_lines=count)
+
+    if archived is None or not archived.has_lines:
+        return fetch(from_line_num, timeout_s, last_lines)
+    if last_lines:
+        return read_last(archived, last_lines, fetch, timeout_s=timeout_s)
+    return read_piece(archived, from_line_num, fetch, timeout_s=timeout_s)
 
 
 def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis, settle_ms: Millis = 0) -> str:

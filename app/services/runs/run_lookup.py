@@ -18,9 +18,9 @@ from app.domain.runs.trigger_keys import Trigger, parse_id, trigger_of
 from app.domain.text.texts import N_
 from app.errors import Conflict, NotFound
 from app.models.log import JobLog
+from app.runtime.interruptible_wait import pause
 from app.services.jobs import jobs
 from app.services.runs import logs, waiting
-from app.services.runs.interruptible_wait import pause
 from app.services.runs.trigger_runs import NO_RUN, find_trigger_runs
 from app.services.runs.waiting import WaitingRun
 from app.store.limits.waiting_list import ListedFire

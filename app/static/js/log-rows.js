@@ -56,6 +56,13 @@ export class LogRows {
     this.draw();
   }
 
+  /* Says at one end of the view why lines are missing there; once. */
+  note(text, place) {
+    const end = place === "append" ? this.view.lastElementChild : this.view.firstElementChild;
+    if (end?.matches(".log-missing")) return;
+    this.view[place](Object.assign(document.createElement("p"), { className: "log-missing", textContent: text }));
+  }
+
   /* Nodes of lines and the level of the last; `fold`: lines of the client at the end of the view. */
   make(first, texts, before, fold) {
     const nodes = document.createDocumentFragment();

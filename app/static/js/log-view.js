@@ -99,6 +99,16 @@ export function openLog(root) {
   let isFirstPiece = true;
   let isReadOn = false;
   let isLoadingEarlier = false;
+  /* lines that were not kept or not fetched: {from, to, text}; `to` is 0 for all from one on */
+  let missing = [];
+
+  const gapAt = (number) => missing.find(({ from, to }) => from <= number && number <= to);
+
+  /* Number of the last line before those that are shown; 0 without any. */
+  function lastBefore() {
+    const gap = gapAt(rows.first - 1);
+    return (gap ? gap.from : rows.first) - 1;
+  }
 
   function showState(text) {
     status.textContent = text;
@@ -141,7 +151,7 @@ export function openLog(root) {
   }
 
   function refreshTools() {
-    earlier.hidden = rows.first <= 1;
+    earlier.hidden = lastBefore() < 1;
     errors.refresh();
     showCount();
     try {
@@ -153,6 +163,8 @@ export function openLog(root) {
 
   function addLines(part) {
     if (isReadOn) rows.clear(); /* the end is further on: what was shown of it is none */
+    const gap = next > 1 && part.from > next ? gapAt(part.from - 1) : null;
+    if (gap) rows.note(gap.text, "append");
     errors.count(part, () => rows.append(part.from, part.lines, follow.checked));
     if (follow.checked) view.scrollTop = view.scrollHeight;
     refreshTools();
@@ -160,10 +172,14 @@ export function openLog(root) {
 
   /* Loads the lines before the first one, down to line `from`. */
   async function loadEarlier(from) {
-    if (isLoadingEarlier || rows.first <= 1) return;
+    const gap = gapAt(rows.first - 1);
+    if (gap) rows.note(gap.text, "prepend");
+    const last = lastBefore();
+    if (isLoadingEarlier || last < 1) return;
     isLoadingEarlier = true;
-    const last = rows.first - 1;
-    const first = Math.max(1, from);
+    const start = Math.max(1, from <= last ? from : last - LINES_AT_ONCE + 1);
+    const inner = missing.find(({ to }) => to >= start && to < last);
+    const first = inner ? inner.to + 1 : start;
     const texts = [];
     try {
       while (first + texts.length <= last) {
@@ -197,6 +213,8 @@ export function openLog(root) {
     const number = Number((/^#L(\d+)$/.exec(window.location.hash) || [])[1] || 0);
     if (!number || isSheet) return;
     if (number < rows.first) await loadEarlier(number - LINES_ABOVE);
+    /* behind a gap, up to which lines were loaded first */
+    if (number < rows.first && missing.length) await loadEarlier(number - LINES_ABOVE);
     const row = document.getElementById(`L${number}`);
     if (row && view.contains(row)) reveal(row);
   }
@@ -218,8 +236,9 @@ export function openLog(root) {
 
   function finish(hadEnded) {
     follow.closest("label").hidden = true;
-    if (next === 1) showState(labels.textNothing);
-    else showState(hadEnded ? labels.textLoaded : labels.textEnd);
+    const tail = missing.find(({ to }) => !to)?.text ?? "";
+    if (next === 1) showState(tail || labels.textNothing);
+    else showState(`${hadEnded ? labels.textLoaded : labels.textEnd} ${tail}`.trim());
     if (hadEnded) {
       showLastError();
       return;
@@ -236,6 +255,7 @@ export function openLog(root) {
       return null;
     }
     const part = await answer.json();
+    missing = part.missing ?? missing;
     if (answer.ok) return part;
     if (part.msg && GONE.includes(answer.status)) return { refused: labels.textGone, isGone: true };
     return { refused: part.msg || part.error || labels.textConsole, isFault: answer.status === 500 };

@@ -12,13 +12,16 @@ from app.database.engine import affected
 from app.database.rows import bulk
 from app.database.sql import direct
 from app.database.sql.in_list import WANTED, among
+from app.domain.archive.chunks import day_of_folder
 from app.domain.archive.kinds import FETCHED, ArchiveState
 from app.domain.enums import FireState
 from app.models.archive import LogArchive
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
+from app.store.archive import room
 from app.store.archive.modes import MODE
+from app.store.archive.room import JobOfDay, Room
 
 
 class AcceptedRun(NamedTuple):
@@ -78,12 +81,19 @@ class ArchivedLog(NamedTuple):
     next_ms: Millis
     pause_ms: Millis
     ended_ms: Millis
+    pulled_ms: Millis
     last_line: int
     size: int
     gap_from: int
     gap_to: int
     reason: str
     chunks: str | None
+    stored: int = 0
+
+    @property
+    def key(self) -> JobOfDay:
+        """Its job and day."""
+        return JobOfDay(self.job_id, day_of_folder(self.folder))
 
 
 _COLUMNS = tuple(getattr(LogArchive, name) for name in ArchivedLog._fields)
@@ -138,6 +148,7 @@ def write_pull(session: Session, log: ArchivedLog, now_ms: Millis, **columns: An
     ``columns`` have the state and the next time as they follow from the pull; a run that has ended since is
     fetched once more at once.
     """
+    size, stored = columns.get("size", log.size), columns.get("stored", log.stored)
     has_ended_since = LogArchive.ended_ms != log.ended_ms
     state, next_ms = columns.pop("state"), columns.pop("next_ms")
     if "chunks" in columns:
@@ -152,13 +163,29 @@ def write_pull(session: Session, log: ArchivedLog, now_ms: Millis, **columns: An
             **columns,
         )
     )
+    if affected(session, statement) != 1:
+        return False
+    room.add(session, {log.key: Room(size - log.size, stored - log.stored)})
+    return True
+
+
+def take_over(session: Session, log: ArchivedLog) -> bool:
+    """Begin to write a log as it was read, also a leased one; False if another has written it since."""
+    statement = (
+        update(LogArchive)
+        .where(LogArchive.id == log.id, LogArchive.epoch == log.epoch, LogArchive.last_line == log.last_line)
+        .values(epoch=log.epoch + 1)
+    )
     return affected(session, statement) == 1
 
 
 def delete_archive(session: Session, log: ArchivedLog) -> bool:
     """Delete the row of a leased log; False if another node has it by now."""
     statement = delete(LogArchive).where(LogArchive.id == log.id, LogArchive.epoch == log.epoch)
-    return affected(session, statement) == 1
+    if affected(session, statement) != 1:
+        return False
+    room.add(session, {log.key: Room(-log.size, -log.stored)})
+    return True
 
 
 def find_of_logs(session: Session, log_ids: Collection[int]) -> dict[int, ArchivedLog]:

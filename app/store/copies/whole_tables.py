@@ -21,9 +21,9 @@ LOG = "xxl_job_log"
 _NAMES = """
 after alarm apply arrival audit backfill backfill_instant blackout blackout_job calendar calendar_version
 channel channel_scope check day drain favourite fire group group_day idempotency incident incident_message
-info last_seen limit limit_use lock log log_archive log_report logglue managed mute node promise registry
-right round rule_change seal session setting skip span start_page tag task task_line throttle token user
-variable variable_version version view
+info last_seen limit limit_use lock log log_archive log_archive_day log_report logglue managed mute node
+promise registry right round rule_change seal session setting skip span start_page tag task task_line throttle
+token user variable variable_version version view
 once seen
 """
 OWN = frozenset(PREFIX + name for name in _NAMES.split())

@@ -12,6 +12,7 @@ from app.models.alarm import Alarm
 from app.models.base import lower_bound
 from app.models.log import JobLog
 from app.store.alarms import clearing as alarm_clearing
+from app.store.archive.removal import mark_deleted
 from app.store.completeness.removal import keep_terms
 from app.store.fires import logs
 from app.store.fires import prepared as prepared_fires
@@ -121,6 +122,7 @@ def delete_runs(session: Session, log_ids: Sequence[int], *, is_clearing: bool =
     count = affected(session, delete(JobLog).where(JobLog.id.in_(rows_to_delete)))
     _delete_alarms(session, log_ids, is_clearing=is_clearing)  # Runs may have ended meanwhile.
     fires.delete_of_logs(session, rows_to_delete)
+    mark_deleted(session, rows_to_delete)
     return count
 
 

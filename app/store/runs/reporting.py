@@ -1,20 +1,25 @@
 """Daily run counts, and deletion of old rows in batches."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import and_, case, delete, func, insert, select, update
+from sqlalchemy import Select, and_, case, delete, exists, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS, Millis
 from app.database.engine import affected
 from app.database.rows import bulk
+from app.domain.rounds.kinds import RoundState
 from app.models.audit import AuditEntry
+from app.models.fire import Fire
 from app.models.group import Group
+from app.models.job import Job
 from app.models.log import JobLog
 from app.models.report import WHOLE_DAY, DayReport, GroupDay
+from app.models.round import After, Arrival, Round
 from app.models.session import LoginSession
 from app.models.skip import Skip
+from app.store.archive.removal import mark_deleted
 from app.store.completeness.removal import keep_terms
 from app.store.fires import logs
 from app.store.fires import queue as fires
@@ -107,18 +112,47 @@ def delete_of_group(session: Session, group_id: int) -> None:
 
 def delete_logs_before(session: Session, *, before_ms: Millis, limit: int) -> int:
     """Delete the oldest log rows triggered before an instant, with their fires; return how many."""
-    oldest = (
-        select(JobLog.id)
-        .where(JobLog.trigger_time < before_ms)
-        .order_by(JobLog.trigger_time, JobLog.id)
-        .limit(limit)
+    oldest = select(JobLog.id).where(JobLog.trigger_time < before_ms)
+    return _delete(session, oldest.order_by(JobLog.trigger_time, JobLog.id).limit(limit))
+
+
+def delete_logs_of_jobs(session: Session, job_ids: Sequence[int], *, before_ms: Millis, limit: int) -> int:
+    """Delete the oldest log rows of jobs triggered before an instant; return how many.
+
+    Runs that are in progress, wait, or have arrived in a round that waits stay.
+    """
+    waits = (
+        select(Arrival.log_id)
+        .join(Round, Round.id == Arrival.round_id)
+        .join(After, and_(After.job_id == Round.job_id, After.predecessor_id == Arrival.predecessor_id))
+        .where(
+            After.predecessor_id.in_(job_ids),
+            Round.state == RoundState.OPEN.value,
+            Arrival.log_id.is_not(None),
+        )
     )
-    ids = list(session.scalars(oldest))
+    oldest = select(JobLog.id).where(
+        JobLog.job_id.in_(job_ids),
+        JobLog.trigger_time < before_ms,
+        ~exists().where(Fire.log_id == JobLog.id),
+        JobLog.id.not_in(waits),
+    )
+    return _delete(session, oldest.order_by(JobLog.job_id, JobLog.trigger_time).limit(limit))
+
+
+def find_jobs_except(session: Session, job_ids: Collection[int]) -> list[int]:
+    """Return the ids of all jobs but these."""
+    return [job_id for job_id in session.scalars(select(Job.id).order_by(Job.id)) if job_id not in job_ids]
+
+
+def _delete(session: Session, query: Select[tuple[int]]) -> int:
+    ids = list(session.scalars(query))
     if ids:
         logs.lock_traced(session, ids)  # Results lock them before their fires, too.
         fires.delete_of_logs(session, ids)
         keep_terms(session, ids)
         affected(session, delete(JobLog).where(JobLog.id.in_(ids)))
+        mark_deleted(session, ids)
     return len(ids)
 
 

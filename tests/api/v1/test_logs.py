@@ -39,6 +39,8 @@ def test_a_log_is_read_in_parts(api: Api) -> None:
             "end": False,
             "state": "running",
             "message": "",
+            "archived_lines": 0,
+            "missing": [],
         }
         assert json.loads(executor.requests[0].body)["fromLineNum"] == 2
         executor.respond("log", log_answer(5))

@@ -90,6 +90,7 @@ def problem(handler: str = "closeOrders", **given: Any) -> str:
                 "limit_key": "${param.customer}",
             },
         ),
+        (kept := {"log_archive": "failed", "log_days": 7, "run_days": 0}, kept),
         ({"calendar": "cn"}, {"calendar": {"name": "cn"}}),
         ({"calendar": {"name": "cn", "nth": -1}}, {"calendar": {"name": "cn", "nth": -1}}),
         ({"alarm_email": ["a@x", "b@x"], "owner": " ann "}, {"alarm_email": "a@x,b@x", "owner": "ann"}),

@@ -287,6 +287,27 @@ def test_a_retention_of_none_keeps_every_run(database: str, config: Config) -> N
     assert count_logs() == 3
 
 
+@pytest.mark.parametrize("days", [30, 0])
+def test_runs_are_kept_for_the_days_of_their_job_or_group(database: str, config: Config, days: int) -> None:
+    group = make_group(run_days=60)
+    jobs = {
+        1: make_job(),
+        40: make_job(job_group=group.id),
+        5: make_job(job_group=group.id, run_days=5),
+        3: make_job(run_days=1),
+    }
+    for job in jobs.values():
+        for age in (2, 4, 31, 61):
+            make_log(job, trigger_time=T0 - age * DAY_MS, handle_code=200)
+    make_run(jobs[5], log={"trigger_time": T0 - 61 * DAY_MS})  # It is in progress.
+    Cleaner(replace(config, log_retention_days=days)).tick(T0)
+    kept_by_job = {
+        name: [(T0 - (row.trigger_time or 0)) // DAY_MS for row in all_rows(JobLog) if row.job_id == job.id]
+        for name, job in jobs.items()
+    }
+    assert kept_by_job == {1: [2, 4] if days else [2, 4, 31, 61], 40: [2, 4, 31], 5: [2, 4, 61], 3: [2]}
+
+
 def test_nodes_that_have_not_run_for_a_month_are_forgotten(database: str, config: Config) -> None:
     old = T0 - NODE_DAYS * DAY_MS - 1
     for name, started_ms, heartbeat_ms in (

@@ -1,6 +1,5 @@
 """End of a long log: of executors that return it at once, and of those that send all lines from one on."""
 
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,10 +16,10 @@ from app.services.executors.callers import Caller
 from app.services.runs.log_ends import fetch_end, fetch_range
 from executor_client.logs.files import log_file
 from executor_client.logs.reading import LogReader
-from executor_client.wire.protocol import LogRequest
 from tests.support.executors import NETWORKS
 from tests.support.factories import save
-from tests.support.fake_executor import Answer, FakeExecutor, Request
+from tests.support.fake_executor import Answer, Request
+from tests.support.log_executor import LogExecutor
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -33,31 +32,6 @@ LINES = [
     f"2026-11-20 08:00:00 [a.py:12] {'ERROR' if number % 100 == 0 else 'INFO'} order {number:06d} {PADDING}"
     for number in range(1, 20_001)
 ]
-
-
-class LogExecutor(FakeExecutor):
-    """An executor that has a log; ``reader``: it is one of ours, else it answers as Java does."""
-
-    def __init__(self, lines: list[str]) -> None:
-        super().__init__()
-        self.lines = lines
-        self.reader: LogReader | None = None
-
-    def _answer(self, connection: socket.socket, request: Request, answer: Answer) -> bool:
-        return super()._answer(connection, request, self.answer_to(request))
-
-    def answer_to(self, request: Request) -> Answer:
-        """Return the answer with lines of the log."""
-        body = request.json
-        if self.reader is not None:
-            asked = LogRequest.from_wire(body)
-            count = body.get("lastLines", 0)
-            result = self.reader.read_end(asked, count) if count else self.reader.read(asked)
-            return Answer.json(200, content=result.to_wire())
-        first = body["fromLineNum"]
-        text = "".join(f"{line}\n" for line in self.lines[first - 1 :])
-        content = {"fromLineNum": first, "toLineNum": len(self.lines), "logContent": text, "isEnd": False}
-        return Answer.json(200, content=content)
 
 
 @pytest.fixture

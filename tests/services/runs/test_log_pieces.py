@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from app.domain.parameters.masking import Masker
 from app.executors.gateway import ReadLog
-from app.services.runs.log_pieces import MaskedRead, last_line, read_masked
+from app.services.run_logs.log_pieces import MaskedRead, last_line, read_masked
 from executor_client.wire.protocol import LogRequest, LogResult
 
 KEY = "-----BEGIN KEY-----\nshort\nMIIEvQIBADANBg\n-----END KEY-----\n"

@@ -16,9 +16,10 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.registry import Registration
+from app.runtime import interruptible_wait
 from app.services.executors.callers import Caller
 from app.services.jobs import jobs
-from app.services.runs import interruptible_wait, run_actions, run_lookup
+from app.services.runs import run_actions, run_lookup
 from app.services.runs.following import End, Event, Heartbeat, Line, Trouble, follow
 from app.services.runs.run_actions import kill_run, retry_run
 from app.services.runs.run_lookup import FoundRun, get_run, row_of, wait_for_end
@@ -256,7 +257,7 @@ def test_a_log_that_always_grows_ends_its_stream_too(
     caller: Caller, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     if end == "stop":
-        monkeypatch.setattr("app.services.runs.interruptible_wait.stopping", stopping := threading.Event())
+        monkeypatch.setattr("app.runtime.interruptible_wait.stopping", stopping := threading.Event())
         stopping.set()
     else:
         monkeypatch.setattr("app.services.runs.following.FOLLOW_MAX_S", 0.0)

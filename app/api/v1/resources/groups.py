@@ -8,6 +8,7 @@ from app.api.v1.cursors import ID, cut, read_cursor
 from app.api.v1.endpoint import ADMIN, Call, Made, Resource
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.executors import GroupIn, GroupOut, GroupPatch, GroupQuery, InstanceCounts
+from app.domain.archive.kinds import KEEPING, keeping_of
 from app.domain.enums import AddressType
 from app.domain.jobs.fields import FIELD_OF
 from app.domain.jobs.structures import GROUP_STRUCTURES, read_structure
@@ -27,6 +28,7 @@ MEMBERS = {
     "accessToken": "access_token",
     "alarmUrls": "alarm_urls",
     "maxRunning": "max_running",
+    **{FIELD_OF[name].error_name: name for name in KEEPING},
 }
 TYPES = {"auto": AddressType.AUTOMATIC, "manual": AddressType.MANUAL}
 resource = Resource("groups", "Executor groups: executors that share an AppName.", MEMBERS)
@@ -127,6 +129,7 @@ def _draft(call: Call, members: dict[str, Any], *, present: Sequence[str] = ()) 
         promises=json.dumps(members["promises"]) if "promises" in members else None,
         escalation=json.dumps(members["escalation"]) if "escalation" in members else None,
         max_running=members.get("max_running"),
+        **keeping_of(members),
         readable_by_java=call.config.shared_with_java,
     )
 
@@ -154,6 +157,7 @@ def _group_out(group: Group, instances: Instances, jobs: int) -> GroupOut:
         has_own_token=bool(group.access_token),
         token_changeover_since=group.changeover_ms or None,
         max_running=group.max_running,
+        **{name: getattr(group, name) for name in KEEPING},
         **{name: read_structure(FIELD_OF[name], getattr(group, name)) for name in GROUP_STRUCTURES},
         updated_at=group.update_time,
     )

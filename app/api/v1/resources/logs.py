@@ -17,13 +17,14 @@ from app.blobs.stores import store_of
 from app.clock import now_ms
 from app.database.engine import read_scope
 from app.domain.access.permissions import Actor
+from app.domain.archive.missing import MissingLines
 from app.domain.runs.outcome import STATES
 from app.domain.text.texts import N_
 from app.errors import ExecutorUnreachable, RetryLater, TooManyCalls
 from app.services.accounts.api_tokens import present_actor
 from app.services.archive.search import Hit, LineQuery, Place, search_logs
 from app.services.runs.following import End, Event, Line, Trouble, follow
-from app.services.runs.log_lines import fetch_lines
+from app.services.runs.log_lines import Lines, fetch_lines
 from app.services.runs.logs import LogFilter, LogStatus
 from app.services.runs.run_lookup import get_run, row_of
 
@@ -47,7 +48,7 @@ resource = Resource("logs", "Logs of runs, and search of those that are archived
     streams=(NDJSON, EVENTS),
 )
 def read_log(call: Call, run_id: str) -> LogLines | Response:
-    """Return lines of the log of a run, which its executor keeps, or follow them."""
+    """Return lines of the log of a run, from the log archive or its executor, or follow them."""
     query: LogQuery = call.query
     with read_scope() as session:
         run = get_run(session, run_id, actor=call.actor)
@@ -56,29 +57,51 @@ def read_log(call: Call, run_id: str) -> LogLines | Response:
         row = row_of(run) if run.rows else None
     first = query.from_line
     if row is None:
-        return LogLines(from_line=first, next_line=first, lines=[], end=False, state="waiting", message="")
+        return LogLines(
+            from_line=first,
+            next_line=first,
+            lines=[],
+            end=False,
+            state="waiting",
+            message="",
+            archived_lines=0,
+            missing=[],
+        )
     piece = fetch_lines(row.id, first, actor=call.actor, caller=call.executors)
-    lines, is_end = piece.lines[: query.limit], piece.is_end
+    lines, is_end, missing = piece.lines[: query.limit], piece.is_end, piece.missing
     if lines and len(lines) == len(piece.lines) and run.has_ended and sum(map(len, lines)) < PIECE_MIN:
-        is_end = _is_last(call, row.id, piece.last + 1)
+        is_end, missing = _behind(call, row.id, piece)
     return LogLines.model_validate(
         {
-            "from_line": first,
-            "next_line": first + len(lines),
+            "from_line": piece.first,
+            "next_line": piece.first + len(lines),
             "lines": lines,
             "end": is_end,
             "state": run.state,
             "message": piece.message,
+            "archived_lines": piece.archived,
+            "missing": [missing_out(part) for part in missing],
         }
     )
 
 
-def _is_last(call: Call, log_id: int, next_line: int) -> bool:
-    """Whether the log of a run that has ended has no further line; an executor sends long ones in pieces."""
+def missing_out(part: MissingLines) -> dict[str, object]:
+    """Return missing lines as the API describes them."""
+    return {
+        "from_line": part.first,
+        "to_line": part.last or None,
+        "reason": part.reason.value,
+        "text": str(part.text),
+    }
+
+
+def _behind(call: Call, log_id: int, piece: Lines) -> tuple[bool, tuple[MissingLines, ...]]:
+    """Return whether a log has no line behind a piece, which may have been cut, and what is missing."""
     try:
-        return fetch_lines(log_id, next_line, actor=call.actor, caller=call.executors).is_end
+        behind = fetch_lines(log_id, piece.last + 1, actor=call.actor, caller=call.executors)
     except (ExecutorUnreachable, RetryLater):
-        return False  # the next request finds out
+        return False, piece.missing  # the next request finds out
+    return behind.is_end, behind.missing or piece.missing
 
 
 def _stream(call: Call, run_id: str, first_line: int) -> Response:

@@ -15,6 +15,7 @@ from app.api.v1.schemas.calendars import (
     EnteredWeekday,
     Unknown,
 )
+from app.api.v1.schemas.executors import GroupArchive, LogDays, RunDays
 from app.domain.alarms.channel_kinds import ChannelKind
 from app.domain.calendars.entered import DAYS_MAX
 from app.domain.code.document import AUTOMATIC, FORMAT, JOB_MEMBERS, JOBS_MAX, MANUAL
@@ -118,6 +119,9 @@ class CodeGroup(Partial):
     max_running: int = Field(
         0, ge=0, le=10_000, description="Most runs of its jobs at once, on all instances; 0: no limit."
     )
+    log_archive: GroupArchive = ""
+    log_days: LogDays = 0
+    run_days: RunDays = 0
 
 
 class CodeChannel(Partial):

@@ -60,6 +60,20 @@ GroupEscalation = Annotated[
 MaxRunning = Annotated[
     int, Field(ge=0, le=10_000, description="Most runs of its jobs at once, on all instances; 0: no limit.")
 ]
+GroupArchive = Annotated[
+    Literal["", "off", "failed", "all"],
+    Field(description="Of which runs of its jobs logs are archived; empty: as the installation says."),
+]
+LogDays = Annotated[
+    int,
+    Field(ge=0, le=36_500, description="Days that archived logs are kept; 0: as the installation says."),
+]
+RunDays = Annotated[
+    int,
+    Field(
+        ge=0, le=36_500, description="Days that runs are kept, three at least; 0: as the installation says."
+    ),
+]
 
 
 class GroupQuery(ListQuery):
@@ -87,6 +101,9 @@ class GroupIn(Schema):
     promises: GroupPromises = []
     escalation: GroupEscalation = None
     max_running: MaxRunning = 0
+    log_archive: GroupArchive = ""
+    log_days: LogDays = 0
+    run_days: RunDays = 0
 
 
 class GroupPatch(Partial):
@@ -101,6 +118,9 @@ class GroupPatch(Partial):
     promises: GroupPromises = []
     escalation: GroupEscalation = None
     max_running: MaxRunning = 0
+    log_archive: GroupArchive = ""
+    log_days: LogDays = 0
+    run_days: RunDays = 0
 
 
 class InstanceCounts(Schema):
@@ -133,6 +153,11 @@ class GroupOut(Schema):
     promises: GroupPromises
     escalation: GroupEscalation
     max_running: int = Field(description="Most runs of its jobs at once, on all instances; 0: no limit.")
+    log_archive: str = Field(
+        description="Of which runs of its jobs logs are archived; empty: as the installation says."
+    )
+    log_days: int = Field(description="Days that archived logs are kept; 0: as the installation says.")
+    run_days: int = Field(description="Days that runs are kept; 0: as the installation says.")
     updated_at: Instant | None = Field(description="When the group was changed last.")
 
 

@@ -6,6 +6,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from app.api.v1.schemas.base import Id, Instant, ListQuery, Problem, Query, Schema
 from app.api.v1.schemas.limits import WaitsFor
+from app.domain.archive.kinds import Missing
 from app.domain.runs.logical_times import AHEAD_DAYS as LOGICAL_AHEAD_DAYS
 from app.services.jobs.triggers import AHEAD_DAYS
 
@@ -219,15 +220,28 @@ class LogQuery(Query):
     )
 
 
+class MissingOut(Schema):
+    """Lines of a log that were not kept or could not be fetched."""
+
+    from_line: int
+    to_line: int | None = Field(description="Null: all from the first one on, if there are any.")
+    reason: str = Field(examples=[reason.value for reason in Missing])
+    text: str
+
+
 class LogLines(Schema):
     """Lines of the log of a run."""
 
-    from_line: int
+    from_line: int = Field(description="Number of the first line; later than requested behind missing lines.")
     next_line: int = Field(description="Where the next request continues.")
     lines: list[str]
     end: bool = Field(description="Whether the log has ended: no line will follow.")
     state: State
     message: str = Field(description="Why there is no line, where the executor says so.")
+    archived_lines: int = Field(
+        description="Lines up to this one are read from the log archive; 0: all from the executor."
+    )
+    missing: list[MissingOut] = Field(description="What is known to be missing of the log.")
 
 
 class SkipOut(Schema):

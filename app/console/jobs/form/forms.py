@@ -40,6 +40,7 @@ _PLACED = {
     "limits": LIMIT_INPUTS,
     "window": ("time_zone", "misfire_strategy", "not_before", "not_after"),
     "promises": PROMISE_INPUTS,
+    "archive": (),
     "alarms": ("alarm_email",),
     "owner": ("author", "tags"),
 }

@@ -25,6 +25,7 @@ TITLES = {
     "limits": lazy_gettext("Limits and waiting"),
     "window": lazy_gettext("Time zone, window and missed runs"),
     "promises": lazy_gettext("Promises"),
+    "archive": lazy_gettext("Log archive, and how long runs are kept"),
     "alarms": lazy_gettext("Alarms"),
     "owner": lazy_gettext("Owner and tags"),
 }
@@ -37,6 +38,8 @@ _NUMBERS: dict[str, Callable[[str], str]] = {
     "max_running": lambda text: _("at most %(n)s at once", n=text),
     "priority": lambda text: _("priority %(n)s", n=text),
     "max_wait_s": lambda text: _("waits %(n)s s at most", n=text),
+    "log_days": lambda text: ngettext("logs for %(num)d day", "logs for %(num)d days", int(text)),
+    "run_days": lambda text: ngettext("runs for %(num)d day", "runs for %(num)d days", int(text)),
 }
 #: text field -> the text of its value
 _TEXTS: dict[str, Callable[[str], str]] = {

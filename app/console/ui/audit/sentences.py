@@ -22,6 +22,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
     "log": {
         "log.kill": _l("killed %(object)s"),
         "log.clear": _l("cleared the log of %(object)s"),
+        "log.download": _l("read the whole log of %(object)s"),
     },
     "run": {
         "run.start": _l("started a waiting run of %(object)s"),

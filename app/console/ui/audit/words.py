@@ -34,6 +34,10 @@ OF_FIELDS = (
         frozenset({"max_running", "when_full", "priority", "max_wait_s", "limit_key", "limits"}),
         _l("changed the limits of %(object)s"),
     ),
+    (
+        frozenset({"log_archive", "log_days", "run_days"}),
+        _l("changed how long logs and runs of %(object)s are kept"),
+    ),
     (frozenset({"alarm_email"}), _l("changed the alarm mail of %(object)s")),
 )
 #: kind of object -> its title, for the filter
@@ -162,6 +166,8 @@ _FIELDS = {
     "workdays": _l("Make-up workdays"),
 }
 _SECONDS = frozenset({"executor_timeout", "retry_interval_s", "max_wait_s", "duration_s"})
+#: where 0 or nothing is inherited
+_INHERITED = frozenset({"log_archive", "log_days", "run_days"})
 #: where 0 is none
 _NONE_IF_0 = frozenset({"executor_timeout", "max_running", "max_wait_s"})
 _INSTANTS = frozenset({"due_ms", "trigger_next_time", "glue_updatetime"})
@@ -183,6 +189,7 @@ _LABELS: Mapping[str, Mapping[Any, str]] = {
     "glue_type": labels.GLUE_TYPES,
     "delivery": labels.DELIVERIES,
     "when_full": labels.WHEN_FULLS,
+    "log_archive": labels.LOG_ARCHIVES,
     "unknown": UNKNOWNS,
     "afterwards": {
         "skip": _l("What was due does not run"),
@@ -230,6 +237,8 @@ def field_label(name: str) -> str:
 
 def value_text(name: str, value: Any) -> str:
     """Return a value as the pages show it; an instant is markup."""
+    if name in _INHERITED and not value:
+        return _("inherited")
     if value is None or value == "" or value == [] or value == {}:
         return "–"
     if name in NESTED:

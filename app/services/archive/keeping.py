@@ -1,0 +1,166 @@
+"""Keeping of archived logs: what is older than its days or beyond the size of the archive is purged.
+
+Files that no row names, of crashes and of runs that were deleted, go an hour after they were written.
+"""
+
+import logging
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import islice
+from typing import Final
+
+from app.blobs.blob_store import BlobStore, StoredBlob
+from app.blobs.folder import PARTIAL
+from app.clock import DAY_MS, HOUR_MS, MINUTE_MS, Millis
+from app.database.engine import read_scope, transact
+from app.domain.archive.chunks import parse_chunks
+from app.settings.config import Config
+from app.store.archive import expiry, removal, room
+from app.store.archive.expiry import EndedLog, PurgedLog
+
+logger = logging.getLogger(__name__)
+
+#: period of the look for what is not kept any longer, and the wait while more of it remains
+PERIOD_MS: Millis = 10 * MINUTE_MS
+WAIT_MS: Millis = 100
+#: logs of one transaction, files that are looked at each time
+PURGED_AT_ONCE = 500
+FILES_AT_ONCE = 2_000
+#: a file is left alone for so long: its row may be written yet
+ORPHAN_MS: Millis = HOUR_MS
+#: a look at all files begins so long after the last one
+SWEEP_MS: Millis = 6 * HOUR_MS
+GIB = 1024**3
+#: share of the size of the archive that is left when it was full
+KEPT_SHARE: Final = 0.95
+#: name of a chunk; what else lies in the store is left alone
+_CHUNK = re.compile(r"\d{4}/\d{2}/\d{2}/\d+/(\d+)/\d+-\d+-[0-9a-f]{16}\.gz")
+_START = (0, 0)
+
+
+class Keeper:
+    """Deletes what is not kept any longer; ``tick`` belongs to one thread."""
+
+    def __init__(self, config: Config, store: BlobStore) -> None:
+        self._archive, self._store = config.archive, store
+        #: state -> how far its logs were looked at, with these days of jobs
+        self._seen = dict.fromkeys(expiry.ENDED, _START)
+        self._days: Mapping[int, int] = {}
+        self._anew_ms: Millis = 0
+        self._files: Iterator[StoredBlob] = iter(())
+        self._swept_ms: Millis = 0
+
+    def tick(self, at_ms: Millis) -> Millis:
+        """Purge a batch of each kind and look at some files; return the wait until the next look."""
+        has_more = self._expire(at_ms)
+        has_more |= self._shrink(at_ms)
+        has_more |= self._remove()
+        has_more |= self._sweep(at_ms)
+        return WAIT_MS if has_more else PERIOD_MS
+
+    def _expire(self, at_ms: Millis) -> bool:
+        """Purge logs that are older than their days; return whether there may be more."""
+        with read_scope() as session:
+            days = expiry.own_days(session, "log_days")
+        if days != self._days or at_ms >= self._anew_ms:
+            self._seen, self._days, self._anew_ms = dict.fromkeys(expiry.ENDED, _START), days, at_ms + DAY_MS
+        general = self._archive.days
+        shortest = min((count for count in (general, *days.values()) if count), default=0)
+        if not shortest:
+            return False
+
+        def is_old(log: EndedLog) -> bool:
+            count = days.get(log.job_id, general)
+            return bool(count) and log.ended_ms < at_ms - count * DAY_MS
+
+        return self._purge_old(at_ms - shortest * DAY_MS, is_old)
+
+    def _purge_old(self, before_ms: Millis, is_old: Callable[[EndedLog], bool]) -> bool:
+        has_more = False
+        for state, after in self._seen.items():
+            with read_scope() as session:
+                logs = expiry.find_ended(
+                    session, state, after=after, before_ms=before_ms, limit=PURGED_AT_ONCE
+                )
+            old = [log for log in logs if is_old(log)]
+            self._purge(old)
+            if logs:
+                self._seen[state] = (logs[-1].ended_ms, logs[-1].id)
+            if old:
+                logger.info("archived logs deleted count=%s reason=days", len(old))
+            has_more |= len(logs) == PURGED_AT_ONCE
+        return has_more
+
+    def _shrink(self, at_ms: Millis) -> bool:
+        """Purge the oldest logs while the archive is beyond its size; return whether there may be more."""
+        most = self._archive.total_gb * GIB
+        if not most:
+            return False
+        with read_scope() as session:
+            total = room.total_stored(session)
+        if total <= most:
+            return False
+        excess = transact(room.recount) - int(most * KEPT_SHARE)
+        if excess <= most - int(most * KEPT_SHARE):
+            return False
+        oldest = list[EndedLog]()
+        for state in expiry.ENDED:
+            with read_scope() as session:
+                oldest += expiry.find_ended(
+                    session, state, after=_START, before_ms=at_ms, limit=PURGED_AT_ONCE
+                )
+        chosen = list[EndedLog]()
+        for log in sorted(oldest):
+            if excess <= 0:
+                break
+            chosen.append(log)
+            excess -= log.stored
+        self._purge(chosen)
+        logger.warning("archived logs deleted count=%s reason=archive full", len(chosen))
+        return bool(chosen) and excess > 0
+
+    def _purge(self, logs: list[EndedLog]) -> None:
+        if logs:
+            purged = transact(partial(expiry.purge, archive_ids=[log.id for log in logs]))
+            self._store.delete([name for log in purged for name in _names_of(log)])
+
+    def _remove(self) -> bool:
+        """Delete files and rows of deleted runs; return whether there may be more."""
+        with read_scope() as session:
+            logs = removal.find_deleted(session, limit=PURGED_AT_ONCE)
+        if logs:
+            self._store.delete(
+                [name for log in logs for name in _names_of(PurgedLog(log.folder, log.chunks))]
+            )
+            transact(partial(removal.delete_rows, logs=logs))
+        return len(logs) == PURGED_AT_ONCE
+
+    def _sweep(self, at_ms: Millis) -> bool:
+        """Delete files that no row names, among some; return whether there are more to look at."""
+        files = list(islice(self._files, FILES_AT_ONCE))
+        if not files:
+            if at_ms < self._swept_ms + SWEEP_MS:
+                return False
+            self._files, self._swept_ms = self._store.list(""), at_ms
+            files = list(islice(self._files, FILES_AT_ONCE))
+        old = [file.name for file in files if file.written_ms < at_ms - ORPHAN_MS]
+        orphans = [name for name in old if name.rpartition("/")[2].startswith(PARTIAL)]
+        by_log = defaultdict[int, list[str]](list)
+        for name in old:
+            if match := _CHUNK.fullmatch(name):
+                by_log[int(match[1])].append(name)
+        with read_scope() as session:
+            named = expiry.find_named(session, list(by_log))
+        for log_id, names in by_log.items():
+            kept = set(_names_of(named[log_id])) if log_id in named else set()
+            orphans += [name for name in names if name not in kept]
+        self._store.delete(orphans)
+        if orphans:
+            logger.info("files of no archived log deleted count=%s", len(orphans))
+        return len(files) == FILES_AT_ONCE
+
+
+def _names_of(log: PurgedLog) -> list[str]:
+    return [f"{log.folder}/{chunk.name}" for chunk in parse_chunks(log.chunks)]
