@@ -17,7 +17,7 @@ COMMANDS: Mapping[str, str] = {
     "whoami": "executor_client.cli.login:whoami",
     "jobs": "executor_client.cli.jobs:jobs",
     "runs": "executor_client.cli.runs:runs",
-    "logs": "executor_client.cli.logs:logs",
+    "logs": "executor_client.cli.runs:logs",
     "incidents": "executor_client.cli.incidents:incidents",
     "limits": "executor_client.cli.limits:limits",
     "calendars": "executor_client.cli.calendars.calendars:calendars",

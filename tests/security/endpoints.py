@@ -161,6 +161,12 @@ LISTS: dict[str, list[Call]] = {
         "/joblog?range=all&jobGroup={group}",
         "/joblog?range=all&jobId={job}",
     ),
+    "log_search.index": listed(
+        LOGIN,
+        "/logs/search?q=confidential",
+        "/logs/search?q=confidential&jobGroup={group}",
+        "/logs/search?q=confidential&jobId={job}",
+    ),
     "log_export.export": listed(VIEW, "/joblog/runs.csv?range=all&jobGroup={group}&jobId={job}"),
     "logs.detail_page": listed(VIEW, "/joblog/logDetailPage?id={log}"),
     "scripting_jobs.page_list": listed(
