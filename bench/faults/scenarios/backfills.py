@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,8 @@ class Script(threading.Thread):
 
     def start_one(self, name: str, body: Mapping[str, Any], *, is_new_range: bool) -> None:
         """Ask for a backfill; another one may have the range, unless it is new."""
-        status, answer = self._call(f"/jobs/{self.ids[name]}/backfills", body)
+        times = {side: datetime.fromtimestamp(body[side] / 1000, UTC).isoformat() for side in ("from", "to")}
+        status, answer = self._call(f"/jobs/{self.ids[name]}/backfills", {**body, **times})
         if status == 202:
             cron = (LIVE | JOBS)[name]["schedule"] if is_new_range else ""
             follower_id = self.ids["follower"] if name == "root" else 0
@@ -204,6 +206,7 @@ def _run_many(site: Site, storm: Storm, script: Script, seconds: float) -> dict[
     script.stopped.set()
     eventually(partial(has_recovered, site, storm), 60, "the console is back")
     script.join(60)
+    assert not script.errors, script.errors
     eventually(script.finish, SETTLE_S, "all backfills have ended")
     return {"answers": dict(script.api.answers)}
 
@@ -260,8 +263,8 @@ def _stop_live(api: Api, ids: Mapping[str, int], started: Mapping[str, tuple[int
         before_ms = clock_ms()
         status, answer = api("PATCH", f"/jobs/{ids[name]}", {"enabled": False})
         assert status == 200, answer
-        window = {"start": started[name], "stop": (before_ms, clock_ms())}
-        watched.append(Watched(ids[name], "CRON", members["schedule"], **window))
+        stopped = before_ms, clock_ms()
+        watched.append(Watched(ids[name], "CRON", members["schedule"], started[name], stopped))
     return watched
 
 
