@@ -3,7 +3,8 @@
 ``rate``: a backfill of ``--instants`` past instants alone, by its ``max_running``. ``lag``: on the same
 installation windows of ``--jobs`` jobs due each second, with and without a backfill that goes on beside them,
 take turns; a ratio is the median over pairs of neighbouring windows, so that a machine that changes its speed
-affects both alike. ``idle``: CPU of the workers beside ``--idle`` backfills that wait, and none. Example:
+affects both alike. ``idle``: CPU beside none, and beside ``--idle`` backfills of one run that does not end,
+which then are paused. Example:
 ``.venv/bin/python bench/backfills.py rate --db sqlite``.
 """
 
@@ -13,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from harness import KINDS, Cluster, cluster, make_jobs, wait_until
-from sqlalchemy import select, update
+from sqlalchemy import select
 from turns import ratios
 from windows import Window, offer, start
 from yardstick import Yardstick, report
@@ -32,6 +33,8 @@ ACTOR = system_actor("bench")
 PAIRS = 5
 #: longest time of a backfill
 LIMIT_S = 1_800
+#: until nothing but the backfills uses CPU
+SETTLE_S = 5
 
 
 def make_past_jobs(made: Cluster, count: int) -> list[int]:
@@ -110,18 +113,16 @@ def measure_lag(made: Cluster, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def measure_idle(made: Cluster, arguments: argparse.Namespace) -> dict[str, Any]:
-    job_ids = make_past_jobs(made, 2 * arguments.idle)
-    start(made)
-    # A run that never ends is one of an executor that does not answer; here its group has none.
+    job_ids = make_past_jobs(made, arguments.idle)
+    start(made, run_ms=LIMIT_S * 1000)
     found = {"none": _cores(made, arguments.seconds)}
-    for job_id in job_ids[: arguments.idle]:
-        backfill_id = begin(job_id, 10, 1)
+    backfill_ids = [begin(job_id, 10, 1) for job_id in job_ids]
+    time.sleep(SETTLE_S)
+    found["running"] = _cores(made, arguments.seconds)
+    for backfill_id in backfill_ids:
         transact(partial(pause_backfill, backfill_id=backfill_id, actor=ACTOR, clock=now_ms))
-    time.sleep(5)
+    time.sleep(SETTLE_S)
     found["paused"] = _cores(made, arguments.seconds)
-    made.stop("stub")
-    with made.engine().begin() as connection:
-        connection.execute(update(Job).values(executor_fail_retry_count=0))
     return {"backfills": arguments.idle, "cores": found}
 
 

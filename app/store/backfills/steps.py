@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -15,6 +15,7 @@ from app.domain.backfills.kinds import ACTIVE, InstantState
 from app.domain.enums import FireState, TriggerType
 from app.models.backfill import Backfill, BackfillInstant
 from app.models.fire import Fire
+from app.models.job import Job
 from app.models.log import JobLog
 
 
@@ -31,12 +32,27 @@ class BackfillRow(NamedTuple):
 
 
 _ROW = select(*(getattr(Backfill, name) for name in BackfillRow._fields))
-_ACTIVE = select(Backfill.id).where(Backfill.state.in_(ACTIVE)).order_by(Backfill.id)
+#: trigger types of the runs of backfills
+_TYPES = (TriggerType.BACKFILL.value, TriggerType.RETRY.value)
+_OPEN = (Fire.job_id == Backfill.job_id) & Fire.trigger_type.in_(_TYPES) & (Fire.state != FireState.HELD)
+_SIGN = (Backfill.id, Backfill.state, Backfill.updated_ms, Job.id)
+_ACTIVE = (
+    select(*_SIGN, func.count(Fire.id), func.max(Fire.id), func.sum(Fire.id))
+    .join(Job, Job.id == Backfill.job_id, isouter=True)
+    .join(Fire, _OPEN, isouter=True)
+    .where(Backfill.state.in_(ACTIVE))
+    .group_by(*_SIGN)
+    .order_by(Backfill.id)
+)
 
 
-def find_active() -> list[int]:
-    """Return the backfills of which something may run; opens its own transaction."""
-    return [row[0] for row in single_statement.read(_ACTIVE, {})]
+def find_active() -> dict[int, tuple[object, ...]]:
+    """Return the backfills of which something may run, each with a sign; opens its own transaction.
+
+    While the sign stays the same a step finds the same: it is that of the last change, of the job, and of the
+    open fires, which are gone when their runs have ended.
+    """
+    return {row[0]: tuple(row[1:]) for row in single_statement.read(_ACTIVE, {})}
 
 
 def find_row(session: Session, backfill_id: int, *, lock: bool = False) -> BackfillRow | None:
@@ -109,7 +125,7 @@ _FIRES = select(
     Fire.id, Fire.fire_key, Fire.trigger_type, Fire.state, Fire.log_id, Fire.attempt, Fire.epoch
 ).where(
     among(Fire.job_id),
-    Fire.trigger_type.in_([TriggerType.BACKFILL.value, TriggerType.RETRY.value]),
+    Fire.trigger_type.in_(_TYPES),
     Fire.state != FireState.HELD,
 )
 _UNSENT = (FireState.PENDING, FireState.WAITING, FireState.GATED)
