@@ -18,6 +18,7 @@ from app.clock import Clock, Millis
 from app.database.engine import read_scope, transact
 from app.domain.backfills.kinds import (
     ACTIVE,
+    INSTANTS_MAX,
     RUNNING_MAX,
     BackfillState,
     Children,
@@ -142,6 +143,21 @@ def step(session: Session, backfill_id: int, *, clock: Clock) -> None:
             columns["reason"] = json.dumps(pack(JOB_GONE))
     if changed or started or state != row.state:
         steps.write_backfill(session, row.id, **columns)
+
+
+def wait_again(session: Session, row: BackfillRow, now_ms: Millis) -> None:
+    """Let the failed instants of a locked backfill wait again, but for those that have succeeded since.
+
+    A result may arrive late, of a run that has ended as unresolved.
+    """
+    failed = steps.find_instants(session, row.id, InstantState.FAILED, limit=INSTANTS_MAX)
+    succeeded = [
+        {"id": each.row.id, "state": each.state.value, "log_id": each.log_id, "ended_ms": now_ms}
+        for each in _instants(session, row, failed)
+        if each.state is InstantState.SUCCEEDED
+    ]
+    steps.write_instants(session, succeeded)
+    steps.move_all(session, row.id, InstantState.FAILED, InstantState.WAITING, ended_ms=0)
 
 
 def _view(session: Session, row: BackfillRow) -> _View:
