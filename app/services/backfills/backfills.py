@@ -20,7 +20,6 @@ from app.domain.backfills.kinds import (
     RUNNING_MAX,
     BackfillState,
     Children,
-    InstantState,
     OnFailure,
     Order,
     Which,
@@ -32,7 +31,7 @@ from app.domain.text.texts import N_, Text
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.backfill import Backfill
 from app.services.auditing import audit
-from app.services.backfills.steps import step
+from app.services.backfills.steps import step, wait_again
 from app.services.rounds.chains import check_chain
 from app.store.backfills import history, records, steps
 from app.store.base import locks
@@ -263,7 +262,7 @@ def resume_backfill(session: Session, backfill_id: int, *, actor: Actor, clock: 
                     id=min(overlapping),
                 )
             )
-        steps.move_all(session, backfill_id, InstantState.FAILED, InstantState.WAITING, ended_ms=0)
+        wait_again(session, row, clock())
         steps.write_backfill(session, backfill_id, attempt=row.attempt + 1, ended_ms=0)
     former = (BackfillState.PAUSED, BackfillState.FAILED)
     _change(session, backfill_id, former, BackfillState.RUNNING, actor=actor, clock=clock)

@@ -19,6 +19,7 @@ from app.clock import Clock, Millis
 from app.database.engine import read_scope, transact
 from app.domain.backfills.kinds import (
     ACTIVE,
+    INSTANTS_MAX,
     RUNNING_MAX,
     BackfillState,
     Children,
@@ -167,6 +168,21 @@ def find_running(session: Session, backfill_id: int) -> list[RunningInstant]:
         RunningInstant(each.row.logical_ms, each.log_id, each.open_log_ids)
         for each in (_instants(session, row, running) if running else ())
     ]
+
+
+def wait_again(session: Session, row: BackfillRow, now_ms: Millis) -> None:
+    """Let the failed instants of a locked backfill wait again, but for those that have succeeded since.
+
+    A result may arrive late, of a run that has ended as unresolved.
+    """
+    failed = steps.find_instants(session, row.id, InstantState.FAILED, limit=INSTANTS_MAX)
+    succeeded = [
+        {"id": each.row.id, "state": each.state.value, "log_id": each.log_id, "ended_ms": now_ms}
+        for each in _instants(session, row, failed)
+        if each.state is InstantState.SUCCEEDED
+    ]
+    steps.write_instants(session, succeeded)
+    steps.move_all(session, row.id, InstantState.FAILED, InstantState.WAITING, ended_ms=0)
 
 
 def _view(session: Session, row: BackfillRow) -> _View:

@@ -6,7 +6,7 @@ from app.models.backfill import BackfillInstant
 from app.models.fire import Fire
 from app.models.log import JobLog
 from tests.pipeline.round_steps import claim_due
-from tests.pipeline.steps import call_back
+from tests.pipeline.steps import call_back, unresolve
 from tests.services.backfills.backfill_steps import (
     change,
     draft,
@@ -114,3 +114,15 @@ def test_a_pause_starts_nothing_and_lets_runs_end() -> None:
     assert states(backfill_id) == ["succeeded", "waiting"]
     assert change(backfill_id, "resume") == "running"
     assert len(all_rows(Fire)) == 1
+
+
+@every_database
+def test_resuming_does_not_run_what_has_succeeded_since() -> None:
+    job = minutely(delivery="at_most_once")
+    backfill_id = start(job, draft(2, 1))
+    [lost] = [run.log_id for run in claim_due()]
+    unresolve(lost)
+    assert go_on(backfill_id) == "failed"
+    call_back(lost, 200, now_ms=T0)
+    assert change(backfill_id, "resume") == "running"
+    assert states(backfill_id) == ["succeeded", "running"]
