@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -61,6 +62,8 @@ class _Instant:
     log_id: int | None
     #: fires that no claim has taken
     unsent_ids: frozenset[int]
+    #: runs that have not ended, several of a broadcast
+    open_log_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,28 @@ def step(session: Session, backfill_id: int, *, clock: Clock) -> None:
             columns["reason"] = json.dumps(pack(JOB_GONE))
     if changed or started or state != row.state:
         steps.write_backfill(session, row.id, **columns)
+
+
+class RunningInstant(NamedTuple):
+    """An instant in progress, and its runs."""
+
+    logical_ms: Millis
+    #: its last run; None: it has none yet
+    log_id: int | None
+    #: runs that have not ended, several of a broadcast
+    open_log_ids: tuple[int, ...]
+
+
+def find_running(session: Session, backfill_id: int) -> list[RunningInstant]:
+    """Return the instants of a backfill that are in progress."""
+    row = steps.find_row(session, backfill_id)
+    if row is None or row.state not in ACTIVE:
+        return []
+    running = steps.find_instants(session, row.id, InstantState.RUNNING, limit=2 * RUNNING_MAX)
+    return [
+        RunningInstant(each.row.logical_ms, each.log_id, each.open_log_ids)
+        for each in (_instants(session, row, running) if running else ())
+    ]
 
 
 def wait_again(session: Session, row: BackfillRow, now_ms: Millis) -> None:
@@ -275,7 +300,9 @@ def _instant(
         outcomes.append(InstantState.RUNNING)
     log_id = max((run.log_id for chain in chains for run in chain), default=None)
     unsent_ids = frozenset(fire.id for fire in open_fires if fire.is_unsent)
-    return _Instant(row, trigger, result_of(outcomes), log_id, unsent_ids)
+    last_runs = [chain[-1] for chain in chains]
+    open_ids = tuple(run.log_id for run in last_runs if is_unfinished(run.trigger_code, run.handle_code))
+    return _Instant(row, trigger, result_of(outcomes), log_id, unsent_ids, open_ids)
 
 
 def _withdraw(session: Session, view: _View, now_ms: Millis) -> bool:
