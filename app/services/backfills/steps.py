@@ -38,7 +38,7 @@ from app.services.rounds.chains import open_rounds
 from app.store.backfills import steps
 from app.store.backfills.steps import BackfillRow, EndOfRun, InstantRow, OpenFire
 from app.store.fires import queue as fires
-from app.store.fires.logs import is_unfinished
+from app.store.fires.logs import find_origins, is_unfinished
 from app.store.fires.queue import NewFire
 from app.store.jobs import scheduling as jobs
 
@@ -220,10 +220,39 @@ def _instants(session: Session, row: BackfillRow, running: Sequence[InstantRow])
         elif (source := fires.source_of(fire.fire_key)) is not None:
             retries[source].append(fire)
     runs = _chains(session, {trigger.number for trigger in triggers.values()})
+    orphans = _orphans(session, runs, retries)
     return [
-        _instant(each, triggers[each.id], first[keys[each.id]], runs[triggers[each.id].number], retries)
+        _instant(
+            each,
+            trigger,
+            [*first[keys[each.id]], *orphans.get((each.logical_ms, _chain_of(row, trigger)), ())],
+            runs[trigger.number],
+            retries,
+        )
         for each in running
+        for trigger in (triggers[each.id],)
     ]
+
+
+def _orphans(
+    session: Session,
+    chains: Mapping[int, list[list[EndOfRun]]],
+    retries: Mapping[int, list[OpenFire]],
+) -> Mapping[tuple[Millis, int | None], list[OpenFire]]:
+    """Return the retries of runs whose log rows were cleared, by what they still show of their instant."""
+    known = {run.log_id for of_trigger in chains.values() for chain in of_trigger for run in chain}
+    others = retries.keys() - known
+    origins = find_origins(session, others) if others else {}
+    orphans = defaultdict[tuple[Millis, int | None], list[OpenFire]](list)
+    for source in others - origins.keys():
+        for fire in retries[source]:
+            orphans[fire.logical_ms, fire.chain].append(fire)
+    return orphans
+
+
+def _chain_of(row: BackfillRow, trigger: Trigger) -> int | None:
+    """Return the `chain` of the runs of an instant."""
+    return {Children.NONE: NONE_FOLLOWS, Children.CHAIN: trigger.number}.get(Children(row.children))
 
 
 def _trigger(job_id: int, key: str) -> Trigger:
@@ -299,7 +328,7 @@ def _start(session: Session, row: BackfillRow, started: Sequence[InstantRow], no
     for each in started:
         key = backfill_key(row.id, each.logical_ms, row.attempt)
         trigger = _trigger(row.job_id, key)
-        chain = {Children.NONE: NONE_FOLLOWS, Children.CHAIN: trigger.number}.get(Children(row.children))
+        chain = _chain_of(row, trigger)
         new.append(
             NewFire(key, row.job_id, now_ms, TriggerType.BACKFILL, logical_ms=each.logical_ms, chain=chain)
         )
