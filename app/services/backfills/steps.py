@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -18,6 +19,7 @@ from app.clock import Clock, Millis
 from app.database.engine import read_scope, transact
 from app.domain.backfills.kinds import (
     ACTIVE,
+    INSTANTS_MAX,
     RUNNING_MAX,
     BackfillState,
     Children,
@@ -36,7 +38,7 @@ from app.services.rounds.chains import open_rounds
 from app.store.backfills import steps
 from app.store.backfills.steps import BackfillRow, EndOfRun, InstantRow, OpenFire
 from app.store.fires import queue as fires
-from app.store.fires.logs import is_unfinished
+from app.store.fires.logs import find_origins, is_unfinished
 from app.store.fires.queue import NewFire
 from app.store.jobs import scheduling as jobs
 
@@ -60,6 +62,8 @@ class _Instant:
     log_id: int | None
     #: fires that no claim has taken
     unsent_ids: frozenset[int]
+    #: runs that have not ended, several of a broadcast
+    open_log_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +148,43 @@ def step(session: Session, backfill_id: int, *, clock: Clock) -> None:
         steps.write_backfill(session, row.id, **columns)
 
 
+class RunningInstant(NamedTuple):
+    """An instant in progress, and its runs."""
+
+    logical_ms: Millis
+    #: its last run; None: it has none yet
+    log_id: int | None
+    #: runs that have not ended, several of a broadcast
+    open_log_ids: tuple[int, ...]
+
+
+def find_running(session: Session, backfill_id: int) -> list[RunningInstant]:
+    """Return the instants of a backfill that are in progress."""
+    row = steps.find_row(session, backfill_id)
+    if row is None or row.state not in ACTIVE:
+        return []
+    running = steps.find_instants(session, row.id, InstantState.RUNNING, limit=2 * RUNNING_MAX)
+    return [
+        RunningInstant(each.row.logical_ms, each.log_id, each.open_log_ids)
+        for each in (_instants(session, row, running) if running else ())
+    ]
+
+
+def wait_again(session: Session, row: BackfillRow, now_ms: Millis) -> None:
+    """Let the failed instants of a locked backfill wait again, but for those that have succeeded since.
+
+    A result may arrive late, of a run that has ended as unresolved.
+    """
+    failed = steps.find_instants(session, row.id, InstantState.FAILED, limit=INSTANTS_MAX)
+    succeeded = [
+        {"id": each.row.id, "state": each.state.value, "log_id": each.log_id, "ended_ms": now_ms}
+        for each in _instants(session, row, failed)
+        if each.state is InstantState.SUCCEEDED
+    ]
+    steps.write_instants(session, succeeded)
+    steps.move_all(session, row.id, InstantState.FAILED, InstantState.WAITING, ended_ms=0)
+
+
 def _view(session: Session, row: BackfillRow) -> _View:
     running = steps.find_instants(session, row.id, InstantState.RUNNING, limit=2 * RUNNING_MAX)
     instants = _instants(session, row, running) if running else []
@@ -179,10 +220,39 @@ def _instants(session: Session, row: BackfillRow, running: Sequence[InstantRow])
         elif (source := fires.source_of(fire.fire_key)) is not None:
             retries[source].append(fire)
     runs = _chains(session, {trigger.number for trigger in triggers.values()})
+    orphans = _orphans(session, runs, retries)
     return [
-        _instant(each, triggers[each.id], first[keys[each.id]], runs[triggers[each.id].number], retries)
+        _instant(
+            each,
+            trigger,
+            [*first[keys[each.id]], *orphans.get((each.logical_ms, _chain_of(row, trigger)), ())],
+            runs[trigger.number],
+            retries,
+        )
         for each in running
+        for trigger in (triggers[each.id],)
     ]
+
+
+def _orphans(
+    session: Session,
+    chains: Mapping[int, list[list[EndOfRun]]],
+    retries: Mapping[int, list[OpenFire]],
+) -> Mapping[tuple[Millis, int | None], list[OpenFire]]:
+    """Return the retries of runs whose log rows were cleared, by what they still show of their instant."""
+    known = {run.log_id for of_trigger in chains.values() for chain in of_trigger for run in chain}
+    others = retries.keys() - known
+    origins = find_origins(session, others) if others else {}
+    orphans = defaultdict[tuple[Millis, int | None], list[OpenFire]](list)
+    for source in others - origins.keys():
+        for fire in retries[source]:
+            orphans[fire.logical_ms, fire.chain].append(fire)
+    return orphans
+
+
+def _chain_of(row: BackfillRow, trigger: Trigger) -> int | None:
+    """Return the `chain` of the runs of an instant."""
+    return {Children.NONE: NONE_FOLLOWS, Children.CHAIN: trigger.number}.get(Children(row.children))
 
 
 def _trigger(job_id: int, key: str) -> Trigger:
@@ -230,7 +300,9 @@ def _instant(
         outcomes.append(InstantState.RUNNING)
     log_id = max((run.log_id for chain in chains for run in chain), default=None)
     unsent_ids = frozenset(fire.id for fire in open_fires if fire.is_unsent)
-    return _Instant(row, trigger, result_of(outcomes), log_id, unsent_ids)
+    last_runs = [chain[-1] for chain in chains]
+    open_ids = tuple(run.log_id for run in last_runs if is_unfinished(run.trigger_code, run.handle_code))
+    return _Instant(row, trigger, result_of(outcomes), log_id, unsent_ids, open_ids)
 
 
 def _withdraw(session: Session, view: _View, now_ms: Millis) -> bool:
@@ -256,7 +328,7 @@ def _start(session: Session, row: BackfillRow, started: Sequence[InstantRow], no
     for each in started:
         key = backfill_key(row.id, each.logical_ms, row.attempt)
         trigger = _trigger(row.job_id, key)
-        chain = {Children.NONE: NONE_FOLLOWS, Children.CHAIN: trigger.number}.get(Children(row.children))
+        chain = _chain_of(row, trigger)
         new.append(
             NewFire(key, row.job_id, now_ms, TriggerType.BACKFILL, logical_ms=each.logical_ms, chain=chain)
         )

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -101,12 +101,22 @@ class OpenFire(NamedTuple):
     id: int
     fire_key: str
     trigger_type: str
+    logical_ms: Millis
+    chain: int | None
     #: no claim has taken it, so that it can be withdrawn
     is_unsent: bool
 
 
 _FIRES = select(
-    Fire.id, Fire.fire_key, Fire.trigger_type, Fire.state, Fire.log_id, Fire.attempt, Fire.epoch
+    Fire.id,
+    Fire.fire_key,
+    Fire.trigger_type,
+    func.coalesce(Fire.logical_ms, Fire.due_time),
+    Fire.chain,
+    Fire.state,
+    Fire.log_id,
+    Fire.attempt,
+    Fire.epoch,
 ).where(
     among(Fire.job_id),
     Fire.trigger_type.in_([TriggerType.BACKFILL.value, TriggerType.RETRY.value]),
@@ -118,8 +128,12 @@ _UNSENT = (FireState.PENDING, FireState.WAITING, FireState.GATED)
 def find_fires(session: Session, job_id: int) -> list[OpenFire]:
     """Return the fires of backfills and retries of a job; not those of runs that ended as unresolved."""
     return [
-        OpenFire(row[0], row[1], row[2], row[3] in _UNSENT and row[4] is None and not row[5] and not row[6])
-        for row in bulk.read_among(session, _FIRES, [job_id])
+        OpenFire(
+            fire_id, key, kind, at_ms, chain, state in _UNSENT and log_id is None and not (attempt or epoch)
+        )
+        for fire_id, key, kind, at_ms, chain, state, log_id, attempt, epoch in bulk.read_among(
+            session, _FIRES, [job_id]
+        )
     ]
 
 
