@@ -5,6 +5,7 @@ from typing import Any
 
 from app.console.ui import labels, tasks
 from app.console.ui.audit.sentences import SENTENCES, WITHOUT_OBJECT
+from app.console.ui.backfills import words as backfill_words
 from app.console.ui.calendars.words import UNKNOWNS, rule_value, weekend_value
 from app.console.ui.filters import instant, listed, next_time_label
 from app.console.ui.limits.words import limits_value
@@ -87,6 +88,9 @@ _FIELDS = {
     "characters": _l("Characters"),
     "children": _l("What follows"),
     "count": _l("Further refusals"),
+    **{name: label for name, label in backfill_words.LABELS.items() if name not in ("max_running", "order")},
+    "backfill": _l("Backfill"),
+    "run_order": backfill_words.LABELS["order"],
     "cron": _l("Cron"),
     "days_changed": _l("Days changed"),
     "disabled": _l("Disabled"),
@@ -152,6 +156,7 @@ _FIELDS = {
     "title": _l("Title"),
     "to_ms": _l("To"),
     "total": _l("Total"),
+    "to_ms": _l("Until"),
     "trigger_next_time": _l("Next run"),
     "unknown": _l("Days after that"),
     "unreached": _l("Without an answer"),
@@ -196,6 +201,10 @@ _LABELS: Mapping[str, Mapping[Any, str]] = {
         "skip": _l("What was due does not run"),
         "run_once": _l("Each schedule that was due runs once"),
     },
+    "which": backfill_words.WHICH,
+    "run_order": backfill_words.ORDERS,
+    "children": backfill_words.CHILDREN,
+    "on_failure": backfill_words.ON_FAILURES,
     "role": {0: _l("Normal user"), 1: _l("Administrator")},
     "address_type": {0: _l("automatic"), 1: _l("manual")},
     "kind": {
