@@ -105,6 +105,13 @@ def _listed(group_ids: GroupIds, job_id: int, states: Collection[str]) -> Select
     return query
 
 
+def count_active(session: Session) -> dict[str, int]:
+    """Return state -> number of the backfills that have it, of the states of active ones."""
+    query = select(Backfill.state, func.count()).where(Backfill.state.in_(ACTIVE)).group_by(Backfill.state)
+    counts = {row[0]: row[1] for row in bulk.read_rows(session, query)}
+    return {state.value: counts.get(state.value, 0) for state in ACTIVE}
+
+
 def count_instants(session: Session, backfill_ids: Collection[int]) -> dict[int, dict[str, int]]:
     """Return backfill id -> state -> number of its instants."""
     counts = defaultdict[int, dict[str, int]](dict)
@@ -138,17 +145,6 @@ def find_instants(
     if states:
         query = query.where(BackfillInstant.state.in_(list(states)))
     return list(session.scalars(query.order_by(BackfillInstant.number).limit(limit)))
-
-
-def find_of_instant(session: Session, job_id: int, logical_ms: Millis) -> list[tuple[int, int]]:
-    """Return id and attempts of the backfills of a job that have an instant, the newest first."""
-    query = (
-        select(Backfill.id, Backfill.attempt)
-        .join(BackfillInstant, BackfillInstant.backfill_id == Backfill.id)
-        .where(Backfill.job_id == job_id, BackfillInstant.logical_ms == logical_ms)
-        .order_by(Backfill.id.desc())
-    )
-    return [(row[0], row[1]) for row in bulk.read_rows(session, query)]
 
 
 def delete_ended(session: Session, *, before_ms: Millis, limit: int) -> int:
