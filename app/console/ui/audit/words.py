@@ -168,7 +168,9 @@ _FIELDS = {
     "withdrawn": _l("Withdrawn runs"),
     "workdays": _l("Make-up workdays"),
 }
-_SECONDS = frozenset({"executor_timeout", "retry_interval_s", "max_wait_s", "duration_s"})
+_SECONDS = frozenset(
+    {"executor_timeout", "retry_interval_s", "max_wait_s", "duration_s", "misfire_max_age_s"}
+)
 #: where 0 is none
 _NONE_IF_0 = frozenset({"executor_timeout", "max_running", "max_wait_s"})
 _INSTANTS = frozenset({"due_ms", "trigger_next_time", "glue_updatetime"})
