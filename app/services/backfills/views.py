@@ -1,15 +1,11 @@
-"""Backfills on the pages of the console: pages of lists, those of a job, that of a run."""
+"""Backfills on the pages of the console: pages of lists, those of a job."""
 
 from collections.abc import Collection
 
 from sqlalchemy.orm import Session
 
-from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
 from app.domain.backfills.kinds import ACTIVE
-from app.domain.enums import TriggerType
-from app.domain.runs.trigger_keys import backfill_key, trigger_of
-from app.models.log import JobLog
 from app.services.backfills.listing import BackfillView, InstantView, instant_views, views_of
 from app.store.backfills import records
 from app.store.base.paging import Page
@@ -45,19 +41,3 @@ def active_of_job(session: Session, job_id: int) -> list[BackfillView]:
     """Return the active backfills of a job that the caller may see, the newest first."""
     rows = records.find_page(session, None, job_id=job_id, states=ACTIVE, limit=OF_JOB_MAX)
     return views_of(session, rows) if rows else []
-
-
-def backfill_of_run(session: Session, log: JobLog) -> int | None:
-    """Return the backfill that a run belongs to; None: to none, or to one that was deleted."""
-    if log.trigger_type != TriggerType.BACKFILL or log.trigger_key is None or log.logical_ms is None:
-        return None
-    for backfill_id, attempts in records.find_of_instant(session, log.job_id, log.logical_ms):
-        for attempt in range(1, attempts + 1):
-            if _number(log.job_id, backfill_id, log.logical_ms, attempt) == log.trigger_key:
-                return backfill_id
-    return None
-
-
-def _number(job_id: int, backfill_id: int, logical_ms: Millis, attempt: int) -> int | None:
-    trigger = trigger_of(job_id, backfill_key(backfill_id, logical_ms, attempt))
-    return trigger.number if trigger is not None else None

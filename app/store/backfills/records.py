@@ -147,17 +147,6 @@ def find_instants(
     return list(session.scalars(query.order_by(BackfillInstant.number).limit(limit)))
 
 
-def find_of_instant(session: Session, job_id: int, logical_ms: Millis) -> list[tuple[int, int]]:
-    """Return id and attempts of the backfills of a job that have an instant, the newest first."""
-    query = (
-        select(Backfill.id, Backfill.attempt)
-        .join(BackfillInstant, BackfillInstant.backfill_id == Backfill.id)
-        .where(Backfill.job_id == job_id, BackfillInstant.logical_ms == logical_ms)
-        .order_by(Backfill.id.desc())
-    )
-    return [(row[0], row[1]) for row in bulk.read_rows(session, query)]
-
-
 def delete_ended(session: Session, *, before_ms: Millis, limit: int) -> int:
     """Delete backfills that ended before a time, with their instants; return how many."""
     old = select(Backfill.id).where(Backfill.state.not_in(ACTIVE), Backfill.ended_ms < before_ms)
