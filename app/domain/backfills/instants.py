@@ -29,7 +29,7 @@ class Standing(StrEnum):
 #: of several runs of an instant the first of these counts: it must not run beside itself
 _BY_WEIGHT = (Standing.RUNNING, Standing.SUCCEEDED, Standing.FAILED)
 #: which instants are run; one that is running never is
-_RUN: Mapping[Which, frozenset[Standing]] = {
+RUN: Mapping[Which, frozenset[Standing]] = {
     Which.ALL: frozenset({Standing.SUCCEEDED, Standing.FAILED, Standing.MISSING}),
     Which.MISSING: frozenset({Standing.MISSING}),
     Which.FAILED: frozenset({Standing.FAILED}),
@@ -70,7 +70,7 @@ def list_instants(
         former = best.get(logical_ms, standing)
         best[logical_ms] = min(former, standing, key=_BY_WEIGHT.index)
     listed = [
-        ListedInstant(at_ms, standing, standing in _RUN[which])
+        ListedInstant(at_ms, standing, standing in RUN[which])
         for at_ms in {*logical_times} - excluded.keys()
         for standing in (best.get(at_ms, Standing.MISSING),)
     ]

@@ -18,6 +18,7 @@ from app.settings.config import Config
 from app.store.accounts import api_tokens, throttle
 from app.store.alarms import clearing as alarm_clearing
 from app.store.alarms import mutes
+from app.store.backfills import records as backfills
 from app.store.executors import last_seen
 from app.store.nodes import idempotency, nodes, orphans, tasks
 from app.store.promises import clearing as promise_clearing
@@ -50,6 +51,8 @@ NODE_DAYS = 30
 #: retention of ended tasks with their results; few per delete, because each has up to 2,000 lines
 TASK_DAYS = 30
 TASKS_AT_ONCE = 20
+#: each may have 10,000 instants
+BACKFILLS_AT_ONCE = 1
 #: retention of API tokens that were revoked or have expired: a refusal names them
 TOKEN_DAYS = 90
 #: retention of the answers to requests with an idempotency key, as ``app.api.v1`` promises it
@@ -119,8 +122,11 @@ class Cleaner:
         ]
         tasks_ms = now_ms - TASK_DAYS * DAY_MS
         old_tasks = transact(partial(tasks.delete_ended, before_ms=tasks_ms, limit=TASKS_AT_ONCE))
+        before_ms = midnight_ms(now_ms, self._zone, self._days) if self._days else tasks_ms
+        old_backfills = transact(
+            partial(backfills.delete_ended, before_ms=before_ms, limit=BACKFILLS_AT_ONCE)
+        )
         if self._days:
-            before_ms = midnight_ms(now_ms, self._zone, self._days)
             deleted = transact(partial(reporting.delete_logs_before, before_ms=before_ms, limit=DELETE_ROWS))
             counts += [
                 deleted,
@@ -130,7 +136,7 @@ class Cleaner:
             ]
             if deleted:
                 logger.info("old log rows deleted count=%s days=%s", deleted, self._days)
-        if DELETE_ROWS in counts or old_tasks == TASKS_AT_ONCE:
+        if DELETE_ROWS in counts or old_tasks == TASKS_AT_ONCE or old_backfills == BACKFILLS_AT_ONCE:
             return DELETE_WAIT_MS
         transact(partial(reporting.delete_expired_sessions, now_ms=now_ms))
         transact(partial(last_seen.delete_old, before_ms=now_ms - LAST_SEEN_DAYS * DAY_MS))

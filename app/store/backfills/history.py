@@ -1,17 +1,20 @@
-"""Runs of a job by logical time, as the list of a backfill needs them."""
+"""Runs of a job by logical time, as the list of a backfill needs them; and the backfills of runs."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, SECOND_MS, Millis
 from app.database.rows import bulk
+from app.database.sql.in_list import among
 from app.domain.backfills.instants import Standing
-from app.domain.enums import FireState, HandleCode
+from app.domain.enums import FireState, HandleCode, TriggerType
 from app.domain.runs.logical_times import AHEAD_DAYS
 from app.domain.runs.sharding import parse_shard
+from app.models.backfill import Backfill, BackfillInstant
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.store.fires.logs import is_unfinished
@@ -70,3 +73,46 @@ def _standing(trigger_code: int, handle_code: int) -> Standing:
     if is_unfinished(trigger_code, handle_code):
         return Standing.RUNNING
     return Standing.SUCCEEDED if handle_code == HandleCode.SUCCESS else Standing.FAILED
+
+
+class FirstRun(NamedTuple):
+    """A run, of which others may be retries."""
+
+    id: int
+    job_id: int
+    trigger_type: str | None
+    source_log_id: int | None
+    trigger_key: int | None
+    logical_ms: Millis | None
+
+
+_BY_ID = select(*(getattr(JobLog, name) for name in FirstRun._fields)).where(among(JobLog.id))
+_OF_INSTANTS = (
+    select(Backfill.job_id, BackfillInstant.logical_ms, Backfill.id, Backfill.attempt)
+    .join(BackfillInstant, BackfillInstant.backfill_id == Backfill.id)
+    .where(among(Backfill.job_id))
+)
+
+
+def find_first_runs(session: Session, log_ids: Collection[int]) -> dict[int, FirstRun]:
+    """Return log id -> the run that it is, or that it is a retry of, over however many; one read for each."""
+    first, earlier = dict[int, FirstRun](), {log_id: log_id for log_id in log_ids}
+    while earlier:
+        rows = map(FirstRun._make, bulk.read_among(session, _BY_ID, sorted({*earlier.values()})))
+        by_id = {run.id: run for run in rows}
+        runs = {log_id: by_id[run_id] for log_id, run_id in earlier.items() if run_id in by_id}
+        first |= runs
+        earlier = {
+            log_id: run.source_log_id
+            for log_id, run in runs.items()
+            if run.trigger_type == TriggerType.RETRY and run.source_log_id and run.source_log_id < run.id
+        }
+    return first
+
+
+def find_of_instants(
+    session: Session, job_ids: Collection[int], times: Collection[Millis]
+) -> list[tuple[int, Millis, int, int]]:
+    """Return job, logical time, id and attempts of the backfills of jobs that have one of some instants."""
+    query = _OF_INSTANTS.where(BackfillInstant.logical_ms.in_(list(times)))
+    return [(row[0], row[1], row[2], row[3]) for row in bulk.read_among(session, query, sorted(job_ids))]
