@@ -29,8 +29,8 @@ from app.store.runs import listing as log_lists
 SUCCESSORS_MAX = 200
 #: reason of a run that was skipped
 SKIPPED = "skipped: a limit had no slot for it"
-#: reason of a run that waits for the round of its predecessors, and for the end of a blackout
-GATED, PAUSED = "predecessors", "blackout"
+#: reason of a run that waits for the round of its predecessors, the end of a blackout, or a missed run
+GATED, PAUSED, MISSED = "predecessors", "blackout", "missed"
 
 
 def run_answers(session: Session, logs: Sequence[JobLog]) -> list[Run]:
@@ -46,7 +46,7 @@ def unclaimed_answer(run: UnclaimedRun) -> Run:
 
 
 def limited_answer(run: WaitingRun) -> Run:
-    """Return the answer about a run that waits for a round, a limit or a blackout."""
+    """Return the answer about a run that waits for a round, a limit, a blackout or a missed run."""
     return Run(
         id=run.id,
         job_id=run.job_id,
@@ -82,6 +82,8 @@ def _wait_members(run: WaitingRun) -> dict[str, Any]:
     """Return what the answers about a waiting run say on what it waits for."""
     if run.is_gated:
         return {"reason": GATED}
+    if run.is_missed:
+        return {"reason": MISSED}
     if (blackout := run.blackout) is not None:
         return {"reason": PAUSED, "blackout": RunBlackout(until=blackout.until_ms, reason=blackout.reason)}
     members: dict[str, Any] = {"position": run.position, "priority": run.priority}

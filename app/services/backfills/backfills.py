@@ -99,7 +99,7 @@ def plan_backfill(
     require_right(actor, job.job_group, Right.OPERATE, missing=NO_JOB)
     draft = _checked(draft, now_ms)
     found = _named(draft) if draft.times else _scheduled(session, job, draft, zone, now_ms)
-    runs = history.find_runs(session, job_id, draft.from_ms, draft.to_ms)
+    runs = history.find_runs(session, job_id, draft.from_ms, draft.to_ms, times=found.logical_times)
     instants = list_instants(found.logical_times, found.excluded, runs, draft.which)
     to_run = run_order(instants, draft.order)
     overlapping = sorted(records.find_overlaps(session, job_id, to_run))

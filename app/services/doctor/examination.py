@@ -23,6 +23,7 @@ from app.services.doctor import (
     executors,
     host,
     limits,
+    misfires,
     promises,
     rounds,
 )
@@ -97,6 +98,7 @@ def _checks(config: Config, safe_url: str) -> tuple[Callable[[Session], Iterator
         partial(executors.check_alarms, config=config),
         promises.check_promises,
         partial(limits.check_limits, config=config),
+        partial(misfires.check_misfires, config=config),
         partial(rounds.check_rounds, config=config),
         partial(blackouts.check_blackouts, config=config),
         partial(calendars.check_calendars, config=config),

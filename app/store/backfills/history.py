@@ -21,17 +21,25 @@ from app.store.fires.logs import is_unfinished
 
 #: a run may be triggered so long before its logical time; it begins in whole seconds
 _BEFORE_MS: Millis = AHEAD_DAYS * DAY_MS + 2 * SECOND_MS
+#: logical times that are named to the database
+_TIMES_MAX = 1_000
 #: null: the trigger time, which is of another type
 _LOGICAL = func.coalesce(JobLog.logical_ms, JobLog.fire_time)
 
 
 def find_runs(
-    session: Session, job_id: int, from_ms: Millis, to_ms: Millis
+    session: Session, job_id: int, from_ms: Millis, to_ms: Millis, *, times: Collection[Millis] = ()
 ) -> Iterator[tuple[Millis, Standing]]:
     """Yield logical time and standing of the runs of a job in [from, to), those that wait among them.
 
-    A broadcast has succeeded when each of its shards has.
+    ``times``: if there are any, others need not be found. A broadcast has succeeded when each of its shards
+    has.
     """
+    is_wanted = (from_ms <= _LOGICAL) & (to_ms > _LOGICAL)
+    if 0 < len(times) <= _TIMES_MAX:
+        is_wanted &= _LOGICAL.in_(sorted(times))
+    # What has no logical time begins at it; local time may show an hour twice.
+    begins = JobLog.trigger_time.between(max(from_ms - DAY_MS, 0), to_ms + DAY_MS)
     query = select(
         _LOGICAL,
         JobLog.trigger_time,
@@ -41,7 +49,7 @@ def find_runs(
     ).where(
         JobLog.job_id == job_id,
         JobLog.trigger_time >= max(from_ms - _BEFORE_MS, 0),
-        or_(_LOGICAL.is_(None), (from_ms <= _LOGICAL) & (to_ms > _LOGICAL)),
+        or_(_LOGICAL.is_(None) & begins, is_wanted),
     )
     ended_shards = defaultdict[tuple[Millis, int], set[int]](set)
     for noted_ms, trigger_ms, trigger_code, handle_code, sharding in bulk.read_rows(session, query):

@@ -257,6 +257,13 @@ def test_jobs_whose_placeholders_a_java_admin_would_send(installed: Config) -> N
     assert text == f"jobs whose parameter is filled in, which a Java admin does not: {filled.id}"
 
 
+def test_jobs_that_run_all_they_have_missed_beside_a_java_admin(installed: Config) -> None:
+    job = make_due_job(now_ms() + DAY_MS, misfire_strategy="RUN_ALL")
+    assert found_by(installed, "missed runs") == []
+    (text,) = found_by(replace(installed, shared_with_java=True), "missed runs")
+    assert text == f"jobs that run all they have missed, of which a Java admin runs nothing: {job.id}"
+
+
 def test_limits_beside_a_java_admin_and_long_waits(installed: Config) -> None:
     job = make_due_job(now_ms() + DAY_MS, max_running=1)
     group = make_group(app_name="limited", max_running=3)

@@ -80,6 +80,17 @@ def test_the_logical_time_of_rows_of_all_ages() -> None:
     assert standings(job) == dict.fromkeys([1_000, 2_500, 3_000, 4_000], "succeeded")
 
 
+def test_only_runs_of_some_logical_times_are_read() -> None:
+    job = make_job()
+    for at_ms in (AT, AT + 1_000, AT + 2_000):
+        make_log(job, trigger_time=T0, logical_ms=at_ms, **SUCCESS)
+        make_log(job, trigger_time=at_ms, **FAILURE)
+    with read_scope() as session:
+        runs = list(find_runs(session, job.id, AT, T0, times=[AT, AT + 2_000]))
+    assert [at_ms - AT for at_ms, each in runs if each is Standing.SUCCEEDED] == [0, 2_000]
+    assert {AT, AT + 2_000} <= {at_ms for at_ms, each in runs if each is Standing.FAILED}
+
+
 def test_the_start_is_in_the_range_and_the_end_is_not() -> None:
     job = make_job()
     for at_ms in (AT - 1_000, AT, AT + MINUTE_MS - 1_000, AT + MINUTE_MS):
@@ -105,4 +116,3 @@ def test_what_waits_is_running(fire: dict[str, Any], standing: str) -> None:
     make_log(job, logical_ms=AT, **UNRESOLVED)
     make_fire(job, **fire)
     assert standings(job)[0] == standing
-    assert Standing(standing)

@@ -82,8 +82,8 @@ class Run(Schema):
     id: str = Field(
         description="Number of the run. While it waits for the scheduler, and for a broadcast of several"
         " shards, the id of its trigger, which stays valid. `w` and a number: it waits for a limit, its"
-        " predecessors or the end of a blackout, and comes from the schedule, a parent job, a round or a"
-        " failure.",
+        " predecessors, the end of a blackout or the missed run before it, and comes from the schedule, a"
+        " parent job, a round or a failure.",
         examples=["4711", "7.1795420800000.9f86d081884c7d659a2feaa0c55ad015", "w812"],
     )
     job_id: int
@@ -116,7 +116,7 @@ class Run(Schema):
     reason: str = Field(
         "",
         description="Why it failed or waits, in one line; `predecessors`: it waits for those of its job, in"
-        " its `round`; `blackout`: for the end of its `blackout`.",
+        " its `round`; `blackout`: for the end of its `blackout`; `missed`: for the missed run before it.",
     )
     round: int | None = Field(None, description="Id of the round that it waits for or follows.")
     backfill: int | None = Field(

@@ -5,6 +5,7 @@ from typing import Any
 
 from app.console.ui import labels, tasks
 from app.console.ui.audit.sentences import SENTENCES, WITHOUT_OBJECT
+from app.console.ui.backfills import words as backfill_words
 from app.console.ui.calendars.words import UNKNOWNS, rule_value, weekend_value
 from app.console.ui.filters import instant, listed, next_time_label
 from app.console.ui.limits.words import limits_value
@@ -167,7 +168,9 @@ _FIELDS = {
     "withdrawn": _l("Withdrawn runs"),
     "workdays": _l("Make-up workdays"),
 }
-_SECONDS = frozenset({"executor_timeout", "retry_interval_s", "max_wait_s", "duration_s"})
+_SECONDS = frozenset(
+    {"executor_timeout", "retry_interval_s", "max_wait_s", "duration_s", "misfire_max_age_s"}
+)
 #: where 0 is none
 _NONE_IF_0 = frozenset({"executor_timeout", "max_running", "max_wait_s"})
 _INSTANTS = frozenset({"due_ms", "trigger_next_time", "glue_updatetime"})
@@ -194,6 +197,10 @@ _LABELS: Mapping[str, Mapping[Any, str]] = {
         "skip": _l("What was due does not run"),
         "run_once": _l("Each schedule that was due runs once"),
     },
+    "which": backfill_words.WHICH,
+    "run_order": backfill_words.ORDERS,
+    "children": backfill_words.CHILDREN,
+    "on_failure": backfill_words.ON_FAILURES,
     "role": {0: _l("Normal user"), 1: _l("Administrator")},
     "address_type": {0: _l("automatic"), 1: _l("manual")},
     "kind": {
