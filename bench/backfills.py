@@ -3,17 +3,22 @@
 ``rate``: a backfill of ``--instants`` past instants alone, by its ``max_running``. ``lag``: on the same
 installation windows of ``--jobs`` jobs due each second, with and without a backfill that goes on beside them,
 take turns; a ratio is the median over pairs of neighbouring windows, so that a machine that changes its speed
-affects both alike. ``idle``: CPU of the workers beside ``--idle`` backfills that wait, and none. Example:
+affects both alike. ``idle``: CPU beside none, and beside ``--idle`` backfills of one run that does not end,
+which then are paused. ``step``: CPU microseconds of an instant in this process, by the stages of its run and
+the step that starts the next ones. Example:
 ``.venv/bin/python bench/backfills.py rate --db sqlite``.
 """
 
 import argparse
+import statistics
 import time
 from functools import partial
 from typing import Any
 
-from harness import KINDS, Cluster, cluster, make_jobs, wait_until
-from sqlalchemy import select, update
+from harness import KINDS, TOKEN, Cluster, cluster, make_jobs, wait_until
+from rounds import run_batch
+from sqlalchemy import Engine, select, update
+from stages import NODE, Stopwatch
 from turns import ratios
 from windows import Window, offer, start
 from yardstick import Yardstick, report
@@ -22,9 +27,15 @@ from app.clock import DAY_MS, SECOND_MS, now_ms
 from app.database.engine import read_scope, transact
 from app.domain.access.permissions import system_actor
 from app.domain.backfills.kinds import BackfillState
+from app.domain.runs.routing import RouteState
+from app.domain.schedules.planning import DueFire
 from app.models.backfill import Backfill
+from app.models.fire import Fire
+from app.models.group import Group
 from app.models.job import Job
+from app.pipeline.claimed_run import Claimer
 from app.services.backfills.backfills import BackfillDraft, cancel_backfill, pause_backfill, start_backfill
+from app.services.backfills.steps import advance
 
 PAST = "past"
 ACTOR = system_actor("bench")
@@ -32,6 +43,10 @@ ACTOR = system_actor("bench")
 PAIRS = 5
 #: longest time of a backfill
 LIMIT_S = 1_800
+#: steps that are measured
+STEPS = 30
+#: until nothing but the backfills uses CPU
+SETTLE_S = 5
 
 
 def make_past_jobs(made: Cluster, count: int) -> list[int]:
@@ -110,19 +125,46 @@ def measure_lag(made: Cluster, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def measure_idle(made: Cluster, arguments: argparse.Namespace) -> dict[str, Any]:
-    job_ids = make_past_jobs(made, 2 * arguments.idle)
-    start(made)
-    # A run that never ends is one of an executor that does not answer; here its group has none.
+    job_ids = make_past_jobs(made, arguments.idle)
+    start(made, run_ms=LIMIT_S * 1000)
     found = {"none": _cores(made, arguments.seconds)}
-    for job_id in job_ids[: arguments.idle]:
-        backfill_id = begin(job_id, 10, 1)
+    backfill_ids = [begin(job_id, 10, 1) for job_id in job_ids]
+    time.sleep(SETTLE_S)
+    found["running"] = _cores(made, arguments.seconds)
+    for backfill_id in backfill_ids:
         transact(partial(pause_backfill, backfill_id=backfill_id, actor=ACTOR, clock=now_ms))
-    time.sleep(5)
+    time.sleep(SETTLE_S)
     found["paused"] = _cores(made, arguments.seconds)
-    made.stop("stub")
-    with made.engine().begin() as connection:
-        connection.execute(update(Job).values(executor_fail_retry_count=0))
     return {"backfills": arguments.idle, "cores": found}
+
+
+def measure_step(made: Cluster, arguments: argparse.Namespace) -> dict[str, Any]:
+    engine = made.engine()
+    with engine.begin() as connection:
+        connection.execute(update(Group).values(address_type=1, address_list="http://127.0.0.1:9/"))
+    claimer = Claimer(NODE, "UTC", (TOKEN,), 60_000, 3_000, RouteState(), lambda _address: 100_000)
+    sizes = [int(size) for size in arguments.max_running.split(",")]
+    found = {}
+    for job_id, size in zip(make_past_jobs(made, len(sizes)), sizes, strict=True):
+        backfill_id = begin(job_id, (STEPS + 2) * size, size)
+        taken = [_take_step(engine, claimer, backfill_id) for _ in range(STEPS + 1)][
+            1:
+        ]  # The first compiles.
+        medians = {stage: statistics.median(each[stage] for each in taken) / size for stage in taken[0]}
+        found[size] = {stage: round(us) for stage, us in medians.items()}
+        end(backfill_id, made)
+    return {"cpu_us": found}
+
+
+def _take_step(engine: Engine, claimer: Claimer, backfill_id: int) -> dict[str, float]:
+    """Let the runs of a backfill end, and start the next ones; return the CPU microseconds."""
+    with engine.connect() as connection:
+        rows = connection.execute(select(Fire.id, Fire.job_id, Fire.due_time))
+        fires = [DueFire(*row) for row in rows]
+    took = run_batch(claimer, fires)
+    watch = Stopwatch()
+    watch.of("step", lambda: advance(backfill_id, clock=now_ms))
+    return took | watch.took_us
 
 
 def _cores(made: Cluster, seconds: int) -> dict[str, float]:
@@ -136,17 +178,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    measures = {"rate": measure_rate, "lag": measure_lag, "idle": measure_idle}
+    measures = {"rate": measure_rate, "lag": measure_lag, "idle": measure_idle, "step": measure_step}
     parser.add_argument("what", choices=measures)
     parser.add_argument("--db", choices=KINDS, default="sqlite")
     parser.add_argument("--instants", type=int, default=10_000)
-    parser.add_argument("--max-running", default="", help="of the backfill; rate: several, with commas")
+    parser.add_argument("--max-running", default="", help="of the backfill; rate, step: several, with commas")
     parser.add_argument("--jobs", type=int, default=100, help="lag: live jobs, due each second")
     parser.add_argument("--seconds", type=int, default=8, help="of a window")
     parser.add_argument("--run-ms", type=int, default=0, help="lag: how long all runs take")
     parser.add_argument("--idle", type=int, default=100, help="idle: how many backfills")
     arguments = parser.parse_args()
-    arguments.max_running = arguments.max_running or ("1,20,100" if arguments.what == "rate" else "20")
+    arguments.max_running = arguments.max_running or ("20" if arguments.what == "lag" else "1,20,100")
     with cluster(arguments.db) as made:
         report("backfills", db=arguments.db, what=arguments.what, **measures[arguments.what](made, arguments))
 

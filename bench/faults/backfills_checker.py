@@ -71,11 +71,11 @@ class Story:
         cls, engine: Engine, asked: Mapping[int, Asked], pauses: Sequence[Pause], events: Sequence[Event]
     ) -> "Story":
         with engine.connect() as connection:
-            tables = [
+            rows = [
                 [dict(row._mapping) for row in connection.execute(text(sql))]
                 for sql in (BACKFILLS, INSTANTS, RUNS, ROUNDS)
             ]
-        return cls(asked, pauses, *tables, events)
+        return cls(asked, pauses, rows[0], rows[1], rows[2], rows[3], events)
 
     @cached_property
     def instants_of(self) -> Mapping[int, list[Row]]:

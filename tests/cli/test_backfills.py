@@ -142,5 +142,7 @@ def test_a_backfill_is_paused_resumed_and_cancelled(api: FakeApi, run: Run) -> N
         line = f"backfill 3: {state}: 0 of 2 ended, 1 in progress\n"
         assert run("backfills", action, "3").stdout == line
         assert api.seen[-1].body is None
+    api.on("GET", "/backfills/3", backfill("done", succeeded=2))
+    assert run("backfills", "resume", "3", "--wait").stdout == "backfill 3: done: 2 of 2 ended\n"
     run("backfills", "cancel", "3", "--kill")
     assert api.seen[-1].body == {"kill": True}

@@ -35,7 +35,7 @@ from app.services.backfills.steps import step, wait_again
 from app.services.rounds.chains import check_chain
 from app.store.backfills import history, records, steps
 from app.store.base import locks
-from app.store.calendars import current_book
+from app.store.calendars import rules
 from app.store.jobs import scheduling as jobs
 from app.store.jobs.scheduling import DueJob, phased_schedule_of, with_anchors
 
@@ -99,7 +99,7 @@ def plan_backfill(
     require_right(actor, job.job_group, Right.OPERATE, missing=NO_JOB)
     draft = _checked(draft, now_ms)
     found = _named(draft) if draft.times else _scheduled(session, job, draft, zone, now_ms)
-    runs = history.find_runs(session, job_id, draft.from_ms, draft.to_ms)
+    runs = history.find_runs(session, job_id, draft.from_ms, draft.to_ms, times=found.logical_times)
     instants = list_instants(found.logical_times, found.excluded, runs, draft.which)
     to_run = run_order(instants, draft.order)
     overlapping = sorted(records.find_overlaps(session, job_id, to_run))
@@ -148,7 +148,8 @@ def _scheduled(session: Session, job: DueJob, draft: BackfillDraft, zone: str, n
                 type=job.schedule_type,
             ),
         )
-    schedule = phased_schedule_of(with_anchors(session, [job])[job.id], zone, current_book.refresh(session))
+    book = rules.read_book(session, since_ms=draft.from_ms)  # The current one has no blackout of last year.
+    schedule = phased_schedule_of(with_anchors(session, [job])[job.id], zone, book)
     found = scheduled(schedule, draft.from_ms, draft.to_ms, now_ms=now_ms, most=INSTANTS_MAX)
     if found.is_cut:
         raise InvalidInput(

@@ -47,8 +47,6 @@ logger = logging.getLogger(__name__)
 JOB_GONE = N_("The job was deleted")
 #: reason of runs that are withdrawn
 WITHDRAWN = "withdrawn"
-#: steps of one backfill in a row
-STEPS_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,30 +80,32 @@ class _View:
         return [each for each in self.instants if each.state is not InstantState.RUNNING]
 
     @property
+    def is_withdrawing(self) -> bool:
+        """Whether there are fires to withdraw."""
+        return self.decision.withdraws and any(each.unsent_ids for each in self.instants)
+
+    @property
     def changes(self) -> bool:
         """Whether the step changes anything."""
-        is_withdrawing = self.decision.withdraws and any(each.unsent_ids for each in self.instants)
         is_starting = bool(self.decision.start and self.waiting)
-        return bool(self.ended) or is_starting or is_withdrawing or self.decision.state != self.row.state
+        return bool(self.ended) or is_starting or self.is_withdrawing or self.decision.state != self.row.state
 
 
 def advance(backfill_id: int, *, clock: Clock) -> bool:
-    """Make steps of a backfill until it waits for a run, a few at most; return whether it may go on at once.
+    """Make a step of a backfill, if there is one to make; return whether another may be made at once.
 
     Opens its own transactions. What cannot be started pauses the backfill, with the reason.
     """
-    for _ in range(STEPS_MAX):
-        with read_scope() as session:
-            row = steps.find_row(session, backfill_id)
-            if row is None or row.state not in ACTIVE or not _view(session, row).changes:
-                return False
-        try:
-            transact(partial(step, backfill_id=backfill_id, clock=clock))
-        except XxlJobError as exc:
-            logger.warning("backfill paused backfill_id=%s reason=%s", backfill_id, exc)
-            transact(partial(_pause, backfill_id=backfill_id, reason=exc.args[0], clock=clock))
+    with read_scope() as session:
+        row = steps.find_row(session, backfill_id)
+        if row is None or row.state not in ACTIVE or not _view(session, row).changes:
             return False
-    return True
+    try:
+        return transact(partial(step, backfill_id=backfill_id, clock=clock))
+    except XxlJobError as exc:
+        logger.warning("backfill paused backfill_id=%s reason=%s", backfill_id, exc)
+        transact(partial(_pause, backfill_id=backfill_id, reason=exc.args[0], clock=clock))
+        return False
 
 
 def _pause(session: Session, backfill_id: int, reason: Text, clock: Clock) -> None:
@@ -115,11 +115,14 @@ def _pause(session: Session, backfill_id: int, reason: Text, clock: Clock) -> No
         steps.write_backfill(session, backfill_id, reason=json.dumps(pack(reason)), **state)
 
 
-def step(session: Session, backfill_id: int, *, clock: Clock) -> None:
-    """Make one step in the caller's transaction, which holds no lock of jobs, runs or fires."""
+def step(session: Session, backfill_id: int, *, clock: Clock) -> bool:
+    """Make one step in the caller's transaction, which holds no lock of jobs, runs or fires.
+
+    Return whether another may be made at once: a claim has locked fires that are to be withdrawn.
+    """
     row = steps.find_row(session, backfill_id, lock=True)
     if row is None or row.state not in ACTIVE:
-        return
+        return False
     view, now_ms = _view(session, row), clock()
     if view.decision.withdraws and _withdraw(session, view, now_ms):
         view = _view(session, row)
@@ -146,6 +149,7 @@ def step(session: Session, backfill_id: int, *, clock: Clock) -> None:
             columns["reason"] = json.dumps(pack(JOB_GONE))
     if changed or started or state != row.state:
         steps.write_backfill(session, row.id, **columns)
+    return view.is_withdrawing
 
 
 class RunningInstant(NamedTuple):
@@ -192,13 +196,15 @@ def _view(session: Session, row: BackfillRow) -> _View:
     has_job = bool(jobs.find_names(session, [row.job_id]))
     waiting = steps.find_instants(session, row.id, InstantState.WAITING, limit=row.max_running)
     has_failed = any(each.state is InstantState.FAILED for each in instants)
+    if row.on_failure == OnFailure.STOP and not has_failed:
+        has_failed = steps.has_failed(session, row.id, row.attempt)
     decision = decide(
         BackfillState(row.state) if has_job else BackfillState.CANCELLING,
         OnFailure(row.on_failure),
         max_running=row.max_running,
         running=open_count,
         has_waiting=bool(waiting),
-        has_failed=has_failed or steps.has_failed(session, row.id, row.attempt),
+        has_failed=has_failed,
     )
     return _View(row, instants, decision, waiting, has_job)
 

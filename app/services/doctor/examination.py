@@ -16,6 +16,7 @@ from app.database.urls import without_password
 from app.errors import NotConfigured
 from app.executors.calls import Peer
 from app.services.doctor import (
+    backfills,
     blackouts,
     calendars,
     database,
@@ -101,6 +102,7 @@ def _checks(config: Config, safe_url: str) -> tuple[Callable[[Session], Iterator
         partial(rounds.check_rounds, config=config),
         partial(blackouts.check_blackouts, config=config),
         partial(calendars.check_calendars, config=config),
+        partial(backfills.check_backfills, config=config),
         database.check_runs,
         partial(database.check_commits, config=config),
         partial(database.check_token_of_nodes, config=config),

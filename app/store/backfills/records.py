@@ -105,6 +105,13 @@ def _listed(group_ids: GroupIds, job_id: int, states: Collection[str]) -> Select
     return query
 
 
+def count_active(session: Session) -> dict[str, int]:
+    """Return state -> number of the backfills that have it, of the states of active ones."""
+    query = select(Backfill.state, func.count()).where(Backfill.state.in_(ACTIVE)).group_by(Backfill.state)
+    counts = {row[0]: row[1] for row in bulk.read_rows(session, query)}
+    return {state.value: counts.get(state.value, 0) for state in ACTIVE}
+
+
 def count_instants(session: Session, backfill_ids: Collection[int]) -> dict[int, dict[str, int]]:
     """Return backfill id -> state -> number of its instants."""
     counts = defaultdict[int, dict[str, int]](dict)

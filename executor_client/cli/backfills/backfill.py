@@ -1,22 +1,17 @@
-"""Command ``jobs backfill``: run a job for past instants, and wait for the end of that."""
+"""Command ``jobs backfill``: run a job for past instants."""
 
-from contextlib import closing
 from typing import Any
 
 import click
 
-from executor_client.api.client import GOING_ON
-from executor_client.api.error_messages import EXIT_FAILED
 from executor_client.api.session import Item
-from executor_client.cli.backfills.backfills import COLOURS, progress_line
-from executor_client.cli.invocation import EXIT_INTERRUPTED, EXIT_TIMED_OUT, Invocation, Stop, api_command
+from executor_client.cli.backfills.waiting import finish
+from executor_client.cli.invocation import Invocation, api_command
 from executor_client.cli.job_completion import job_argument
 from executor_client.cli.lookup import find_job
 from executor_client.cli.output.output import note, plain, show_document, show_done, show_list
-from executor_client.cli.output.progress import Progress
 from executor_client.cli.output.tables import Column
 from executor_client.cli.output.times import Duration, Instant, local_time
-from executor_client.config.program_name import program_name
 
 LISTED = (
     Column("LOGICAL TIME", lambda each: local_time(each["time"])),
@@ -93,7 +88,7 @@ def backfill(
     if quiet:
         click.echo(answer["id"])
     if wait or timeout_s is not None:
-        _finish(invocation, answer["id"], timeout_s=timeout_s, quiet=quiet)
+        finish(invocation, answer["id"], timeout_s=timeout_s, quiet=quiet)
     elif not quiet:
         show_done(invocation, f"backfill {answer['id']}: {plain(answer['message'])}", answer)
 
@@ -107,36 +102,3 @@ def _show_list(invocation: Invocation, answer: Item) -> None:
     click.echo(plain(answer["message"]))
     if answer["overlapping"]:
         note(f"refused while these run some of the instants: backfills {plain(answer['overlapping'])}")
-
-
-def _finish(invocation: Invocation, backfill_id: int, *, timeout_s: int | None, quiet: bool) -> None:
-    """Wait for the end of a backfill, print it and leave with the exit code."""
-    show_command = f"{program_name()} backfills show {backfill_id}"
-    try:
-        item = _wait(invocation, backfill_id, timeout_s)
-    except KeyboardInterrupt:
-        note(f"\nbackfill {backfill_id} continues; see it with: {show_command}")
-        raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
-    if not invocation.is_for_people and not quiet:
-        show_document(invocation, item)
-    if item["state"] in GOING_ON:
-        raise Stop(
-            f"backfill {backfill_id}: not ended after {timeout_s} s; it continues;"
-            f" see it with: {show_command}",
-            EXIT_TIMED_OUT,
-        )
-    is_good = item["state"] == "done" and not item["counts"].get("failed")
-    if invocation.is_for_people or not is_good:
-        is_note = quiet or not invocation.is_for_people
-        click.secho(progress_line(item), fg=COLOURS[item["state"]] if is_good else "red", err=is_note)
-    if not is_good:
-        raise click.exceptions.Exit(EXIT_FAILED)
-
-
-def _wait(invocation: Invocation, backfill_id: int, timeout_s: int | None) -> Item:
-    """Return a backfill once it does not go on by itself, or as it is after the timeout."""
-    item: Item = {}
-    with closing(Progress()) as progress:
-        for item in invocation.client.watch_backfill(backfill_id, timeout_s=timeout_s):
-            progress.show(progress_line(item))
-    return item

@@ -3,6 +3,7 @@
 import click
 
 from executor_client.api.session import Item
+from executor_client.cli.backfills.waiting import COLOURS, finish, progress_line
 from executor_client.cli.invocation import Invocation, api_command
 from executor_client.cli.job_completion import complete_job
 from executor_client.cli.lookup import explain_missing, find_job
@@ -11,15 +12,6 @@ from executor_client.cli.output.tables import Column
 from executor_client.cli.output.times import local_time
 
 DEFAULT_LIMIT = 50
-COLOURS = {
-    "running": "cyan",
-    "paused": "yellow",
-    "stopping": "red",
-    "cancelling": "yellow",
-    "done": "green",
-    "failed": "red",
-    "cancelled": "yellow",
-}
 INSTANT_COLOURS = {
     "waiting": "",
     "running": "cyan",
@@ -92,10 +84,15 @@ def pause_backfill(invocation: Invocation, backfill_id: int) -> None:
 
 @backfills.command("resume")
 @BACKFILL
+@click.option("-w", "--wait", is_flag=True, help="Wait for its end, as jobs backfill does.")
 @api_command
-def resume_backfill(invocation: Invocation, backfill_id: int) -> None:
+def resume_backfill(invocation: Invocation, backfill_id: int, wait: bool) -> None:
     """Go on with a BACKFILL that is paused or has stopped at a failure: what failed is run once more."""
-    _change(invocation, backfill_id, "resume")
+    result = _changed(invocation, backfill_id, "resume")
+    if wait:
+        finish(invocation, backfill_id)
+    else:
+        show_done(invocation, progress_line(result), result)
 
 
 @backfills.command("cancel")
@@ -108,19 +105,13 @@ def cancel_backfill(invocation: Invocation, backfill_id: int, kill: bool) -> Non
 
 
 def _change(invocation: Invocation, backfill_id: int, action: str, body: Item | None = None) -> None:
-    with explain_missing("backfill", str(backfill_id)):
-        result = invocation.client.post(f"/backfills/{backfill_id}/{action}", body)
+    result = _changed(invocation, backfill_id, action, body)
     show_done(invocation, progress_line(result), result)
 
 
-def progress_line(item: Item) -> str:
-    """Return how far a backfill is: ``backfill 3: running: 12 of 273 ended, 1 failed``."""
-    counts = ((state, item["counts"].get(state, 0)) for state in ("failed", "withdrawn", "running"))
-    more = "".join(
-        f", {count} {'in progress' if state == 'running' else state}" for state, count in counts if count
-    )
-    reason = f": {plain(item['reason'])}" if item["reason"] else ""
-    return f"backfill {item['id']}: {item['state']}{reason}: {item['ended']} of {item['total']} ended{more}"
+def _changed(invocation: Invocation, backfill_id: int, action: str, body: Item | None = None) -> Item:
+    with explain_missing("backfill", str(backfill_id)):
+        return invocation.client.post(f"/backfills/{backfill_id}/{action}", body)
 
 
 COLUMNS = (

@@ -97,6 +97,21 @@ def test_a_backfill_is_made_shown_and_its_instants_are_listed(api: Api) -> None:
     assert api.get(f"{path}?state=failed").json["items"] == [first]
 
 
+def test_runs_name_their_backfill(api: Api) -> None:
+    job = minutely(executor_fail_retry_count=1)
+    backfill_id = api.post(f"/jobs/{job.id}/backfills", span(2, 1)).json["id"]
+    make_log(job, logical_ms=minute(2), trigger_type="MANUAL")
+    for code in (500, 500):
+        end_next(code)
+    go_on(backfill_id)
+    api.post(f"/backfills/{backfill_id}/resume")
+    claim_due(only_row(Fire).due_time)
+    other, first, retry, again = sorted(api.get("/runs").json["items"], key=lambda run: int(run["id"]))
+    assert [run["trigger_type"] for run in (again, retry, first)] == ["BACKFILL", "RETRY", "BACKFILL"]
+    assert [run["backfill"] for run in (again, retry, first, other)] == [backfill_id] * 3 + [None]
+    assert api.get(f"/runs/{retry['id']}").json["backfill"] == backfill_id
+
+
 def test_backfills_are_listed_by_job_and_state(api: Api) -> None:
     jobs = [minutely(), minutely()]
     first, second = (api.post(f"/jobs/{job.id}/backfills", span(1, 1)).json["id"] for job in jobs)

@@ -97,6 +97,8 @@ class World:
         self.begun: defaultdict[tuple[int, int], set[Millis]] = defaultdict(set)
         #: backfill, attempt -> how many had begun when a step saw a failure
         self.stopped: dict[tuple[int, int], int] = {}
+        #: paused backfill -> how many had begun
+        self.paused: dict[int, int] = {}
         self.blackouts: list[int] = []
         self.cleared: set[int] = set()
         self.group = make_group(app_name="demo", address_list=f"{FIRST},{SECOND}").id
@@ -169,8 +171,10 @@ class World:
         rows = all_rows(Backfill)
         if not rows:
             return
-        row = self.random.choice(rows)
-        action = action or self.random.choice(["pause", "resume", "resume", "resume", "cancel"])
+        waiting = {self.origins[log_id][0] for log_id in self.retried()}
+        busy = [row for row in rows if row.id in waiting and row.state in ACTIVE]
+        row = self.random.choice(busy if busy and self.random.random() < 0.5 else rows)
+        action = action or self.random.choice(["pause", "resume", "resume", "cancel"])
         left = {each.logical_ms: each for each in all_rows(BackfillInstant, backfill_id=row.id)}
         may = {
             "pause": row.state in ("running", "paused"),
@@ -184,6 +188,9 @@ class World:
             assert not may[action] or (row.state == "failed" and shared), (action, row.state)
         else:
             assert may[action], (action, row.state)
+            if action == "cancel":
+                unsent = [fire for fire in all_rows(Fire, log_id=None) if not fire.attempt]
+                assert not any(each[0] == row.id for each in self.open_instants(unsent))
             if (row.state, action) == ("failed", "resume"):
                 rows = sorted(all_rows(BackfillInstant, backfill_id=row.id), key=lambda each: each.number)
                 again = [each.logical_ms for each in rows if each.state in ("waiting", "running")]
@@ -326,6 +333,11 @@ class World:
         assert run.logs[-1] == log_id
         run.outcome, run.is_retried = outcome, self.has_retry(log_id)
 
+    def retried(self) -> list[int]:
+        """Return the runs of backfills whose retries wait."""
+        sources = [fire.fire_key.split(":")[1] for fire in all_rows(Fire, trigger_type="RETRY", log_id=None)]
+        return [int(source) for source in sources if int(source) in self.origins]
+
     def has_retry(self, log_id: int) -> bool:
         return any(fire.fire_key.startswith(f"retry:{log_id}:") for fire in all_rows(Fire))
 
@@ -421,9 +433,12 @@ class World:
             assert len(running) <= row.max_running, (row.id, running)
             if row.state in ("cancelled", "done", "failed"):
                 assert not running, (row.id, row.state, running)
-            begun_count = self.stopped.get((row.id, row.attempt))
-            if begun_count is not None:
-                assert len(self.begun[row.id, row.attempt]) == begun_count, "it went on after a failure"
+            count = len(self.begun[row.id, row.attempt])
+            assert self.stopped.get((row.id, row.attempt), count) == count, "it went on after a failure"
+            if row.state == "paused":
+                assert self.paused.setdefault(row.id, count) == count, "it went on in a pause"
+            else:
+                self.paused.pop(row.id, None)
         self.check_followers(fires)
         assert [row.trigger_next_time for row in all_rows(Job, id=self.delayed.id)] == [DELAYED_MS]
 

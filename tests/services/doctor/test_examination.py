@@ -16,6 +16,7 @@ from app.domain.access.permissions import system_actor
 from app.domain.calendars.entered import CalendarDraft
 from app.domain.enums import NodeKind, Role
 from app.models.alarm import Alarm
+from app.models.backfill import Backfill
 from app.models.calendar import JobBlackout
 from app.models.channel import AlarmChannel
 from app.models.job import Job
@@ -36,6 +37,7 @@ from app.settings.config import Config, MailConfig
 from app.settings.home import access_tokens, secret_key
 from executor_client.wire.version import VERSION
 from tests.pipeline.round_steps import follow
+from tests.services.backfills.backfill_steps import draft, minutely, start
 from tests.support.factories import make_due_job, make_fire, make_group, make_job, make_log, remove, save
 from tests.support.fake_executor import Answer, FakeExecutor
 from tests.support.narrowed import changed_column
@@ -299,6 +301,20 @@ def test_calendars_in_use_that_do_not_know_the_coming_days(installed: Config) ->
     lost = make_due_job(now_ms() + DAY_MS, calendar='{"name": "CN"}')
     *_, text = found_by(installed, "calendars")
     assert text.endswith(f"the calendars that they name do not exist: {lost.id} (CN)")
+
+
+def test_backfills_that_do_not_go_on(installed: Config) -> None:
+    job = minutely()
+    first, second = (start(job, draft(number, number), now_ms=now_ms()) for number in (2, 1))
+    assert found_by(installed, "backfills") == []
+    with session_scope() as session:
+        paused = session.get_one(Backfill, first)
+        paused.state, paused.reason = "paused", '{"msgid": "The job was deleted", "params": {}}'
+        session.get_one(Backfill, second).updated_ms = now_ms() - DAY_MS - 1
+    *_, reason, still, beside = found_by(replace(installed, shared_with_java=True), "backfills")
+    assert reason == f"backfills were paused, and not by a user: {first} (The job was deleted)"
+    assert still == f"backfills have ended no run for more than a day: {second}"
+    assert beside == f"backfills beside a Java admin, which knows none: {second}, {first}"
 
 
 def test_circles_of_jobs_and_predecessors_that_never_run(installed: Config) -> None:

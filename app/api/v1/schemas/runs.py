@@ -90,7 +90,8 @@ class Run(Schema):
     group_id: int
     state: State
     trigger_type: str = Field(
-        description="`CRON`, `MISFIRE`, `MANUAL`, `API`, `PARENT`, `AFTER` or `RETRY`; empty: not known.",
+        description="`CRON`, `MISFIRE`, `MANUAL`, `API`, `PARENT`, `AFTER`, `BACKFILL` or `RETRY`; empty: not"
+        " known.",
         examples=["MANUAL"],
     )
     handler: str = ""
@@ -118,6 +119,9 @@ class Run(Schema):
         " its `round`; `blackout`: for the end of its `blackout`; `missed`: for the missed run before it.",
     )
     round: int | None = Field(None, description="Id of the round that it waits for or follows.")
+    backfill: int | None = Field(
+        None, description="Id of the backfill that it belongs to, also as a retry; null while it waits."
+    )
     chain: str | None = Field(
         None,
         description="Chain that it belongs to: the first 15 digits of the token in the id of the trigger that"
@@ -254,8 +258,8 @@ class SkipOut(Schema):
     )
     round: int | None = Field(None, description="Round of a run that its predecessors prevented.")
     trigger_type: str = Field(
-        description="`MANUAL`, `PARENT`, `AFTER` or `RETRY`: a run that was due then; empty: times of the"
-        " schedule."
+        description="`MANUAL`, `PARENT`, `AFTER`, `BACKFILL` or `RETRY`: a run that was due then; empty:"
+        " times of the schedule."
     )
     recorded_at: Instant
 
