@@ -107,7 +107,7 @@ def pages(console: Console) -> dict[str, str]:
         "backfill": f"/backfills/{console.seeded.backfill_id}",
         "backfill-resume": f"/backfills/{console.seeded.backfill_id - 1}/resume",
         "backfill-cancel": f"/backfills/{console.seeded.backfill_id}/cancel",
-        "backfill-new": f"/backfills/new?job={jobs[0]}&which=missing",
+        "backfill-new": f"/backfills/new?job={jobs[3]}&preset=30days&which=missing",
         "backfill-of-runs": f"/backfills/new?id={console.seeded.log_id}&id={console.seeded.log_id + 1}",
         "job-backfills": f"/jobinfo/{jobs[2]}",
         "logs-failed": "/joblog?logStatus=2&range=all",

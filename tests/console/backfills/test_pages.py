@@ -174,7 +174,9 @@ def test_a_backfill_is_paused_resumed_and_cancelled(admin: Console) -> None:
     assert only_row(Backfill).state == "cancelled"
     actions = [row.action for row in all_rows(AuditEntry) if row.action.startswith("job.backfill")]
     assert actions == ["job.backfill", *(f"job.backfill_{name}" for name in ("pause", "resume", "cancel"))]
-    assert "started a backfill of job" in text_of(admin.get("/user/audit"))
+    history = admin.get("/user/audit")
+    assert "started a backfill of job" in text_of(history)
+    assert f'{path}">{only_row(Backfill).id}</a>' in history.text
 
 
 def test_resuming_after_a_failure_says_what_runs_again(admin: Console) -> None:
