@@ -35,8 +35,12 @@ class RunAll(NamedTuple):
         if period_ms > 0:
             too_old, before_last = -(-(oldest_ms - due_ms) // period_ms), (last_ms - due_ms) // period_ms
             return due_ms + max(0, too_old, before_last + 1 - self.most) * period_ms
-        first_ms = due_ms if are_few else _newest(self.most, due_ms, last_ms, next_after)
-        return first_ms if first_ms >= oldest_ms else next_after(oldest_ms - 1)
+        first_ms: Millis | None = due_ms if are_few else _newest(self.most, due_ms, last_ms, next_after)
+        # One after the other, as the scan finds them: in an hour that clocks repeat, the instant that follows
+        # an arbitrary time may be a later one than the next.
+        while first_ms is not None and first_ms < oldest_ms:
+            first_ms = next_after(first_ms)
+        return first_ms
 
 
 def _newest(most: int, due_ms: Millis, last_ms: Millis, next_after: NextAfter) -> Millis:

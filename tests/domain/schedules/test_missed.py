@@ -16,8 +16,8 @@ T0: Millis = 1_714_532_645_000
 NextAfter = Callable[[Millis], Millis | None]
 
 
-def cron(conf: str, until_ms: Millis = 0) -> NextAfter:
-    schedule = Schedule(ScheduleType.CRON, conf, "UTC", 0, until_ms)
+def cron(conf: str, until_ms: Millis = 0, zone: str = "UTC") -> NextAfter:
+    schedule = Schedule(ScheduleType.CRON, conf, zone, 0, until_ms)
     return lambda instant: next_after_ms(schedule, instant)
 
 
@@ -182,3 +182,12 @@ def test_after_an_hour_all_runs_of_each_minute_are_made_up_for() -> None:
         assert decided.next_ms is not None
         next_ms = decided.next_ms
     assert found == list(range(first, T0 + 1, MINUTE_MS))
+
+
+def test_in_an_hour_that_clocks_repeat_the_young_ones_run_and_none_to_come_is_skipped() -> None:
+    next_after = cron("0 */5 1-3 * * ?", zone="Europe/Berlin")
+    due_ms, now_ms = 1_761_436_200_000, 1_761_440_558_839  # 01:50, 02:02:38 with the clocks set back
+    every = [due_ms, due_ms + 5 * MINUTE_MS, due_ms + 70 * MINUTE_MS]
+    found = run_all(due_ms, next_after, RunAll(max_age_ms=30 * MINUTE_MS), now_ms=now_ms)
+    assert found.fires == missed(every[2])
+    assert found.skipped == SkippedRange(every[0], every[1], 2)
