@@ -45,7 +45,15 @@ from app.pipeline.delays import set_delayed
 from app.pipeline.ended_fires import end_fires
 from app.pipeline.masking import find_maskers, mask_text
 from app.pipeline.promise_checks import check_ends
-from app.pipeline.retries import NO_SLOT, FailedRun, is_retried, param_to_repeat, retry_fires, slot_of
+from app.pipeline.retries import (
+    NO_SLOT,
+    FailedRun,
+    given_up_runs,
+    is_retried,
+    param_to_repeat,
+    retry_fires,
+    slot_of,
+)
 from app.pipeline.rounds.ends import End, arrive_ends
 from app.runtime.metrics import RUN_DURATION, RUNS_ENDED
 from app.store.alarms import alarms
@@ -319,6 +327,7 @@ def _write_successors(
     new_alarms: list[bulk.Row] = []
     retries: list[FailedRun] = []
     ends: list[End] = []
+    given_up = given_up_runs(session, [run for run, result in endings if _is_failure(result)])
     for run, result in endings:
         job = job_by_id.get(run.job_id)
         if job is None:
@@ -330,7 +339,7 @@ def _write_successors(
         is_unresolved = result.trigger_code == TriggerCode.UNRESOLVED
         fire = ended_fires.get(run.id)
         ends.append(End(run, ArrivalOutcome.UNRESOLVED if is_unresolved else ArrivalOutcome.FAILED))
-        if is_retried(run, job, is_unresolved=is_unresolved):
+        if run.id not in given_up and is_retried(run, job, is_unresolved=is_unresolved):
             ends[-1] = End(run, ArrivalOutcome.RETRYING)
             param = param_to_repeat(session, run, fire)
             slot = slot_of(fire) if is_unresolved else NO_SLOT
