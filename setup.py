@@ -17,4 +17,8 @@ if missing := [name for name in MADE if not (ROOT / name).exists()]:
     raise SystemExit(f"{missing[0]} is missing; run: python3 manage.py setup")
 lines = [line.partition("#")[0].strip() for line in (ROOT / "requirements.in").read_text().splitlines()]
 version = re.findall(r'^VERSION = "([^"]+)"$', VERSION_FILE.read_text(), re.MULTILINE)[0]
-setup(version=version, install_requires=[*filter(None, lines), f"duetime-executor[cli]=={version}"])
+setup(
+    version=version,
+    install_requires=[*filter(None, lines), f"duetime-executor[cli]=={version}"],
+    extras_require={"s3": ["minio"]},  # the log archive in a bucket
+)

@@ -18,7 +18,7 @@ from app.clock import DAY_MS
 from app.commands.main import duetime
 from app.errors import NotConfigured
 from app.services.installation.schema import MIGRATIONS, RESTORING, Revisions
-from app.services.installation.upgrade import UpgradeReport, upgrade
+from app.services.installation.upgrade import KEEPS_FAILED, KEEPS_NONE, UpgradeReport, upgrade
 from app.settings.config import Config
 from app.store.copies import upgrade_lock as upgrade_lock_module
 from app.store.copies.schema import find_former_tables, find_revision
@@ -244,6 +244,18 @@ def test_an_adoption_is_summed_up(engine: Engine) -> None:
     )
     assert report_of(engine) == (f"adopted XXL-JOB 2.3 to 2.4: 1 job, 2 runs; schema {NEWEST}", [])
     assert report_of(engine) == (f"nothing to do; schema {NEWEST}", [])
+
+
+@pytest.mark.parametrize("has_jobs", [True, False])
+def test_an_upgrade_says_what_the_log_archive_keeps(engine: Engine, has_jobs: bool) -> None:
+    if has_jobs:
+        make_2_4_1(engine)
+    report = UpgradeReport(Config(database_url=url_of(engine)), now_ms=T0, warn=print)
+    upgrade(url_of(engine), look=report.look)
+    assert report.notice == (KEEPS_NONE if has_jobs else KEEPS_FAILED)
+    stored = "SELECT value FROM xxl_job_setting WHERE name = 'log_archive'"
+    with engine.connect() as connection:
+        assert connection.scalar(text(stored)) == ("off" if has_jobs else "failed")
 
 
 def test_other_upgrades_are_summed_up(engine: Engine) -> None:

@@ -8,6 +8,7 @@ import click
 from app.clock import now_ms
 from app.commands.context import configuration, one_line_errors
 from app.domain.text.texts import counted
+from app.services.backups.archived_logs import SUFFIX, logs_of, require_folder, restore_logs, save_logs
 from app.services.backups.backup import Backup, back_up, back_up_to
 from app.services.backups.last_backup import LastBackup, note_last
 from app.services.backups.manifest import SecretFrom
@@ -27,18 +28,25 @@ FILE = click.argument("file", type=click.Path(path_type=Path))
     metavar="N",
     help="FILE is a folder: write a file named by the time there, and keep the newest N of these.",
 )
+@click.option("--with-logs", is_flag=True, help=f"Write the archived logs beside it, to FILE{SUFFIX}.")
 @one_line_errors
-def backup(file: Path, keep: int | None) -> None:
+def backup(file: Path, keep: int | None, with_logs: bool) -> None:
     """Write database and secrets to the new FILE, while the services go on."""
     config, old_files = configuration(), list[Path]()
+    if with_logs:
+        require_folder(config)
     if keep is None:
         result = back_up(config, file, now_ms=now_ms())
     else:
         result, old_files = back_up_to(config, file, keep=keep, now_ms=now_ms())
     note_last(config, LastBackup(result.manifest.made_ms, result.path))
     _print_backup(result)
+    if with_logs:
+        path, count = save_logs(config, result.path)
+        click.echo(f"{path}: {counted(count, 'file')} of archived logs")
     for path in old_files:
         click.echo(f"removed: {path}")
+        logs_of(path).unlink(missing_ok=True)
 
 
 def _print_backup(result: Backup) -> None:
@@ -64,9 +72,14 @@ def _print_backup(result: Backup) -> None:
 @click.option("--accept-unproven", is_flag=True, help="Replace them also if its origin cannot be proven.")
 @one_line_errors
 def restore(file: Path, replace_all: bool, accept_unproven: bool) -> None:
-    """Put database and secrets of the backup FILE in place; stop every console and all workers first."""
-    options = Options(replace_all, accept_unproven, partial(click.echo, err=True))
-    restored = restore_backup(configuration(), file, options, clock=now_ms)
+    """Put database and secrets of the backup FILE in place; stop every console and all workers first.
+
+    Archived logs beside it are put in place, too.
+    """
+    options, config = Options(replace_all, accept_unproven, partial(click.echo, err=True)), configuration()
+    restored = restore_backup(config, file, options, clock=now_ms)
+    if count := restore_logs(config, file):
+        click.echo(f"restored: {counted(count, 'file')} of archived logs")
     for line in _report(restored):
         click.echo(line)
 

@@ -28,3 +28,5 @@ def upgrade() -> None:
     report = UpgradeReport(config, now_ms=now_ms(), warn=partial(click.echo, err=True))
     schema_upgrade(config.database_url, look=report.look)
     click.echo(report.summary)
+    if report.notice:
+        click.echo(report.notice)

@@ -94,6 +94,10 @@ CALLBACK_DURATION = Histogram(
     "xxl_job_callback_duration_seconds", "Storing the results of one request of an executor.", FAST
 )
 ALARMS_ENDED = Counter("xxl_job_alarms_ended_total", "Alarms that were settled, by outcome.", "outcome")
+ARCHIVED_BYTES = Counter("xxl_job_log_archive_bytes_total", "Text of logs that was archived, in bytes.")
+LOG_PULLS = Counter(
+    "xxl_job_log_pulls_total", "Requests for logs: answered, silent, or failed as the store did.", "outcome"
+)
 STATEMENT_DURATION = Histogram(
     "xxl_job_database_statement_duration_seconds", "Statements on the database, without commits.", FAST
 )

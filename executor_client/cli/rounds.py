@@ -5,10 +5,10 @@ from typing import Any
 import click
 
 from executor_client.api.session import Item
-from executor_client.cli.chain import reason_of
 from executor_client.cli.invocation import Invocation, api_command
 from executor_client.cli.job_completion import complete_job
 from executor_client.cli.lookup import explain_missing, find_job
+from executor_client.cli.output.chain import reason_of
 from executor_client.cli.output.output import plain, show_done, show_item, show_list
 from executor_client.cli.output.tables import Column
 from executor_client.cli.output.times import local_time

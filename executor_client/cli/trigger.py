@@ -8,7 +8,6 @@ import click
 from executor_client.api.client import OPEN_STATES
 from executor_client.api.error_messages import EXIT_FAILED
 from executor_client.api.session import Item
-from executor_client.cli.chain import ChainWait
 from executor_client.cli.invocation import (
     EXIT_INTERRUPTED,
     EXIT_TIMED_OUT,
@@ -18,6 +17,7 @@ from executor_client.cli.invocation import (
 )
 from executor_client.cli.job_completion import job_argument
 from executor_client.cli.lookup import find_job
+from executor_client.cli.output.chain import ChainWait
 from executor_client.cli.output.log_lines import grown_lines, line_text
 from executor_client.cli.output.output import note, show_document, show_done
 from executor_client.cli.output.progress import Progress

@@ -37,7 +37,7 @@ class Cluster:
         self.console = Console(f"http://127.0.0.1:{self.port}/xxl-job-admin")
         #: executor -> its journal
         self.journals: dict[str, Path] = {}
-        self._monitors: dict[int, int] = {}
+        self._others: dict[int, set[int]] = {}
 
     @property
     def environ(self) -> dict[str, str]:
@@ -74,7 +74,7 @@ class Cluster:
         return program
 
     def start_workers(self, name: str = "workers") -> Program:
-        """Start the workers; returns when the scheduler and the monitor have started."""
+        """Start the workers; returns when all children have started."""
         program = self.start(name, "-m", "workers", XXL_JOB_NODE_NAME=name)
         started_before = program.output.count("scheduler started")
         wait_for(
@@ -82,8 +82,8 @@ class Cluster:
             lambda: program.output.count("scheduler started") > started_before,
             "the scheduler has started",
         )
-        wait_for(program, lambda: len(program.workers()) > 1, "the monitor has started")
-        self._monitors[program.pid] = program.workers()[1].pid
+        wait_for(program, lambda: len(program.workers()) > 2, "all children have started")
+        self._others[program.pid] = {child.pid for child in program.workers()[1:]}
         return program
 
     def scheduler(self, name: str = "workers") -> psutil.Process | None:
@@ -92,7 +92,7 @@ class Cluster:
         others = [
             child
             for child in program.workers()
-            if child.pid != self._monitors[program.pid] and child.status() != psutil.STATUS_ZOMBIE
+            if child.pid not in self._others[program.pid] and child.status() != psutil.STATUS_ZOMBIE
         ]
         return others[0] if others else None
 

@@ -46,6 +46,8 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "app.database.connections.mysql_drivers": ("pymysql",),
     "app.database.flask_db": (*SQLALCHEMY, "flask_sqlalchemy"),
     "app.store": SQLALCHEMY,
+    "app.blobs": (),
+    "app.blobs.s3": ("minio", "urllib3"),
     "app.executors": ("requests", "urllib3", "httptools"),
     "app.sign_on": ("authlib", "joserfc", "requests", "urllib3"),
     "app.pipeline": SQLALCHEMY,

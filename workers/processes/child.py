@@ -34,7 +34,7 @@ FORKED = sys.platform == "linux"
 #: signals that a child awaits
 SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
 #: name of a child -> the function it runs until its stop event is set
-PARTS = {"scheduler": scheduler.run, "monitor": monitor.run, "archiver": archiver.run}
+PARTS = {"scheduler": scheduler.run, "archiver": archiver.run, "monitor": monitor.run}
 
 
 def run_child(name: str, config: Config, pulse: Pulse) -> None:

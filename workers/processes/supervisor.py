@@ -26,7 +26,7 @@ RESTART_MAX_S = 30.0
 STABLE_S = 60.0
 #: seconds after which a child that has not ended is killed. The scheduler has the trigger timeout on top:
 #: its dispatcher may take 3 s beyond that and the hand-over 2.5 s, which leaves 2.5 s for its other threads
-STOP_TIMEOUTS_S = {"scheduler": 8.0, "monitor": 3.0, "archiver": 3.0}
+STOP_TIMEOUTS_S = {"scheduler": 8.0, "archiver": 3.0, "monitor": 3.0}
 #: period of the checks: at the start and before a restart, and while all children run
 CHECK_S = 0.2
 SETTLED_S = 1.0

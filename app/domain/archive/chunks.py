@@ -1,6 +1,7 @@
 """Chunks of an archived log: consecutive lines that are stored together, compressed."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, tzinfo
 from hashlib import sha256
@@ -11,6 +12,8 @@ from app.clock import Millis
 #: hex digits of the checksum in the name of a chunk
 DIGITS: Final = 16
 SUFFIX: Final = ".gz"
+#: name of the object of a chunk, below the archive; its group is the run
+CHUNK_NAME: Final = re.compile(rf"\d{{4}}/\d{{2}}/\d{{2}}/\d+/(\d+)/\d+-\d+-[0-9a-f]{{{DIGITS}}}\{SUFFIX}")
 
 
 class Chunk(NamedTuple):

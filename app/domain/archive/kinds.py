@@ -70,7 +70,13 @@ class Missing(StrEnum):
     REFUSED = "refused"
     #: there was no room for it on the disk
     DISK_FULL = "disk_full"
+    #: the store did not take it
+    STORE_GONE = "store_gone"
     #: it was deleted because the archive had reached its size; of readers only, as the next
     PURGED = "purged"
     #: a file of the archive is missing or was changed
     UNREADABLE = "unreadable"
+
+
+#: what goes by itself when the store has room and answers again
+PASSING = (Missing.DISK_FULL, Missing.STORE_GONE)

@@ -63,6 +63,8 @@ def _why(reason: Missing, caps: Caps, pulled: str) -> Text:
             return N_("the executor refused to return them")
         case Missing.DISK_FULL:
             return N_("there was no room in the log archive")
+        case Missing.STORE_GONE:
+            return N_("the log archive did not answer")
         case Missing.PURGED:
             return N_("the log archive had reached its size")
         case Missing.UNREADABLE:

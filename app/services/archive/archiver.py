@@ -13,17 +13,21 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from zoneinfo import ZoneInfo
 
+from sqlalchemy.exc import DBAPIError
+
 from app.blobs.blob_store import BlobStore, StoreFull
 from app.clock import SECOND_MS, Clock, Millis, now_ms
 from app.database.engine import transact
+from app.database.faults import fault_log
 from app.domain.archive.chunks import folder_of
 from app.domain.archive.kinds import ArchiveMode, ArchiveState
+from app.runtime.metrics import LOG_PULLS
 from app.services.archive.pulls import MIB, Puller, PullResult
 from app.services.archive.texts import Redaction
 from app.services.executors.callers import Caller
 from app.settings.config import Config
 from app.store.archive import rows
-from app.store.archive.modes import mode_of
+from app.store.archive.modes import is_any_archived, mode_of
 from app.store.archive.rows import AcceptedRun, ArchivedLog, DueLog
 
 logger = logging.getLogger(__name__)
@@ -40,6 +44,9 @@ RATE = 16 * MIB
 FAILURES_MAX, REST_S = 3, 60.0
 #: period of the look for due logs, and for runs that have none yet
 LOOK_MS: Millis = 250
+#: the same while no log is archived, and while none is in progress
+OFF_MS: Millis = 30 * SECOND_MS
+IDLE_MS: Millis = SECOND_MS
 DISCOVER_S = 1.0
 DISCOVERED_MAX = 500
 
@@ -70,6 +77,8 @@ class Archiver:
         self._failures: Counter[str] = Counter()
         self._resting: dict[str, float] = {}
         self._discover_at = 0.0
+        #: when it is looked next whether anything is archived, and whether it was
+        self._look_at, self._is_on = 0.0, True
         #: when the bytes that came are paid for at RATE
         self._free_at = 0.0
 
@@ -80,12 +89,19 @@ class Archiver:
     def tick(self, at_ms: Millis) -> Millis:
         """Fetch what is due; return the wait until the next look."""
         now_s = self._monotonic()
-        if now_s >= self._discover_at:
+        if now_s >= self._look_at:
+            self._look_at = now_s + OFF_MS / SECOND_MS
+            self._is_on = is_any_archived()
+        new = 0
+        if self._is_on and now_s >= self._discover_at:
             self._discover_at = now_s + DISCOVER_S
-            self.discover(at_ms)
+            new = self.discover(at_ms)
         if now_s < self._free_at:
             return LOOK_MS
-        logs = self._choose(rows.find_due(now_ms=at_ms, limit=4 * CALLS_MAX), now_s)
+        due = rows.find_due(now_ms=at_ms, limit=4 * CALLS_MAX)
+        if not due and not new and not self._calls and not rows.has_fetched():
+            return IDLE_MS if self._is_on else OFF_MS
+        logs = self._choose(due, now_s)
         if logs:
             claim = partial(rows.claim, owner=self._node, now_ms=at_ms, lease_ms=LEASE_MS)
             claimed = transact(partial(claim, archive_ids=list(logs)))
@@ -138,9 +154,14 @@ class Archiver:
         result = PullResult(0, is_silent=False)
         try:
             result = self._puller.pull(log)
-        except StoreFull as exc:
-            disk_log.write(exc)
+            LOG_PULLS.add("silent" if result.is_silent else "answered")
+        except (StoreFull, OSError) as exc:
+            LOG_PULLS.add("failed")
+            store_log.write(exc)
+        except DBAPIError as exc:  # The lease ends, and the log is fetched again.
+            fault_log.write(logger, "log not archived", exc)
         except Exception:
+            LOG_PULLS.add("failed")
             logger.exception("log not fetched log_id=%s", log.log_id)
         finally:
             self._forget([address])
@@ -162,8 +183,8 @@ class Archiver:
 _OFF = ArchiveMode.OFF
 
 
-class _DiskLog:
-    """One line a minute about a store without room."""
+class _StoreLog:
+    """One line a minute about a store that has no room or does not answer."""
 
     PERIOD_S = 60.0
 
@@ -171,13 +192,13 @@ class _DiskLog:
         self._logged_at = float("-inf")
         self._lock = threading.Lock()
 
-    def write(self, error: StoreFull) -> None:
+    def write(self, error: Exception) -> None:
         """Log the error unless that was done within a minute."""
         with self._lock:
             if time.monotonic() - self._logged_at < self.PERIOD_S:
                 return
             self._logged_at = time.monotonic()
-        logger.error("log archive full reason=%s", error)
+        logger.error("logs not archived, the store takes none reason=%s", error)
 
 
-disk_log = _DiskLog()
+store_log = _StoreLog()

@@ -4,7 +4,6 @@ Files that no row names, of crashes and of runs that were deleted, go an hour af
 """
 
 import logging
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -15,7 +14,7 @@ from app.blobs.blob_store import BlobStore, StoredBlob
 from app.blobs.folder import PARTIAL
 from app.clock import DAY_MS, HOUR_MS, MINUTE_MS, Millis
 from app.database.engine import read_scope, transact
-from app.domain.archive.chunks import parse_chunks
+from app.domain.archive.chunks import CHUNK_NAME, parse_chunks
 from app.settings.config import Config
 from app.store.archive import expiry, removal, room
 from app.store.archive.expiry import EndedLog, PurgedLog
@@ -35,8 +34,6 @@ SWEEP_MS: Millis = 6 * HOUR_MS
 GIB = 1024**3
 #: share of the size of the archive that is left when it was full
 KEPT_SHARE: Final = 0.95
-#: name of a chunk; what else lies in the store is left alone
-_CHUNK = re.compile(r"\d{4}/\d{2}/\d{2}/\d+/(\d+)/\d+-\d+-[0-9a-f]{16}\.gz")
 _START = (0, 0)
 
 
@@ -149,7 +146,7 @@ class Keeper:
         orphans = [name for name in old if name.rpartition("/")[2].startswith(PARTIAL)]
         by_log = defaultdict[int, list[str]](list)
         for name in old:
-            if match := _CHUNK.fullmatch(name):
+            if match := CHUNK_NAME.fullmatch(name):
                 by_log[int(match[1])].append(name)
         with read_scope() as session:
             named = expiry.find_named(session, list(by_log))

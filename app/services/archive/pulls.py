@@ -15,12 +15,13 @@ from app.blobs.blob_store import BlobStore, StoreFull
 from app.clock import MINUTE_MS, Clock, Millis
 from app.database.engine import read_scope, transact
 from app.domain.archive.chunks import Chunk, Window, dump_chunks, parse_chunks
-from app.domain.archive.kinds import ArchiveState, Missing
+from app.domain.archive.kinds import PASSING, ArchiveState, Missing
 from app.domain.archive.pulls import Progress, Pulled, after_pull
 from app.domain.enums import HandleCode
 from app.domain.runs.evidence import ABSENT_LOGS
 from app.errors import Conflict, ExecutorUnreachable
 from app.models.log import JobLog
+from app.runtime.metrics import ARCHIVED_BYTES
 from app.services.archive.texts import Redaction, pack_lines
 from app.services.executors.callers import Caller
 from app.services.run_logs.log_pieces import split_lines
@@ -38,7 +39,7 @@ PIECES_MAX = 4
 FULL_PAUSE_MS: Millis = MINUTE_MS
 MIB = 1024 * 1024
 #: reasons that a pull with an answer ends: the executor is back, a late result came, there is room again
-_PASSING = (Missing.DISK_FULL, Missing.INSTANCE_GONE, Missing.LOG_GONE, Missing.REFUSED)
+_PASSED = (*PASSING, Missing.INSTANCE_GONE, Missing.LOG_GONE, Missing.REFUSED)
 
 
 class PullResult(NamedTuple):
@@ -64,7 +65,7 @@ class Puller:
     job_day_max: int = 256 * MIB
 
     def pull(self, log: ArchivedLog) -> PullResult:
-        """Fetch what is new of a leased log. Opens its own transactions; raises StoreFull."""
+        """Fetch what is new of a leased log. Opens its own transactions; raises StoreFull and OSError."""
         with read_scope() as session:
             run = log_lists.find_log(session, log.log_id)
             is_kept = run is not None and not (log.is_provisional and run.handle_code == HandleCode.SUCCESS)
@@ -118,19 +119,21 @@ class Puller:
             chunk, stored = pack_lines(log.last_line + 1, lines)
             try:
                 self.store.put(f"{log.folder}/{chunk.name}", stored)
-            except StoreFull:
-                full: dict[str, Any] = {
+            except (StoreFull, OSError) as exc:
+                missing = Missing.DISK_FULL if isinstance(exc, StoreFull) else Missing.STORE_GONE
+                waits: dict[str, Any] = {
                     "state": log.state,
                     "next_ms": now_ms + FULL_PAUSE_MS,
-                    "reason": Missing.DISK_FULL.value,
+                    "reason": missing.value,
                 }
-                transact(partial(rows.write_pull, log=log, now_ms=now_ms, **full))
+                transact(partial(rows.write_pull, log=log, now_ms=now_ms, **waits))
                 raise
             window = Window.of(
                 [*parse_chunks(log.chunks or ""), chunk], most=self.run_max, gap=(log.gap_from, log.gap_to)
             )
             dropped = window.dropped
             reason = Missing.RUN_CAP.value if window.gap_from else reason
+            ARCHIVED_BYTES.add(count=chunk.size)
             columns |= {
                 "last_line": chunk.last,
                 "chunks": dump_chunks(window.kept),
@@ -139,7 +142,7 @@ class Puller:
                 "gap_from": window.gap_from,
                 "gap_to": window.gap_to,
             }
-        if reason in _PASSING and pulled.failure is None:
+        if reason in _PASSED and pulled.failure is None:
             reason = Missing.RUN_CAP.value if columns.get("gap_from", log.gap_from) else ""
         progress = Progress(ArchiveState(log.state), log.ended_ms, log.pause_ms, reason)
         following = after_pull(progress, pulled, at_ms=now_ms)

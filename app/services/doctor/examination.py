@@ -15,7 +15,17 @@ from app.database.faults import reason_of
 from app.database.urls import without_password
 from app.errors import NotConfigured
 from app.executors.calls import Peer
-from app.services.doctor import blackouts, calendars, database, executors, host, limits, promises, rounds
+from app.services.doctor import (
+    archive,
+    blackouts,
+    calendars,
+    database,
+    executors,
+    host,
+    limits,
+    promises,
+    rounds,
+)
 from app.services.doctor.findings import Finding, Findings, Level, check, fine, problem
 from app.services.installation import sealed_tokens
 from app.services.installation.preconditions import check_schema
@@ -90,6 +100,7 @@ def _checks(config: Config, safe_url: str) -> tuple[Callable[[Session], Iterator
         partial(rounds.check_rounds, config=config),
         partial(blackouts.check_blackouts, config=config),
         partial(calendars.check_calendars, config=config),
+        partial(archive.check_archive, config=config),
         database.check_runs,
         partial(database.check_commits, config=config),
         partial(database.check_token_of_nodes, config=config),

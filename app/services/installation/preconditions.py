@@ -5,6 +5,7 @@ import os
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
+from app.blobs.stores import check_store
 from app.database.faults import reason_of
 from app.database.urls import sqlite_file
 from app.errors import NoDatabase, NotConfigured
@@ -17,8 +18,7 @@ from app.store.copies import after_restore, schema
 
 def check_settings(config: Config) -> None:
     """Raise NotConfigured for settings whose check needs more than their text."""
-    if not config.alarm_urls:
-        return
+    check_store(config)
     for url in config.alarm_urls:
         reason = url_refusal(url)
         if reason:

@@ -10,10 +10,13 @@ from app.errors import NotConfigured
 from app.models.base import use_zone
 from app.services.installation.schema import MIGRATIONS, newest_revision
 from app.settings.config import Config
-from app.store.copies.schema import adopts_runs, find_former_tables, find_revision
+from app.store.copies.schema import adopts_runs, find_former_tables, find_revision, has_facts, has_jobs
 from app.store.copies.upgrade_lock import WAIT_S
 
 RETENTION = "XXL_JOB_LOG_RETENTION_DAYS"
+
+KEEPS_NONE = "log archive: off, as there are jobs; XXL_JOB_LOG_ARCHIVE=failed keeps the logs of failed runs"
+KEEPS_FAILED = "log archive: the logs of failed runs are kept; XXL_JOB_LOG_ARCHIVE=off keeps none"
 
 Look = Callable[[Connection], None]
 
@@ -44,10 +47,14 @@ class UpgradeReport:
         self._now_ms = now_ms
         self._warn = warn
         self._change = "nothing to do"
+        #: of the log archive, if this upgrade decides it
+        self.notice = ""
 
     def look(self, connection: Connection) -> None:
         """Look at the tables before they are upgraded, and warn of runs that the workers will delete."""
         self._change = change_of(connection)
+        if not self._config.archive.mode and not has_facts(connection):
+            self.notice = KEEPS_NONE if has_jobs(connection) else KEEPS_FAILED
         if notice := retention_notice(connection, self._config, now_ms=self._now_ms):
             self._warn(notice)
 

@@ -1,7 +1,7 @@
 """Exposition: the metrics of this host's processes and the state of the installation, for Prometheus.
 
-What processes count (``app.runtime.metrics``) has the label ``process``: console, scheduler or monitor of
-this host. The state is read from the database at each request; every console shows the same.
+What processes count (``app.runtime.metrics``) has the label ``process``: console, scheduler, archiver or
+monitor of this host. The state is read from the database at each request; every console shows the same.
 """
 
 import logging
@@ -26,6 +26,7 @@ from app.runtime import metrics
 from app.services.backups.last_backup import find_last
 from app.services.operations.bounded_reads import BoundedReader
 from app.settings.config import Config
+from app.store.archive.health import find_health
 from app.store.calendars import current_book
 from app.store.completeness import days
 from app.store.nodes import health, nodes
@@ -91,6 +92,7 @@ class Exposition:
             *_groups(session, names, now_ms),
             _unexplained(session, now_ms, self._config.time_zone),
             *_promises(session),
+            *_archive(session, now_ms),
         ]
 
     def _name(self, group: str) -> str:
@@ -162,6 +164,18 @@ def _promises(session: Session) -> "Iterator[Metric]":
     counts = promise_lists.count_live(session, IncidentFilter(), None, most=None)
     live: dict[tuple[str, ...], float] = {(state,): counts.get(state, 0) for state in LIVE}
     yield _gauge("xxl_job_incidents", "Incidents that have not ended.", live, "state")
+
+
+def _archive(session: Session, now_ms: Millis) -> "Iterator[Metric]":
+    state = find_health(session, now_ms=now_ms)
+    age_s = (now_ms - state.oldest_due_ms) / 1000 if state.oldest_due_ms else 0
+    text = "Logs of runs that are to be fetched by now."
+    yield _gauge("xxl_job_log_archive_waiting", text, {(): state.waiting})
+    text = "How late the oldest of these is."
+    yield _gauge("xxl_job_log_archive_waiting_age_seconds", text, {(): age_s})
+    text = "Logs that the store did not take at the last attempt."
+    yield _gauge("xxl_job_log_archive_not_taken", text, {(): state.not_taken})
+    yield _gauge("xxl_job_log_archive_stored_bytes", "Size of all archived logs.", {(): state.stored})
 
 
 def _host(config: Config, now_ms: Millis) -> "Iterator[Metric]":

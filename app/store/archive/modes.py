@@ -3,6 +3,7 @@
 from typing import Final
 
 from sqlalchemy import func, select
+from sqlalchemy.orm import Session
 
 from app.database import single_statement
 from app.domain.archive.kinds import ArchiveMode
@@ -19,6 +20,8 @@ MODE = func.coalesce(
     select(func.nullif(Group.log_archive, "")).where(Group.id == Job.job_group).scalar_subquery(),
     "",
 )
+_ON = (ArchiveMode.FAILED, ArchiveMode.ALL)
+_OF_ANY = [select(model.id).where(model.log_archive.in_(_ON)).limit(1) for model in (Group, Job)]
 _DEFAULT = select(Setting.value).where(Setting.name == DEFAULT)
 
 
@@ -34,6 +37,19 @@ def installation_mode() -> ArchiveMode:
         is_mode = bool(rows) and rows[0][0] in list(ArchiveMode)
         _Known.mode = ArchiveMode(rows[0][0]) if is_mode else ArchiveMode.OFF
     return _Known.mode
+
+
+def is_any_archived() -> bool:
+    """Return whether the log of any run is archived; opens its own transactions."""
+    if installation_mode() is not ArchiveMode.OFF:
+        return True
+    return any(single_statement.read(query, {}) for query in _OF_ANY)
+
+
+def stored_mode(session: Session) -> ArchiveMode:
+    """Return the mode that the database says: what it is if none is set."""
+    text = session.scalar(_DEFAULT)
+    return ArchiveMode(text) if text in list(ArchiveMode) else ArchiveMode.OFF
 
 
 class _Known:

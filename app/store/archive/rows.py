@@ -122,6 +122,14 @@ def find_due(*, now_ms: Millis, limit: int) -> list[DueLog]:
     return [DueLog(*row) for row in single_statement.read(_DUE, {"now_ms": now_ms, "most": limit})]
 
 
+_FETCHED = select(LogArchive.id).where(LogArchive.state.in_(FETCHED)).limit(1)
+
+
+def has_fetched() -> bool:
+    """Return whether any log is still fetched, due or not; opens its own transaction."""
+    return bool(single_statement.read(_FETCHED, {}))
+
+
 _LOCKED = (
     select(*_COLUMNS)
     .with_hint(LogArchive, "FORCE INDEX (PRIMARY)", "mysql")

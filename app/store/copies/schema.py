@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import BigInteger, Connection, Inspector, func, inspect, select, text
 
 from app.clock import Millis
+from app.models.archive import Setting
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
@@ -47,6 +48,18 @@ def adopts_runs(connection: Connection, *, before_ms: Millis) -> bool:
         return False
     older = select(JobLog.id).where(JobLog.trigger_time < before_ms)
     return connection.scalar(older.limit(1)) is not None
+
+
+def has_jobs(connection: Connection) -> bool:
+    """Whether the database has a job."""
+    if not inspect(connection).has_table(Job.__tablename__):
+        return False
+    return connection.scalar(select(Job.id).limit(1)) is not None
+
+
+def has_facts(connection: Connection) -> bool:
+    """Whether the database says what settings mean that are not set."""
+    return inspect(connection).has_table(Setting.__tablename__)
 
 
 def find_former_tables(connection: Connection) -> FormerTables | None:

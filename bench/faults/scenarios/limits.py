@@ -39,8 +39,8 @@ IDLE_MAX_S = 2.0
 #: a scheduler that has just started is not expected to be quick
 WARM_S = 4.0
 SAMPLE_S = 0.2
-#: a node has more than these: its supervisor, the scheduler and the monitor
-PROCESSES = 2
+#: a node has more than these: its supervisor, the scheduler, the archiver and the monitor
+PROCESSES = 3
 NOT_RUNNING = {psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE}
 #: pause between two faults: most runs outlive a few
 GAP_S = (2.0, 8.0)

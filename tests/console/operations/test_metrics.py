@@ -15,6 +15,7 @@ from app.clock import now_ms
 from app.console.operations.metrics import OFF
 from app.database.engine import bind_engine, session_scope
 from app.database.faults import FaultLog
+from app.models.archive import ArchiveDay, LogArchive
 from app.models.group import Group
 from app.models.node import SCAN_MAX_MS
 from app.models.promise import Incident, JobPromise
@@ -204,6 +205,20 @@ def test_promises_and_incidents_are_counted(app: Flask) -> None:
         ("starts_within", "broken"): 1,
     }
     assert found["xxl_job_incidents"] == {("open",): 3, ("acknowledged",): 0}
+
+
+def test_the_log_archive_is_counted(app: Flask) -> None:
+    now = now_ms()
+    row = {"job_id": 1, "job_group": 1, "folder": "2026/07/01/1/1"}
+    save(LogArchive(log_id=1, state="open", next_ms=now - 60_000, reason="disk_full", **row))
+    save(LogArchive(log_id=2, state="ending", next_ms=now + 600_000, **row))
+    save(LogArchive(log_id=3, state="complete", **row))
+    save(ArchiveDay(job_id=1, day="2026/07/01", size=9, stored=5))
+    found = scrape(app)
+    assert found["xxl_job_log_archive_waiting"] == {(): 1}
+    assert found["xxl_job_log_archive_waiting_age_seconds"][()] >= 60
+    assert found["xxl_job_log_archive_not_taken"] == {(): 1}
+    assert found["xxl_job_log_archive_stored_bytes"] == {(): 5}
 
 
 def test_without_a_database_the_processes_are_shown(app: Flask, settings: Config) -> None:

@@ -9,13 +9,14 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from app.clock import DAY_MS, now_ms
+from app.clock import DAY_MS, HOUR_MS, now_ms
 from app.database.engine import bind_engine, bind_for_reading, read_scope, session_scope
 from app.database.urls import sqlite_file
 from app.domain.access.permissions import system_actor
 from app.domain.calendars.entered import CalendarDraft
 from app.domain.enums import NodeKind, Role
 from app.models.alarm import Alarm
+from app.models.archive import LogArchive
 from app.models.calendar import JobBlackout
 from app.models.channel import AlarmChannel
 from app.models.job import Job
@@ -34,6 +35,7 @@ from app.services.doctor.findings import Level
 from app.services.installation import nodes
 from app.settings.config import Config, MailConfig
 from app.settings.home import access_tokens, secret_key
+from app.settings.log_archive import ArchiveConfig
 from executor_client.wire.version import VERSION
 from tests.pipeline.round_steps import follow
 from tests.support.factories import make_due_job, make_fire, make_group, make_job, make_log, remove, save
@@ -265,6 +267,22 @@ def test_limits_beside_a_java_admin_and_long_waits(installed: Config) -> None:
     beside, _ = found_by(replace(installed, shared_with_java=True), "limits")
     owners = f"job {job.id}, executor group {group.id}"
     assert beside == f"limits that runs of a Java admin do not keep, of {owners}"
+
+
+def test_the_log_archive_names_what_the_store_does_not_take(installed: Config, tmp_path: Path) -> None:
+    row = {"job_id": 1, "job_group": 1, "folder": "2026/07/01/1/1", "next_ms": now_ms() - HOUR_MS}
+    full = save(LogArchive(log_id=1, state="open", reason="disk_full", **row))
+    assert found_by(replace(installed, archive=ArchiveConfig(mode="off")), "log archive") == []
+    on = replace(installed, archive=ArchiveConfig(mode="all", url=f"file://{tmp_path}"))
+    (refused,) = found_by(on, "log archive")
+    assert refused.startswith("the store did not take 1 logs when it was asked last")
+    remove(full)
+    save(LogArchive(log_id=2, state="ending", **row))
+    assert found_by(on, "log archive") == ["1 logs wait to be fetched, the oldest for 60 minutes"]
+    away = ArchiveConfig(mode="all", url="s3://logs?endpoint=http://127.0.0.1:1&access_key=a&secret_key=b")
+    assert found_by(replace(installed, archive=away), "log archive")[0].startswith(
+        "the store does not answer"
+    )
 
 
 def test_old_blackouts_and_what_a_java_admin_ignores(installed: Config) -> None:

@@ -28,7 +28,7 @@ from workers.processes.child import FORKED, PARTS
 from workers.processes.supervisor import RESTART_MAX_S, STABLE_S, Supervisor, _Child, stop_timeout_s
 
 WORKERS = (sys.executable, "-m", "workers")
-BOTH = 2
+ALL = len(PARTS)
 
 
 @pytest.fixture
@@ -50,8 +50,8 @@ def programs(tmp_path: Path) -> Iterator[Programs]:
 
 
 def children(program: Program) -> list[psutil.Process]:
-    """Return the children once both are running and past their first lines."""
-    eventually(lambda: program.output.count("scheduler started") >= 1 and len(program.workers()) == BOTH, 60)
+    """Return the children once all are running and past their first lines."""
+    eventually(lambda: program.output.count("scheduler started") >= 1 and len(program.workers()) == ALL, 60)
     return program.workers()
 
 
@@ -60,15 +60,15 @@ def test_a_killed_child_is_restarted_and_a_signal_ends_all_in_order(
 ) -> None:
     migrate(environ["XXL_JOB_DATABASE_URL"])
     program = programs.start("workers", WORKERS, environ)
-    scheduler, monitor = children(program)
+    scheduler, _archiver, monitor = children(program)
     scheduler.kill()
     eventually(lambda: program.output.count("scheduler started") == 2, 60)
     assert "child died name=scheduler exit_code=-9 restart_in_s=0.2" in program.output
     assert monitor.is_running()
-    eventually(lambda: len(program.workers()) == BOTH, 30)
+    eventually(lambda: len(program.workers()) == ALL, 30)
     monitor.kill()
     eventually(lambda: "child died name=monitor exit_code=-9 restart_in_s=0.2" in program.output, 30)
-    eventually(lambda: len(program.workers()) == BOTH, 30)
+    eventually(lambda: len(program.workers()) == ALL, 30)
     assert program.end(signal.SIGTERM) == 0
     lines = program.output
     order = ["workers stopping", "scheduler stopped node=", "workers stopped"]
@@ -114,7 +114,7 @@ def test_a_node_ends_only_after_its_last_send_is_answered(
     with FakeExecutor() as executor:
         executor.respond("run", Answer(wait=release))
         program = programs.start("workers", WORKERS, environ | {"XXL_JOB_TRIGGER_TIMEOUT": "5"})
-        scheduler, _monitor = children(program)
+        scheduler, _archiver, _monitor = children(program)
         make_due_job(now_ms() + 1_000, conf="3600", addresses=executor.address)
         eventually(lambda: executor.requests_for("run"), 30, "a run is being sent")
         program.process.send_signal(signal.SIGTERM)

@@ -1,0 +1,80 @@
+"""Blob stores: a folder and a bucket keep the same promises."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.blobs.blob_store import BlobStore, NoBlob
+from app.blobs.s3 import Bucket
+from app.blobs.stores import check_store, store_of
+from app.errors import NotConfigured
+from app.settings.config import Config
+from app.settings.log_archive import ArchiveConfig
+from tests.blobs.s3_server import MISSING, is_installed, s3_server
+
+NAMES = ["2026/11/30/7/1201/1-40-0f3a.gz", "2026/11/30/7/1202/1-1-aa.gz", "2026/12/01/8/9/名.gz"]
+
+
+def with_url(url: str) -> Config:
+    return Config(archive=ArchiveConfig(url=url))
+
+
+@pytest.fixture(params=["file", "s3", "s3 with a prefix"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BlobStore]:
+    if request.param == "file":
+        yield store_of(with_url(f"file://{tmp_path}/log%20archive"))
+        return
+    if not is_installed():
+        pytest.skip(MISSING)
+    with s3_server(tmp_path, "/a/b" if "prefix" in request.param else "") as url:
+        yield store_of(with_url(url))
+
+
+def test_objects_are_stored_listed_and_deleted(store: BlobStore) -> None:
+    assert list(store.list("")) == []
+    for number, name in enumerate(NAMES):
+        store.put(name, b"\x1f" * number)
+    store.put(NAMES[2], b"again")
+    assert [store.get(name) for name in NAMES] == [b"", b"\x1f", b"again"]
+    assert (store.get_range(NAMES[2], 1, 3), store.get_range(NAMES[2], 3, 99)) == (b"gai", b"in")
+    assert {(blob.name, blob.size) for blob in store.list("")} == {
+        (NAMES[0], 0),
+        (NAMES[1], 1),
+        (NAMES[2], 5),
+    }
+    assert {blob.name for blob in store.list("2026/11/30/7")} == {*NAMES[:2]}
+    assert list(store.list("2026/11/30/7/12")) == []
+    assert all(blob.written_ms > 1_700_000_000_000 for blob in store.list(""))
+    store.delete([*NAMES[:2], "2026/absent.gz"])
+    store.delete([])
+    assert [blob.name for blob in store.list("")] == NAMES[2:]
+    with pytest.raises(NoBlob):
+        store.get(NAMES[0])
+    with pytest.raises(NoBlob):
+        store.get_range(NAMES[0], 1, 3)
+
+
+def test_a_server_that_is_away_is_an_os_error() -> None:
+    store = Bucket("s3://logs?endpoint=http://127.0.0.1:1&region=eu&access_key=a&secret_key=secret-word")
+    with pytest.raises(OSError, match="^S3: ") as caught:
+        store.put(NAMES[0], b"x")
+    assert "secret-word" not in str(caught.value)
+    with pytest.raises(OSError, match="^S3: "):
+        list(store.list(""))
+
+
+def test_wrong_keys_are_an_os_error(tmp_path: Path) -> None:
+    if not is_installed():
+        pytest.skip(MISSING)
+    with s3_server(tmp_path) as url, pytest.raises(OSError, match="^S3: SignatureDoesNotMatch"):
+        store_of(with_url(f"{url}x")).put(NAMES[0], b"x")
+
+
+def test_without_its_client_a_bucket_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_store(with_url("s3://logs"))
+    monkeypatch.setitem(sys.modules, "minio", None)
+    with pytest.raises(NotConfigured, match="^XXL_JOB_LOG_ARCHIVE_URL: s3:// needs the package minio"):
+        check_store(with_url("s3://logs"))
+    check_store(with_url(""))
