@@ -98,16 +98,18 @@ class Archiver:
             new = self.discover(at_ms)
         if now_s < self._free_at:
             return LOOK_MS
-        due = rows.find_due(now_ms=at_ms, limit=4 * CALLS_MAX)
+        due = rows.find_due(now_ms=at_ms, limit=4 * CALLS_MAX, without=self._busy(now_s))
         if not due and not new and not self._calls and not rows.has_fetched():
             return IDLE_MS if self._is_on else OFF_MS
         logs = self._choose(due, now_s)
         if logs:
             claim = partial(rows.claim, owner=self._node, now_ms=at_ms, lease_ms=LEASE_MS)
-            claimed = transact(partial(claim, archive_ids=list(logs)))
-            for log in claimed:
-                self._pool.submit(self._fetch, log, logs[log.id])
-            self._forget(logs[archive_id] for archive_id in logs.keys() - {log.id for log in claimed})
+            not_begun = dict(logs)
+            try:
+                for log in transact(partial(claim, archive_ids=list(logs))):
+                    self._pool.submit(self._fetch, log, not_begun.pop(log.id))
+            finally:
+                self._forget(not_begun.values())
         return LOOK_MS
 
     def discover(self, at_ms: Millis) -> int:
@@ -128,6 +130,13 @@ class Archiver:
             "is_provisional": int(mode is ArchiveMode.FAILED),
             "next_ms": at_ms,
         }
+
+    def _busy(self, now_s: float) -> list[str]:
+        """Return the addresses of executors that get no further call now: their logs hide no others."""
+        with self._lock:
+            self._resting = {address: until for address, until in self._resting.items() if now_s < until}
+            calling = (address for address, count in self._calls.items() if count >= CALLS_OF_INSTANCE)
+            return [*calling, *self._resting]
 
     def _choose(self, due: list[DueLog], now_s: float) -> dict[int, str]:
         """Return the logs that may be fetched now, with the addresses of their executors; counts them."""
