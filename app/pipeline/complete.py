@@ -6,7 +6,7 @@ statements.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -193,13 +193,7 @@ def complete(
         job_by_log,
         now_ms=now_ms,
     )
-    count_ends(
-        session,
-        (
-            MeasuredEnd(run.job_group, _outcome(result), _duration_ms(result, sent_ms, now_ms))
-            for run, result, sent_ms in ended_runs
-        ),
-    )
+    count_ends(session, _measured(ended_runs, now_ms))
     set_delayed(session, delayed_ids, now_ms=now_ms)
     return Completion(won, late, other_runs, maskers)
 
@@ -246,6 +240,11 @@ class _EndedRun(NamedTuple):
     run: RunState
     result: Result
     sent_ms: Millis
+
+
+def _measured(ended_runs: Iterable[_EndedRun], now_ms: Millis) -> Iterator[MeasuredEnd]:
+    for run, result, sent_ms in ended_runs:
+        yield MeasuredEnd(run.job_group, _outcome(result), _duration_ms(result, sent_ms, now_ms))
 
 
 def _write_logs(
