@@ -3,9 +3,9 @@
 import re
 from typing import Final
 
-from app.domain.archive.packing import pack_lines, unpack_lines
+from app.domain.archive.packing import pack_lines, unpack_lines, unpack_text
 
-__all__ = ["REDACTED", "Redaction", "pack_lines", "unpack_lines"]
+__all__ = ["REDACTED", "Redaction", "pack_lines", "unpack_lines", "unpack_text"]
 
 #: what stands in place of redacted text
 REDACTED: Final = "***"
