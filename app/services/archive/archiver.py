@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 #: calls at the same time, in all and of one instance
 CALLS_MAX, CALLS_OF_INSTANCE = 32, 2
+#: due logs of one look at the database, and looks until all calls have one
+DUE_MAX, LOOKS_MAX = 4 * CALLS_MAX, CALLS_MAX // CALLS_OF_INSTANCE
 #: a lease ends after this; a pull takes less: its pieces have a time-out each
 LEASE_MS: Millis = 60 * SECOND_MS
 #: runs in progress are fetched from so long after they were accepted
@@ -98,10 +100,9 @@ class Archiver:
             new = self.discover(at_ms)
         if now_s < self._free_at:
             return LOOK_MS
-        due = rows.find_due(now_ms=at_ms, limit=4 * CALLS_MAX, without=self._busy(now_s))
-        if not due and not new and not self._calls and not rows.has_fetched():
+        logs, has_due = self._choose_due(at_ms, now_s)
+        if not has_due and not new and not self._calls and not rows.has_fetched():
             return IDLE_MS if self._is_on else OFF_MS
-        logs = self._choose(due, now_s)
         if logs:
             claim = partial(rows.claim, owner=self._node, now_ms=at_ms, lease_ms=LEASE_MS)
             not_begun = dict(logs)
@@ -130,6 +131,25 @@ class Archiver:
             "is_provisional": int(mode is ArchiveMode.FAILED),
             "next_ms": at_ms,
         }
+
+    def _choose_due(self, at_ms: Millis, now_s: float) -> tuple[dict[int, str], bool]:
+        """Return what ``_choose`` returns of all that is due, and whether anything is.
+
+        The due logs of one instance may be many: those of others are looked for behind them.
+        """
+        chosen, has_due = dict[int, str](), False
+        try:
+            for _ in range(LOOKS_MAX):
+                due = rows.find_due(now_ms=at_ms, limit=DUE_MAX, without=self._busy(now_s))
+                has_due = has_due or bool(due)
+                new = self._choose(due, now_s)
+                chosen |= new
+                if len(due) < DUE_MAX or not new:
+                    break
+        except BaseException:
+            self._forget(chosen.values())
+            raise
+        return chosen, has_due
 
     def _busy(self, now_s: float) -> list[str]:
         """Return the addresses of executors that get no further call now: their logs hide no others."""

@@ -174,6 +174,15 @@ def test_an_instance_that_hangs_does_not_hold_up_the_logs_of_others(site: Site) 
     assert len(site.tasks) == 3, "two calls of the one that hangs, and one"
 
 
+def test_many_due_logs_of_an_instance_that_answers_do_not_hold_up_those_of_others(site: Site) -> None:
+    many, other = make_job(log_archive="all"), make_job(log_archive="all", addresses=SECOND)
+    for _ in range(archivers.DUE_MAX + 2):
+        accepted(many)
+    accepted(other, SECOND)
+    site.archiver.tick(site.now_ms)
+    assert len(site.tasks) == 3
+
+
 def test_runs_that_are_not_archived_do_not_hide_those_that_are(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
