@@ -41,8 +41,13 @@ CHUNK_SHARE = 8
 #: pause after a pull whose lines found no room
 FULL_PAUSE_MS: Millis = MINUTE_MS
 MIB = 1024 * 1024
-#: reasons that a pull with an answer ends: the executor is back, a late result came, there is room again
-_PASSED = (*PASSING, Missing.INSTANCE_GONE, Missing.LOG_GONE, Missing.REFUSED)
+#: reasons that a pull with an answer ends: the executor is back, a late result came, there is room again,
+#: a log that was deleted is fetched anew
+_PASSED = (
+    *PASSING,
+    *(Missing.INSTANCE_GONE, Missing.LOG_GONE, Missing.REFUSED),
+    *(Missing.EXPIRED, Missing.PURGED),
+)
 
 
 class PullResult(NamedTuple):

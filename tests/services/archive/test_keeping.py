@@ -71,6 +71,7 @@ def test_logs_are_purged_after_the_days_of_their_job_or_group_or_of_the_installa
     one = keeper(store)
     assert one.tick(NOW) == keeping.PERIOD_MS
     assert states() == {1: "open", 2: "purged", 3: "complete", 4: "partial", 5: "purged"}
+    assert {row.reason for row in all_rows(LogArchive) if row.state == "purged"} == {"expired"}
     assert names(store) == {open_log, young, kept}
     row = next(row for row in all_rows(LogArchive) if row.log_id == 2)
     assert (row.chunks, row.size, row.stored, row.epoch) == (None, 0, 0, 1)
