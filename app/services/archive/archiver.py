@@ -23,6 +23,7 @@ from app.domain.archive.chunks import folder_of
 from app.domain.archive.kinds import ArchiveMode, ArchiveState
 from app.runtime.metrics import LOG_PULLS
 from app.services.archive.pulls import MIB, Puller, PullResult
+from app.services.archive.store_log import store_log
 from app.services.archive.texts import Redaction
 from app.services.executors.callers import Caller
 from app.settings.config import Config
@@ -186,7 +187,7 @@ class Archiver:
             LOG_PULLS.add("silent" if result.is_silent else "answered")
         except (StoreFull, OSError) as exc:
             LOG_PULLS.add("failed")
-            store_log.write(exc)
+            store_log.write("logs not archived", exc)
         except DBAPIError as exc:  # The lease ends, and the log is fetched again.
             fault_log.write(logger, "log not archived", exc)
         except Exception:
@@ -210,24 +211,3 @@ class Archiver:
 
 
 _OFF = ArchiveMode.OFF
-
-
-class _StoreLog:
-    """One line a minute about a store that has no room or does not answer."""
-
-    PERIOD_S = 60.0
-
-    def __init__(self) -> None:
-        self._logged_at = float("-inf")
-        self._lock = threading.Lock()
-
-    def write(self, error: Exception) -> None:
-        """Log the error unless that was done within a minute."""
-        with self._lock:
-            if time.monotonic() - self._logged_at < self.PERIOD_S:
-                return
-            self._logged_at = time.monotonic()
-        logger.error("logs not archived, the store takes none reason=%s", error)
-
-
-store_log = _StoreLog()
