@@ -20,7 +20,7 @@ Starts the parts of a role and passes signals on to them, as process 1 of the co
 
 roles:
   console  the console; upgrades the schema before it starts
-  workers  scheduler and monitor
+  workers  scheduler, archiver and monitor
   all      both, for a single container
 
 The settings are the variables XXL_JOB_…, see docs/configuration.md and docs/containers.md.

@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, str] = {
     "incidents": "executor_client.cli.incidents:incidents",
     "limits": "executor_client.cli.limits:limits",
     "calendars": "executor_client.cli.calendars.calendars:calendars",
+    "backfills": "executor_client.cli.backfills.backfills:backfills",
     "rounds": "executor_client.cli.rounds:rounds",
     "blackouts": "executor_client.cli.calendars.blackouts:blackouts",
     "groups": "executor_client.cli.groups:groups",

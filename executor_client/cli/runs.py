@@ -93,7 +93,7 @@ def kill(invocation: Invocation, run: str) -> None:
 @RUN
 @api_command
 def start(invocation: Invocation, run: str) -> None:
-    """Start a RUN now that waits for a limit, the end of a blackout or its predecessors."""
+    """Start a RUN now that waits for a limit, the end of a blackout, its predecessors or a missed run."""
     with explain_missing("run", run):
         result = invocation.client.start(run)
     show_done(invocation, f"run {result['id']}: starts now", result)

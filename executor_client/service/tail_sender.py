@@ -25,7 +25,9 @@ def send_tails(runs: Sequence[RunRequest], reader: LogReader, admins: Sequence[A
         return
     until_s = monotonic_s() + TAILS_S
     # A console that hangs must not hold the stop up.
-    thread = threading.Thread(target=_send_all, args=(runs, reader, takers, until_s), daemon=True)
+    thread = threading.Thread(
+        target=_send_all, args=(runs, reader, takers, until_s), name="log-tails", daemon=True
+    )
     try:
         thread.start()
     except RuntimeError:  # no new threads while Python exits

@@ -387,3 +387,52 @@ def test_without_scripts_the_last_lines_are_in_the_page(console: Console, open_p
     page = open_page(f"/joblog/{console.seeded.log_id}", java_script_enabled=False)
     expect(page.locator(".log-line").last).to_contain_text("order 5119 closed")
     expect(page.locator("[data-log-tools]")).to_have_count(0)
+
+
+#: lines of an archived log that were kept, and what the page says of the others
+HEAD, TAIL = range(1, 1_501), range(3_001, 4_501)
+GAP = {"from": 1_501, "to": 3_000, "text": "Lines 1501–3000 were not kept: the log is longer than 16 MB"}
+LOST = {"from": 4_501, "to": 0, "text": "Lines from 4501 on were not fetched: the instance did not answer"}
+
+
+def answer_archived(route: Route) -> None:
+    """Answer as the console does for a log with a gap, whose executor is gone."""
+    asked = {name: int(value) for name, value in re.findall(r"(from|to|last)=(\d+)", route.request.url)}
+    first = asked["from"]
+    numbers = [number for number in TAIL if number >= first][-asked.get("last", 1_000) :]
+    if "to" in asked:
+        kept = HEAD if first in HEAD else TAIL
+        numbers = [number for number in kept if first <= number <= asked["to"]]
+    lines = [f"line {number}" for number in numbers]
+    start = numbers[0] if numbers else first
+    part = {"from": start, "to": start + len(lines) - 1, "lines": lines, "missing": [GAP, LOST], "note": ""}
+    route.fulfill(json=part | {"end": not lines, "outcome": "failed"})
+
+
+def test_lines_that_were_not_kept_are_named_between_the_others(unread: Page, log_url: str) -> None:
+    unread.route("**/lines?*", answer_archived)
+    unread.goto(log_url)
+    expect(unread.locator("[data-log-status]")).to_contain_text(str(LOST["text"]))
+    lines, gap = unread.locator("#log .log-line"), unread.locator("#log .log-missing")
+    earlier = unread.get_by_role("button", name="Earlier lines")
+    expect(lines).to_have_count(1_000)
+    expect(gap).to_have_count(0)
+    earlier.click()
+    expect(lines).to_have_count(1_500)
+    earlier.click()
+    expect(lines).to_have_count(2_500)
+    expect(gap).to_have_text(str(GAP["text"]))
+    assert gap.evaluate("row => [row.previousElementSibling.id, row.nextElementSibling.id]") == [
+        "L1500",
+        "L3001",
+    ]
+    earlier.click()
+    expect(lines).to_have_count(3_000)
+    expect(earlier).to_be_hidden()
+
+
+def test_a_link_leads_to_a_line_before_a_gap(unread: Page, log_url: str) -> None:
+    unread.route("**/lines?*", answer_archived)
+    unread.goto(f"{log_url}#L700")
+    expect(unread.locator("#L700")).to_be_in_viewport()
+    expect(unread.locator("#log .log-missing")).to_have_count(1)

@@ -1,13 +1,19 @@
 """Behaviour required of every foreign executor, unmodified; differences are in ``foreign.KINDS``."""
 
 import re
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 from urllib.parse import urljoin
 
 import pytest
+import requests
 
-from tests.acceptance.cluster import Cluster
+from app.services.run_logs.log_pieces import split_lines
+from executor_client.wire.protocol import TOKEN_HEADER, LogRequest
+from tests.acceptance.cluster import TOKEN, Cluster
 from tests.interop.foreign import INSTALL_S
 from tests.support.eventually import eventually
 from tests.support.interop import Pair
@@ -68,6 +74,41 @@ def test_a_long_log_is_read_in_pieces(pair: Pair) -> None:
     text = pair.await_log(run["id"], "line 200 of 200")
     numbers = [int(number) for number in re.findall(r"line (\d+) of 200", text)]
     assert numbers == list(range(1, 201))
+
+
+def test_the_archived_log_is_what_the_executor_has(pair: Pair, cluster: Cluster) -> None:
+    job_id = pair.add_job("lines")
+    with closing(sqlite3.connect(cluster.folder / "xxl_job.db", isolation_level=None)) as database:
+        database.execute("UPDATE xxl_job_info SET log_archive = 'all' WHERE id = ?", (job_id,))
+        pair.console.trigger(job_id)
+        run = pair.await_runs(job_id, 1)[0]
+
+        def state() -> str:
+            query = "SELECT state FROM xxl_job_log_archive WHERE log_id = ?"
+            return str((database.execute(query, (run["id"],)).fetchone() or ("",))[0])
+
+        eventually(lambda: state() == "complete", 40, "the log is archived")
+    lines = lines_at_executor(run)
+    assert "line 200 of 200" in "".join(lines)
+    pair.programs[run["executorAddress"]].kill()
+    try:
+        assert lines_of_the_page(pair, run["id"]) == lines
+    finally:
+        pair.start_again(run["executorAddress"])
+
+
+def lines_at_executor(run: dict[str, Any]) -> list[str]:
+    """Read the log of a run at its executor, in one piece."""
+    sent = datetime.fromisoformat(run["triggerTime"])
+    sent_ms = int((sent if sent.tzinfo else sent.replace(tzinfo=UTC)).timestamp() * 1000)
+    request = LogRequest(run["id"], sent_ms, 1)
+    answer = requests.post(
+        f"{run['executorAddress'].rstrip('/')}/log",
+        json=request.to_wire(),
+        headers={TOKEN_HEADER: TOKEN},
+        timeout=20,
+    ).json()
+    return split_lines((answer.get("content") or answer["data"])["logContent"])
 
 
 def test_a_result_is_reported(pair: Pair) -> None:

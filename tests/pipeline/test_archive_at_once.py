@@ -1,21 +1,24 @@
-"""Logs that are fetched at once when an instance leaves, is drained or falls silent."""
+"""Logs that are fetched at once: of an instance that goes, and of a run whose result arrives late."""
 
 from collections.abc import Callable
 
 import pytest
+from sqlalchemy import update
 from sqlalchemy.orm import Session
 
-from app.database.engine import transact
+from app.database.engine import session_scope, transact
 from app.domain.access.permissions import system_actor
-from app.domain.archive.kinds import ArchiveState
+from app.domain.archive.kinds import ArchiveState, Missing
+from app.domain.enums import TriggerCode
 from app.models.archive import LogArchive
 from app.models.log import JobLog
 from app.models.registry import Registration
 from app.pipeline import registration
+from app.pipeline.complete import Result, Source, complete
 from app.services.executors import drains
 from app.store.executors.registry import DEAD_AFTER_MS
 from executor_client.wire.protocol import RegistryRequest
-from tests.support.factories import FIRST, SECOND, T0, all_rows, make_job, make_run, save
+from tests.support.factories import FIRST, SECOND, T0, all_rows, make_job, make_run, only_row, save
 from tests.support.plan import every_database
 
 pytestmark = [every_database, pytest.mark.usefixtures("database")]
@@ -60,3 +63,18 @@ def test_the_logs_of_an_instance_that_goes_are_fetched_at_once(
 def add_archive(run: JobLog, *, next_ms: int) -> None:
     values = {"log_id": run.id, "job_id": run.job_id, "job_group": run.job_group, "folder": "f"}
     save(LogArchive(**values, state=ArchiveState.OPEN.value, next_ms=next_ms))
+
+
+def test_a_late_result_of_an_unresolved_run_takes_its_log_up_again() -> None:
+    run = make_run(make_job(log_archive="failed"))
+    unresolved = Result(run.id, Source.RESOLVER, trigger_code=TriggerCode.UNRESOLVED)
+    transact(lambda session: complete(session, [unresolved], now_ms=T0))
+    row = only_row(LogArchive)
+    assert (row.state, row.ended_ms) == ("ending", T0)
+    with session_scope() as session:
+        gone = {"state": "partial", "reason": Missing.INSTANCE_GONE.value, "last_line": 7, "next_ms": 0}
+        session.execute(update(LogArchive).values(gone))
+    late = Result(run.id, Source.CALLBACK, 500, "the end")
+    transact(lambda session: complete(session, [late], now_ms=T0 + 60_000))
+    row = only_row(LogArchive)
+    assert (row.state, row.next_ms, row.ended_ms, row.last_line) == ("ending", T0 + 60_000, T0 + 60_000, 7)

@@ -21,16 +21,25 @@ def folder_in(home: Path) -> Folder:
 
 
 def archive(
-    store: Folder, job: Job, *pieces: Sequence[str], run: dict[str, Any] | None = None, **columns: Any
+    store: Folder,
+    job: Job,
+    *pieces: Sequence[str],
+    run: dict[str, Any] | None = None,
+    without: int = 0,
+    **columns: Any,
 ) -> JobLog:
-    """Commit a run whose log is archived, a chunk of each of ``pieces``; return the run."""
+    """Commit a run whose log is archived, a chunk of each of ``pieces``; return the run.
+
+    ``without``: number of the piece that was not kept, from 1; 0: none.
+    """
     log = make_log(job, **{"handle_code": 200, "handle_time": T0, **(run or {})})
     folder = folder_of(job.id, log.id, log.trigger_time or T0, ZoneInfo("UTC"))
     chunks, first = [], 1
-    for lines in pieces:
+    for number, lines in enumerate(pieces, 1):
         chunk, stored = pack_lines(first, lines)
-        store.put(f"{folder}/{chunk.name}", stored)
-        chunks.append(chunk)
+        if number != without:
+            store.put(f"{folder}/{chunk.name}", stored)
+            chunks.append(chunk)
         first = chunk.last + 1
     values = {
         "log_id": log.id,

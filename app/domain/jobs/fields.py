@@ -163,6 +163,24 @@ class JobDraft:
         N_("Misfire strategy is invalid"),
         hint=N_("What to do with runs that missed their scheduled time."),
     )
+    misfire_max: int = _number(
+        "misfireMax",
+        N_("Most missed runs"),
+        default=100,
+        low=1,
+        high=1_000,
+        is_original=False,
+        hint=N_("The newest run, one after the other; the others are skipped."),
+    )
+    misfire_max_age_s: int = _number(
+        "misfireMaxAgeS",
+        N_("Oldest missed run"),
+        default=86_400,
+        low=1,
+        high=30 * 86_400,
+        is_original=False,
+        hint=N_("Seconds; those that were due earlier are skipped."),
+    )
     executor_block_strategy: str = _choice(
         "executorBlockStrategy",
         N_("Block strategy"),

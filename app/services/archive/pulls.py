@@ -38,6 +38,8 @@ PIECES_MAX = 4
 #: pause after a pull whose lines found no room
 FULL_PAUSE_MS: Millis = MINUTE_MS
 MIB = 1024 * 1024
+#: reasons that a pull with an answer ends: the executor is back, a late result came, there is room again
+_PASSED = (*PASSING, Missing.INSTANCE_GONE, Missing.LOG_GONE, Missing.REFUSED)
 
 
 class PullResult(NamedTuple):
@@ -140,8 +142,8 @@ class Puller:
                 "gap_from": window.gap_from,
                 "gap_to": window.gap_to,
             }
-        if reason in PASSING and pulled.failure is None:
-            reason = ""
+        if reason in _PASSED and pulled.failure is None:
+            reason = Missing.RUN_CAP.value if columns.get("gap_from", log.gap_from) else ""
         progress = Progress(ArchiveState(log.state), log.ended_ms, log.pause_ms, reason)
         following = after_pull(progress, pulled, at_ms=now_ms)
         columns |= {

@@ -23,8 +23,8 @@ from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput, TooManyCalls
 from app.services.archive.candidates import Candidate, Index
 from app.services.archive.matchers import Match, Matcher, open_matcher
-from app.store.runs import archived_logs
-from app.store.runs.archived_logs import SearchedLog
+from app.store.archive import searching
+from app.store.archive.searching import SearchedLog
 from app.store.runs.listing import LogFilter
 
 logger = logging.getLogger(__name__)
@@ -156,7 +156,7 @@ class _Search:
         """Yield the logs to search, from a run on; ids of runs as ``Index`` does."""
         group_ids = self.actor.group_ids(Right.VIEW)
         with read_scope() as session:
-            bounds = archived_logs.find_bounds(session, self.query.runs)
+            bounds = searching.find_bounds(session, self.query.runs)
         first_id, last_id = (bounds[0], min(last_id, bounds[1])) if bounds else (0, last_id)
         if self.matcher.need is None:
             yield from self._all_logs(last_id, group_ids)
@@ -181,9 +181,7 @@ class _Search:
         size = BATCH_MIN
         while last_id > 0:
             with read_scope() as session:
-                rows = archived_logs.find_newest(
-                    session, self.query.runs, group_ids, last_id=last_id, limit=size
-                )
+                rows = searching.find_newest(session, self.query.runs, group_ids, last_id=last_id, limit=size)
             yield from map(_Log, rows)
             if len(rows) < size:
                 return
@@ -195,7 +193,7 @@ class _Search:
             return
         parts = {(each.log_id, each.segment): each.parts for each in batch}
         with read_scope() as session:
-            rows = archived_logs.find_among(
+            rows = searching.find_among(
                 session, self.query.runs, group_ids, log_ids={each.log_id for each in batch}
             )
         for row in rows:
@@ -237,7 +235,7 @@ def _page(hits: list[Hit], place: Place | None) -> HitPage:
     if place is None:
         return HitPage(hits, None, None)
     with read_scope() as session:
-        return HitPage(hits, place, archived_logs.find_start(session, place.log_id))
+        return HitPage(hits, place, searching.find_start(session, place.log_id))
 
 
 def _hit(log: SearchedLog, line: int, match: Match) -> Hit:

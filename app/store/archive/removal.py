@@ -1,10 +1,10 @@
 """Archived logs of runs that were deleted: their files go first, then their rows, so that no file is left."""
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from app.database.engine import affected
@@ -13,12 +13,6 @@ from app.domain.archive.kinds import ArchiveState
 from app.models.archive import LogArchive
 from app.store.archive import room
 from app.store.archive.room import JobOfDay, Room
-
-
-def mark_deleted(session: Session, log_ids: Collection[int]) -> None:
-    """Have the archived logs of runs deleted, in the transaction that deletes the runs."""
-    marked = {"state": ArchiveState.DELETED.value, "next_ms": 0, "epoch": LogArchive.epoch + 1}
-    affected(session, update(LogArchive).where(LogArchive.log_id.in_(list(log_ids))).values(marked))
 
 
 class DeletedLog(NamedTuple):

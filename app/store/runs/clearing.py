@@ -12,11 +12,11 @@ from app.models.alarm import Alarm
 from app.models.base import lower_bound
 from app.models.log import JobLog
 from app.store.alarms import clearing as alarm_clearing
-from app.store.archive.removal import mark_deleted
 from app.store.completeness.removal import keep_terms
 from app.store.fires import logs
 from app.store.fires import prepared as prepared_fires
 from app.store.fires import queue as fires
+from app.store.runs.archived_logs import mark_deleted
 
 DELETE_BATCH = 1_000
 

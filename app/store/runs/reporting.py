@@ -19,10 +19,10 @@ from app.models.report import WHOLE_DAY, DayReport, GroupDay
 from app.models.round import After, Arrival, Round
 from app.models.session import LoginSession
 from app.models.skip import Skip
-from app.store.archive.removal import mark_deleted
 from app.store.completeness.removal import keep_terms
 from app.store.fires import logs
 from app.store.fires import queue as fires
+from app.store.runs.archived_logs import mark_deleted
 
 
 class Counts(NamedTuple):

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import update
 
 from app.blobs.folder import Folder
-from app.database.engine import transact
+from app.database.engine import session_scope, transact
 from app.domain.archive.chunks import parse_chunks
 from app.domain.executors.token_scope import TokenScope
 from app.errors import Conflict, NotFound, PermissionDenied
@@ -96,3 +96,11 @@ def test_a_tail_and_a_pull_do_not_store_the_same_lines(
     with pytest.raises(Conflict):
         store.store(tail_of(run, 1, "one"), GLOBAL)
     assert stored(folder) == []
+
+
+def test_lines_that_come_end_the_reason_why_they_were_missing(store: TailStore, run: JobLog) -> None:
+    with session_scope() as session:
+        session.execute(update(LogArchive).values(state="ending", ended_ms=T0, reason="instance_gone"))
+    store.store(tail_of(run, 1, "one"), GLOBAL)
+    row = only_row(LogArchive)
+    assert (row.state, row.reason) == ("ending", "")
