@@ -168,6 +168,12 @@ def claim(
     return [log._replace(epoch=log.epoch + 1) for log in logs]
 
 
+def give_back(session: Session, archive_ids: Collection[int], *, owner: str) -> None:
+    """End the leases of a node on archived logs that it has not fetched."""
+    mine = and_(LogArchive.id.in_(list(archive_ids)), LogArchive.owner == owner)
+    affected(session, update(LogArchive).where(mine).values(lease_until=0))
+
+
 def write_pull(session: Session, log: ArchivedLog, now_ms: Millis, **columns: Any) -> bool:
     """Write what a pull has found and give the lease back; False if another node has it by now.
 

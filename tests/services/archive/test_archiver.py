@@ -174,6 +174,33 @@ def test_an_instance_that_hangs_does_not_hold_up_the_logs_of_others(site: Site) 
     assert len(site.tasks) == 3, "two calls of the one that hangs, and one"
 
 
+def test_many_logs_of_an_instance_are_fetched_by_two_calls_at_a_time(site: Site) -> None:
+    job = make_job(log_archive="all")
+    for _ in range(40):
+        accepted(job)
+    assert site.archiver.tick(site.now_ms) == archivers.BACKLOG_MS
+    assert len(site.tasks) == archivers.CALLS_OF_INSTANCE
+    while site.tasks:
+        site.tasks.pop()()
+    lines = [row.last_line for row in all_rows(LogArchive)]
+    assert lines.count(2) == archivers.CALLS_OF_INSTANCE * archivers.LANE_MAX
+
+
+def test_logs_that_there_is_no_time_for_are_given_back(site: Site) -> None:
+    job = make_job(log_archive="all")
+    for _ in range(6):
+        accepted(job)
+
+    def answer_late(first: int) -> Any:
+        site.now_ms += 10 * SECOND_MS
+        return lines_of("one", "two")(first)
+
+    site.gateway.answer = answer_late
+    site.look()
+    assert sum(not row.lease_until for row in all_rows(LogArchive)) == 6
+    assert 0 < sum(bool(row.last_line) for row in all_rows(LogArchive)) < 6
+
+
 def test_runs_that_are_not_archived_do_not_hide_those_that_are(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
