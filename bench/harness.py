@@ -112,7 +112,9 @@ class Cluster:
     def start_workers(self, name: str = "workers") -> None:
         self.start(name, "-m", "workers", XXL_JOB_NODE_NAME=name)
 
-    def start_stub(self, name: str = "stub", *, batch: int = 50, appname: str = "bench") -> Path:
+    def start_stub(
+        self, name: str = "stub", *, batch: int = 50, appname: str = "bench", run_ms: int = 0
+    ) -> Path:
         out = self.home / f"{name}.jsonl"
         arguments = [
             "--port",
@@ -123,6 +125,8 @@ class Cluster:
             TOKEN,
             "--batch",
             str(batch),
+            "--run-ms",
+            str(run_ms),
         ]
         self.start(name, "bench/stub_executor.py", *arguments, "--appname", appname, "--out", str(out))
         return out

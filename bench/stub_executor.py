@@ -3,8 +3,8 @@
 ``python bench/stub_executor.py --port 9998 --admin http://127.0.0.1:8080/xxl-job-admin --batch 50 --out
 runs.jsonl``.
 
-Registers, answers ``/run`` at once, reports results in batches of ``--batch`` (or after 20 ms), and on
-SIGUSR1 and SIGTERM writes one line per run: ``[log id, job id, received ms]``.
+Registers, answers ``/run`` at once, reports results, ``--run-ms`` later, in batches of ``--batch`` (or after
+20 ms), and on SIGUSR1 and SIGTERM writes one line per run: ``[log id, job id, received ms]``.
 """
 
 import argparse
@@ -45,7 +45,11 @@ class Stub:
         fields = json.loads(body)
         self.received.append((fields["logId"], fields["jobId"], now_ms()))
         ids = (fields["logId"], fields["logDateTime"])
-        self.results.put_nowait(b'{"logId":%d,"logDateTim":%d,"handleCode":200,"handleMsg":null}' % ids)
+        result = b'{"logId":%d,"logDateTim":%d,"handleCode":200,"handleMsg":null}' % ids
+        if run_ms := self.arguments.run_ms:
+            asyncio.get_running_loop().call_later(run_ms / 1000, self.results.put_nowait, result)
+        else:
+            self.results.put_nowait(result)
 
     async def post(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, action: str, body: bytes
@@ -169,5 +173,6 @@ if __name__ == "__main__":
     parser.add_argument("--appname", default="bench")
     parser.add_argument("--token", required=True)
     parser.add_argument("--batch", type=int, default=50)
+    parser.add_argument("--run-ms", type=int, default=0, help="how long a run takes")
     parser.add_argument("--out", required=True)
     asyncio.run(main(parser.parse_args()))

@@ -44,12 +44,12 @@ class Window:
         }
 
 
-def start(made: Cluster, *, executors: int = 1, nodes: int = 1, batch: int = 50) -> None:
+def start(made: Cluster, *, executors: int = 1, nodes: int = 1, batch: int = 50, run_ms: int = 0) -> None:
     """Start console, workers and stub executors, and wait until these are registered."""
     made.start_console()
     names = ["stub", *(f"stub{number}" for number in range(1, executors))]
     for name in names:
-        made.start_stub(name, batch=batch)
+        made.start_stub(name, batch=batch, run_ms=run_ms)
     for number in range(nodes):
         made.start_workers(f"workers{number}" if nodes > 1 else "workers")
 

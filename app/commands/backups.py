@@ -93,6 +93,7 @@ def _report(restored: RestoreResult) -> list[str]:
         f" and {counted(settled.fires.queued, 'queued run')}",
         f"ended as unresolved: {counted(settled.fires.open_runs, 'run')};"
         f" cancelled: {counted(settled.tasks, 'background task')};"
+        f" paused: {counted(settled.fires.backfills, 'backfill')};"
         f" logged out: {settled.logins} sessions",
         *(f"kept: {path}" for path in restored.old_files),
         *(f"kept: table {name}, which this version does not know" for name in restored.unknown),

@@ -5,6 +5,7 @@ from flask import Flask
 from app.console import (
     account,
     alarms,
+    backfills,
     blackouts,
     calendars,
     executors,
@@ -41,6 +42,7 @@ AREAS = (
     promises,
     limits,
     rounds,
+    backfills,
     calendars,
     blackouts,
     variables,

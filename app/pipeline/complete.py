@@ -6,17 +6,14 @@ statements.
 """
 
 import logging
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import partial
 from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.database.engine import call_at_commit
 from app.database.rows import bulk
 from app.domain.enums import (
     AlarmReason,
@@ -42,12 +39,20 @@ from app.pipeline.archive_ends import archive_ends
 from app.pipeline.children import child_fires, known_children, result_text
 from app.pipeline.day_corrections import correct_days
 from app.pipeline.delays import set_delayed
+from app.pipeline.end_metrics import MeasuredEnd, count_ends
 from app.pipeline.ended_fires import end_fires
 from app.pipeline.masking import find_maskers, mask_text
 from app.pipeline.promise_checks import check_ends
-from app.pipeline.retries import NO_SLOT, FailedRun, is_retried, param_to_repeat, retry_fires, slot_of
+from app.pipeline.retries import (
+    NO_SLOT,
+    FailedRun,
+    given_up_runs,
+    is_retried,
+    param_to_repeat,
+    retry_fires,
+    slot_of,
+)
 from app.pipeline.rounds.ends import End, arrive_ends
-from app.runtime.metrics import RUN_DURATION, RUNS_ENDED
 from app.store.alarms import alarms
 from app.store.base import locks
 from app.store.fires import logs
@@ -182,13 +187,9 @@ def complete(
     _write_logs(session, ended_runs, job_by_log, now_ms)
     correct_days(session, [run for run, _ in endings])
     _write_successors(session, endings, job_by_log, ended_fires, now_ms)
-    archive_ends(
-        session,
-        [(run, _is_failure(result)) for run, result in endings if result.source is not Source.REFUSED],
-        job_by_log,
-        now_ms=now_ms,
-    )
-    _count_ended(session, endings, sent_ms_by_log, now_ms)
+    kept = [(run, _is_failure(result)) for run, result in endings if result.source is not Source.REFUSED]
+    archive_ends(session, kept, job_by_log, now_ms=now_ms)
+    count_ends(session, [_measured(ended, now_ms) for ended in ended_runs])
     set_delayed(session, delayed_ids, now_ms=now_ms)
     return Completion(won, late, other_runs, maskers)
 
@@ -209,18 +210,17 @@ def _other_run(runs: dict[int, RunState], result: Result) -> OtherRun | None:
     return OtherRun(run.id, result.log_date_time, run.job_group) if is_other else None
 
 
-def _count_ended(
-    session: Session,
-    endings: Sequence[tuple[RunState, Result]],
-    sent_ms_by_log: dict[int, Millis],
-    now_ms: Millis,
-) -> None:
-    outcomes = Counter((str(run.job_group), _outcome(result)) for run, result in endings)
-    for labels, count in outcomes.items():
-        call_at_commit(session, partial(RUNS_ENDED.add, *labels, count=count))
-    durations_ms = [_duration_ms(result, sent_ms_by_log.get(run.id, 0), now_ms) for run, result in endings]
-    seconds = [duration_ms / 1000 for duration_ms in durations_ms if duration_ms is not None]
-    call_at_commit(session, partial(RUN_DURATION.observe, *seconds))
+class _EndedRun(NamedTuple):
+    """A run that ends; ``sent_ms`` 0: unknown, as a Java admin on the same database sent it."""
+
+    run: RunState
+    result: Result
+    sent_ms: Millis
+
+
+def _measured(ended: _EndedRun, now_ms: Millis) -> MeasuredEnd:
+    run, result, sent_ms = ended
+    return MeasuredEnd(run.job_group, _outcome(result), _duration_ms(result, sent_ms, now_ms))
 
 
 def _outcome(result: Result) -> str:
@@ -241,14 +241,6 @@ def _is_open(run: RunState, result: Result) -> bool:
     if result.source in (Source.REFUSED, Source.RESOLVER):
         return run.trigger_code in (TriggerCode.NONE, TriggerCode.ACCEPTED)
     return run.trigger_code in OPEN_CODES
-
-
-class _EndedRun(NamedTuple):
-    """A run that ends; ``sent_ms`` 0: unknown, as a Java admin on the same database sent it."""
-
-    run: RunState
-    result: Result
-    sent_ms: Millis
 
 
 def _write_logs(
@@ -319,6 +311,7 @@ def _write_successors(
     new_alarms: list[bulk.Row] = []
     retries: list[FailedRun] = []
     ends: list[End] = []
+    given_up = given_up_runs(session, [run for run, result in endings if _is_failure(result)])
     for run, result in endings:
         job = job_by_id.get(run.job_id)
         if job is None:
@@ -330,7 +323,7 @@ def _write_successors(
         is_unresolved = result.trigger_code == TriggerCode.UNRESOLVED
         fire = ended_fires.get(run.id)
         ends.append(End(run, ArrivalOutcome.UNRESOLVED if is_unresolved else ArrivalOutcome.FAILED))
-        if is_retried(run, job, is_unresolved=is_unresolved):
+        if run.id not in given_up and is_retried(run, job, is_unresolved=is_unresolved):
             ends[-1] = End(run, ArrivalOutcome.RETRYING)
             param = param_to_repeat(session, run, fire)
             slot = slot_of(fire) if is_unresolved else NO_SLOT

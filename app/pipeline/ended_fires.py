@@ -36,9 +36,11 @@ def end_fires(
     ]
     held = ended_fires.hold_slots(session, holding_ids) if holding_ids else {}
     ended = ended_fires.end_of_logs(session, [run.id for run in runs if run.id not in held])
-    if any(fire.admitted_ms for fire in ended.values()):
-        announce_due_fires(session)  # Others may wait for the slots.
+    has_freed = any(fire.admitted_ms for fire in ended.values())
     ended |= held
+    # Others may wait for the slots, or for the end of a missed run.
+    if has_freed or any(fire.trigger_type == TriggerType.MISFIRE for fire in ended.values()):
+        announce_due_fires(session)
     if any(fire.trigger_type in OF_BACKFILLS for fire in ended.values()):
         announce_backfills(session)
     return ended

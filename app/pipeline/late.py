@@ -7,6 +7,7 @@ as for instants that no scan has read.
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -18,10 +19,12 @@ from app.domain.schedules.planning import DueFire
 from app.models.fire import Fire
 from app.pipeline.delays import set_delayed
 from app.pipeline.rounds.ends import record_skips
-from app.pipeline.scan import misfire_of
+from app.pipeline.scan import misfire_of, run_all_of
 from app.pipeline.skips import skip_rows
 from app.store.calendars.paused import PAUSED
+from app.store.fires import logs
 from app.store.fires import scheduled as scheduled_fires
+from app.store.fires.missed import MISSED
 from app.store.fires.scheduled import ScheduledFire
 from app.store.jobs import scheduling as jobs
 from app.store.jobs.scheduling import DueJob
@@ -35,12 +38,13 @@ LATE_MS: Millis = 60_000
 
 
 def settle_late(due: Sequence[DueFire], *, node: str, zone: str, now_ms: Millis) -> frozenset[int]:
-    """Settle late fires by the misfire strategies of their jobs; return the ids of those that will not run.
+    """Settle late fires by the misfire strategies of their jobs; return the ids of those not to claim now.
 
     DO_NOTHING skips them. FIRE_ONCE_NOW fires the latest one as a misfire and skips the others; if a later
-    instant of the job is due, it skips all and that instant runs instead. ``due`` must not contain fires
-    that wait in this process, because these were read in time. Fires of other live nodes, manual runs,
-    retries and child runs are left alone. Opens its own transactions.
+    instant of the job is due, it skips all and that instant runs instead. RUN_ALL has the newest that are
+    young enough wait for one another, and skips the others. ``due`` must not contain fires that wait in this
+    process, because these were read in time. Fires of other live nodes, manual runs, retries and child runs
+    are left alone. Opens its own transactions.
     """
     late = [fire.id for fire in due if fire.due_time <= now_ms - LATE_MS]
     if not late:
@@ -61,15 +65,27 @@ def settle_late(due: Sequence[DueFire], *, node: str, zone: str, now_ms: Millis)
         late_fires = scheduled_fires.find_unclaimed(session, *conditions)
     if not late_fires:
         return frozenset()
-    skipped_ids, fired_once = transact(lambda session: _settle(session, late_fires, zone=zone, now_ms=now_ms))
-    logger.warning("late fires settled skipped=%s fired_once=%s", len(skipped_ids), fired_once)
-    return skipped_ids
+    settled = transact(lambda session: _settle(session, late_fires, zone=zone, now_ms=now_ms))
+    logger.warning(
+        "late fires settled skipped=%s fired_once=%s held=%s",
+        len(settled.skipped_ids),
+        settled.fired_once,
+        len(settled.held_ids),
+    )
+    return settled.skipped_ids | settled.held_ids
 
 
-def _settle(
-    session: Session, late: Sequence[ScheduledFire], *, zone: str, now_ms: Millis
-) -> tuple[frozenset[int], int]:
-    """Return the ids of skipped fires, and how many jobs fire one instant instead."""
+class _Settled(NamedTuple):
+    """What became of late fires."""
+
+    skipped_ids: frozenset[int]
+    #: that wait for one another
+    held_ids: frozenset[int]
+    #: jobs that fire one instant instead
+    fired_once: int
+
+
+def _settle(session: Session, late: Sequence[ScheduledFire], *, zone: str, now_ms: Millis) -> _Settled:
     job_by_id = jobs.lock_planned(session, {fire.job_id for fire in late})
     fires_by_job: defaultdict[int, list[ScheduledFire]] = defaultdict(list)
     is_late = (Fire.id.in_([fire.id for fire in late]), Fire.state == FireState.PENDING)
@@ -77,24 +93,35 @@ def _settle(
         fires_by_job[fire.job_id].append(fire)
     skipped_fires: list[ScheduledFire] = []
     misfires: list[bulk.Row] = []
+    held: list[ScheduledFire] = []
     fired_once = 0
     skips: list[bulk.Row] = []
     for job_id, job_fires in fires_by_job.items():
         if (job := job_by_id.get(job_id)) is None:  # It was deleted meanwhile: a claim drops its fires.
             continue
-        fired_ms = _fired_once(job, job_fires, now_ms)
-        misfires += [_as_misfire(fire) for fire in job_fires if fire.due_time == fired_ms]
-        fired_once += fired_ms is not None
-        job_skips = [fire for fire in job_fires if fire.due_time != fired_ms]
+        if misfire_of(job) is MisfireStrategy.RUN_ALL:
+            kept = _kept(job, job_fires, now_ms)
+            held += [fire for fire in job_fires if fire.due_time in kept]
+        else:
+            fired_ms = _fired_once(job, job_fires, now_ms)
+            kept = {fired_ms} if fired_ms is not None else set()
+            misfires += [_as_misfire(fire) for fire in job_fires if fire.due_time in kept]
+            fired_once += len(kept)
+        job_skips = [fire for fire in job_fires if fire.due_time not in kept]
         skipped_fires += job_skips
         skips += skip_rows(
             job, [fire.due_time for fire in job_skips], zone=zone, reason="misfire", now_ms=now_ms
         )
     bulk.update_many(session, Fire, misfires)
+    _hold(session, held)
     record_skips(session, skips, job_by_id, now_ms=now_ms)
     scheduled_fires.remove(session, skipped_fires)
     set_delayed(session, _delayed(job_by_id, skipped_fires), now_ms=now_ms)
-    return frozenset(fire.id for fire in skipped_fires), fired_once
+    return _Settled(_ids(skipped_fires), _ids(held), fired_once)
+
+
+def _ids(settled: Sequence[ScheduledFire]) -> frozenset[int]:
+    return frozenset(fire.id for fire in settled)
 
 
 def _fired_once(job: DueJob, late: Sequence[ScheduledFire], now_ms: Millis) -> Millis | None:
@@ -104,6 +131,20 @@ def _fired_once(job: DueJob, late: Sequence[ScheduledFire], now_ms: Millis) -> M
     if misfire_of(job) is not MisfireStrategy.FIRE_ONCE_NOW or job.last_fire_ms > latest_ms or is_unscanned:
         return None
     return latest_ms
+
+
+def _kept(job: DueJob, late: Sequence[ScheduledFire], now_ms: Millis) -> set[Millis]:
+    """Return the instants that run, of a job that runs all."""
+    limits = run_all_of(job)
+    newest = sorted({fire.due_time for fire in late})[-limits.most :]
+    return {due_ms for due_ms in newest if due_ms >= now_ms - limits.max_age_ms}
+
+
+def _hold(session: Session, held: Sequence[ScheduledFire]) -> None:
+    """Have fires wait for one another, without the log rows prepared for them, which would look like runs."""
+    waiting = {"state": FireState.GATED.value, "waits_for": MISSED, "log_id": None}
+    bulk.update_many(session, Fire, [_as_misfire(fire) | waiting for fire in held])
+    logs.delete_logs(session, [fire.log_id for fire in held if fire.log_id])
 
 
 def _as_misfire(fire: ScheduledFire) -> bulk.Row:

@@ -73,6 +73,18 @@ def is_retried(run: RunState, job: JobOfResult, *, is_unresolved: bool) -> bool:
     return run.trigger_code != TriggerCode.UNRESOLVED or job.delivery != Delivery.AT_LEAST_ONCE
 
 
+def given_up_runs(session: Session, failed: Sequence[RunState]) -> set[int]:
+    """Return which of these runs have ended before, as unresolved, for a backfill.
+
+    It may have ended by that, and must leave nothing behind. A failure that comes late is none to retry.
+    """
+    late = {run.id: run.trigger_type for run in failed if run.trigger_code == TriggerCode.UNRESOLVED}
+    retries = [log_id for log_id, kind in late.items() if kind == TriggerType.RETRY]
+    origins = logs.find_origins(session, retries) if retries else {}
+    kinds = late | {log_id: origin.trigger_type for log_id, origin in origins.items()}
+    return {log_id for log_id, kind in kinds.items() if kind == TriggerType.BACKFILL}
+
+
 def retry_fires(session: Session, retries: Sequence[FailedRun], now_ms: Millis) -> list[fires.NewFire]:
     """Return the fires of retries, due after the interval of their job, longer each time with a backoff."""
     growing = [

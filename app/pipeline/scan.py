@@ -18,6 +18,7 @@ from app.database.faults import REPEAT_MS, reason_of
 from app.database.rows import bulk
 from app.domain.calendars.effective import JobRules, Start, StartKind
 from app.domain.enums import MisfireStrategy, ScheduleType, TriggerStatus, TriggerType
+from app.domain.schedules.missed import RunAll
 from app.domain.schedules.planning import (
     MAX_COUNTED,
     MAX_COUNTED_UNIX,
@@ -36,6 +37,7 @@ from app.runtime.metrics import FIRES_DUE
 from app.store.base import locks
 from app.store.calendars import current_book
 from app.store.fires import queue as fires
+from app.store.fires.missed import MISSED
 from app.store.fires.queue import NewFire
 from app.store.jobs import scheduling as jobs
 from app.store.jobs.scheduling import DueJob, schedule_of
@@ -177,6 +179,7 @@ def _plan_by(schedule: Schedule, job: DueJob, now_ms: Millis, count_max: int) ->
         next_after=next_after,
         period_ms=period_of(schedule),
         count_max=count_max_of(schedule, count_max),
+        run_all=run_all_of(job),
     )
 
 
@@ -231,9 +234,17 @@ def last_decided(job: DueJob, open_ms: Millis | None, zone: str, *, now_ms: Mill
 
 
 def misfire_of(job: DueJob) -> MisfireStrategy:
-    """Return a job's misfire strategy; an unknown name means DO_NOTHING."""
-    fires_once = job.misfire_strategy == MisfireStrategy.FIRE_ONCE_NOW
-    return MisfireStrategy.FIRE_ONCE_NOW if fires_once else MisfireStrategy.DO_NOTHING
+    """Return a job's misfire strategy; an unknown name means DO_NOTHING, as RUN_ALL of a fixed delay does."""
+    if job.misfire_strategy == MisfireStrategy.FIRE_ONCE_NOW:
+        return MisfireStrategy.FIRE_ONCE_NOW
+    is_delay = job.schedule_type == ScheduleType.FIX_DELAY
+    runs_all = job.misfire_strategy == MisfireStrategy.RUN_ALL and not is_delay
+    return MisfireStrategy.RUN_ALL if runs_all else MisfireStrategy.DO_NOTHING
+
+
+def run_all_of(job: DueJob) -> RunAll:
+    """Return which missed instants of a job run, by RUN_ALL."""
+    return RunAll(max(job.misfire_max, 1), job.misfire_max_age_s * SECOND_MS)
 
 
 def _write_page(page: Sequence[PlannedJob], *, node: str, now_ms: Millis) -> list[DueFire]:
@@ -280,11 +291,17 @@ def _write(session: Session, page: Sequence[PlannedJob], *, node: str, now_ms: M
 def _fires(planned_job: PlannedJob, node: str) -> list[NewFire]:
     prefixes: Mapping[TriggerType, str] = {TriggerType.CRON: "cron", TriggerType.MISFIRE: "misfire"}
     job_id = planned_job.job.id
-    return [
+    planned = [
         NewFire(f"{prefixes[kind]}:{job_id}:{instant}", job_id, instant, kind, owner=node)
         if (start := planned_job.starts.get(instant)) is None
         else _moved_fire(job_id, start, kind, node)
         for instant, kind in planned_job.plan.fires
+    ]
+    if misfire_of(planned_job.job) is not MisfireStrategy.RUN_ALL:
+        return planned
+    return [
+        fire._replace(waits_for=MISSED) if fire.trigger_type is TriggerType.MISFIRE else fire
+        for fire in planned
     ]
 
 

@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from app.clock import Millis
-from app.domain.enums import TriggerStatus
+from app.domain.enums import MisfireStrategy, TriggerStatus
 from app.domain.schedules.planning import MAX_COUNTED, SkippedRange
 from app.errors import InvalidInput
 from app.models.base import zone_name
@@ -19,7 +19,9 @@ def unscanned(job: DueJob, *, now_ms: Millis, count_max: int = MAX_COUNTED) -> S
     count = 1
     with suppress(ValueError, InvalidInput):  # an invalid schedule has no instant but its next time
         schedule = schedule_of(job, zone_name())
-        plan = plan_job(job, schedule, now_ms=now_ms, count_max=count_max)
+        # By RUN_ALL a plan would be for the first of them alone.
+        skipping = job._replace(misfire_strategy=MisfireStrategy.DO_NOTHING.value)
+        plan = plan_job(skipping, schedule, now_ms=now_ms, count_max=count_max)
         instants = [instant for instant, _ in plan.fires if instant <= now_ms]
         times = [*instants, *([plan.skipped.from_ms, plan.skipped.to_ms] if plan.skipped else ())]
         if not times:  # A calendar or a blackout excludes what was planned.

@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.faults.installation import CannotRun, NotInstalled  # noqa: E402
+from bench.faults.scenarios.backfills import backfills  # noqa: E402
 from bench.faults.scenarios.blackouts import blackouts  # noqa: E402
 from bench.faults.scenarios.broken_promises import broken_promises  # noqa: E402
 from bench.faults.scenarios.chains import chains  # noqa: E402
@@ -75,6 +76,7 @@ def catalogue(options: argparse.Namespace) -> dict[str, Scenario]:
         "limits": Scenario(partial(limits, options=options), DATABASES, usual=3),
         "rounds": Scenario(partial(rounds, options=options), DATABASES, usual=3),
         "chains": Scenario(partial(chains, options=options), DATABASES, usual=3),
+        "backfills": Scenario(partial(backfills, options=options), DATABASES, usual=3),
         "blackouts": Scenario(partial(blackouts, options=options), DATABASES, usual=3),
         "broken-promises": Scenario(broken_promises, ("sqlite", "mariadb", "postgresql", "mysql"), usual=3),
     }
@@ -140,6 +142,8 @@ def parse() -> tuple[argparse.Namespace, argparse.ArgumentParser]:
     parser.add_argument(
         "--no-stock", dest="stock", action="store_false", help=f"{STORM}: only executors of our own client"
     )
+    parser.add_argument("--instants", type=int, default=0, help="backfills: one of so many instants")
+    parser.add_argument("--max-running", type=int, default=1, help="backfills: of that one")
     parser.add_argument("--keep", action="store_true", help="keep logs and journals, and say where")
     options = parser.parse_args()
     unknown = [name for name in options.scenarios if name not in (*names, ALL)]

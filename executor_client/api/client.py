@@ -14,6 +14,10 @@ from executor_client.wire.clock import monotonic_s
 
 #: states of a run that has not ended
 OPEN_STATES = ("waiting", "running")
+#: states of a backfill that goes on by itself
+GOING_ON = ("running", "stopping", "cancelling")
+#: seconds between two looks at a backfill
+LOOK_S = 2.0
 #: longest wait for the end of a run in one request, in seconds
 WAIT_S = 30
 #: pause before the next request if the console did not wait, in seconds
@@ -106,6 +110,21 @@ class ApiClient(ApiSession):
     def trigger(self, job_id: int, body: Item | None = None) -> Item:
         """Trigger a job and return the run; ``body``: param, addresses, at or in_s, force, chain and more."""
         return self.post(f"/jobs/{job_id}/runs", body or {})
+
+    def backfill(self, job_id: int, body: Item, *, dry_run: bool = False) -> Item:
+        """Run a job for past instants; ``body``: from and to or times, which, order and more."""
+        return self.post(f"/jobs/{job_id}/backfills", body, dry_run=dry_run)
+
+    def watch_backfill(self, backfill_id: int, *, timeout_s: float | None = None) -> Iterator[Item]:
+        """Yield a backfill again and again, until it does not go on or ``timeout_s`` have passed."""
+        until_s = None if timeout_s is None else monotonic_s() + timeout_s
+        while True:
+            backfill = self.get(f"/backfills/{backfill_id}")
+            yield backfill
+            left_s = LOOK_S if until_s is None else until_s - monotonic_s()
+            if backfill["state"] not in GOING_ON or left_s <= 0:
+                return
+            self._pause(min(LOOK_S, left_s))
 
     def group(self, group_id: int) -> Item:
         """Return an executor group."""

@@ -1,4 +1,4 @@
-"""Commands ``jobs``: list, show, trigger, start, stop, export, previews; and ``next-times``."""
+"""Commands ``jobs``: list, show, trigger, backfill, start, stop, export, previews; and ``next-times``."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -8,6 +8,7 @@ import click
 from executor_client.api.client import ApiClient
 from executor_client.api.session import Item
 from executor_client.api.transport import Query
+from executor_client.cli.backfills.backfill import backfill
 from executor_client.cli.groups import group_option
 from executor_client.cli.invocation import Invocation, api_command
 from executor_client.cli.job_completion import job_argument, jobs_argument
@@ -60,7 +61,7 @@ def last_state(job: Item) -> str:
     return plain((job["last_run"] or {}).get("state"))
 
 
-@click.group("jobs", short_help="Jobs: list, show, trigger, start, stop, export.")
+@click.group("jobs", short_help="Jobs: list, show, trigger, backfill, start, stop, export.")
 def jobs() -> None:
     """List, show, trigger, start and stop jobs. JOB is an id, or a description or handler that is unique."""
 
@@ -253,3 +254,4 @@ def export_jobs(invocation: Invocation, names: tuple[str, ...], whole: bool) -> 
 
 
 jobs.add_command(trigger)
+jobs.add_command(backfill)

@@ -1,19 +1,25 @@
-"""Commands ``runs``: list, show, tail, kill, start, withdraw, release, retry."""
+"""Commands ``runs``: list, show, tail, kill, start, withdraw, release, retry; and ``logs grep``."""
+
+from collections.abc import Iterable, Iterator
 
 import click
 
+from executor_client.api.session import Item
 from executor_client.cli.groups import group_option
 from executor_client.cli.invocation import Invocation, api_command
 from executor_client.cli.job_completion import complete_job
 from executor_client.cli.lookup import explain_missing, find_group, find_job
 from executor_client.cli.output.log_lines import show_log
-from executor_client.cli.output.output import show_done, show_item, show_list
+from executor_client.cli.output.output import note, show_done, show_item, show_list
 from executor_client.cli.output.run_columns import COLOURS, COLUMNS
 from executor_client.cli.output.times import Duration, Instant
 from executor_client.cli.trigger import WaitOptions, finish
+from executor_client.config.terminal import printable_log_line
 
 RUN = click.argument("run")
 DEFAULT_LIMIT = 50
+#: lines of logs grep
+GREP_LIMIT = 200
 
 
 @click.group("runs", short_help="Runs: list, show, tail, kill, start, withdraw, release, retry.")
@@ -87,7 +93,7 @@ def kill(invocation: Invocation, run: str) -> None:
 @RUN
 @api_command
 def start(invocation: Invocation, run: str) -> None:
-    """Start a RUN now that waits for a limit, the end of a blackout or its predecessors."""
+    """Start a RUN now that waits for a limit, the end of a blackout, its predecessors or a missed run."""
     with explain_missing("run", run):
         result = invocation.client.start(run)
     show_done(invocation, f"run {result['id']}: starts now", result)
@@ -133,3 +139,71 @@ def retry(
         finish(invocation, new_run, WaitOptions(timeout_s, follow=False, quiet=quiet))
     elif not quiet:
         show_done(invocation, f"run {new_run['id']}: {new_run['state']}", new_run)
+
+
+@click.group("logs", short_help="Archived logs of runs: grep.")
+def logs() -> None:
+    """Search the archived logs of all runs. The log of one run: runs tail."""
+
+
+@logs.command("grep")
+@click.argument("pattern")
+@click.option("--job", shell_complete=complete_job, help="Only runs of this job: id, description or handler.")
+@group_option
+@click.option("--state", type=click.Choice([*COLOURS, "unsuccessful"]), help="Only runs in this state.")
+@click.option("--from", "from_", type=Instant(), help="Only runs started at this time or later.")
+@click.option("--to", type=Instant(), help="Only runs started at this time or earlier.")
+@click.option("--regex", "-E", is_flag=True, help="PATTERN is a regular expression, as Python has them.")
+@click.option("--ignore-case", "-i", is_flag=True, help="Upper and lower case are the same.")
+@click.option(
+    "--limit",
+    type=click.IntRange(0),
+    default=GREP_LIMIT,
+    show_default=True,
+    help="Maximum number of lines; 0: all.",
+)
+@api_command
+def grep(
+    invocation: Invocation,
+    pattern: str,
+    job: str | None,
+    group: str | None,
+    limit: int,
+    **options: str | bool | None,
+) -> None:
+    """Print the archived lines that have PATTERN, as RUN:LINE:TEXT, those of the newest runs first."""
+    client = invocation.client
+    query = {
+        "q": pattern,
+        "job_id": find_job(client, job)["id"] if job is not None else None,
+        "group_id": find_group(client, group)["id"] if group is not None else None,
+        **{name.rstrip("_"): value for name, value in options.items()},
+    }
+    hits = client.items("/logs/search", query, limit=limit or None)
+    if not invocation.is_for_people:
+        show_list(invocation, hits, ())
+        return
+    count = 0
+    for line in _lines(hits):
+        click.echo(line)
+        count += 1
+    if not count:
+        note("none")
+    elif count == limit:
+        note(f"the first {limit} lines; more with --limit")
+
+
+def _lines(hits: Iterable[Item]) -> Iterator[str]:
+    for hit in hits:
+        place = f"{hit['run_id']}:{hit['line']}:"
+        yield click.style(place, fg="cyan") + _marked(str(hit["text"]), hit["marks"])
+
+
+def _marked(text: str, marks: Iterable[Item]) -> str:
+    """Return a line with its matches in colour."""
+    parts, position = list[str](), 0
+    for mark in marks:
+        parts.append(printable_log_line(text[position : mark["start"]]))
+        parts.append(click.style(printable_log_line(text[mark["start"] : mark["end"]]), fg="red", bold=True))
+        position = mark["end"]
+    return "".join((*parts, printable_log_line(text[position:])))

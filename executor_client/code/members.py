@@ -36,6 +36,8 @@ JOB = (
     "alarm_email",
     "route_strategy",
     "misfire_strategy",
+    "misfire_max",
+    "misfire_max_age_s",
     "block_strategy",
     "timeout_s",
     "retry_count",

@@ -26,7 +26,7 @@ Route = Literal[
     "SHARDING_BROADCAST",
 ]
 Block = Literal["SERIAL_EXECUTION", "DISCARD_LATER", "COVER_EARLY"]
-Misfire = Literal["DO_NOTHING", "FIRE_ONCE_NOW"]
+Misfire = Literal["DO_NOTHING", "FIRE_ONCE_NOW", "RUN_ALL"]
 Delivery = Literal["auto", "at_most_once", "at_least_once"]
 WhenFull = Literal["wait", "skip", "newest", "replace"]
 LogArchive = Literal["off", "failed", "all"]
@@ -55,6 +55,9 @@ class Terms(TypedDict, total=False):
     route: Route
     block: Block
     misfire: Misfire
+    #: by ``RUN_ALL``: most missed runs that run, the newest, and how old they may be
+    misfire_max: int
+    misfire_max_age: int | timedelta
     #: a run is ended after this time; 0: never
     timeout: int | timedelta
     #: how often a failed run is repeated
@@ -128,6 +131,7 @@ MEMBERS = {
     "route": "route_strategy",
     "block": "block_strategy",
     "misfire": "misfire_strategy",
+    "misfire_max_age": "misfire_max_age_s",
     "timeout": "timeout_s",
     "retry": "retry_count",
     "retry_interval": "retry_interval_s",
@@ -149,6 +153,8 @@ _READERS = {
     "route": terms.choice(Route),
     "block": terms.choice(Block),
     "misfire": terms.choice(Misfire),
+    "misfire_max": terms.number(1, 1_000),
+    "misfire_max_age": terms.seconds(1),
     "timeout": terms.seconds(0),
     "retry": terms.number(0, 9_999),
     "retry_interval": terms.seconds(0),

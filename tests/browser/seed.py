@@ -48,6 +48,7 @@ from app.services.variables import variables
 from app.services.variables.variables import VariableDraft
 from app.store.jobs.managed import JOB
 from tests.browser.seed_alarms import add_alarms
+from tests.browser.seed_backfills import add_backfills
 from tests.browser.seed_calendars import add_blackouts, add_calendars
 from tests.browser.seed_completeness import add_days
 from tests.browser.seed_graph import add_following
@@ -144,6 +145,8 @@ class Seeded:
     calendar_id: int
     #: a blackout that is on
     blackout_id: int
+    #: a backfill that runs; the one before has stopped at a failure
+    backfill_id: int
 
 
 def seed(
@@ -197,8 +200,9 @@ def seed(
     round_id = add_rounds(session, jobs, now_ms)
     calendar_id = add_calendars(session, jobs, language, now_ms)
     blackout_id = add_blackouts(session, jobs, language, now_ms)
+    backfill_id = add_backfills(session, jobs[2], now_ms)
     ids = (log_id, user_id, view_id, filled_id, incident_id, limit_id, round_id, calendar_id, blackout_id)
-    return Seeded(group_ids, job_ids, *ids)
+    return Seeded(group_ids, job_ids, *ids, backfill_id)
 
 
 def beat(session: Session, now_ms: Millis) -> None:

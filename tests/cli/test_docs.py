@@ -1,4 +1,4 @@
-"""docs/cli.md and docs/runs-after.md work as written, and the reference of the commands is current."""
+"""The tutorials on cli, runs-after and backfills work as written; the reference of commands is current."""
 
 import os
 import re
@@ -18,9 +18,10 @@ from tests.documented.command_reference import PAGE, reference
 
 TUTORIAL = ROOT / "docs/cli.md"
 CHAIN_TUTORIAL = ROOT / "docs/runs-after.md"
+BACKFILL_TUTORIAL = ROOT / "docs/backfills.md"
 ADDRESS = "http://127.0.0.1:8080"
 #: seconds for all commands of the page
-PAGE_S = 120
+PAGE_S = 240
 #: the server's program where it is needed, else that of the client alone, which starts faster
 STAND_IN = """#!/bin/sh
 case " $* " in
@@ -76,6 +77,7 @@ def demo(tmp_path: Path) -> Iterator[dict[str, str]]:
     [
         pytest.param(script_of(TUTORIAL), ["2", "1", "3"], id="cli"),
         pytest.param("set -eu\n" + "\n".join(blocks_of(CHAIN_TUTORIAL, "sh")), ["1"], id="runs-after"),
+        pytest.param("set -eu\n" + "\n".join(blocks_of(BACKFILL_TUTORIAL, "sh")), ["1"], id="backfills"),
     ],
 )
 def test_the_tutorials_work_as_written(

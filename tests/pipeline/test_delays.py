@@ -63,10 +63,10 @@ def test_a_run_ends_without_waiting_for_its_fixed_delay(database: str, config: C
     assert only_row(Job).trigger_next_time == T0 + 50_000
 
 
-@pytest.mark.parametrize("first", ["CRON", "MISFIRE", "MANUAL", "PARENT", "API"])
+@pytest.mark.parametrize("first", ["CRON", "MISFIRE", "MANUAL", "PARENT", "API", "BACKFILL"])
 @pytest.mark.parametrize("retries", [1, 2])
 def test_only_retries_of_its_own_runs_hold_up_a_fixed_delay(database: str, first: str, retries: int) -> None:
-    """Manual runs and child runs do not move it, however long their retries take."""
+    """Manual runs, child runs and backfills do not move it, however long their retries take."""
     job = make_due_job(AFTER_THE_CURRENT_RUN, "FIX_DELAY", "20")
     run = make_log(job, trigger_type=first, handle_code=500)
     for _ in range(retries - 1):

@@ -92,6 +92,11 @@ OF_RUNS: dict[str, list[ApiCall]] = {
         *call(VIEW, "/runs?job_id={job}"),
     ],
     "GET /runs/<run_id>": call(VIEW, "/runs/{log}"),
+    "GET /logs/search": [
+        *listed(VIEW, "/logs/search?q=confidential"),
+        *listed(VIEW, "/logs/search?q=confidential&group_id={group}"),
+        *listed(VIEW, "/logs/search?q=confidential&job_id={job}"),
+    ],
     "GET /runs/<run_id>/log": call(VIEW, "/runs/{log}/log", also=NO_ANSWER),
     "POST /runs/<run_id>/kill": call(RUN, "/runs/{log}/kill", also=NO_ANSWER),
     "POST /runs/<run_id>/retry": call(RUN, "/runs/{log}/retry", also=(409,)),
@@ -196,6 +201,16 @@ OF_BLACKOUTS: dict[str, list[ApiCall]] = {
     "GET /blackouts/<int:blackout_id>": call(VIEW, "/blackouts/{blackout}"),
     "POST /blackouts/<int:blackout_id>/end": call(RUN, "/blackouts/{blackout}/end"),
 }
+INSTANT = "2020-01-01T00:00:00Z"
+OF_BACKFILLS: dict[str, list[ApiCall]] = {
+    "POST /jobs/<int:job_id>/backfills": call(RUN, "/jobs/{job}/backfills", {"times": [INSTANT]}),
+    "GET /backfills": listed(VIEW, "/backfills", "/backfills?job_id={job}"),
+    "GET /backfills/<int:backfill_id>": call(VIEW, "/backfills/{backfill}"),
+    "GET /backfills/<int:backfill_id>/instants": call(VIEW, "/backfills/{backfill}/instants"),
+    "POST /backfills/<int:backfill_id>/pause": call(RUN, "/backfills/{backfill}/pause"),
+    "POST /backfills/<int:backfill_id>/resume": call(RUN, "/backfills/{backfill}/resume"),
+    "POST /backfills/<int:backfill_id>/cancel": call(RUN, "/backfills/{backfill}/cancel"),
+}
 OF_ROUNDS: dict[str, list[ApiCall]] = {
     "GET /rounds": listed(VIEW, "/rounds", "/rounds?job_id={job}"),
     "GET /rounds/<int:round_id>": call(VIEW, "/rounds/{round}"),
@@ -225,6 +240,7 @@ OPERATIONS = (
     | OF_JOBS
     | OF_RUNS
     | OF_ROUNDS
+    | OF_BACKFILLS
     | OF_ALARMS
     | OF_VARIABLES
     | OF_LIMITS

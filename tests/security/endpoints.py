@@ -161,6 +161,12 @@ LISTS: dict[str, list[Call]] = {
         "/joblog?range=all&jobGroup={group}",
         "/joblog?range=all&jobId={job}",
     ),
+    "log_search.index": listed(
+        LOGIN,
+        "/logs/search?q=confidential",
+        "/logs/search?q=confidential&jobGroup={group}",
+        "/logs/search?q=confidential&jobId={job}",
+    ),
     "log_export.export": listed(VIEW, "/joblog/runs.csv?range=all&jobGroup={group}&jobId={job}"),
     "logs.detail_page": listed(VIEW, "/joblog/logDetailPage?id={log}"),
     "scripting_jobs.page_list": listed(
@@ -286,7 +292,16 @@ GROUPS: dict[str, list[Call]] = {
 }
 BLACKOUT = {"kind": "once", "reason": "moved", "afterwards": "skip"}
 SECRET = {"name": "NEW_KEY", "secret": "a new secret value"}
+RANGE = {"from": "2020-01-01T00:00", "to": "2020-01-02T00:00"}
 VARIABLES: dict[str, list[Call]] = {
+    "backfills.index": listed(LOGIN, "/backfills", "/backfills?jobId={job}"),
+    "backfills.show": [Call(VIEW, "/backfills/{backfill}")],
+    "backfill_forms.new": confirmed(RUN, "/backfills/new?job={job}", **RANGE)
+    + [Call(RUN, "/backfills/new?id={log}")],
+    "backfill_forms.listed": [Call(RUN, "/backfills/new/list?job={job}", RANGE)],
+    "backfill_actions.pause": [Call(RUN, "/backfills/{backfill}/pause", {})],
+    "backfill_actions.resume": confirmed(RUN, "/backfills/{backfill}/resume"),
+    "backfill_actions.cancel": confirmed(RUN, "/backfills/{backfill}/cancel"),
     "rounds.index": listed(LOGIN, "/rounds", "/rounds?jobId={job}"),
     "rounds.show": [Call(VIEW, "/rounds/{round}")],
     "round_actions.run_missing": confirmed(RUN, "/rounds/{round}/run-missing"),

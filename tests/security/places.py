@@ -14,6 +14,7 @@ from app.domain.alarms.channel_kinds import ChannelKind
 from app.domain.calendars.entered import CalendarDraft
 from app.domain.limits.waits import Wait, WaitReason
 from app.models.api_token import ApiToken
+from app.models.backfill import Backfill, BackfillInstant
 from app.models.base import Base
 from app.models.calendar import JobBlackout
 from app.models.channel import AlarmChannel, ChannelScope
@@ -53,6 +54,8 @@ from tests.support.promises import make_incident
 #: an unused id
 MISSING = 987_654
 TABLES: tuple[type[Base], ...] = (
+    Backfill,
+    BackfillInstant,
     Fire,
     GlueVersion,
     Group,
@@ -116,6 +119,8 @@ class Place(NamedTuple):
     #: a calendar, which all may read; a blackout of the group that is to come
     calendar: int = 0
     blackout: int = 0
+    #: a backfill of the job that is paused
+    backfill: int = 0
 
 
 NOWHERE = Place(
@@ -127,6 +132,7 @@ NOWHERE = Place(
     MISSING,
     MISSING,
     "f" * 15,
+    MISSING,
     MISSING,
     MISSING,
 )
@@ -176,6 +182,7 @@ def make_place(title: str) -> Place:
     place = place._replace(waiting=_waiting_of(group, job, place.limit), held=_held_of(group, job))
     place = place._replace(limit_id=only_row(Limit, name=place.limit).id)
     place = place._replace(calendar=_calendar_of(number), blackout=_blackout_of(group, title))
+    place = place._replace(backfill=_backfill_of(group, job, title))
     chain = 0x9F86D081884C700 + number
     return owned_by(other, place._replace(round=_round_of(job, code, log, chain), chain=f"{chain:015x}"))
 
@@ -190,6 +197,17 @@ def _blackout_of(group: int, title: str) -> int:
     begin_ms = now_ms() + DAY_MS
     columns = {"from_ms": begin_ms, "until_ms": begin_ms + DAY_MS, "created_ms": begin_ms}
     return save(JobBlackout(group_id=group, reason=f"{title} reason", **columns)).id
+
+
+def _backfill_of(group: int, job: int, title: str) -> int:
+    """Store a paused backfill of one instant; return its id."""
+    asked = {"which": "all", "run_order": "oldest_first", "children": "none", "on_failure": "stop"}
+    names = {"job_name": f"{title} job", "username": f"{title} author", "user_id": 0}
+    times = {"from_ms": 0, "to_ms": 1, "created_ms": 0, "updated_ms": 0}
+    columns = {**asked, **names, **times, "state": "paused", "total": 1, "summary": '{"instants": 1}'}
+    backfill_id = save(Backfill(job_id=job, job_group=group, **columns)).id
+    save(BackfillInstant(backfill_id=backfill_id, logical_ms=0, number=0))
+    return backfill_id
 
 
 def _variable_of(group: int, title: str, *, is_secret: bool) -> int:

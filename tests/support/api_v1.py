@@ -10,6 +10,7 @@ from werkzeug.test import Client, TestResponse
 from app.api.v1.application import create_api
 from app.api.v1.endpoint import Resource
 from app.api.v1.resources import RESOURCES
+from app.blobs.stores import archive_of
 from app.clock import now_ms
 from app.database.engine import session_scope
 from app.domain.access.api_tokens import Grant
@@ -73,5 +74,6 @@ def make_token(
 
 def app_of(config: Config, resources: Sequence[Resource] = RESOURCES) -> Flask:
     """Return the application of the API."""
-    executors = Caller(Gateway(config.executor_networks), ("an-access-token-of-executors",))
+    tokens = ("an-access-token-of-executors",)
+    executors = Caller(Gateway(config.executor_networks), tokens, archive=archive_of(config))
     return create_api(config, executors, resources)

@@ -1,6 +1,7 @@
 """Waiting list: finds the runs that wait for a limit and may have slots by now; used by the poll's thread.
 
-It also lets those go on that wait for a round which is decided, or for a blackout which is over.
+It also lets those go on that wait for a round which is decided, a blackout which is over, or a missed run
+before them which has ended.
 """
 
 import time
@@ -10,6 +11,7 @@ from app.clock import Millis
 from app.domain.schedules.planning import DueFire
 from app.pipeline.calendars.pauses import resume
 from app.pipeline.limits.claim_limited import end_waits, find_ready, has_waiting
+from app.pipeline.missed import release_next
 from app.pipeline.rounds.gate import release
 
 #: period of the question whether any run waits
@@ -39,8 +41,8 @@ class WaitingList:
         began_s = self._monotonic()
         if began_s < (self._look_at if self._has_any else self._ask_at):
             return []
-        is_gated, is_paused = release(now_ms=now_ms), resume(now_ms=now_ms)
-        self._has_any = has_waiting() or is_gated or is_paused
+        is_gated, is_paused, is_behind = release(now_ms=now_ms), resume(now_ms=now_ms), release_next()
+        self._has_any = has_waiting() or is_gated or is_paused or is_behind
         self._ask_at = began_s + ASK_S
         if not self._has_any:
             return []

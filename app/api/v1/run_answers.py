@@ -16,6 +16,7 @@ from app.domain.runs.logical_times import logical_of
 from app.domain.runs.outcome import state_of
 from app.domain.runs.trigger_keys import Trigger, number_text
 from app.models.log import JobLog
+from app.services.backfills.of_runs import find_backfills_of
 from app.services.jobs.jobs import QueuedRun
 from app.services.runs.planned import UnclaimedRun
 from app.services.runs.reasons import find_reasons
@@ -28,14 +29,14 @@ from app.store.runs import listing as log_lists
 SUCCESSORS_MAX = 200
 #: reason of a run that was skipped
 SKIPPED = "skipped: a limit had no slot for it"
-#: reason of a run that waits for the round of its predecessors, and for the end of a blackout
-GATED, PAUSED = "predecessors", "blackout"
+#: reason of a run that waits for the round of its predecessors, the end of a blackout, or a missed run
+GATED, PAUSED, MISSED = "predecessors", "blackout", "missed"
 
 
 def run_answers(session: Session, logs: Sequence[JobLog]) -> list[Run]:
-    """Return the answers about rows; one statement for the reasons of all."""
-    reasons = find_reasons(session, logs)
-    return [Run(**_members(log, reasons.get(log.id, ""))) for log in logs]
+    """Return the answers about rows; the number of statements does not depend on theirs."""
+    reasons, backfills = find_reasons(session, logs), find_backfills_of(session, logs)
+    return [Run(**_members(log, reasons.get(log.id, ""), backfills.get(log.id))) for log in logs]
 
 
 def unclaimed_answer(run: UnclaimedRun) -> Run:
@@ -45,7 +46,7 @@ def unclaimed_answer(run: UnclaimedRun) -> Run:
 
 
 def limited_answer(run: WaitingRun) -> Run:
-    """Return the answer about a run that waits for a round, a limit or a blackout."""
+    """Return the answer about a run that waits for a round, a limit, a blackout or a missed run."""
     return Run(
         id=run.id,
         job_id=run.job_id,
@@ -81,6 +82,8 @@ def _wait_members(run: WaitingRun) -> dict[str, Any]:
     """Return what the answers about a waiting run say on what it waits for."""
     if run.is_gated:
         return {"reason": GATED}
+    if run.is_missed:
+        return {"reason": MISSED}
     if (blackout := run.blackout) is not None:
         return {"reason": PAUSED, "blackout": RunBlackout(until=blackout.until_ms, reason=blackout.reason)}
     members: dict[str, Any] = {"position": run.position, "priority": run.priority}
@@ -138,7 +141,9 @@ def detail_of(session: Session, run: FoundRun, *, actor: Actor) -> RunDetail:
         session, log.id, group_ids=actor.group_ids(Right.VIEW), limit=SUCCESSORS_MAX
     )
     return RunDetail(
-        **_members(log, find_reasons(session, [log]).get(log.id, "")),
+        **_members(
+            log, find_reasons(session, [log]).get(log.id, ""), find_backfills_of(session, [log]).get(log.id)
+        ),
         message=log.handle_msg or "",
         trace=log.trigger_msg or "",
         sent_param=sent_text(log),
@@ -173,7 +178,7 @@ def _without_row(session: Session, run: FoundRun) -> RunDetail:
     return RunDetail(**members)
 
 
-def _members(log: JobLog, reason: str) -> dict[str, Any]:
+def _members(log: JobLog, reason: str, backfill_id: int | None) -> dict[str, Any]:
     return {
         "id": str(log.id),
         "job_id": log.job_id,
@@ -192,5 +197,6 @@ def _members(log: JobLog, reason: str) -> dict[str, Any]:
         "retries_left": log.executor_fail_retry_count,
         "source_id": str(log.source_log_id) if log.source_log_id else None,
         "reason": reason,
+        "backfill": backfill_id,
         **_chain_members(log),
     }

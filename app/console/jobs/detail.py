@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.console.jobs.history.rows import HistoryRow, history_rows
 from app.console.jobs.history.version_rows import VersionPage, version_page
+from app.console.ui.backfills.rows import BackfillRow, row_of
 from app.console.ui.bar_chart import BarChart
 from app.console.ui.calendars.blackout_words import BlackoutLines, lines_of_job
 from app.console.ui.completeness import Line, job_line
@@ -39,6 +40,7 @@ from app.models.log import JobLog
 from app.models.mute import Mute
 from app.models.skip import Skip
 from app.services.alarms.coverage import Reach, reach_of
+from app.services.backfills.views import active_of_job
 from app.services.completeness.summary import find_last_days
 from app.services.promises.lists import JobSummary, find_summary
 from app.services.runs.planned import PlannedRun, list_planned
@@ -125,6 +127,8 @@ class Overview:
     after: After
     #: those that are on for the job
     blackouts: BlackoutLines
+    #: those that are active
+    backfills: list[BackfillRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +195,7 @@ def _overview(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Overv
     group = groups.find_groups(session, [job.job_group]).get(job.job_group)
     zone = ZoneInfo(settings().time_zone)
     return Overview(
+        backfills=[row_of(view, job.time_zone) for view in active_of_job(session, job.id)],
         children=[child for child in children if actor.may(child.job_group, Right.VIEW)],
         logs=logs,
         reason=reasons.get(logs[0].id, "") if logs else "",

@@ -44,6 +44,8 @@ def start(run_id: str) -> ResponseReturnValue:
     started = _("It starts all the same and counts as one more; the limit is exceeded until a run has ended.")
     if run.blackout is not None:
         started = _("It starts all the same, whatever the limits are.")
+    if run.is_missed:
+        started = _("It starts beside the one before it. If a limit has no slot for it, it waits for that.")
     if run.is_gated:
         started = _("It starts without them. If a limit has no slot for it, it waits for that.")
     consequences = [reason, started]

@@ -43,7 +43,9 @@ def filter_parameters() -> dict[str, str]:
     return kept_filters(ListName.LOGS, request.args)
 
 
-def requested_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Millis) -> RequestedLogs:
+def requested_logs(
+    session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Millis, default_range: str = DEFAULT_RANGE
+) -> RequestedLogs:
     """Read the filters; a job without a group implies its group, as in the original."""
     group_id, job_id = max(0, whole_number("jobGroup", 0)), max(0, whole_number("jobId", 0))
     job = job_lists.find_job(session, job_id) if job_id else None
@@ -55,7 +57,7 @@ def requested_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Mi
     logical_texts = request.args.get("logical_from", ""), request.args.get("logical_to", "")
     logical_from_ms, logical_to_ms = (_instant(text, zone) for text in logical_texts)
     # A run may start long after the instant that it stands for.
-    span = requested_range("all" if any(logical_texts) else DEFAULT_RANGE, zone, now_ms=now_ms)
+    span = requested_range("all" if any(logical_texts) else default_range, zone, now_ms=now_ms)
     log_filter = LogFilter(
         group_id=group_id,
         job_id=job_id,

@@ -23,6 +23,7 @@ from app.domain.runs.result_tables import table_of
 from app.domain.runs.trace_templates import FORCED
 from app.models.log import JobLog
 from app.services.alarms.muted_alarms import find_mutes
+from app.services.backfills.of_runs import find_backfills_of
 from app.services.runs import logs, rows
 from app.services.runs.log_lines import has_log
 from app.services.runs.run_history import history_of
@@ -58,6 +59,7 @@ def run_context(log_id: int) -> dict[str, Any]:
         archived = archived_fact(session, log_id)
         parameter = find_parameter(session, log, actor=actor)
         rounds = find_rounds(session, log, actor=actor)
+        backfill_id = find_backfills_of(session, [log]).get(log.id)
         mutes = find_mutes(session, [row.job], now_ms=now_ms()) if failed and row.job is not None else {}
         holds_slot = log.trigger_code == TriggerCode.UNRESOLVED and bool(
             waiting_list.find_held(session, [log.id])
@@ -75,6 +77,7 @@ def run_context(log_id: int) -> dict[str, Any]:
         "chain": chain,
         "history": history,
         "rounds": rounds,
+        "backfill_id": backfill_id,
         "shards": shards if len(shards) > 1 else [],
         "muted": bool(mutes),
         "holds_slot": holds_slot,

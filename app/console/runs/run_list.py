@@ -91,6 +91,7 @@ def list_values() -> dict[str, Any]:
         "paging": replace(paging, until_s=_until_s(filters, page.rows, is_first=is_first)),
         "newer_href": address_with(page=None, until=None),
         "sorting": Sorting(LOGS, filters.filter.order),
+        "may_select": filters.status in FAILURES and actor.has_anywhere(Right.OPERATE),
         "may_clean": actor.has_anywhere(Right.OPERATE),
         "here": here(),
         "export_query": parameters,

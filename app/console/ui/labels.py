@@ -45,6 +45,7 @@ SCHEDULE_TYPES = {
 MISFIRE_STRATEGIES = {
     MisfireStrategy.DO_NOTHING: _l("Do nothing"),
     MisfireStrategy.FIRE_ONCE_NOW: _l("Run once now"),
+    MisfireStrategy.RUN_ALL: _l("Run all, one after the other"),
 }
 ROUTE_STRATEGIES = {
     RouteStrategy.FIRST: _l("First"),
@@ -107,7 +108,7 @@ TRIGGER_TYPES = {
 }
 RIGHTS = {Right.VIEW: _l("View"), Right.OPERATE: _l("Operate"), Right.EDIT: _l("Edit"), Right.GLUE: "GLUE"}
 SKIP_REASONS = {
-    "misfire": _l("missed; the misfire strategy is to do nothing"),
+    "misfire": _l("missed, and left out by the misfire strategy"),
     "invalid": _l("the schedule is invalid, so it was switched off"),
     "stopped": _l("the schedule was switched off"),
     "edited": _l("the schedule was changed"),

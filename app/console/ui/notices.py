@@ -47,6 +47,10 @@ TEXTS = {
     "view_saved": lazy_gettext("The view is saved and shown above the filters."),
     "out": lazy_gettext("You are logged out."),
     "blackout_over": lazy_gettext("The blackout is over."),
+    "backfills_started": lazy_gettext("The backfills have started; each has a page."),
+    "backfill_paused": lazy_gettext("The backfill is paused: runs in progress end, and none starts."),
+    "backfill_resumed": lazy_gettext("The backfill goes on."),
+    "backfill_cancelled": lazy_gettext("The backfill starts nothing more."),
     "group_off": lazy_gettext("The executor is switched off: none of its jobs starts."),
     "group_on": lazy_gettext("The executor is on again."),
 }
@@ -70,6 +74,9 @@ NAMED = {
     "unmuted": lazy_gettext("%(thing)s: alarms are on again; one message lists what is still failing"),
     "view_saved": lazy_gettext("%(thing)s saved and shown above the filters"),
     "blackout_over": lazy_gettext("%(thing)s is over"),
+    "backfill_paused": lazy_gettext("%(thing)s is paused: runs in progress end, and none starts"),
+    "backfill_resumed": lazy_gettext("%(thing)s goes on"),
+    "backfill_cancelled": lazy_gettext("%(thing)s starts nothing more"),
     "group_off": lazy_gettext("%(thing)s switched off: none of its jobs starts"),
     "group_on": lazy_gettext("%(thing)s switched on again"),
 }
@@ -87,6 +94,7 @@ KINDS = {
     "limit": (lazy_gettext("Limit"), "limits.show", "limit_id"),
     "calendar": (lazy_gettext("Calendar"), "calendars.show", "calendar_id"),
     "incident": (lazy_gettext("Incident %(id)s"), "incidents.show", "incident_id"),
+    "backfill": (lazy_gettext("Backfill %(id)s"), "backfills.show", "backfill_id"),
     "secret": (lazy_gettext("Secret"), "variables.show", "variable_id"),
 }
 #: longest name in a notice, in characters

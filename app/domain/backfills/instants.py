@@ -12,7 +12,7 @@ from app.domain.backfills.kinds import Order, Which
 class Standing(StrEnum):
     """What is known of an instant before a backfill."""
 
-    #: a run has succeeded
+    #: a run has succeeded, and none is in progress
     SUCCEEDED = "succeeded"
     #: a run waits or is in progress
     RUNNING = "running"
@@ -26,10 +26,10 @@ class Standing(StrEnum):
     BLACKOUT = "blackout"
 
 
-#: of several runs of an instant the first of these counts
-_BY_WEIGHT = (Standing.SUCCEEDED, Standing.RUNNING, Standing.FAILED)
+#: of several runs of an instant the first of these counts: it must not run beside itself
+_BY_WEIGHT = (Standing.RUNNING, Standing.SUCCEEDED, Standing.FAILED)
 #: which instants are run; one that is running never is
-_RUN: Mapping[Which, frozenset[Standing]] = {
+RUN: Mapping[Which, frozenset[Standing]] = {
     Which.ALL: frozenset({Standing.SUCCEEDED, Standing.FAILED, Standing.MISSING}),
     Which.MISSING: frozenset({Standing.MISSING}),
     Which.FAILED: frozenset({Standing.FAILED}),
@@ -70,7 +70,7 @@ def list_instants(
         former = best.get(logical_ms, standing)
         best[logical_ms] = min(former, standing, key=_BY_WEIGHT.index)
     listed = [
-        ListedInstant(at_ms, standing, standing in _RUN[which])
+        ListedInstant(at_ms, standing, standing in RUN[which])
         for at_ms in {*logical_times} - excluded.keys()
         for standing in (best.get(at_ms, Standing.MISSING),)
     ]

@@ -38,7 +38,9 @@ def decide(
             return Decision(BackfillState.STOPPING if running else BackfillState.FAILED)
         case BackfillState.RUNNING | BackfillState.STOPPING | BackfillState.PAUSED:
             if not running and not has_waiting:
-                return Decision(BackfillState.DONE)
+                # One that was paused before it saw the failure may be resumed as well.
+                is_failure = has_failed and on_failure is OnFailure.STOP
+                return Decision(BackfillState.FAILED if is_failure else BackfillState.DONE)
             if state is BackfillState.PAUSED:
                 return Decision(state)
             return Decision(BackfillState.RUNNING, max(max_running - running, 0) if has_waiting else 0)

@@ -1,9 +1,10 @@
 """Instants of a schedule in a past range, by its present rules: those it runs, and those it leaves out."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
-from app.clock import DAY_MS, Millis
+from app.clock import DAY_MS, HOUR_MS, Millis
 from app.domain.backfills.instants import Excluded, Standing
 from app.domain.calendars.day_rule import SHIFT_DAYS_MAX
 from app.domain.calendars.effective import JobRules, is_within
@@ -15,6 +16,10 @@ from app.domain.schedules.schedule import Schedule
 WITH_INSTANTS: Final = frozenset({ScheduleType.CRON, ScheduleType.FIX_RATE, ScheduleType.AT})
 #: an instant may be moved by so much
 _SHIFT_MS: Final[Millis] = (SHIFT_DAYS_MAX + 1) * DAY_MS
+#: a preview reaches for two years
+_PART_MS: Final[Millis] = 365 * DAY_MS
+#: six fields find the hour that clocks repeat only from before it
+_REPEATED_MS: Final[Millis] = 3 * HOUR_MS
 _STANDINGS: Final = {
     Fate.SKIPPED: Standing.CALENDAR,
     Fate.MERGED: Standing.CALENDAR,
@@ -40,26 +45,49 @@ def scheduled(schedule: Schedule, from_ms: Millis, to_ms: Millis, *, now_ms: Mil
     if schedule.type not in WITH_INSTANTS:
         return Scheduled([], {})
     rules = schedule.rules if isinstance(schedule.rules, JobRules) else JobRules()
-    raw_after = rules.raw_after(schedule, from_ms - 1)
-    moves = rules.day_rule is not None and rules.day_rule.moves
-    previews = instants(schedule, from_ms - 1 - (_SHIFT_MS if moves else 0))
+    # A fixed rate that has never been on has no phase yet.
+    rules = replace(rules, anchor_ms=rules.anchor_ms or max(from_ms, schedule.not_before_ms))
     times, excluded = list[Millis](), dict[Millis, Excluded]()
+    for raw_ms, each in _fates(replace(schedule, rules=rules), rules, from_ms, to_ms):
+        standing = _STANDINGS.get(each.fate) if each.due_ms is None else None
+        if each.due_ms is not None and each.due_ms > now_ms:
+            continue
+        if len(times) + len(excluded) == most:
+            return Scheduled(times, excluded, is_cut=True)
+        if standing is not None:
+            excluded[raw_ms] = Excluded(standing, each.reason or each.day_name)
+        else:
+            times.append(raw_ms)
+    return Scheduled(times, excluded)
+
+
+def _fates(
+    schedule: Schedule, rules: JobRules, from_ms: Millis, to_ms: Millis
+) -> Iterator[tuple[Millis, PreviewInstant]]:
+    """Yield the instants of the expression in [from, to) and in the window, with what becomes of each."""
+    shift_ms = _SHIFT_MS if rules.day_rule is not None and rules.day_rule.moves else 0
+    # Beyond the window there may be any number.
+    from_ms = max(from_ms, schedule.not_before_ms - shift_ms)
+    to_ms = min(to_ms, schedule.not_after_ms + shift_ms + 1) if schedule.not_after_ms else to_ms
+    for part_ms in range(from_ms, to_ms, _PART_MS):
+        yield from _fates_of_part(schedule, rules, part_ms, min(part_ms + _PART_MS, to_ms), shift_ms)
+
+
+def _fates_of_part(
+    schedule: Schedule, rules: JobRules, from_ms: Millis, to_ms: Millis, shift_ms: Millis
+) -> Iterator[tuple[Millis, PreviewInstant]]:
+    """Yield those of a part that is short enough for one preview."""
+    begin_ms = from_ms - 1 - _REPEATED_MS
+    raw_after, previews = rules.raw_after(schedule, begin_ms), instants(schedule, begin_ms - shift_ms)
     coming, last = next(previews, None), None
-    raw_ms = raw_after(from_ms - 1)
+    raw_ms = raw_after(begin_ms)
     while raw_ms is not None and raw_ms < to_ms:
         while coming is not None and coming.raw_ms <= raw_ms:
             coming, last = next(previews, None), coming
         each = _fate_of(schedule, raw_ms, last)
-        if each is None:
-            pass
-        elif len(times) + len(excluded) == most:
-            return Scheduled(times, excluded, is_cut=True)
-        elif (standing := _STANDINGS.get(each.fate)) is not None and each.due_ms is None:
-            excluded[raw_ms] = Excluded(standing, each.reason or each.day_name)
-        elif each.due_ms is None or each.due_ms <= now_ms:
-            times.append(raw_ms)
+        if each is not None and raw_ms >= from_ms:
+            yield raw_ms, each
         raw_ms = raw_after(raw_ms)
-    return Scheduled(times, excluded)
 
 
 def _fate_of(schedule: Schedule, raw_ms: Millis, last: PreviewInstant | None) -> PreviewInstant | None:

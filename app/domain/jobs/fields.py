@@ -24,6 +24,7 @@ from app.domain.enums import (
     ScheduleType,
     WhenFull,
 )
+from app.domain.jobs import documents
 from app.domain.jobs.children import FIELD as CHILDREN
 from app.domain.jobs.job_field import JobField, Kind
 from app.domain.text.texts import N_
@@ -55,36 +56,6 @@ def _structure(label: str, model: Callable[[], Any], default: str, hint: str) ->
     return _declare(
         JobField(Kind.STRUCTURE, "", label=label, model=model, default=default, hint=hint, is_original=False)
     )
-
-
-def _promises() -> Any:
-    from app.domain.promises.document import Promises
-
-    return Promises
-
-
-def _escalation() -> Any:
-    from app.domain.promises.document import Escalation
-
-    return Escalation | None
-
-
-def _limits() -> Any:
-    from app.domain.limits.document import JobLimits
-
-    return JobLimits
-
-
-def _runs_after() -> Any:
-    from app.domain.rounds.document import JobRunsAfter
-
-    return JobRunsAfter | None
-
-
-def _calendar() -> Any:
-    from app.domain.calendars.document import JobCalendarRule
-
-    return JobCalendarRule | None
 
 
 def _instant() -> Any:
@@ -163,6 +134,24 @@ class JobDraft:
         N_("Misfire strategy is invalid"),
         hint=N_("What to do with runs that missed their scheduled time."),
     )
+    misfire_max: int = _number(
+        "misfireMax",
+        N_("Most missed runs"),
+        default=100,
+        low=1,
+        high=1_000,
+        is_original=False,
+        hint=N_("The newest run, one after the other; the others are skipped."),
+    )
+    misfire_max_age_s: int = _number(
+        "misfireMaxAgeS",
+        N_("Oldest missed run"),
+        default=86_400,
+        low=1,
+        high=30 * 86_400,
+        is_original=False,
+        hint=N_("Seconds; those that were due earlier are skipped."),
+    )
     executor_block_strategy: str = _choice(
         "executorBlockStrategy",
         N_("Block strategy"),
@@ -216,11 +205,11 @@ class JobDraft:
     )
     #: JSON text
     promises: str = _structure(
-        N_("Promises"), _promises, "[]", N_("What is reported although no run has failed.")
+        N_("Promises"), documents.promises, "[]", N_("What is reported although no run has failed.")
     )
     #: JSON text
     escalation: str = _structure(
-        N_("Escalation"), _escalation, "null", N_("For incidents that are not acknowledged.")
+        N_("Escalation"), documents.escalation, "null", N_("For incidents that are not acknowledged.")
     )
     max_running: int = _number(
         "maxRunning",
@@ -271,16 +260,19 @@ class JobDraft:
     )
     #: JSON text
     limits: str = _structure(
-        N_("Named limits"), _limits, "[]", N_("Limits that several jobs share, with the slots of a run.")
+        N_("Named limits"),
+        documents.limits,
+        "[]",
+        N_("Limits that several jobs share, with the slots of a run."),
     )
     #: JSON text
     runs_after: str = _structure(
-        N_("Runs after"), _runs_after, "null", N_("Runs when other jobs have ended.")
+        N_("Runs after"), documents.runs_after, "null", N_("Runs when other jobs have ended.")
     )
     #: JSON text
     calendar: str = _structure(
         N_("Calendar"),
-        _calendar,
+        documents.calendar,
         "null",
         N_("Runs its schedule only on workdays, or only on holidays."),
     )

@@ -152,7 +152,18 @@ MEMBERS = (
         "misfire_strategy",
         "misfire_strategy",
         "What to do with runs that missed their scheduled time. `DO_NOTHING`: skip them; `FIRE_ONCE_NOW`: run"
-        " once in their place.",
+        " once in their place; `RUN_ALL`: run each of them, one after the other, which needs `when_full`"
+        " `wait`.",
+    ),
+    JobMember(
+        "misfire_max",
+        "misfire_max",
+        "By `RUN_ALL`: most missed runs that run, the newest; the others are skipped.",
+    ),
+    JobMember(
+        "misfire_max_age_s",
+        "misfire_max_age_s",
+        "By `RUN_ALL`: seconds after which a missed run is too old, and skipped.",
     ),
     JobMember(
         "block_strategy",

@@ -4,12 +4,13 @@ Source: docs/reference/pipeline.md, section 1, after XXL-JOB 2.4.1 JobScheduleHe
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from app.clock import Millis
 from app.domain.enums import MisfireStrategy, TriggerType
+from app.domain.schedules.missed import NextAfter, RunAll
 
 #: a scan plans this far ahead; an instant older than this is a misfire
 PRE_READ_MS: Millis = 5_000
@@ -28,8 +29,6 @@ def is_capped(count: int) -> bool:
     return count in (MAX_COUNTED_WHEN_LATE, MAX_COUNTED_UNIX, MAX_COUNTED)
 
 
-#: returns the next instant of the schedule after a time; None if there is none
-NextAfter = Callable[[Millis], Millis | None]
 PlannedFire = tuple[Millis, TriggerType]
 
 
@@ -75,22 +74,22 @@ def plan(
     next_after: NextAfter,
     period_ms: Millis = 0,
     count_max: int = MAX_COUNTED,
+    run_all: RunAll | None = None,
 ) -> Plan:
     """Plan a job whose next time is ``due_ms``.
 
     ``period_ms`` is the period of a fixed rate, whose missed instants are computed and not enumerated;
-    otherwise 0. ``count_max``: skipped instants are counted up to this number.
+    otherwise 0. ``count_max``: skipped instants are counted up to this number. ``run_all``: which missed
+    instants run, by RUN_ALL.
     """
     if due_ms >= now_ms - PRE_READ_MS:
         return _plan_due(due_ms, now_ms=now_ms, next_after=next_after)
+    if misfire is MisfireStrategy.RUN_ALL:
+        limits = run_all or RunAll()
+        return _plan_all(due_ms, limits, now_ms, next_after, period_ms=period_ms, count_max=count_max)
     # One of the missed instants may be fired. The others are skipped.
     missed = missed_until(now_ms, due_ms, next_after, period_ms=period_ms, count_max=count_max + 1)
-    following = next_after(missed.to_ms)
-    ahead = (
-        Plan((), None, None)
-        if following is None
-        else _plan_due(following, now_ms=now_ms, next_after=next_after)
-    )
+    ahead = _plan_due(next_after(missed.to_ms), now_ms=now_ms, next_after=next_after)
     if misfire is not MisfireStrategy.FIRE_ONCE_NOW:
         return Plan(ahead.fires, replace(missed, count=min(missed.count, count_max)), ahead.next_ms)
     once = (missed.to_ms, TriggerType.MISFIRE)
@@ -148,10 +147,47 @@ def missed_until(
     return SkippedRange(due_ms, last, count)
 
 
-def _plan_due(due_ms: Millis, *, now_ms: Millis, next_after: NextAfter) -> Plan:
+def _plan_all(
+    due_ms: Millis,
+    limits: RunAll,
+    now_ms: Millis,
+    next_after: NextAfter,
+    *,
+    period_ms: Millis,
+    count_max: int,
+) -> Plan:
+    """Plan a job whose missed instants run, MAX_FIRES_A_PASS at once; the others are skipped."""
+    missed = missed_until(now_ms, due_ms, next_after, period_ms=period_ms, count_max=limits.most + 1)
+    first_ms = limits.first(
+        due_ms,
+        missed.to_ms,
+        now_ms=now_ms,
+        next_after=next_after,
+        period_ms=period_ms,
+        are_few=missed.count <= limits.most,
+    )
+    until_ms = missed.to_ms if first_ms is None else first_ms - 1
+    skipped = (
+        missed_until(until_ms, due_ms, next_after, period_ms=period_ms, count_max=count_max)
+        if due_ms <= until_ms
+        else None
+    )
+    fires, instant = list[PlannedFire](), first_ms
+    while instant is not None and instant <= missed.to_ms and len(fires) < MAX_FIRES_A_PASS:
+        fires.append((instant, TriggerType.MISFIRE))
+        instant = next_after(instant)
+    if fires and instant is not None and instant <= missed.to_ms:
+        return Plan(tuple(fires), skipped, instant)
+    most = MAX_FIRES_A_PASS - len(fires)
+    ahead = _plan_due(next_after(missed.to_ms), now_ms=now_ms, next_after=next_after, most=most)
+    return Plan((*fires, *ahead.fires), skipped, ahead.next_ms)
+
+
+def _plan_due(
+    instant: Millis | None, *, now_ms: Millis, next_after: NextAfter, most: int = MAX_FIRES_A_PASS
+) -> Plan:
     fires: list[PlannedFire] = []
-    instant: Millis | None = due_ms
-    while instant is not None and instant <= now_ms + PRE_READ_MS and len(fires) < MAX_FIRES_A_PASS:
+    while instant is not None and instant <= now_ms + PRE_READ_MS and len(fires) < most:
         fires.append((instant, TriggerType.CRON))
         instant = next_after(instant)
     return Plan(tuple(fires), None, instant)

@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import takewhile
 from typing import Final
 
 from app.blobs.blob_store import BlobStore, NoBlob, StoreFull
@@ -28,6 +27,10 @@ logger = logging.getLogger(__name__)
 #: folder of the index in the archive
 FOLDER: Final = "index"
 SUFFIX: Final = ".seg"
+#: bits of the number of a segment behind the time at which it was made
+NUMBER_BITS: Final = 12
+#: larger than the id of any run
+LAST_ID: Final = 2**63 - 1
 #: a segment is made of so many bytes of text, or TEXTS_MAX texts, or logs
 BYTES_MAX: Final = 32 * 1024 * 1024
 LOGS_MAX: Final = 4_096
@@ -38,7 +41,7 @@ LOOK_MS: Final[Millis] = 15_000
 PAUSE_MS: Final[Millis] = 250
 #: pause after a failure of the archive
 FAILED_MS: Final[Millis] = MINUTE_MS
-#: a segment that no row names is deleted, if it is so old
+#: segments are cleaned up, if they are so old
 UNUSED_MS: Final[Millis] = HOUR_MS
 CLEAN_MS: Final[Millis] = HOUR_MS
 
@@ -74,11 +77,10 @@ class Indexer:
         chosen, parts = _choose(logs)
         if not chosen:
             return False
-        number = (self.clock() << 12) + random.randrange(1 << 12)
-        if parts:
-            slots = [slots_of("\n".join(self._texts(log, chunks))) for log, _, chunks in parts]
-            self.store.put(name_of(number), build_segment([part for _, part, _ in parts], slots))
-        if not transact(partial(segments.set_segment, logs=chosen, segment=number)) and parts:
+        number = (self.clock() << NUMBER_BITS) + random.randrange(1 << NUMBER_BITS)
+        slots = [slots_of("\n".join(self._texts(log, chunks))) for log, _, chunks in parts]
+        self.store.put(name_of(number), build_segment([part for _, part, _ in parts], slots))
+        if not transact(partial(segments.set_segment, logs=chosen, segment=number)):
             self.store.delete([name_of(number)])  # Another node was faster.
         return True
 
@@ -90,17 +92,30 @@ class Indexer:
                 logger.info("chunk not indexed name=%s reason=%r", chunk.name, exc)
 
     def clean(self, at_ms: Millis) -> int:
-        """Delete segments that no row names; return how many."""
-        old = [blob.name for blob in self.store.list(FOLDER) if blob.written_ms < at_ms - UNUSED_MS]
-        unused = [name for name in old if not self._is_used(name)]
+        """Delete segments that no row names, and have logs indexed again whose segment is gone.
+
+        Returns how many segments that were. Young ones are left alone: their rows or files may be to come.
+        """
+        files = {number: blob for blob in self.store.list(FOLDER) if (number := _number_of(blob.name))}
+        with read_scope() as session:
+            used = {each.number for each in segments.list_segments(session, last_id=LAST_ID) if each.number}
+        old_ms = at_ms - UNUSED_MS
+        unused = [
+            blob.name for number, blob in files.items() if number not in used and blob.written_ms < old_ms
+        ]
+        lost = [number for number in used - files.keys() if number >> NUMBER_BITS < old_ms]
         if unused:
             self.store.delete(unused)
-        return len(unused)
+        for number in lost:
+            transact(partial(segments.forget_segment, segment=number))
+            logger.warning("segment of the log index lost number=%s", number)
+        return len(unused) + len(lost)
 
-    def _is_used(self, name: str) -> bool:
-        digits = "".join(takewhile(str.isdecimal, name.removeprefix(f"{FOLDER}/")))
-        with read_scope() as session:
-            return bool(digits) and segments.is_used(session, int(digits))
+
+def _number_of(name: str) -> int:
+    """Return the number of the segment of an object; 0: it is none."""
+    digits = name.removeprefix(f"{FOLDER}/").removesuffix(SUFFIX)
+    return int(digits) if digits.isascii() and digits.isdecimal() and name == name_of(int(digits)) else 0
 
 
 def _choose(logs: Sequence[EndedLog]) -> tuple[list[EndedLog], list[tuple[EndedLog, Part, list[Chunk]]]]:

@@ -18,7 +18,7 @@ from app.database.engine import read_scope
 from app.domain.access.permissions import Actor, Right
 from app.domain.archive.chunks import Chunk, parse_chunks
 from app.domain.archive.segments import Part
-from app.domain.runs.outcome import state_of
+from app.domain.runs.outcome import outcome_of
 from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput, TooManyCalls
 from app.services.archive.candidates import Candidate, Index
@@ -62,7 +62,7 @@ class Hit(NamedTuple):
     group_id: int
     #: when its run started
     started_ms: Millis
-    state: str
+    outcome: str
     #: number of the line, from 1
     line: int
     match: Match
@@ -239,5 +239,5 @@ def _page(hits: list[Hit], place: Place | None) -> HitPage:
 
 
 def _hit(log: SearchedLog, line: int, match: Match) -> Hit:
-    state = state_of(log.trigger_code, log.handle_code, log.killed)
-    return Hit(log.log_id, log.job_id, log.job_group, log.trigger_time or 0, state, line, match)
+    outcome = outcome_of(log.trigger_code, log.handle_code, log.killed)
+    return Hit(log.log_id, log.job_id, log.job_group, log.trigger_time or 0, outcome, line, match)

@@ -25,8 +25,9 @@ from app.domain.backfills.kinds import (
     Which,
 )
 from app.domain.backfills.scheduled import WITH_INSTANTS, Scheduled, scheduled
+from app.domain.backfills.sentences import sentence_of
 from app.domain.text.input_errors import InputErrors
-from app.domain.text.texts import N_
+from app.domain.text.texts import N_, Text
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.backfill import Backfill
 from app.services.auditing import audit
@@ -34,12 +35,14 @@ from app.services.backfills.steps import step, wait_again
 from app.services.rounds.chains import check_chain
 from app.store.backfills import history, records, steps
 from app.store.base import locks
-from app.store.calendars import current_book
+from app.store.calendars import rules
 from app.store.jobs import scheduling as jobs
 from app.store.jobs.scheduling import DueJob, phased_schedule_of, with_anchors
 
 MISSING = N_("There is no such backfill")
 NO_JOB = N_("Job id is invalid")
+#: states of backfills that can be cancelled
+CANCELLABLE = (*ACTIVE, BackfillState.FAILED)
 WITHOUT_JAVA = N_(
     "Not possible while a Java admin uses the database (XXL_JOB_SHARED_WITH_JAVA): it does not know backfills"
 )
@@ -70,11 +73,17 @@ class BackfillPlan:
     to_run: Sequence[Millis]
     #: active backfills of the job that run some of them
     overlapping: Sequence[int]
+    which: Which
 
     @property
     def summary(self) -> dict[str, int]:
         """How many instants there are of each standing, and how many are run."""
         return summary_of(self.instants)
+
+    @property
+    def sentence(self) -> Text:
+        """The same as a sentence."""
+        return sentence_of(self.summary, self.which)
 
 
 def plan_backfill(
@@ -90,10 +99,11 @@ def plan_backfill(
     require_right(actor, job.job_group, Right.OPERATE, missing=NO_JOB)
     draft = _checked(draft, now_ms)
     found = _named(draft) if draft.times else _scheduled(session, job, draft, zone, now_ms)
-    runs = history.find_runs(session, job_id, draft.from_ms, draft.to_ms)
+    runs = history.find_runs(session, job_id, draft.from_ms, draft.to_ms, times=found.logical_times)
     instants = list_instants(found.logical_times, found.excluded, runs, draft.which)
     to_run = run_order(instants, draft.order)
-    return BackfillPlan(instants, to_run, sorted(records.find_overlaps(session, job_id, to_run)))
+    overlapping = sorted(records.find_overlaps(session, job_id, to_run))
+    return BackfillPlan(instants, to_run, overlapping, draft.which)
 
 
 def _checked(draft: BackfillDraft, now_ms: Millis) -> BackfillDraft:
@@ -138,7 +148,8 @@ def _scheduled(session: Session, job: DueJob, draft: BackfillDraft, zone: str, n
                 type=job.schedule_type,
             ),
         )
-    schedule = phased_schedule_of(with_anchors(session, [job])[job.id], zone, current_book.refresh(session))
+    book = rules.read_book(session, since_ms=draft.from_ms)  # The current one has no blackout of last year.
+    schedule = phased_schedule_of(with_anchors(session, [job])[job.id], zone, book)
     found = scheduled(schedule, draft.from_ms, draft.to_ms, now_ms=now_ms, most=INSTANTS_MAX)
     if found.is_cut:
         raise InvalidInput(
@@ -263,8 +274,17 @@ def cancel_backfill(session: Session, backfill_id: int, *, actor: Actor, clock: 
 
     One that has stopped at a failure is cancelled as well. Raises Conflict if it has ended.
     """
-    former = (*ACTIVE, BackfillState.FAILED)
-    _change(session, backfill_id, former, BackfillState.CANCELLING, actor=actor, clock=clock)
+    _change(session, backfill_id, CANCELLABLE, BackfillState.CANCELLING, actor=actor, clock=clock)
+
+
+def check_cancel(session: Session, backfill_id: int, *, actor: Actor) -> None:
+    """Raise what ``cancel_backfill`` would, and change nothing."""
+    _require_state(get_backfill(session, backfill_id, actor=actor, right=Right.OPERATE).state, CANCELLABLE)
+
+
+def _require_state(state: str, states: Sequence[BackfillState]) -> None:
+    if state not in states:
+        raise Conflict(N_("The backfill is %(state)s already", state=state))
 
 
 _ACTIONS = {
@@ -289,8 +309,7 @@ def _change(
         raise NotFound(MISSING)
     if row.state == state:
         return
-    if row.state not in former:
-        raise Conflict(N_("The backfill is %(state)s already", state=row.state))
+    _require_state(row.state, former)
     now_ms = clock()
     steps.write_backfill(session, backfill_id, state=state.value, updated_ms=now_ms, reason=None)
     audit.record(

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -37,7 +38,7 @@ from app.services.rounds.chains import open_rounds
 from app.store.backfills import steps
 from app.store.backfills.steps import BackfillRow, EndOfRun, InstantRow, OpenFire
 from app.store.fires import queue as fires
-from app.store.fires.logs import is_unfinished
+from app.store.fires.logs import find_origins, is_unfinished
 from app.store.fires.queue import NewFire
 from app.store.jobs import scheduling as jobs
 
@@ -46,8 +47,6 @@ logger = logging.getLogger(__name__)
 JOB_GONE = N_("The job was deleted")
 #: reason of runs that are withdrawn
 WITHDRAWN = "withdrawn"
-#: steps of one backfill in a row
-STEPS_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +60,8 @@ class _Instant:
     log_id: int | None
     #: fires that no claim has taken
     unsent_ids: frozenset[int]
+    #: runs that have not ended, several of a broadcast
+    open_log_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,30 +80,32 @@ class _View:
         return [each for each in self.instants if each.state is not InstantState.RUNNING]
 
     @property
+    def is_withdrawing(self) -> bool:
+        """Whether there are fires to withdraw."""
+        return self.decision.withdraws and any(each.unsent_ids for each in self.instants)
+
+    @property
     def changes(self) -> bool:
         """Whether the step changes anything."""
-        is_withdrawing = self.decision.withdraws and any(each.unsent_ids for each in self.instants)
         is_starting = bool(self.decision.start and self.waiting)
-        return bool(self.ended) or is_starting or is_withdrawing or self.decision.state != self.row.state
+        return bool(self.ended) or is_starting or self.is_withdrawing or self.decision.state != self.row.state
 
 
 def advance(backfill_id: int, *, clock: Clock) -> bool:
-    """Make steps of a backfill until it waits for a run, a few at most; return whether it may go on at once.
+    """Make a step of a backfill, if there is one to make; return whether another may be made at once.
 
     Opens its own transactions. What cannot be started pauses the backfill, with the reason.
     """
-    for _ in range(STEPS_MAX):
-        with read_scope() as session:
-            row = steps.find_row(session, backfill_id)
-            if row is None or row.state not in ACTIVE or not _view(session, row).changes:
-                return False
-        try:
-            transact(partial(step, backfill_id=backfill_id, clock=clock))
-        except XxlJobError as exc:
-            logger.warning("backfill paused backfill_id=%s reason=%s", backfill_id, exc)
-            transact(partial(_pause, backfill_id=backfill_id, reason=exc.args[0], clock=clock))
+    with read_scope() as session:
+        row = steps.find_row(session, backfill_id)
+        if row is None or row.state not in ACTIVE or not _view(session, row).changes:
             return False
-    return True
+    try:
+        return transact(partial(step, backfill_id=backfill_id, clock=clock))
+    except XxlJobError as exc:
+        logger.warning("backfill paused backfill_id=%s reason=%s", backfill_id, exc)
+        transact(partial(_pause, backfill_id=backfill_id, reason=exc.args[0], clock=clock))
+        return False
 
 
 def _pause(session: Session, backfill_id: int, reason: Text, clock: Clock) -> None:
@@ -112,11 +115,14 @@ def _pause(session: Session, backfill_id: int, reason: Text, clock: Clock) -> No
         steps.write_backfill(session, backfill_id, reason=json.dumps(pack(reason)), **state)
 
 
-def step(session: Session, backfill_id: int, *, clock: Clock) -> None:
-    """Make one step in the caller's transaction, which holds no lock of jobs, runs or fires."""
+def step(session: Session, backfill_id: int, *, clock: Clock) -> bool:
+    """Make one step in the caller's transaction, which holds no lock of jobs, runs or fires.
+
+    Return whether another may be made at once: a claim has locked fires that are to be withdrawn.
+    """
     row = steps.find_row(session, backfill_id, lock=True)
     if row is None or row.state not in ACTIVE:
-        return
+        return False
     view, now_ms = _view(session, row), clock()
     if view.decision.withdraws and _withdraw(session, view, now_ms):
         view = _view(session, row)
@@ -143,6 +149,29 @@ def step(session: Session, backfill_id: int, *, clock: Clock) -> None:
             columns["reason"] = json.dumps(pack(JOB_GONE))
     if changed or started or state != row.state:
         steps.write_backfill(session, row.id, **columns)
+    return view.is_withdrawing
+
+
+class RunningInstant(NamedTuple):
+    """An instant in progress, and its runs."""
+
+    logical_ms: Millis
+    #: its last run; None: it has none yet
+    log_id: int | None
+    #: runs that have not ended, several of a broadcast
+    open_log_ids: tuple[int, ...]
+
+
+def find_running(session: Session, backfill_id: int) -> list[RunningInstant]:
+    """Return the instants of a backfill that are in progress."""
+    row = steps.find_row(session, backfill_id)
+    if row is None or row.state not in ACTIVE:
+        return []
+    running = steps.find_instants(session, row.id, InstantState.RUNNING, limit=2 * RUNNING_MAX)
+    return [
+        RunningInstant(each.row.logical_ms, each.log_id, each.open_log_ids)
+        for each in (_instants(session, row, running) if running else ())
+    ]
 
 
 def wait_again(session: Session, row: BackfillRow, now_ms: Millis) -> None:
@@ -167,13 +196,15 @@ def _view(session: Session, row: BackfillRow) -> _View:
     has_job = bool(jobs.find_names(session, [row.job_id]))
     waiting = steps.find_instants(session, row.id, InstantState.WAITING, limit=row.max_running)
     has_failed = any(each.state is InstantState.FAILED for each in instants)
+    if row.on_failure == OnFailure.STOP and not has_failed:
+        has_failed = steps.has_failed(session, row.id, row.attempt)
     decision = decide(
         BackfillState(row.state) if has_job else BackfillState.CANCELLING,
         OnFailure(row.on_failure),
         max_running=row.max_running,
         running=open_count,
         has_waiting=bool(waiting),
-        has_failed=has_failed or steps.has_failed(session, row.id, row.attempt),
+        has_failed=has_failed,
     )
     return _View(row, instants, decision, waiting, has_job)
 
@@ -195,10 +226,39 @@ def _instants(session: Session, row: BackfillRow, running: Sequence[InstantRow])
         elif (source := fires.source_of(fire.fire_key)) is not None:
             retries[source].append(fire)
     runs = _chains(session, {trigger.number for trigger in triggers.values()})
+    orphans = _orphans(session, runs, retries)
     return [
-        _instant(each, triggers[each.id], first[keys[each.id]], runs[triggers[each.id].number], retries)
+        _instant(
+            each,
+            trigger,
+            [*first[keys[each.id]], *orphans.get((each.logical_ms, _chain_of(row, trigger)), ())],
+            runs[trigger.number],
+            retries,
+        )
         for each in running
+        for trigger in (triggers[each.id],)
     ]
+
+
+def _orphans(
+    session: Session,
+    chains: Mapping[int, list[list[EndOfRun]]],
+    retries: Mapping[int, list[OpenFire]],
+) -> Mapping[tuple[Millis, int | None], list[OpenFire]]:
+    """Return the retries of runs whose log rows were cleared, by what they still show of their instant."""
+    known = {run.log_id for of_trigger in chains.values() for chain in of_trigger for run in chain}
+    others = retries.keys() - known
+    origins = find_origins(session, others) if others else {}
+    orphans = defaultdict[tuple[Millis, int | None], list[OpenFire]](list)
+    for source in others - origins.keys():
+        for fire in retries[source]:
+            orphans[fire.logical_ms, fire.chain].append(fire)
+    return orphans
+
+
+def _chain_of(row: BackfillRow, trigger: Trigger) -> int | None:
+    """Return the `chain` of the runs of an instant."""
+    return {Children.NONE: NONE_FOLLOWS, Children.CHAIN: trigger.number}.get(Children(row.children))
 
 
 def _trigger(job_id: int, key: str) -> Trigger:
@@ -246,7 +306,9 @@ def _instant(
         outcomes.append(InstantState.RUNNING)
     log_id = max((run.log_id for chain in chains for run in chain), default=None)
     unsent_ids = frozenset(fire.id for fire in open_fires if fire.is_unsent)
-    return _Instant(row, trigger, result_of(outcomes), log_id, unsent_ids)
+    last_runs = [chain[-1] for chain in chains]
+    open_ids = tuple(run.log_id for run in last_runs if is_unfinished(run.trigger_code, run.handle_code))
+    return _Instant(row, trigger, result_of(outcomes), log_id, unsent_ids, open_ids)
 
 
 def _withdraw(session: Session, view: _View, now_ms: Millis) -> bool:
@@ -272,7 +334,7 @@ def _start(session: Session, row: BackfillRow, started: Sequence[InstantRow], no
     for each in started:
         key = backfill_key(row.id, each.logical_ms, row.attempt)
         trigger = _trigger(row.job_id, key)
-        chain = {Children.NONE: NONE_FOLLOWS, Children.CHAIN: trigger.number}.get(Children(row.children))
+        chain = _chain_of(row, trigger)
         new.append(
             NewFire(key, row.job_id, now_ms, TriggerType.BACKFILL, logical_ms=each.logical_ms, chain=chain)
         )

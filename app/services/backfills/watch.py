@@ -19,6 +19,39 @@ IDLE_S = 1.0
 PAUSE_FACTOR = 1.0
 #: longest such pause
 PAUSE_MAX_S = 1.0
+#: after this many looks, about half a minute at rest, all backfills are looked at, whatever has changed
+LOOKS = 30
+
+
+class Looks:
+    """Looks at all backfills, but for those that waited for a run and of which nothing has changed since."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        #: waiting backfill -> its sign before the look that found nothing to do
+        self._waiting: dict[int, tuple[object, ...]] = {}
+        self._count = 0
+
+    def look(self) -> bool:
+        """Make steps of backfills; return whether any may go on at once.
+
+        An error with one of them is raised after the steps of the others.
+        """
+        self._count += 1
+        former = self._waiting if self._count % LOOKS else {}
+        self._waiting, errors, may_go_on = {}, list[Exception](), False
+        for backfill_id, sign in steps.find_active().items():
+            try:
+                goes_on = former.get(backfill_id) != sign and advance(backfill_id, clock=self._clock)
+            except Exception as exc:
+                errors.append(exc)
+                continue
+            may_go_on |= goes_on
+            if not goes_on:
+                self._waiting[backfill_id] = sign
+        if errors:
+            raise errors[0]
+        return may_go_on
 
 
 class BackfillWatch:
@@ -32,9 +65,9 @@ class BackfillWatch:
         clock: Clock = now_ms,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._clock = clock
         self._monotonic = monotonic
         self._socket = WakeSocket(config.home, node, BACKFILLS)
+        self._looks = Looks(clock)
         self._is_started = False
         self._may_go_on = False
 
@@ -52,20 +85,5 @@ class BackfillWatch:
             select.select([descriptor] if descriptor is not None else [], [], [], IDLE_S)
         self._socket.drain()
         began_s = self._monotonic()
-        self._may_go_on = self._look()
+        self._may_go_on = self._looks.look()
         return int(1_000 * min((self._monotonic() - began_s) * PAUSE_FACTOR, PAUSE_MAX_S))
-
-    def _look(self) -> bool:
-        """Make steps of all backfills; return whether any may go on at once.
-
-        An error with one of them is raised after the steps of the others.
-        """
-        errors, may_go_on = list[Exception](), False
-        for backfill_id in steps.find_active():
-            try:
-                may_go_on |= advance(backfill_id, clock=self._clock)
-            except Exception as exc:
-                errors.append(exc)
-        if errors:
-            raise errors[0]
-        return may_go_on

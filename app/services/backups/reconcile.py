@@ -6,6 +6,7 @@ result ends as unresolved; ids of runs continue far above those that can have be
 remember them.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,10 +16,11 @@ from app.clock import SECOND_MS, Clock, Millis, monotonic_ms
 from app.database.engine import session_scope
 from app.database.rows import bulk
 from app.domain.enums import EndReason, ScheduleType, TriggerCode
+from app.domain.packed_text import pack
 from app.domain.runs.evidence import ResolveAction
 from app.domain.runs.trace_templates import LOST, RESOLVED, RESTORED, fill
 from app.domain.schedules.planning import MAX_COUNTED, MAX_COUNTED_WHEN_LATE
-from app.domain.text.texts import Text
+from app.domain.text.texts import N_, Text
 from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
@@ -45,6 +47,12 @@ JOBS_PAGE = 100
 COUNTING_MAX_MS: Millis = 10_000
 
 
+#: reason of backfills that are paused
+BACKFILL_PAUSED = N_(
+    "The database lacks its latest changes, after a restore or a failover: some of what waits may have run"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """Why a database is settled: reason of the skips, and text for the traces of runs."""
@@ -67,6 +75,8 @@ class Fires:
     queued: int
     #: runs without a result, which ended as unresolved
     open_runs: int
+    #: backfills that were paused
+    backfills: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +126,7 @@ def settle_fires(
 ) -> Fires:
     """Skip all instants up to now, withdraw what is queued and end open runs; under the schedule lock.
 
+    Backfills are paused: of instants that they count as waiting, some may have run since.
     Claims may go on, as they take other locks: runs beyond the ids given and ``highest_id`` are left alone.
     """
     up_to = max(whole_tables.last_log_id(session.connection()), highest_id)
@@ -126,8 +137,10 @@ def settle_fires(
         count_max = MAX_COUNTED_WHEN_LATE if is_late else MAX_COUNTED
         _replan(session, planned[first : first + JOBS_PAGE], cause, clock, count_max)
     now_ms = clock()
+    reason = json.dumps(pack(BACKFILL_PAUSED))
+    backfills = after_restore.pause_backfills(session, reason=reason, now_ms=now_ms)
     queued = _skip_queued(session, cause, now_ms)
-    return Fires(len(planned), queued, end_runs(session, cause, up_to=up_to, now_ms=now_ms))
+    return Fires(len(planned), queued, end_runs(session, cause, up_to=up_to, now_ms=now_ms), backfills)
 
 
 def end_runs(session: Session, cause: Cause, *, up_to: int, now_ms: Millis) -> int:

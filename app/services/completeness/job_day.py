@@ -20,6 +20,8 @@ from app.store.completeness.totals import is_cleared
 
 #: instants of a day that are looked at, and those not on time that are listed
 INSTANTS_MAX, IRREGULAR_MAX = 20_000, 100
+#: terms of instants that have no run, or one that no executor took
+_MISSED = frozenset({Term.SKIPPED, Term.NOT_STARTED, Term.UNEXPLAINED})
 #: periods without a schedule that are listed
 OFF_MAX = 50
 
@@ -105,6 +107,20 @@ def grouped(instants: Sequence[Irregular]) -> list[IrregularTimes]:
         else:
             groups.append(IrregularTimes(each, each, 1))
     return groups
+
+
+def find_missed(
+    session: Session, spans: Sequence[Span], interval: Interval, *, now_ms: Millis
+) -> list[Millis]:
+    """Return the instants of a job with this history that were due and have no run that an executor took.
+
+    Not those that wait, nor those that a calendar or a blackout excludes. None of more than a page counts.
+    """
+    interval = settled(interval, now_ms)
+    if not spans or interval.from_ms >= interval.until_ms or count_expected(spans, interval) > INSTANTS_MAX:
+        return []
+    found = next(accounts_of(session, {spans[0].job_id: spans}, interval, now_ms=now_ms))
+    return [each.instant for each in found.account.irregular if each.term in _MISSED]
 
 
 def find_off(spans: Sequence[Span], interval: Interval, now_ms: Millis) -> list[OffPeriod]:

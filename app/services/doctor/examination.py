@@ -17,12 +17,14 @@ from app.errors import NotConfigured
 from app.executors.calls import Peer
 from app.services.doctor import (
     archive,
+    backfills,
     blackouts,
     calendars,
     database,
     executors,
     host,
     limits,
+    misfires,
     promises,
     rounds,
 )
@@ -97,10 +99,12 @@ def _checks(config: Config, safe_url: str) -> tuple[Callable[[Session], Iterator
         partial(executors.check_alarms, config=config),
         promises.check_promises,
         partial(limits.check_limits, config=config),
+        partial(misfires.check_misfires, config=config),
         partial(rounds.check_rounds, config=config),
         partial(blackouts.check_blackouts, config=config),
         partial(calendars.check_calendars, config=config),
         partial(archive.check_archive, config=config),
+        partial(backfills.check_backfills, config=config),
         database.check_runs,
         partial(database.check_commits, config=config),
         partial(database.check_token_of_nodes, config=config),

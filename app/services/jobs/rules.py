@@ -15,17 +15,19 @@ from app.domain.calendars.day_rule import CALENDAR
 from app.domain.calendars.rule_book import RuleBook
 from app.domain.calendars.rules import check_rule
 from app.domain.enums import GlueType, ScheduleType
+from app.domain.jobs.beside_java import check_readable_by_java
 from app.domain.jobs.children import FIELD as CHILDREN
 from app.domain.jobs.children import child_ids_text, not_found, parse_child_ids
 from app.domain.jobs.fields import FIELD_OF, SOURCE_MAX, JobDraft, plain_fields
 from app.domain.jobs.job_field import JobField, Kind
+from app.domain.jobs.misfires import check_misfire
 from app.domain.jobs.plain_values import checked_choice, checked_number
 from app.domain.jobs.structures import read_structure, structure_column
 from app.domain.jobs.tags import check_tags
 from app.domain.limits.rules import EnteredLimits, check_limits
 from app.domain.promises.rules import check_escalation, check_promises
 from app.domain.rounds.runs_after import parse_runs_after
-from app.domain.schedules.schedule import MAX_CONF_LENGTH, Schedule, check_schedule, has_day_rules_listed
+from app.domain.schedules.schedule import MAX_CONF_LENGTH, Schedule, check_schedule
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.limits import limited_text
 from app.domain.text.texts import N_
@@ -45,8 +47,6 @@ NO_GROUP = N_("Choose an executor group")
 CHILD_DENIED = N_("You have no permission to run one of these child jobs")
 #: columns that are not audited
 NOT_AUDITED = frozenset({"glue_source", "update_time"})
-#: numbers of cron fields that XXL-JOB reads
-QUARTZ_FIELDS = (6, 7)
 
 
 def schedule_of(
@@ -147,6 +147,9 @@ def _check_structures(
     lookup: JobLookup, draft: JobDraft, job: Job | None, errors: InputErrors, exempt: Collection[str]
 ) -> None:
     with errors:
+        if "misfire_strategy" not in exempt:
+            check_misfire(draft)
+    with errors:
         check_promises(draft.promises, draft.schedule_type)
     with errors:
         if "limits" not in exempt:
@@ -238,7 +241,7 @@ def _schedule_columns(draft: JobDraft) -> dict[str, object]:
     check_schedule(schedule)
     limited_text("scheduleConf", schedule.conf, MAX_CONF_LENGTH)  # of a NONE anything is accepted
     if draft.readable_by_java:
-        _check_readable_by_java(draft, schedule)
+        check_readable_by_java(draft, schedule)
     return {
         "schedule_type": schedule.type.value,
         "schedule_conf": schedule.conf,
@@ -251,25 +254,6 @@ def _schedule_columns(draft: JobDraft) -> dict[str, object]:
 def _check_calendar(lookup: JobLookup, draft: JobDraft, now_ms: Millis) -> None:
     schedule = schedule_of(draft, zone_name(), RuleBook())
     check_rule(schedule, lookup.calendars, now_ms=now_ms, readable_by_java=draft.readable_by_java)
-
-
-def _check_readable_by_java(draft: JobDraft, schedule: Schedule) -> None:
-    is_foreign = schedule.type in {ScheduleType.FIX_DELAY, ScheduleType.AT}
-    if schedule.type is ScheduleType.CRON:
-        is_foreign = len(schedule.conf.split()) not in QUARTZ_FIELDS or has_day_rules_listed(schedule.conf)
-    if is_foreign:
-        raise InvalidInput(
-            "scheduleConf",
-            N_("A Java admin on the same database cannot read this schedule (XXL_JOB_SHARED_WITH_JAVA)"),
-        )
-    if draft.time_zone or draft.not_before_ms or draft.not_after_ms:
-        raise InvalidInput(
-            "timeZone",
-            N_(
-                "A Java admin on the same database supports neither a time zone nor a validity period"
-                " (XXL_JOB_SHARED_WITH_JAVA)"
-            ),
-        )
 
 
 def _code_columns(draft: JobDraft, errors: InputErrors) -> dict[str, object]:

@@ -27,6 +27,7 @@ from app.services.backups.last_backup import find_last
 from app.services.operations.bounded_reads import BoundedReader
 from app.settings.config import Config
 from app.store.archive.health import find_health
+from app.store.backfills.records import count_active
 from app.store.calendars import current_book
 from app.store.completeness import days
 from app.store.nodes import health, nodes
@@ -214,6 +215,10 @@ def _queues(session: Session, now_ms: Millis) -> "Iterator[Metric]":
     yield _gauge("xxl_job_fires_limited", of_limits, limited, "state")
     text = "Rounds of jobs that run after others and that are not complete."
     yield _gauge("xxl_job_rounds_open", text, {(): count_open(session)})
+    backfills: dict[tuple[str, ...], float] = {
+        (state,): count for state, count in count_active(session).items()
+    }
+    yield _gauge("xxl_job_backfills", "Backfills that have not ended.", backfills, "state")
     blackouts = current_book.refresh(session).blackouts
     is_on = sum(blackout.window_at(now_ms) is not None for blackout in blackouts)
     yield _gauge("xxl_job_blackouts_on", "Blackouts that are on.", {(): is_on})

@@ -19,6 +19,7 @@ from app.settings.config import Config
 from app.store.accounts import api_tokens, throttle
 from app.store.alarms import clearing as alarm_clearing
 from app.store.alarms import mutes
+from app.store.backfills import records as backfills
 from app.store.executors import last_seen
 from app.store.nodes import idempotency, nodes, orphans, tasks
 from app.store.promises import clearing as promise_clearing
@@ -51,6 +52,8 @@ NODE_DAYS = 30
 #: retention of ended tasks with their results; few per delete, because each has up to 2,000 lines
 TASK_DAYS = 30
 TASKS_AT_ONCE = 20
+#: each may have 10,000 instants
+BACKFILLS_AT_ONCE = 1
 #: retention of API tokens that were revoked or have expired: a refusal names them
 TOKEN_DAYS = 90
 #: retention of the answers to requests with an idempotency key, as ``app.api.v1`` promises it
@@ -125,14 +128,17 @@ class Cleaner:
         counts.append(deleted)
         if deleted:
             logger.info("old log rows deleted count=%s days=%s", deleted, self._days)
+        before_ms = midnights(self._days) if self._days else tasks_ms
+        old_backfills = transact(
+            partial(backfills.delete_ended, before_ms=before_ms, limit=BACKFILLS_AT_ONCE)
+        )
         if self._days:
-            before_ms = midnights(self._days)
             counts += [
                 transact(partial(alarm_clearing.delete_old, before_ms=before_ms, limit=DELETE_ROWS)),
                 transact(partial(promise_clearing.delete_ended, before_ms=before_ms, limit=DELETE_ROWS)),
                 transact(partial(rounds.delete_old, before_ms=before_ms, limit=DELETE_ROWS)),
             ]
-        if DELETE_ROWS in counts or old_tasks == TASKS_AT_ONCE:
+        if DELETE_ROWS in counts or old_tasks == TASKS_AT_ONCE or old_backfills == BACKFILLS_AT_ONCE:
             return DELETE_WAIT_MS
         transact(partial(reporting.delete_expired_sessions, now_ms=now_ms))
         transact(partial(last_seen.delete_old, before_ms=now_ms - LAST_SEEN_DAYS * DAY_MS))

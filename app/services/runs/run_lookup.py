@@ -97,6 +97,8 @@ def row_of(run: FoundRun) -> JobLog:
         raise Conflict(N_("The run was skipped and has not started"))
     if run.waiting is not None and run.waiting.is_gated:
         raise Conflict(N_("The run waits for its predecessors and has not started"))
+    if run.waiting is not None and run.waiting.is_missed:
+        raise Conflict(N_("The run waits for the missed run before it and has not started"))
     if run.waiting is not None:
         raise Conflict(N_("The run waits for a limit and has not started"))
     if not run.rows:

@@ -29,6 +29,7 @@ from app.store.base import locks
 from app.store.calendars import current_book
 from app.store.calendars.paused import PAUSED
 from app.store.fires import planned as planned_fires
+from app.store.fires.missed import MISSED
 from app.store.fires.planned import LockedFire
 from app.store.limits import rules as limit_rules
 from app.store.limits import waiting_list
@@ -87,12 +88,14 @@ class WaitingRun:
     end_ms: Millis | None
     #: text of the job's key for this run
     limit_key: str
-    #: None: it waits for its predecessors or a blackout, or another program has changed what it waits for
+    #: None: it waits for something else, or another program has changed what it waits for
     waits_for: WaitedLimit | None
     #: round that it waits for or belongs to
     round_id: int | None = None
     #: whether it waits for its predecessors
     is_gated: bool = False
+    #: whether it waits for the missed run before it
+    is_missed: bool = False
     #: number of the trigger that asked for the chain
     chain: int | None = None
     #: None: it waits for something else
@@ -162,13 +165,13 @@ def list_holders(session: Session, kind: LimitKind, number: int, *, actor: Actor
 def start_now(session: Session, run_id: str, *, actor: Actor, now_ms: Millis) -> None:
     """Start a run that waits for a limit or a blackout, whatever they are, or for its predecessors.
 
-    The latter may have to wait for either then. Raises NotFound, PermissionDenied, and Conflict if it does
-    not wait.
+    The latter may have to wait for either then, as may a missed run that waits for the one before it. Raises
+    NotFound, PermissionDenied, and Conflict if it does not wait.
     """
     job_id, locked = _lock(session, run_id, actor)
     held = [each for each in locked if each.state in HELD_BACK]
-    gated = [each.fire.id for each in held if each.waits_for == PREDECESSORS]
-    waiting = [each.fire.id for each in held if each.waits_for != PREDECESSORS]
+    gated = [each.fire.id for each in held if each.waits_for in (PREDECESSORS, MISSED)]
+    waiting = [each.fire.id for each in held if each.waits_for not in (PREDECESSORS, MISSED)]
     if not waiting and not gated:
         if any(each.fire.admitted_ms or each.fire.due_time <= now_ms for each in locked):
             raise Conflict(N_("The run waits for no limit: it starts as soon as a scheduler takes it"))
@@ -293,7 +296,8 @@ def _runs(session: Session, rows: Sequence[ListedFire], actor: Actor) -> list[Wa
             limit_key=fire.limit_key,
             waits_for=limits.get(fire.id),
             round_id=fire.round_id,
-            is_gated=fire.state == FireState.GATED and fire.waits_for != PAUSED,
+            is_gated=fire.state == FireState.GATED and fire.waits_for not in (PAUSED, MISSED),
+            is_missed=fire.state == FireState.GATED and fire.waits_for == MISSED,
             chain=fire.chain,
             blackout=blackout_of(fire, book) if fire.waits_for == PAUSED else None,
         )

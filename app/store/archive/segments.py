@@ -72,7 +72,6 @@ def list_log_ids(session: Session, segment: int, *, last_id: int, limit: int) ->
     return [row[0] for row in bulk.read_rows(session, query.order_by(LogArchive.log_id.desc()).limit(limit))]
 
 
-def is_used(session: Session, segment: int) -> bool:
-    """Whether a row names the segment."""
-    query = select(LogArchive.id).where(LogArchive.segment == segment).limit(1)
-    return bool(bulk.read_rows(session, query))
+def forget_segment(session: Session, segment: int) -> int:
+    """Have the logs of a segment indexed again; return how many."""
+    return affected(session, update(LogArchive).where(LogArchive.segment == segment).values(segment=0))

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import Select, delete, func, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -11,6 +11,7 @@ from app.database.engine import affected
 from app.database.rows import bulk
 from app.domain.backfills.kinds import ACTIVE, InstantState
 from app.models.backfill import Backfill, BackfillInstant
+from app.models.job import Job
 from app.store.base.paging import Page, fetch_page
 from app.store.pickers.overview import GroupIds
 
@@ -71,14 +72,44 @@ def list_backfills(
     length: int,
 ) -> Page[Backfill]:
     """Return a page of the backfills of these groups (None: of all), the newest first."""
+    query = _listed(group_ids, job_id, states)
+    return fetch_page(session, query, start=start, length=length)
+
+
+def find_page(
+    session: Session,
+    group_ids: GroupIds,
+    *,
+    job_id: int = 0,
+    states: Collection[str] = (),
+    before_id: int = 0,
+    limit: int,
+) -> list[Backfill]:
+    """Return the newest backfills of these groups (None: of all), with ids below ``before_id`` (0: all)."""
+    query = _listed(group_ids, job_id, states)
+    if before_id:
+        query = query.where(Backfill.id < before_id)
+    return list(session.scalars(query.limit(limit)))
+
+
+def _listed(group_ids: GroupIds, job_id: int, states: Collection[str]) -> Select[tuple[Backfill]]:
+    """Return the query for the backfills of groups: a job may have moved to another one since."""
     query = select(Backfill).order_by(Backfill.id.desc())
     if group_ids is not None:
-        query = query.where(Backfill.job_group.in_(list(group_ids)))
+        group_id = func.coalesce(Job.job_group, Backfill.job_group)
+        query = query.outerjoin(Job, Job.id == Backfill.job_id).where(group_id.in_(list(group_ids)))
     if job_id:
         query = query.where(Backfill.job_id == job_id)
     if states:
         query = query.where(Backfill.state.in_(list(states)))
-    return fetch_page(session, query, start=start, length=length)
+    return query
+
+
+def count_active(session: Session) -> dict[str, int]:
+    """Return state -> number of the backfills that have it, of the states of active ones."""
+    query = select(Backfill.state, func.count()).where(Backfill.state.in_(ACTIVE)).group_by(Backfill.state)
+    counts = {row[0]: row[1] for row in bulk.read_rows(session, query)}
+    return {state.value: counts.get(state.value, 0) for state in ACTIVE}
 
 
 def count_instants(session: Session, backfill_ids: Collection[int]) -> dict[int, dict[str, int]]:
@@ -102,6 +133,18 @@ def list_instants(
     if states:
         query = query.where(BackfillInstant.state.in_(list(states)))
     return fetch_page(session, query.order_by(BackfillInstant.number), start=start, length=length)
+
+
+def find_instants(
+    session: Session, backfill_id: int, *, states: Collection[str] = (), after: int = -1, limit: int
+) -> list[BackfillInstant]:
+    """Return the instants of a backfill after a place in its order."""
+    query = select(BackfillInstant).where(
+        BackfillInstant.backfill_id == backfill_id, BackfillInstant.number > after
+    )
+    if states:
+        query = query.where(BackfillInstant.state.in_(list(states)))
+    return list(session.scalars(query.order_by(BackfillInstant.number).limit(limit)))
 
 
 def delete_ended(session: Session, *, before_ms: Millis, limit: int) -> int:

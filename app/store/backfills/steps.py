@@ -3,18 +3,20 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import select, update
+from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database import single_statement
 from app.database.engine import affected
 from app.database.rows import bulk
+from app.database.sql import direct
 from app.database.sql.in_list import among
 from app.domain.backfills.kinds import ACTIVE, InstantState
 from app.domain.enums import FireState, TriggerType
 from app.models.backfill import Backfill, BackfillInstant
 from app.models.fire import Fire
+from app.models.job import Job
 from app.models.log import JobLog
 
 
@@ -30,20 +32,37 @@ class BackfillRow(NamedTuple):
     attempt: int
 
 
-_ROW = select(*(getattr(Backfill, name) for name in BackfillRow._fields))
-_ACTIVE = select(Backfill.id).where(Backfill.state.in_(ACTIVE)).order_by(Backfill.id)
+_ROW = select(*(getattr(Backfill, name) for name in BackfillRow._fields)).where(
+    Backfill.id == bindparam("backfill_id")
+)
+_LOCKED_ROW = _ROW.with_for_update()
+#: trigger types of the runs of backfills
+_TYPES = (TriggerType.BACKFILL.value, TriggerType.RETRY.value)
+_OPEN = (Fire.job_id == Backfill.job_id) & Fire.trigger_type.in_(_TYPES) & (Fire.state != FireState.HELD)
+_SIGN = (Backfill.id, Backfill.state, Backfill.updated_ms, Job.id)
+_ACTIVE = (
+    select(*_SIGN, func.count(Fire.id), func.max(Fire.id), func.sum(Fire.id))
+    .join(Job, Job.id == Backfill.job_id, isouter=True)
+    .join(Fire, _OPEN, isouter=True)
+    .where(Backfill.state.in_(ACTIVE))
+    .group_by(*_SIGN)
+    .order_by(Backfill.id)
+)
 
 
-def find_active() -> list[int]:
-    """Return the backfills of which something may run; opens its own transaction."""
-    return [row[0] for row in single_statement.read(_ACTIVE, {})]
+def find_active() -> dict[int, tuple[object, ...]]:
+    """Return the backfills of which something may run, each with a sign; opens its own transaction.
+
+    While the sign stays the same a step finds the same: it is that of the last change, of the job, and of the
+    open fires, which are gone when their runs have ended.
+    """
+    return {row[0]: tuple(row[1:]) for row in single_statement.read(_ACTIVE, {})}
 
 
 def find_row(session: Session, backfill_id: int, *, lock: bool = False) -> BackfillRow | None:
     """Return a backfill; ``lock``: and lock it, so that no other step or change of it is made meanwhile."""
-    query = _ROW.where(Backfill.id == backfill_id)
-    row = session.execute(query.with_for_update() if lock else query).first()
-    return BackfillRow._make(row) if row is not None else None
+    rows = direct.read(session, _LOCKED_ROW if lock else _ROW, {"backfill_id": backfill_id})
+    return BackfillRow._make(rows[0]) if rows else None
 
 
 def write_backfill(session: Session, backfill_id: int, **columns: object) -> None:
@@ -59,25 +78,35 @@ class InstantRow(NamedTuple):
     attempt: int
 
 
-_INSTANTS = select(*(getattr(BackfillInstant, name) for name in InstantRow._fields)).order_by(
-    BackfillInstant.number
+_INSTANTS = (
+    select(*(getattr(BackfillInstant, name) for name in InstantRow._fields))
+    .where(
+        BackfillInstant.backfill_id == bindparam("backfill_id"),
+        BackfillInstant.state == bindparam("state"),
+    )
+    .order_by(BackfillInstant.number)
+    .limit(bindparam("most"))
+)
+_FAILED = (
+    select(BackfillInstant.id)
+    .where(
+        BackfillInstant.backfill_id == bindparam("backfill_id"),
+        BackfillInstant.state == InstantState.FAILED.value,
+        BackfillInstant.attempt == bindparam("attempt"),
+    )
+    .limit(1)
 )
 
 
 def find_instants(session: Session, backfill_id: int, state: InstantState, *, limit: int) -> list[InstantRow]:
     """Return the first instants in a state, in the order of the backfill."""
-    query = _INSTANTS.where(BackfillInstant.backfill_id == backfill_id, BackfillInstant.state == state)
-    return [InstantRow._make(row) for row in bulk.read_rows(session, query.limit(limit))]
+    parameters = {"backfill_id": backfill_id, "state": state.value, "most": limit}
+    return [InstantRow._make(row) for row in direct.read(session, _INSTANTS, parameters)]
 
 
 def has_failed(session: Session, backfill_id: int, attempt: int) -> bool:
     """Whether an instant has failed in an attempt."""
-    query = select(BackfillInstant.id).where(
-        BackfillInstant.backfill_id == backfill_id,
-        BackfillInstant.state == InstantState.FAILED,
-        BackfillInstant.attempt == attempt,
-    )
-    return session.scalar(query.limit(1)) is not None
+    return bool(direct.read(session, _FAILED, {"backfill_id": backfill_id, "attempt": attempt}))
 
 
 def write_instants(session: Session, rows: Sequence[bulk.Row]) -> None:
@@ -101,15 +130,25 @@ class OpenFire(NamedTuple):
     id: int
     fire_key: str
     trigger_type: str
+    logical_ms: Millis
+    chain: int | None
     #: no claim has taken it, so that it can be withdrawn
     is_unsent: bool
 
 
 _FIRES = select(
-    Fire.id, Fire.fire_key, Fire.trigger_type, Fire.state, Fire.log_id, Fire.attempt, Fire.epoch
+    Fire.id,
+    Fire.fire_key,
+    Fire.trigger_type,
+    func.coalesce(Fire.logical_ms, Fire.due_time),
+    Fire.chain,
+    Fire.state,
+    Fire.log_id,
+    Fire.attempt,
+    Fire.epoch,
 ).where(
     among(Fire.job_id),
-    Fire.trigger_type.in_([TriggerType.BACKFILL.value, TriggerType.RETRY.value]),
+    Fire.trigger_type.in_(_TYPES),
     Fire.state != FireState.HELD,
 )
 _UNSENT = (FireState.PENDING, FireState.WAITING, FireState.GATED)
@@ -118,8 +157,12 @@ _UNSENT = (FireState.PENDING, FireState.WAITING, FireState.GATED)
 def find_fires(session: Session, job_id: int) -> list[OpenFire]:
     """Return the fires of backfills and retries of a job; not those of runs that ended as unresolved."""
     return [
-        OpenFire(row[0], row[1], row[2], row[3] in _UNSENT and row[4] is None and not row[5] and not row[6])
-        for row in bulk.read_among(session, _FIRES, [job_id])
+        OpenFire(
+            fire_id, key, kind, at_ms, chain, state in _UNSENT and log_id is None and not (attempt or epoch)
+        )
+        for fire_id, key, kind, at_ms, chain, state, log_id, attempt, epoch in bulk.read_among(
+            session, _FIRES, [job_id]
+        )
     ]
 
 

@@ -74,11 +74,15 @@ def insert_change(session: Session, *, now_ms: Millis) -> int:
     return number
 
 
-def read_book(session: Session) -> RuleBook:
-    """Return the latest versions of the calendars, and the blackouts that are not long over."""
+def read_book(session: Session, *, since_ms: Millis | None = None) -> RuleBook:
+    """Return the latest versions of the calendars, and the blackouts that are not long over.
+
+    ``since_ms``: those that were over later than that.
+    """
     number = find_number(session)
     versions = select(*_VERSION).join(JobCalendar, JobCalendar.version_id == VersionRow.id)
-    return _book(session, number, bulk.read_rows(session, versions), number // 1_000 - OVER_MS)
+    over_ms = number // 1_000 - OVER_MS if since_ms is None else since_ms
+    return _book(session, number, bulk.read_rows(session, versions), over_ms)
 
 
 def read_history(session: Session, names: Collection[str], *, since_ms: Millis) -> RuleBook:

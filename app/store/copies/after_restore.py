@@ -6,9 +6,11 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import affected
 from app.database.rows import bulk
+from app.domain.backfills.kinds import BackfillState
 from app.domain.enums import TriggerStatus
 from app.domain.runs.trigger_keys import ONCE
 from app.domain.tasks import TaskState
+from app.models.backfill import Backfill
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.lock import RESTORE_LOCK, Lock
@@ -94,3 +96,10 @@ def cancel_tasks(session: Session, *, now_ms: Millis) -> int:
     going = update(Task).where(Task.state.in_((TaskState.PENDING, TaskState.RUNNING)))
     values = {"state": TaskState.CANCELLED.value, "finished_ms": now_ms, "lease_until": 0}
     return affected(session, going.values(values))
+
+
+def pause_backfills(session: Session, *, reason: str, now_ms: Millis) -> int:
+    """Pause the backfills that start runs, with a packed reason; return how many."""
+    running = update(Backfill).where(Backfill.state == BackfillState.RUNNING.value)
+    values = {"state": BackfillState.PAUSED.value, "reason": reason, "updated_ms": now_ms}
+    return affected(session, running.values(values))

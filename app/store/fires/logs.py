@@ -231,6 +231,18 @@ def find_origins(session: Session, log_ids: Collection[int], *, most: int | None
     return origins
 
 
+#: runs of no backfill, but for retries of such. null: a run of a Java admin
+NO_BACKFILL = JobLog.trigger_type.is_(None) | (JobLog.trigger_type != TriggerType.BACKFILL)
+
+
+def find_of_backfills(session: Session, type_by_id: Mapping[int, str | None]) -> set[int]:
+    """Return those of the runs, log id -> trigger type, that are of backfills, or retries of such runs."""
+    retried = [log_id for log_id, kind in type_by_id.items() if kind == TriggerType.RETRY]
+    origins = find_origins(session, retried) if retried else {}
+    kinds = {**type_by_id, **{log_id: origin.trigger_type for log_id, origin in origins.items()}}
+    return {log_id for log_id, kind in kinds.items() if kind == TriggerType.BACKFILL}
+
+
 class UnfinishedRun(NamedTuple):
     """A run that waits for its result: when it was triggered, where it was sent last, what it executes."""
 

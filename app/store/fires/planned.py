@@ -125,7 +125,7 @@ def admit(session: Session, fire_ids: Collection[int], *, now_ms: Millis) -> Non
 
 
 def pass_gate(session: Session, fire_ids: Collection[int]) -> None:
-    """Queue locked fires that wait for the round of their predecessors, which they keep."""
+    """Queue locked fires that wait for the round of their predecessors, which they keep, or a missed run."""
     columns = {"state": FireState.PENDING.value, "owner": "", "waits_for": ""}
     bulk.update_many(session, Fire, [{"id": fire_id, **columns} for fire_id in sorted(fire_ids)])
     if fire_ids:

@@ -58,17 +58,23 @@ class NewFire(NamedTuple):
     chain: int | None = None
     #: round that it follows
     round_id: int | None = None
+    #: what it waits for from the start; empty: nothing
+    waits_for: str = ""
 
 
 def insert_fires(session: Session, fires: Sequence[NewFire]) -> list[DueFire]:
-    """Insert the fires whose key is new; return them with their ids.
+    """Insert the fires whose key is new; return those with their ids that wait for nothing.
 
     The caller holds a lock that prevents others from inserting the same keys.
     """
     known_keys = _known_keys(session, [fire.fire_key for fire in fires])
     fresh = list({fire.fire_key: fire for fire in fires if fire.fire_key not in known_keys}.values())
     ids = bulk.insert_with_ids(session, Fire, _rows(fresh))
-    return [DueFire(fire_id, fire.job_id, fire.due_time) for fire_id, fire in zip(ids, fresh, strict=True)]
+    return [
+        DueFire(fire_id, fire.job_id, fire.due_time)
+        for fire_id, fire in zip(ids, fresh, strict=True)
+        if not fire.waits_for
+    ]
 
 
 def insert_unless_known(session: Session, fires: Sequence[NewFire], *, now_ms: Millis) -> None:
@@ -200,17 +206,19 @@ def _rows(fires: Iterable[NewFire]) -> list[bulk.Row]:
     return rows
 
 
-#: columns of admitted fires, and of those in chains and rounds, with their defaults; a `chain` of 0 is none
+#: columns of admitted fires, of those in chains and rounds, and of those that wait from the start, with their
+#: defaults; a `chain` of 0 is none
 _SELDOM: tuple[Mapping[str, int | str | None], ...] = (
     {"admitted_ms": 0, "limit_key": ""},
     {"chain": None, "round_id": None},
+    {"waits_for": ""},
 )
 
 
 def _row(fire: NewFire) -> bulk.Row:
     return fire._asdict() | {
         "trigger_type": fire.trigger_type.value,
-        "state": FireState.PENDING.value,
+        "state": (FireState.GATED if fire.waits_for else FireState.PENDING).value,
         "logical_ms": fire.due_time if fire.logical_ms is None else fire.logical_ms,
     }
 
@@ -295,7 +303,7 @@ def lock_waiting(session: Session, fire_ids: Collection[int]) -> list[PendingFir
 
 
 def lock_gated(session: Session, fire_ids: Collection[int]) -> list[PendingFire]:
-    """Lock and return fires as ``lock_pending``, only those that wait for a round."""
+    """Lock and return fires as ``lock_pending``, only those that wait for a round or a blackout."""
     rows = bulk.read_among(session, _GATED, list(fire_ids)) if fire_ids else ()
     return [PendingFire._make(row) for row in rows]
 

@@ -40,6 +40,9 @@ class DueJob(NamedTuple):
     has_followers: int = 0
     #: its day rule as JSON text; None: it runs on all days
     calendar: str | None = None
+    #: of the misfire strategy RUN_ALL
+    misfire_max: int = 100
+    misfire_max_age_s: int = 86_400
     #: number of the rule book as it was read
     rule_number: int = 0
     #: first instant of a fixed rate with a calendar or blackouts; otherwise 0

@@ -7,7 +7,15 @@ from sqlalchemy.orm import Session, aliased
 
 from app.clock import Millis
 from app.database.dialects.choice import dialect_of
-from app.domain.enums import AlarmReason, AlarmState, FireState, Role, ScheduleType, TriggerStatus
+from app.domain.enums import (
+    AlarmReason,
+    AlarmState,
+    FireState,
+    MisfireStrategy,
+    Role,
+    ScheduleType,
+    TriggerStatus,
+)
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel, ChannelScope
 from app.models.fire import Fire
@@ -104,6 +112,12 @@ def find_filling_jobs(session: Session) -> list[int]:
     """Return the ids of the jobs whose parameter is filled in."""
     query = select(Job.id).where(Job.fill_parameter == 1).order_by(Job.id).limit(JOBS_MAX)
     return list(session.scalars(query))
+
+
+def find_running_all(session: Session) -> list[int]:
+    """Return the ids of the jobs that run all they have missed."""
+    query = select(Job.id).where(Job.misfire_strategy == MisfireStrategy.RUN_ALL).order_by(Job.id)
+    return list(session.scalars(query.limit(JOBS_MAX)))
 
 
 def find_limited(session: Session) -> list[str]:

@@ -2,9 +2,9 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
@@ -21,6 +21,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.promise import JobPromise
 from app.settings.parsers import is_zone
+from app.store.fires import logs
 from app.store.fires.queue import SCHEDULED
 
 #: a run begins in whole seconds, and may be sent a little ahead
@@ -44,6 +45,9 @@ _RUN = (
     JobLog.killed,
 )
 
+#: successes that are read at once, if the last one is a retry of a backfill
+SUCCESSES = 100
+
 Chains = dict[tuple[int, Millis], list[ChainRun]]
 
 
@@ -52,8 +56,8 @@ def find_chains(
 ) -> Chains:
     """Return job id and instant -> its scheduled runs and their retries, by log id.
 
-    ``by_hand``: and its runs of any other type, such as one that a user has run again. A run of a Java admin,
-    which does not note its instant, stands for the last one before it.
+    ``by_hand``: and its runs of any other type, such as one that a user has run again or of a backfill. A run
+    of a Java admin, which does not note its instant, stands for the last one before it.
     """
     chains: Chains = defaultdict(list)
     scheduled = JobLog.trigger_type.in_([*SCHEDULED, TriggerType.RETRY]) | JobLog.trigger_type.is_(None)
@@ -72,8 +76,12 @@ def find_chains(
             .order_by(JobLog.id)
         )
         by_run: dict[int, Millis] = {}
-        for job_id, logical_ms, trigger_type, source_id, *columns in bulk.read_rows(session, query):
+        rows = list(bulk.read_rows(session, query))
+        left_out = set[int]() if by_hand else _foreign_retries(session, rows)
+        for job_id, logical_ms, trigger_type, source_id, *columns in rows:
             run = ChainRun(*columns)
+            if run.log_id in left_out:
+                continue
             at_ms = run.trigger_ms if logical_ms is None else logical_ms
             stands_for = _instant_of(instants_of[job_id], at_ms, is_java=trigger_type is None)
             # A retry has the logical time of its run, whose instant a calendar may have moved.
@@ -82,6 +90,17 @@ def find_chains(
                 by_run[run.log_id] = stands_for
                 chains[job_id, stands_for].append(run)
     return chains
+
+
+def _foreign_retries(session: Session, rows: Iterable[Sequence[Any]]) -> set[int]:
+    """Return the retries of runs of backfills among the rows of ``find_chains``."""
+    known, unknown = set[int](), dict[int, str | None]()
+    for _job_id, _logical_ms, trigger_type, source_id, log_id, *_ in rows:
+        if trigger_type == TriggerType.RETRY and source_id not in known:
+            unknown[log_id] = trigger_type
+        else:
+            known.add(log_id)
+    return logs.find_of_backfills(session, unknown)
 
 
 def _by_age(instants_by_job: Mapping[int, Collection[Millis]]) -> Iterator[list[tuple[Millis, int]]]:
@@ -130,6 +149,7 @@ def find_open(session: Session) -> list[OpenRun]:
             JobPromise.usual,
             JobPromise.since_ms,
             Job.time_zone,
+            Fire.trigger_type,
         )
         .join(JobPromise, JobPromise.job_id == Fire.job_id)
         .join(Job, Job.id == Fire.job_id)
@@ -138,9 +158,12 @@ def find_open(session: Session) -> list[OpenRun]:
             Fire.state.in_([FireState.SENDING.value, FireState.ACCEPTED.value, FireState.UNKNOWN.value]),
             Fire.sent_ms > 0,
             Fire.log_id.is_not(None),
+            Fire.trigger_type != TriggerType.BACKFILL,
         )
     )
-    runs = (OpenRun._make(row) for row in bulk.read_rows(session, query))
+    rows = list(bulk.read_rows(session, query))
+    left_out = logs.find_of_backfills(session, {row[0]: row[-1] for row in rows})
+    runs = (OpenRun._make(row[:-1]) for row in rows if row[0] not in left_out)
     return [run if is_zone(run.time_zone) else run._replace(time_zone=zone_name()) for run in runs]
 
 
@@ -167,21 +190,25 @@ def find_ended(session: Session, log_ids: Collection[int]) -> dict[int, EndedRun
 def find_last_chains(
     session: Session, job_id: int, *, since_ms: Millis, limit: int
 ) -> list[tuple[Millis, list[ChainRun]]]:
-    """Return the instants of a job that have ended, newest first, with all their runs of any type.
+    """Return the instants of a job that have ended, newest first, with all their runs but those of backfills.
 
     ``limit``: runs that are read. An instant with an open run, or whose retry waits, has not ended.
     """
     query = (
-        select(_LOGICAL, *_RUN)
-        .where(JobLog.job_id == job_id, JobLog.trigger_time >= since_ms)
+        select(_LOGICAL, *_RUN, JobLog.trigger_type)
+        .where(JobLog.job_id == job_id, JobLog.trigger_time >= since_ms, logs.NO_BACKFILL)
         .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
         .limit(limit)
     )
     chains: dict[Millis, list[ChainRun]] = {}
-    for logical_ms, *columns in bulk.read_rows(session, query):
+    rows = list(bulk.read_rows(session, query))
+    left_out = logs.find_of_backfills(session, {row[1]: row[-1] for row in rows})
+    for logical_ms, *columns, _ in rows:
         run = ChainRun(*columns)
+        if run.log_id in left_out:
+            continue
         chains.setdefault(run.trigger_ms if logical_ms is None else logical_ms, []).append(run)
-    is_cut = sum(map(len, chains.values())) == limit
+    is_cut = len(rows) == limit
     if is_cut and len(chains) > 1:  # Of the oldest, some runs may not have been read.
         chains.popitem()
     waiting = set(session.scalars(select(_DUE).where(Fire.job_id == job_id)))
@@ -189,19 +216,26 @@ def find_last_chains(
 
 
 def find_last_successes(session: Session, job_ids: Collection[int]) -> dict[int, Millis]:
-    """Return job id -> when its latest success of any type ended."""
-    successes = {}
-    for job_id in job_ids:  # The newest of each is found by the index; a maximum would read all runs.
-        newest = (
-            select(JobLog.handle_time)
-            .where(JobLog.job_id == job_id, JobLog.handle_code == HandleCode.SUCCESS)
-            .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
-            .limit(1)
-        )
-        ended_ms = session.scalar(newest)
-        if ended_ms is not None:
-            successes[job_id] = ended_ms
-    return successes
+    """Return job id -> when its latest success of any type ended, but those of backfills."""
+    found = ((job_id, _last_success_ms(session, job_id)) for job_id in job_ids)
+    return {job_id: ended_ms for job_id, ended_ms in found if ended_ms is not None}
+
+
+def _last_success_ms(session: Session, job_id: int) -> Millis | None:
+    """Return when the latest success ended, by an index: a maximum would read all runs."""
+    newest = (
+        select(JobLog.id, JobLog.handle_time, JobLog.trigger_type)
+        .where(JobLog.job_id == job_id, JobLog.handle_code == HandleCode.SUCCESS, logs.NO_BACKFILL)
+        .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+    )
+    start, length = 0, 1
+    while rows := list(bulk.read_rows(session, newest.offset(start).limit(length))):
+        left_out = logs.find_of_backfills(session, {log_id: kind for log_id, _, kind in rows})
+        for log_id, ended_ms, _ in rows:
+            if log_id not in left_out and ended_ms is not None:
+                return Millis(ended_ms)
+        start, length = start + length, SUCCESSES
+    return None
 
 
 def find_instants(session: Session, log_ids: Collection[int]) -> dict[int, tuple[int, Millis]]:

@@ -18,6 +18,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.promise import JobPromise, PromiseCheck
 from app.settings.parsers import is_zone
+from app.store.fires.logs import NO_BACKFILL
 
 #: successes of a job that its usual durations are computed from
 USUAL_RUNS = 5_000
@@ -129,11 +130,14 @@ def delete_promises(session: Session, promises: Collection[StoredPromise]) -> No
 
 
 def find_successes(session: Session, job_id: int) -> list[UsualRun]:
-    """Return the latest successes of a job with a known duration, newest first."""
+    """Return the latest successes of a job with a known duration, newest first, without backfills."""
     query = (
         select(JobLog.trigger_time, JobLog.duration_ms)
         .where(
-            JobLog.job_id == job_id, JobLog.handle_code == HandleCode.SUCCESS, JobLog.duration_ms.is_not(None)
+            JobLog.job_id == job_id,
+            JobLog.handle_code == HandleCode.SUCCESS,
+            JobLog.duration_ms.is_not(None),
+            NO_BACKFILL,
         )
         .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
         .limit(USUAL_RUNS)

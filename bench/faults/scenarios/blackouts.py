@@ -8,7 +8,6 @@ import argparse
 import random
 import threading
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -16,14 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import requests
-from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from app.domain.access.api_tokens import PREFIX, Grant, stored_rights, token_hash
-from app.domain.access.permissions import Right
 from app.domain.runs.trigger_keys import parse_id
 from app.domain.schedules.schedule import RESTING
+from bench.faults.api import Api, api_of
 from bench.faults.blackouts_checker import Story, Subject, check_blackouts
 from bench.faults.checker import check
 from bench.faults.installation import clock_ms, database
@@ -64,27 +60,6 @@ JOBS: dict[str, dict[str, Any]] = {
 }
 BLACKOUT_WAITS = "SELECT COUNT(*) AS n FROM xxl_job_fire WHERE waits_for = 'blackout'"
 RESTS = f"SELECT COUNT(*) AS n FROM xxl_job_info WHERE trigger_status = 1 AND trigger_next_time = {RESTING}"
-
-
-@dataclass(eq=False)
-class Api:
-    """API v1 with a token."""
-
-    address: str
-    token: str
-    dice: random.Random
-    answers: Counter[str] = field(default_factory=Counter)
-
-    def __call__(self, method: str, path: str, body: Any = None, key: str = "") -> Any:
-        """Return status and JSON of the answer; None: there was none."""
-        headers = {"Authorization": f"Bearer {self.token}"} | ({"Idempotency-Key": key} if key else {})
-        try:
-            answer = requests.request(method, f"{self.address}{path}", json=body, headers=headers, timeout=10)
-            found = answer.status_code, answer.json() if answer.content else None
-        except requests.RequestException:
-            return None
-        self.answers[f"{method} {path.split('/')[1]} {answer.status_code}"] += 1
-        return found
 
 
 @dataclass(eq=False)
@@ -206,8 +181,7 @@ def blackouts(db: str, folder: Path, options: argparse.Namespace) -> dict[str, A
         site = Site(Cluster(folder, url), options.seed, (OWN,))
         try:
             site.start(1 if server is None else 2)
-            api = Api(f"{site.cluster.console.address}/api/v1", _token(site.cluster), random.Random())
-            api.dice.seed(options.seed)
+            api = api_of(site.cluster, options.seed)
             group_id, ids, since_ms = _add_jobs(site.cluster, api)
             away = server if options.away else None
             storm = Storm(site.cluster, random.Random(options.seed), site.starters, away, gap_s=GAP_S)
@@ -231,14 +205,6 @@ def blackouts(db: str, folder: Path, options: argparse.Namespace) -> dict[str, A
             return {"faults": dict(storm.counts), **counts, **_verdict(site.cluster, story_of, problems)}
         finally:
             site.stop()
-
-
-def _token(cluster: Cluster) -> str:
-    token, rights = PREFIX + "b" * 43, stored_rights(Grant(frozenset(Right), True, None))
-    sql = "INSERT INTO xxl_job_token (name, token_hash, rights) VALUES ('storm', :hash, :rights)"
-    with cluster.engine().begin() as connection:
-        connection.execute(text(sql), {"hash": token_hash(token), "rights": rights})
-    return token
 
 
 def set_calendar(api: Api) -> Any:

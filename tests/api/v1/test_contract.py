@@ -64,7 +64,7 @@ def make_objects(api: Api, address: str) -> dict[str, str]:
 
     def add(name: str, path: str, body: Any) -> Any:
         answer = api.post(path, body)
-        assert answer.status_code in (200, 201), (path, answer.text)
+        assert answer.status_code in (200, 201, 202), (path, answer.text)
         made = answer.json["apply_id" if name == "apply_id" else "id"]
         ids[name] = str(made)
         return made
@@ -76,6 +76,7 @@ def make_objects(api: Api, address: str) -> dict[str, str]:
     add("mute_id", "/mutes", {"job_id": job_id})
     add("drain_id", "/drains", {"group_id": group_id, "address": SECOND})
     add("blackout_id", "/blackouts", {"job_id": job_id, "from": "2090-01-01T00:00:00Z", "reason": "moving"})
+    add("backfill_id", f"/jobs/{job_id}/backfills", {"times": ["2020-01-01T00:00:00Z"]})
     add("channel_id", "/channels", CHANNEL)
     add("variable_id", "/variables", {"group_id": group_id, "name": "REGION", "value": "eu-1"})
     add("user_id", "/users", {"username": "alice", "password": "battery-staple-9"})

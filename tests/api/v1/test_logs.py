@@ -16,6 +16,7 @@ from app.services.runs import following
 from app.settings.config import Config
 from tests.pipeline.steps import LOOPBACK, call_back, claim_fires
 from tests.support.api_v1 import Api
+from tests.support.archive import archive, folder_in
 from tests.support.factories import FIRST, SECOND, all_rows, make_job, make_run
 from tests.support.fake_executor import Answer, FakeExecutor
 from tests.support.runs import log_answer
@@ -124,3 +125,27 @@ def test_a_log_is_streamed_and_its_place_given_back(
     assert answer.text.startswith(form % json.dumps(line, ensure_ascii=False))
     assert answer.content_type == f"{kind}; charset=utf-8"
     assert waits._slots == held
+
+
+def test_what_is_missing_of_an_archived_log_is_named(api: Api, config: Config) -> None:
+    lost = {"state": "partial", "reason": "instance_gone", "gap_from": 2, "gap_to": 4, "without": 2}
+    gone = {"executor_address": FIRST, "handle_code": 500}
+    pieces = (["one"], ["x"] * 3, ["five"])
+    run = archive(folder_in(config.home), make_job(addresses=FIRST), *pieces, run=gone, **lost)
+    gap = "Lines 2–4 were not kept: the log is longer than 16 MB"
+    tail = "Lines from 6 on were not fetched: the instance did not answer"
+    answer = api.get(f"/runs/{run.id}/log?from_line=2").get_json()
+    assert (answer["from_line"], answer["next_line"], answer["lines"]) == (5, 6, ["five"])
+    assert (answer["end"], answer["archived_lines"]) == (True, 5)
+    assert answer["missing"] == [
+        {"from_line": 2, "to_line": 4, "reason": "run_cap", "text": gap},
+        {"from_line": 6, "to_line": None, "reason": "instance_gone", "text": tail},
+    ]
+    events = api.get(f"/runs/{run.id}/log?follow=true", buffered=True).text.splitlines()
+    assert [json.loads(event) for event in events] == [
+        {"line": 1, "text": "one"},
+        {"error": gap},
+        {"line": 5, "text": "five"},
+        {"error": tail},
+        {"end": True, "state": "failed", "next_line": 6},
+    ]

@@ -146,7 +146,7 @@ def test_a_job_that_never_ran_has_no_statistics(admin: Console) -> None:
 @pytest.mark.parametrize(
     ("reason", "text"),
     [
-        ("misfire", "the misfire strategy is to do nothing"),
+        ("misfire", "left out by the misfire strategy"),
         ("stopped", "the schedule was switched off"),
         ("edited", "the schedule was changed"),
         ("invalid", "the schedule is invalid"),

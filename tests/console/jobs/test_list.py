@@ -100,7 +100,7 @@ def test_the_menu_of_a_row_depends_on_the_job_and_the_users_rights(
     menus = {name: menu_of(rows[job_id]) for name, job_id in ids.items()}
     view_links = {"joblog?jobId=#", "jobinfo/#/nodes", "jobinfo/#/graph"}
     change = {f"jobinfo/#/{act}" for act in ("run", "mute", "edit", "delete", "copy")}
-    change.add("blackouts/new?job=#")
+    change |= {"blackouts/new?job=#", "backfills/new?job=#"}
     times = {"jobinfo/#/next-times"}
     assert menus == {
         "on": view_links | change | times,

@@ -120,6 +120,8 @@ def test_a_file_is_a_document_of_jobs_as_code_with_all_members(admin: Console) -
             "alarm_email": "",
             "route_strategy": "FIRST",
             "misfire_strategy": "DO_NOTHING",
+            "misfire_max": 100,
+            "misfire_max_age_s": 86_400,
             "block_strategy": "SERIAL_EXECUTION",
             "timeout_s": 0,
             "retry_count": 0,

@@ -104,7 +104,7 @@ def test_the_equation_and_the_jobs_of_a_period_are_shown(admin: Console, job: tu
     assert "2 instants are unexplained." in page
     assert "Expected 2,880 = On time 2,875 99.8 % + Late 1" in page
     assert "Skipped 2" in page
-    assert "the misfire strategy is to do nothing 2" in page
+    assert "left out by the misfire strategy 2" in page
     assert "Unexplained 2" in page
     assert f"/completeness?job_id={job_id}" in response.text
     assert f"/jobinfo/{job_id}?tab=runs#skips" in response.text

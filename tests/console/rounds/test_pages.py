@@ -121,7 +121,7 @@ def test_a_round_that_was_not_run_names_its_cause_and_the_run_what_it_stopped(
     add_arrival(passed_on, night.report, "not_run", log_id=log_id, reason="misfire")
     text = text_of(admin.get(f"/rounds/{passed_on}"))
     assert re.search(rf"{night.report} Report\s+was not run, because of run\s+{log_id}", text)
-    assert re.search(r"Not run\s+missed; the misfire strategy is to do nothing", text)
+    assert re.search(r"Not run\s+missed, and left out by the misfire strategy", text)
     question = text_of(admin.get(f"/rounds/{round_id}/run-missing"))
     assert f"Run {log_id} of Check is run again" in question
     answer = submit(admin, f"/rounds/{round_id}/run-missing")

@@ -59,6 +59,10 @@ def problem(handler: str = "closeOrders", **given: Any) -> str:
             },
         ),
         (
+            {"misfire": "RUN_ALL", "misfire_max": 24, "misfire_max_age": timedelta(hours=12)},
+            {"misfire_strategy": "RUN_ALL", "misfire_max": 24, "misfire_max_age_s": 43_200},
+        ),
+        (
             {"children": ("a", "other/b"), "tags": {"y", "x"}},
             {"children": ["a", "other/b"], "tags": ["x", "y"]},
         ),

@@ -170,6 +170,22 @@ def test_a_segment_that_is_gone_or_damaged_hides_nothing(
         assert look(store, f"word-{number}") == [(log.id, 1)]
 
 
+def test_an_index_that_was_deleted_is_made_again(store: Folder, indexer: Indexer, tmp_path: Path) -> None:
+    job = make_job()
+    for number in range(3):
+        archive(store, job, *([["word"]] if number else []))
+    assert indexer.build()
+    [file] = (tmp_path / indexing.FOLDER).iterdir()
+    file.unlink()
+    (file.parent / "notes.txt").write_text("by hand")
+    assert indexer.clean(now_ms()) == 0
+    assert indexer.clean(now_ms() + 2 * HOUR_MS) == 1
+    assert set(segments_of()) == {0}
+    assert indexer.build()
+    assert len(set(segments_of()) - {0}) == 1
+    assert indexer.clean(now_ms() + 2 * HOUR_MS) == 0
+
+
 def test_what_was_deleted_is_not_found_and_its_segment_goes(
     store: Folder, indexer: Indexer, tmp_path: Path
 ) -> None:

@@ -41,7 +41,7 @@ def test_the_newest_runs_come_first_and_their_lines_in_order(store: Folder) -> N
     assert places(page) == [(second.id, 1), (first.id, 1), (first.id, 4)]
     assert (page.next, page.searched_to_ms) == (None, None)
     hit = page.hits[0]
-    assert (hit.job_id, hit.group_id, hit.started_ms, hit.state) == (
+    assert (hit.job_id, hit.group_id, hit.started_ms, hit.outcome) == (
         job.id,
         job.job_group,
         T0 + 5_000,

@@ -2,9 +2,11 @@
 
 import pytest
 
+from app.database.engine import transact
 from app.models.backfill import BackfillInstant
 from app.models.fire import Fire
 from app.models.log import JobLog
+from app.store.runs.clearing import Clearing, clear_batch
 from tests.pipeline.round_steps import claim_due
 from tests.pipeline.steps import call_back, unresolve
 from tests.services.backfills.backfill_steps import (
@@ -126,3 +128,28 @@ def test_resuming_does_not_run_what_has_succeeded_since() -> None:
     call_back(lost, 200, now_ms=T0)
     assert change(backfill_id, "resume") == "running"
     assert states(backfill_id) == ["succeeded", "running"]
+
+
+@every_database
+def test_a_failure_that_comes_late_leaves_nothing_behind() -> None:
+    job = minutely(executor_fail_retry_count=1, delivery="at_most_once")
+    backfill_id = start(job, draft(2, 1))
+    [run] = claim_due()
+    assert unresolve(run.log_id)
+    assert go_on(backfill_id) == "failed"
+    assert call_back(run.log_id, 500)
+    assert not all_rows(Fire)
+    assert change(backfill_id, "resume") == "running"
+    assert [fire.logical_ms for fire in all_rows(Fire)] == [minute(2)]
+
+
+@every_database
+def test_a_retry_belongs_to_its_instant_when_the_run_before_is_cleared() -> None:
+    job = minutely(executor_fail_retry_count=1)
+    backfill_id = start(job, draft(2, 1))
+    assert end_next(500)
+    assert transact(lambda session: clear_batch(session, Clearing(0, job.id)))
+    assert go_on(backfill_id) == "running"
+    assert states(backfill_id) == ["running", "waiting"]
+    assert change(backfill_id, "cancel") == "cancelled"
+    assert not all_rows(Fire)

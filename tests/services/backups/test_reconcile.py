@@ -11,6 +11,8 @@ from app.models.round import Round
 from app.models.skip import Skip
 from app.services.backups import reconcile as settle_module
 from app.services.backups.reconcile import COUNTING_MAX_MS, settle
+from tests.pipeline.round_steps import claim_due
+from tests.services.backfills.backfill_steps import change, draft, go_on, minutely, start, states
 from tests.support.factories import T0, all_rows, make_fire, make_job, only_row, save
 
 #: as of the backup, and of the restore
@@ -65,3 +67,17 @@ def test_open_rounds_end_and_what_waits_for_them_is_skipped() -> None:
     assert rows == {opened.id: ("not_run", "restored", 0), started.id: ("started", "", 0)}
     assert only_row(Skip).reason == "restored"
     assert all_rows(Fire) == []
+
+
+@pytest.mark.usefixtures("database")
+def test_a_backfill_is_paused_and_what_it_had_queued_is_withdrawn() -> None:
+    job = minutely()
+    running, cancelling = start(job, draft(3, 2)), start(job, draft(1, 1))
+    claim_due()
+    change(cancelling, "cancel")
+    queued = start(minutely(), draft(2, 1))
+    assert settle(made_ms=T0, clock=lambda: NOW).fires.backfills == 2
+    assert [go_on(each, now_ms=NOW) for each in (running, queued)] == ["paused", "paused"]
+    assert go_on(cancelling, now_ms=NOW) == "cancelled"
+    assert states(running) == ["failed", "waiting"]
+    assert states(queued) == ["withdrawn", "waiting"]

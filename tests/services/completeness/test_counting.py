@@ -167,6 +167,24 @@ def test_a_day_is_sealed_and_verified(job: Job) -> None:
     assert not transact(lambda session: seal_next(session, zone=ZONE, now_ms=now_ms))
 
 
+@pytest.mark.parametrize("kind", ["CRON", "FIX_RATE"])
+def test_runs_of_backfills_are_in_no_equation(job: Job, kind: str) -> None:
+    if kind == "FIX_RATE":
+        schedule = {"schedule_type": kind, "schedule_conf": "1800"}
+        with session_scope() as session:
+            session.execute(update(JobSpan).values(**schedule, anchor_ms=BEGIN))
+            session.execute(update(Job).values(**schedule))
+    run(job, BEGIN + HOUR // 2)
+    for instant, code in ((BEGIN, 200), (BEGIN + HOUR // 2, 500)):
+        backfill = {"trigger_type": "BACKFILL", "fire_time": None, "logical_ms": instant}
+        failed = run(job, instant, **backfill | {"trigger_time": BEGIN + HOUR, "handle_code": code})
+        run(job, instant, **backfill | {"trigger_type": "RETRY", "source_log_id": failed.id})
+    now_ms = BEGIN + 3 * HOUR // 2 + 12 * 60_000
+    tick(now_ms)
+    total = numbers(now_ms, until_ms=BEGIN + HOUR)
+    assert (total.expected, total.on_time, total.unexplained, total.finished) == (2, 1, 1, 1)
+
+
 def test_runs_of_a_java_admin_stand_for_their_instants(job: Job) -> None:
     """Each for one; its rows have no instant, and times in whole seconds."""
     theirs = {"trigger_type": None, "fire_time": None, "logical_ms": None, "late_ms": None}

@@ -17,6 +17,7 @@ from app.domain.calendars.entered import CalendarDraft
 from app.domain.enums import NodeKind, Role
 from app.models.alarm import Alarm
 from app.models.archive import LogArchive
+from app.models.backfill import Backfill
 from app.models.calendar import JobBlackout
 from app.models.channel import AlarmChannel
 from app.models.job import Job
@@ -38,6 +39,7 @@ from app.settings.home import access_tokens, secret_key
 from app.settings.log_archive import ArchiveConfig
 from executor_client.wire.version import VERSION
 from tests.pipeline.round_steps import follow
+from tests.services.backfills.backfill_steps import draft, minutely, start
 from tests.support.factories import make_due_job, make_fire, make_group, make_job, make_log, remove, save
 from tests.support.fake_executor import Answer, FakeExecutor
 from tests.support.narrowed import changed_column
@@ -257,6 +259,13 @@ def test_jobs_whose_placeholders_a_java_admin_would_send(installed: Config) -> N
     assert text == f"jobs whose parameter is filled in, which a Java admin does not: {filled.id}"
 
 
+def test_jobs_that_run_all_they_have_missed_beside_a_java_admin(installed: Config) -> None:
+    job = make_due_job(now_ms() + DAY_MS, misfire_strategy="RUN_ALL")
+    assert found_by(installed, "missed runs") == []
+    (text,) = found_by(replace(installed, shared_with_java=True), "missed runs")
+    assert text == f"jobs that run all they have missed, of which a Java admin runs nothing: {job.id}"
+
+
 def test_limits_beside_a_java_admin_and_long_waits(installed: Config) -> None:
     job = make_due_job(now_ms() + DAY_MS, max_running=1)
     group = make_group(app_name="limited", max_running=3)
@@ -310,6 +319,20 @@ def test_calendars_in_use_that_do_not_know_the_coming_days(installed: Config) ->
     lost = make_due_job(now_ms() + DAY_MS, calendar='{"name": "CN"}')
     *_, text = found_by(installed, "calendars")
     assert text.endswith(f"the calendars that they name do not exist: {lost.id} (CN)")
+
+
+def test_backfills_that_do_not_go_on(installed: Config) -> None:
+    job = minutely()
+    first, second = (start(job, draft(number, number), now_ms=now_ms()) for number in (2, 1))
+    assert found_by(installed, "backfills") == []
+    with session_scope() as session:
+        paused = session.get_one(Backfill, first)
+        paused.state, paused.reason = "paused", '{"msgid": "The job was deleted", "params": {}}'
+        session.get_one(Backfill, second).updated_ms = now_ms() - DAY_MS - 1
+    *_, reason, still, beside = found_by(replace(installed, shared_with_java=True), "backfills")
+    assert reason == f"backfills were paused, and not by a user: {first} (The job was deleted)"
+    assert still == f"backfills have ended no run for more than a day: {second}"
+    assert beside == f"backfills beside a Java admin, which knows none: {second}, {first}"
 
 
 def test_circles_of_jobs_and_predecessors_that_never_run(installed: Config) -> None:

@@ -11,6 +11,7 @@ from app.database.engine import bind_engine, read_scope, session_scope, transact
 from app.models.alarm import Alarm
 from app.models.api_token import ApiToken, IdempotentRequest
 from app.models.audit import AuditEntry
+from app.models.backfill import Backfill, BackfillInstant
 from app.models.channel import ChannelScope
 from app.models.drain import Drain
 from app.models.favourite import Favourite
@@ -410,6 +411,35 @@ def test_ended_incidents_are_kept_as_long_as_runs(
         save(Incident(state="kept_again", **key, **times))
     Cleaner(replace(config, log_retention_days=days)).tick(T0)
     assert len(all_rows(Incident)) == kept
+
+
+@every_database
+@pytest.mark.parametrize(("days", "age_days"), [(5, 5), (0, TASK_DAYS)])
+def test_ended_backfills_are_kept_as_long_as_runs_or_tasks(
+    database: str, config: Config, days: int, age_days: int
+) -> None:
+    asked = {"which": "all", "run_order": "oldest_first", "children": "none", "on_failure": "stop"}
+    common = {
+        "job_id": 1,
+        "job_group": 1,
+        "user_id": 1,
+        "total": 1,
+        "summary": "{}",
+        "updated_ms": 0,
+        **asked,
+    }
+    times = {"from_ms": 0, "to_ms": 1, "created_ms": 0}
+    for state, ended_ms in (
+        ("done", T0 - (age_days + 2) * DAY_MS),
+        ("failed", T0 - (age_days - 1) * DAY_MS),
+        ("paused", 0),
+    ):
+        row = save(Backfill(state=state, ended_ms=ended_ms, **common, **times))
+        save(BackfillInstant(backfill_id=row.id, logical_ms=0, number=0))
+    Cleaner(replace(config, log_retention_days=days)).tick(T0)
+    kept = all_rows(Backfill)
+    assert [row.state for row in kept] == ["failed", "paused"]
+    assert [row.backfill_id for row in all_rows(BackfillInstant)] == [row.id for row in kept]
 
 
 @every_database

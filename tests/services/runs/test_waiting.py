@@ -347,3 +347,24 @@ def test_a_trigger_without_a_slot_is_skipped_by_the_claim() -> None:
     claim()
     states = {run_lookup.wait_for_end(trigger.id, actor=ADMIN, timeout_s=0).state for trigger in triggers}
     assert states == {"waiting", "not_started"}
+
+
+def test_a_missed_run_behind_another_says_so_and_starts_when_asked() -> None:
+    job = make_job(max_running=1)
+    fire = make_fire(job, trigger_type="MISFIRE", state="GATED", waits_for="missed")
+    (row,) = listed()
+    assert (row.is_missed, row.is_gated, row.blackout, row.waits_for) == (True, False, None, None)
+    with read_scope() as session:
+        found = run_lookup.get_run(session, row.id, actor=ADMIN)
+    with pytest.raises(Conflict, match="waits for the missed run before it"):
+        run_lookup.row_of(found)
+    transact(lambda session: waiting.start_now(session, row.id, actor=ADMIN, now_ms=NOW))
+    # It has no slot yet.
+    assert [(left.id, left.state, left.admitted_ms) for left in all_rows(Fire)] == [(fire.id, "PENDING", 0)]
+
+
+def test_a_missed_run_behind_another_is_withdrawn_as_an_instant_of_the_schedule() -> None:
+    make_fire(make_job(), trigger_type="MISFIRE", state="GATED", waits_for="missed")
+    (row,) = listed()
+    transact(lambda session: waiting.withdraw_run(session, row.id, actor=ADMIN, now_ms=NOW))
+    assert (all_rows(Fire), only_row(Skip).reason) == ([], "withdrawn")

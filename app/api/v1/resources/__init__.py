@@ -23,11 +23,12 @@ from app.api.v1.resources import (
     variables,
 )
 from app.api.v1.resources.calendars import blackouts, calendars
-from app.api.v1.resources.jobs import code, glue, jobs, schedules, skips, versions
+from app.api.v1.resources.jobs import backfills, code, glue, jobs, schedules, skips, versions
 
 RESOURCES = (
     alarms.resource,
     audit.resource,
+    backfills.resource,
     calendars.resource,
     blackouts.resource,
     channels.resource,

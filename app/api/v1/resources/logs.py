@@ -18,6 +18,7 @@ from app.clock import now_ms
 from app.database.engine import read_scope
 from app.domain.access.permissions import Actor
 from app.domain.archive.missing import MissingLines
+from app.domain.runs.outcome import STATES
 from app.domain.text.texts import N_
 from app.errors import ExecutorUnreachable, RetryLater, TooManyCalls
 from app.services.accounts.api_tokens import present_actor
@@ -185,7 +186,7 @@ def _item(hit: Hit) -> LogHit:
             "run_id": str(hit.log_id),
             "job_id": hit.job_id,
             "group_id": hit.group_id,
-            "state": hit.state,
+            "state": STATES[hit.outcome],
             "started_at": hit.started_ms,
             "line": hit.line,
             "text": hit.match.text,

@@ -48,11 +48,11 @@ resource = Resource("runs", "Runs of jobs, their results and logs.", MEMBERS)
 def list_runs(call: Call) -> Listed[Run]:
     """List the runs that a scheduler has claimed, newest first.
 
-    With `state=waiting` and without times, the runs that wait for their predecessors or for the end of a
-    blackout come first, then those that wait for a limit, in the order in which they will get slots, then
-    those that were triggered and wait for a scheduler, the last due of them first: their ids are those of
-    their triggers. A page of one kind of failure, or of logical times, may be short, or empty, and have a
-    `next_cursor` nevertheless: each searches 5000 runs.
+    With `state=waiting` and without times, the runs that wait for their predecessors, for the end of a
+    blackout or for a missed run come first, then those that wait for a limit, in the order in which they
+    will get slots, then those that were triggered and wait for a scheduler, the last due of them first: their
+    ids are those of their triggers. A page of one kind of failure, or of logical times, may be short, or
+    empty, and have a `next_cursor` nevertheless: each searches 5000 runs.
     With `logical_from` these are runs that started at most 31 days before it; with `job_id` or `group_id`
     those of this job or group alone.
     """
@@ -195,7 +195,7 @@ def retry_run(call: Call, run_id: str, body: RetryIn) -> Made:
 
 @resource.post("/runs/<run_id>/start", answer=RunDetail, right=Right.OPERATE)
 def start_run(call: Call, run_id: str) -> RunDetail:
-    """Start a run now that waits for a limit, the end of a blackout or its predecessors."""
+    """Start a run now that waits for a limit, the end of a blackout, its predecessors or a missed run."""
     _require_no_row(call, run_id)
     waiting.start_now(call.session, run_id, actor=call.actor, now_ms=call.now_ms)
     return detail_of(call.session, get_run(call.session, run_id, actor=call.actor), actor=call.actor)
@@ -211,7 +211,7 @@ def release_run(call: Call, run_id: str) -> RunDetail:
 
 @resource.delete("/runs/<run_id>", right=Right.OPERATE)
 def withdraw_run(call: Call, run_id: str) -> None:
-    """Withdraw a run that waits for a limit, predecessors or a blackout, or was not claimed yet."""
+    """Withdraw a run that waits for a limit, predecessors, a blackout or a missed run, or was not claimed."""
     _require_no_row(call, run_id)
     waiting.withdraw_run(call.session, run_id, actor=call.actor, now_ms=call.now_ms)
 

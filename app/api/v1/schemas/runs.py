@@ -83,15 +83,16 @@ class Run(Schema):
     id: str = Field(
         description="Number of the run. While it waits for the scheduler, and for a broadcast of several"
         " shards, the id of its trigger, which stays valid. `w` and a number: it waits for a limit, its"
-        " predecessors or the end of a blackout, and comes from the schedule, a parent job, a round or a"
-        " failure.",
+        " predecessors, the end of a blackout or the missed run before it, and comes from the schedule, a"
+        " parent job, a round or a failure.",
         examples=["4711", "7.1795420800000.9f86d081884c7d659a2feaa0c55ad015", "w812"],
     )
     job_id: int
     group_id: int
     state: State
     trigger_type: str = Field(
-        description="`CRON`, `MISFIRE`, `MANUAL`, `API`, `PARENT`, `AFTER` or `RETRY`; empty: not known.",
+        description="`CRON`, `MISFIRE`, `MANUAL`, `API`, `PARENT`, `AFTER`, `BACKFILL` or `RETRY`; empty: not"
+        " known.",
         examples=["MANUAL"],
     )
     handler: str = ""
@@ -116,9 +117,12 @@ class Run(Schema):
     reason: str = Field(
         "",
         description="Why it failed or waits, in one line; `predecessors`: it waits for those of its job, in"
-        " its `round`; `blackout`: for the end of its `blackout`.",
+        " its `round`; `blackout`: for the end of its `blackout`; `missed`: for the missed run before it.",
     )
     round: int | None = Field(None, description="Id of the round that it waits for or follows.")
+    backfill: int | None = Field(
+        None, description="Id of the backfill that it belongs to, also as a retry; null while it waits."
+    )
     chain: str | None = Field(
         None,
         description="Chain that it belongs to: the first 15 digits of the token in the id of the trigger that"
@@ -268,8 +272,8 @@ class SkipOut(Schema):
     )
     round: int | None = Field(None, description="Round of a run that its predecessors prevented.")
     trigger_type: str = Field(
-        description="`MANUAL`, `PARENT`, `AFTER` or `RETRY`: a run that was due then; empty: times of the"
-        " schedule."
+        description="`MANUAL`, `PARENT`, `AFTER`, `BACKFILL` or `RETRY`: a run that was due then; empty:"
+        " times of the schedule."
     )
     recorded_at: Instant
 

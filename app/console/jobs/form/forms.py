@@ -38,7 +38,10 @@ _PLACED = {
         "executor_timeout",
     ),
     "limits": LIMIT_INPUTS,
-    "window": ("time_zone", "misfire_strategy", "not_before", "not_after"),
+    "window": (
+        *("time_zone", "misfire_strategy", "misfire_max", "misfire_max_age_s"),
+        *("not_before", "not_after"),
+    ),
     "promises": PROMISE_INPUTS,
     "archive": (),
     "alarms": ("alarm_email",),

@@ -1,5 +1,6 @@
 """Completeness page: a month, the equation of a period, the jobs that were not on time, a job by the hour."""
 
+from collections.abc import Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -11,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis, now_ms
 from app.console.report.completeness.equation import JOBS, equation_of, hour_rows, job_rows
 from app.console.report.completeness.month import month_of, month_title
-from app.console.report.completeness.period import Requested, requested
+from app.console.report.completeness.period import Requested, period_parameters, requested
 from app.console.report.completeness.search import page_parameters, read_search
 from app.console.report.completeness.terms import TERMS, Place, reason_text
 from app.console.ui.lists.listing import Chip
@@ -20,7 +21,8 @@ from app.console.web.current import current_actor, settings
 from app.console.web.language import _
 from app.database.flask_db import read_scope
 from app.domain.access.permissions import Right
-from app.services.completeness.job_day import JobDay, find_job_day, find_off, find_spans
+from app.domain.completeness.spans import Span
+from app.services.completeness.job_day import JobDay, find_job_day, find_missed, find_off, find_spans
 from app.services.completeness.overview import Overview, find_overview
 from app.services.completeness.report import Scope, scope_of
 from app.services.executors.groups import visible_groups
@@ -80,18 +82,29 @@ def _of_job(
 ) -> dict[str, Any]:
     """Return what is shown of one job: when its schedule was off, and on one day its hours."""
     if not wanted.job_id:
-        return {"off": [], "job_day": None}
+        return {"off": [], "job_day": None, "missed": 0}
     interval = wanted.period.interval(zone)
     spans = find_spans(session, scope, interval)
     job_day: JobDay | None = None
     if wanted.one_day is not None:
         job_day = find_job_day(session, spans, wanted.one_day, zone=zone, now_ms=at_ms)
+    off = find_off(spans, interval, at_ms)
+    may_run = _may_run(spans) and not any(each.is_deleted for each in off)
+    missed = find_missed(session, spans, interval, now_ms=at_ms) if may_run else []
+    parameters: dict[str, Any] = {"job": wanted.job_id, "missed": 1, **period_parameters(wanted.period)}
     return {
-        "off": find_off(spans, interval, at_ms),
+        "missed": len(missed),
+        "missed_href": url_for("backfill_forms.new", **parameters),
+        "off": off,
         "job_day": job_day,
         "hours": hour_rows(job_day, wanted, zone) if job_day is not None else [],
         "runs_href": Place(interval, job_id=wanted.job_id).runs(),
     }
+
+
+def _may_run(spans: Sequence[Span]) -> bool:
+    """Whether the actor may run the job with this history."""
+    return bool(spans) and current_actor().may(spans[-1].group_id, Right.OPERATE)
 
 
 def _period_title(wanted: Requested) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from app.console.ui import labels, tasks
 from app.console.ui.audit.sentences import SENTENCES, WITHOUT_OBJECT
+from app.console.ui.backfills import words as backfill_words
 from app.console.ui.calendars.words import UNKNOWNS, rule_value, weekend_value
 from app.console.ui.filters import instant, listed, next_time_label
 from app.console.ui.limits.words import limits_value
@@ -87,7 +88,9 @@ _FIELDS = {
     "answered": _l("Answered"),
     "app_name": "AppName",
     "changeover_ms": _l("Token changeover since"),
+    "backfill": _l("Backfill"),
     "characters": _l("Characters"),
+    "children": _l("What follows"),
     "count": _l("Further refusals"),
     "cron": _l("Cron"),
     "days_changed": _l("Days changed"),
@@ -119,6 +122,7 @@ _FIELDS = {
     "method": _l("Request"),
     "name": _l("Name"),
     "node": _l("Node"),
+    "on_failure": _l("At a failure"),
     "not_after_ms": _l("Not after"),
     "not_before_ms": _l("Not before"),
     "notice": _l("Notice"),
@@ -136,6 +140,7 @@ _FIELDS = {
     "role": _l("Role"),
     "rows": _l("Runs deleted"),
     "runs": _l("Number of runs"),
+    "run_order": _l("Order"),
     "schedule_conf": _l("Schedule"),
     "secret": _l("Secret"),
     "settings": _l("Settings"),
@@ -150,6 +155,7 @@ _FIELDS = {
     "targets": _l("Targets"),
     "time_zone": _l("Time zone"),
     "title": _l("Title"),
+    "to_ms": _l("To"),
     "total": _l("Total"),
     "trigger_next_time": _l("Next run"),
     "unknown": _l("Days after that"),
@@ -162,10 +168,13 @@ _FIELDS = {
     "value": _l("Value"),
     "version": _l("Version"),
     "weekend": _l("Weekend"),
+    "which": _l("Which instants"),
     "withdrawn": _l("Withdrawn runs"),
     "workdays": _l("Make-up workdays"),
 }
-_SECONDS = frozenset({"executor_timeout", "retry_interval_s", "max_wait_s", "duration_s"})
+_SECONDS = frozenset(
+    {"executor_timeout", "retry_interval_s", "max_wait_s", "duration_s", "misfire_max_age_s"}
+)
 #: where 0 or nothing is inherited
 _INHERITED = frozenset({"log_archive", "log_days", "run_days"})
 #: where 0 is none
@@ -195,6 +204,10 @@ _LABELS: Mapping[str, Mapping[Any, str]] = {
         "skip": _l("What was due does not run"),
         "run_once": _l("Each schedule that was due runs once"),
     },
+    "which": backfill_words.WHICH,
+    "run_order": backfill_words.ORDERS,
+    "children": backfill_words.CHILDREN,
+    "on_failure": backfill_words.ON_FAILURES,
     "role": {0: _l("Normal user"), 1: _l("Administrator")},
     "address_type": {0: _l("automatic"), 1: _l("manual")},
     "kind": {

@@ -24,6 +24,8 @@ class Question:
     glyph: str = "check-lg"
     #: link to what has to be done first, text and URL; the button is then left out
     first: tuple[str, str] | None = None
+    #: box that can be ticked: its name in the form, and its label
+    option: tuple[str, str] | None = None
 
 
 def confirm_page(question: Question, *, back: str) -> str:

@@ -79,6 +79,8 @@ def _why(run: WaitingRun, titles: dict[int, str], rounds: Mapping[int, RoundView
         return escape(pause_text(run.blackout))
     if run.is_gated:
         return gate_words(rounds.get(run.round_id or 0))
+    if run.is_missed:
+        return escape(_("waits for the missed run before it"))
     limit = run.waits_for
     if limit is None:
         return wait_words(None, Markup())

@@ -1,0 +1,166 @@
+"""Pages of backfills: the list, and one with the result of each instant."""
+
+from dataclasses import dataclass
+from functools import partial
+from zoneinfo import ZoneInfo
+
+from flask import Blueprint, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+
+from app.clock import Millis
+from app.console.ui.backfills.rows import row_of, rows_of, zone_of
+from app.console.ui.backfills.words import (
+    CHILDREN,
+    INSTANT_STATES,
+    LABELS,
+    ON_FAILURES,
+    ORDERS,
+    WHICH,
+    Look,
+)
+from app.console.ui.lists.job_search import job_field, with_job
+from app.console.ui.lists.listing import address_with, chips, fetch_requested, whole_number
+from app.console.ui.lists.ranges import write_local
+from app.console.ui.lists.search import choice_field, read_terms
+from app.console.ui.view_tabs import Count, Tab
+from app.console.web.access import Access
+from app.console.web.current import current_actor, translate
+from app.console.web.language import _
+from app.console.web.language import lazy_gettext as _l
+from app.database.flask_db import read_scope
+from app.domain.access.permissions import Right
+from app.domain.backfills.kinds import (
+    ACTIVE,
+    BackfillState,
+    Children,
+    InstantState,
+    OnFailure,
+    Order,
+    Which,
+)
+from app.models.backfill import Backfill
+from app.services.backfills import views
+from app.services.backfills.listing import BackfillView, InstantView, show_backfill
+from app.services.jobs import choices
+from app.store.jobs import scheduling as job_store
+
+blueprint = Blueprint("backfills", __name__, url_prefix="/backfills")
+POLICY = {
+    "index": Access.LOGIN,
+    "show": Access.VIEW,
+}
+#: tab of the list -> states
+TABS = {
+    "active": (_l("In progress"), ACTIVE),
+    "failed": (_l("Stopped at a failure"), (BackfillState.FAILED,)),
+    "done": (_l("Done"), (BackfillState.DONE,)),
+    "cancelled": (_l("Cancelled"), (BackfillState.CANCELLED,)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class InstantRow:
+    """An instant of a backfill as a row."""
+
+    instant: InstantView
+    look: Look
+    #: logical time, local in the zone of the job
+    text: str
+
+    @property
+    def duration_ms(self) -> Millis | None:
+        """From the request for its first run to the end of the last one."""
+        each = self.instant
+        return each.ended_ms - each.begun_ms if each.begun_ms and each.ended_ms >= each.begun_ms else None
+
+
+@blueprint.get("")
+def index() -> ResponseReturnValue:
+    """List the backfills, the newest first."""
+    actor, job_id = current_actor(), max(0, whole_number("jobId", 0))
+    titles = {name: str(title) for name, (title, _states) in TABS.items()}
+    state = request.args.get("state", "")
+    state = state if state in TABS else ""
+    with read_scope() as session:
+        fields = (job_field(), choice_field("state", ("state", "status", _("State")), titles))
+        search = with_job(session, read_terms(request.args.get("q", ""), fields), actor=actor)
+        if search.parameters and not search.hints:
+            return redirect(address_with(page=None, q=None, **search.parameters))
+        states = TABS[state][1] if state else ()
+        listed = partial(views.list_backfills, session, actor=actor, job_id=job_id, states=states)
+        page, paging = fetch_requested(listed)
+        job_text = choices.name_jobs(session, [job_id], actor=actor)[0].text if job_id else ""
+        found = job_store.find_jobs(session, {view.row.job_id for view in page.rows})
+    return render_template(
+        "backfills/index.html",
+        rows=rows_of(page.rows, {job.id: job.time_zone for job in found.values()}),
+        paging=paging,
+        tabs=_tabs(state, titles),
+        state=state,
+        states=titles,
+        search=search,
+        active=chips([("jobId", _("Job"), job_text)]),
+        job_id=job_id,
+        job_text=job_text,
+        clear=url_for("backfills.index", state=state or None),
+    )
+
+
+def _tabs(state: str, titles: dict[str, str]) -> list[Tab]:
+    tabs = [Tab(_("All"), address_with(state=None, page=None), not state)]
+    return tabs + [
+        Tab(title, address_with(state=value, page=None), value == state) for value, title in titles.items()
+    ]
+
+
+@blueprint.get("/<int(max=9223372036854775807):backfill_id>")
+def show(backfill_id: int) -> ResponseReturnValue:
+    """Show one backfill: its progress, and the result of each instant."""
+    actor, state = current_actor(), request.args.get("state", "")
+    state = state if state in {each.value for each in InstantState} else ""
+    with read_scope() as session:
+        view = show_backfill(session, backfill_id, actor=actor)
+        states = (state,) if state else ()
+        listed = partial(views.list_instants, session, backfill_id, states=states)
+        page, paging = fetch_requested(listed)
+        job = job_store.find_jobs(session, [view.row.job_id]).get(view.row.job_id)
+    row, zone = view.row, zone_of(job.time_zone if job is not None else "")
+    return render_template(
+        "backfills/show.html",
+        row=row_of(view, zone.key),
+        view=view,
+        may_operate=actor.may(view.group_id, Right.OPERATE),
+        instants=[_instant_row(each, zone) for each in page.rows],
+        paging=paging,
+        tabs=_instant_tabs(view, state),
+        state=state,
+        choices=_chosen(row),
+        summary=translate(view.sentence),
+        reason=translate(view.reason) if view.reason else "",
+        zone=zone,
+    )
+
+
+def _chosen(row: Backfill) -> list[tuple[str, str]]:
+    """Return what was asked for, in words."""
+    return [
+        (str(LABELS["which"]), str(WHICH[Which(row.which)])),
+        (str(LABELS["order"]), str(ORDERS[Order(row.run_order)])),
+        (str(LABELS["max_running"]), str(row.max_running)),
+        (str(LABELS["children"]), str(CHILDREN[Children(row.children)])),
+        (str(LABELS["on_failure"]), str(ON_FAILURES[OnFailure(row.on_failure)])),
+    ]
+
+
+def _instant_tabs(view: BackfillView, state: str) -> list[Tab]:
+    tabs = [Tab(_("All"), address_with(state=None, page=None), not state, Count(view.row.total))]
+    for each, look in INSTANT_STATES.items():
+        if view.counts.get(each, 0) or each == state:
+            count = Count(view.counts.get(each, 0), is_bad=each is InstantState.FAILED)
+            tabs.append(Tab(str(look.title), address_with(state=each.value, page=None), each == state, count))
+    return tabs
+
+
+def _instant_row(each: InstantView, zone: ZoneInfo) -> InstantRow:
+    look = INSTANT_STATES[InstantState(each.state)]
+    return InstantRow(each, look, write_local(each.logical_ms, zone))

@@ -1,0 +1,208 @@
+"""Form of a backfill: its choices, the list of what it would run, its start."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from zoneinfo import ZoneInfo
+
+from flask import Blueprint, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from sqlalchemy.orm import Session
+
+from app.clock import Millis, now_ms
+from app.console.backfills.forms import UNSUCCESSFUL, BackfillForm
+from app.console.backfills.plan_rows import PlannedDay, planned_days
+from app.console.backfills.presets import PRESETS, preset_range, presets_of
+from app.console.backfills.targets import Target, Targets, requested_targets, without_succeeded
+from app.console.ui.lists.listing import address_with
+from app.console.ui.notices import done, way_back
+from app.console.web.access import Access
+from app.console.web.current import current_actor, settings, translate
+from app.console.web.language import _
+from app.database.flask_db import read_scope, transact
+from app.errors import Conflict, InvalidInput
+from app.services.backfills.backfills import (
+    WITHOUT_JAVA,
+    BackfillDraft,
+    BackfillPlan,
+    plan_backfill,
+    start_backfill,
+)
+
+blueprint = Blueprint("backfill_forms", __name__, url_prefix="/backfills/new")
+POLICY = {
+    "new": Access.OPERATE,
+    "listed": Access.OPERATE,
+}
+#: range of a new form
+FIRST_PRESET = "yesterday"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What would be run of one job."""
+
+    target: Target
+    draft: BackfillDraft
+    plan: BackfillPlan
+
+    @property
+    def summary(self) -> str:
+        """The numbers in a sentence."""
+        return translate(self.plan.sentence)
+
+    @property
+    def days(self) -> list[PlannedDay]:
+        """The list, by day."""
+        return planned_days(self.plan.instants, self.plan.which, self.target.zone)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What the form would run; ``error``: why nothing can be said."""
+
+    each: Sequence[Planned] = ()
+    error: str = ""
+
+    @property
+    def to_run(self) -> int:
+        """How many instants are run."""
+        return sum(len(each.plan.to_run) for each in self.each)
+
+    @property
+    def overlapping(self) -> list[int]:
+        """Active backfills that run some of them."""
+        return sorted({backfill_id for each in self.each for backfill_id in each.plan.overlapping})
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the instants and their order, so that nothing is run but what was shown."""
+        text = ";".join(f"{each.target.job.id}:{[*each.plan.to_run]}" for each in self.each)
+        return sha256(text.encode()).hexdigest()[:32]
+
+
+@blueprint.route("", methods=["GET", "POST"])
+def new() -> ResponseReturnValue:
+    """Show the form with its list, and start what was listed."""
+    with read_scope() as session:
+        targets = requested_targets(session)
+    form = _form(targets)
+    if settings().shared_with_java:
+        return _page(form, targets, Listed(error=translate(WITHOUT_JAVA)))
+    listed = _listed(form, targets)
+    if request.method == "GET":
+        form.forget_errors()  # The list has them.
+        return _page(form, targets, listed)
+    if (answer := _start(form, listed)) is not None:
+        return answer
+    return _page(form, targets, listed), 400 if form.wrong_fields or form.form_errors else 200
+
+
+@blueprint.post("/list")
+def listed() -> ResponseReturnValue:
+    """Return the list while the form is edited."""
+    with read_scope() as session:
+        targets = requested_targets(session)
+    form = _form(targets)
+    return render_template("backfills/_plan.html", listed=_listed(form, targets), cancel=_cancel(targets))
+
+
+def _form(targets: Targets) -> BackfillForm:
+    zone = targets.each[0].zone
+    preset = request.args.get("preset", "")
+    from_text, to_text = preset_range(preset if preset in PRESETS else FIRST_PRESET, zone, now_ms=now_ms())
+    names = ("order", "max_running", "children", "on_failure", "which")
+    asked = {name: request.args[name] for name in names if name in request.args}
+    if not targets.named and not preset:
+        from_text, to_text = request.args.get("from", from_text), request.args.get("to", to_text)
+    form = BackfillForm(request.form or None, data=asked | {"from_": from_text, "to": to_text})
+    form.offer(named=targets.named)
+    return form
+
+
+def _listed(form: BackfillForm, targets: Targets) -> Listed:
+    """Return what the form would run; what is wrong with it is shown there, too."""
+    try:
+        with read_scope() as session:
+            found = [
+                _planned(session, form, each) for each in targets.each if each.times or not targets.named
+            ]
+    except InvalidInput as exc:
+        form.refuse(exc)
+        errors = [f"{field.label.text}{_(': ')}{' '.join(field.errors)}" for field in form.wrong_fields]
+        return Listed(error=" ".join([*form.form_errors, *errors]))
+    return Listed([each for each in found if each is not None])
+
+
+def _planned(session: Session, form: BackfillForm, target: Target) -> Planned | None:
+    if target.times and (form.which.data or UNSUCCESSFUL) != "all":
+        target = without_succeeded(session, target)
+        if not target.times:
+            return None
+    draft = form.draft(target.zone, target.times)
+    actor, zone = current_actor(), settings().time_zone
+    plan = plan_backfill(session, target.job.id, draft, actor=actor, zone=zone, now_ms=now_ms())
+    return Planned(target, draft, plan)
+
+
+def _start(form: BackfillForm, listed: Listed) -> ResponseReturnValue | None:
+    """Start what was listed; None with the reason in the form, or to show the list first."""
+    shown = request.form.get("listed", "")
+    if listed.error or not shown:
+        return None
+    if shown != listed.fingerprint:
+        form.form_errors.append(_("The list has changed since it was shown. Look at it again."))
+        return None
+    try:
+        ids = transact(partial(_start_all, planned=listed.each))
+    except InvalidInput as exc:
+        form.refuse(exc)
+        return None
+    except Conflict as exc:
+        form.refuse(InvalidInput("", exc.args[0]))
+        return None
+    if len(ids) == 1:
+        return redirect(url_for("backfills.show", backfill_id=ids[0]), 303)
+    return done("backfills_started", url_for("backfills.index"))
+
+
+def _start_all(session: Session, planned: Sequence[Planned]) -> list[int]:
+    return [
+        start_backfill(
+            session,
+            each.target.job.id,
+            each.draft,
+            actor=current_actor(),
+            zone=settings().time_zone,
+            shared_with_java=settings().shared_with_java,
+            clock=now_ms,
+        )
+        for each in planned
+        if each.plan.to_run
+    ]
+
+
+def _cancel(targets: Targets) -> str:
+    if targets.named and len(targets.each) > 1:
+        return way_back("logs.index")
+    return way_back("jobs.show", job_id=targets.each[0].job.id)
+
+
+def _page(form: BackfillForm, targets: Targets, listed: Listed) -> str:
+    zone: ZoneInfo = targets.each[0].zone
+    times: list[Millis] = sorted(at_ms for each in targets.each for at_ms in each.times)
+    return render_template(
+        "backfills/new.html",
+        form=form,
+        targets=targets,
+        zone=zone,
+        times=times,
+        presets=presets_of(zone, now_ms=now_ms()),
+        preset=request.args.get("preset", FIRST_PRESET if "from" not in request.args else ""),
+        listed=listed,
+        is_refused=settings().shared_with_java,
+        action=address_with(),
+        list_address=f"{url_for('backfill_forms.listed')}?{request.query_string.decode('ascii', 'ignore')}",
+        cancel=_cancel(targets),
+    )

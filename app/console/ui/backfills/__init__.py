@@ -1,0 +1,1 @@
+"""Backfills as several areas show them."""

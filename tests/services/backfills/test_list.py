@@ -1,0 +1,25 @@
+"""The list of a backfill: what the rules of the job leave out."""
+
+import pytest
+
+from app.clock import DAY_MS, MINUTE_MS
+from app.models.calendar import JobBlackout
+from tests.services.backfills.backfill_steps import draft, minute, minutely, plan
+from tests.support.factories import T0, save
+from tests.support.plan import every_database
+
+
+@every_database
+@pytest.mark.parametrize("days", [0, 400])
+def test_what_a_blackout_has_covered_is_not_run_however_long_it_is_over(database: str, days: int) -> None:
+    job, shift_ms = minutely(), days * DAY_MS
+    times = {"from_ms": minute(2) - shift_ms, "until_ms": minute(1) - shift_ms, "created_ms": T0 - shift_ms}
+    save(JobBlackout(job_id=job.id, reason="moving", ended_ms=times["until_ms"], **times))
+    span = {"from_ms": minute(3) - shift_ms, "to_ms": minute(1) - shift_ms + MINUTE_MS}
+    listed = plan(job, draft(**span))
+    assert [(each.standing, each.is_run, each.reason) for each in listed.instants] == [
+        ("missing", True, ""),
+        ("blackout", False, "moving"),
+        ("missing", True, ""),
+    ]
+    assert listed.sentence == "3 instants: 1 in a blackout, 2 to run"
