@@ -24,7 +24,7 @@ from app.domain.enums import (
     ScheduleType,
     WhenFull,
 )
-from app.domain.jobs import documents
+from app.domain.jobs import structure_models
 from app.domain.jobs.children import FIELD as CHILDREN
 from app.domain.jobs.job_field import JobField, Kind
 from app.domain.text.texts import N_
@@ -205,11 +205,11 @@ class JobDraft:
     )
     #: JSON text
     promises: str = _structure(
-        N_("Promises"), documents.promises, "[]", N_("What is reported although no run has failed.")
+        N_("Promises"), structure_models.promises, "[]", N_("What is reported although no run has failed.")
     )
     #: JSON text
     escalation: str = _structure(
-        N_("Escalation"), documents.escalation, "null", N_("For incidents that are not acknowledged.")
+        N_("Escalation"), structure_models.escalation, "null", N_("For incidents that are not acknowledged.")
     )
     max_running: int = _number(
         "maxRunning",
@@ -261,18 +261,18 @@ class JobDraft:
     #: JSON text
     limits: str = _structure(
         N_("Named limits"),
-        documents.limits,
+        structure_models.limits,
         "[]",
         N_("Limits that several jobs share, with the slots of a run."),
     )
     #: JSON text
     runs_after: str = _structure(
-        N_("Runs after"), documents.runs_after, "null", N_("Runs when other jobs have ended.")
+        N_("Runs after"), structure_models.runs_after, "null", N_("Runs when other jobs have ended.")
     )
     #: JSON text
     calendar: str = _structure(
         N_("Calendar"),
-        documents.calendar,
+        structure_models.calendar,
         "null",
         N_("Runs its schedule only on workdays, or only on holidays."),
     )
