@@ -265,8 +265,13 @@ def pause_backfill(session: Session, backfill_id: int, *, actor: Actor, clock: C
 
 
 def resume_backfill(session: Session, backfill_id: int, *, actor: Actor, clock: Clock) -> None:
-    """Go on with a backfill that is paused or has stopped at a failure: what has failed is run once more."""
+    """Go on with a backfill that is paused or has stopped at a failure: what has failed is run once more.
+
+    Raises what ``start_backfill`` does for its children, and Conflict in any other state.
+    """
     backfill = get_backfill(session, backfill_id, actor=actor, right=Right.OPERATE)
+    if backfill.children == Children.CHAIN:  # Perhaps its author had more rights.
+        check_chain(session, backfill.job_id, actor=actor, shared_with_java=False)
     locks.lock_group_of(session, backfill.job_id)
     row = steps.find_row(session, backfill_id, lock=True)
     has_failed = row is not None and row.state == BackfillState.FAILED
