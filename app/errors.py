@@ -19,6 +19,7 @@ XxlJobError
 │   └── SignOnExpired     it does not belong to a sign-on that this browser started (400)
 ├── ProviderUnreachable   the OpenID provider did not answer (503)
 └── ExecutorUnreachable   an executor did not answer, or with an invalid answer; with its address
+    └── ExecutorRefused   it answered that it does not do this
 InvalidCronExpression (ValueError) is beside the parser, in ``app.domain.schedules.cron``; InvalidTemplate and
 NotFilled (ValueError) are beside that of placeholders, in ``app.domain.parameters``.
 """
@@ -149,3 +150,7 @@ class ExecutorUnreachable(XxlJobError):
         super().__init__(f"{address}: {reason}")
         self.address = address
         self.reason = reason
+
+
+class ExecutorRefused(ExecutorUnreachable):
+    """An executor answered that it does not do what it was asked for."""

@@ -12,8 +12,9 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from app.domain.runs.evidence import refuses_absent
 from app.domain.runs.trace_templates import NO_ANSWER, NO_CONNECTION
-from app.errors import ExecutorUnreachable, InvalidInput
+from app.errors import ExecutorRefused, ExecutorUnreachable, InvalidInput
 from app.executors.calls import LOG_REPLY_MAX, REPLY_MAX, Peer, is_to_repeat, prepare, reason_of, refusal_of
 from app.settings.config import Network
 from executor_client.wire.lenient_json import dump_json
@@ -86,7 +87,7 @@ class Gateway:
         body |= {"lastLines": last_lines} if last_lines else {}
         reply = self._call(peer, "log", body, timeout_s=timeout_s)
         if refusal := refusal_of(reply):
-            raise ExecutorUnreachable(peer.address, refusal)
+            raise _refused(peer, reply, refusal)
         piece = LogResult.from_wire(reply.content, from_line_num=request.from_line_num)
         fields = reply.content if progress and isinstance(reply.content, dict) else {}
         return ReadLog(piece, Progress.parse(fields.get("progress")), fields.get("running") is True)
@@ -143,6 +144,12 @@ def _first_lines(error: "TooLong", action: str, status: int) -> Reply:
     if lines is None:
         raise error
     return lines
+
+
+def _refused(peer: Peer, reply: Reply, refusal: str) -> ExecutorUnreachable:
+    """Return the error of a refusal, which may also be that of a gateway before the executor."""
+    is_own = reply.well_formed or refuses_absent(refusal)
+    return (ExecutorRefused if is_own else ExecutorUnreachable)(peer.address, refusal)
 
 
 def _reason(error: Exception, peer: Peer) -> str:

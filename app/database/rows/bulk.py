@@ -4,7 +4,7 @@ Measured (docs/reference/pipeline.md, section 10): MySQL drivers do not batch UP
 the ids of many rows in order. So each dialect has statements of its own (``app.database.dialects``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from operator import itemgetter
 from typing import Any
@@ -102,11 +102,21 @@ def insert_if_absent(session: Session, model: type[Base], row: Row) -> bool:
     return result.rowcount == 1
 
 
-def upsert(session: Session, model: type[Base], rows: Sequence[Row], *, key: Sequence[str]) -> None:
-    """Insert rows with the same columns; update those whose ``key``, which must be unique, exists."""
+def upsert(
+    session: Session,
+    model: type[Base],
+    rows: Sequence[Row],
+    *,
+    key: Sequence[str],
+    kept: Collection[str] = (),
+) -> None:
+    """Insert rows with the same columns; update those whose ``key``, which must be unique, exists.
+
+    ``kept``: columns that an update leaves as they are.
+    """
     if not rows:
         return
-    names = [column for column in rows[0] if column not in key]
+    names = [column for column in rows[0] if column not in (*key, *kept)]
     # Concurrent writers of the same rows lock them in the same order.
     rows_in_order = sorted(rows, key=itemgetter(*key))
     session.execute(dialect_of(session).upsert(table_of(model), names, key), rows_in_order)

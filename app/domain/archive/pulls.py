@@ -74,7 +74,7 @@ def _after_failure(progress: Progress, failure: Missing, at_ms: Millis) -> Next:
     pause_ms = _longer(progress.pause_ms)
     if not progress.ended_ms:
         return Next(ArchiveState.OPEN, at_ms + pause_ms, pause_ms, progress.reason)
-    is_final = failure in (Missing.LOG_GONE, Missing.REFUSED)
+    is_final = failure in (Missing.LOG_GONE, Missing.REFUSED, Missing.JOB_CAP)
     if at_ms - progress.ended_ms >= (LATE_LINES_MS if is_final else GIVEN_UP_MS):
         return Next(ArchiveState.PARTIAL, 0, 0, failure.value)
     return Next(ArchiveState.ENDING, at_ms + pause_ms, pause_ms, progress.reason)

@@ -24,6 +24,7 @@ from app.domain.enums import (
     ScheduleType,
     WhenFull,
 )
+from app.domain.jobs import structure_models
 from app.domain.jobs.children import FIELD as CHILDREN
 from app.domain.jobs.job_field import JobField, Kind
 from app.domain.text.texts import N_
@@ -55,36 +56,6 @@ def _structure(label: str, model: Callable[[], Any], default: str, hint: str) ->
     return _declare(
         JobField(Kind.STRUCTURE, "", label=label, model=model, default=default, hint=hint, is_original=False)
     )
-
-
-def _promises() -> Any:
-    from app.domain.promises.document import Promises
-
-    return Promises
-
-
-def _escalation() -> Any:
-    from app.domain.promises.document import Escalation
-
-    return Escalation | None
-
-
-def _limits() -> Any:
-    from app.domain.limits.document import JobLimits
-
-    return JobLimits
-
-
-def _runs_after() -> Any:
-    from app.domain.rounds.document import JobRunsAfter
-
-    return JobRunsAfter | None
-
-
-def _calendar() -> Any:
-    from app.domain.calendars.document import JobCalendarRule
-
-    return JobCalendarRule | None
 
 
 def _instant() -> Any:
@@ -234,11 +205,11 @@ class JobDraft:
     )
     #: JSON text
     promises: str = _structure(
-        N_("Promises"), _promises, "[]", N_("What is reported although no run has failed.")
+        N_("Promises"), structure_models.promises, "[]", N_("What is reported although no run has failed.")
     )
     #: JSON text
     escalation: str = _structure(
-        N_("Escalation"), _escalation, "null", N_("For incidents that are not acknowledged.")
+        N_("Escalation"), structure_models.escalation, "null", N_("For incidents that are not acknowledged.")
     )
     max_running: int = _number(
         "maxRunning",
@@ -289,16 +260,19 @@ class JobDraft:
     )
     #: JSON text
     limits: str = _structure(
-        N_("Named limits"), _limits, "[]", N_("Limits that several jobs share, with the slots of a run.")
+        N_("Named limits"),
+        structure_models.limits,
+        "[]",
+        N_("Limits that several jobs share, with the slots of a run."),
     )
     #: JSON text
     runs_after: str = _structure(
-        N_("Runs after"), _runs_after, "null", N_("Runs when other jobs have ended.")
+        N_("Runs after"), structure_models.runs_after, "null", N_("Runs when other jobs have ended.")
     )
     #: JSON text
     calendar: str = _structure(
         N_("Calendar"),
-        _calendar,
+        structure_models.calendar,
         "null",
         N_("Runs its schedule only on workdays, or only on holidays."),
     )

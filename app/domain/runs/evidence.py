@@ -298,7 +298,7 @@ def judge_probes(*, alive: bool, idle: Reply | None, log: Reply | None) -> Sign:
     if log is None:
         return Sign.INCONCLUSIVE
     if log.code != SUCCESS:
-        return Sign.NO_TRACE if _refuses_absent(log.msg or "") else Sign.INCONCLUSIVE
+        return Sign.NO_TRACE if refuses_absent(log.msg or "") else Sign.INCONCLUSIVE
     content = log.content.get("logContent") if isinstance(log.content, dict) else log.content
     text = str(content or "").strip()
     if text in ABSENT_LOGS:  # A handler may write these words among others.
@@ -306,7 +306,7 @@ def judge_probes(*, alive: bool, idle: Reply | None, log: Reply | None) -> Sign:
     return Sign.ENDED if text else Sign.INCONCLUSIVE
 
 
-def _refuses_absent(text: str) -> bool:
+def refuses_absent(text: str) -> bool:
     """Whether ``/log`` was refused because the log does not exist.
 
     An unknown path is a 404 too, and proves nothing.

@@ -18,8 +18,8 @@ from app.domain.archive.chunks import Chunk, Window, dump_chunks, parse_chunks
 from app.domain.archive.kinds import PASSING, ArchiveState, Missing
 from app.domain.archive.pulls import Progress, Pulled, after_pull
 from app.domain.enums import HandleCode
-from app.domain.runs.evidence import ABSENT_LOGS
-from app.errors import Conflict, ExecutorUnreachable
+from app.domain.runs.evidence import ABSENT_LOGS, refuses_absent
+from app.errors import Conflict, ExecutorRefused, ExecutorUnreachable
 from app.models.log import JobLog
 from app.runtime.metrics import ARCHIVED_BYTES
 from app.services.archive.texts import Redaction, pack_lines
@@ -75,13 +75,21 @@ class Puller:
             self._drop(log)
             return PullResult(0, is_silent=False)
         if not log.ended_ms and not is_unfinished(run.trigger_code, run.handle_code):
-            log = log._replace(ended_ms=self.clock())
-        if is_full:
-            self._store(log._replace(reason=Missing.JOB_CAP.value), [], Pulled(False))
+            log = self._ended(log)
+        if is_full or source is None:
+            failure = Missing.JOB_CAP if is_full else Missing.INSTANCE_GONE
+            self._store(log, [], Pulled(False, failure=failure))
             return PullResult(0, is_silent=False)
-        lines, pulled = self._read(source, log) if source is not None else ([], _GONE)
+        lines, pulled = self._read(source, log)
         self._store(log, lines, pulled)
         return PullResult(sum(map(len, lines)), is_silent=pulled.failure is Missing.INSTANCE_GONE)
+
+    def _ended(self, log: ArchivedLog) -> ArchivedLog:
+        """Note the end of a run whose completion has not: its log was archived only while it was open."""
+        ended_ms = self.clock()
+        if transact(partial(rows.write_end, log=log, ended_ms=ended_ms)):
+            return log._replace(state=ArchiveState.ENDING.value, ended_ms=ended_ms)
+        return log
 
     def push(self, log: ArchivedLog, lines: list[str]) -> None:
         """Store lines behind the last one that came without being fetched. Raises StoreFull."""
@@ -95,21 +103,21 @@ class Puller:
 
     def _read(self, source: LogSource, log: ArchivedLog) -> tuple[list[str], Pulled]:
         """Return new lines, and how the pull went."""
-        lines, has_more = list[str](), True
+        lines = list[str]()
         for _ in range(PIECES_MAX):
             first = log.last_line + len(lines) + 1
             try:
                 piece = read_source(source, first, caller=self.caller)
-            except ExecutorUnreachable:
-                return lines, Pulled(bool(lines), failure=None if lines else Missing.INSTANCE_GONE)
+            except ExecutorUnreachable as exc:
+                return lines, Pulled(bool(lines), failure=None if lines else _failure_of(exc))
             if piece.to_line_num < first:
-                is_absent = piece.log_content.strip() in ABSENT_LOGS
-                failure = Missing.LOG_GONE if is_absent and not (lines or log.last_line) else None
-                return lines, Pulled(bool(lines), failure=failure)
-            new = split_lines(piece.log_content)
-            lines += [self.redaction.redact(line) for line in new[first - piece.from_line_num :]]
-            has_more = piece.to_line_num >= first
-        return lines, Pulled(bool(lines), has_more=has_more)
+                is_absent = piece.log_content.strip() in ABSENT_LOGS and not lines
+                return lines, Pulled(bool(lines), failure=Missing.LOG_GONE if is_absent else None)
+            new = split_lines(piece.log_content)[max(first - piece.from_line_num, 0) :]
+            if not new:  # The executor returns other lines than those asked for.
+                return lines, Pulled(bool(lines))
+            lines += [self.redaction.redact(line) for line in new]
+        return lines, Pulled(bool(lines), has_more=True)
 
     def _store(self, log: ArchivedLog, lines: list[str], pulled: Pulled) -> None:
         now_ms, columns = self.clock(), dict[str, Any]()
@@ -163,4 +171,7 @@ class Puller:
             self.store.delete([f"{log.folder}/{chunk.name}" for chunk in chunks])
 
 
-_GONE = Pulled(False, failure=Missing.INSTANCE_GONE)
+def _failure_of(error: ExecutorUnreachable) -> Missing:
+    if not isinstance(error, ExecutorRefused):
+        return Missing.INSTANCE_GONE
+    return Missing.LOG_GONE if refuses_absent(error.reason) else Missing.REFUSED

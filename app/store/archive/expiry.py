@@ -69,7 +69,8 @@ def purge(session: Session, archive_ids: Collection[int]) -> list[PurgedLog]:
         .with_for_update()
     )
     rows = session.execute(locked).all() if archive_ids else []
-    purged = {"state": ArchiveState.PURGED.value, "chunks": None, "size": 0, "stored": 0, "reason": ""}
+    nothing = dict.fromkeys(("size", "stored", "last_line", "gap_from", "gap_to"), 0)
+    purged = {"state": ArchiveState.PURGED.value, "chunks": None, "reason": "", **nothing}
     bulk.update_many(session, LogArchive, [{"id": row.id, "epoch": row.epoch + 1, **purged} for row in rows])
     rooms = defaultdict[JobOfDay, Room](Room)
     for row in rows:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, bindparam, case, delete, func, select, update
+from sqlalchemy import and_, bindparam, case, delete, func, not_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -13,14 +13,14 @@ from app.database.rows import bulk
 from app.database.sql import direct
 from app.database.sql.in_list import WANTED, among
 from app.domain.archive.chunks import day_of_folder
-from app.domain.archive.kinds import FETCHED, ArchiveState
+from app.domain.archive.kinds import FETCHED, ArchiveMode, ArchiveState
 from app.domain.enums import FireState
 from app.models.archive import LogArchive
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.store.archive import room
-from app.store.archive.modes import MODE
+from app.store.archive.modes import MODE, installation_mode
 from app.store.archive.room import JobOfDay, Room
 
 
@@ -45,6 +45,7 @@ _ACCEPTED = (
         Fire.accepted_ms <= bindparam("before_ms"),
         Fire.accepted_ms > 0,
         LogArchive.id.is_(None),
+        case((MODE.in_(list(ArchiveMode)), MODE), else_=bindparam("default")) != ArchiveMode.OFF,
     )
     .order_by(Fire.id)
     .limit(bindparam("most"))
@@ -52,8 +53,12 @@ _ACCEPTED = (
 
 
 def find_accepted(*, before_ms: Millis, limit: int) -> list[AcceptedRun]:
-    """Return runs that were accepted before a time and have no archived log; opens its own transaction."""
-    rows = single_statement.read(_ACCEPTED, {"before_ms": before_ms, "most": limit})
+    """Return runs to archive that were accepted before a time and have no archived log.
+
+    Opens its own transaction.
+    """
+    parameters = {"before_ms": before_ms, "default": installation_mode().value, "most": limit}
+    rows = single_statement.read(_ACCEPTED, parameters)
     return [AcceptedRun._make(row) for row in rows]
 
 
@@ -64,7 +69,7 @@ def insert_open(session: Session, rows: Sequence[bulk.Row]) -> None:
 
 def note_ends(session: Session, rows: Sequence[bulk.Row]) -> None:
     """Insert archived logs of runs that end, or note the end in those that there are."""
-    bulk.upsert(session, LogArchive, rows, key=("log_id",))
+    bulk.upsert(session, LogArchive, rows, key=("log_id",), kept=("folder",))
 
 
 class ArchivedLog(NamedTuple):
@@ -97,13 +102,17 @@ class ArchivedLog(NamedTuple):
 
 
 _COLUMNS = tuple(getattr(LogArchive, name) for name in ArchivedLog._fields)
+_ADDRESS = func.coalesce(JobLog.executor_address, "")
+#: an address that no executor has, as a list may not be empty
+_NOWHERE = "-"
 _DUE = (
-    select(LogArchive.id, func.coalesce(JobLog.executor_address, ""))
+    select(LogArchive.id, _ADDRESS)
     .outerjoin(JobLog, JobLog.id == LogArchive.log_id)
     .where(
         LogArchive.state.in_(FETCHED),
         LogArchive.next_ms <= bindparam("now_ms"),
         LogArchive.lease_until <= bindparam("now_ms"),
+        not_(among(_ADDRESS)),
     )
     .order_by(LogArchive.next_ms, LogArchive.id)
     .limit(bindparam("most"))
@@ -117,9 +126,13 @@ class DueLog(NamedTuple):
     address: str
 
 
-def find_due(*, now_ms: Millis, limit: int) -> list[DueLog]:
-    """Return the archived logs that are to be fetched by now; opens its own transaction."""
-    return [DueLog(*row) for row in single_statement.read(_DUE, {"now_ms": now_ms, "most": limit})]
+def find_due(*, now_ms: Millis, limit: int, without: Collection[str] = ()) -> list[DueLog]:
+    """Return the archived logs that are to be fetched by now, but for those at some addresses.
+
+    Opens its own transaction.
+    """
+    parameters = {"now_ms": now_ms, "most": limit, WANTED: sorted(without) or [_NOWHERE]}
+    return [DueLog(*row) for row in single_statement.read(_DUE, parameters)]
 
 
 _FETCHED = select(LogArchive.id).where(LogArchive.state.in_(FETCHED)).limit(1)
@@ -133,7 +146,12 @@ def has_fetched() -> bool:
 _LOCKED = (
     select(*_COLUMNS)
     .with_hint(LogArchive, "FORCE INDEX (PRIMARY)", "mysql")
-    .where(among(LogArchive.id), LogArchive.lease_until <= bindparam("now_ms"))
+    .where(
+        among(LogArchive.id),
+        LogArchive.state.in_(FETCHED),
+        LogArchive.next_ms <= bindparam("now_ms"),
+        LogArchive.lease_until <= bindparam("now_ms"),
+    )
     .order_by(LogArchive.id)
     .with_for_update(skip_locked=True)
 )
@@ -142,12 +160,18 @@ _LOCKED = (
 def claim(
     session: Session, archive_ids: Collection[int], *, owner: str, now_ms: Millis, lease_ms: Millis
 ) -> list[ArchivedLog]:
-    """Lease archived logs to a node; return those that no other has."""
+    """Lease archived logs to a node; return those that are due and that no other has."""
     rows = direct.read(session, _LOCKED, {WANTED: sorted(archive_ids), "now_ms": now_ms})
     logs = [ArchivedLog._make(row) for row in rows]
     columns = {"owner": owner, "lease_until": now_ms + lease_ms}
     bulk.update_many(session, LogArchive, [{"id": log.id, "epoch": log.epoch + 1, **columns} for log in logs])
     return [log._replace(epoch=log.epoch + 1) for log in logs]
+
+
+def give_back(session: Session, archive_ids: Collection[int], *, owner: str) -> None:
+    """End the leases of a node on archived logs that it has not fetched."""
+    mine = and_(LogArchive.id.in_(list(archive_ids)), LogArchive.owner == owner)
+    affected(session, update(LogArchive).where(mine).values(lease_until=0))
 
 
 def write_pull(session: Session, log: ArchivedLog, now_ms: Millis, **columns: Any) -> bool:
@@ -175,6 +199,13 @@ def write_pull(session: Session, log: ArchivedLog, now_ms: Millis, **columns: An
         return False
     room.add(session, {log.key: Room(size - log.size, stored - log.stored)})
     return True
+
+
+def write_end(session: Session, log: ArchivedLog, *, ended_ms: Millis) -> bool:
+    """Note the end of the run of a leased log; False if that was done, or another node has it by now."""
+    is_unended = and_(LogArchive.id == log.id, LogArchive.epoch == log.epoch, LogArchive.ended_ms == 0)
+    ended = {"state": ArchiveState.ENDING.value, "ended_ms": ended_ms}
+    return affected(session, update(LogArchive).where(is_unended).values(ended)) == 1
 
 
 def take_over(session: Session, log: ArchivedLog) -> bool:
