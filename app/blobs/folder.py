@@ -4,7 +4,9 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import suppress
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
 from uuid import uuid4
 
 from app.blobs.blob_store import NoBlob, StoredBlob, StoreFull
@@ -12,6 +14,8 @@ from app.clock import SECOND_MS
 
 #: beginning of the names of files that are being written
 PARTIAL = ".part-"
+#: attempts to create a file in a folder that others delete when it is empty
+ATTEMPTS = 10
 #: errors of a disk without room
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 #: rights of folders and files: their owner's alone
@@ -26,12 +30,10 @@ class Folder:
 
     def put(self, name: str, content: bytes) -> None:
         """Store an object durably."""
-        file = self.path / name
+        file = self._file(name)
         partial = file.with_name(f"{PARTIAL}{uuid4().hex}")
         try:
-            file.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-            descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
-            with os.fdopen(descriptor, "wb") as stream:
+            with os.fdopen(self._create(partial), "wb") as stream:
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -43,17 +45,38 @@ class Folder:
                 raise StoreFull(str(exc)) from exc
             raise
 
+    def _create(self, file: Path) -> int:
+        """Create a file, with the folders above it; return its descriptor."""
+        for _ in range(ATTEMPTS):
+            new = [*takewhile(lambda folder: folder != self.path and not folder.exists(), file.parents)]
+            try:
+                file.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+                descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
+            except FileNotFoundError:  # Another process has deleted what was the only object of the folder.
+                continue
+            for folder in new:
+                _sync_folder(folder.parent)
+            return descriptor
+        raise OSError(errno.EAGAIN, "folder deleted again and again", str(file.parent))
+
+    def _file(self, name: str) -> Path:
+        """Return the file of an object; raises NoBlob for a name that leads out of the folder."""
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts:
+            raise NoBlob(name)
+        return self.path / path
+
     def get(self, name: str) -> bytes:
         """Return an object."""
         try:
-            return (self.path / name).read_bytes()
+            return self._file(name).read_bytes()
         except FileNotFoundError as exc:
             raise NoBlob(name) from exc
 
     def get_range(self, name: str, start: int, size: int) -> bytes:
         """Return bytes of an object."""
         try:
-            with (self.path / name).open("rb", buffering=0) as file:
+            with self._file(name).open("rb", buffering=0) as file:
                 file.seek(start)
                 return file.read(size)
         except FileNotFoundError as exc:
@@ -63,9 +86,10 @@ class Folder:
         """Delete objects, and the folders that are empty then."""
         folders = set[Path]()
         for name in names:
-            file = self.path / name
-            file.unlink(missing_ok=True)
-            folders.add(file.parent)
+            with suppress(NoBlob):
+                file = self._file(name)
+                file.unlink(missing_ok=True)
+                folders.add(file.parent)
         for folder in folders:
             self._remove_empty(folder)
 

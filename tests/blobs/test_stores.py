@@ -1,5 +1,6 @@
 """Blob stores: a folder and a bucket keep the same promises."""
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.blobs.blob_store import BlobStore, NoBlob
+from app.blobs.folder import Folder
 from app.blobs.s3 import Bucket
 from app.blobs.stores import check_store, store_of
 from app.errors import NotConfigured
@@ -78,3 +80,33 @@ def test_without_its_client_a_bucket_is_refused(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(NotConfigured, match="^XXL_JOB_LOG_ARCHIVE_URL: s3:// needs the package minio"):
         check_store(with_url("s3://logs"))
     check_store(with_url(""))
+
+
+def test_a_folder_that_another_process_deletes_as_empty_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log of a run that succeeds is deleted while that of the next run of the job is written."""
+    store, real, calls = Folder(tmp_path), os.open, list[object]()
+
+    def open_late(path: Path, *args: int) -> int:
+        calls.append(path)
+        if len(calls) == 1:
+            path.parent.rmdir()
+        return real(path, *args)
+
+    monkeypatch.setattr(os, "open", open_late)
+    store.put(NAMES[0], b"x")
+    assert store.get(NAMES[0]) == b"x"
+
+
+@pytest.mark.parametrize("name", ["../out.gz", "2026/../../out.gz", "{}/out.gz"])
+def test_names_of_a_row_do_not_lead_out_of_a_folder(name: str, tmp_path: Path) -> None:
+    outside, store = tmp_path / "out.gz", Folder(tmp_path / "archive")
+    outside.write_bytes(b"x")
+    store.put(NAMES[0], b"y")
+    with pytest.raises(NoBlob):
+        store.get(name.format(tmp_path))
+    with pytest.raises(NoBlob):
+        store.get_range(name.format(tmp_path), 0, 1)
+    store.delete([name.format(tmp_path)])
+    assert outside.exists()

@@ -13,7 +13,9 @@ from app.clock import Millis
 DIGITS: Final = 16
 SUFFIX: Final = ".gz"
 #: name of the object of a chunk, below the archive; its group is the run
-CHUNK_NAME: Final = re.compile(rf"\d{{4}}/\d{{2}}/\d{{2}}/\d+/(\d+)/\d+-\d+-[0-9a-f]{{{DIGITS}}}\{SUFFIX}")
+CHUNK_NAME: Final = re.compile(
+    rf"\d{{4}}/\d{{2}}/\d{{2}}/\d+/(\d{{1,18}})/\d+-\d+-[0-9a-f]{{{DIGITS}}}\{SUFFIX}", re.ASCII
+)
 
 
 class Chunk(NamedTuple):

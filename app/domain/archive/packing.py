@@ -1,7 +1,9 @@
 """Packed chunks: lines of a log as they are stored, and back."""
 
 import gzip
+import zlib
 from collections.abc import Sequence
+from io import BytesIO
 from typing import Final
 
 from app.domain.archive.chunks import Chunk, checksum_of
@@ -20,10 +22,24 @@ def pack_lines(first: int, lines: Sequence[str]) -> tuple[Chunk, bytes]:
 
 def unpack_lines(chunk: Chunk, stored: bytes) -> list[str]:
     """Return the lines of a chunk; raises ValueError if they are not what was stored."""
-    try:
-        text = gzip.decompress(stored)
-    except (OSError, EOFError, ValueError) as exc:
-        raise ValueError(f"{chunk.name} cannot be read") from exc
+    text = _decompress(chunk, stored)
     if checksum_of(text) != chunk.checksum:
         raise ValueError(f"{chunk.name} was changed")
     return text.decode("utf-8", "replace").removesuffix("\n").split("\n")
+
+
+def unpack_text(chunk: Chunk, stored: bytes) -> str:
+    """Return the text of a chunk without looking at its checksum; raises ValueError if it cannot be read."""
+    return _decompress(chunk, stored).decode("utf-8", "replace")
+
+
+def _decompress(chunk: Chunk, stored: bytes) -> bytes:
+    """Return what was stored; of a file that was changed not more than of the chunk, however long it is."""
+    try:
+        with gzip.GzipFile(fileobj=BytesIO(stored)) as stream:
+            text = stream.read(chunk.size + 1)
+    except (OSError, EOFError, ValueError, zlib.error) as exc:
+        raise ValueError(f"{chunk.name} cannot be read") from exc
+    if len(text) != chunk.size:
+        raise ValueError(f"{chunk.name} was changed")
+    return text

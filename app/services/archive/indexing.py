@@ -4,10 +4,8 @@ The rows name the segment of each log; a log without one is searched itself, and
 that is gone. So an index that is behind, or was deleted, costs time and hides nothing.
 """
 
-import gzip
 import logging
 import random
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +17,7 @@ from app.database.engine import read_scope, transact
 from app.domain.archive.chunks import Chunk, parse_chunks
 from app.domain.archive.segments import TEXTS_MAX, Part, build_segment
 from app.domain.archive.trigrams import slots_of
+from app.services.archive.texts import unpack_text
 from app.store.archive import segments
 from app.store.archive.segments import EndedLog
 
@@ -87,8 +86,8 @@ class Indexer:
     def _texts(self, log: EndedLog, chunks: Sequence[Chunk]) -> Iterator[str]:
         for chunk in chunks:
             try:
-                yield gzip.decompress(self.store.get(f"{log.folder}/{chunk.name}")).decode("utf-8", "replace")
-            except (NoBlob, EOFError, gzip.BadGzipFile, zlib.error) as exc:
+                yield unpack_text(chunk, self.store.get(f"{log.folder}/{chunk.name}"))
+            except (NoBlob, ValueError) as exc:
                 logger.info("chunk not indexed name=%s reason=%r", chunk.name, exc)
 
     def clean(self, at_ms: Millis) -> int:

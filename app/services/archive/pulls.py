@@ -22,6 +22,7 @@ from app.domain.runs.evidence import ABSENT_LOGS, refuses_absent
 from app.errors import Conflict, ExecutorRefused, ExecutorUnreachable
 from app.models.log import JobLog
 from app.runtime.metrics import ARCHIVED_BYTES
+from app.services.archive.small_chunks import small_end
 from app.services.archive.texts import Redaction, pack_lines
 from app.services.executors.callers import Caller
 from app.services.run_logs.log_pieces import split_lines
@@ -35,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 #: pieces of one pull, of at most 512 KiB each
 PIECES_MAX = 4
+#: a pull fetches about this share of what is kept of a run, or head and tail of it would be one chunk
+CHUNK_SHARE = 8
 #: pause after a pull whose lines found no room
 FULL_PAUSE_MS: Millis = MINUTE_MS
 MIB = 1024 * 1024
@@ -117,6 +120,8 @@ class Puller:
             if not new:  # The executor returns other lines than those asked for.
                 return lines, Pulled(bool(lines))
             lines += [self.redaction.redact(line) for line in new]
+            if sum(map(len, lines)) >= self.run_max // CHUNK_SHARE:  # Head and tail are of whole chunks.
+                break
         return lines, Pulled(bool(lines), has_more=True)
 
     def _store(self, log: ArchivedLog, lines: list[str], pulled: Pulled) -> None:
@@ -124,7 +129,9 @@ class Puller:
         dropped: tuple[Chunk, ...] = ()
         reason = log.reason
         if lines:
-            chunk, stored = pack_lines(log.last_line + 1, lines)
+            named = parse_chunks(log.chunks or "")
+            small, earlier = small_end(self.store, log.folder, named, run_max=self.run_max)
+            chunk, stored = pack_lines(log.last_line + 1 - len(earlier), [*earlier, *lines])
             try:
                 self.store.put(f"{log.folder}/{chunk.name}", stored)
             except (StoreFull, OSError) as exc:
@@ -136,12 +143,12 @@ class Puller:
                 }
                 transact(partial(rows.write_pull, log=log, now_ms=now_ms, **waits))
                 raise
-            window = Window.of(
-                [*parse_chunks(log.chunks or ""), chunk], most=self.run_max, gap=(log.gap_from, log.gap_to)
-            )
+            # The files of small chunks stay for readers of the row as it was; the clean-up deletes them.
+            kept = [*named[: len(named) - len(small)], chunk]
+            window = Window.of(kept, most=self.run_max, gap=(log.gap_from, log.gap_to))
             dropped = window.dropped
             reason = Missing.RUN_CAP.value if window.gap_from else reason
-            ARCHIVED_BYTES.add(count=chunk.size)
+            ARCHIVED_BYTES.add(count=chunk.size - sum(each.size for each in small))
             columns |= {
                 "last_line": chunk.last,
                 "chunks": dump_chunks(window.kept),

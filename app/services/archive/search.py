@@ -3,11 +3,9 @@
 A search takes a few seconds at most. What it has not searched by then the next one goes on with.
 """
 
-import gzip
 import logging
 import threading
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -23,6 +21,7 @@ from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput, TooManyCalls
 from app.services.archive.candidates import Candidate, Index
 from app.services.archive.matchers import Match, Matcher, open_matcher
+from app.services.archive.texts import unpack_text
 from app.store.archive import searching
 from app.store.archive.searching import SearchedLog
 from app.store.runs.listing import LogFilter
@@ -205,17 +204,17 @@ class _Search:
         for chunk in parse_chunks(log.row.chunks):
             if chunk.last <= after or not log.may_match(chunk):
                 continue
-            text = self._text(f"{log.row.folder}/{chunk.name}")
+            text = self._text(log.row.folder, chunk)
             for match in self.matcher.find(text, max(after + 1 - chunk.first, 0)):
                 yield chunk.first + match.line, match
             yield chunk.last, None
 
-    def _text(self, name: str) -> str:
+    def _text(self, folder: str, chunk: Chunk) -> str:
         """Return the text of a chunk; empty if it was deleted meanwhile or is damaged."""
         try:
-            return gzip.decompress(self.store.get(name)).decode("utf-8", "replace").removesuffix("\n")
-        except (NoBlob, EOFError, gzip.BadGzipFile, zlib.error) as exc:
-            logger.info("chunk not searched name=%s reason=%r", name, exc)
+            return unpack_text(chunk, self.store.get(f"{folder}/{chunk.name}")).removesuffix("\n")
+        except (NoBlob, ValueError) as exc:
+            logger.info("chunk not searched name=%s reason=%r", chunk.name, exc)
             return ""
 
 

@@ -3,12 +3,15 @@
 import re
 from typing import Final
 
-from app.domain.archive.packing import pack_lines, unpack_lines
+from app.domain.archive.packing import pack_lines, unpack_lines, unpack_text
 
-__all__ = ["REDACTED", "Redaction", "pack_lines", "unpack_lines"]
+__all__ = ["REDACTED", "Redaction", "pack_lines", "unpack_lines", "unpack_text"]
 
 #: what stands in place of redacted text
 REDACTED: Final = "***"
+#: characters of a part of a long line, and of those of it that the next part has again
+PART_MAX: Final = 8_192
+OVERLAP: Final = 4_096
 
 
 class Redaction:
@@ -19,4 +22,28 @@ class Redaction:
 
     def redact(self, line: str) -> str:
         """Return a line without what matches."""
-        return self._pattern.sub(REDACTED, line) if self._pattern is not None else line
+        if self._pattern is None:
+            return line
+        return self._pattern.sub(REDACTED, line) if len(line) <= PART_MAX else _in_parts(self._pattern, line)
+
+
+def _in_parts(pattern: re.Pattern[str], line: str) -> str:
+    """Redact a long line in parts that overlap.
+
+    Many expressions take the square of the length: ``.+@.+`` minutes for a line of 512 KiB without a
+    blank, in which nothing else of the process runs. A match that begins in a part may go on behind it.
+    """
+    texts, done, position, end = list[str](), 0, 0, 0
+    while end < len(line):
+        end = min(position + PART_MAX, len(line))
+        for match in pattern.finditer(line, position, end):
+            start, stop = match.span()
+            if stop == end < len(line):
+                whole = pattern.match(line, start)
+                if whole is None:
+                    break
+                stop = whole.end()
+            texts += (line[done:start], REDACTED)
+            done = stop
+        position = max(done, end - OVERLAP)
+    return "".join((*texts, line[done:]))

@@ -147,6 +147,17 @@ def test_files_that_no_row_names_go_after_an_hour(store: Folder, monkeypatch: py
     assert names(store) == {kept, other}
 
 
+def test_a_file_whose_run_has_no_possible_id_is_none_of_the_archive(store: Folder) -> None:
+    """The database would refuse the look-up, and no other file would be deleted any more."""
+    orphan = "2026/07/01/1/2/1-3-0123456789abcdef.gz"
+    foreign = f"2026/07/01/1/{10**30}/1-3-0123456789abcdef.gz"
+    for name in (orphan, foreign):
+        store.put(name, b"x")
+        os.utime(store.path / name, (0, 0))
+    keeper(store).tick(NOW)
+    assert names(store) == {foreign}
+
+
 def test_the_log_of_a_deleted_run_goes_with_its_files(store: Folder) -> None:
     job = make_job()
     gone, kept = make_log(job, handle_code=200), make_log(job, handle_code=200)

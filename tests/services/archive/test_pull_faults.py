@@ -22,6 +22,7 @@ from app.executors.gateway import Gateway, ReadLog
 from app.models.archive import LogArchive
 from app.models.log import JobLog
 from app.pipeline.complete import callback_result, complete
+from app.services.archive import small_chunks
 from app.services.archive.archiver import LEASE_MS, Archiver
 from app.services.archive.texts import unpack_lines
 from app.services.executors.callers import Caller
@@ -285,10 +286,14 @@ class World:
 
 
 @pytest.mark.parametrize("mode", ["all", "failed"])
-def test_random_histories_keep_each_line_once(mode: str, tmp_path: Path) -> None:
+def test_random_histories_keep_each_line_once(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_chunks, "SHARE", 8)
+    monkeypatch.setattr(small_chunks, "COUNT", 3)
     for seed in range(8):
         world = World(seed, tmp_path / f"{mode}-{seed}", mode)
-        for _ in range(60):
+        for _ in range(8):
             world.step()
             world.check()
         world.settle()

@@ -13,7 +13,7 @@ from app.domain.executors.token_scope import TokenScope
 from app.errors import Conflict, NotFound, PermissionDenied
 from app.models.archive import LogArchive
 from app.models.log import JobLog
-from app.services.archive import tails
+from app.services.archive import small_chunks, tails
 from app.services.archive.tails import TailStore
 from app.services.archive.texts import unpack_lines
 from app.settings.config import Config
@@ -104,3 +104,25 @@ def test_lines_that_come_end_the_reason_why_they_were_missing(store: TailStore, 
     store.store(tail_of(run, 1, "one"), GLOBAL)
     row = only_row(LogArchive)
     assert (row.state, row.reason) == ("ending", "")
+
+
+def test_a_log_that_grows_line_by_line_has_few_chunks(store: TailStore, run: JobLog, folder: Folder) -> None:
+    """It would have a file for each second of a run that lasts for days."""
+    lines = [f"line {number}" for number in range(1, 101)]
+    for number, line in enumerate(lines, 1):
+        assert store.store(tail_of(run, number, line), GLOBAL) == number + 1
+    assert stored(folder) == lines
+    assert len(parse_chunks(only_row(LogArchive).chunks or "")) <= small_chunks.COUNT
+
+
+def test_a_chunk_that_cannot_be_read_stays_as_it_is(store: TailStore, run: JobLog, folder: Folder) -> None:
+    for number in range(1, 41):
+        store.store(tail_of(run, number, f"line {number}"), GLOBAL)
+        if number == 3:
+            row = only_row(LogArchive)
+            lost = parse_chunks(row.chunks or "")[-1]
+            folder.delete([f"{row.folder}/{lost.name}"])
+    chunks = parse_chunks(only_row(LogArchive).chunks or "")
+    assert lost in chunks
+    assert [chunk.first for chunk in chunks[1:]] == [chunk.last + 1 for chunk in chunks[:-1]]
+    assert (chunks[-1].last, len(chunks) <= 3 + small_chunks.COUNT) == (40, True)
