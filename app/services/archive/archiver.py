@@ -23,7 +23,7 @@ from app.database.faults import fault_log
 from app.domain.archive.chunks import folder_of
 from app.domain.archive.kinds import ArchiveMode, ArchiveState
 from app.runtime.metrics import LOG_PULLS
-from app.services.archive.pulls import MIB, Puller, PullResult
+from app.services.archive.pulls import MIB, Found, Puller, PullResult
 from app.services.archive.texts import Redaction
 from app.services.executors.callers import Caller
 from app.settings.config import Config
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 #: calls at the same time, in all and of one instance
 CALLS_MAX, CALLS_OF_INSTANCE = 32, 2
 #: logs of an executor that one call after the other fetches, and how long
-LANE_MAX, LANE_S = 8, 15.0
+LANE_MAX, LANE_S = 8, 2.0
 #: a lease ends after this; a lane and its last pull take less: its pieces have a time-out each
 LEASE_MS: Millis = 60 * SECOND_MS
 #: runs in progress are fetched from so long after they were accepted
@@ -189,18 +189,24 @@ class Archiver:
     def _fetch_all(self, logs: list[ArchivedLog], address: str) -> None:
         """Fetch logs of an executor one after the other; give back those that there is no time for."""
         until = self._monotonic() + LANE_S
+        found = list[Found]()
         try:
             while logs:
                 result = self._fetch(logs.pop(0))
                 self._note(address, result)
+                found += [result.found] if result.found is not None else []
                 now_s = self._monotonic()
                 if result.is_silent or now_s >= until or self._free_at - now_s >= OWED_S:
                     break
+            if found:
+                self._puller.write(found)
             if logs:
                 archive_ids = [log.id for log in logs]
                 transact(partial(rows.give_back, archive_ids=archive_ids, owner=self._node))
-        except DBAPIError as exc:  # Their leases end.
-            fault_log.write(logger, "logs not given back", exc)
+        except DBAPIError as exc:  # The leases end, and the logs are fetched again.
+            fault_log.write(logger, "logs not archived", exc)
+        except OSError as exc:
+            store_log.write(exc)
         finally:
             self._forget(address)
 

@@ -26,7 +26,8 @@ from app.services.archive.archiver import Archiver
 from app.services.archive.texts import unpack_lines
 from app.services.executors.callers import Caller
 from app.settings.config import Config
-from app.store.archive import expiry, rows
+from app.store.archive import expiry, room, rows
+from app.store.archive.room import JobOfDay, Room
 from executor_client.wire.protocol import LogRequest, LogResult
 from tests.support.factories import FIRST, SECOND, T0, all_rows, make_job, make_run, only_row
 
@@ -280,3 +281,17 @@ def test_an_instance_that_does_not_answer_rests(site: Site) -> None:
     site.gateway.answer = lines_of("one")
     site.pass_s(60)
     assert site.stored() == ["one"]
+
+
+def test_a_day_with_room_again_has_the_log_whole(site: Site) -> None:
+    job = make_job(log_archive="all")
+    run = accepted(job)
+    full = {JobOfDay(job.id, "2024/05/01"): Room(2**30, 9)}
+    transact(partial(room.add, rooms=full))
+    site.pass_s(5)
+    assert (only_row(LogArchive).reason, site.gateway.called) == ("job_cap", [])
+    transact(partial(room.add, rooms={key: Room(-size, -9) for key, (size, _) in full.items()}))
+    end(run, 500, site.now_ms)
+    site.pass_s(30)
+    row = only_row(LogArchive)
+    assert (row.state, row.reason, site.stored()) == ("complete", "", ["one", "two"])
