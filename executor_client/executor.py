@@ -248,8 +248,7 @@ class Executor:
         except ExecutorError as exc:
             engine.abort()
             raise StartRefused(str(exc)) from exc
-        capabilities = Capabilities(True, self._boot_id, run_state=True, last_lines=True, logical_time=True)
-        self._service.capabilities = capabilities.to_header()
+        self._service.capabilities = Capabilities.of_client(self._boot_id).to_header()
         self._service.metrics = engine.render_metrics
         self._service.endpoints = engine.endpoints
         return engine, restored_count

@@ -71,7 +71,7 @@ class AdminClient:
     ) -> None:
         #: without user and password, which are sent as a header, because it is logged and shown
         self.address = without_user(address).rstrip("/")
-        self._capabilities = Capabilities(True, boot_id, run_state=True, version=VERSION)
+        self._capabilities = Capabilities.of_client(boot_id, VERSION)
         self._consoles = {} if consoles is None else consoles
         self._timeout_s = config.timing.admin_timeout_s
         self._callback_as_object = False

@@ -36,6 +36,11 @@ class Capabilities:
     #: takes the logical time of a run, see ``run_reports``
     logical_time: bool = False
 
+    @classmethod
+    def of_client(cls, boot_id: str, version: str = "") -> "Capabilities":
+        """Return what this client can, for its registrations and its responses alike."""
+        return cls(True, boot_id, run_state=True, last_lines=True, version=version, logical_time=True)
+
     def to_header(self) -> str:
         """Return the header value, for example ``durable-dedup,boot=5f0c…,version=0.1.0``."""
         words = (

@@ -34,7 +34,7 @@ def backfill(state: str, **counts: int) -> dict[str, Any]:
         "from": INSTANT,
         "to": INSTANT,
         "total": sum(counts.values()),
-        "ended": sum(count for name, count in counts.items() if name not in ("waiting", "running")),
+        "ended": sum(count for name, count in counts.items() if name in ("succeeded", "failed")),
         "counts": counts,
         "author": "ann",
     }
@@ -97,7 +97,7 @@ def test_a_dry_run_prints_the_list_and_the_sentence(api: FakeApi, run: Run) -> N
         (backfill("done", succeeded=2), 0, "done: 2 of 2 ended"),
         (backfill("done", succeeded=1, failed=1), 1, "done: 2 of 2 ended, 1 failed"),
         (backfill("failed", waiting=1, failed=1), 1, "failed: 1 of 2 ended, 1 failed"),
-        (backfill("cancelled", withdrawn=2), 1, "cancelled: 2 of 2 ended, 2 withdrawn"),
+        (backfill("cancelled", withdrawn=2), 1, "cancelled: 0 of 2 ended, 2 withdrawn"),
         (backfill("paused", waiting=2), 1, "paused: 0 of 2 ended"),
     ],
 )

@@ -21,7 +21,7 @@ CHAIN_TUTORIAL = ROOT / "docs/runs-after.md"
 BACKFILL_TUTORIAL = ROOT / "docs/backfills.md"
 ADDRESS = "http://127.0.0.1:8080"
 #: seconds for all commands of the page
-PAGE_S = 120
+PAGE_S = 240
 #: the server's program where it is needed, else that of the client alone, which starts faster
 STAND_IN = """#!/bin/sh
 case " $* " in

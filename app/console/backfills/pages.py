@@ -8,9 +8,11 @@ from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import Millis
+from app.console.backfills.targets import UNSUCCESSFUL_STATES
 from app.console.ui.backfills.rows import row_of, rows_of, zone_of
 from app.console.ui.backfills.words import (
     CHILDREN,
+    HINTS,
     INSTANT_STATES,
     LABELS,
     ON_FAILURES,
@@ -137,6 +139,8 @@ def show(backfill_id: int) -> ResponseReturnValue:
         choices=_chosen(row),
         summary=translate(view.sentence),
         reason=translate(view.reason) if view.reason else "",
+        hint=HINTS.get(BackfillState(row.state), ""),
+        rest=_rest(view),
         zone=zone,
     )
 
@@ -150,6 +154,17 @@ def _chosen(row: Backfill) -> list[tuple[str, str]]:
         (str(LABELS["children"]), str(CHILDREN[Children(row.children)])),
         (str(LABELS["on_failure"]), str(ON_FAILURES[OnFailure(row.on_failure)])),
     ]
+
+
+def _rest(view: BackfillView) -> str:
+    """Return the address that backfills what has not succeeded of one that is over; empty: there is none."""
+    row = view.row
+    is_over = row.state in (BackfillState.CANCELLED, BackfillState.DONE)
+    left = sum(view.counts.get(state, 0) for state in UNSUCCESSFUL_STATES)
+    if not is_over or not left or not view.has_job:
+        return ""
+    asked = {name: getattr(row, name) for name in ("max_running", "children", "on_failure")}
+    return url_for("backfill_forms.new", rest=row.id, order=row.run_order, **asked)
 
 
 def _instant_tabs(view: BackfillView, state: str) -> list[Tab]:

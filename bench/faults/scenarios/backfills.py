@@ -92,7 +92,8 @@ class Script(threading.Thread):
         listed = self._list()
         for row in listed:
             if row["state"] in ("paused", "failed"):
-                self._resume_one(row["id"]) if self.api.dice.random() < 0.9 else self._cancel_one(row["id"])
+                may_cancel = len(self.asked) > 1 and self.api.dice.random() < 0.1
+                self._cancel_one(row["id"]) if may_cancel else self._resume_one(row["id"])
         return bool(listed) and all(row["state"] in ENDED for row in listed)
 
     def start_one(self, name: str, body: Mapping[str, Any], *, is_new_range: bool) -> None:
@@ -219,19 +220,13 @@ def _run_long(site: Site, storm: Storm, script: Script, options: argparse.Namesp
     body = {"from": from_ms, "to": to_ms, "max_running": options.max_running, "order": order}
     began_s = time.monotonic()
     script.start_one("many", body, is_new_range=True)
-    while time.monotonic() - began_s < options.seconds and not _is_done(script):
+    while time.monotonic() - began_s < options.seconds and not script.finish():
         storm.rage(PART_S)
     eventually(partial(has_recovered, site, storm), 60, "the console is back")
-    eventually(partial(_is_done, script), LONG_S, "the backfill is done")
+    eventually(script.finish, LONG_S, "the backfill is done")
     took_s = time.monotonic() - began_s
     figures = {"max_running": options.max_running, "order": order, "took_s": round(took_s, 1)}
     return figures | {"per_s": round(options.instants / took_s, 1)}
-
-
-def _is_done(script: Script) -> bool:
-    [backfill_id] = script.asked
-    answer = script.api("GET", f"/backfills/{backfill_id}")
-    return answer is not None and answer[0] == 200 and answer[1]["state"] == "done"
 
 
 def _add_jobs(cluster: Cluster, api: Api) -> tuple[dict[str, int], dict[str, tuple[int, int]]]:

@@ -172,7 +172,9 @@ def test_a_backfill_is_paused_resumed_and_cancelled(admin: Console) -> None:
     start(admin, f"/backfills/new?job={job_id}", **RANGE)
     path = f"/backfills/{only_row(Backfill).id}"
     submit(admin, f"{path}/pause")
-    assert "Paused ·" in text_of(admin.get(path))
+    paused = text_of(admin.get(path))
+    assert "Paused ·" in paused
+    assert "Nothing further starts until it is resumed" in paused
     submit(admin, f"{path}/resume")
     assert only_row(Backfill).state == "running"
     question = text_of(admin.get(f"{path}/cancel"))
@@ -183,7 +185,9 @@ def test_a_backfill_is_paused_resumed_and_cancelled(admin: Console) -> None:
     assert only_row(Backfill).state == "cancelled"
     actions = [row.action for row in all_rows(AuditEntry) if row.action.startswith("job.backfill")]
     assert actions == ["job.backfill", *(f"job.backfill_{name}" for name in ("pause", "resume", "cancel"))]
-    assert "started a backfill of job" in text_of(admin.get("/user/audit"))
+    history = admin.get("/user/audit")
+    assert "started a backfill of job" in text_of(history)
+    assert f'{path}">{only_row(Backfill).id}</a>' in history.text
 
 
 def test_resuming_after_a_failure_says_what_runs_again(admin: Console) -> None:
@@ -192,6 +196,21 @@ def test_resuming_after_a_failure_says_what_runs_again(admin: Console) -> None:
     assert "1 instant that has failed runs again, with the same logical time." in question
     submit(admin, f"/backfills/{backfill_id}/resume")
     assert only_row(Backfill).attempt == 2
+
+
+def test_the_rest_of_a_cancelled_backfill_is_one_of_its_own(admin: Console) -> None:
+    job_id = minutely(add_group())
+    backfill_id = add_backfill(job_id, "cancelled", "succeeded", "failed", "withdrawn", "withdrawn")
+    ran(job_id, "10:03", 200)  # It has succeeded since.
+    page = admin.get(f"/backfills/{backfill_id}")
+    assert "Cancelled · 2 of 4 instants have ended" in text_of(page)
+    link = re.search(r'href="/xxl-job-admin(/backfills/new\?rest=[^"]+)"', page.text)
+    assert link is not None
+    start(admin, link[1].replace("&amp;", "&"))
+    rest = all_rows(Backfill)[-1]
+    assert (rest.id != backfill_id, rest.total, rest.from_ms) == (True, 2, 1_714_557_600_000 + MINUTE_MS)
+    done_id = add_backfill(job_id, "done", "succeeded")
+    assert "Run the rest" not in text_of(admin.get(f"/backfills/{done_id}"))
 
 
 def test_the_job_shows_its_active_backfills_and_a_run_the_one_it_belongs_to(admin: Console) -> None:

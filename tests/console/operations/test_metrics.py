@@ -23,6 +23,7 @@ from app.runtime import metrics
 from app.services.backups.last_backup import LastBackup, note_last
 from app.services.operations.exposition import GROUPS_MAX
 from app.settings.config import Config
+from tests.services.backfills.backfill_steps import change, draft, minutely, start
 from tests.support.console import Console
 from tests.support.console_operations import start_workers
 from tests.support.factories import make_fire, make_group, make_job, save
@@ -187,6 +188,13 @@ def test_a_scrape_takes_a_bounded_number_of_statements(app: Flask) -> None:
     with statements() as executed:
         scrape(app)
     assert len([sql for sql in executed if sql.startswith("SELECT")]) <= 18
+
+
+def test_active_backfills_are_counted(app: Flask) -> None:
+    first, _ = (start(minutely(), draft(1, 1)) for _ in range(2))
+    change(first, "pause")
+    counts = {("running",): 1, ("paused",): 1, ("stopping",): 0, ("cancelling",): 0}
+    assert scrape(app)["xxl_job_backfills"] == counts
 
 
 def test_promises_and_incidents_are_counted(app: Flask) -> None:

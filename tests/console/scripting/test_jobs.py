@@ -124,6 +124,8 @@ def test_the_list_is_filtered_paged_and_newest_first(admin: Console) -> None:
         ({"executorHandler": " "}, "Enter the JobHandler"),
         ({"executorRouteStrategy": ""}, "Route strategy is invalid"),
         ({"misfireStrategy": "RETRY"}, "Misfire strategy is invalid"),
+        ({"misfireStrategy": "RUN_ALL", "whenFull": "skip"}, ""),
+        ({"misfireStrategy": "RUN_ALL", "misfireMax": "1001"}, "misfireMax must lie between 1 and 1000"),
         ({"executorBlockStrategy": "x"}, "Block strategy is invalid"),
         ({"childJobId": "1, 2"}, "Child job id ( 2) is invalid"),
         ({"childJobId": ",1"}, "Child job id () is invalid"),

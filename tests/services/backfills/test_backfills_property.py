@@ -27,7 +27,7 @@ def test_each_instant_has_its_run(database: str, seed: int) -> None:
         (2, world.lose),
         (20, world.end),
         (2, world.kill),
-        (2, world.unresolve),
+        (4, world.unresolve),
         (2, world.end_late),
         (2, world.trigger),
         (2, world.edit),

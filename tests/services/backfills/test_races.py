@@ -201,7 +201,7 @@ def test_a_run_that_ends_while_a_step_reads_is_no_failure(
 
         return read_then_end
 
-    for name in ("find_fires", "find_first_runs"):
+    for name in ("find_fires", "find_retries"):
         monkeypatch.setattr(steps, name, reading(name, getattr(steps, name)))
     for expected in (["running", "waiting"], ["succeeded", "running"]):
         assert go_on(backfill_id, now_ms=LATER) == "running"

@@ -166,6 +166,8 @@ def _value(name: str, value: Any, names: Names) -> str:
         return names.get(("group", value)) or str(value or "–")
     if name == "job_id" and isinstance(value, int):
         return object_phrase("job", value, {}, names) or "–"
+    if name == "backfill" and isinstance(value, int):
+        return Markup('<a href="{}">{}</a>').format(url_for("backfills.show", backfill_id=value), value)
     if name in {"permission", "groups"} and value:
         ids = value if isinstance(value, list) else group_ids_of(value)
         return listed(names.get(("group", group_id)) or str(group_id) for group_id in ids)
