@@ -151,9 +151,9 @@ def _planned(session: Session, form: BackfillForm, target: Target) -> Planned | 
 
 
 def _start(form: BackfillForm, listed: Listed) -> ResponseReturnValue | None:
-    """Start what was listed; None with the reason in the form, or to show the list first."""
+    """Start what was listed; None with the reason in the form or in the list, or to show the list first."""
     shown = request.form.get("listed", "")
-    if listed.error or not shown:
+    if listed.error or not shown or not listed.to_run:
         return None
     if shown != listed.fingerprint:
         form.form_errors.append(_("The list has changed since it was shown. Look at it again."))

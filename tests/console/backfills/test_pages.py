@@ -1,6 +1,7 @@
 """Pages of backfills: the form with its list, the progress, the actions, and the ways to them."""
 
 import re
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -106,6 +107,14 @@ def test_what_cannot_be_run_has_no_button(admin: Console, fields: dict[str, str]
     part = submit(admin, f"/backfills/new/list?job={job_id}", **fields)
     assert text in text_of(part)
     assert not listed_in(part)
+
+
+def test_a_list_without_an_instant_to_run_starts_nothing_and_says_so(admin: Console) -> None:
+    path = f"/backfills/new?job={minutely(add_group())}&missed=1"
+    empty = sha256().hexdigest()[:32]  # A script may send it although the page has no button.
+    answer = submit(admin, path, listed=empty)
+    assert answer.status_code == 200
+    assert "There is nothing to run" in text_of(answer)
 
 
 def test_an_overlapping_backfill_is_linked(admin: Console) -> None:
