@@ -172,6 +172,7 @@ def test_a_backfill_is_paused_resumed_and_cancelled(admin: Console) -> None:
     job_id = minutely(add_group())
     start(admin, f"/backfills/new?job={job_id}", **RANGE)
     path = f"/backfills/{only_row(Backfill).id}"
+    assert "Nothing starts: no scheduler is running" in text_of(admin.get(path))
     submit(admin, f"{path}/pause")
     paused = text_of(admin.get(path))
     assert "Paused ·" in paused
