@@ -17,7 +17,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from tests.console.pages import path_after, submit, text_of
 from tests.support.console import PASSWORD, Console, add_group, add_job, add_user
-from tests.support.factories import all_rows, make_log, only_row, save
+from tests.support.factories import all_rows, make_job, make_log, only_row, save
 
 pytestmark = pytest.mark.databases("sqlite")
 #: five instants of a job that runs each minute
@@ -146,6 +146,7 @@ def test_failed_runs_of_several_jobs_become_a_backfill_each(admin: Console) -> N
     path = "/backfills/new?" + "&".join(f"id={each}" for each in ids)
     page = text_of(admin.get(path))
     assert "3 instants are chosen. Each job gets a backfill of its own." in page
+    assert "1 chosen instant has succeeded and is left out." in page
     assert f"{first} first : 1 instant: 1 to run {second} second : 1 instant: 1 to run" in page
     assert path_after(start(admin, path)).startswith("/backfills?done=backfills_started")
     assert [(row.job_id, row.total) for row in all_rows(Backfill)] == [(first, 1), (second, 1)]
@@ -171,6 +172,7 @@ def test_a_backfill_is_paused_resumed_and_cancelled(admin: Console) -> None:
     job_id = minutely(add_group())
     start(admin, f"/backfills/new?job={job_id}", **RANGE)
     path = f"/backfills/{only_row(Backfill).id}"
+    assert "Nothing starts: no scheduler is running" in text_of(admin.get(path))
     submit(admin, f"{path}/pause")
     paused = text_of(admin.get(path))
     assert "Paused ·" in paused
@@ -280,3 +282,12 @@ def add_backfill(job_id: int, state: str, *states: str) -> int:
             )
         )
     return backfill.id
+
+
+def test_the_pages_of_a_job_with_an_unknown_zone_show_the_times_of_the_installation(admin: Console) -> None:
+    job_id = make_job(schedule_type="CRON", schedule_conf="0 * * * * ?", time_zone="Nope/Zone").id
+    times = {"from_ms": 0, "to_ms": 1, "created_ms": 0, "updated_ms": 0, "state": "paused"}
+    asked = {"which": "all", "run_order": "oldest_first", "children": "none", "on_failure": "stop"}
+    row = save(Backfill(job_id=job_id, job_group=1, user_id=0, total=1, summary="{}", **times, **asked))
+    for path in ("/backfills", f"/backfills/{row.id}", f"/backfills/new?job={job_id}"):
+        assert admin.get(path).status_code == 200
