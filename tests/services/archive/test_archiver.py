@@ -202,6 +202,16 @@ def test_logs_that_there_is_no_time_for_are_given_back(site: Site) -> None:
     assert 0 < sum(bool(row.last_line) for row in all_rows(LogArchive)) < 6
 
 
+def test_many_due_logs_of_an_instance_that_answers_do_not_hold_up_those_of_others(site: Site) -> None:
+    many, other = make_job(log_archive="all"), make_job(log_archive="all", addresses=SECOND)
+    for _ in range(archivers.DUE_MAX + 2):
+        accepted(many)
+    accepted(other, SECOND)
+    site.archiver.tick(site.now_ms)
+    site.archiver.tick(site.now_ms)
+    assert len(site.tasks) == 3
+
+
 def test_runs_that_are_not_archived_do_not_hide_those_that_are(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
