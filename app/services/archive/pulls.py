@@ -39,7 +39,14 @@ PIECES_MAX = 4
 FULL_PAUSE_MS: Millis = MINUTE_MS
 MIB = 1024 * 1024
 #: reasons that a pull with an answer ends: the executor is back, a late result came, there is room again
-_PASSED = (*PASSING, Missing.INSTANCE_GONE, Missing.LOG_GONE, Missing.REFUSED)
+_PASSED = (
+    *PASSING,
+    Missing.INSTANCE_GONE,
+    Missing.LOG_GONE,
+    Missing.REFUSED,
+    Missing.EXPIRED,
+    Missing.PURGED,
+)
 
 
 class PullResult(NamedTuple):
