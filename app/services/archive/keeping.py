@@ -15,6 +15,7 @@ from app.blobs.folder import PARTIAL
 from app.clock import DAY_MS, HOUR_MS, MINUTE_MS, Millis
 from app.database.engine import read_scope, transact
 from app.domain.archive.chunks import CHUNK_NAME, parse_chunks
+from app.domain.archive.kinds import Missing
 from app.settings.config import Config
 from app.store.archive import expiry, removal, room
 from app.store.archive.expiry import EndedLog, PurgedLog
@@ -82,7 +83,7 @@ class Keeper:
                     session, state, after=after, before_ms=before_ms, limit=PURGED_AT_ONCE
                 )
             old = [log for log in logs if is_old(log)]
-            self._purge(old)
+            self._purge(old, Missing.EXPIRED)
             if logs:
                 self._seen[state] = (logs[-1].ended_ms, logs[-1].id)
             if old:
@@ -114,13 +115,14 @@ class Keeper:
                 break
             chosen.append(log)
             excess -= log.stored
-        self._purge(chosen)
+        self._purge(chosen, Missing.PURGED)
         logger.warning("archived logs deleted count=%s reason=archive full", len(chosen))
         return bool(chosen) and excess > 0
 
-    def _purge(self, logs: list[EndedLog]) -> None:
+    def _purge(self, logs: list[EndedLog], reason: Missing) -> None:
         if logs:
-            purged = transact(partial(expiry.purge, archive_ids=[log.id for log in logs]))
+            archive_ids = [log.id for log in logs]
+            purged = transact(partial(expiry.purge, archive_ids=archive_ids, reason=reason))
             self._store.delete([name for log in purged for name in _names_of(log)])
 
     def _remove(self) -> bool:

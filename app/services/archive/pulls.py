@@ -43,7 +43,15 @@ CHUNK_SHARE = 8
 FULL_PAUSE_MS: Millis = MINUTE_MS
 MIB = 1024 * 1024
 #: reasons that a pull with an answer ends: the executor is back, a late result came, there is room again
-_PASSED = (*PASSING, Missing.JOB_CAP, Missing.INSTANCE_GONE, Missing.LOG_GONE, Missing.REFUSED)
+_PASSED = (
+    *PASSING,
+    Missing.JOB_CAP,
+    Missing.INSTANCE_GONE,
+    Missing.LOG_GONE,
+    Missing.REFUSED,
+    Missing.EXPIRED,
+    Missing.PURGED,
+)
 
 
 class PullResult(NamedTuple):

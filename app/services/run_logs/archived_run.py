@@ -92,7 +92,8 @@ class ArchivedRun:
         if self.has_tail or not self.is_final:
             return None
         if self.row.state == ArchiveState.PURGED:
-            return self._missing(1, 0, Missing.PURGED)
+            is_old = self.row.reason == Missing.EXPIRED
+            return self._missing(1, 0, Missing.EXPIRED if is_old else Missing.PURGED)
         reason = Missing(self.row.reason) if self.row.reason in list(Missing) else Missing.INSTANCE_GONE
         return self._missing(self.last_line + 1, 0, reason)
 

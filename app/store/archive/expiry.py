@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.rows import bulk
 from app.domain.archive.chunks import day_of_folder
-from app.domain.archive.kinds import ArchiveState
+from app.domain.archive.kinds import ArchiveState, Missing
 from app.models.archive import LogArchive
 from app.models.group import Group
 from app.models.job import Job
@@ -58,8 +58,8 @@ class PurgedLog(NamedTuple):
     chunks: str
 
 
-def purge(session: Session, archive_ids: Collection[int]) -> list[PurgedLog]:
-    """Purge logs that are not fetched any more; return those that had chunks."""
+def purge(session: Session, archive_ids: Collection[int], *, reason: Missing) -> list[PurgedLog]:
+    """Purge logs that are not fetched any more, for a reason; return those that had chunks."""
     columns = (LogArchive.id, LogArchive.job_id, LogArchive.folder, LogArchive.chunks)
     sizes = (LogArchive.size, LogArchive.stored, LogArchive.epoch)
     locked = (
@@ -70,7 +70,7 @@ def purge(session: Session, archive_ids: Collection[int]) -> list[PurgedLog]:
     )
     rows = session.execute(locked).all() if archive_ids else []
     nothing = dict.fromkeys(("size", "stored", "last_line", "gap_from", "gap_to"), 0)
-    purged = {"state": ArchiveState.PURGED.value, "chunks": None, "reason": "", **nothing}
+    purged = {"state": ArchiveState.PURGED.value, "chunks": None, "reason": reason.value, **nothing}
     bulk.update_many(session, LogArchive, [{"id": row.id, "epoch": row.epoch + 1, **purged} for row in rows])
     rooms = defaultdict[JobOfDay, Room](Room)
     for row in rows:

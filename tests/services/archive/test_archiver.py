@@ -14,6 +14,7 @@ from app.blobs.folder import Folder
 from app.clock import SECOND_MS
 from app.database.engine import transact
 from app.domain.archive.chunks import parse_chunks
+from app.domain.archive.kinds import Missing
 from app.errors import ExecutorRefused, ExecutorUnreachable
 from app.executors.calls import Peer
 from app.executors.gateway import Gateway, ReadLog
@@ -274,7 +275,7 @@ def test_a_late_result_has_a_purged_log_fetched_anew(site: Site) -> None:
     run = accepted(make_job(log_archive="all"))
     site.look()
     transact(lambda session: session.execute(update(LogArchive).values(state="partial", next_ms=0)))
-    transact(lambda session: expiry.purge(session, [only_row(LogArchive).id]))
+    transact(lambda session: expiry.purge(session, [only_row(LogArchive).id], reason=Missing.EXPIRED))
     end(run, 500, site.now_ms)
     site.pass_s(30)
     assert (site.stored(), only_row(LogArchive).state) == (["one", "two"], "complete")
