@@ -87,7 +87,8 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, Any]:
     make_jobs(engine, arguments.jobs, cron="* * * * * ?", trigger_status=0)
     with engine.begin() as connection:
         connection.execute(insert(Group).values(app_name=BIG, title=BIG, address_type=0))
-    make_jobs(engine, 1, cron="", appname=BIG, schedule_type="NONE", executor_handler=BIG, job_desc=BIG)
+    columns = {"schedule_type": "NONE", "executor_handler": BIG, "job_desc": BIG, "trigger_status": 0}
+    make_jobs(engine, 1, cron="", appname=BIG, **columns)
     with read_scope() as session:
         big_id = int(session.scalar(select(func.max(Job.id))) or 0) if arguments.big else 0
     start(made, arguments)
