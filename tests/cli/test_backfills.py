@@ -107,6 +107,8 @@ def test_the_end_of_a_backfill_is_waited_for(
     api.on("GET", "/backfills/3", [Reply(backfill("running", running=1, waiting=1)), Reply(last)])
     ended = run(*START, "--wait")
     assert (ended.stdout, ended.exit_code) == (f"backfill 3: {line}\n", exit_code)
+    hint = "what failed: duetime backfills show 3 --state failed\n"
+    assert ended.stderr.endswith(hint) == ("failed" in last["counts"])
     document = run(*START, "--wait", "-o", "json")
     assert (json.loads(document.stdout), document.exit_code) == (last, exit_code)
 

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from app.clock import Millis
+from app.clock import Millis, now_ms
 from app.console.backfills.targets import UNSUCCESSFUL_STATES
 from app.console.ui.backfills.rows import row_of, rows_of, zone_of
 from app.console.ui.backfills.words import (
@@ -25,6 +25,7 @@ from app.console.ui.lists.listing import address_with, chips, fetch_requested, w
 from app.console.ui.lists.ranges import write_local
 from app.console.ui.lists.search import choice_field, read_terms
 from app.console.ui.view_tabs import Count, Tab
+from app.console.ui.waiting import missing_scheduler
 from app.console.web.access import Access
 from app.console.web.current import current_actor, translate
 from app.console.web.language import _
@@ -126,6 +127,8 @@ def show(backfill_id: int) -> ResponseReturnValue:
         listed = partial(views.list_instants, session, backfill_id, states=states)
         page, paging = fetch_requested(listed)
         job = job_store.find_jobs(session, [view.row.job_id]).get(view.row.job_id)
+        is_going = view.row.state in ACTIVE and view.row.state != BackfillState.PAUSED
+        stalled = missing_scheduler(session, now_ms=now_ms()) if is_going else ""
     row, zone = view.row, zone_of(job.time_zone if job is not None else "")
     return render_template(
         "backfills/show.html",
@@ -141,6 +144,7 @@ def show(backfill_id: int) -> ResponseReturnValue:
         reason=translate(view.reason) if view.reason else "",
         hint=HINTS.get(BackfillState(row.state), ""),
         rest=_rest(view),
+        stalled=stalled,
         zone=zone,
     )
 

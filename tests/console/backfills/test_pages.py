@@ -146,6 +146,7 @@ def test_failed_runs_of_several_jobs_become_a_backfill_each(admin: Console) -> N
     path = "/backfills/new?" + "&".join(f"id={each}" for each in ids)
     page = text_of(admin.get(path))
     assert "3 instants are chosen. Each job gets a backfill of its own." in page
+    assert "1 chosen instant has succeeded and is left out." in page
     assert f"{first} first : 1 instant: 1 to run {second} second : 1 instant: 1 to run" in page
     assert path_after(start(admin, path)).startswith("/backfills?done=backfills_started")
     assert [(row.job_id, row.total) for row in all_rows(Backfill)] == [(first, 1), (second, 1)]
@@ -171,6 +172,7 @@ def test_a_backfill_is_paused_resumed_and_cancelled(admin: Console) -> None:
     job_id = minutely(add_group())
     start(admin, f"/backfills/new?job={job_id}", **RANGE)
     path = f"/backfills/{only_row(Backfill).id}"
+    assert "Nothing starts: no scheduler is running" in text_of(admin.get(path))
     submit(admin, f"{path}/pause")
     paused = text_of(admin.get(path))
     assert "Paused ·" in paused
