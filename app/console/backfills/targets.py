@@ -110,7 +110,7 @@ def _missed(session: Session, job: Job) -> list[Millis]:
     zone = ZoneInfo(settings().time_zone)
     interval = Interval(interval_of(days[0], zone).from_ms, interval_of(days[-1], zone).until_ms)
     scope = scope_of(current_actor(), job_id=job.id)
-    return find_missed(session, find_spans(session, scope, interval), interval, now_ms=now_ms())
+    return find_missed(session, find_spans(session, scope, interval), interval, zone=zone, now_ms=now_ms())
 
 
 def without_succeeded(session: Session, target: Target) -> Target:

@@ -150,8 +150,11 @@ def _scheduled(session: Session, job: DueJob, draft: BackfillDraft, zone: str, n
             ),
         )
     book = rules.read_book(session, since_ms=draft.from_ms)  # The current one has no blackout of last year.
-    schedule = phased_schedule_of(with_anchors(session, [job])[job.id], zone, book)
-    found = scheduled(schedule, draft.from_ms, draft.to_ms, now_ms=now_ms, most=INSTANTS_MAX)
+    try:
+        schedule = phased_schedule_of(with_anchors(session, [job])[job.id], zone, book)
+        found = scheduled(schedule, draft.from_ms, draft.to_ms, now_ms=now_ms, most=INSTANTS_MAX)
+    except (ValueError, InvalidInput) as exc:  # It was written by a Java admin, or by SQL.
+        raise InvalidInput("from", N_("The schedule is invalid: %(reason)s", reason=exc)) from exc
     if found.is_cut:
         raise InvalidInput(
             "to",

@@ -17,7 +17,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from tests.console.pages import path_after, submit, text_of
 from tests.support.console import PASSWORD, Console, add_group, add_job, add_user
-from tests.support.factories import all_rows, make_log, only_row, save
+from tests.support.factories import all_rows, make_job, make_log, only_row, save
 
 pytestmark = pytest.mark.databases("sqlite")
 #: five instants of a job that runs each minute
@@ -282,3 +282,12 @@ def add_backfill(job_id: int, state: str, *states: str) -> int:
             )
         )
     return backfill.id
+
+
+def test_the_pages_of_a_job_with_an_unknown_zone_show_the_times_of_the_installation(admin: Console) -> None:
+    job_id = make_job(schedule_type="CRON", schedule_conf="0 * * * * ?", time_zone="Nope/Zone").id
+    times = {"from_ms": 0, "to_ms": 1, "created_ms": 0, "updated_ms": 0, "state": "paused"}
+    asked = {"which": "all", "run_order": "oldest_first", "children": "none", "on_failure": "stop"}
+    row = save(Backfill(job_id=job_id, job_group=1, user_id=0, total=1, summary="{}", **times, **asked))
+    for path in ("/backfills", f"/backfills/{row.id}", f"/backfills/new?job={job_id}"):
+        assert admin.get(path).status_code == 200

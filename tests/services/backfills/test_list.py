@@ -4,10 +4,10 @@ import pytest
 
 from app.clock import DAY_MS, MINUTE_MS
 from app.domain.backfills.kinds import ACTIVE_MAX
-from app.errors import Conflict
+from app.errors import Conflict, InvalidInput
 from app.models.calendar import JobBlackout
 from tests.services.backfills.backfill_steps import change, draft, minute, minutely, plan, start
-from tests.support.factories import T0, save
+from tests.support.factories import T0, make_job, save
 from tests.support.plan import every_database
 
 
@@ -34,3 +34,12 @@ def test_a_job_has_so_many_active_backfills_at_most(database: str) -> None:
         start(job, draft(ACTIVE_MAX + 1, ACTIVE_MAX + 1))
     assert change(first, "cancel") == "cancelled"
     start(job, draft(ACTIVE_MAX + 1, ACTIVE_MAX + 1))
+
+
+@pytest.mark.parametrize(
+    "columns", [{"schedule_conf": "0 0 25 * * ?"}, {"schedule_type": "FIX_RATE"}, {"time_zone": "Nope/Zone"}]
+)
+def test_a_schedule_that_was_never_checked_is_refused(database: str, columns: dict[str, str]) -> None:
+    job = make_job(**{"schedule_type": "CRON", "schedule_conf": "0 * * * * ?"} | columns)
+    with pytest.raises(InvalidInput, match="The schedule is invalid"):
+        plan(job, draft())
