@@ -113,7 +113,13 @@ class Cluster:
         self.start(name, "-m", "workers", XXL_JOB_NODE_NAME=name)
 
     def start_stub(
-        self, name: str = "stub", *, batch: int = 50, appname: str = "bench", run_ms: int = 0
+        self,
+        name: str = "stub",
+        *,
+        batch: int = 50,
+        appname: str = "bench",
+        run_ms: int = 0,
+        options: Sequence[str] = (),
     ) -> Path:
         out = self.home / f"{name}.jsonl"
         arguments = [
@@ -128,7 +134,8 @@ class Cluster:
             "--run-ms",
             str(run_ms),
         ]
-        self.start(name, "bench/stub_executor.py", *arguments, "--appname", appname, "--out", str(out))
+        arguments += ["--appname", appname, "--out", str(out), *options]
+        self.start(name, "bench/stub_executor.py", *arguments)
         return out
 
     def stop(self, name: str, number: int = signal.SIGTERM) -> None:

@@ -4,7 +4,9 @@
 runs.jsonl``.
 
 Registers, answers ``/run`` at once, reports results, ``--run-ms`` later, in batches of ``--batch`` (or after
-20 ms), and on SIGUSR1 and SIGTERM writes one line per run: ``[log id, job id, received ms]``.
+20 ms), and on SIGUSR1 and SIGTERM writes one line per run: ``[log id, job id, received ms]``. With
+``--log-lines`` each run has a log of so many lines; with ``--log-hangs`` a call of ``/log`` is never
+answered. A run of the handler BIG never ends, and its log has BIG_LINES.
 """
 
 import argparse
@@ -20,6 +22,10 @@ from urllib.parse import urlsplit
 LINGER_S = 0.02
 #: connections for reporting results, as many as a group of executors would have
 SENDERS = 16
+#: handler whose run has a log of 1 GB, lines of 100 bytes each, and how many of them an answer has
+BIG, BIG_LINES, BIG_PIECE = "big", 10_000_000, 2_600
+LINE = "2026-11-30 09:00:00.000 INFO  bench.Handler line %012d of a log that the benchmark archives abcdefg\n"
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html;charset=UTF-8\r\nContent-Length: %d\r\n\r\n"
 
 
 def now_ms() -> float:
@@ -32,6 +38,8 @@ class Stub:
         self.received: list[tuple[int, int, float]] = []
         self.results: asyncio.Queue[bytes] = asyncio.Queue()
         self.delivered = 0
+        #: runs with the log of 1 GB
+        self.big: set[int] = set()
 
     def write_runs(self) -> None:
         """Write what was received; the file appears when it is complete."""
@@ -44,12 +52,28 @@ class Stub:
     def run(self, body: bytes) -> None:
         fields = json.loads(body)
         self.received.append((fields["logId"], fields["jobId"], now_ms()))
+        if fields["executorHandler"] == BIG:
+            self.big.add(fields["logId"])
+            return
         ids = (fields["logId"], fields["logDateTime"])
         result = b'{"logId":%d,"logDateTim":%d,"handleCode":200,"handleMsg":null}' % ids
         if run_ms := self.arguments.run_ms:
             asyncio.get_running_loop().call_later(run_ms / 1000, self.results.put_nowait, result)
         else:
             self.results.put_nowait(result)
+
+    def log(self, body: bytes) -> bytes | None:
+        """Return the answer with lines of a log; None: there is none."""
+        if self.arguments.log_hangs:
+            return None
+        fields = json.loads(body)
+        first = fields["fromLineNum"]
+        count = BIG_LINES if fields["logId"] in self.big else self.arguments.log_lines
+        last = min(count, first + BIG_PIECE - 1)
+        text = "".join(LINE % number for number in range(first, last + 1))
+        piece = {"fromLineNum": first, "toLineNum": last, "logContent": text, "isEnd": last >= count}
+        answer = json.dumps({"code": 200, "msg": None, "content": piece}).encode()
+        return HEAD % len(answer) + answer
 
     async def post(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, action: str, body: bytes
@@ -145,7 +169,9 @@ class Connection(asyncio.Protocol):
             body, self.buffer = self.buffer[end + 4 : end + 4 + length], self.buffer[end + 4 + length :]
             if head.startswith(b"POST /run"):
                 self.stub.run(body)
-            self.transport.write(self.YES)
+            answer = self.stub.log(body) if head.startswith(b"POST /log") else self.YES
+            if answer is not None:
+                self.transport.write(answer)
 
 
 async def main(arguments: argparse.Namespace) -> None:
@@ -174,5 +200,7 @@ if __name__ == "__main__":
     parser.add_argument("--token", required=True)
     parser.add_argument("--batch", type=int, default=50)
     parser.add_argument("--run-ms", type=int, default=0, help="how long a run takes")
+    parser.add_argument("--log-lines", type=int, default=0, help="lines of the log of each run")
+    parser.add_argument("--log-hangs", action="store_true", help="never answer /log")
     parser.add_argument("--out", required=True)
     asyncio.run(main(parser.parse_args()))

@@ -6,7 +6,7 @@ statements.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -187,13 +187,9 @@ def complete(
     _write_logs(session, ended_runs, job_by_log, now_ms)
     correct_days(session, [run for run, _ in endings])
     _write_successors(session, endings, job_by_log, ended_fires, now_ms)
-    archive_ends(
-        session,
-        [(run, _is_failure(result)) for run, result in endings if result.source is not Source.REFUSED],
-        job_by_log,
-        now_ms=now_ms,
-    )
-    count_ends(session, _measured(ended_runs, now_ms))
+    kept = [(run, _is_failure(result)) for run, result in endings if result.source is not Source.REFUSED]
+    archive_ends(session, kept, job_by_log, now_ms=now_ms)
+    count_ends(session, [_measured(ended, now_ms) for ended in ended_runs])
     set_delayed(session, delayed_ids, now_ms=now_ms)
     return Completion(won, late, other_runs, maskers)
 
@@ -214,6 +210,19 @@ def _other_run(runs: dict[int, RunState], result: Result) -> OtherRun | None:
     return OtherRun(run.id, result.log_date_time, run.job_group) if is_other else None
 
 
+class _EndedRun(NamedTuple):
+    """A run that ends; ``sent_ms`` 0: unknown, as a Java admin on the same database sent it."""
+
+    run: RunState
+    result: Result
+    sent_ms: Millis
+
+
+def _measured(ended: _EndedRun, now_ms: Millis) -> MeasuredEnd:
+    run, result, sent_ms = ended
+    return MeasuredEnd(run.job_group, _outcome(result), _duration_ms(result, sent_ms, now_ms))
+
+
 def _outcome(result: Result) -> str:
     if result.trigger_code == TriggerCode.UNRESOLVED:
         return "unresolved"
@@ -232,19 +241,6 @@ def _is_open(run: RunState, result: Result) -> bool:
     if result.source in (Source.REFUSED, Source.RESOLVER):
         return run.trigger_code in (TriggerCode.NONE, TriggerCode.ACCEPTED)
     return run.trigger_code in OPEN_CODES
-
-
-class _EndedRun(NamedTuple):
-    """A run that ends; ``sent_ms`` 0: unknown, as a Java admin on the same database sent it."""
-
-    run: RunState
-    result: Result
-    sent_ms: Millis
-
-
-def _measured(ended_runs: Iterable[_EndedRun], now_ms: Millis) -> Iterator[MeasuredEnd]:
-    for run, result, sent_ms in ended_runs:
-        yield MeasuredEnd(run.job_group, _outcome(result), _duration_ms(result, sent_ms, now_ms))
 
 
 def _write_logs(

@@ -361,7 +361,7 @@ def test_earlier_lines_are_loaded_by_scrolling_and_by_a_button(unread: Page, log
 
 def test_a_linked_line_is_loaded(unread: Page, log_url: str) -> None:
     long_log(unread, f"{log_url}#L15000")
-    expect(unread.locator("#L15000")).to_be_in_viewport()
+    expect(unread.locator("#L15000.current")).to_be_in_viewport()
 
 
 def test_lines_of_the_client_are_folded(unread: Page, log_url: str) -> None:

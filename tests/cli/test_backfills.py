@@ -34,7 +34,7 @@ def backfill(state: str, **counts: int) -> dict[str, Any]:
         "from": INSTANT,
         "to": INSTANT,
         "total": sum(counts.values()),
-        "ended": sum(count for name, count in counts.items() if name not in ("waiting", "running")),
+        "ended": sum(count for name, count in counts.items() if name in ("succeeded", "failed")),
         "counts": counts,
         "author": "ann",
     }
@@ -97,7 +97,7 @@ def test_a_dry_run_prints_the_list_and_the_sentence(api: FakeApi, run: Run) -> N
         (backfill("done", succeeded=2), 0, "done: 2 of 2 ended"),
         (backfill("done", succeeded=1, failed=1), 1, "done: 2 of 2 ended, 1 failed"),
         (backfill("failed", waiting=1, failed=1), 1, "failed: 1 of 2 ended, 1 failed"),
-        (backfill("cancelled", withdrawn=2), 1, "cancelled: 2 of 2 ended, 2 withdrawn"),
+        (backfill("cancelled", withdrawn=2), 1, "cancelled: 0 of 2 ended, 2 withdrawn"),
         (backfill("paused", waiting=2), 1, "paused: 0 of 2 ended"),
     ],
 )
@@ -107,6 +107,8 @@ def test_the_end_of_a_backfill_is_waited_for(
     api.on("GET", "/backfills/3", [Reply(backfill("running", running=1, waiting=1)), Reply(last)])
     ended = run(*START, "--wait")
     assert (ended.stdout, ended.exit_code) == (f"backfill 3: {line}\n", exit_code)
+    hint = "what failed: duetime backfills show 3 --state failed\n"
+    assert ended.stderr.endswith(hint) == ("failed" in last["counts"])
     document = run(*START, "--wait", "-o", "json")
     assert (json.loads(document.stdout), document.exit_code) == (last, exit_code)
 

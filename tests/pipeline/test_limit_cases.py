@@ -19,7 +19,7 @@ from app.services.jobs.jobs import trigger_job
 from app.services.runs import waiting as waiting_runs
 from app.store.fires.clock_return import bring_back_open
 from app.store.limits import slots
-from app.store.limits.slots import JobKey, Shared
+from app.store.limits.slots import JobKey, Shared, WaitingRuns
 from app.store.limits.waiting import find_to_replace
 from tests.pipeline.limit_steps import claim_all, look, share, waiting
 from tests.pipeline.steps import as_due, call_back, claim_fires, claimer, give_back_all, record_sent, sent
@@ -146,8 +146,8 @@ def test_keys_that_collations_take_for_equal_are_counted_by_themselves(database:
     runs = claim_all().claimed
     assert len(runs) == 3
     assert transact(lambda session: slots.count_waiting(session, None)) == {
-        JobKey(job.id, "acme"): 1,
-        JobKey(job.id, "ACME"): 1,
+        JobKey(job.id, "acme"): WaitingRuns(1),
+        JobKey(job.id, "ACME"): WaitingRuns(1),
     }
     for run in runs:
         call_back(run.log_id)

@@ -144,6 +144,19 @@ def test_each_key_has_slots_of_its_own_and_takes_turns(database: str) -> None:
     assert only_row(Fire, state="SENDING").limit_key == "globex"
 
 
+def test_runs_of_backfills_that_wait_take_no_turn_of_their_key(database: str) -> None:
+    limit = save(Limit(kind="named", name="database", slots=0))
+    job = make_job(limit_key="${param}")
+    share(limit, job)
+    for number in range(3):
+        make_fire(job, due_time=T0 + number, executor_param="acme", trigger_type="BACKFILL")
+        claim_all(T0 + 10)
+    for number, key in enumerate(("acme", "globex"), 3):
+        make_fire(job, due_time=T0 + number, executor_param=key)
+    claim_all(T0 + 10)
+    assert [fire.due_time - T0 for fire in waiting()] == [3, 4, 0, 1, 2]
+
+
 def test_max_running_counts_for_each_key_by_itself(database: str) -> None:
     job = make_job(max_running=1, limit_key="${param}")
     for key in ("acme", "acme", "globex"):

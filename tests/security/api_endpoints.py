@@ -93,9 +93,9 @@ OF_RUNS: dict[str, list[ApiCall]] = {
     ],
     "GET /runs/<run_id>": call(VIEW, "/runs/{log}"),
     "GET /logs/search": [
-        *listed(VIEW, "/logs/search?q=confidential"),
-        *listed(VIEW, "/logs/search?q=confidential&group_id={group}"),
-        *listed(VIEW, "/logs/search?q=confidential&job_id={job}"),
+        *listed(VIEW, "/logs/search?regex=true&q=c[o]nfidential"),
+        *listed(VIEW, "/logs/search?regex=true&q=c[o]nfidential&group_id={group}"),
+        *listed(VIEW, "/logs/search?regex=true&q=c[o]nfidential&job_id={job}"),
     ],
     "GET /runs/<run_id>/log": call(VIEW, "/runs/{log}/log", also=NO_ANSWER),
     "POST /runs/<run_id>/kill": call(RUN, "/runs/{log}/kill", also=NO_ANSWER),

@@ -163,9 +163,9 @@ LISTS: dict[str, list[Call]] = {
     ),
     "log_search.index": listed(
         LOGIN,
-        "/logs/search?q=confidential",
-        "/logs/search?q=confidential&jobGroup={group}",
-        "/logs/search?q=confidential&jobId={job}",
+        "/logs/search?regex=1&q=c[o]nfidential",
+        "/logs/search?regex=1&q=c[o]nfidential&jobGroup={group}",
+        "/logs/search?regex=1&q=c[o]nfidential&jobId={job}",
     ),
     "log_export.export": listed(VIEW, "/joblog/runs.csv?range=all&jobGroup={group}&jobId={job}"),
     "logs.detail_page": listed(VIEW, "/joblog/logDetailPage?id={log}"),

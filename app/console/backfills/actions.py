@@ -99,6 +99,7 @@ def cancel(backfill_id: int) -> ResponseReturnValue:
             kind="danger",
             glyph="x-octagon",
             option=("kill", _("Kill the runs in progress")) if running else None,
+            back_text=_("Back"),
         )
     return confirm_page(question, back=_back(view))
 

@@ -7,10 +7,12 @@ from zoneinfo import ZoneInfo
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from app.clock import Millis
+from app.clock import Millis, now_ms
+from app.console.backfills.targets import UNSUCCESSFUL_STATES
 from app.console.ui.backfills.rows import row_of, rows_of, zone_of
 from app.console.ui.backfills.words import (
     CHILDREN,
+    HINTS,
     INSTANT_STATES,
     LABELS,
     ON_FAILURES,
@@ -23,6 +25,7 @@ from app.console.ui.lists.listing import address_with, chips, fetch_requested, w
 from app.console.ui.lists.ranges import write_local
 from app.console.ui.lists.search import choice_field, read_terms
 from app.console.ui.view_tabs import Count, Tab
+from app.console.ui.waiting import missing_scheduler
 from app.console.web.access import Access
 from app.console.web.current import current_actor, translate
 from app.console.web.language import _
@@ -124,6 +127,8 @@ def show(backfill_id: int) -> ResponseReturnValue:
         listed = partial(views.list_instants, session, backfill_id, states=states)
         page, paging = fetch_requested(listed)
         job = job_store.find_jobs(session, [view.row.job_id]).get(view.row.job_id)
+        is_going = view.row.state in ACTIVE and view.row.state != BackfillState.PAUSED
+        stalled = missing_scheduler(session, now_ms=now_ms()) if is_going else ""
     row, zone = view.row, zone_of(job.time_zone if job is not None else "")
     return render_template(
         "backfills/show.html",
@@ -137,6 +142,9 @@ def show(backfill_id: int) -> ResponseReturnValue:
         choices=_chosen(row),
         summary=translate(view.sentence),
         reason=translate(view.reason) if view.reason else "",
+        hint=HINTS.get(BackfillState(row.state), ""),
+        rest=_rest(view),
+        stalled=stalled,
         zone=zone,
     )
 
@@ -150,6 +158,17 @@ def _chosen(row: Backfill) -> list[tuple[str, str]]:
         (str(LABELS["children"]), str(CHILDREN[Children(row.children)])),
         (str(LABELS["on_failure"]), str(ON_FAILURES[OnFailure(row.on_failure)])),
     ]
+
+
+def _rest(view: BackfillView) -> str:
+    """Return the address that backfills what has not succeeded of one that is over; empty: there is none."""
+    row = view.row
+    is_over = row.state in (BackfillState.CANCELLED, BackfillState.DONE)
+    left = sum(view.counts.get(state, 0) for state in UNSUCCESSFUL_STATES)
+    if not is_over or not left or not view.has_job:
+        return ""
+    asked = {name: getattr(row, name) for name in ("max_running", "children", "on_failure")}
+    return url_for("backfill_forms.new", rest=row.id, order=row.run_order, **asked)
 
 
 def _instant_tabs(view: BackfillView, state: str) -> list[Tab]:

@@ -64,6 +64,8 @@ class Listed:
 
     each: Sequence[Planned] = ()
     error: str = ""
+    #: named instants that are left out, as they have succeeded
+    succeeded: int = 0
 
     @property
     def to_run(self) -> int:
@@ -132,7 +134,9 @@ def _listed(form: BackfillForm, targets: Targets) -> Listed:
         form.refuse(exc)
         errors = [f"{field.label.text}{_(': ')}{' '.join(field.errors)}" for field in form.wrong_fields]
         return Listed(error=" ".join([*form.form_errors, *errors]))
-    return Listed([each for each in found if each is not None])
+    planned = [each for each in found if each is not None]
+    named = sum(len(each.times) for each in targets.each)
+    return Listed(planned, succeeded=named - sum(len(each.target.times) for each in planned))
 
 
 def _planned(session: Session, form: BackfillForm, target: Target) -> Planned | None:
@@ -147,9 +151,9 @@ def _planned(session: Session, form: BackfillForm, target: Target) -> Planned | 
 
 
 def _start(form: BackfillForm, listed: Listed) -> ResponseReturnValue | None:
-    """Start what was listed; None with the reason in the form, or to show the list first."""
+    """Start what was listed; None with the reason in the form or in the list, or to show the list first."""
     shown = request.form.get("listed", "")
-    if listed.error or not shown:
+    if listed.error or not shown or not listed.to_run:
         return None
     if shown != listed.fingerprint:
         form.form_errors.append(_("The list has changed since it was shown. Look at it again."))

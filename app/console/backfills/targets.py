@@ -1,4 +1,4 @@
-"""What the form of a backfill is about: a job, instants of it that were missed, or the instants of runs."""
+"""What the form of a backfill is about: a job, or instants: missed ones, those of runs or of a backfill."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,21 +15,25 @@ from app.console.ui.lists.ranges import read_day
 from app.console.web.current import current_actor, settings
 from app.domain.access.permissions import Right, require_right
 from app.domain.backfills.instants import Standing
+from app.domain.backfills.kinds import INSTANTS_MAX, InstantState
 from app.domain.completeness.days import interval_of
 from app.domain.completeness.expected import Interval
 from app.domain.runs.logical_times import logical_of
 from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.job import Job
-from app.services.backfills.backfills import BackfillDraft, plan_backfill
+from app.services.backfills.backfills import BackfillDraft, get_backfill, plan_backfill
 from app.services.completeness.job_day import find_missed, find_spans
 from app.services.completeness.report import scope_of
 from app.services.jobs import jobs
 from app.services.runs import logs
+from app.store.backfills.records import find_instants
 from app.store.jobs import scheduling as job_store
 
 #: most runs whose instants are taken: those of a page of the list
 RUNS_MAX = 100
+#: what is left of a backfill that is over
+UNSUCCESSFUL_STATES = (InstantState.FAILED, InstantState.WITHDRAWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +59,16 @@ class Targets:
 
 
 def requested_targets(session: Session) -> Targets:
-    """Return what the address names: ``?id=`` runs, or ``?job=``, with ``missed`` in certain days.
+    """Return what the address names: ``?id=`` runs, ``?rest=`` of a backfill, or ``?job=``.
+
+    With ``missed`` it is what was missed in certain days.
 
     Raises NotFound, PermissionDenied, and InvalidInput for too many runs.
     """
     if "id" in request.args:
         return Targets(_of_runs(session), named=True)
+    if "rest" in request.args:
+        return Targets([_rest_of(session, whole_number("rest", 0))], named=True)
     job = jobs.get_job(session, whole_number("job", 0), actor=current_actor(), right=Right.OPERATE)
     if "missed" not in request.args:
         return Targets([Target(job)])
@@ -85,6 +93,15 @@ def _of_runs(session: Session) -> list[Target]:
     return [Target(job, tuple(sorted(times[job.id]))) for job in ordered]
 
 
+def _rest_of(session: Session, backfill_id: int) -> Target:
+    """Return the instants of a backfill that have not succeeded in it."""
+    actor = current_actor()
+    backfill = get_backfill(session, backfill_id, actor=actor, right=Right.OPERATE)
+    job = jobs.get_job(session, backfill.job_id, actor=actor, right=Right.OPERATE)
+    rows = find_instants(session, backfill_id, states=UNSUCCESSFUL_STATES, limit=INSTANTS_MAX)
+    return Target(job, tuple(sorted(row.logical_ms for row in rows)))
+
+
 def _missed(session: Session, job: Job) -> list[Millis]:
     """Return the instants of the days of the report that were due and did not run."""
     days = sorted(day for name in ("from", "to") if (day := read_day(request.args.get(name, ""))) is not None)
@@ -93,7 +110,7 @@ def _missed(session: Session, job: Job) -> list[Millis]:
     zone = ZoneInfo(settings().time_zone)
     interval = Interval(interval_of(days[0], zone).from_ms, interval_of(days[-1], zone).until_ms)
     scope = scope_of(current_actor(), job_id=job.id)
-    return find_missed(session, find_spans(session, scope, interval), interval, now_ms=now_ms())
+    return find_missed(session, find_spans(session, scope, interval), interval, zone=zone, now_ms=now_ms())
 
 
 def without_succeeded(session: Session, target: Target) -> Target:

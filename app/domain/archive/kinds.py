@@ -43,7 +43,7 @@ class ArchiveState(StrEnum):
     COMPLETE = "complete"
     #: something may be missing, for a reason that is noted
     PARTIAL = "partial"
-    #: it was deleted as too old, or because the archive had reached its size
+    #: its files were deleted: older than its days, or the archive had reached its size
     PURGED = "purged"
     #: its run was deleted, and its files and row will be
     DELETED = "deleted"
@@ -72,10 +72,10 @@ class Missing(StrEnum):
     DISK_FULL = "disk_full"
     #: the store did not take it
     STORE_GONE = "store_gone"
-    #: it was deleted because the archive had reached its size
-    PURGED = "purged"
-    #: it was deleted because it was older than it is kept
+    #: its files were deleted as it was older than its days
     EXPIRED = "expired"
+    #: its files were deleted because the archive had reached its size
+    PURGED = "purged"
     #: a file of the archive is missing or was changed; of readers only
     UNREADABLE = "unreadable"
 

@@ -24,7 +24,7 @@ class Caps(NamedTuple):
 
 
 #: reasons for which lines were fetched and given up, or could have been fetched
-_NOT_KEPT = (Missing.RUN_CAP, Missing.JOB_CAP, Missing.PURGED, Missing.EXPIRED)
+_NOT_KEPT = (Missing.RUN_CAP, Missing.JOB_CAP, Missing.EXPIRED, Missing.PURGED)
 
 
 def missing_lines(first: int, last: int, reason: Missing, *, caps: Caps, pulled: str = "") -> MissingLines:
@@ -65,9 +65,9 @@ def _why(reason: Missing, caps: Caps, pulled: str) -> Text:
             return N_("there was no room in the log archive")
         case Missing.STORE_GONE:
             return N_("the log archive did not answer")
+        case Missing.EXPIRED:
+            return N_("the log is older than logs of the job are archived")
         case Missing.PURGED:
             return N_("the log archive had reached its size")
-        case Missing.EXPIRED:
-            return N_("archived logs of the job are not kept for longer")
         case Missing.UNREADABLE:
             return N_("a file of the log archive is missing or was changed")

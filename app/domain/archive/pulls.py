@@ -72,12 +72,13 @@ def after_pull(progress: Progress, pulled: Pulled, *, at_ms: Millis) -> Next:
 
 def _after_failure(progress: Progress, failure: Missing, at_ms: Millis) -> Next:
     pause_ms = _longer(progress.pause_ms)
+    reason = failure.value if failure is Missing.JOB_CAP else progress.reason
     if not progress.ended_ms:
-        return Next(ArchiveState.OPEN, at_ms + pause_ms, pause_ms, progress.reason)
+        return Next(ArchiveState.OPEN, at_ms + pause_ms, pause_ms, reason)
     is_final = failure in (Missing.LOG_GONE, Missing.REFUSED, Missing.JOB_CAP)
     if at_ms - progress.ended_ms >= (LATE_LINES_MS if is_final else GIVEN_UP_MS):
         return Next(ArchiveState.PARTIAL, 0, 0, failure.value)
-    return Next(ArchiveState.ENDING, at_ms + pause_ms, pause_ms, progress.reason)
+    return Next(ArchiveState.ENDING, at_ms + pause_ms, pause_ms, reason)
 
 
 def _longer(pause_ms: Millis) -> Millis:

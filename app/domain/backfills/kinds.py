@@ -5,6 +5,8 @@ from typing import Final
 
 #: most instants of a backfill
 INSTANTS_MAX: Final = 10_000
+#: most active backfills of a job
+ACTIVE_MAX: Final = 20
 #: most runs of a backfill at once
 RUNNING_MAX: Final = 100
 

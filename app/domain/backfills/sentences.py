@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from app.domain.backfills.instants import RUN, Standing
-from app.domain.backfills.kinds import Which
+from app.domain.backfills.kinds import BackfillState, Which
 from app.domain.text.texts import N_, Text
 
 #: what is said of the instants that are not run, by their standing, in this order
@@ -15,6 +15,16 @@ _NOT_RUN: Final[Mapping[Standing, Callable[[int], Text]]] = {
     Standing.MISSING: lambda count: N_("%(count)s without a run", count=count),
     Standing.CALENDAR: lambda count: N_("%(count)s left out by the calendar", count=count),
     Standing.BLACKOUT: lambda count: N_("%(count)s in a blackout", count=count),
+}
+#: what is said of a backfill to which something cannot be done in its state
+STATES: Final[Mapping[BackfillState, Text]] = {
+    BackfillState.RUNNING: N_("The backfill is running"),
+    BackfillState.PAUSED: N_("The backfill is paused"),
+    BackfillState.STOPPING: N_("A run of the backfill has failed; it stops when the others have ended"),
+    BackfillState.CANCELLING: N_("The backfill is being cancelled"),
+    BackfillState.DONE: N_("The backfill is done"),
+    BackfillState.FAILED: N_("The backfill has stopped at a failure"),
+    BackfillState.CANCELLED: N_("The backfill was cancelled"),
 }
 
 

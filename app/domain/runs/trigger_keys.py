@@ -18,7 +18,7 @@ NUMBER_DIGITS = 15
 _ID = re.compile(r"([0-9]{1,10})\.([0-9]{1,15})\.([0-9a-f]{32})")
 _NUMBER = re.compile(rf"[0-9a-f]{{{NUMBER_DIGITS}}}")
 _IN_KEY = re.compile(rf"(?:{MANUAL}|{ONCE}):([0-9]{{1,15}})-([0-9a-f]{{32}})(?:@[^:]+)?(?::[0-9]+)?")
-_OF_BACKFILL = re.compile(rf"({BACKFILL}:([0-9]{{1,18}})(?:-[0-9]{{1,9}})?:([0-9]{{1,15}}))(?::[0-9]+)?")
+_OF_BACKFILL = re.compile(rf"({BACKFILL}:[0-9]{{1,18}}(?:-[0-9]{{1,9}})?:([0-9]{{1,15}}))(?::[0-9]+)?")
 
 
 class Trigger(NamedTuple):
@@ -58,12 +58,6 @@ def backfill_key(backfill_id: int, logical_ms: Millis, attempt: int = 1) -> str:
     return f"{BACKFILL}:{backfill_id}{suffix}:{logical_ms}"
 
 
-def backfill_of(fire_key: str) -> int | None:
-    """Return the backfill that a fire belongs to; None: to none."""
-    match = _OF_BACKFILL.fullmatch(fire_key) if fire_key.startswith(BACKFILL) else None
-    return int(match[2]) if match is not None else None
-
-
 def trigger_of(job_id: int, fire_key: str) -> Trigger | None:
     """Return the trigger a fire of this job came from; None: from none.
 
@@ -73,7 +67,7 @@ def trigger_of(job_id: int, fire_key: str) -> Trigger | None:
         of_backfill = _OF_BACKFILL.fullmatch(fire_key)
         if of_backfill is None:
             return None
-        return Trigger(job_id, int(of_backfill[3]), sha256(of_backfill[1].encode()).hexdigest()[:32])
+        return Trigger(job_id, int(of_backfill[2]), sha256(of_backfill[1].encode()).hexdigest()[:32])
     match = _IN_KEY.fullmatch(fire_key) if fire_key.startswith((MANUAL, ONCE)) else None
     return Trigger(job_id, int(match[1]), match[2]) if match is not None else None
 

@@ -14,7 +14,7 @@ from app.domain.schedules.planning import DueFire
 from app.store.limits import rules as limit_rules
 from app.store.limits import slots
 from app.store.limits.rules import LimitName, LimitRules, Share
-from app.store.limits.slots import JobKey, OpenRun, Shared
+from app.store.limits.slots import JobKey, OpenRun, Shared, WaitingRuns
 
 #: room of a job that has no limit any more, or does not exist
 ROOM_MAX = 512
@@ -28,7 +28,7 @@ class LimitUsage:
 
     rules: dict[int, LimitRules]
     #: runs that wait, by job and key
-    waiting: dict[JobKey, int]
+    waiting: dict[JobKey, WaitingRuns]
     #: limits of jobs and groups
     ids: Mapping[LimitName, int]
     #: of all jobs that share a limit with these
@@ -72,7 +72,7 @@ class LimitUsage:
         cls,
         session: Session,
         rules: dict[int, LimitRules],
-        waiting: dict[JobKey, int],
+        waiting: dict[JobKey, WaitingRuns],
         ids: Mapping[LimitName, int],
     ) -> Self:
         usage = cls(rules, waiting, ids, _find_shares(session, rules))
@@ -84,16 +84,16 @@ class LimitUsage:
         return usage
 
     @property
-    def waiting_counts(self) -> Counter[JobKey]:
-        """How many runs of each job and key wait."""
-        return Counter(self.waiting)
+    def turns(self) -> Counter[JobKey]:
+        """How many runs of each job and key have slots, or wait and are not behind all others."""
+        return self.open + Counter({pair: runs.total - runs.behind for pair, runs in self.waiting.items()})
 
     @cached_property
     def waiting_by_job(self) -> Counter[int]:
         """How many runs of each job wait."""
         counts = Counter[int]()
-        for pair, count in self.waiting.items():
-            counts[pair.job_id] += count
+        for pair, runs in self.waiting.items():
+            counts[pair.job_id] += runs.total
         return counts
 
     def count(self, session: Session) -> None:

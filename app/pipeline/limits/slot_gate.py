@@ -240,7 +240,7 @@ def _order(candidate: Candidate) -> tuple[Millis, int]:
 def _candidates(session: Session, to_run: Sequence[Pair], usage: LimitUsage) -> list[Candidate]:
     waiting = find_waiting(session, [fire.id for fire, _ in to_run])
     origins = _origins(session, [fire for fire, _ in to_run])
-    turns = usage.open + usage.waiting_counts
+    turns = usage.turns
     candidates = []
     for fire, job in to_run:
         if (rule := usage.rules.get(fire.job_id)) is None:  # It was deleted meanwhile, and so is the fire.
@@ -255,7 +255,7 @@ def _candidates(session: Session, to_run: Sequence[Pair], usage: LimitUsage) -> 
         key = (key_for(rule.limit_key, param) or "") if rule.limit_key else ""
         pair = JobKey(rule.job_id, key)
         turn = turns[pair] if rule.limit_key else 0
-        turns[pair] += 1
+        turns[pair] += not is_backfill
         due_ms = origin.due_ms if origin is not None else fire.due_time
         place = place_of(due_ms, rule.priority, turn)
         place += BEHIND_MS if is_backfill else 0

@@ -7,10 +7,11 @@ log, 16 MB a second in all; an instance that times out three times in a row rest
 import logging
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from sqlalchemy.exc import DBAPIError
@@ -22,7 +23,7 @@ from app.database.faults import fault_log
 from app.domain.archive.chunks import folder_of
 from app.domain.archive.kinds import ArchiveMode, ArchiveState
 from app.runtime.metrics import LOG_PULLS
-from app.services.archive.pulls import MIB, Puller, PullResult
+from app.services.archive.pulls import MIB, Found, Puller, PullResult
 from app.services.archive.store_log import store_log
 from app.services.archive.texts import Redaction
 from app.services.executors.callers import Caller
@@ -35,23 +36,35 @@ logger = logging.getLogger(__name__)
 
 #: calls at the same time, in all and of one instance
 CALLS_MAX, CALLS_OF_INSTANCE = 32, 2
-#: due logs of one look at the database, and looks until all calls have one
-DUE_MAX, LOOKS_MAX = 4 * CALLS_MAX, CALLS_MAX // CALLS_OF_INSTANCE
-#: a lease ends after this; a pull takes less: its pieces have a time-out each
+#: logs of an executor that one call after the other fetches, and how long
+LANE_MAX, LANE_S = 8, 2.0
+#: a lease ends after this; a lane and its last pull take less: its pieces have a time-out each
 LEASE_MS: Millis = 60 * SECOND_MS
 #: runs in progress are fetched from so long after they were accepted
 ACCEPTED_MS: Millis = 5 * SECOND_MS
 #: bytes a second, in all
 RATE = 16 * MIB
+#: seconds of that after which a lane ends
+OWED_S = 0.5
 #: after so many time-outs in a row an instance rests for so long
 FAILURES_MAX, REST_S = 3, 60.0
 #: period of the look for due logs, and for runs that have none yet
 LOOK_MS: Millis = 250
+#: the same while more logs are due than may be fetched
+BACKLOG_MS: Millis = 50
 #: the same while no log is archived, and while none is in progress
 OFF_MS: Millis = 30 * SECOND_MS
 IDLE_MS: Millis = SECOND_MS
 DISCOVER_S = 1.0
 DISCOVERED_MAX = 500
+DUE_MAX = CALLS_MAX * LANE_MAX
+
+
+class Lane(NamedTuple):
+    """Logs of one executor that are fetched one after the other."""
+
+    address: str
+    archive_ids: list[int]
 
 
 class Archiver:
@@ -101,18 +114,29 @@ class Archiver:
             new = self.discover(at_ms)
         if now_s < self._free_at:
             return LOOK_MS
-        logs, has_due = self._choose_due(at_ms, now_s)
-        if not has_due and not new and not self._calls and not rows.has_fetched():
+        due = rows.find_due(now_ms=at_ms, limit=DUE_MAX, without=self._busy(now_s))
+        if not due and not new and not self._calls and not rows.has_fetched():
             return IDLE_MS if self._is_on else OFF_MS
-        if logs:
+        lanes = self._choose(due, now_s)
+        self._begin(lanes, at_ms)
+        return LOOK_MS if len(due) == sum(len(lane.archive_ids) for lane in lanes) else BACKLOG_MS
+
+    def _begin(self, lanes: list[Lane], at_ms: Millis) -> None:
+        """Lease the logs of lanes, whose calls are counted, and begin to fetch them."""
+        not_begun = list(lanes)
+        try:
+            archive_ids = [archive_id for lane in lanes for archive_id in lane.archive_ids]
             claim = partial(rows.claim, owner=self._node, now_ms=at_ms, lease_ms=LEASE_MS)
-            not_begun = dict(logs)
-            try:
-                for log in transact(partial(claim, archive_ids=list(logs))):
-                    self._pool.submit(self._fetch, log, not_begun.pop(log.id))
-            finally:
-                self._forget(not_begun.values())
-        return LOOK_MS
+            claimed = transact(partial(claim, archive_ids=archive_ids)) if lanes else []
+            logs = {log.id: log for log in claimed}
+            for lane in lanes:
+                mine = [logs[archive_id] for archive_id in lane.archive_ids if archive_id in logs]
+                if mine:
+                    self._pool.submit(self._fetch_all, mine, lane.address)
+                    not_begun.remove(lane)
+        finally:
+            for lane in not_begun:
+                self._forget(lane.address)
 
     def discover(self, at_ms: Millis) -> int:
         """Begin the logs of runs in progress that may be kept; return how many."""
@@ -133,25 +157,6 @@ class Archiver:
             "next_ms": at_ms,
         }
 
-    def _choose_due(self, at_ms: Millis, now_s: float) -> tuple[dict[int, str], bool]:
-        """Return what ``_choose`` returns of all that is due, and whether anything is.
-
-        The due logs of one instance may be many: those of others are looked for behind them.
-        """
-        chosen, has_due = dict[int, str](), False
-        try:
-            for _ in range(LOOKS_MAX):
-                due = rows.find_due(now_ms=at_ms, limit=DUE_MAX, without=self._busy(now_s))
-                has_due = has_due or bool(due)
-                new = self._choose(due, now_s)
-                chosen |= new
-                if len(due) < DUE_MAX or not new:
-                    break
-        except BaseException:
-            self._forget(chosen.values())
-            raise
-        return chosen, has_due
-
     def _busy(self, now_s: float) -> list[str]:
         """Return the addresses of executors that get no further call now: their logs hide no others."""
         with self._lock:
@@ -159,28 +164,54 @@ class Archiver:
             calling = (address for address, count in self._calls.items() if count >= CALLS_OF_INSTANCE)
             return [*calling, *self._resting]
 
-    def _choose(self, due: list[DueLog], now_s: float) -> dict[int, str]:
-        """Return the logs that may be fetched now, with the addresses of their executors; counts them."""
-        chosen: dict[int, str] = {}
+    def _choose(self, due: list[DueLog], now_s: float) -> list[Lane]:
+        """Return the logs that may be fetched now, by calls of executors; counts these."""
+        by_address = defaultdict[str, list[int]](list)
+        for log in due:
+            by_address[log.address].append(log.id)
+        lanes = list[Lane]()
         with self._lock:
             free = CALLS_MAX - self._calls.total()
-            for log in due:
-                if len(chosen) == free:
-                    break
-                if self._calls[log.address] >= CALLS_OF_INSTANCE or now_s < self._resting.get(log.address, 0):
+            for address, archive_ids in by_address.items():
+                count = min(CALLS_OF_INSTANCE - self._calls[address], len(archive_ids), free)
+                if count <= 0 or now_s < self._resting.get(address, 0):
                     continue
-                self._calls[log.address] += 1
-                chosen[log.id] = log.address
-        return chosen
+                free -= count
+                self._calls[address] += count
+                lanes += [Lane(address, archive_ids[lane::count][:LANE_MAX]) for lane in range(count)]
+        return lanes
 
-    def _forget(self, addresses: Iterable[str]) -> None:
+    def _forget(self, address: str) -> None:
         with self._lock:
-            for address in addresses:
-                self._calls[address] -= 1
-                if not self._calls[address]:
-                    del self._calls[address]
+            self._calls[address] -= 1
+            if not self._calls[address]:
+                del self._calls[address]
 
-    def _fetch(self, log: ArchivedLog, address: str) -> None:
+    def _fetch_all(self, logs: list[ArchivedLog], address: str) -> None:
+        """Fetch logs of an executor one after the other; give back those that there is no time for."""
+        until = self._monotonic() + LANE_S
+        found = list[Found]()
+        try:
+            while logs:
+                result = self._fetch(logs.pop(0))
+                self._note(address, result)
+                found += [result.found] if result.found is not None else []
+                now_s = self._monotonic()
+                if result.is_silent or now_s >= until or self._free_at - now_s >= OWED_S:
+                    break
+            if found:
+                self._puller.write(found)
+            if logs:
+                archive_ids = [log.id for log in logs]
+                transact(partial(rows.give_back, archive_ids=archive_ids, owner=self._node))
+        except DBAPIError as exc:  # The leases end, and the logs are fetched again.
+            fault_log.write(logger, "logs not archived", exc)
+        except OSError as exc:
+            store_log.write("logs not archived", exc)
+        finally:
+            self._forget(address)
+
+    def _fetch(self, log: ArchivedLog) -> PullResult:
         result = PullResult(0, is_silent=False)
         try:
             result = self._puller.pull(log)
@@ -193,9 +224,7 @@ class Archiver:
         except Exception:
             LOG_PULLS.add("failed")
             logger.exception("log not fetched log_id=%s", log.log_id)
-        finally:
-            self._forget([address])
-            self._note(address, result)
+        return result
 
     def _note(self, address: str, result: PullResult) -> None:
         with self._lock:

@@ -142,8 +142,8 @@ class Keeper:
 
     def _purge(self, logs: list[EndedLog], reason: Missing) -> None:
         if logs:
-            ids = [log.id for log in logs]
-            purged = transact(partial(expiry.purge, archive_ids=ids, reason=reason))
+            archive_ids = [log.id for log in logs]
+            purged = transact(partial(expiry.purge, archive_ids=archive_ids, reason=reason))
             self._store.delete([name for log in purged for name in _names_of(log)])
 
     def _remove(self) -> bool:

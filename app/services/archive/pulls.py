@@ -5,6 +5,7 @@ row since: so no line is there twice and none is missing. A chunk that no row na
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -28,7 +29,7 @@ from app.services.executors.callers import Caller
 from app.services.run_logs.log_pieces import split_lines
 from app.services.runs.log_sources import LogSource, open_source, read_source
 from app.store.archive import room, rows
-from app.store.archive.rows import ArchivedLog
+from app.store.archive.rows import ArchivedLog, FoundRow
 from app.store.fires.logs import is_unfinished
 from app.store.runs import listing as log_lists
 
@@ -41,12 +42,15 @@ CHUNK_SHARE = 8
 #: pause after a pull whose lines found no room
 FULL_PAUSE_MS: Millis = MINUTE_MS
 MIB = 1024 * 1024
-#: reasons that a pull with an answer ends: the executor is back, a late result came, there is room again,
-#: a log that was deleted is fetched anew
+#: reasons that a pull with an answer ends: the executor is back, a late result came, there is room again
 _PASSED = (
     *PASSING,
-    *(Missing.INSTANCE_GONE, Missing.LOG_GONE, Missing.REFUSED),
-    *(Missing.EXPIRED, Missing.PURGED),
+    Missing.JOB_CAP,
+    Missing.INSTANCE_GONE,
+    Missing.LOG_GONE,
+    Missing.REFUSED,
+    Missing.EXPIRED,
+    Missing.PURGED,
 )
 
 
@@ -57,6 +61,16 @@ class PullResult(NamedTuple):
     size: int
     #: whether the executor could not be reached
     is_silent: bool
+    #: what is to be written; None: nothing
+    found: "Found | None" = None
+
+
+class Found(NamedTuple):
+    """What a pull has found; the row does not have it yet."""
+
+    row: FoundRow
+    #: names of chunks that the row does not name any more
+    dropped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +87,10 @@ class Puller:
     job_day_max: int = 256 * MIB
 
     def pull(self, log: ArchivedLog) -> PullResult:
-        """Fetch what is new of a leased log. Opens its own transactions; raises StoreFull and OSError."""
+        """Fetch and store what is new of a leased log; ``write`` has to write it.
+
+        Opens its own transactions; raises StoreFull and OSError.
+        """
         with read_scope() as session:
             run = log_lists.find_log(session, log.log_id)
             is_kept = run is not None and not (log.is_provisional and run.handle_code == HandleCode.SUCCESS)
@@ -86,11 +103,18 @@ class Puller:
             log = self._ended(log)
         if is_full or source is None:
             failure = Missing.JOB_CAP if is_full else Missing.INSTANCE_GONE
-            self._store(log, [], Pulled(False, failure=failure))
-            return PullResult(0, is_silent=False)
+            found = self._store(log, [], Pulled(False, failure=failure))
+            return PullResult(0, is_silent=False, found=found)
         lines, pulled = self._read(source, log)
-        self._store(log, lines, pulled)
-        return PullResult(sum(map(len, lines)), is_silent=pulled.failure is Missing.INSTANCE_GONE)
+        is_silent = pulled.failure is Missing.INSTANCE_GONE
+        return PullResult(sum(map(len, lines)), is_silent, self._store(log, lines, pulled))
+
+    def write(self, found: Sequence[Found]) -> None:
+        """Write what pulls have found, in one transaction, and delete the chunks that are not kept."""
+        written = transact(partial(rows.write_pulls, found=[each.row for each in found]))
+        dropped = [name for each in found if each.row.log.id in written for name in each.dropped]
+        if dropped:
+            self.store.delete(dropped)
 
     def _ended(self, log: ArchivedLog) -> ArchivedLog:
         """Note the end of a run whose completion has not: its log was archived only while it was open."""
@@ -101,7 +125,7 @@ class Puller:
 
     def push(self, log: ArchivedLog, lines: list[str]) -> None:
         """Store lines behind the last one that came without being fetched. Raises StoreFull."""
-        self._store(log, [self.redaction.redact(line) for line in lines], Pulled(True))
+        self.write([self._store(log, [self.redaction.redact(line) for line in lines], Pulled(True))])
 
     def _open(self, session: Session, run: JobLog) -> LogSource | None:
         try:
@@ -125,11 +149,13 @@ class Puller:
             if not new:  # The executor returns other lines than those asked for.
                 return lines, Pulled(bool(lines))
             lines += [self.redaction.redact(line) for line in new]
+            if piece.is_end:
+                return lines, Pulled(True)
             if sum(map(len, lines)) >= self.run_max // CHUNK_SHARE:  # Head and tail are of whole chunks.
                 break
         return lines, Pulled(bool(lines), has_more=True)
 
-    def _store(self, log: ArchivedLog, lines: list[str], pulled: Pulled) -> None:
+    def _store(self, log: ArchivedLog, lines: list[str], pulled: Pulled) -> Found:
         now_ms, columns = self.clock(), dict[str, Any]()
         dropped: tuple[Chunk, ...] = ()
         reason = log.reason
@@ -173,8 +199,8 @@ class Puller:
             "reason": following.reason,
         }
         columns |= {} if pulled.failure is not None else {"pulled_ms": now_ms}
-        if transact(partial(rows.write_pull, log=log, now_ms=now_ms, **columns)):
-            self.store.delete([f"{log.folder}/{each.name}" for each in dropped])
+        names = tuple(f"{log.folder}/{each.name}" for each in dropped)
+        return Found(FoundRow(log, now_ms, columns), names)
 
     def _drop(self, log: ArchivedLog) -> None:
         """Delete the log of a run that has succeeded and is not kept, or that was deleted."""

@@ -16,6 +16,7 @@ from app.domain.access.permissions import Actor, Right, require_right
 from app.domain.backfills.instants import ListedInstant, list_instants, run_order, summary_of
 from app.domain.backfills.kinds import (
     ACTIVE,
+    ACTIVE_MAX,
     INSTANTS_MAX,
     RUNNING_MAX,
     BackfillState,
@@ -25,7 +26,7 @@ from app.domain.backfills.kinds import (
     Which,
 )
 from app.domain.backfills.scheduled import WITH_INSTANTS, Scheduled, scheduled
-from app.domain.backfills.sentences import sentence_of
+from app.domain.backfills.sentences import STATES, sentence_of
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_, Text
 from app.errors import Conflict, InvalidInput, NotFound
@@ -149,8 +150,11 @@ def _scheduled(session: Session, job: DueJob, draft: BackfillDraft, zone: str, n
             ),
         )
     book = rules.read_book(session, since_ms=draft.from_ms)  # The current one has no blackout of last year.
-    schedule = phased_schedule_of(with_anchors(session, [job])[job.id], zone, book)
-    found = scheduled(schedule, draft.from_ms, draft.to_ms, now_ms=now_ms, most=INSTANTS_MAX)
+    try:
+        schedule = phased_schedule_of(with_anchors(session, [job])[job.id], zone, book)
+        found = scheduled(schedule, draft.from_ms, draft.to_ms, now_ms=now_ms, most=INSTANTS_MAX)
+    except (ValueError, InvalidInput) as exc:  # It was written by a Java admin, or by SQL.
+        raise InvalidInput("from", N_("The schedule is invalid: %(reason)s", reason=exc)) from exc
     if found.is_cut:
         raise InvalidInput(
             "to",
@@ -182,13 +186,7 @@ def start_backfill(
     locks.lock_group_of(session, job_id)  # Two at once would not see each other.
     now_ms = clock()
     plan = plan_backfill(session, job_id, draft, actor=actor, zone=zone, now_ms=now_ms)
-    if plan.overlapping:
-        raise Conflict(
-            N_(
-                "Backfill %(id)s runs some of these instants; wait for its end, or cancel it",
-                id=plan.overlapping[0],
-            )
-        )
+    _require_room(session, job_id, plan.overlapping)
     if not plan.to_run:
         raise Conflict(N_("There is nothing to run: no instant of the range is to be run by this choice"))
     if draft.children is Children.CHAIN:
@@ -202,6 +200,27 @@ def start_backfill(
     audit.record(session, "job.backfill", actor=actor, now_ms=now_ms, target=("job", job_id), changes=changes)
     step(session, backfill_id, clock=clock)
     return backfill_id
+
+
+def _require_room(session: Session, job_id: int, overlapping: Sequence[int]) -> None:
+    """Raise Conflict if a job, whose group is locked, may have no further active backfill.
+
+    A step reads the open runs of all of them.
+    """
+    if overlapping:
+        raise Conflict(
+            N_(
+                "Backfill %(id)s runs some of these instants; wait for its end, or cancel it",
+                id=overlapping[0],
+            )
+        )
+    if len(records.find_page(session, None, job_id=job_id, states=ACTIVE, limit=ACTIVE_MAX)) == ACTIVE_MAX:
+        raise Conflict(
+            N_(
+                "The job has %(limit)s backfills that have not ended; wait for the end of one, or cancel one",
+                limit=ACTIVE_MAX,
+            )
+        )
 
 
 def _asked(draft: BackfillDraft) -> dict[str, Any]:
@@ -249,20 +268,19 @@ def pause_backfill(session: Session, backfill_id: int, *, actor: Actor, clock: C
 
 
 def resume_backfill(session: Session, backfill_id: int, *, actor: Actor, clock: Clock) -> None:
-    """Go on with a backfill that is paused or has stopped at a failure: what has failed is run once more."""
+    """Go on with a backfill that is paused or has stopped at a failure: what has failed is run once more.
+
+    Raises what ``start_backfill`` does for its children, and Conflict in any other state.
+    """
     backfill = get_backfill(session, backfill_id, actor=actor, right=Right.OPERATE)
+    if backfill.children == Children.CHAIN:  # Perhaps its author had more rights.
+        check_chain(session, backfill.job_id, actor=actor, shared_with_java=False)
     locks.lock_group_of(session, backfill.job_id)
     row = steps.find_row(session, backfill_id, lock=True)
     has_failed = row is not None and row.state == BackfillState.FAILED
     if row is not None and has_failed:
         waiting = records.find_left(session, backfill_id)
-        if overlapping := records.find_overlaps(session, row.job_id, waiting):
-            raise Conflict(
-                N_(
-                    "Backfill %(id)s runs some of these instants; wait for its end, or cancel it",
-                    id=min(overlapping),
-                )
-            )
+        _require_room(session, row.job_id, sorted(records.find_overlaps(session, row.job_id, waiting)))
         wait_again(session, row, clock())
         steps.write_backfill(session, backfill_id, attempt=row.attempt + 1, ended_ms=0)
     former = (BackfillState.PAUSED, BackfillState.FAILED)
@@ -284,7 +302,7 @@ def check_cancel(session: Session, backfill_id: int, *, actor: Actor) -> None:
 
 def _require_state(state: str, states: Sequence[BackfillState]) -> None:
     if state not in states:
-        raise Conflict(N_("The backfill is %(state)s already", state=state))
+        raise Conflict(STATES[BackfillState(state)])
 
 
 _ACTIONS = {

@@ -49,9 +49,8 @@ class BackfillView:
 
     @property
     def ended(self) -> int:
-        """Number of instants that have a result."""
-        left = (InstantState.WAITING.value, InstantState.RUNNING.value)
-        return sum(count for state, count in self.counts.items() if state not in left)
+        """Number of instants whose runs have ended; those that were withdrawn had none."""
+        return sum(self.counts.get(state, 0) for state in (InstantState.SUCCEEDED, InstantState.FAILED))
 
 
 @dataclass(frozen=True, slots=True)

@@ -330,7 +330,7 @@ def _withdraw(session: Session, view: _View, now_ms: Millis) -> bool:
 
 def _start(session: Session, row: BackfillRow, started: Sequence[InstantRow], now_ms: Millis) -> None:
     """Insert the fires of instants, each with its chain if the backfill asks for that."""
-    new, opened = list[NewFire](), list[tuple[Trigger, Millis]]()
+    new, opened = list[NewFire](), dict[int, Millis]()
     for each in started:
         key = backfill_key(row.id, each.logical_ms, row.attempt)
         trigger = _trigger(row.job_id, key)
@@ -339,9 +339,9 @@ def _start(session: Session, row: BackfillRow, started: Sequence[InstantRow], no
             NewFire(key, row.job_id, now_ms, TriggerType.BACKFILL, logical_ms=each.logical_ms, chain=chain)
         )
         if row.children == Children.CHAIN:
-            opened.append((trigger, each.logical_ms))
+            opened[trigger.number] = each.logical_ms
     fires.insert_unless_known(session, new, now_ms=now_ms)
-    for trigger, logical_ms in opened:
-        open_rounds(session, trigger, logical_ms, opened_ms=now_ms)
+    if opened:
+        open_rounds(session, row.job_id, opened, opened_ms=now_ms)
     running = {"state": InstantState.RUNNING.value, "attempt": row.attempt, "begun_ms": now_ms}
     steps.write_instants(session, [{"id": each.id, **running} for each in started])

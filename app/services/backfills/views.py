@@ -5,13 +5,10 @@ from collections.abc import Collection
 from sqlalchemy.orm import Session
 
 from app.domain.access.permissions import Actor, Right
-from app.domain.backfills.kinds import ACTIVE
+from app.domain.backfills.kinds import ACTIVE, ACTIVE_MAX
 from app.services.backfills.listing import BackfillView, InstantView, instant_views, views_of
 from app.store.backfills import records
 from app.store.base.paging import Page
-
-#: active backfills of a job that are shown
-OF_JOB_MAX = 20
 
 
 def list_backfills(
@@ -39,5 +36,5 @@ def list_instants(
 
 def active_of_job(session: Session, job_id: int) -> list[BackfillView]:
     """Return the active backfills of a job that the caller may see, the newest first."""
-    rows = records.find_page(session, None, job_id=job_id, states=ACTIVE, limit=OF_JOB_MAX)
+    rows = records.find_page(session, None, job_id=job_id, states=ACTIVE, limit=ACTIVE_MAX)
     return views_of(session, rows) if rows else []

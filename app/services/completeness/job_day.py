@@ -9,14 +9,14 @@ from zoneinfo import ZoneInfo
 from sqlalchemy.orm import Session
 
 from app.clock import HOUR_MS, Millis
-from app.domain.completeness.days import interval_of
+from app.domain.completeness.days import day_of, interval_of
 from app.domain.completeness.equation import Account, Irregular, Tally, Term
 from app.domain.completeness.expected import Interval, count_excluded, count_expected
 from app.domain.completeness.spans import OffPeriod, Span, off_periods
 from app.services.completeness.accounts import accounts_of, settled
 from app.services.completeness.report import Scope
 from app.store.completeness import spans as span_store
-from app.store.completeness.totals import is_cleared
+from app.store.completeness.totals import find_cleared
 
 #: instants of a day that are looked at, and those not on time that are listed
 INSTANTS_MAX, IRREGULAR_MAX = 20_000, 100
@@ -70,7 +70,7 @@ def find_job_day(
     if not spans or interval.from_ms >= interval.until_ms:
         return JobDay()
     job_id = spans[0].job_id
-    if is_cleared(session, job_id, day.isoformat()):
+    if find_cleared(session, job_id, day.isoformat(), day.isoformat()):
         return JobDay(is_cleared=True)
     if count_expected(spans, interval) + count_excluded(spans, interval).total() > INSTANTS_MAX:
         return JobDay(is_too_long=True)
@@ -110,17 +110,22 @@ def grouped(instants: Sequence[Irregular]) -> list[IrregularTimes]:
 
 
 def find_missed(
-    session: Session, spans: Sequence[Span], interval: Interval, *, now_ms: Millis
+    session: Session, spans: Sequence[Span], interval: Interval, *, zone: ZoneInfo, now_ms: Millis
 ) -> list[Millis]:
     """Return the instants of a job with this history that were due and have no run that an executor took.
 
-    Not those that wait, nor those that a calendar or a blackout excludes. None of more than a page counts.
+    Not those that wait, nor those that a calendar or a blackout excludes, nor those of days of which rows
+    were deleted: they may have run. None of more than a page counts.
     """
     interval = settled(interval, now_ms)
     if not spans or interval.from_ms >= interval.until_ms or count_expected(spans, interval) > INSTANTS_MAX:
         return []
-    found = next(accounts_of(session, {spans[0].job_id: spans}, interval, now_ms=now_ms))
-    return [each.instant for each in found.account.irregular if each.term in _MISSED]
+    job_id = spans[0].job_id
+    found = next(accounts_of(session, {job_id: spans}, interval, now_ms=now_ms))
+    missed = [each.instant for each in found.account.irregular if each.term in _MISSED]
+    first, last = (day_of(at_ms, zone).isoformat() for at_ms in (interval.from_ms, interval.until_ms))
+    cleared = find_cleared(session, job_id, first, last) if missed else set[str]()
+    return [at_ms for at_ms in missed if day_of(at_ms, zone).isoformat() not in cleared]
 
 
 def find_off(spans: Sequence[Span], interval: Interval, now_ms: Millis) -> list[OffPeriod]:

@@ -53,7 +53,7 @@ def open_chain(
     Predecessors that do not descend from the job are excused. Raises InvalidInput and PermissionDenied.
     """
     check_chain(session, trigger.job_id, actor=actor, shared_with_java=shared_with_java)
-    open_rounds(session, trigger, logical_ms, opened_ms=trigger.due_ms)
+    open_rounds(session, trigger.job_id, {trigger.number: logical_ms}, opened_ms=trigger.due_ms)
 
 
 def check_chain(session: Session, job_id: int, *, actor: Actor, shared_with_java: bool) -> None:
@@ -68,24 +68,28 @@ def check_chain(session: Session, job_id: int, *, actor: Actor, shared_with_java
     _require(session, jobs, rules, job_ids, actor)
 
 
-def open_rounds(session: Session, trigger: Trigger, logical_ms: Millis, *, opened_ms: Millis) -> None:
-    """Open the rounds of the chain of a trigger, as ``open_chain``, without a check of rights."""
-    chain = trigger.number
-    job_ids = find_chain(session, trigger.job_id)
-    rules = _rules(following.find_jobs(session, job_ids - {trigger.job_id}), job_ids)
+def open_rounds(
+    session: Session, job_id: int, logical_times: Mapping[int, Millis], *, opened_ms: Millis
+) -> None:
+    """Open the rounds of chains of a job, as ``open_chain``, without a check of rights.
+
+    ``logical_times``: number of the trigger of a chain -> its logical time.
+    """
+    job_ids = find_chain(session, job_id)
+    rules = _rules(following.find_jobs(session, job_ids - {job_id}), job_ids)
     if not rules:
         return
-    names = {each: (each, chain_key(chain)) for each in rules}
+    names = {(each, chain): (each, chain_key(chain)) for each in rules for chain in logical_times}
     rows = [
-        new_round(names[each], logical_ms, opened_ms=opened_ms, wait_ms=rule.wait_ms, chain=chain)
-        for each, rule in rules.items()
+        new_round(name, logical_times[chain], opened_ms=opened_ms, wait_ms=rules[each].wait_ms, chain=chain)
+        for (each, chain), name in names.items()
     ]
     rounds.insert_rounds(session, rows)
     ids = rounds.find_ids(session, names.values())
     excused = (
-        (ids[names[each]], Arrived(other, 0, 1, ArrivalOutcome.EXCUSED, opened_ms))
-        for each, rule in rules.items()
-        for other in rule.jobs
+        (ids[name], Arrived(other, 0, 1, ArrivalOutcome.EXCUSED, opened_ms))
+        for (each, _), name in names.items()
+        for other in rules[each].jobs
         if other not in job_ids
     )
     rounds.write_arrivals(session, excused)

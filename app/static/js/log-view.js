@@ -216,7 +216,9 @@ export function openLog(root) {
     /* behind a gap, up to which lines were loaded first */
     if (number < rows.first && missing.length) await loadEarlier(number - LINES_ABOVE);
     const row = document.getElementById(`L${number}`);
-    if (row && view.contains(row)) reveal(row);
+    if (!row || !view.contains(row)) return;
+    if (!search.current) search.mark(row);
+    reveal(row);
   }
 
   /* The end of a failed run may say nothing about the error: it stands above. */

@@ -59,7 +59,7 @@ class PurgedLog(NamedTuple):
 
 
 def purge(session: Session, archive_ids: Collection[int], *, reason: Missing) -> list[PurgedLog]:
-    """Purge logs that are not fetched any more; return those that had chunks."""
+    """Purge logs that are not fetched any more, for a reason; return those that had chunks."""
     columns = (LogArchive.id, LogArchive.job_id, LogArchive.folder, LogArchive.chunks)
     sizes = (LogArchive.size, LogArchive.stored, LogArchive.epoch)
     locked = (

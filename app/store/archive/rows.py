@@ -1,5 +1,6 @@
 """Archived logs as the archiver reads and writes them."""
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -168,13 +169,43 @@ def claim(
     return [log._replace(epoch=log.epoch + 1) for log in logs]
 
 
+def give_back(session: Session, archive_ids: Collection[int], *, owner: str) -> None:
+    """End the leases of a node on archived logs that it has not fetched."""
+    mine = and_(LogArchive.id.in_(list(archive_ids)), LogArchive.owner == owner)
+    affected(session, update(LogArchive).where(mine).values(lease_until=0))
+
+
 def write_pull(session: Session, log: ArchivedLog, now_ms: Millis, **columns: Any) -> bool:
-    """Write what a pull has found and give the lease back; False if another node has it by now.
+    """Write what a pull has found and give the lease back; False if another node has it by now."""
+    return bool(write_pulls(session, [FoundRow(log, now_ms, columns)]))
+
+
+class FoundRow(NamedTuple):
+    """What a pull of a leased log has found."""
+
+    log: ArchivedLog
+    now_ms: Millis
+    columns: dict[str, Any]
+
+
+def write_pulls(session: Session, found: Sequence[FoundRow]) -> set[int]:
+    """Write what pulls have found and give the leases back; return the ids that no other node has by now."""
+    written, rooms = set[int](), defaultdict[JobOfDay, Room](Room)
+    for log, now_ms, columns in sorted(found, key=lambda row: row.log.id):
+        if _write(session, log, now_ms, **columns):
+            size, stored = columns.get("size", log.size), columns.get("stored", log.stored)
+            rooms[log.key] = rooms[log.key].plus(Room(size - log.size, stored - log.stored))
+            written.add(log.id)
+    room.add(session, rooms)
+    return written
+
+
+def _write(session: Session, log: ArchivedLog, now_ms: Millis, **columns: Any) -> bool:
+    """Write a row; False if another node has it by now.
 
     ``columns`` have the state and the next time as they follow from the pull; a run that has ended since is
     fetched once more at once.
     """
-    size, stored = columns.get("size", log.size), columns.get("stored", log.stored)
     has_ended_since = LogArchive.ended_ms != log.ended_ms
     state, next_ms = columns.pop("state"), columns.pop("next_ms")
     if "chunks" in columns:
@@ -189,10 +220,7 @@ def write_pull(session: Session, log: ArchivedLog, now_ms: Millis, **columns: An
             **columns,
         )
     )
-    if affected(session, statement) != 1:
-        return False
-    room.add(session, {log.key: Room(size - log.size, stored - log.stored)})
-    return True
+    return affected(session, statement) == 1
 
 
 def write_end(session: Session, log: ArchivedLog, *, ended_ms: Millis) -> bool:

@@ -151,7 +151,9 @@ def delete_ended(session: Session, *, before_ms: Millis, limit: int) -> int:
     """Delete backfills that ended before a time, with their instants; return how many."""
     old = select(Backfill.id).where(Backfill.state.not_in(ACTIVE), Backfill.ended_ms < before_ms)
     ids = list(session.scalars(old.order_by(Backfill.ended_ms).limit(limit)))
-    if ids:
-        affected(session, delete(BackfillInstant).where(BackfillInstant.backfill_id.in_(ids)))
-        affected(session, delete(Backfill).where(Backfill.id.in_(ids)))
-    return len(ids)
+    # One that a user resumes meanwhile stays, with its instants.
+    ended = (delete(Backfill).where(Backfill.id == each, Backfill.state.not_in(ACTIVE)) for each in ids)
+    gone = [each for each, statement in zip(ids, ended, strict=True) if affected(session, statement)]
+    if gone:
+        affected(session, delete(BackfillInstant).where(BackfillInstant.backfill_id.in_(gone)))
+    return len(gone)

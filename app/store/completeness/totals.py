@@ -142,10 +142,12 @@ def add_reasons(session: Session, scope: Scope, sums: Iterable[JobSum]) -> None:
         _add_reasons(tallies[job_id], text, 1)
 
 
-def is_cleared(session: Session, job_id: int, day: str) -> bool:
-    """Whether rows of a job's day were deleted, so that it cannot be looked at by the hour."""
-    query = select(JobDay.cleared, JobDay.removed).where(JobDay.job_id == job_id, JobDay.day == day)
-    return any(cleared or removed for cleared, removed in bulk.read_rows(session, query))
+def find_cleared(session: Session, job_id: int, first: str, last: str) -> set[str]:
+    """Return the days of a job of which rows were deleted, so that they cannot be looked at by the hour."""
+    query = select(JobDay.day, JobDay.cleared, JobDay.removed).where(
+        JobDay.job_id == job_id, JobDay.day.between(first, last)
+    )
+    return {day for day, cleared, removed in bulk.read_rows(session, query) if cleared or removed}
 
 
 def _conditions(scope: Scope) -> list[ColumnElement[bool]]:

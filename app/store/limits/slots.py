@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, and_, bindparam, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -14,6 +14,7 @@ from app.database.sql.exact_text import exact
 from app.database.sql.in_list import among
 from app.database.sql.planner_hints import unindexed_on_sqlite
 from app.domain.enums import FireState
+from app.domain.limits.admission import BEHIND_MS
 from app.domain.schedules.planning import DueFire
 from app.models.fire import Fire
 from app.models.job import Job
@@ -87,21 +88,30 @@ class JobKey(NamedTuple):
     key: str
 
 
+class WaitingRuns(NamedTuple):
+    """How many runs of a job and key wait."""
+
+    total: int
+    #: those of backfills, which are behind all others
+    behind: int = 0
+
+
+_IS_BEHIND = Fire.deadline_ms > Fire.due_time + BEHIND_MS // 2
 _WAITING = (
-    select(Fire.job_id, Fire.limit_key, func.count())
+    select(Fire.job_id, Fire.limit_key, func.count(), func.sum(case((_IS_BEHIND, 1), else_=0)))
     .where(Fire.state == FireState.WAITING)
     .group_by(Fire.job_id, Fire.limit_key, exact(Fire.limit_key))
 )
 _WAITING_OF = _WAITING.where(among(Fire.job_id))
 
 
-def count_waiting(session: Session, job_ids: Collection[int] | None) -> dict[JobKey, int]:
+def count_waiting(session: Session, job_ids: Collection[int] | None) -> dict[JobKey, WaitingRuns]:
     """Return how many runs of these jobs wait (None: of all), of those with any."""
     if job_ids is None:
         rows: Sequence[Sequence[Any]] = bulk.read_rows(session, _WAITING)
     else:
         rows = bulk.read_among(session, _WAITING_OF, sorted(job_ids)) if job_ids else ()
-    return {JobKey(row[0], row[1]): row[2] for row in rows}
+    return {JobKey(row[0], row[1]): WaitingRuns(row[2], int(row[3])) for row in rows}
 
 
 _FIRST = (

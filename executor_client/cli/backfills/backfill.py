@@ -23,8 +23,13 @@ LISTED = (
 
 @click.command("backfill", short_help="Run a job for past instants.")
 @job_argument
-@click.option("--from", "from_", type=Instant(), help="First logical time, '2026-12-24 18:00', or RFC 3339.")
-@click.option("--to", type=Instant(), help="End of the logical times, exclusive, as --from; now.")
+@click.option(
+    "--from",
+    "from_",
+    type=Instant(),
+    help="First logical time: local time of this shell, '2026-12-24 18:00', or RFC 3339.",
+)
+@click.option("--to", type=Instant(), help="End of the logical times, exclusive; default: now.")
 @click.option(
     "--time",
     "times",
@@ -44,6 +49,7 @@ LISTED = (
     type=click.Choice(["oldest_first", "newest_first"]),
     default="oldest_first",
     show_default=True,
+    help="Order in which they start.",
 )
 @click.option(
     "--max-running", type=click.IntRange(1), default=1, show_default=True, help="Most of its runs at once."
@@ -55,7 +61,13 @@ LISTED = (
     show_default=True,
     help="What follows the runs: nothing, children and rounds, or all that follows the job.",
 )
-@click.option("--on-failure", type=click.Choice(["stop", "go_on"]), default="stop", show_default=True)
+@click.option(
+    "--on-failure",
+    type=click.Choice(["stop", "go_on"]),
+    default="stop",
+    show_default=True,
+    help="When a run has failed, after its retries.",
+)
 @click.option("--dry-run", is_flag=True, help="Print the instants and what would be run; start nothing.")
 @click.option("-w", "--wait", is_flag=True, help="Wait for the end of the backfill.")
 @click.option("--timeout", "timeout_s", type=Duration(), help="Stop waiting after this time; implies --wait.")

@@ -45,6 +45,8 @@ def finish(
     if invocation.is_for_people or not is_good:
         is_note = quiet or not invocation.is_for_people
         click.secho(progress_line(item), fg=COLOURS[item["state"]] if is_good else "red", err=is_note)
+    if item["counts"].get("failed") and not quiet:
+        note(f"what failed: {show_command} --state failed")
     if not is_good:
         raise click.exceptions.Exit(EXIT_FAILED)
 

@@ -137,7 +137,7 @@ def test_a_backfill_is_paused_resumed_and_cancelled(api: Api) -> None:
     assert cancelled.json["counts"] == {"withdrawn": 3}
     for action in ("pause", "resume", "cancel", "cancel?dry_run=true"):
         refused = api.post(f"{path}/{action}")
-        assert (refused.status_code, refused.json["detail"]) == (409, "The backfill is cancelled already")
+        assert (refused.status_code, refused.json["detail"]) == (409, "The backfill was cancelled")
 
 
 def test_cancelling_kills_on_request(config: Config, database: str, hook: FakeExecutor) -> None:

@@ -1,6 +1,7 @@
 """Pages of backfills: the form with its list, the progress, the actions, and the ways to them."""
 
 import re
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from tests.console.pages import path_after, submit, text_of
 from tests.support.console import PASSWORD, Console, add_group, add_job, add_user
-from tests.support.factories import all_rows, make_log, only_row, save
+from tests.support.factories import all_rows, make_job, make_log, only_row, save
 
 pytestmark = pytest.mark.databases("sqlite")
 #: five instants of a job that runs each minute
@@ -108,6 +109,14 @@ def test_what_cannot_be_run_has_no_button(admin: Console, fields: dict[str, str]
     assert not listed_in(part)
 
 
+def test_a_list_without_an_instant_to_run_starts_nothing_and_says_so(admin: Console) -> None:
+    path = f"/backfills/new?job={minutely(add_group())}&missed=1"
+    empty = sha256().hexdigest()[:32]  # A script may send it although the page has no button.
+    answer = submit(admin, path, listed=empty)
+    assert answer.status_code == 200
+    assert "There is nothing to run" in text_of(answer)
+
+
 def test_an_overlapping_backfill_is_linked(admin: Console) -> None:
     job_id = minutely(add_group())
     start(admin, f"/backfills/new?job={job_id}", **RANGE)
@@ -137,6 +146,7 @@ def test_failed_runs_of_several_jobs_become_a_backfill_each(admin: Console) -> N
     path = "/backfills/new?" + "&".join(f"id={each}" for each in ids)
     page = text_of(admin.get(path))
     assert "3 instants are chosen. Each job gets a backfill of its own." in page
+    assert "1 chosen instant has succeeded and is left out." in page
     assert f"{first} first : 1 instant: 1 to run {second} second : 1 instant: 1 to run" in page
     assert path_after(start(admin, path)).startswith("/backfills?done=backfills_started")
     assert [(row.job_id, row.total) for row in all_rows(Backfill)] == [(first, 1), (second, 1)]
@@ -162,8 +172,11 @@ def test_a_backfill_is_paused_resumed_and_cancelled(admin: Console) -> None:
     job_id = minutely(add_group())
     start(admin, f"/backfills/new?job={job_id}", **RANGE)
     path = f"/backfills/{only_row(Backfill).id}"
+    assert "Nothing starts: no scheduler is running" in text_of(admin.get(path))
     submit(admin, f"{path}/pause")
-    assert "Paused ·" in text_of(admin.get(path))
+    paused = text_of(admin.get(path))
+    assert "Paused ·" in paused
+    assert "Nothing further starts until it is resumed" in paused
     submit(admin, f"{path}/resume")
     assert only_row(Backfill).state == "running"
     question = text_of(admin.get(f"{path}/cancel"))
@@ -185,6 +198,21 @@ def test_resuming_after_a_failure_says_what_runs_again(admin: Console) -> None:
     assert "1 instant that has failed runs again, with the same logical time." in question
     submit(admin, f"/backfills/{backfill_id}/resume")
     assert only_row(Backfill).attempt == 2
+
+
+def test_the_rest_of_a_cancelled_backfill_is_one_of_its_own(admin: Console) -> None:
+    job_id = minutely(add_group())
+    backfill_id = add_backfill(job_id, "cancelled", "succeeded", "failed", "withdrawn", "withdrawn")
+    ran(job_id, "10:03", 200)  # It has succeeded since.
+    page = admin.get(f"/backfills/{backfill_id}")
+    assert "Cancelled · 2 of 4 instants have ended" in text_of(page)
+    link = re.search(r'href="/xxl-job-admin(/backfills/new\?rest=[^"]+)"', page.text)
+    assert link is not None
+    start(admin, link[1].replace("&amp;", "&"))
+    rest = all_rows(Backfill)[-1]
+    assert (rest.id != backfill_id, rest.total, rest.from_ms) == (True, 2, 1_714_557_600_000 + MINUTE_MS)
+    done_id = add_backfill(job_id, "done", "succeeded")
+    assert "Run the rest" not in text_of(admin.get(f"/backfills/{done_id}"))
 
 
 def test_the_job_shows_its_active_backfills_and_a_run_the_one_it_belongs_to(admin: Console) -> None:
@@ -254,3 +282,12 @@ def add_backfill(job_id: int, state: str, *states: str) -> int:
             )
         )
     return backfill.id
+
+
+def test_the_pages_of_a_job_with_an_unknown_zone_show_the_times_of_the_installation(admin: Console) -> None:
+    job_id = make_job(schedule_type="CRON", schedule_conf="0 * * * * ?", time_zone="Nope/Zone").id
+    times = {"from_ms": 0, "to_ms": 1, "created_ms": 0, "updated_ms": 0, "state": "paused"}
+    asked = {"which": "all", "run_order": "oldest_first", "children": "none", "on_failure": "stop"}
+    row = save(Backfill(job_id=job_id, job_group=1, user_id=0, total=1, summary="{}", **times, **asked))
+    for path in ("/backfills", f"/backfills/{row.id}", f"/backfills/new?job={job_id}"):
+        assert admin.get(path).status_code == 200

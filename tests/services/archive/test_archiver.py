@@ -27,7 +27,8 @@ from app.services.archive.archiver import Archiver
 from app.services.archive.texts import unpack_lines
 from app.services.executors.callers import Caller
 from app.settings.config import Config
-from app.store.archive import expiry, rows
+from app.store.archive import expiry, room, rows
+from app.store.archive.room import JobOfDay, Room
 from executor_client.wire.protocol import LogRequest, LogResult
 from tests.support.factories import FIRST, SECOND, T0, all_rows, make_job, make_run, only_row
 
@@ -175,11 +176,39 @@ def test_an_instance_that_hangs_does_not_hold_up_the_logs_of_others(site: Site) 
     assert len(site.tasks) == 3, "two calls of the one that hangs, and one"
 
 
+def test_many_logs_of_an_instance_are_fetched_by_two_calls_at_a_time(site: Site) -> None:
+    job = make_job(log_archive="all")
+    for _ in range(40):
+        accepted(job)
+    assert site.archiver.tick(site.now_ms) == archivers.BACKLOG_MS
+    assert len(site.tasks) == archivers.CALLS_OF_INSTANCE
+    while site.tasks:
+        site.tasks.pop()()
+    lines = [row.last_line for row in all_rows(LogArchive)]
+    assert lines.count(2) == archivers.CALLS_OF_INSTANCE * archivers.LANE_MAX
+
+
+def test_logs_that_there_is_no_time_for_are_given_back(site: Site) -> None:
+    job = make_job(log_archive="all")
+    for _ in range(6):
+        accepted(job)
+
+    def answer_late(first: int) -> Any:
+        site.now_ms += 10 * SECOND_MS
+        return lines_of("one", "two")(first)
+
+    site.gateway.answer = answer_late
+    site.look()
+    assert sum(not row.lease_until for row in all_rows(LogArchive)) == 6
+    assert 0 < sum(bool(row.last_line) for row in all_rows(LogArchive)) < 6
+
+
 def test_many_due_logs_of_an_instance_that_answers_do_not_hold_up_those_of_others(site: Site) -> None:
     many, other = make_job(log_archive="all"), make_job(log_archive="all", addresses=SECOND)
     for _ in range(archivers.DUE_MAX + 2):
         accepted(many)
     accepted(other, SECOND)
+    site.archiver.tick(site.now_ms)
     site.archiver.tick(site.now_ms)
     assert len(site.tasks) == 3
 
@@ -263,3 +292,17 @@ def test_an_instance_that_does_not_answer_rests(site: Site) -> None:
     site.gateway.answer = lines_of("one")
     site.pass_s(60)
     assert site.stored() == ["one"]
+
+
+def test_a_day_with_room_again_has_the_log_whole(site: Site) -> None:
+    job = make_job(log_archive="all")
+    run = accepted(job)
+    full = {JobOfDay(job.id, "2024/05/01"): Room(2**30, 9)}
+    transact(partial(room.add, rooms=full))
+    site.pass_s(5)
+    assert (only_row(LogArchive).reason, site.gateway.called) == ("job_cap", [])
+    transact(partial(room.add, rooms={key: Room(-size, -9) for key, (size, _) in full.items()}))
+    end(run, 500, site.now_ms)
+    site.pass_s(30)
+    row = only_row(LogArchive)
+    assert (row.state, row.reason, site.stored()) == ("complete", "", ["one", "two"])

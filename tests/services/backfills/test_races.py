@@ -16,7 +16,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.services.backfills.steps import advance, step
 from app.services.jobs.jobs import remove_job
-from app.store.backfills import steps
+from app.store.backfills import records, steps
 from tests.pipeline.round_steps import claim_due
 from tests.pipeline.steps import call_back, run_concurrently
 from tests.services.backfills.backfill_steps import (
@@ -81,6 +81,25 @@ def test_of_a_resumption_and_a_new_one_one_is_refused(database: str) -> None:
         assert len(all_rows(Fire, job_id=job.id)) == 1
         for row in all_rows(Backfill, job_id=job.id):
             or_conflict(partial(change, row.id, "cancel"))
+
+
+def test_one_that_is_resumed_while_old_ones_are_deleted_stays_whole_or_goes(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backfill_id = start(minutely(), draft(3, 1))
+    [run] = claim_due()
+    call_back(run.log_id, 500)
+    assert go_on(backfill_id) == "failed"
+    remove = records.affected
+
+    def remove_slowly(*arguments: Any) -> int:
+        if state(backfill_id) == "failed":
+            run_concurrently(partial(change, backfill_id, "resume"))
+        return remove(*arguments)
+
+    monkeypatch.setattr(records, "affected", remove_slowly)
+    assert transact(partial(records.delete_ended, before_ms=LATER, limit=1)) == 0
+    assert states(backfill_id) == ["running", "waiting", "waiting"]
 
 
 @pytest.mark.parametrize("action", ["cancel", "pause", "resume"])

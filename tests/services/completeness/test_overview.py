@@ -18,7 +18,7 @@ from app.models.node import Node
 from app.services.completeness import rest as rest_module
 from app.services.completeness.counting import seal_of
 from app.services.completeness.export import find_export, page_of_export
-from app.services.completeness.job_day import find_job_day, find_spans, grouped
+from app.services.completeness.job_day import find_job_day, find_missed, find_spans, grouped
 from app.services.completeness.overview import Days, Overview, days_up_to, find_overview
 from app.services.completeness.report import Scope, report
 from app.services.completeness.summary import find_last_days, find_yesterday
@@ -194,6 +194,22 @@ def test_a_day_is_looked_at_by_the_hour(database: str) -> None:
         found = find_job_day(session, spans, TODAY, zone=ZONE, now_ms=NOW)
     assert [hour.tally.expected for hour in found.hours] == [2] * 7 + [1]
     assert [(times.instants, times.first.term) for times in found.irregular] == [(15, Term.UNEXPLAINED)]
+
+
+def test_what_did_not_run_is_unknown_of_days_whose_runs_were_deleted(database: str) -> None:
+    job = add_job()
+    watermark(NOW)
+    day(job, 1, expected=48)
+    day(job, 2, expected=48)
+    with session_scope() as session:
+        cleared = (TODAY - timedelta(days=2)).isoformat()
+        store.mark_cleared(session, [job.id], cleared, cleared)
+    interval = Interval(start_of(TODAY - timedelta(days=2), ZONE), start_of(TODAY, ZONE))
+    with read_scope() as session:
+        spans = find_spans(session, Scope(None, job.id), interval)
+        missed = find_missed(session, spans, interval, zone=ZONE, now_ms=NOW)
+    yesterday_ms = start_of(TODAY - timedelta(days=1), ZONE)
+    assert missed == [yesterday_ms + number * 30 * MINUTE_MS for number in range(48)]
 
 
 def test_instants_without_a_run_are_one_row_while_their_reason_is_the_same() -> None:

@@ -112,7 +112,7 @@ class BackfillOut(Schema):
     children: ChildrenName = Field(description=CHILDREN)
     on_failure: OnFailureName = Field(description=ON_FAILURE)
     total: int = Field(description="Instants that it runs.")
-    ended: int = Field(description="Those of them that have a result.")
+    ended: int = Field(description="Those whose runs have ended; not those that were withdrawn.")
     counts: dict[InstantStateName, int] = Field(description="How many of them are in each state.")
     attempt: int = Field(description="1, and one more each time it was resumed after a failure.")
     message: str = Field(description=MESSAGE)

@@ -90,7 +90,7 @@ def _of_job(
         job_day = find_job_day(session, spans, wanted.one_day, zone=zone, now_ms=at_ms)
     off = find_off(spans, interval, at_ms)
     may_run = _may_run(spans) and not any(each.is_deleted for each in off)
-    missed = find_missed(session, spans, interval, now_ms=at_ms) if may_run else []
+    missed = find_missed(session, spans, interval, zone=zone, now_ms=at_ms) if may_run else []
     parameters: dict[str, Any] = {"job": wanted.job_id, "missed": 1, **period_parameters(wanted.period)}
     return {
         "missed": len(missed),

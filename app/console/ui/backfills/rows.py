@@ -10,6 +10,7 @@ from app.console.web.current import settings
 from app.domain.backfills.kinds import ACTIVE, InstantState
 from app.models.backfill import Backfill
 from app.services.backfills.listing import BackfillView
+from app.settings.parsers import is_zone
 
 #: states in the order of the bar
 IN_BAR = (
@@ -68,8 +69,8 @@ class BackfillRow:
 
 
 def zone_of(name: str | None) -> ZoneInfo:
-    """Return the zone of a job: its own, or the configured one."""
-    return ZoneInfo(name or settings().time_zone)
+    """Return the zone of a job: its own, or the configured one, which also stands for one that is unknown."""
+    return ZoneInfo(name if name and is_zone(name) else settings().time_zone)
 
 
 def row_of(view: BackfillView, zone_name: str | None) -> BackfillRow:

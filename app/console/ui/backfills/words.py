@@ -60,6 +60,21 @@ STATES: Mapping[BackfillState, Look] = {
     BackfillState.FAILED: Look(_l("Stopped at a failure"), "danger", "x-circle-fill"),
     BackfillState.CANCELLED: Look(_l("Cancelled"), "none", "slash-circle-fill"),
 }
+#: what happens next, and what can be done; a state without it is an end
+HINTS: Mapping[BackfillState, str] = {
+    BackfillState.RUNNING: _l(
+        "You can leave this page: the backfill goes on. All live runs go before its own."
+    ),
+    BackfillState.PAUSED: _l("Nothing further starts until it is resumed; what is in progress ends."),
+    BackfillState.STOPPING: _l("A run has failed: nothing further starts, and what is in progress ends."),
+    BackfillState.FAILED: _l(
+        "A run has failed, and nothing further starts. Mend the cause, then resume: what has failed runs"
+        " again, then the rest."
+    ),
+    BackfillState.CANCELLING: _l(
+        "Nothing further starts. It is cancelled when the last of its runs has ended."
+    ),
+}
 INSTANT_STATES: Mapping[InstantState, Look] = {
     InstantState.SUCCEEDED: Look(_l("Succeeded"), "success", "check-circle-fill"),
     InstantState.FAILED: Look(_l("Failed"), "danger", "x-circle-fill"),

@@ -26,6 +26,8 @@ class Question:
     first: tuple[str, str] | None = None
     #: box that can be ticked: its name in the form, and its label
     option: tuple[str, str] | None = None
+    #: label of the link that changes nothing; empty: Cancel
+    back_text: str = ""
 
 
 def confirm_page(question: Question, *, back: str) -> str:

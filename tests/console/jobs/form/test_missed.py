@@ -30,7 +30,7 @@ def test_it_is_stored_shown_on_the_page_and_filled_in_again(admin: Console) -> N
     assert "Run all, one after the other · at most 48 missed runs · missed in the last 7200 s" in text_of(
         admin.get(f"{page}/edit")
     )
-    assert "Run all, one after the other · at most 48, of the last 7,200 s" in text_of(admin.get(page))
+    assert "Run all, one after the other · at most 48, of the last 2 h 0 min" in text_of(admin.get(page))
 
 
 def test_errors_are_at_their_inputs(admin: Console) -> None:
