@@ -17,6 +17,7 @@ SHEETS = (
 #: sheets of few pages, which load them after that of all pages
 PAGE_SHEETS = (
     "alarms",
+    "backfills",
     "calendars",
     "completeness",
     "executors",

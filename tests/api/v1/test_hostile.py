@@ -2,12 +2,14 @@
 
 import base64
 import json
+import re
 from typing import Any
 
 import pytest
 
 from app.api.v1.resources import RESOURCES
 from app.domain.enums import GlueType
+from tests.services.backfills.backfill_steps import draft, minutely, start
 from tests.support.api_v1 import Api
 from tests.support.factories import make_job
 from tests.support.plan import every_database
@@ -37,8 +39,9 @@ def cursor_of(position: tuple[Any, ...]) -> str:
 @every_database
 def test_a_forged_cursor_is_a_position_or_refused(api: Api) -> None:
     job = make_job(glue_type=GlueType.GLUE_SHELL)
+    ids = {"job": job.id, "group": job.job_group, "backfill": start(minutely(), draft())}
     for path in LISTS:
-        own = path.replace("<int:job_id>", str(job.id)).replace("<int:group_id>", str(job.job_group))
+        own = re.sub(r"<int:(\w+)_id>", lambda match: str(ids[match[1]]), path)
         for position in FORGED:
             answer = api.get(own, query_string={"cursor": cursor_of(position)})
             assert answer.status_code in (200, 422), (path, position, answer.data)

@@ -145,7 +145,7 @@ def test_missed_runs_are_shown_and_link_to_the_job(admin: Console) -> None:
     part = timeline(admin)
     ((kind, start, end, label, href),) = others_of(part)
     assert (kind, end - start) == ("skip", MINUTE_MS // SECOND_MS)
-    assert label.startswith("3 skipped runs · missed; the misfire")
+    assert label.startswith("3 skipped runs · missed, and left out by the misfire strategy")
     assert href == f"/xxl-job-admin/jobinfo/{job_id}?tab=runs#skips"
     assert "0 runs · 3 skipped" in part
     assert 'id="skips"' in admin.get(f"/jobinfo/{job_id}?tab=runs").text

@@ -353,6 +353,8 @@ def test_setting_the_clock_around_a_clock_change_loses_and_doubles_nothing(
             if change - 24 * HOUR < at_ms + jump_ms < change + 24 * HOUR
             else change + dice.randrange(-HOUR, HOUR)
         )
+    while only_row(Job).trigger_next_time <= decided_ms:  # RUN_ALL plans twenty missed instants a pass.
+        scan(node="one", zone="UTC", now_ms=decided_ms)
     fired = [fire.due_time for fire in all_rows(Fire)]
     ranges = [
         [instant for instant in expected if skip.from_ms <= instant <= skip.to_ms] for skip in all_rows(Skip)
