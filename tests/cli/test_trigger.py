@@ -165,6 +165,19 @@ def test_a_log_is_printed_piece_by_piece(api: FakeApi, run: Run) -> None:
     assert json.loads(run("runs", "tail", "71", "-o", "json").stdout) == [{"line": 1, "text": "one"}]
 
 
+def test_what_is_missing_of_an_archived_log_goes_to_standard_error_once(api: FakeApi, run: Run) -> None:
+    gone = "Lines from 3 on were not fetched: the instance did not answer"
+
+    def answer(seen: Any) -> Any:
+        first = int(seen.query["from_line"])
+        piece = {"from_line": first, "lines": [f"line {first}"], "next_line": first + 1, "message": ""}
+        return {**piece, "end": first == 2, "missing": [{"text": gone}]}
+
+    api.on("GET", "/runs/71/log", answer)
+    ended = run("runs", "tail", "71")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "line 1\nline 2\n", f"{gone}\n")
+
+
 def broadcast(api: FakeApi) -> None:
     """Answer about run 71 as a broadcast of two shards, of which the second grows."""
     shards = [{"id": "8", "shard": "0/2", "state": "failed"}, {"id": "9", "shard": "1/2", "state": "failed"}]

@@ -48,8 +48,8 @@ class ShardLogs:
             for number, text in enumerate(piece["lines"], piece["from_line"]):
                 yield {"run": run_id, "shard": shard["shard"], "line": number, "text": text}
             self._next_line[run_id] = piece["next_line"]
-            if not piece["lines"] and piece["message"]:
-                self._note_once(f"{prefix(shard)}{piece['message']}")
+            for reason in _reasons(piece):
+                self._note_once(f"{prefix(shard)}{reason}")
 
     def _note_once(self, line: str) -> None:
         if line not in self._printed_notes:
@@ -94,7 +94,7 @@ def grown_lines(
 
 
 def _lines(client: ApiClient, run_id: str, from_line: int) -> Iterator[Item]:
-    """Yield the current lines; the reason for an empty log goes to standard error."""
+    """Yield the current lines; the reasons for missing ones go to standard error."""
     try:
         yield from _read(client, run_id, from_line)
     except Conflict:
@@ -104,11 +104,22 @@ def _lines(client: ApiClient, run_id: str, from_line: int) -> Iterator[Item]:
 
 
 def _read(client: ApiClient, run_id: str, from_line: int) -> Iterator[Item]:
+    printed = set[str]()
     for piece in client.log(run_id, from_line=from_line):
         for number, text in enumerate(piece["lines"], piece["from_line"]):
             yield {"line": number, "text": text}
-        if not piece["lines"] and piece["message"]:
-            note(piece["message"])
+        for reason in _reasons(piece):
+            if reason not in printed:
+                printed.add(reason)
+                note(reason, fg="yellow")
+
+
+def _reasons(piece: Item) -> Iterator[str]:
+    """Yield why a piece has no lines, and what is missing of its log."""
+    if not piece["lines"] and piece["message"]:
+        yield piece["message"]
+    for missing in piece.get("missing", ()):  # Older consoles have no log archive.
+        yield missing["text"]
 
 
 def prefix(line: Item) -> str:

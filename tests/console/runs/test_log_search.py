@@ -27,7 +27,7 @@ def test_hits_lead_to_their_lines(admin: Console, config: Config, job: Job) -> N
     places = re.findall(r'href="[^"]*/joblog/(\d+)\?tab=output#L(\d+)"', page)
     assert places == [(str(second.id), "1"), (str(first.id), "2")]
     assert "&lt;b&gt;<mark>Order</mark>&lt;/b&gt; 17" in page
-    assert "These are all lines." in page
+    assert "These are all lines that match." in page
     assert "No line matches" in admin.get("/logs/search?q=nowhere").text
     assert "<mark>" not in admin.get("/logs/search?q=ORDER&case=1").text
     assert "<mark>Order&lt;/b&gt; 1</mark>" not in admin.get("/logs/search").text
