@@ -52,10 +52,14 @@ class ArchiveConfig:
 def archive_url(text: str) -> str:
     """Return the URL of an archive; raises ValueError."""
     url = urlsplit(text)
+    if "#" in text or (url.scheme == FILE and "?" in text):
+        raise ValueError("expected # as %23, and ? in the name of a folder as %3F")  # Else the rest is lost.
     if url.scheme == FILE and not url.netloc and url.path.startswith("/") and len(url.path) > 1:
         return text
     if url.scheme != S3 or not url.netloc:
         raise ValueError("expected file:///folder, or s3://bucket/prefix")
+    if "@" in url.netloc:
+        raise ValueError("expected keys as access_key and secret_key behind the ?")
     parameters = parse_qs(url.query)
     if not parameters.keys() <= _PARAMETERS:
         raise ValueError("expected endpoint, region, access_key or secret_key behind the ?")
