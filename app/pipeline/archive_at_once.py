@@ -2,17 +2,20 @@
 
 import logging
 from collections.abc import Collection
+from datetime import tzinfo
 from zoneinfo import ZoneInfo
 
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database.rows import bulk
 from app.domain.archive.chunks import folder_of
 from app.domain.archive.kinds import ArchiveMode, ArchiveState
 from app.models.base import zone_name
 from app.store.archive import rows
 from app.store.archive.at_instance import find_at_instances
 from app.store.archive.modes import mode_of
+from app.store.archive.rows import AcceptedRun
 
 logger = logging.getLogger(__name__)
 
@@ -26,15 +29,7 @@ def fetch_at_once(session: Session, addresses: Collection[str], *, now_ms: Milli
     zone = ZoneInfo(zone_name())
     known = [run.log_id for run, is_known in runs if is_known]
     new = [
-        {
-            "log_id": run.log_id,
-            "job_id": run.job_id,
-            "job_group": run.job_group,
-            "folder": folder_of(run.job_id, run.log_id, run.logical_ms, zone),
-            "state": ArchiveState.OPEN.value,
-            "is_provisional": int(mode is ArchiveMode.FAILED),
-            "next_ms": now_ms,
-        }
+        open_row(run, mode, zone, now_ms=now_ms)
         for run, is_known in runs
         if not is_known and (mode := mode_of(run.mode)) is not ArchiveMode.OFF
     ]
@@ -46,3 +41,16 @@ def fetch_at_once(session: Session, addresses: Collection[str], *, now_ms: Milli
     if count:
         logger.info("logs fetched at once addresses=%s count=%s", ",".join(sorted(addresses)), count)
     return count
+
+
+def open_row(run: AcceptedRun, mode: ArchiveMode, zone: tzinfo, *, now_ms: Millis) -> bulk.Row:
+    """Return the row of the archived log of a run in progress, which is fetched at once."""
+    return {
+        "log_id": run.log_id,
+        "job_id": run.job_id,
+        "job_group": run.job_group,
+        "folder": folder_of(run.job_id, run.log_id, run.logical_ms, zone),
+        "state": ArchiveState.OPEN.value,
+        "is_provisional": int(mode is ArchiveMode.FAILED),
+        "next_ms": now_ms,
+    }

@@ -15,6 +15,8 @@ from app.store.archive.modes import mode_of
 from app.store.fires.logs import RunState
 from app.store.jobs.of_results import JobOfResult
 
+_FAILED = ArchiveMode.FAILED
+
 
 def archive_ends(
     session: Session,
@@ -28,6 +30,7 @@ def archive_ends(
     ``ends``: the runs that an executor has had, and whether they have failed.
     """
     zone = ZoneInfo(zone_name())
+    mode_by_text = {text: mode_of(text) for text in {job.log_archive for job in job_by_id.values()}}
     kept = [
         {
             "log_id": run.id,
@@ -41,11 +44,7 @@ def archive_ends(
         }
         for run, is_failed in ends
         if (job := job_by_id.get(run.job_id)) is not None
+        and ((mode := mode_by_text[job.log_archive]) is ArchiveMode.ALL or (is_failed and mode is _FAILED))
         and run.executor_address
-        and _is_kept(mode_of(job.log_archive), is_failed=is_failed)
     ]
     rows.note_ends(session, kept)
-
-
-def _is_kept(mode: ArchiveMode, *, is_failed: bool) -> bool:
-    return mode is ArchiveMode.ALL or (mode is ArchiveMode.FAILED and is_failed)

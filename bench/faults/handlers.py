@@ -51,3 +51,14 @@ def flaky() -> None:
         context.fail("failed by chance")
     else:
         note("finish", code=200)
+
+
+@job("talk")
+def talk() -> None:
+    """Write a line of log every 50 ms, for the number of seconds in the parameter."""
+    note("start")
+    until, number = time.monotonic() + float(context.param), 0
+    while time.monotonic() < until and not context.cancelled.wait(0.05):
+        number += 1
+        context.log(f"line {number} of the run {context.log_id}")
+    note("finish", code=200)

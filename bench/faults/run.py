@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.faults.installation import CannotRun, NotInstalled  # noqa: E402
+from bench.faults.scenarios.archive import archive  # noqa: E402
 from bench.faults.scenarios.backfills import backfills  # noqa: E402
 from bench.faults.scenarios.blackouts import blackouts  # noqa: E402
 from bench.faults.scenarios.broken_promises import broken_promises  # noqa: E402
@@ -78,6 +79,7 @@ def catalogue(options: argparse.Namespace) -> dict[str, Scenario]:
         "chains": Scenario(partial(chains, options=options), DATABASES, usual=3),
         "backfills": Scenario(partial(backfills, options=options), DATABASES, usual=3),
         "blackouts": Scenario(partial(blackouts, options=options), DATABASES, usual=3),
+        "archive": Scenario(partial(archive, options=options), DATABASES, usual=3),
         "broken-promises": Scenario(broken_promises, ("sqlite", "mariadb", "postgresql", "mysql"), usual=3),
     }
 

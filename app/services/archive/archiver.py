@@ -20,16 +20,17 @@ from app.blobs.blob_store import BlobStore, StoreFull
 from app.clock import SECOND_MS, Clock, Millis, now_ms
 from app.database.engine import transact
 from app.database.faults import fault_log
-from app.domain.archive.chunks import folder_of
-from app.domain.archive.kinds import ArchiveMode, ArchiveState
+from app.domain.archive.kinds import ArchiveMode
+from app.pipeline.archive_at_once import open_row
 from app.runtime.metrics import LOG_PULLS
 from app.services.archive.pulls import MIB, Found, Puller, PullResult
+from app.services.archive.store_log import store_log
 from app.services.archive.texts import Redaction
 from app.services.executors.callers import Caller
 from app.settings.config import Config
 from app.store.archive import rows
 from app.store.archive.modes import is_any_archived, mode_of
-from app.store.archive.rows import AcceptedRun, ArchivedLog, DueLog
+from app.store.archive.rows import ArchivedLog, DueLog
 
 logger = logging.getLogger(__name__)
 
@@ -140,21 +141,14 @@ class Archiver:
     def discover(self, at_ms: Millis) -> int:
         """Begin the logs of runs in progress that may be kept; return how many."""
         accepted = rows.find_accepted(before_ms=at_ms - ACCEPTED_MS, limit=DISCOVERED_MAX)
-        new = [self._row(run, mode, at_ms) for run in accepted if (mode := mode_of(run.mode)) is not _OFF]
+        new = [
+            open_row(run, mode, self._zone, now_ms=at_ms)
+            for run in accepted
+            if (mode := mode_of(run.mode)) is not ArchiveMode.OFF
+        ]
         if new:
             transact(partial(rows.insert_open, rows=new))
         return len(new)
-
-    def _row(self, run: AcceptedRun, mode: ArchiveMode, at_ms: Millis) -> dict[str, object]:
-        return {
-            "log_id": run.log_id,
-            "job_id": run.job_id,
-            "job_group": run.job_group,
-            "folder": folder_of(run.job_id, run.log_id, run.logical_ms, self._zone),
-            "state": ArchiveState.OPEN.value,
-            "is_provisional": int(mode is ArchiveMode.FAILED),
-            "next_ms": at_ms,
-        }
 
     def _busy(self, now_s: float) -> list[str]:
         """Return the addresses of executors that get no further call now: their logs hide no others."""
@@ -206,7 +200,7 @@ class Archiver:
         except DBAPIError as exc:  # The leases end, and the logs are fetched again.
             fault_log.write(logger, "logs not archived", exc)
         except OSError as exc:
-            store_log.write(exc)
+            store_log.write("logs not archived", exc)
         finally:
             self._forget(address)
 
@@ -217,7 +211,7 @@ class Archiver:
             LOG_PULLS.add("silent" if result.is_silent else "answered")
         except (StoreFull, OSError) as exc:
             LOG_PULLS.add("failed")
-            store_log.write(exc)
+            store_log.write("logs not archived", exc)
         except DBAPIError as exc:  # The lease ends, and the log is fetched again.
             fault_log.write(logger, "log not archived", exc)
         except Exception:
@@ -236,27 +230,3 @@ class Archiver:
             self._failures[address] += 1
             if self._failures[address] >= FAILURES_MAX:
                 self._resting[address] = now_s + REST_S
-
-
-_OFF = ArchiveMode.OFF
-
-
-class _StoreLog:
-    """One line a minute about a store that has no room or does not answer."""
-
-    PERIOD_S = 60.0
-
-    def __init__(self) -> None:
-        self._logged_at = float("-inf")
-        self._lock = threading.Lock()
-
-    def write(self, error: Exception) -> None:
-        """Log the error unless that was done within a minute."""
-        with self._lock:
-            if time.monotonic() - self._logged_at < self.PERIOD_S:
-                return
-            self._logged_at = time.monotonic()
-        logger.error("logs not archived, the store takes none reason=%s", error)
-
-
-store_log = _StoreLog()

@@ -10,21 +10,27 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from app.blobs.blob_store import BlobStore, StoredBlob
+from app.blobs.blob_store import BlobStore, NoBlob, StoredBlob, StoreFull
 from app.blobs.folder import PARTIAL
 from app.clock import DAY_MS, HOUR_MS, MINUTE_MS, Millis
 from app.database.engine import read_scope, transact
 from app.domain.archive.chunks import CHUNK_NAME, parse_chunks
 from app.domain.archive.kinds import Missing
+from app.services.archive.store_log import store_log
 from app.settings.config import Config
 from app.store.archive import expiry, removal, room
 from app.store.archive.expiry import EndedLog, PurgedLog
+from app.store.fires import log_ids
 
 logger = logging.getLogger(__name__)
 
 #: period of the look for what is not kept any longer, and the wait while more of it remains
 PERIOD_MS: Millis = 10 * MINUTE_MS
 WAIT_MS: Millis = 100
+#: wait after a failure of the store
+FAILED_MS: Millis = MINUTE_MS
+#: file with the identity of the database: two installations would delete each other's files
+OWNER: Final = "owner"
 #: logs of one transaction, files that are looked at each time
 PURGED_AT_ONCE = 500
 FILES_AT_ONCE = 2_000
@@ -36,6 +42,14 @@ GIB = 1024**3
 #: share of the size of the archive that is left when it was full
 KEPT_SHARE: Final = 0.95
 _START = (0, 0)
+
+
+def owner_of(store: BlobStore) -> str:
+    """Return the identity of the database whose archive it is; empty: not known. Raises OSError."""
+    try:
+        return store.get(OWNER).decode("ascii", "replace").strip()
+    except NoBlob:
+        return ""
 
 
 class Keeper:
@@ -52,6 +66,13 @@ class Keeper:
 
     def tick(self, at_ms: Millis) -> Millis:
         """Purge a batch of each kind and look at some files; return the wait until the next look."""
+        try:
+            return self._look(at_ms)
+        except (OSError, StoreFull) as exc:  # What was not deleted goes with a later look.
+            store_log.write("archived logs not deleted", exc)
+            return FAILED_MS
+
+    def _look(self, at_ms: Millis) -> Millis:
         has_more = self._expire(at_ms)
         has_more |= self._shrink(at_ms)
         has_more |= self._remove()
@@ -136,14 +157,32 @@ class Keeper:
             transact(partial(removal.delete_rows, logs=logs))
         return len(logs) == PURGED_AT_ONCE
 
+    def _is_own(self) -> bool:
+        """Whether the store is that of this database, whose rows say which files are needed; marks it."""
+        with read_scope() as session:
+            identity = log_ids.find_identity(session)
+        owner = owner_of(self._store)
+        if not owner and identity:
+            self._store.put(OWNER, identity.encode())
+        is_own = owner in ("", identity)
+        if not is_own:
+            logger.error("no files deleted, the log archive is that of another database file=%s", OWNER)
+        return is_own
+
     def _sweep(self, at_ms: Millis) -> bool:
         """Delete files that no row names, among some; return whether there are more to look at."""
         files = list(islice(self._files, FILES_AT_ONCE))
         if not files:
             if at_ms < self._swept_ms + SWEEP_MS:
                 return False
-            self._files, self._swept_ms = self._store.list(""), at_ms
+            self._files = self._store.list("")
             files = list(islice(self._files, FILES_AT_ONCE))
+            if not files:
+                return False
+            self._swept_ms = at_ms
+            if not self._is_own():
+                self._files = iter(())
+                return False
         old = [file.name for file in files if file.written_ms < at_ms - ORPHAN_MS]
         orphans = [name for name in old if name.rpartition("/")[2].startswith(PARTIAL)]
         by_log = defaultdict[int, list[str]](list)

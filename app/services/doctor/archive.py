@@ -7,10 +7,12 @@ from app.blobs.stores import store_of
 from app.clock import MINUTE_MS, now_ms
 from app.domain.archive.kinds import ArchiveMode
 from app.domain.enums import NodeKind
+from app.services.archive.keeping import OWNER, owner_of
 from app.services.doctor.findings import Findings, check, fine, problem, warning
 from app.settings.config import Config
 from app.store.archive import health
 from app.store.archive.modes import stored_mode
+from app.store.fires.log_ids import find_identity
 from app.store.nodes import nodes
 
 GIB = 1024**3
@@ -32,7 +34,7 @@ def check_archive(session: Session, config: Config) -> Findings:
     source = f"{SETTING}={mode}" + ("" if config.archive.mode else ", as the database was made")
     most = f" of {config.archive.total_gb}" if config.archive.total_gb else ""
     yield fine(f"{source}; {state.stored / GIB:.1f}{most} GiB are stored")
-    yield from _store(config)
+    yield from _store(session, config)
     if state.not_taken:
         yield problem(
             f"the store did not take {state.not_taken} logs when it was asked last: it is full or away",
@@ -54,9 +56,10 @@ def check_archive(session: Session, config: Config) -> Findings:
         )
 
 
-def _store(config: Config) -> Findings:
+def _store(session: Session, config: Config) -> Findings:
     store = store_of(config)
     try:
+        owner = owner_of(store)
         free = store.free_bytes()
         if not isinstance(store, Folder):
             next(store.list("doctor"), None)
@@ -64,6 +67,11 @@ def _store(config: Config) -> Findings:
         advice = "correct XXL_JOB_LOG_ARCHIVE_URL, or start the server"
         yield problem(f"the store does not answer: {exc}", advice)
         return
+    if owner not in ("", find_identity(session)):
+        yield problem(
+            "the folder or bucket is the log archive of another database, so that no old files are deleted",
+            f"set another XXL_JOB_LOG_ARCHIVE_URL; if no other installation uses it, delete its file {OWNER}",
+        )
     if free is not None and free < FREE_MIN:
         yield warning(
             f"{free / GIB:.1f} GiB are free for archived logs",

@@ -22,6 +22,7 @@ MODE = func.coalesce(
 )
 _ON = (ArchiveMode.FAILED, ArchiveMode.ALL)
 _OF_ANY = [select(model.id).where(model.log_archive.in_(_ON)).limit(1) for model in (Group, Job)]
+_BY_TEXT = {mode.value: mode for mode in ArchiveMode}
 _DEFAULT = select(Setting.value).where(Setting.name == DEFAULT)
 
 
@@ -65,4 +66,4 @@ def forget() -> None:
 
 def mode_of(text: str) -> ArchiveMode:
     """Return the mode of a job as ``MODE`` has read it; another program may have stored anything."""
-    return ArchiveMode(text) if text in list(ArchiveMode) else installation_mode()
+    return _BY_TEXT.get(text) or installation_mode()

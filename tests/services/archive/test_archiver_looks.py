@@ -15,6 +15,7 @@ from app.executors.gateway import Gateway
 from app.models.archive import LogArchive
 from app.services.archive import archiver
 from app.services.archive.archiver import IDLE_MS, LOOK_MS, OFF_MS, Archiver
+from app.services.archive.store_log import StoreLog
 from app.services.executors.callers import Caller
 from app.settings.config import Config
 from app.settings.log_archive import ArchiveConfig, use_mode
@@ -31,7 +32,7 @@ FOLDER = "2026/07/01/7/1"
 
 @pytest.fixture
 def looks(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Archiver:
-    monkeypatch.setattr(archiver, "store_log", archiver._StoreLog())
+    monkeypatch.setattr(archiver, "store_log", StoreLog())
     caller = Caller(Gateway((ip_network("127.0.0.0/8"),)), ("token",))
     settings = Config(time_zone="UTC", archive=ArchiveConfig(job_day_mb=1))
     clock = partial(int, T0 + 60 * SECOND_MS)
@@ -89,6 +90,6 @@ def test_a_store_that_takes_nothing_is_one_line(
         for row in (first, second):
             eventually(lambda row=row: only_row(LogArchive, id=row.id).reason == reason, 10)
         assert only_row(LogArchive, id=first.id).state == "open"
-        eventually(lambda: "the store takes none" in caplog.text, 10)
+        eventually(lambda: "the store refuses it" in caplog.text, 10)
     looks.close()
-    assert caplog.text.count("the store takes none") == 1
+    assert caplog.text.count("the store refuses it") == 1

@@ -16,11 +16,13 @@ from app.models.archive import ArchiveDay, LogArchive
 from app.models.job import Job
 from app.services.archive import keeping
 from app.services.archive.keeping import Keeper
+from app.services.archive.store_log import StoreLog
 from app.services.archive.texts import pack_lines
 from app.settings.config import Config
 from app.settings.log_archive import ArchiveConfig
 from app.store.archive import room
 from app.store.archive.room import JobOfDay, Room
+from app.store.fires import log_ids
 from app.store.runs import clearing
 from tests.support.factories import T0, all_rows, make_job, make_log, only_row, save
 from tests.support.plan import every_database
@@ -71,6 +73,7 @@ def test_logs_are_purged_after_the_days_of_their_job_or_group_or_of_the_installa
     one = keeper(store)
     assert one.tick(NOW) == keeping.PERIOD_MS
     assert states() == {1: "open", 2: "purged", 3: "complete", 4: "partial", 5: "purged"}
+    assert {row.reason for row in all_rows(LogArchive) if row.state == "purged"} == {"expired"}
     assert names(store) == {open_log, young, kept}
     row = next(row for row in all_rows(LogArchive) if row.log_id == 2)
     assert (row.chunks, row.size, row.stored, row.epoch, row.reason) == (None, 0, 0, 1, "expired")
@@ -145,6 +148,43 @@ def test_files_that_no_row_names_go_after_an_hour(store: Folder, monkeypatch: py
     while one.tick(at_ms) == keeping.WAIT_MS:
         pass
     assert names(store) == {kept, other}
+
+
+def test_files_of_another_database_are_left_alone(
+    store: Folder, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two installations with the same bucket would delete each other's files."""
+    theirs = "2026/07/01/1/2/1-3-0123456789abcdef.gz"
+    store.put(theirs, b"x")
+    transact(log_ids.make_identity)
+    keeper(store).tick(T0)
+    with read_scope() as session:
+        assert keeping.owner_of(store) == log_ids.find_identity(session)
+    os.utime(store.path / theirs, (0, 0))
+    monkeypatch.setattr(log_ids, "find_identity", lambda session: "another")
+    keeper(store).tick(NOW)
+    assert (store.get(theirs), "that of another database" in caplog.text) == (b"x", True)
+    monkeypatch.undo()
+    keeper(store).tick(NOW)
+    assert names(store) == {keeping.OWNER}
+
+
+def test_a_store_that_deletes_nothing_is_one_line(
+    store: Folder, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = archive(store, make_job(), 1, state="deleted")
+
+    def refuse(_store: Folder, names: list[str]) -> None:
+        raise PermissionError(30, "Read-only file system")
+
+    monkeypatch.setattr(keeping, "store_log", StoreLog())
+    one = keeper(store)
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "delete", refuse)
+        assert [one.tick(NOW) for _ in range(3)] == [keeping.FAILED_MS] * 3
+    assert caplog.text.count("archived logs not deleted") == 1
+    one.tick(NOW)
+    assert (states(), name in names(store)) == ({}, False)
 
 
 def test_a_file_whose_run_has_no_possible_id_is_none_of_the_archive(store: Folder) -> None:
