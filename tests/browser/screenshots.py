@@ -111,6 +111,7 @@ def pages(console: Console) -> dict[str, str]:
         "backfill-of-runs": f"/backfills/new?id={console.seeded.log_id}&id={console.seeded.log_id + 1}",
         "job-backfills": f"/jobinfo/{jobs[2]}",
         "logs-failed": "/joblog?logStatus=2&range=all",
+        "log-search": "/logs/search?q=order&regex=1&range=all",
         "jobs": "/jobinfo",
         "job": f"/jobinfo/{jobs[0]}",
         "job-runs": f"/jobinfo/{jobs[0]}?tab=runs",
