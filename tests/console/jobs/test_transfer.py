@@ -122,7 +122,6 @@ def test_a_file_is_a_document_of_jobs_as_code_with_all_members(admin: Console) -
             "misfire_strategy": "DO_NOTHING",
             "misfire_max": 100,
             "misfire_max_age_s": 86_400,
-            "log_archive": "",
             "log_days": 0,
             "run_days": 0,
             "block_strategy": "SERIAL_EXECUTION",
