@@ -28,11 +28,11 @@ from app.database.engine import read_scope
 from app.database.rows.bulk import table_of
 from app.domain.access.permissions import system_actor
 from app.domain.archive.chunks import dump_chunks, folder_of, parse_chunks
+from app.domain.archive.packing import pack_lines
 from app.models.archive import LogArchive
 from app.models.log import JobLog
 from app.services.archive.indexing import FOLDER, Indexer
 from app.services.archive.search import LineQuery, Place, search_logs
-from app.services.archive.texts import pack_lines
 
 JOBS = 300
 BATCH = 2_000

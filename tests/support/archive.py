@@ -7,10 +7,10 @@ from zoneinfo import ZoneInfo
 
 from app.blobs.folder import Folder
 from app.domain.archive.chunks import dump_chunks, folder_of
+from app.domain.archive.packing import pack_lines
 from app.models.archive import LogArchive
 from app.models.job import Job
 from app.models.log import JobLog
-from app.services.archive.texts import pack_lines
 from app.settings.log_archive import FOLDER
 from tests.support.factories import T0, make_log, save
 

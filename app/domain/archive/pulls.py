@@ -6,7 +6,7 @@ seconds after that, as some executors write last lines late.
 
 from typing import Final, NamedTuple
 
-from app.clock import DAY_MS, SECOND_MS, Millis
+from app.clock import SECOND_MS, Millis
 from app.domain.archive.kinds import ArchiveState, Missing
 
 #: shortest and longest pause between two pulls of a log in progress
@@ -16,8 +16,6 @@ PAUSE_MAX_MS: Final[Millis] = 30 * SECOND_MS
 LATE_LINES_MS: Final[Millis] = 10 * SECOND_MS
 #: an executor that cannot be reached is asked for the log of an ended run for so long
 GIVEN_UP_MS: Final[Millis] = 10 * 60 * SECOND_MS
-#: a run that ended as unresolved is waited for so long
-UNRESOLVED_MS: Final[Millis] = DAY_MS
 
 
 class Progress(NamedTuple):

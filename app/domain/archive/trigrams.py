@@ -11,7 +11,7 @@ from zlib import crc32
 
 from app.domain.archive.folding import fold
 
-#: numbers that trigrams are given; with fewer the index is smaller and shows more texts in vain
+#: slots that trigrams are hashed to; with fewer the index is smaller and has more false positives
 SLOTS: Final = 1 << 16
 _MASK: Final = SLOTS - 1
 #: bytes of a trigram

@@ -25,7 +25,6 @@ from app.pipeline.archive_at_once import open_row
 from app.runtime.metrics import LOG_PULLS
 from app.services.archive.pulls import MIB, Found, Puller, PullResult
 from app.services.archive.store_log import store_log
-from app.services.archive.texts import Redaction
 from app.services.executors.callers import Caller
 from app.settings.config import Config
 from app.store.archive import rows
@@ -83,9 +82,7 @@ class Archiver:
         self._node = node
         self._zone = ZoneInfo(config.time_zone)
         self._clock, self._monotonic = clock, monotonic
-        redaction, run_max = Redaction(config.archive.redact), config.archive.run_mb * MIB
-        job_day_max = config.archive.job_day_mb * MIB
-        self._puller = Puller(caller, store, redaction, run_max, clock, job_day_max)
+        self._puller = Puller.of(config.archive, caller, store, clock)
         self._pool = ThreadPoolExecutor(CALLS_MAX, thread_name_prefix="pull")
         self._lock = threading.Lock()
         #: address -> calls in progress, time-outs in a row, and until when it rests

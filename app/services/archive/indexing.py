@@ -15,9 +15,9 @@ from app.blobs.blob_store import BlobStore, NoBlob, StoreFull
 from app.clock import HOUR_MS, MINUTE_MS, Clock, Millis
 from app.database.engine import read_scope, transact
 from app.domain.archive.chunks import Chunk, parse_chunks
+from app.domain.archive.packing import unpack_text
 from app.domain.archive.segments import TEXTS_MAX, Part, build_segment
 from app.domain.archive.trigrams import slots_of
-from app.services.archive.texts import unpack_text
 from app.store.archive import segments
 from app.store.archive.segments import EndedLog
 

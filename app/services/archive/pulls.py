@@ -4,11 +4,10 @@ The chunk is stored before the row that names it is written, and that only if no
 row since: so no line is there twice and none is missing. A chunk that no row names is deleted later.
 """
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from sqlalchemy.orm import Session
 
@@ -17,6 +16,7 @@ from app.clock import MINUTE_MS, Clock, Millis
 from app.database.engine import read_scope, transact
 from app.domain.archive.chunks import Chunk, Window, dump_chunks, parse_chunks
 from app.domain.archive.kinds import PASSING, ArchiveState, Missing
+from app.domain.archive.packing import pack_lines
 from app.domain.archive.pulls import Progress, Pulled, after_pull
 from app.domain.enums import HandleCode
 from app.domain.runs.evidence import ABSENT_LOGS, refuses_absent
@@ -24,16 +24,15 @@ from app.errors import Conflict, ExecutorRefused, ExecutorUnreachable
 from app.models.log import JobLog
 from app.runtime.metrics import ARCHIVED_BYTES
 from app.services.archive.small_chunks import small_end
-from app.services.archive.texts import Redaction, pack_lines
+from app.services.archive.texts import Redaction
 from app.services.executors.callers import Caller
 from app.services.run_logs.log_pieces import split_lines
 from app.services.runs.log_sources import LogSource, open_source, read_source
+from app.settings.log_archive import ArchiveConfig
 from app.store.archive import room, rows
 from app.store.archive.rows import ArchivedLog, FoundRow
 from app.store.fires.logs import is_unfinished
 from app.store.runs import listing as log_lists
-
-logger = logging.getLogger(__name__)
 
 #: pieces of one pull, of at most 512 KiB each
 PIECES_MAX = 4
@@ -85,6 +84,12 @@ class Puller:
     clock: Clock
     #: bytes of the texts of the runs of a job on one day
     job_day_max: int = 256 * MIB
+
+    @classmethod
+    def of(cls, config: ArchiveConfig, caller: Caller, store: BlobStore, clock: Clock) -> Self:
+        """Return what pulls need by the settings of the archive."""
+        limits = config.run_mb * MIB, config.job_day_mb * MIB
+        return cls(caller, store, Redaction(config.redact), limits[0], clock, limits[1])
 
     def pull(self, log: ArchivedLog) -> PullResult:
         """Fetch and store what is new of a leased log; ``write`` has to write it.

@@ -15,13 +15,13 @@ from app.clock import Millis
 from app.database.engine import read_scope
 from app.domain.access.permissions import Actor, Right
 from app.domain.archive.chunks import Chunk, parse_chunks
+from app.domain.archive.packing import unpack_text
 from app.domain.archive.segments import Part
 from app.domain.runs.outcome import outcome_of
 from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput, TooManyCalls
 from app.services.archive.candidates import Candidate, Index
 from app.services.archive.matchers import Match, Matcher, open_matcher
-from app.services.archive.texts import unpack_text
 from app.store.archive import searching
 from app.store.archive.searching import SearchedLog
 from app.store.runs.listing import LogFilter

@@ -9,7 +9,7 @@ from typing import Final
 
 from app.blobs.blob_store import BlobStore, NoBlob
 from app.domain.archive.chunks import Chunk
-from app.services.archive.texts import unpack_lines
+from app.domain.archive.packing import unpack_lines
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,7 @@ from app.domain.executors.token_scope import TokenScope
 from app.errors import Conflict, NotFound, PermissionDenied
 from app.executors.gateway import Gateway
 from app.pipeline.masking import find_maskers
-from app.services.archive.pulls import MIB, Puller
-from app.services.archive.texts import Redaction
+from app.services.archive.pulls import Puller
 from app.services.executors.callers import Caller
 from app.settings.config import Config
 from app.store.archive import room, rows
@@ -27,16 +26,8 @@ class TailStore:
     """Stores the tails of logs."""
 
     def __init__(self, config: Config, *, clock: Clock = now_ms) -> None:
-        archive = config.archive
         caller = Caller(Gateway(config.executor_networks), ())
-        self._puller = Puller(
-            caller,
-            store_of(config),
-            Redaction(archive.redact),
-            archive.run_mb * MIB,
-            clock,
-            archive.job_day_mb * MIB,
-        )
+        self._puller = Puller.of(config.archive, caller, store_of(config), clock)
         self._clock = clock
 
     def store(self, tail: LogTail, scope: TokenScope) -> int:

@@ -1,11 +1,7 @@
-"""Texts of archived logs: redaction, and chunks as they are stored."""
+"""Texts of archived logs: redaction before they are stored."""
 
 import re
 from typing import Final
-
-from app.domain.archive.packing import pack_lines, unpack_lines, unpack_text
-
-__all__ = ["REDACTED", "Redaction", "pack_lines", "unpack_lines", "unpack_text"]
 
 #: what stands in place of redacted text
 REDACTED: Final = "***"

@@ -1,6 +1,5 @@
 """Watch of the backfills: makes their steps, a loop of the monitor."""
 
-import logging
 import select
 import time
 from collections.abc import Callable
@@ -10,8 +9,6 @@ from app.runtime.wake_up import BACKFILLS, WakeSocket
 from app.services.backfills.steps import advance
 from app.settings.config import Config
 from app.store.backfills import steps
-
-logger = logging.getLogger(__name__)
 
 #: longest wait for a signal; what other hosts end is found after it
 IDLE_S = 1.0

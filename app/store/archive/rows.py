@@ -35,22 +35,22 @@ class AcceptedRun(NamedTuple):
     mode: str
 
 
-_ACCEPTED = (
+#: runs in progress as AcceptedRun, with their archived logs beside them
+IN_PROGRESS = (
     select(JobLog.id, JobLog.job_id, JobLog.job_group, func.coalesce(Fire.logical_ms, Fire.due_time), MODE)
     .select_from(Fire)
     .join(JobLog, JobLog.id == Fire.log_id)
     .join(Job, Job.id == Fire.job_id)
     .outerjoin(LogArchive, LogArchive.log_id == Fire.log_id)
-    .where(
-        Fire.state == FireState.ACCEPTED,
-        Fire.accepted_ms <= bindparam("before_ms"),
-        Fire.accepted_ms > 0,
-        LogArchive.id.is_(None),
-        case((MODE.in_(list(ArchiveMode)), MODE), else_=bindparam("default")) != ArchiveMode.OFF,
-    )
+    .where(Fire.state == FireState.ACCEPTED)
     .order_by(Fire.id)
-    .limit(bindparam("most"))
 )
+_ACCEPTED = IN_PROGRESS.where(
+    Fire.accepted_ms <= bindparam("before_ms"),
+    Fire.accepted_ms > 0,
+    LogArchive.id.is_(None),
+    case((MODE.in_(list(ArchiveMode)), MODE), else_=bindparam("default")) != ArchiveMode.OFF,
+).limit(bindparam("most"))
 
 
 def find_accepted(*, before_ms: Millis, limit: int) -> list[AcceptedRun]:

@@ -15,6 +15,7 @@ from app.clock import SECOND_MS
 from app.database.engine import transact
 from app.domain.archive.chunks import parse_chunks
 from app.domain.archive.kinds import Missing
+from app.domain.archive.packing import unpack_lines
 from app.errors import ExecutorRefused, ExecutorUnreachable
 from app.executors.calls import Peer
 from app.executors.gateway import Gateway, ReadLog
@@ -24,7 +25,6 @@ from app.models.log import JobLog
 from app.pipeline.complete import callback_result, complete
 from app.services.archive import archiver as archivers
 from app.services.archive.archiver import Archiver
-from app.services.archive.texts import unpack_lines
 from app.services.executors.callers import Caller
 from app.settings.config import Config
 from app.store.archive import expiry, room, rows

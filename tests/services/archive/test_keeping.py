@@ -12,12 +12,12 @@ from app.blobs.folder import PARTIAL, Folder
 from app.clock import DAY_MS, HOUR_MS
 from app.database.engine import read_scope, transact
 from app.domain.archive.chunks import dump_chunks
+from app.domain.archive.packing import pack_lines
 from app.models.archive import ArchiveDay, LogArchive
 from app.models.job import Job
 from app.services.archive import keeping
 from app.services.archive.keeping import Keeper
 from app.services.archive.store_log import StoreLog
-from app.services.archive.texts import pack_lines
 from app.settings.config import Config
 from app.settings.log_archive import ArchiveConfig
 from app.store.archive import room

@@ -15,6 +15,7 @@ from app.clock import SECOND_MS
 from app.database.engine import read_scope, transact
 from app.domain.archive.chunks import parse_chunks
 from app.domain.archive.kinds import FETCHED, ArchiveState, Missing
+from app.domain.archive.packing import unpack_lines
 from app.domain.runs.evidence import ABSENT_LOGS
 from app.errors import ExecutorUnreachable
 from app.executors.calls import Peer
@@ -24,7 +25,6 @@ from app.models.log import JobLog
 from app.pipeline.complete import callback_result, complete
 from app.services.archive import small_chunks
 from app.services.archive.archiver import LEASE_MS, Archiver
-from app.services.archive.texts import unpack_lines
 from app.services.executors.callers import Caller
 from app.settings.config import Config
 from app.settings.log_archive import ArchiveConfig

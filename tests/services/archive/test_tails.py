@@ -9,13 +9,13 @@ from sqlalchemy import update
 from app.blobs.folder import Folder
 from app.database.engine import session_scope, transact
 from app.domain.archive.chunks import parse_chunks
+from app.domain.archive.packing import unpack_lines
 from app.domain.executors.token_scope import TokenScope
 from app.errors import Conflict, NotFound, PermissionDenied
 from app.models.archive import LogArchive
 from app.models.log import JobLog
 from app.services.archive import small_chunks, tails
 from app.services.archive.tails import TailStore
-from app.services.archive.texts import unpack_lines
 from app.settings.config import Config
 from app.settings.log_archive import ArchiveConfig
 from executor_client.wire.log_tails import LogTail

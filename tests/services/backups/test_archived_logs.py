@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.blobs.stores import store_of
+from app.domain.archive.packing import pack_lines
 from app.errors import NotConfigured
-from app.services.archive.texts import pack_lines
 from app.services.backups.archived_logs import logs_of, restore_logs, save_logs
 from app.settings.config import Config
 from app.settings.log_archive import ArchiveConfig

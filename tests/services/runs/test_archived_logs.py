@@ -11,12 +11,12 @@ from app.domain.access.permissions import system_actor
 from app.domain.archive.chunks import dump_chunks
 from app.domain.archive.kinds import ArchiveState, Missing
 from app.domain.archive.missing import Caps
+from app.domain.archive.packing import pack_lines
 from app.errors import ExecutorUnreachable
 from app.executors.gateway import Gateway
 from app.models.archive import LogArchive
 from app.models.group import Group
 from app.models.log import JobLog
-from app.services.archive.texts import pack_lines
 from app.services.executors.callers import Caller
 from app.services.runs.log_ends import fetch_end, fetch_range
 from app.services.runs.log_lines import Lines, fetch_lines
