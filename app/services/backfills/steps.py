@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
 from app.database.engine import read_scope, transact
+from app.database.rows import bulk
 from app.domain.backfills.kinds import (
     ACTIVE,
     INSTANTS_MAX,
@@ -62,6 +63,10 @@ class _Instant:
     unsent_ids: frozenset[int]
     #: runs that have not ended, several of a broadcast
     open_log_ids: tuple[int, ...] = ()
+
+    def result(self, now_ms: Millis) -> bulk.Row:
+        """Return the columns of an instant that has ended."""
+        return {"id": self.row.id, "state": self.state.value, "log_id": self.log_id, "ended_ms": now_ms}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +131,7 @@ def step(session: Session, backfill_id: int, *, clock: Clock) -> bool:
     view, now_ms = _view(session, row), clock()
     if view.decision.withdraws and _withdraw(session, view, now_ms):
         view = _view(session, row)
-    changed = [
-        {
-            "id": each.row.id,
-            "state": each.state.value,
-            "log_id": each.log_id,
-            "ended_ms": now_ms,
-        }
-        for each in view.ended
-    ]
+    changed = [each.result(now_ms) for each in view.ended]
     steps.write_instants(session, changed)
     started = view.waiting[: view.decision.start]
     if started:
@@ -181,7 +178,7 @@ def wait_again(session: Session, row: BackfillRow, now_ms: Millis) -> None:
     """
     failed = steps.find_instants(session, row.id, InstantState.FAILED, limit=INSTANTS_MAX)
     succeeded = [
-        {"id": each.row.id, "state": each.state.value, "log_id": each.log_id, "ended_ms": now_ms}
+        each.result(now_ms)
         for each in _instants(session, row, failed)
         if each.state is InstantState.SUCCEEDED
     ]

@@ -1,15 +1,13 @@
 """Schemas: search of archived logs."""
 
-from typing import Literal
-
 from pydantic import Field
 
-from app.api.v1.schemas.base import Id, Instant, Listed, ListQuery, Schema
-from app.api.v1.schemas.runs import State
+from app.api.v1.schemas.base import Instant, Listed, Schema
+from app.api.v1.schemas.runs import RunSelection, State
 from app.services.archive.search import QUERY_MAX
 
 
-class LogSearchQuery(ListQuery):
+class LogSearchQuery(RunSelection):
     """What to search for, and in the logs of which runs."""
 
     q: str = Field(min_length=1, max_length=QUERY_MAX, description="Text of one line, or regular expression.")
@@ -19,13 +17,6 @@ class LogSearchQuery(ListQuery):
         " line.",
     )
     ignore_case: bool = Field(False, description="Upper and lower case are the same.")
-    job_id: Id | None = Field(None, description="Runs of this job.")
-    group_id: Id | None = Field(None, description="Runs of the jobs of this executor group.")
-    state: Literal[State, "unsuccessful"] | None = Field(
-        None, description="Runs in this state; `unsuccessful`: all that ended without success."
-    )
-    from_ms: Instant | None = Field(None, alias="from", description="Runs that started then or later.")
-    to_ms: Instant | None = Field(None, alias="to", description="Runs that started then or earlier.")
 
 
 class Mark(Schema):

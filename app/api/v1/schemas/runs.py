@@ -176,8 +176,8 @@ class BatchOut(Schema):
     )
 
 
-class RunQuery(ListQuery):
-    """Which runs to list."""
+class RunSelection(ListQuery):
+    """Which runs are meant."""
 
     job_id: Id | None = Field(None, description="Runs of this job.")
     group_id: Id | None = Field(None, description="Runs of the jobs of this executor group.")
@@ -186,6 +186,11 @@ class RunQuery(ListQuery):
     )
     from_ms: Instant | None = Field(None, alias="from", description="Runs that started then or later.")
     to_ms: Instant | None = Field(None, alias="to", description="Runs that started then or earlier.")
+
+
+class RunQuery(RunSelection):
+    """Which runs to list."""
+
     logical_from: Instant | None = Field(None, description="Runs whose logical time is then or later.")
     logical_to: Instant | None = Field(None, description="Runs whose logical time is then or earlier.")
     chain: str = Field("", description="Runs of this chain: as runs have it, or the id of its trigger.")
