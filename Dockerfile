@@ -39,9 +39,12 @@ RUN python3 manage.py translations compile \
         . ./executor_client
 
 FROM tools AS install
-COPY requirements.txt ./
-RUN python3 -m venv /opt/duetime \
-    && /opt/duetime/bin/python -m pip install --quiet --require-hashes --requirement requirements.txt
+COPY requirements.txt requirements-dev.txt ./
+# with the extra s3: logs that outlive a pod lie in a bucket
+RUN awk '/^[a-z]/ { kept = $1 ~ "^(minio|pycryptodome)==" } kept' requirements-dev.txt >s3.txt \
+    && python3 -m venv /opt/duetime \
+    && /opt/duetime/bin/python -m pip install --quiet --require-hashes \
+        --requirement requirements.txt --requirement s3.txt
 COPY --from=wheels /wheels /wheels
 # pip compares what the wheels require with what is there, and goes
 RUN /opt/duetime/bin/python -m pip install --quiet --no-index --no-deps /wheels/*.whl \
@@ -75,6 +78,8 @@ CMD ["executor_client.demo"]
 
 # last: what `docker build` makes without --target
 FROM python AS server
+# a volume of its own there belongs to the user too
+RUN install --directory --mode 0700 --owner xxl-job --group xxl-job /var/lib/xxl-job/log-archive
 COPY --from=install /opt/duetime /opt/duetime
 # the program is what is installed, whatever the current folder has
 ENV PATH=/opt/duetime/bin:$PATH PYTHONSAFEPATH=1 \

@@ -18,6 +18,20 @@ LATE_LINES_MS: Final[Millis] = 10 * SECOND_MS
 GIVEN_UP_MS: Final[Millis] = 10 * 60 * SECOND_MS
 
 
+#: part of each second in which no pull begins, from so long before it on
+DISPATCH_MS: Final[Millis] = 250
+BEFORE_MS: Final[Millis] = 50
+
+
+def rest_ms(at_ms: Millis) -> Millis:
+    """Return for how long pulls leave the machine to dispatch; 0: they need not.
+
+    The instants of cron expressions fall on whole seconds, so most runs are sent at the beginning of one.
+    """
+    behind_ms = (at_ms + BEFORE_MS) % SECOND_MS
+    return max(DISPATCH_MS + BEFORE_MS - behind_ms, 0)
+
+
 class Progress(NamedTuple):
     """Where the pulls of a log are."""
 

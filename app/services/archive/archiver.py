@@ -1,7 +1,8 @@
 """Archiver: decides which logs are fetched when, and fetches many at once. The body of a process of its own.
 
 Bounded in all ways, so that it never delays a dispatch: 32 calls, two for an instance, one a second for a
-log, 16 MB a second in all; an instance that times out three times in a row rests for a minute.
+log, 16 MB a second in all; an instance that times out three times in a row rests for a minute. Nothing
+begins while a second begins, when most runs are sent.
 """
 
 import logging
@@ -21,6 +22,7 @@ from app.clock import SECOND_MS, Clock, Millis, now_ms
 from app.database.engine import transact
 from app.database.faults import fault_log
 from app.domain.archive.kinds import ArchiveMode
+from app.domain.archive.pulls import rest_ms
 from app.pipeline.archive_at_once import open_row
 from app.runtime.metrics import LOG_PULLS
 from app.services.archive.pulls import MIB, Found, Puller, PullResult
@@ -78,10 +80,11 @@ class Archiver:
         store: BlobStore,
         clock: Clock = now_ms,
         monotonic: Callable[[], float] = time.monotonic,
+        rest: Callable[[Millis], Millis] = rest_ms,
     ) -> None:
         self._node = node
         self._zone = ZoneInfo(config.time_zone)
-        self._clock, self._monotonic = clock, monotonic
+        self._clock, self._monotonic, self._rest = clock, monotonic, rest
         self._puller = Puller.of(config.archive, caller, store, clock)
         self._pool = ThreadPoolExecutor(CALLS_MAX, thread_name_prefix="pull")
         self._lock = threading.Lock()
@@ -101,6 +104,8 @@ class Archiver:
 
     def tick(self, at_ms: Millis) -> Millis:
         """Fetch what is due; return the wait until the next look."""
+        if wait_ms := self._rest(at_ms):
+            return wait_ms
         now_s = self._monotonic()
         if now_s >= self._look_at:
             self._look_at = now_s + OFF_MS / SECOND_MS
@@ -188,6 +193,8 @@ class Archiver:
                 found += [result.found] if result.found is not None else []
                 now_s = self._monotonic()
                 if result.is_silent or now_s >= until or self._free_at - now_s >= OWED_S:
+                    break
+                if self._rest(self._clock()):
                     break
             if found:
                 self._puller.write(found)

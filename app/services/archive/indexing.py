@@ -18,6 +18,7 @@ from app.domain.archive.chunks import Chunk, parse_chunks
 from app.domain.archive.packing import unpack_text
 from app.domain.archive.segments import TEXTS_MAX, Part, build_segment
 from app.domain.archive.trigrams import slots_of
+from app.services.archive.keeping import is_own
 from app.store.archive import segments
 from app.store.archive.segments import EndedLog
 
@@ -103,7 +104,7 @@ class Indexer:
             blob.name for number, blob in files.items() if number not in used and blob.written_ms < old_ms
         ]
         lost = [number for number in used - files.keys() if number >> NUMBER_BITS < old_ms]
-        if unused:
+        if unused and is_own(self.store):
             self.store.delete(unused)
         for number in lost:
             transact(partial(segments.forget_segment, segment=number))

@@ -52,6 +52,22 @@ def owner_of(store: BlobStore) -> str:
         return ""
 
 
+def is_own(store: BlobStore) -> bool:
+    """Whether the rows of this database say which files of a store are needed; marks one that is not marked.
+
+    Raises OSError and StoreFull.
+    """
+    with read_scope() as session:
+        identity = log_ids.find_identity(session)
+    owner = owner_of(store)
+    if not owner and identity:
+        store.put(OWNER, identity.encode())
+    if owner in ("", identity):
+        return True
+    logger.error("no files deleted, the log archive is that of another database file=%s", OWNER)
+    return False
+
+
 class Keeper:
     """Deletes what is not kept any longer; ``tick`` belongs to one thread."""
 
@@ -157,18 +173,6 @@ class Keeper:
             transact(partial(removal.delete_rows, logs=logs))
         return len(logs) == PURGED_AT_ONCE
 
-    def _is_own(self) -> bool:
-        """Whether the store is that of this database, whose rows say which files are needed; marks it."""
-        with read_scope() as session:
-            identity = log_ids.find_identity(session)
-        owner = owner_of(self._store)
-        if not owner and identity:
-            self._store.put(OWNER, identity.encode())
-        is_own = owner in ("", identity)
-        if not is_own:
-            logger.error("no files deleted, the log archive is that of another database file=%s", OWNER)
-        return is_own
-
     def _sweep(self, at_ms: Millis) -> bool:
         """Delete files that no row names, among some; return whether there are more to look at."""
         files = list(islice(self._files, FILES_AT_ONCE))
@@ -180,7 +184,7 @@ class Keeper:
             if not files:
                 return False
             self._swept_ms = at_ms
-            if not self._is_own():
+            if not is_own(self._store):
                 self._files = iter(())
                 return False
         old = [file.name for file in files if file.written_ms < at_ms - ORPHAN_MS]

@@ -37,6 +37,11 @@ class ArchivedLines(NamedTuple):
     #: lines that were asked for and cannot be had, before these ones
     missing: tuple[MissingLines, ...] = ()
 
+    @property
+    def unreadable(self) -> MissingLines | None:
+        """The first of the lines that are archived and cannot be read; None: all can be."""
+        return next((part for part in self.missing if part.reason is Missing.UNREADABLE), None)
+
 
 @dataclass(frozen=True, slots=True)
 class ArchivedRun:

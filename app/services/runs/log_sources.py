@@ -122,6 +122,9 @@ def read_piece(run: ArchivedRun, first: int, fetch: Fetch, *, timeout_s: float) 
     Raises ExecutorUnreachable as long as the archiver goes on; after that its lines are missing.
     """
     kept = run.read(first)
+    lost = kept.unreadable
+    if lost is not None and (piece := _instead(run, max(first, lost.first), fetch, timeout_s)):
+        return replace(piece, archived=run.last_line, missing=kept.missing[: kept.missing.index(lost)])
     if kept.lines:
         return _piece(run, kept)
     return _behind(run, kept, fetch, timeout_s)
@@ -136,6 +139,12 @@ def read_last(run: ArchivedRun, count: int, fetch: Fetch, *, timeout_s: float) -
         behind = _piece(run, nothing)
     new = split_lines(behind.log_content) if behind.to_line_num >= behind.from_line_num else []
     kept = run.read_end(1, count - len(new)) if len(new) < count else nothing
+    if (lost := kept.unreadable) is not None:
+        first = max(run.last_line - count + len(new) + 1, lost.first)
+        piece = _instead(run, first, fetch, timeout_s)
+        if piece is not None and piece.to_line_num >= lost.last:
+            found = split_lines(piece.log_content)[: lost.last - first + 1]
+            kept = ArchivedLines(first, kept.last, [*found, *kept.lines])
     shown = [*kept.lines, *new[-count:]]
     last = run.last_line + len(new)
     missing = (*behind.missing, *kept.missing)
@@ -147,6 +156,18 @@ def read_last(run: ArchivedRun, count: int, fetch: Fetch, *, timeout_s: float) -
         is_tail=True,
         missing=missing,
     )
+
+
+def _instead(run: ArchivedRun, first: int, fetch: Fetch, timeout_s: float) -> LogPiece | None:
+    """Return archived lines that cannot be read, from the executor; None: it has none.
+
+    Their file may be in the folder of another node, or the store may not answer.
+    """
+    try:
+        piece = fetch(first, min(timeout_s, FINAL_S) if run.is_final else timeout_s)
+    except XxlJobError:
+        return None
+    return piece if piece.from_line_num == first <= piece.to_line_num else None
 
 
 def _behind(run: ArchivedRun, kept: ArchivedLines, fetch: Fetch, timeout_s: float) -> LogPiece:

@@ -188,39 +188,41 @@ class FoundRow(NamedTuple):
     columns: dict[str, Any]
 
 
+_HELD = (
+    select(LogArchive.id, LogArchive.epoch, LogArchive.ended_ms, LogArchive.state)
+    .with_hint(LogArchive, "FORCE INDEX (PRIMARY)", "mysql")
+    .where(among(LogArchive.id))
+    .order_by(LogArchive.id)
+    .with_for_update()
+)
+
+
 def write_pulls(session: Session, found: Sequence[FoundRow]) -> set[int]:
-    """Write what pulls have found and give the leases back; return the ids that no other node has by now."""
+    """Write what pulls have found and give the leases back; return the ids that no other node has by now.
+
+    ``columns`` of a row have the state and the next time as they follow from the pull; a run that has ended
+    since is fetched once more at once.
+    """
+    row_by_id = {row.log.id: row for row in found}
     written, rooms = set[int](), defaultdict[JobOfDay, Room](Room)
-    for log, now_ms, columns in sorted(found, key=lambda row: row.log.id):
-        if _write(session, log, now_ms, **columns):
-            size, stored = columns.get("size", log.size), columns.get("stored", log.stored)
-            rooms[log.key] = rooms[log.key].plus(Room(size - log.size, stored - log.stored))
-            written.add(log.id)
+    changes = defaultdict[tuple[str, ...], list[bulk.Row]](list)
+    for held in bulk.read_among(session, _HELD, sorted(row_by_id)):
+        log, now_ms, columns = row_by_id[held[0]]
+        if held[1] != log.epoch:
+            continue
+        change = {"id": log.id, "lease_until": 0, **columns}
+        if held[2] != log.ended_ms:
+            change |= {"state": held[3], "next_ms": now_ms}
+        if "chunks" in columns:
+            change["segment"] = 0  # The index has not its new lines.
+        changes[(*change,)].append(change)
+        size, stored = columns.get("size", log.size), columns.get("stored", log.stored)
+        rooms[log.key] = rooms[log.key].plus(Room(size - log.size, stored - log.stored))
+        written.add(log.id)
+    for alike in changes.values():
+        bulk.update_many(session, LogArchive, alike)
     room.add(session, rooms)
     return written
-
-
-def _write(session: Session, log: ArchivedLog, now_ms: Millis, **columns: Any) -> bool:
-    """Write a row; False if another node has it by now.
-
-    ``columns`` have the state and the next time as they follow from the pull; a run that has ended since is
-    fetched once more at once.
-    """
-    has_ended_since = LogArchive.ended_ms != log.ended_ms
-    state, next_ms = columns.pop("state"), columns.pop("next_ms")
-    if "chunks" in columns:
-        columns["segment"] = 0  # The index has not its new lines.
-    statement = (
-        update(LogArchive)
-        .where(and_(LogArchive.id == log.id, LogArchive.epoch == log.epoch))
-        .values(
-            state=case((has_ended_since, LogArchive.state), else_=state),
-            next_ms=case((has_ended_since, now_ms), else_=next_ms),
-            lease_until=0,
-            **columns,
-        )
-    )
-    return affected(session, statement) == 1
 
 
 def write_end(session: Session, log: ArchivedLog, *, ended_ms: Millis) -> bool:

@@ -79,6 +79,7 @@ class Site:
             store=self.folder,
             clock=lambda: self.now_ms,
             monotonic=lambda: self.now_ms / SECOND_MS,
+            rest=lambda at_ms: 0,
         )
         self.archiver.close()
         self.archiver._pool = self  # type: ignore[assignment]

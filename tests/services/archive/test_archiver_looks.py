@@ -11,6 +11,7 @@ from app.blobs.blob_store import StoreFull
 from app.blobs.folder import Folder
 from app.clock import SECOND_MS
 from app.database.engine import transact
+from app.domain.archive.pulls import DISPATCH_MS, rest_ms
 from app.executors.gateway import Gateway
 from app.models.archive import LogArchive
 from app.services.archive import archiver
@@ -36,7 +37,8 @@ def looks(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Arc
     caller = Caller(Gateway((ip_network("127.0.0.0/8"),)), ("token",))
     settings = Config(time_zone="UTC", archive=ArchiveConfig(job_day_mb=1))
     clock = partial(int, T0 + 60 * SECOND_MS)
-    return Archiver(settings, node="n", caller=caller, store=Folder(tmp_path), clock=clock)
+    store = Folder(tmp_path)
+    return Archiver(settings, node="n", caller=caller, store=store, clock=clock, rest=lambda at_ms: 0)
 
 
 @pytest.mark.parametrize(("mode", "wait_ms"), [("off", OFF_MS), ("failed", IDLE_MS)])
@@ -50,6 +52,17 @@ def test_it_looks_seldom_while_nothing_is_in_progress(looks: Archiver, mode: str
         use_mode("")
         modes.forget()
         looks.close()
+
+
+def test_nothing_begins_while_a_second_does(looks: Archiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looks, "_rest", rest_ms)
+    with FakeExecutor() as executor:
+        archive_a_run(executor)
+        assert looks.tick(T0 + 50) == DISPATCH_MS - 50
+        assert only_row(LogArchive).lease_until == 0
+        looks.tick(T0 + DISPATCH_MS)
+        eventually(lambda: only_row(LogArchive).pulled_ms, 10)
+    looks.close()
 
 
 def archive_a_run(executor: FakeExecutor, **columns: object) -> LogArchive:

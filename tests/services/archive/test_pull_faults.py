@@ -150,6 +150,7 @@ class World:
             store=self.store,
             clock=lambda: self.now_ms,
             monotonic=lambda: self.now_ms / SECOND_MS,
+            rest=lambda at_ms: 0,
         )
         archiver.close()
         archiver._pool = Waiting()  # type: ignore[assignment]

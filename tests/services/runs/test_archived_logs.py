@@ -125,6 +125,35 @@ def test_an_open_log_is_shown_and_its_executor_is_asked_again(runs: ArchivedRuns
         runs.read(log_id, 61)
 
 
+def test_lines_that_another_node_has_archived_come_from_the_executor(
+    runs: ArchivedRuns, executor: LogExecutor
+) -> None:
+    log_id = runs.add(executor.address, ArchiveState.COMPLETE)
+    _delete(runs, log_id, "11-")
+    piece = runs.read(log_id, 5)
+    assert (piece.first, piece.last, piece.missing) == (5, 10, ())
+    piece = runs.read(log_id, 11)
+    assert (piece.first, piece.lines[:50], piece.missing) == (11, LINES[10:60], ())
+    end = fetch_end(log_id, 1, 40, actor=ADMIN, caller=runs.caller)
+    assert (end.first, end.lines, texts(end.piece)) == (21, LINES[20:60], [])
+
+
+def test_lines_that_nobody_has_are_named(runs: ArchivedRuns) -> None:
+    log_id = runs.add(GONE, ArchiveState.COMPLETE)
+    _delete(runs, log_id, "11-")
+    said = ["Lines 11–40 cannot be read: a file of the log archive is missing or was changed"]
+    piece = runs.read(log_id, 11)
+    assert (piece.first, piece.lines, texts(piece)) == (41, LINES[40:60], said)
+    end = fetch_end(log_id, 1, 40, actor=ADMIN, caller=runs.caller)
+    assert (end.first, end.lines, texts(end.piece)) == (41, LINES[40:60], said)
+
+
+def _delete(runs: ArchivedRuns, log_id: int, chunk: str) -> None:
+    """Delete the file of a chunk, by the beginning of its name."""
+    (file,) = (runs.blobs.path / f"f/{log_id}").glob(f"{chunk}*")
+    file.unlink()
+
+
 def test_a_gap_is_named_and_skipped(runs: ArchivedRuns) -> None:
     log_id = runs.add(
         GONE,
