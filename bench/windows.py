@@ -1,7 +1,7 @@
 """Windows of load on a running installation: what was offered, what arrived when, at what cost."""
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,7 +125,8 @@ def _figures(
             "p99": percentile(lags, 0.99),
             "max": round(max(lags, default=0), 1),
         },
-        "worst_lag_ms_by_second": worst_by_second(lags, list(instants.values())),
+        "worst_lag_ms_by_second": by_second(lags, list(instants.values()), 1.0),
+        "p99_lag_ms_by_second": by_second(lags, list(instants.values()), 0.99),
         "early": sum(lag < 0 for lag in lags),
         "lost": len(expected - counted.keys()),
         "doubled": sum(counted.values()) - len(counted) + sum(starts[log_id] - 1 for log_id in instants),
@@ -143,9 +144,9 @@ def _received(made: Cluster) -> tuple[dict[int, float], Counter[int]]:
     return {log_id: at_ms for log_id, _, at_ms in runs}, Counter(log_id for log_id, _, _ in runs)
 
 
-def worst_by_second(lags: list[float], instants: list[int]) -> list[int]:
-    """Return the worst lag of each scheduled second, in order: a cold start shows in the first."""
-    worst: dict[int, float] = {}
+def by_second(lags: list[float], instants: list[int], share: float) -> list[int]:
+    """Return a percentile of the lags of each scheduled second, in order: a cold start shows in the first."""
+    of_instant = defaultdict[int, list[float]](list)
     for lag, instant in zip(lags, instants, strict=True):
-        worst[instant] = max(worst.get(instant, lag), lag)
-    return [round(worst[instant]) for instant in sorted(worst)]
+        of_instant[instant].append(lag)
+    return [round(percentile(of_instant[instant], share)) for instant in sorted(of_instant)]

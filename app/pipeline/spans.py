@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.clock import MINUTE_MS, SECOND_MS, Millis
 from app.database.engine import read_scope, transact
 from app.domain.calendars.rule_book import RuleBook
-from app.domain.completeness.changes import date_change
+from app.domain.completeness.changes import Change, date_change
 from app.domain.completeness.expected import Interval
 from app.domain.completeness.spans import Span
 from app.domain.enums import EndReason, ScheduleType, TriggerStatus
@@ -36,8 +36,8 @@ AHEAD_MS: Millis = 7_000
 PERIOD_MS: Millis = 10_000
 #: the first comparison looks for changes so far back
 FIRST_MS: Millis = 10 * MINUTE_MS
-#: jobs of one transaction
-PAGE = 500
+#: jobs of one transaction, which locks them: the scan waits for it
+PAGE = 50
 #: what a calendar and blackouts leave is not stored with a span
 _NO_RULES = RuleBook()
 
@@ -148,37 +148,42 @@ def _keep(
     jobs.lock_planned(session, ids)
     current, open_spans = jobs.find_planned(session, ids), store.find_open(session, ids)
     planned = find_planned_instants(session, ids, since_ms=since_ms)
+    undated, ends, new = list[int](), dict[int, Millis](), list[Span]()
     for compared in page:
         job, open_span = current.get(compared.job_id), open_spans.get(compared.job_id)
         changed_ms = min(compared.update_time or 0, now_ms)
         is_dated = changed_ms > max(since_ms, open_span.span.from_ms if open_span else 0)
         if job is None or (open_span is None and (is_first or not is_dated)):
-            keep_spans(session, [compared.job_id], now_ms=now_ms, reason=EndReason.OUTSIDE)
+            undated.append(compared.job_id)
             continue
         from_ms = changed_ms if is_dated else since_ms
         is_on = job.trigger_status == TriggerStatus.RUNNING
         otherwise_ms = now_ms if is_first and is_on and not is_dated else from_ms
-        _date(session, job, open_span, planned.get(job.id, set()), Interval(from_ms, now_ms), otherwise_ms)
+        since = Interval(from_ms, now_ms)
+        change = _dated(job, open_span, planned.get(job.id, set()), since, otherwise_ms)
+        if change is not None:
+            ends |= _end(open_span, change.until_ms)
+            new.append(change.following)
+    store.close_spans(session, ends, EndReason.OUTSIDE.value)
+    store.insert_spans(session, new)
+    keep_spans(session, undated, now_ms=now_ms, reason=EndReason.OUTSIDE)
 
 
-def _date(
-    session: Session,
+def _dated(
     job: DueJob,
     open_span: OpenSpan | None,
     planned: Collection[Millis],
     since: Interval,
     otherwise_ms: Millis,
-) -> None:
-    """Write a change by another program, which was made in an interval."""
+) -> Change | None:
+    """Return a change by another program, which was made in an interval; None: the span describes the job."""
     from_ms, now_ms = since
     span = _span_of(job, now_ms)
     if open_span is not None and _describes(open_span.span, span, job.trigger_next_time):
-        return
+        return None
     former = None if open_span is None else open_span.span
     if former is not None:
         from_ms = max(from_ms, former.from_ms)
     next_ms = {job.trigger_next_time} if span.is_on else set()
     within = Interval(from_ms, now_ms + 2 * AHEAD_MS)
-    change = date_change(former, span, {*planned, *next_ms}, within, otherwise_ms=max(from_ms, otherwise_ms))
-    store.close_spans(session, _end(open_span, change.until_ms), EndReason.OUTSIDE.value)
-    store.insert_spans(session, [change.following])
+    return date_change(former, span, {*planned, *next_ms}, within, otherwise_ms=max(from_ms, otherwise_ms))

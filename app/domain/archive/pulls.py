@@ -20,7 +20,7 @@ GIVEN_UP_MS: Final[Millis] = 10 * 60 * SECOND_MS
 
 #: part of each second in which no pull begins, from so long before it on
 DISPATCH_MS: Final[Millis] = 250
-BEFORE_MS: Final[Millis] = 50
+BEFORE_MS: Final[Millis] = 100
 
 
 def rest_ms(at_ms: Millis) -> Millis:

@@ -104,8 +104,9 @@ class Indexer:
             blob.name for number, blob in files.items() if number not in used and blob.written_ms < old_ms
         ]
         lost = [number for number in used - files.keys() if number >> NUMBER_BITS < old_ms]
-        if unused and is_own(self.store):
-            self.store.delete(unused)
+        if not (unused and is_own(self.store)):
+            unused = []
+        self.store.delete(unused)
         for number in lost:
             transact(partial(segments.forget_segment, segment=number))
             logger.warning("segment of the log index lost number=%s", number)

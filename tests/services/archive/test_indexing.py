@@ -11,16 +11,18 @@ from sqlalchemy import delete, update
 
 from app.blobs.folder import Folder
 from app.clock import HOUR_MS, now_ms
-from app.database.engine import session_scope
+from app.database.engine import session_scope, transact
 from app.domain.access.permissions import system_actor
 from app.domain.archive.folding import fold
 from app.models.archive import LogArchive
 from app.models.log import JobLog
 from app.services.archive import candidates, indexing
 from app.services.archive.indexing import Indexer
+from app.services.archive.keeping import OWNER
 from app.services.archive.search import LineQuery, Place, search_logs
 from app.store.archive import rows
 from app.store.archive.segments import EndedLog, find_unindexed, set_segment
+from app.store.fires import log_ids
 from app.store.runs.listing import LogFilter
 from tests.support.archive import archive
 from tests.support.factories import T0, all_rows, make_job
@@ -184,6 +186,16 @@ def test_an_index_that_was_deleted_is_made_again(store: Folder, indexer: Indexer
     assert indexer.build()
     assert len(set(segments_of()) - {0}) == 1
     assert indexer.clean(now_ms() + 2 * HOUR_MS) == 0
+
+
+def test_segments_of_another_database_are_left_alone(store: Folder, indexer: Indexer) -> None:
+    transact(log_ids.make_identity)
+    store.put(indexing.name_of(1), b"x")
+    store.put(OWNER, b"another")
+    assert indexer.clean(now_ms() + 2 * HOUR_MS) == 0
+    store.delete([OWNER])
+    assert indexer.clean(now_ms() + 2 * HOUR_MS) == 1
+    assert store.get(OWNER)
 
 
 def test_what_was_deleted_is_not_found_and_its_segment_goes(
