@@ -139,7 +139,7 @@ def deregister(session: Session, request: RegistryRequest, *, now_ms: Millis) ->
             "executor deregistered app_name=%s address=%s", request.registry_key, request.registry_value
         )
         _refresh_one(session, request.registry_key, now_ms=now_ms, removed_address=request.registry_value)
-        fetch_at_once(session, [request.registry_value], now_ms=now_ms)
+        fetch_at_once(session, [request.registry_value])
 
 
 def listed_addresses(
@@ -203,7 +203,7 @@ def tick_registry(session: Session, *, now_ms: Millis, forget: bool = True) -> N
     """Remove silent executors unless ``forget`` is False, then update all address lists."""
     if forget and (dead := registry.find_dead(session, now_ms=now_ms)):
         _remember(session, dead)
-        fetch_at_once(session, {row.registry_value for row in dead}, now_ms=now_ms)
+        fetch_at_once(session, {row.registry_value for row in dead})
         logger.warning(
             "executors removed after 90 s of silence count=%s", registry.delete_dead(session, now_ms=now_ms)
         )

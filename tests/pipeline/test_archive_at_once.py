@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.database.engine import session_scope, transact
 from app.domain.access.permissions import system_actor
 from app.domain.archive.kinds import ArchiveState, Missing
+from app.domain.archive.pulls import AT_ONCE
 from app.domain.enums import TriggerCode
 from app.models.archive import LogArchive
 from app.models.log import JobLog
@@ -54,8 +55,8 @@ def test_the_logs_of_an_instance_that_goes_are_fetched_at_once(
     transact(lambda session: event(session, job.job_group))
     logs = {row.log_id: (row.state, row.next_ms, row.is_provisional) for row in all_rows(LogArchive)}
     assert logs == {
-        new.id: ("open", T0, 1),
-        known.id: ("open", T0, 0),
+        new.id: ("open", AT_ONCE, 1),
+        known.id: ("open", AT_ONCE, 0),
         elsewhere.id: ("open", T0 + 30_000, 0),
     }
 

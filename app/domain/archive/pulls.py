@@ -12,6 +12,8 @@ from app.domain.archive.kinds import ArchiveState, Missing
 #: shortest and longest pause between two pulls of a log in progress
 PAUSE_MIN_MS: Final[Millis] = SECOND_MS
 PAUSE_MAX_MS: Final[Millis] = 30 * SECOND_MS
+#: next time of a log that is fetched before all others, as its instance is about to be gone
+AT_ONCE: Final[Millis] = 0
 #: a log is whole when nothing new came so long after the end of its run
 LATE_LINES_MS: Final[Millis] = 10 * SECOND_MS
 #: an executor that cannot be reached is asked for the log of an ended run for so long

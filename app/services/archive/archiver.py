@@ -144,7 +144,7 @@ class Archiver:
         """Begin the logs of runs in progress that may be kept; return how many."""
         accepted = rows.find_accepted(before_ms=at_ms - ACCEPTED_MS, limit=DISCOVERED_MAX)
         new = [
-            open_row(run, mode, self._zone, now_ms=at_ms)
+            open_row(run, mode, self._zone, next_ms=at_ms)
             for run in accepted
             if (mode := mode_of(run.mode)) is not ArchiveMode.OFF
         ]

@@ -35,7 +35,7 @@ def drain(session: Session, group_id: int, address: str, *, actor: Actor, now_ms
     if instance.drain is not None:
         return instance.drain
     drains.insert_drain(session, group_id, instance.address, username=actor.username, now_ms=now_ms)
-    fetch_at_once(session, [instance.address], now_ms=now_ms)
+    fetch_at_once(session, [instance.address])
     audit.record(
         session,
         "group.drain",

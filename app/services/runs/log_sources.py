@@ -123,7 +123,7 @@ def read_piece(run: ArchivedRun, first: int, fetch: Fetch, *, timeout_s: float) 
     """
     kept = run.read(first)
     lost = kept.unreadable
-    if lost is not None and (piece := _instead(run, max(first, lost.first), fetch, timeout_s)):
+    if lost is not None and (piece := _from_executor(run, max(first, lost.first), fetch, timeout_s)):
         return replace(piece, archived=run.last_line, missing=kept.missing[: kept.missing.index(lost)])
     if kept.lines:
         return _piece(run, kept)
@@ -141,7 +141,7 @@ def read_last(run: ArchivedRun, count: int, fetch: Fetch, *, timeout_s: float) -
     kept = run.read_end(1, count - len(new)) if len(new) < count else nothing
     if (lost := kept.unreadable) is not None:
         first = max(run.last_line - count + len(new) + 1, lost.first)
-        piece = _instead(run, first, fetch, timeout_s)
+        piece = _from_executor(run, first, fetch, timeout_s)
         if piece is not None and piece.to_line_num >= lost.last:
             found = split_lines(piece.log_content)[: lost.last - first + 1]
             kept = ArchivedLines(first, kept.last, [*found, *kept.lines])
@@ -158,7 +158,7 @@ def read_last(run: ArchivedRun, count: int, fetch: Fetch, *, timeout_s: float) -
     )
 
 
-def _instead(run: ArchivedRun, first: int, fetch: Fetch, timeout_s: float) -> LogPiece | None:
+def _from_executor(run: ArchivedRun, first: int, fetch: Fetch, timeout_s: float) -> LogPiece | None:
     """Return archived lines that cannot be read, from the executor; None: it has none.
 
     Their file may be in the folder of another node, or the store may not answer.

@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.archive.kinds import FETCHED, PASSING, ArchiveMode
+from app.domain.archive.pulls import AT_ONCE
 from app.models.archive import ArchiveDay, LogArchive
 from app.models.group import Group
 from app.models.job import Job
@@ -34,7 +35,7 @@ def find_health(session: Session, *, now_ms: Millis) -> ArchiveHealth:
     fetched = select(LogArchive.reason).where(LogArchive.state.in_(FETCHED)).limit(COUNT_MAX).subquery()
     parts = (
         select(func.count()).select_from(rows),
-        select(func.min(rows.c.next_ms)),
+        select(func.min(func.nullif(rows.c.next_ms, AT_ONCE))),
         select(func.count()).select_from(fetched).where(fetched.c.reason.in_(PASSING)),
         select(func.sum(ArchiveDay.stored)),
     )

@@ -257,9 +257,9 @@ def find_of_logs(session: Session, log_ids: Collection[int]) -> dict[int, Archiv
     return {row[1]: ArchivedLog._make(row) for row in bulk.read_rows(session, query)} if log_ids else {}
 
 
-def fetch_soon(session: Session, log_ids: Collection[int], *, now_ms: Millis) -> int:
-    """Have the open logs of these runs fetched at once; return how many."""
+def hasten(session: Session, log_ids: Collection[int], *, next_ms: Millis) -> int:
+    """Have the open logs of these runs fetched from a time on; return how many."""
     statement = update(LogArchive).where(
         LogArchive.log_id.in_(list(log_ids)), LogArchive.state == ArchiveState.OPEN
     )
-    return affected(session, statement.values(next_ms=now_ms)) if log_ids else 0
+    return affected(session, statement.values(next_ms=next_ms)) if log_ids else 0

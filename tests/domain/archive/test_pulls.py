@@ -49,7 +49,7 @@ def test_the_log_of_an_ended_run_is_fetched_until_it_is_whole(
 
 
 @pytest.mark.parametrize(
-    ("behind_ms", "wait_ms"), [(0, 250), (249, 1), (250, 0), (949, 0), (950, 300), (999, 251)]
+    ("behind_ms", "wait_ms"), [(0, 250), (249, 1), (250, 0), (899, 0), (900, 350), (999, 251)]
 )
 def test_no_pull_begins_while_a_second_does(behind_ms: int, wait_ms: int) -> None:
     assert rest_ms(T0 + behind_ms) == wait_ms

@@ -138,7 +138,7 @@ def test_lines_that_another_node_has_archived_come_from_the_executor(
     assert (end.first, end.lines, texts(end.piece)) == (21, LINES[20:60], [])
 
 
-def test_lines_that_nobody_has_are_named(runs: ArchivedRuns) -> None:
+def test_lines_that_neither_has_are_named(runs: ArchivedRuns) -> None:
     log_id = runs.add(GONE, ArchiveState.COMPLETE)
     _delete(runs, log_id, "11-")
     said = ["Lines 11–40 cannot be read: a file of the log archive is missing or was changed"]
