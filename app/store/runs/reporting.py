@@ -1,6 +1,7 @@
 """Daily run counts, and deletion of old rows in batches."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from sqlalchemy import Select, and_, case, delete, exists, func, insert, select, update
@@ -19,6 +20,7 @@ from app.models.report import WHOLE_DAY, DayReport, GroupDay
 from app.models.round import After, Arrival, Round
 from app.models.session import LoginSession
 from app.models.skip import Skip
+from app.store.base.paging import ID_MAX
 from app.store.completeness.removal import keep_terms
 from app.store.fires import logs
 from app.store.fires import queue as fires
@@ -141,8 +143,23 @@ def delete_logs_of_jobs(session: Session, job_ids: Sequence[int], *, before_ms: 
 
 
 def find_jobs_except(session: Session, job_ids: Collection[int]) -> list[int]:
-    """Return the ids of all jobs but these."""
-    return [job_id for job_id in session.scalars(select(Job.id).order_by(Job.id)) if job_id not in job_ids]
+    """Return the ids of all jobs but these; also of those that are gone and have runs.
+
+    Another program may have deleted a job and left its runs. Their ids lie between those of the jobs: an
+    index leads to each.
+    """
+    existing = list(session.scalars(select(Job.id).order_by(Job.id)))
+    gaps = ((low, high) for low, high in pairwise([-1, *existing, ID_MAX]) if high - low > 1)
+    gone = [job_id for low, high in gaps for job_id in _with_runs(session, low, high)]
+    return [*(job_id for job_id in existing if job_id not in job_ids), *gone]
+
+
+def _with_runs(session: Session, low: int, high: int) -> Iterator[int]:
+    """Yield the job ids between two that have runs."""
+    lowest = select(func.min(JobLog.job_id))
+    while (job_id := session.scalar(lowest.where(JobLog.job_id > low, JobLog.job_id < high))) is not None:
+        yield job_id
+        low = job_id
 
 
 def _delete(session: Session, query: Select[tuple[int]]) -> int:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 import pytest
-from sqlalchemy import func, insert, select
+from sqlalchemy import delete, func, insert, select
 
 from app.clock import DAY_MS, Millis
 from app.database.engine import bind_engine, read_scope, session_scope, transact
@@ -16,6 +16,7 @@ from app.models.channel import ChannelScope
 from app.models.drain import Drain
 from app.models.favourite import Favourite
 from app.models.fire import Fire
+from app.models.job import Job
 from app.models.last_seen import LastSeen
 from app.models.log import JobLog
 from app.models.managed import JobVersion
@@ -307,6 +308,18 @@ def test_runs_are_kept_for_the_days_of_their_job_or_group(database: str, config:
         for name, job in jobs.items()
     }
     assert kept_by_job == {1: [2, 4] if days else [2, 4, 31, 61], 40: [2, 4, 31], 5: [2, 4, 61], 3: [2]}
+
+
+def test_runs_of_jobs_that_sql_has_deleted_go_like_others(database: str, config: Config) -> None:
+    make_job(run_days=60)
+    gone = [make_job() for _ in range(3)]
+    for job in gone:
+        for age in (20, 31):
+            make_log(job, trigger_time=T0 - age * DAY_MS, handle_code=200)
+    with session_scope() as session:
+        session.execute(delete(Job).where(Job.id.in_([gone[0].id, gone[2].id])))
+    Cleaner(replace(config, log_retention_days=30)).tick(T0)
+    assert [row.trigger_time for row in all_rows(JobLog)] == [T0 - 20 * DAY_MS] * 3
 
 
 def test_nodes_that_have_not_run_for_a_month_are_forgotten(database: str, config: Config) -> None:
