@@ -7,7 +7,7 @@ built once, with ``bindparam`` for their variable values.
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Engine, Select, Update
+from sqlalchemy import CompoundSelect, Engine, Select, Update
 from sqlalchemy.exc import DBAPIError
 
 from app.database.dialects.choice import dialect_of
@@ -17,9 +17,10 @@ from app.database.sql.compiled import compile_statement
 
 T = TypeVar("T")
 Parameters = Mapping[str, Any]
+Query = Select[Any] | CompoundSelect[Any]
 
 
-def read(statement: Select[Any], parameters: Parameters) -> Sequence[Sequence[Any]]:
+def read(statement: Query, parameters: Parameters) -> Sequence[Sequence[Any]]:
     """Return the rows of a statement."""
     try:
         return _read(bound_engine(), statement, parameters)
@@ -29,7 +30,7 @@ def read(statement: Select[Any], parameters: Parameters) -> Sequence[Sequence[An
     return _read(bound_engine(), statement, parameters)
 
 
-def _read(engine: Engine, statement: Select[Any], parameters: Parameters) -> Sequence[Sequence[Any]]:
+def _read(engine: Engine, statement: Query, parameters: Parameters) -> Sequence[Sequence[Any]]:
     text = compile_statement(statement, engine.dialect)
     work = _transaction(engine, rows_of, is_writing=False)
     with engine.connect() as connection:

@@ -53,6 +53,9 @@ FAILURES_MAX, REST_S = 3, 60.0
 LOOK_MS: Millis = 250
 #: the same while more logs are due than may be fetched
 BACKLOG_MS: Millis = 50
+#: a look that took long is repeated after so many times that, or once a call has ended: with many logs of
+#: busy or resting instances it has to pass over all of them
+LOOK_SHARE = 10
 #: the same while no log is archived, and while none is in progress
 OFF_MS: Millis = 30 * SECOND_MS
 IDLE_MS: Millis = SECOND_MS
@@ -97,6 +100,8 @@ class Archiver:
         self._look_at, self._is_on = 0.0, True
         #: when the bytes that came are paid for at RATE
         self._free_at = 0.0
+        #: when it is looked next for due logs, unless a call has ended since
+        self._due_at, self._has_ended = 0.0, False
 
     def close(self) -> None:
         """Start no further call and wait for none."""
@@ -116,7 +121,12 @@ class Archiver:
             new = self.discover(at_ms)
         if now_s < self._free_at:
             return LOOK_MS
+        if now_s < self._due_at and not self._has_ended:
+            return BACKLOG_MS
+        self._has_ended, started_s = False, self._monotonic()
         due = rows.find_due(now_ms=at_ms, limit=DUE_MAX, without=self._busy(now_s))
+        ended_s = self._monotonic()
+        self._due_at = ended_s + LOOK_SHARE * (ended_s - started_s) - LOOK_MS / SECOND_MS
         if not due and not new and not self._calls and not rows.has_fetched():
             return IDLE_MS if self._is_on else OFF_MS
         lanes = self._choose(due, now_s)
@@ -181,6 +191,7 @@ class Archiver:
             self._calls[address] -= 1
             if not self._calls[address]:
                 del self._calls[address]
+            self._has_ended = True
 
     def _fetch_all(self, logs: list[ArchivedLog], address: str) -> None:
         """Fetch logs of an executor one after the other; give back those that there is no time for."""

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, bindparam, case, delete, func, not_, select, update
+from sqlalchemy import Select, and_, bindparam, case, delete, func, not_, select, union_all, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -106,18 +106,26 @@ _COLUMNS = tuple(getattr(LogArchive, name) for name in ArchivedLog._fields)
 _ADDRESS = func.coalesce(JobLog.executor_address, "")
 #: an address that no executor has, as a list may not be empty
 _NOWHERE = "-"
-_DUE = (
-    select(LogArchive.id, _ADDRESS)
-    .outerjoin(JobLog, JobLog.id == LogArchive.log_id)
-    .where(
-        LogArchive.state.in_(FETCHED),
-        LogArchive.next_ms <= bindparam("now_ms"),
-        LogArchive.lease_until <= bindparam("now_ms"),
-        not_(among(_ADDRESS)),
+
+
+def _due(state: ArchiveState) -> Select[Any]:
+    """Return the due logs in a state: an index has them in their order, however many there are."""
+    due = (
+        select(LogArchive.id, LogArchive.next_ms, _ADDRESS.label("address"))
+        .outerjoin(JobLog, JobLog.id == LogArchive.log_id)
+        .where(
+            LogArchive.state == state.value,
+            LogArchive.next_ms <= bindparam("now_ms"),
+            LogArchive.lease_until <= bindparam("now_ms"),
+            not_(among(_ADDRESS)),
+        )
+        .order_by(LogArchive.next_ms, LogArchive.id)
+        .limit(bindparam("most"))
     )
-    .order_by(LogArchive.next_ms, LogArchive.id)
-    .limit(bindparam("most"))
-)
+    return select(due.subquery())
+
+
+_DUE = union_all(*map(_due, FETCHED)).order_by("next_ms", "id").limit(bindparam("most"))
 
 
 class DueLog(NamedTuple):
@@ -133,7 +141,7 @@ def find_due(*, now_ms: Millis, limit: int, without: Collection[str] = ()) -> li
     Opens its own transaction.
     """
     parameters = {"now_ms": now_ms, "most": limit, WANTED: sorted(without) or [_NOWHERE]}
-    return [DueLog(*row) for row in single_statement.read(_DUE, parameters)]
+    return [DueLog(row[0], row[2]) for row in single_statement.read(_DUE, parameters)]
 
 
 _FETCHED = select(LogArchive.id).where(LogArchive.state.in_(FETCHED)).limit(1)

@@ -1,5 +1,6 @@
 """Archiver: how often it looks, what a full day of a job and a store that takes nothing change."""
 
+import itertools
 import logging
 from functools import partial
 from ipaddress import ip_network
@@ -20,7 +21,7 @@ from app.services.archive.store_log import StoreLog
 from app.services.executors.callers import Caller
 from app.settings.config import Config
 from app.settings.log_archive import ArchiveConfig, use_mode
-from app.store.archive import modes, room
+from app.store.archive import modes, room, rows
 from app.store.archive.room import JobOfDay, Room
 from tests.support.eventually import eventually
 from tests.support.factories import T0, make_job, make_run, only_row, save
@@ -62,6 +63,26 @@ def test_nothing_begins_while_a_second_does(looks: Archiver, monkeypatch: pytest
         assert only_row(LogArchive).lease_until == 0
         looks.tick(T0 + DISPATCH_MS)
         eventually(lambda: only_row(LogArchive).pulled_ms, 10)
+    looks.close()
+
+
+def test_a_look_that_took_long_is_repeated_late_or_after_a_call(
+    looks: Archiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With many logs of busy instances a look passes over all of them."""
+    seconds = itertools.count(100, 0.25)
+    monkeypatch.setattr(looks, "_monotonic", lambda: next(seconds))
+    taken = list[object]()
+    monkeypatch.setattr(rows, "find_due", lambda **_: taken.append(1) or [])
+    for _ in range(9):
+        looks.tick(T0)
+    assert len(taken) == 1
+    looks._forget("http://10.0.0.1:9999/")
+    looks.tick(T0)
+    assert len(taken) == 2
+    for _ in range(9):
+        looks.tick(T0)
+    assert len(taken) == 3
     looks.close()
 
 
