@@ -116,7 +116,7 @@ class Puller:
 
     def write(self, found: Sequence[Found]) -> None:
         """Write what pulls have found, in one transaction, and delete the chunks that are not kept."""
-        written = transact(partial(rows.write_pulls, found=[each.row for each in found]))
+        written = transact(partial(rows.write_pulls, pulls=[each.row for each in found]))
         dropped = [name for each in found if each.row.log.id in written for name in each.dropped]
         if dropped:
             self.store.delete(dropped)

@@ -114,7 +114,7 @@ def list_waiting(
     *,
     actor: Actor,
     group_id: int = 0,
-    wanted: WaitFilter = ALL,
+    criteria: WaitFilter = ALL,
     after: Place | None = None,
     limit: int,
 ) -> tuple[list[WaitingRun], Place | None]:
@@ -125,7 +125,7 @@ def list_waiting(
     visible = actor.group_ids(Right.VIEW)
     if group_id:
         visible = frozenset({group_id}) if visible is None or group_id in visible else frozenset()
-    rows = waiting_list.list_waiting(session, wanted, visible, after=after, limit=limit + 1)
+    rows = waiting_list.list_waiting(session, criteria, visible, after=after, limit=limit + 1)
     runs = _runs(session, rows[:limit], actor)
     return runs, runs[-1].place if len(rows) > limit else None
 

@@ -55,7 +55,7 @@ def waiting_rows(
 ) -> WaitingRows:
     """Return the first runs that wait, of an executor or of all that the actor may see."""
     runs, following = waiting.list_waiting(
-        session, actor=actor, group_id=group_id, wanted=wanted, limit=limit
+        session, actor=actor, group_id=group_id, criteria=wanted, limit=limit
     )
     return WaitingRows(rows_of(session, runs, actor=actor), following is not None)
 
