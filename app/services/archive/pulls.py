@@ -187,9 +187,9 @@ class Puller:
             ARCHIVED_BYTES.add(count=chunk.size - sum(each.size for each in small))
             columns |= {
                 "last_line": chunk.last,
-                "chunks": dump_chunks(window.kept),
-                "size": sum(each.size for each in window.kept),
-                "stored": sum(each.stored for each in window.kept),
+                "chunks": dump_chunks(window.chunks),
+                "size": sum(each.size for each in window.chunks),
+                "stored": sum(each.stored for each in window.chunks),
                 "gap_from": window.gap_from,
                 "gap_to": window.gap_to,
             }
