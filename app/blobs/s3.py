@@ -51,13 +51,13 @@ class Bucket:
             # Keys of Amazon have many a plus, which means a blank if it is not percent-encoded.
             self._parameters[name] = self._parameters[name].replace(" ", "+")
         self._bucket, self._prefix = parts.netloc, parts.path.strip("/")
-        self._made: Minio | None = None
+        self._minio: Minio | None = None
 
     @property
     def _client(self) -> "Minio":
-        if self._made is None:
-            self._made = _client_of(self._parameters)
-        return self._made
+        if self._minio is None:
+            self._minio = _client_of(self._parameters)
+        return self._minio
 
     def _key(self, name: str) -> str:
         return f"{self._prefix}/{name}" if self._prefix else name
@@ -101,8 +101,8 @@ class Bucket:
         below = self._key(prefix).strip("/")
         skipped = len(self._prefix) + 1 if self._prefix else 0
         with _errors():
-            found = self._client.list_objects(self._bucket, f"{below}/" if below else None, recursive=True)
-            for item in found:
+            objects = self._client.list_objects(self._bucket, f"{below}/" if below else None, recursive=True)
+            for item in objects:
                 written_ms = int(item.last_modified.timestamp() * SECOND_MS) if item.last_modified else 0
                 yield StoredBlob(str(item.object_name)[skipped:], int(item.size or 0), written_ms)
 
@@ -126,17 +126,17 @@ def _client_of(parameters: dict[str, str]) -> "Minio":
     server = urlsplit(parameters.get(ENDPOINT) or set_endpoint or AMAZON)
     access_key, secret_key = parameters.get(ACCESS_KEY), parameters.get(SECRET_KEY)
     region = parameters.get(REGION) or environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
-    given: dict[str, Any] = {"access_key": access_key, "secret_key": secret_key}
+    options: dict[str, Any] = {"access_key": access_key, "secret_key": secret_key}
     if not access_key:
         providers = [EnvAWSProvider(), AWSConfigProvider(), IamAwsProvider()]
-        given = {"credentials": ChainedProvider(providers)}
+        options = {"credentials": ChainedProvider(providers)}
     pool = PoolManager(
         timeout=Timeout(connect=CONNECT_S, read=READ_S),
         maxsize=CONNECTIONS,
         retries=Retry(total=1, backoff_factor=0.2, status_forcelist=[500, 502, 503, 504]),
     )
     return Minio(
-        endpoint=server.netloc, secure=server.scheme == "https", region=region, http_client=pool, **given
+        endpoint=server.netloc, secure=server.scheme == "https", region=region, http_client=pool, **options
     )
 
 

@@ -31,7 +31,7 @@ def archive_ends(
     """
     zone = ZoneInfo(zone_name())
     mode_by_text = {text: mode_of(text) for text in {job.log_archive for job in job_by_id.values()}}
-    kept = [
+    notes = [
         {
             "log_id": run.id,
             "job_id": run.job_id,
@@ -47,4 +47,4 @@ def archive_ends(
         and ((mode := mode_by_text[job.log_archive]) is ArchiveMode.ALL or (is_failed and mode is _FAILED))
         and run.executor_address
     ]
-    rows.note_ends(session, kept)
+    rows.note_ends(session, notes)

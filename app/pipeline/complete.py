@@ -187,8 +187,8 @@ def complete(
     _write_logs(session, ended_runs, job_by_log, now_ms)
     correct_days(session, [run for run, _ in endings])
     _write_successors(session, endings, job_by_log, ended_fires, now_ms)
-    kept = [(run, _is_failure(result)) for run, result in endings if result.source is not Source.REFUSED]
-    archive_ends(session, kept, job_by_log, now_ms=now_ms)
+    ends = [(run, _is_failure(result)) for run, result in endings if result.source is not Source.REFUSED]
+    archive_ends(session, ends, job_by_log, now_ms=now_ms)
     count_ends(session, [_measured(ended, now_ms) for ended in ended_runs])
     set_delayed(session, delayed_ids, now_ms=now_ms)
     return Completion(won, late, other_runs, maskers)

@@ -86,18 +86,18 @@ def fill_parameters(
     filling = Filling(list(routed_fires))
     if not templated:
         return filling
-    kept = _kept(session, templated, unfinished)
-    marked_by_fire, wanted = dict(kept), list[_Wanted]()
+    former = _kept(session, templated, unfinished)
+    marked_by_fire, items = dict(former), list[_Wanted]()
     for routed_fire in templated:
-        if routed_fire.fire.id not in kept:
+        if routed_fire.fire.id not in former:
             try:
                 template = parse(routed_fire.param)
             except InvalidTemplate as exc:  # of a job that another program has changed
                 filling.reasons[routed_fire.fire.id] = fill(TEMPLATE_INVALID, reason=exc.message)
             else:
-                wanted.append(_Wanted(routed_fire, template, template.names()))
-    values_by_fire = _values(session, wanted, zone)
-    for routed_fire, template, names in wanted:
+                items.append(_Wanted(routed_fire, template, template.names()))
+    values_by_fire = _values(session, items, zone)
+    for routed_fire, template, names in items:
         fire_id, values = routed_fire.fire.id, values_by_fire[routed_fire.fire.id]
         try:
             marked_by_fire[fire_id] = template.fill(values).marked
@@ -105,7 +105,7 @@ def fill_parameters(
             filling.reasons[fire_id] = exc.message
         if names.uses_run_id and routed_fire.fire.log_id is None:
             filling.unnumbered[fire_id] = template, values
-    filled_by_fire = _with_secrets(session, templated, marked_by_fire, kept, filling.reasons)
+    filled_by_fire = _with_secrets(session, templated, marked_by_fire, former, filling.reasons)
     filling.routed_fires = [
         routed_fire._replace(filled=filled_by_fire.get(routed_fire.fire.id)) for routed_fire in routed_fires
     ]
@@ -150,11 +150,11 @@ def _kept(
         is_own = fire.log_id is not None and is_as_sent(fire, job, unfinished[fire.log_id])
         if (log_id := fire.log_id if is_own else repeated_id(routed_fire)) is not None:
             log_ids[fire.id] = log_id
-    stored = given.find_filled(session, set(log_ids.values()))
+    run_by_log = given.find_filled(session, set(log_ids.values()))
     return {
         routed_fire.fire.id: run.filled
         for routed_fire in templated
-        if (run := stored.get(log_ids.get(routed_fire.fire.id, 0))) is not None
+        if (run := run_by_log.get(log_ids.get(routed_fire.fire.id, 0))) is not None
         and run.filled is not None
         and (run.log_id == routed_fire.fire.log_id or _repeats(routed_fire, run))
     }
@@ -164,16 +164,16 @@ def _repeats(routed_fire: RoutedFire, run: given.FilledRun) -> bool:
     return run.template == routed_fire.param and logical_of(run) == routed_fire.fire.logical_time
 
 
-def _values(session: Session, wanted: Sequence[_Wanted], zone: str) -> dict[int, Values]:
+def _values(session: Session, items: Sequence[_Wanted], zone: str) -> dict[int, Values]:
     """Return fire id -> the values for its placeholders."""
-    groups = {item.routed.job.job_group for item in wanted if item.names.variables}
-    texts = variables.find_values(session, _union(item.names.variables for item in wanted), groups)
-    named = {item.routed.job.id for item in wanted if _JOB_NAME in item.routed.param}
-    job_names = jobs.find_names(session, named) if named else {}
-    parents = _parents(session, [item.routed for item in wanted if item.names.uses_parent])
-    rounds = find_given(session, [item.routed for item in wanted if _uses_round(item.names)])
+    groups = {item.routed.job.job_group for item in items if item.names.variables}
+    texts = variables.find_values(session, _union(item.names.variables for item in items), groups)
+    job_ids = {item.routed.job.id for item in items if _JOB_NAME in item.routed.param}
+    job_names = jobs.find_names(session, job_ids) if job_ids else {}
+    parents = _parents(session, [item.routed for item in items if item.names.uses_parent])
+    rounds = find_given(session, [item.routed for item in items if _uses_round(item.names)])
     values_by_fire = {}
-    for routed_fire, _template, names in wanted:
+    for routed_fire, _template, names in items:
         fire, job, shard = routed_fire.fire, routed_fire.job, routed_fire.shard or WHOLE
         named_job = job_names.get(job.id)
         values_by_fire[fire.id] = Values(
@@ -208,8 +208,8 @@ def _parents(session: Session, routed_fires: Sequence[RoutedFire]) -> dict[int, 
             parent_ids[fire.id] = source
         elif (log_id := repeated_id(routed_fire)) is not None:
             chains[fire.id] = log_id
-    found = given.find_parents(session, set(chains.values()))
-    parent_ids |= {fire_id: found[log_id] for fire_id, log_id in chains.items() if log_id in found}
+    parents = given.find_parents(session, set(chains.values()))
+    parent_ids |= {fire_id: parents[log_id] for fire_id, log_id in chains.items() if log_id in parents}
     runs = given.find_given(session, set(parent_ids.values()))
     return {fire_id: given_run(runs[log_id]) for fire_id, log_id in parent_ids.items() if log_id in runs}
 

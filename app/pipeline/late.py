@@ -100,14 +100,14 @@ def _settle(session: Session, late: Sequence[ScheduledFire], *, zone: str, now_m
         if (job := job_by_id.get(job_id)) is None:  # It was deleted meanwhile: a claim drops its fires.
             continue
         if misfire_of(job) is MisfireStrategy.RUN_ALL:
-            kept = _kept(job, job_fires, now_ms)
-            held += [fire for fire in job_fires if fire.due_time in kept]
+            to_run = _kept(job, job_fires, now_ms)
+            held += [fire for fire in job_fires if fire.due_time in to_run]
         else:
             fired_ms = _fired_once(job, job_fires, now_ms)
-            kept = {fired_ms} if fired_ms is not None else set()
-            misfires += [_as_misfire(fire) for fire in job_fires if fire.due_time in kept]
-            fired_once += len(kept)
-        job_skips = [fire for fire in job_fires if fire.due_time not in kept]
+            to_run = {fired_ms} if fired_ms is not None else set()
+            misfires += [_as_misfire(fire) for fire in job_fires if fire.due_time in to_run]
+            fired_once += len(to_run)
+        job_skips = [fire for fire in job_fires if fire.due_time not in to_run]
         skipped_fires += job_skips
         skips += skip_rows(
             job, [fire.due_time for fire in job_skips], zone=zone, reason="misfire", now_ms=now_ms

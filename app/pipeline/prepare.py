@@ -88,7 +88,7 @@ def prepare(
     filling = fill_parameters(session, routed_fires, {}, zone=claimer.zone)
     # One that cannot be filled in is left to the claim, which ends it.
     filling.routed_fires = sorted(
-        (each for each in filling.routed_fires if each.fire.id not in filling.reasons), key=is_filled
+        (item for item in filling.routed_fires if item.fire.id not in filling.reasons), key=is_filled
     )
     log_ids = logs.insert_logs(
         session, [log_row(routed_fire, routed_fire.fire.due_time) for routed_fire in filling.routed_fires]

@@ -121,7 +121,7 @@ class SpanComparison:
         """
         with read_scope() as session:
             compared = store.find_different(session, zone=zone_name())
-            gone = store.find_without_job(session)
+            orphans = store.find_without_job(session)
         changed = [
             job
             for job in compared
@@ -131,13 +131,13 @@ class SpanComparison:
         for first in range(0, len(changed), PAGE):
             page = changed[first : first + PAGE]
             transact(partial(_keep, page=page, since_ms=since_ms, now_ms=now_ms, is_first=not self._last_ms))
-        for first in range(0, len(gone), PAGE):
-            ids = gone[first : first + PAGE]
+        for first in range(0, len(orphans), PAGE):
+            ids = orphans[first : first + PAGE]
             transact(partial(keep_spans, job_ids=ids, now_ms=now_ms, reason=EndReason.DELETED))
         self._last_ms = now_ms
         outside = [job.job_id for job in changed if job.anchor_ms is not None]
-        if outside or gone:
-            logger.info("schedules changed outside job_ids=%s gone=%s", outside[:20], gone[:20])
+        if outside or orphans:
+            logger.info("schedules changed outside job_ids=%s gone=%s", outside[:20], orphans[:20])
         return PERIOD_MS
 
 

@@ -27,9 +27,9 @@ class Kept(Generic[T]):
     def get(self, group_ids: GroupIds, find: Callable[[], T]) -> T:
         """Return the answer for these groups, found now or up to ``keep_ms`` ago."""
         groups = None if group_ids is None else frozenset(group_ids)
-        kept = self._answers.get(groups)
-        if kept is not None and self.is_on and monotonic_ms() < kept[0]:
-            return kept[1]
+        entry = self._answers.get(groups)
+        if entry is not None and self.is_on and monotonic_ms() < entry[0]:
+            return entry[1]
         answer = find()
         if len(self._answers) >= KEPT_MAX:
             self._answers = {}

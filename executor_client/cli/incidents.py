@@ -18,7 +18,9 @@ COLUMNS = (
     Column("ID", lambda incident: plain(incident["id"]), is_number=True),
     Column("JOB", lambda incident: plain(incident["job_id"]), is_number=True),
     Column("STATE", lambda incident: plain(incident["state"]), colours=STATES),
-    Column("PROMISES", lambda incident: plain([each["kind"] for each in incident["promises"]]), cut=True),
+    Column(
+        "PROMISES", lambda incident: plain([promise["kind"] for promise in incident["promises"]]), cut=True
+    ),
     Column("OPENED", lambda incident: local_time(incident["opened_at"])),
     Column("ENDED", lambda incident: local_time(incident["ended_at"])),
     Column("RUN", lambda incident: plain(incident["run_id"]), is_number=True),

@@ -170,7 +170,7 @@ def show_times(invocation: Invocation, answer: Item, *, one_of_each_month: str =
     if not answer["items"]:
         note("none")
     instants = answer.get("instants", ())
-    local = {each["at"]: each["local"] for each in (*instants, *answer["items"])}
+    local = {instant["at"]: instant["local"] for instant in (*instants, *answer["items"])}
     notes = [*_fates(instants, local, one_of_each_month)]
     for text in notes[:NOTES_MAX]:
         note(text)
@@ -189,7 +189,9 @@ def _fates(instants: Sequence[Item], local: dict[str, str], one_of_each_month: s
             continue
         first, *rest = group
         if fate == "skipped" and len(rest) > 1:
-            names = ", ".join(dict.fromkeys(each["day_name"] for each in (first, *rest) if each["day_name"]))
+            names = ", ".join(
+                dict.fromkeys(instant["day_name"] for instant in (first, *rest) if instant["day_name"])
+            )
             yield f"{first['local']} to {rest[-1]['local']}: skipped" + (f": {names}" if names else "")
             continue
         for instant in (first, *rest):

@@ -83,7 +83,9 @@ class Program(click.Group):
         for title, names in {"Over the API": general_names, **self.sections}.items():
             with formatter.section(title):
                 commands = [(name, self.get_command(ctx, name)) for name in names]
-                formatter.write_dl([(name, each.get_short_help_str(70)) for name, each in commands if each])
+                formatter.write_dl(
+                    [(name, command.get_short_help_str(70)) for name, command in commands if command]
+                )
 
 
 def load_command(place: str) -> click.Command:

@@ -82,8 +82,12 @@ def run_missing(invocation: Invocation, round_id: int, quiet: bool) -> None:
 
 def _missing(item: Item) -> str:
     """Return the predecessors that have not succeeded, each with what is known of it."""
-    missing = (each for each in item["predecessors"] if each["outcome"] not in ("succeeded", "excused"))
-    return ", ".join(f"{_full_name(each)}: {_state(each)}" for each in missing)
+    missing = (
+        predecessor
+        for predecessor in item["predecessors"]
+        if predecessor["outcome"] not in ("succeeded", "excused")
+    )
+    return ", ".join(f"{_full_name(predecessor)}: {_state(predecessor)}" for predecessor in missing)
 
 
 def _name(predecessor: Item) -> str:
@@ -115,10 +119,10 @@ COLUMNS = (
     Column("MISSING", _missing, cut=True),
 )
 PREDECESSORS = (
-    Column("JOB", lambda each: _name(each)),
-    Column("DESCRIPTION", lambda each: plain(each["description"]), cut=True),
+    Column("JOB", lambda item: _name(item)),
+    Column("DESCRIPTION", lambda item: plain(item["description"]), cut=True),
     Column("OUTCOME", _state),
-    Column("RUN", lambda each: plain(each["run_id"])),
-    Column("ARRIVED", lambda each: _instant(each["arrived_at"])),
-    Column("RETRY", lambda each: _instant(each["retry_at"])),
+    Column("RUN", lambda item: plain(item["run_id"])),
+    Column("ARRIVED", lambda item: _instant(item["arrived_at"])),
+    Column("RETRY", lambda item: _instant(item["retry_at"])),
 )

@@ -69,7 +69,7 @@ def set_one(
         raise click.UsageError("give --value, --secret or --secret-stdin")
     client = invocation.client
     group_id = find_group(client, group)["id"] if group is not None else calls.INSTALLATION
-    allowed_ids = [find_group(client, each)["id"] for each in allowed] or None
+    allowed_ids = [find_group(client, group_name)["id"] for group_name in allowed] or None
     secret = _secret(from_stdin=secret_stdin) if is_secret or secret_stdin else None
     result = calls.set_variable(client, name, group_id, value=value, secret=secret, allowed=allowed_ids)
     show_done(invocation, f"{result['kind']} {name}: set, version {result['version']}", result)

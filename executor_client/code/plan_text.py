@@ -55,8 +55,8 @@ def summary_line(plan: Item) -> str:
 def drift_lines(items: Sequence[Item]) -> Iterator[str]:
     """Yield the lines of the drift; the last one is the summary."""
     for item in items:
-        gone = " was deleted" if item["is_gone"] else f" ({item['id']})"
-        yield _style(f"! {item['kind']} {item['key']}{gone}", "yellow", is_bold=True)
+        suffix = " was deleted" if item["is_gone"] else f" ({item['id']})"
+        yield _style(f"! {item['kind']} {item['key']}{suffix}", "yellow", is_bold=True)
         yield f"    applied {_instants([item['applied_at']])} from {item['source']}"
         for field in item["fields"]:
             yield f"    {field['field']}: {_value(field['old'])} in the code, now {_value(field['new'])}"

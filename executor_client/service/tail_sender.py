@@ -56,12 +56,12 @@ def _send(run: RunRequest, reader: LogReader, admin: AdminClient, until_s: float
     while monotonic_s() < until_s:
         tail = LogTail(run.log_id, run.log_date_time, first, lines)
         reply = admin.call(TAIL_ACTION, dump_json(tail.to_wire()))
-        wanted = wanted_line(reply.content) if reply.code == SUCCESS else 0
-        count += len(lines) if wanted > first else 0
-        if not wanted or (lines and wanted <= first):
+        next_line = wanted_line(reply.content) if reply.code == SUCCESS else 0
+        count += len(lines) if next_line > first else 0
+        if not next_line or (lines and next_line <= first):
             break
-        page = reader.read(LogRequest(run.log_id, run.log_date_time, wanted))
-        if page.to_line_num < wanted:
+        page = reader.read(LogRequest(run.log_id, run.log_date_time, next_line))
+        if page.to_line_num < next_line:
             break
-        first, lines = wanted, tuple(page.log_content.removesuffix("\n").split("\n"))
+        first, lines = next_line, tuple(page.log_content.removesuffix("\n").split("\n"))
     return count

@@ -52,7 +52,7 @@ class SendLimiter:
         self._free = dict(slots)
         self._address_max = address_max
         #: slots taken, by address; includes sends that wait for their lane
-        self._taken: Counter[str] = Counter()
+        self._in_use: Counter[str] = Counter()
         self._address_queues: dict[str, deque[_Waiter]] = {}
         self._lane_queues: dict[Lane, deque[_Waiter]] = {lane: deque() for lane in slots}
         #: permits that count in the fast lane, oldest first
@@ -67,8 +67,8 @@ class SendLimiter:
 
         Give each permit back with ``release``.
         """
-        if self._taken[address] < self._address_max:
-            self._taken[address] += 1
+        if self._in_use[address] < self._address_max:
+            self._in_use[address] += 1
             if self._free[lane] > 0:
                 return self._grant(lane, address, now)
             queue = self._lane_queues[lane]
@@ -145,9 +145,9 @@ class SendLimiter:
                 self._lane_queues[waiter.lane].append(waiter)
                 return
         self._address_queues.pop(address, None)
-        self._taken[address] -= 1
-        if not self._taken[address]:
-            del self._taken[address]
+        self._in_use[address] -= 1
+        if not self._in_use[address]:
+            del self._in_use[address]
 
 
 def _resolve(waiter: _Waiter, permit: Permit | None) -> None:

@@ -58,8 +58,8 @@ def index() -> ResponseReturnValue:
         return render_template("alarms/channels.html", sections=None)
     with read_scope() as session:
         sections = read_sections(session, actor, now_ms=now_ms())
-        setup = _setup(session, [each.row for each in sections.health]) if actor.is_admin else {}
-    has_mails = any(each.channel.kind == ChannelKind.MAIL for each in sections.health)
+        setup = _setup(session, [entry.row for entry in sections.health]) if actor.is_admin else {}
+    has_mails = any(entry.channel.kind == ChannelKind.MAIL for entry in sections.health)
     return render_template(
         "alarms/channels.html",
         sections=sections,

@@ -39,10 +39,10 @@ class ChannelForm(ConsoleForm):
     def describe(self, kind: ChannelKind, settings: Settings) -> None:
         """Set labels and values of the fields of a kind; stored secrets are left out."""
         self.channel_kind = kind
-        self.shown = KINDS[kind].fields
-        self.kept = {spec.name for spec in self.shown if spec.is_secret and settings.get(spec.name)}
+        self.specs = KINDS[kind].fields
+        self.secret_names = {spec.name for spec in self.specs if spec.is_secret and settings.get(spec.name)}
         self.scope.choices = [("all", _("All jobs")), ("chosen", _("Chosen executors and jobs"))]
-        for spec in self.shown:
+        for spec in self.specs:
             field = self._fields[spec.name]
             field.label.text = _(spec.label)
             if not field.raw_data and not spec.is_secret:
@@ -50,18 +50,20 @@ class ChannelForm(ConsoleForm):
 
     def hint(self, field: ChannelField) -> str:
         """Return the hint of a field."""
-        note = _("Saved and not shown again. Leave empty to keep it.") if field.name in self.kept else ""
+        note = (
+            _("Saved and not shown again. Leave empty to keep it.") if field.name in self.secret_names else ""
+        )
         return f"{_(field.hint)} {note}".strip()
 
     def draft(self) -> ChannelDraft:
         """Return the channel as entered."""
         is_chosen = self.scope.data == "chosen"
         scopes = {name: self._fields[name].data if is_chosen else "" for name in ("groups", "jobs")}
-        optional = {spec.name for spec in self.shown if not spec.is_required}
+        optional = {spec.name for spec in self.specs if not spec.is_required}
         return ChannelDraft(
             name=self.name.data or "",
             kind=self.channel_kind,
-            settings={spec.name: self._fields[spec.name].data or "" for spec in self.shown},
+            settings={spec.name: self._fields[spec.name].data or "" for spec in self.specs},
             for_all=not is_chosen,
             group_ids=picked_ids(scopes["groups"]),
             job_ids=picked_ids(scopes["jobs"]),

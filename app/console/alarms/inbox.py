@@ -56,23 +56,23 @@ def index() -> ResponseReturnValue:
     span = requested_range(DEFAULT_RANGE, reader_zone(), now_ms=at_ms)
     with read_scope() as session:
         sections = read_sections(session, actor, now_ms=at_ms)
-        channels = [each.channel for each in sections.health]
+        channels = [entry.channel for entry in sections.health]
         search = read_alarm_search(session, request.args.get("q", ""), channels, actor=actor)
         if search.parameters and not search.hints:
             return redirect(address_with(before=None, q=None, **search.parameters))
         channel = _requested_channel(channels)
         job_id, job_text = _requested_job(session, actor)
         criteria = AlarmFilter(job_id=job_id or None, from_ms=span.bounds.from_ms, to_ms=_end(span, at_ms))
-        wanted = InboxFilter(criteria, _requested_result(), channel)
+        query = InboxFilter(criteria, _requested_result(), channel)
         before_id = whole_number("before", 0)
-        page = inbox.list_inbox(session, wanted, actor=actor, before_id=max(0, before_id) or None)
+        page = inbox.list_inbox(session, query, actor=actor, before_id=max(0, before_id) or None)
     return render_template(
         "alarms/inbox.html",
         page=page,
         days=_by_day(page.rows, at_ms),
         sections=sections,
-        results=_results(page, wanted.result),
-        filter=wanted,
+        results=_results(page, query.result),
+        filter=query,
         span=span,
         job_text=job_text,
         ranges=labels.choices(RANGES),

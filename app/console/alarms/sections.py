@@ -58,7 +58,7 @@ class Sections:
     @property
     def broken(self) -> int:
         """Number of broken channels."""
-        return sum(each.health.is_broken for each in self.health)
+        return sum(channel.health.is_broken for channel in self.health)
 
     def may_operate(self, muted: Muted) -> bool:
         """Whether the user may end a mute."""
@@ -73,13 +73,13 @@ class Sections:
         """Return the end of a mute that has none, in words; empty for an instant."""
         return _("no end") if muted.mute.until_ms >= UNTIL_UNDONE_MS else ""
 
-    def problem(self, each: ChannelHealth) -> str:
+    def problem(self, channel: ChannelHealth) -> str:
         """Return the last error of a channel in the reader's language, as a sentence."""
-        return as_sentence(answer_text(each.health.problem))
+        return as_sentence(answer_text(channel.health.problem))
 
-    def bars(self, each: ChannelHealth) -> list[DayBar]:
+    def bars(self, channel: ChannelHealth) -> list[DayBar]:
         """Return the bars of a channel."""
-        return day_bars(each.health.days, self.days)
+        return day_bars(channel.health.days, self.days)
 
 
 def read_sections(
@@ -90,11 +90,11 @@ def read_sections(
     muted = mutes.list_muted(session, actor, now_ms=now_ms, limit=mutes.LISTED_MAX + 1, after=after)
     health = find_health(session, actor=actor, now_ms=now_ms, days=starts)
     return Sections(
-        sorted(health, key=lambda each: (not each.health.is_broken, not each.health.problem)),
+        sorted(health, key=lambda channel: (not channel.health.is_broken, not channel.health.problem)),
         muted[: mutes.LISTED_MAX],
         len(muted) > mutes.LISTED_MAX,
         [datetime.fromtimestamp(start / 1000, reader_zone()).date().isoformat() for start in starts],
-        frozenset(each.group_id for each in muted if actor.may(each.group_id, Right.OPERATE)),
+        frozenset(mute.group_id for mute in muted if actor.may(mute.group_id, Right.OPERATE)),
     )
 
 

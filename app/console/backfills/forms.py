@@ -40,10 +40,10 @@ class BackfillForm(ConsoleForm):
     children = SelectField(LABELS["children"], validate_choice=False)
     on_failure = SelectField(LABELS["on_failure"], validate_choice=False)
 
-    def offer(self, *, named: bool) -> None:
-        """Fill the selects; ``named``: the instants are named instead of a range."""
+    def offer(self, *, is_named: bool) -> None:
+        """Fill the selects; ``is_named``: the instants are named instead of a range."""
         which = [(UNSUCCESSFUL, _("Those that have not succeeded")), (Which.ALL.value, _("All of them"))]
-        self.which.choices = which if named else choices(WHICH)
+        self.which.choices = which if is_named else choices(WHICH)
         self.order.choices = choices(ORDERS)
         self.children.choices = choices(CHILDREN)
         self.on_failure.choices = choices(ON_FAILURES)
@@ -78,7 +78,7 @@ class BackfillForm(ConsoleForm):
 
 
 def _member(kind: type[T], entered: str | None, default: T) -> T:
-    return kind(entered) if entered in {each.value for each in kind} else default
+    return kind(entered) if entered in {member.value for member in kind} else default
 
 
 def _instant(field: str, entered: str | None, zone: ZoneInfo) -> Millis:

@@ -73,8 +73,12 @@ class InstantRow:
     @property
     def duration_ms(self) -> Millis | None:
         """From the request for its first run to the end of the last one."""
-        each = self.instant
-        return each.ended_ms - each.begun_ms if each.begun_ms and each.ended_ms >= each.begun_ms else None
+        instant = self.instant
+        return (
+            instant.ended_ms - instant.begun_ms
+            if instant.begun_ms and instant.ended_ms >= instant.begun_ms
+            else None
+        )
 
 
 @blueprint.get("")
@@ -93,10 +97,10 @@ def index() -> ResponseReturnValue:
         listed = partial(views.list_backfills, session, actor=actor, job_id=job_id, states=states)
         page, paging = fetch_requested(listed)
         job_text = choices.name_jobs(session, [job_id], actor=actor)[0].text if job_id else ""
-        found = job_store.find_jobs(session, {view.row.job_id for view in page.rows})
+        jobs = job_store.find_jobs(session, {view.row.job_id for view in page.rows})
     return render_template(
         "backfills/index.html",
-        rows=rows_of(page.rows, {job.id: job.time_zone for job in found.values()}),
+        rows=rows_of(page.rows, {job.id: job.time_zone for job in jobs.values()}),
         paging=paging,
         tabs=_tabs(state, titles),
         state=state,
@@ -120,7 +124,7 @@ def _tabs(state: str, titles: dict[str, str]) -> list[Tab]:
 def show(backfill_id: int) -> ResponseReturnValue:
     """Show one backfill: its progress, and the result of each instant."""
     actor, state = current_actor(), request.args.get("state", "")
-    state = state if state in {each.value for each in InstantState} else ""
+    state = state if state in {member.value for member in InstantState} else ""
     with read_scope() as session:
         view = show_backfill(session, backfill_id, actor=actor)
         states = (state,) if state else ()
@@ -135,7 +139,7 @@ def show(backfill_id: int) -> ResponseReturnValue:
         row=row_of(view, zone.key),
         view=view,
         may_operate=actor.may(view.group_id, Right.OPERATE),
-        instants=[_instant_row(each, zone) for each in page.rows],
+        instants=[_instant_row(instant, zone) for instant in page.rows],
         paging=paging,
         tabs=_instant_tabs(view, state),
         state=state,
@@ -173,13 +177,15 @@ def _rest(view: BackfillView) -> str:
 
 def _instant_tabs(view: BackfillView, state: str) -> list[Tab]:
     tabs = [Tab(_("All"), address_with(state=None, page=None), not state, Count(view.row.total))]
-    for each, look in INSTANT_STATES.items():
-        if view.counts.get(each, 0) or each == state:
-            count = Count(view.counts.get(each, 0), is_bad=each is InstantState.FAILED)
-            tabs.append(Tab(str(look.title), address_with(state=each.value, page=None), each == state, count))
+    for member, look in INSTANT_STATES.items():
+        if view.counts.get(member, 0) or member == state:
+            count = Count(view.counts.get(member, 0), is_bad=member is InstantState.FAILED)
+            tabs.append(
+                Tab(str(look.title), address_with(state=member.value, page=None), member == state, count)
+            )
     return tabs
 
 
-def _instant_row(each: InstantView, zone: ZoneInfo) -> InstantRow:
-    look = INSTANT_STATES[InstantState(each.state)]
-    return InstantRow(each, look, write_local(each.logical_ms, zone))
+def _instant_row(instant: InstantView, zone: ZoneInfo) -> InstantRow:
+    look = INSTANT_STATES[InstantState(instant.state)]
+    return InstantRow(instant, look, write_local(instant.logical_ms, zone))

@@ -45,19 +45,21 @@ def planned_days(instants: Iterable[ListedInstant], which: Which, zone: ZoneInfo
     """Return the instants, which ascend, by local day."""
     days, listed = list[PlannedDay](), 0
 
-    def day_of(each: ListedInstant) -> date:
-        return datetime.fromtimestamp(each.logical_ms / 1000, zone).date()
+    def day_of(instant: ListedInstant) -> date:
+        return datetime.fromtimestamp(instant.logical_ms / 1000, zone).date()
 
     for day, group in groupby(instants, key=day_of):
         of_day = list(group)
-        shown = of_day if listed + len(of_day) <= LISTED_MAX else []
+        visible = of_day if listed + len(of_day) <= LISTED_MAX else []
         listed += len(of_day)
-        rows = [_row(each, zone) for each in shown]
+        rows = [_row(instant, zone) for instant in visible]
         summary = translate(sentence_of(summary_of(of_day), which))
         days.append(PlannedDay(day.isoformat(), str(format_date(day, "full")), summary, rows))
     return days
 
 
-def _row(each: ListedInstant, zone: ZoneInfo) -> PlannedInstant:
-    text = f"{datetime.fromtimestamp(each.logical_ms / 1000, zone):%H:%M:%S}".removesuffix(":00")
-    return PlannedInstant(each.logical_ms, text, STANDINGS[each.standing], each.reason, each.is_run)
+def _row(instant: ListedInstant, zone: ZoneInfo) -> PlannedInstant:
+    text = f"{datetime.fromtimestamp(instant.logical_ms / 1000, zone):%H:%M:%S}".removesuffix(":00")
+    return PlannedInstant(
+        instant.logical_ms, text, STANDINGS[instant.standing], instant.reason, instant.is_run
+    )

@@ -62,7 +62,7 @@ class Planned:
 class Listed:
     """What the form would run; ``error``: why nothing can be said."""
 
-    each: Sequence[Planned] = ()
+    of_jobs: Sequence[Planned] = ()
     error: str = ""
     #: named instants that are left out, as they have succeeded
     succeeded: int = 0
@@ -70,17 +70,17 @@ class Listed:
     @property
     def to_run(self) -> int:
         """How many instants are run."""
-        return sum(len(each.plan.to_run) for each in self.each)
+        return sum(len(item.plan.to_run) for item in self.of_jobs)
 
     @property
     def overlapping(self) -> list[int]:
         """Active backfills that run some of them."""
-        return sorted({backfill_id for each in self.each for backfill_id in each.plan.overlapping})
+        return sorted({backfill_id for item in self.of_jobs for backfill_id in item.plan.overlapping})
 
     @property
     def fingerprint(self) -> str:
         """Names the instants and their order, so that nothing is run but what was shown."""
-        text = ";".join(f"{each.target.job.id}:{[*each.plan.to_run]}" for each in self.each)
+        text = ";".join(f"{item.target.job.id}:{[*item.plan.to_run]}" for item in self.of_jobs)
         return sha256(text.encode()).hexdigest()[:32]
 
 
@@ -111,15 +111,15 @@ def listed() -> ResponseReturnValue:
 
 
 def _form(targets: Targets) -> BackfillForm:
-    zone = targets.each[0].zone
+    zone = targets.of_jobs[0].zone
     preset = request.args.get("preset", "")
     from_text, to_text = preset_range(preset if preset in PRESETS else FIRST_PRESET, zone, now_ms=now_ms())
     names = ("order", "max_running", "children", "on_failure", "which")
     asked = {name: request.args[name] for name in names if name in request.args}
-    if not targets.named and not preset:
+    if not targets.is_named and not preset:
         from_text, to_text = request.args.get("from", from_text), request.args.get("to", to_text)
     form = BackfillForm(request.form or None, data=asked | {"from_": from_text, "to": to_text})
-    form.offer(named=targets.named)
+    form.offer(is_named=targets.is_named)
     return form
 
 
@@ -127,16 +127,18 @@ def _listed(form: BackfillForm, targets: Targets) -> Listed:
     """Return what the form would run; what is wrong with it is shown there, too."""
     try:
         with read_scope() as session:
-            found = [
-                _planned(session, form, each) for each in targets.each if each.times or not targets.named
+            candidates = [
+                _planned(session, form, target)
+                for target in targets.of_jobs
+                if target.times or not targets.is_named
             ]
     except InvalidInput as exc:
         form.refuse(exc)
         errors = [f"{field.label.text}{_(': ')}{' '.join(field.errors)}" for field in form.wrong_fields]
         return Listed(error=" ".join([*form.form_errors, *errors]))
-    planned = [each for each in found if each is not None]
-    named = sum(len(each.times) for each in targets.each)
-    return Listed(planned, succeeded=named - sum(len(each.target.times) for each in planned))
+    planned = [item for item in candidates if item is not None]
+    count = sum(len(target.times) for target in targets.of_jobs)
+    return Listed(planned, succeeded=count - sum(len(item.target.times) for item in planned))
 
 
 def _planned(session: Session, form: BackfillForm, target: Target) -> Planned | None:
@@ -152,14 +154,14 @@ def _planned(session: Session, form: BackfillForm, target: Target) -> Planned | 
 
 def _start(form: BackfillForm, listed: Listed) -> ResponseReturnValue | None:
     """Start what was listed; None with the reason in the form or in the list, or to show the list first."""
-    shown = request.form.get("listed", "")
-    if listed.error or not shown or not listed.to_run:
+    fingerprint = request.form.get("listed", "")
+    if listed.error or not fingerprint or not listed.to_run:
         return None
-    if shown != listed.fingerprint:
+    if fingerprint != listed.fingerprint:
         form.form_errors.append(_("The list has changed since it was shown. Look at it again."))
         return None
     try:
-        ids = transact(partial(_start_all, planned=listed.each))
+        ids = transact(partial(_start_all, planned=listed.of_jobs))
     except InvalidInput as exc:
         form.refuse(exc)
         return None
@@ -175,27 +177,27 @@ def _start_all(session: Session, planned: Sequence[Planned]) -> list[int]:
     return [
         start_backfill(
             session,
-            each.target.job.id,
-            each.draft,
+            item.target.job.id,
+            item.draft,
             actor=current_actor(),
             zone=settings().time_zone,
             shared_with_java=settings().shared_with_java,
             clock=now_ms,
         )
-        for each in planned
-        if each.plan.to_run
+        for item in planned
+        if item.plan.to_run
     ]
 
 
 def _cancel(targets: Targets) -> str:
-    if targets.named and len(targets.each) > 1:
+    if targets.is_named and len(targets.of_jobs) > 1:
         return way_back("logs.index")
-    return way_back("jobs.show", job_id=targets.each[0].job.id)
+    return way_back("jobs.show", job_id=targets.of_jobs[0].job.id)
 
 
 def _page(form: BackfillForm, targets: Targets, listed: Listed) -> str:
-    zone: ZoneInfo = targets.each[0].zone
-    times: list[Millis] = sorted(at_ms for each in targets.each for at_ms in each.times)
+    zone: ZoneInfo = targets.of_jobs[0].zone
+    times: list[Millis] = sorted(at_ms for target in targets.of_jobs for at_ms in target.times)
     return render_template(
         "backfills/new.html",
         form=form,

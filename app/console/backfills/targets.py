@@ -53,9 +53,9 @@ class Target:
 class Targets:
     """What the form is about: several jobs only where instants are named."""
 
-    each: Sequence[Target]
+    of_jobs: Sequence[Target]
     #: whether instants are named
-    named: bool = False
+    is_named: bool = False
 
 
 def requested_targets(session: Session) -> Targets:
@@ -66,13 +66,13 @@ def requested_targets(session: Session) -> Targets:
     Raises NotFound, PermissionDenied, and InvalidInput for too many runs.
     """
     if "id" in request.args:
-        return Targets(_of_runs(session), named=True)
+        return Targets(_of_runs(session), is_named=True)
     if "rest" in request.args:
-        return Targets([_rest_of(session, whole_number("rest", 0))], named=True)
+        return Targets([_rest_of(session, whole_number("rest", 0))], is_named=True)
     job = jobs.get_job(session, whole_number("job", 0), actor=current_actor(), right=Right.OPERATE)
     if "missed" not in request.args:
         return Targets([Target(job)])
-    return Targets([Target(job, tuple(_missed(session, job)))], named=True)
+    return Targets([Target(job, tuple(_missed(session, job)))], is_named=True)
 
 
 def _of_runs(session: Session) -> list[Target]:
@@ -83,13 +83,13 @@ def _of_runs(session: Session) -> list[Target]:
     for log in logs.list_existing(session, ids, actor=actor):
         if (logical_ms := logical_of(log)) is not None:
             times[log.job_id].add(logical_ms)
-    found = job_store.find_jobs(session, [*times])
-    for job in found.values():
+    job_by_id = job_store.find_jobs(session, [*times])
+    for job in job_by_id.values():
         require_right(actor, job.job_group, Right.OPERATE, missing=jobs.MISSING)
-    if not found:
+    if not job_by_id:
         raise NotFound(jobs.MISSING)
     # In the order in which groups are locked.
-    ordered = sorted(found.values(), key=lambda job: (job.job_group, job.id))
+    ordered = sorted(job_by_id.values(), key=lambda job: (job.job_group, job.id))
     return [Target(job, tuple(sorted(times[job.id]))) for job in ordered]
 
 
@@ -123,5 +123,5 @@ def without_succeeded(session: Session, target: Target) -> Target:
         zone=settings().time_zone,
         now_ms=now_ms(),
     )
-    left = (each.logical_ms for each in plan.instants if each.standing is not Standing.SUCCEEDED)
+    left = (instant.logical_ms for instant in plan.instants if instant.standing is not Standing.SUCCEEDED)
     return replace(target, times=tuple(left))

@@ -130,7 +130,7 @@ def _instant(field: str, entered: str | None, local: ZoneInfo) -> Millis | None:
 def _chosen(field: str, entered: str | None, problem: str, is_wanted: bool) -> int | None:
     if not is_wanted:
         return None
-    chosen = to_id(entered or "")
-    if not chosen:
+    row_id = to_id(entered or "")
+    if not row_id:
         raise InvalidInput(field, problem)
-    return chosen
+    return row_id

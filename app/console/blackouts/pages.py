@@ -143,13 +143,13 @@ def _page(form: BlackoutForm) -> ResponseReturnValue:
     actor, job_id = current_actor(), to_id(form.job.data or "")
     with read_scope() as session:
         visible = groups.visible_groups(session, actor)
-        named = choices.name_jobs(session, [job_id], actor=actor) if job_id else []
+        job_choices = choices.name_jobs(session, [job_id], actor=actor) if job_id else []
     operable = [(str(group.id), group.title) for group in visible if actor.may(group.id, Right.OPERATE)]
     form.offer(operable, is_admin=actor.is_admin)
     page = render_template(
         "blackouts/new.html",
         form=form,
-        job_text=named[0].text if named else "",
+        job_text=job_choices[0].text if job_choices else "",
         zone=reader_zone().key,
         config_zone=settings().time_zone,
         zones=zone_offsets(now_ms() // DAY_MS),

@@ -46,9 +46,9 @@ _ICS = "BEGIN:VCALENDAR"
 def add() -> ResponseReturnValue:
     """Add a calendar: with the days of a country, of a file, or none yet."""
     form = SourceForm(request.form, years=str(today().year))
-    if request.method == "POST" and (named := _take(form, None)) is not None:
-        address = url_for("calendars.show", calendar_id=named.id, year=_shown_year(named))
-        return done("added", address, of=Subject("calendar", named.id, named.name))
+    if request.method == "POST" and (row := _take(form, None)) is not None:
+        address = url_for("calendars.show", calendar_id=row.id, year=_shown_year(row))
+        return done("added", address, of=Subject("calendar", row.id, row.name))
     return _source_page(form, None)
 
 
@@ -57,67 +57,67 @@ def edit(calendar_id: int) -> ResponseReturnValue:
     """Save the days of a year and the settings of a calendar."""
     year, errors = requested_year(), InputErrors()
     with read_scope() as session:
-        named = find(session, calendar_id)
-    form = filled(named, year)
-    draft = form.draft(named.calendar, year, errors)
+        row = find(session, calendar_id)
+    form = filled(row, year)
+    draft = form.draft(row.calendar, year, errors)
     try:
         errors.raise_all()
-        put = partial(calendars.put_calendar, name=named.name, draft=draft, loaded=stale.loaded())
+        put = partial(calendars.put_calendar, name=row.name, draft=draft, loaded=stale.loaded())
         transact(partial(put, actor=current_actor(), clock=now_ms))
     except InvalidInput as exc:
         form.refuse(exc)
-        return calendar_page(named, form)
+        return calendar_page(row, form)
     except ChangedMeanwhile as exc:
         stale.refuse(form, exc, None, url_for("calendars.show", calendar_id=calendar_id, year=year))
-        return calendar_page(named, form)
+        return calendar_page(row, form)
     address = url_for("calendars.show", calendar_id=calendar_id, year=year)
-    return done("saved", address, of=Subject("calendar", calendar_id, named.name))
+    return done("saved", address, of=Subject("calendar", calendar_id, row.name))
 
 
 @blueprint.route("/calendars/<int(max=2147483647):calendar_id>/import", methods=["GET", "POST"])
 def take_days(calendar_id: int) -> ResponseReturnValue:
     """Take the days of a country or a file into a calendar."""
     with read_scope() as session:
-        named = find(session, calendar_id)
-    until = named.calendar.valid_until
+        row = find(session, calendar_id)
+    until = row.calendar.valid_until
     next_year = today().year if until is None else until.year + 1
     form = SourceForm(request.form, years=str(next_year))
-    if request.method == "POST" and (taken := _take(form, named)) is not None:
-        address = url_for("calendars.show", calendar_id=calendar_id, year=_shown_year(taken))
-        return done("saved", address, of=Subject("calendar", calendar_id, named.name))
-    return _source_page(form, named)
+    if request.method == "POST" and (result := _take(form, row)) is not None:
+        address = url_for("calendars.show", calendar_id=calendar_id, year=_shown_year(result))
+        return done("saved", address, of=Subject("calendar", calendar_id, row.name))
+    return _source_page(form, row)
 
 
 @blueprint.route("/calendars/<int(max=2147483647):calendar_id>/delete", methods=["GET", "POST"])
 def remove(calendar_id: int) -> ResponseReturnValue:
     """Delete a calendar that no job goes by."""
     with read_scope() as session:
-        named = find(session, calendar_id)
+        row = find(session, calendar_id)
     if request.method == "POST":
-        transact(partial(calendars.remove_calendar, name=named.name, actor=current_actor(), clock=now_ms))
-        return done("removed", url_for("calendars.index"), of=Subject("calendar", named.id, named.name))
+        transact(partial(calendars.remove_calendar, name=row.name, actor=current_actor(), clock=now_ms))
+        return done("removed", url_for("calendars.index"), of=Subject("calendar", row.id, row.name))
     consequences, first = [_("No job goes by it.")], None
-    if named.jobs:
-        consequences = [_("Jobs that go by it: %(n)s. Choose another calendar for them first.", n=named.jobs)]
-        first = _("Show the jobs"), url_for("calendars.show", calendar_id=named.id)
+    if row.jobs:
+        consequences = [_("Jobs that go by it: %(n)s. Choose another calendar for them first.", n=row.jobs)]
+        first = _("Show the jobs"), url_for("calendars.show", calendar_id=row.id)
     question = Question(
-        _("Delete the calendar?"), named.name, consequences, _("Delete"), "danger", "trash", first
+        _("Delete the calendar?"), row.name, consequences, _("Delete"), "danger", "trash", first
     )
     return confirm_page(question, back=way_back("calendars.index"))
 
 
-def _take(form: SourceForm, named: NamedCalendar | None) -> NamedCalendar | None:
+def _take(form: SourceForm, row: NamedCalendar | None) -> NamedCalendar | None:
     """Store the days that were asked for; None with the errors in the form."""
     errors = InputErrors()
-    name, imported = named.name if named is not None else form.name.data or "", None
+    name, imported = row.name if row is not None else form.name.data or "", None
     try:
-        if named is None:
+        if row is None:
             with errors:
                 name = check_name(name)
         with errors:
             imported = _read(form)
         errors.raise_all()
-        return transact(partial(_store, name=name, imported=imported, form=form, is_new=named is None))
+        return transact(partial(_store, name=name, imported=imported, form=form, is_new=row is None))
     except InvalidInput as exc:
         form.refuse(exc)
     except Conflict as exc:
@@ -173,23 +173,23 @@ def _store(
     )
 
 
-def _shown_year(named: NamedCalendar) -> int:
+def _shown_year(row: NamedCalendar) -> int:
     """Return the year to show after days were taken: the last that has days, or this one."""
-    days: list[date] = sorted(named.calendar.days)
+    days: list[date] = sorted(row.calendar.days)
     return days[-1].year if days and days[-1] > today() else today().year
 
 
-def _source_page(form: SourceForm, named: NamedCalendar | None) -> ResponseReturnValue:
+def _source_page(form: SourceForm, row: NamedCalendar | None) -> ResponseReturnValue:
     form.source.choices = [
         (COUNTRY, _("The holidays of a country")),
         (FILE, _("A file: iCalendar (.ics) or CSV")),
-        *([(NONE, _("None yet: I mark them by hand"))] if named is None else []),
+        *([(NONE, _("None yet: I mark them by hand"))] if row is None else []),
     ]
-    cancel = url_for("calendars.show", calendar_id=named.id) if named else way_back("calendars.index")
+    cancel = url_for("calendars.show", calendar_id=row.id) if row else way_back("calendars.index")
     page = render_template(
         "calendars/source.html",
         form=form,
-        calendar=named,
+        calendar=row,
         countries=country_names(countries.known_countries()),
         action=here(),
         cancel=cancel,

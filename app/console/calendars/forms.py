@@ -47,19 +47,19 @@ class CalendarForm(ConsoleForm):
 
     def draft(self, calendar: Calendar, year: int, errors: InputErrors) -> CalendarDraft:
         """Return the calendar with the days of a year as entered; errors of lines are collected."""
-        stored = draft_of(calendar)
-        days = {day: kind for day, kind in stored.days.items() if not day.startswith(f"{year}-")}
-        names = {day: name for day, name in stored.names.items() if day in days}
+        present = draft_of(calendar)
+        days = {day: kind for day, kind in present.days.items() if not day.startswith(f"{year}-")}
+        names = {day: name for day, name in present.names.items() if day in days}
         with errors:
-            entered, named = read_days(self.days.data or "", year)
+            entered, day_names = read_days(self.days.data or "", year)
             days |= {day.isoformat(): kind.value for day, kind in entered.items()}
-            names |= {day.isoformat(): name for day, name in named.items()}
+            names |= {day.isoformat(): name for day, name in day_names.items()}
         return CalendarDraft(
             self.weekend.data or (),
             days,
             names,
             (self.valid_until.data or "").strip(),
-            self.unknown.data or stored.unknown,
+            self.unknown.data or present.unknown,
         )
 
 

@@ -43,7 +43,7 @@ POLICY = {
 class ListedCalendar:
     """A row of the list."""
 
-    named: NamedCalendar
+    calendar: NamedCalendar
     workdays: int
     makeup: int
     warning: str
@@ -68,10 +68,10 @@ def index() -> ResponseReturnValue:
     """List the calendars."""
     actor, day = current_actor(), today()
     with read_scope() as session:
-        named = calendars.list_calendars(session, actor=actor)
+        visible = calendars.list_calendars(session, actor=actor)
     rows = [
-        ListedCalendar(each, *count_days(each.calendar, day.year), warning_of(each.calendar, day))
-        for each in named
+        ListedCalendar(row, *count_days(row.calendar, day.year), warning_of(row.calendar, day))
+        for row in visible
     ]
     return render_template(
         "calendars/index.html",
@@ -86,8 +86,8 @@ def index() -> ResponseReturnValue:
 def show(calendar_id: int) -> ResponseReturnValue:
     """Show a year of a calendar; ``?job=`` marks the days of a job."""
     with read_scope() as session:
-        named = find(session, calendar_id)
-    return calendar_page(named, filled(named, requested_year()))
+        row = find(session, calendar_id)
+    return calendar_page(row, filled(row, requested_year()))
 
 
 @blueprint.get("/calendars/of-job/<int(max=2147483647):job_id>")
@@ -97,8 +97,8 @@ def of_job(job_id: int) -> ResponseReturnValue:
         rule = parse_rule(jobs.get_job(session, job_id, actor=current_actor()).calendar)
         if rule is None:
             return redirect(url_for("jobs.show", job_id=job_id))
-        named = calendars.get_calendar(session, rule.name, actor=current_actor())
-    return redirect(url_for("calendars.show", calendar_id=named.id, job=job_id))
+        row = calendars.get_calendar(session, rule.name, actor=current_actor())
+    return redirect(url_for("calendars.show", calendar_id=row.id, job=job_id))
 
 
 def find(session: Session, calendar_id: int) -> NamedCalendar:
@@ -112,33 +112,33 @@ def requested_year() -> int:
     return year if FIRST_YEAR <= year <= LAST_YEAR else today().year
 
 
-def filled(named: NamedCalendar, year: int) -> CalendarForm:
+def filled(row: NamedCalendar, year: int) -> CalendarForm:
     """Return the form of a calendar, with what was entered instead of its values."""
-    state = fingerprint(calendars.state_of(named))
+    state = fingerprint(calendars.state_of(row))
     # Boxes that an empty form does not name would be unticked.
-    return CalendarForm(request.form or None, data={**form_values(named.calendar, year), "loaded": state})
+    return CalendarForm(request.form or None, data={**form_values(row.calendar, year), "loaded": state})
 
 
-def calendar_page(named: NamedCalendar, form: CalendarForm) -> ResponseReturnValue:
+def calendar_page(row: NamedCalendar, form: CalendarForm) -> ResponseReturnValue:
     """Return the page of a calendar with a form."""
     actor, year, job_id = current_actor(), requested_year(), whole_number("job", 0)
     with read_scope() as session:
-        users = calendars.list_jobs(session, named.name, actor=actor)
-        versions = calendars.list_versions(session, named)
+        users = calendars.list_jobs(session, row.name, actor=actor)
+        versions = calendars.list_versions(session, row)
         titles = {group.id: group.title for group in groups.visible_groups(session, actor)}
         marks = _marks(session, job_id, year, actor) if any(job.id == job_id for job in users) else None
     form.offer()
     page = render_template(
         "calendars/show.html",
         form=form,
-        calendar=named,
-        view=year_view(named.calendar, year, today=today(), marks=marks),
+        calendar=row,
+        view=year_view(row.calendar, year, today=today(), marks=marks),
         first_year=FIRST_YEAR,
         last_year=LAST_YEAR,
-        year_address=_addresses(named.id, job_id if marks is not None else 0),
-        warning=warning_of(named.calendar, today()),
+        year_address=_addresses(row.id, job_id if marks is not None else 0),
+        warning=warning_of(row.calendar, today()),
         jobs=users,
-        hidden_jobs=named.jobs - len(users),
+        hidden_jobs=row.jobs - len(users),
         marked_job=job_id if marks is not None else 0,
         versions=[(version, count_kinds(version.calendar)) for version in versions],
         rule_words=rule_words,

@@ -203,7 +203,7 @@ def _overview(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Overv
         statistics=statistics(logs),
         norm=norm_of(ended_runs(logs)),
         waiting=waiting_fires(session, [job.job_group], now_ms=now_ms, job_id=job.id),
-        limited=waiting_rows(session, actor=actor, wanted=WaitFilter(job_id=job.id), limit=LIMITED_SHOWN),
+        limited=waiting_rows(session, actor=actor, criteria=WaitFilter(job_id=job.id), limit=LIMITED_SHOWN),
         mutes=_mutes(session, job, now_ms),
         planned=list_planned(session, job.id, now_ms=now_ms, limit=PLANNED_SHOWN),
         promises=find_summary(session, job, actor=actor),

@@ -36,7 +36,7 @@ def index() -> ResponseReturnValue:
     actor = current_actor()
     with read_scope() as session:
         rows = usage.list_usage(session, actor=actor)
-        waiting = waiting_rows(session, actor=actor, wanted=WaitFilter(is_limited=True))
+        waiting = waiting_rows(session, actor=actor, criteria=WaitFilter(is_limited=True))
         titles = group_titles(session, actor)
     return render_template(
         "limits/index.html",
@@ -91,7 +91,7 @@ def _page(session: Session, limit: LimitUsage, actor: Actor) -> str:
     holders = usage.list_holders(session, limit, actor=actor)
     waiting = None
     if limit.row_id:
-        waiting = waiting_rows(session, actor=actor, wanted=WaitFilter(limit_id=limit.row_id))
+        waiting = waiting_rows(session, actor=actor, criteria=WaitFilter(limit_id=limit.row_id))
     return render_template(
         "limits/show.html",
         limit=limit,

@@ -114,7 +114,9 @@ def show(round_id: int) -> ResponseReturnValue:
     return render_template(
         "rounds/show.html",
         row=row_of(view),
-        predecessors=[_predecessor(each, view.state == RoundState.OPEN) for each in view.predecessors],
+        predecessors=[
+            _predecessor(predecessor, view.state == RoundState.OPEN) for predecessor in view.predecessors
+        ],
         rule=rule_text(value, in_chain=bool(view.chain)),
         may_run_missing=may_run_missing,
         again=again_address(root, actor),

@@ -112,8 +112,8 @@ def _search(filters: RequestedLogs, actor: Actor) -> tuple[HitPage, str]:
 
 def _by_run(session: Session, hits: list[Hit], actor: Actor) -> list[RunHits]:
     job_ids = list(dict.fromkeys(hit.job_id for hit in hits))
-    named = choices.name_jobs(session, job_ids, actor=actor)
-    texts = {int(choice.value): choice.text for choice in named}
+    job_choices = choices.name_jobs(session, job_ids, actor=actor)
+    texts = {int(choice.value): choice.text for choice in job_choices}
     runs = list[RunHits]()
     for log_id, group in groupby(hits, lambda hit: hit.log_id):
         own = [*group]

@@ -115,11 +115,11 @@ def _limited(session: Session, filters: RequestedLogs, actor: Actor) -> WaitingR
     """Return the first runs that wait for a limit and match the filters; they stand above the others."""
     if filters.status not in (LogStatus.ALL, LogStatus.WAITING):
         return None
-    wanted = WaitFilter(
+    criteria = WaitFilter(
         filters.job_id, logical=(filters.filter.logical_from_ms, filters.filter.logical_to_ms)
     )
-    shown = LIMITED_SHOWN if filters.status == LogStatus.ALL else LIMITED_ALONE
-    return waiting_rows(session, actor=actor, group_id=filters.group_id, wanted=wanted, limit=shown)
+    limit = LIMITED_SHOWN if filters.status == LogStatus.ALL else LIMITED_ALONE
+    return waiting_rows(session, actor=actor, group_id=filters.group_id, criteria=criteria, limit=limit)
 
 
 def _count_newer(session: Session, filters: RequestedLogs, actor: Actor) -> int:

@@ -43,13 +43,13 @@ def index() -> ResponseReturnValue:
     """List variables and secrets; a search text becomes parameters."""
     actor, kind = current_actor(), request.args.get("kind", "")
     text, group_id = request.args.get("name", "").strip()[:SEARCHED_MAX], whole_number("group", -1)
-    wanted = VariableFilter(text, group_id=group_id if group_id >= 0 else None, is_secret=KINDS.get(kind))
+    criteria = VariableFilter(text, group_id=group_id if group_id >= 0 else None, is_secret=KINDS.get(kind))
     with read_scope() as session:
         visible = groups.visible_groups(session, actor)
         search = read_variable_search(request.args.get("q", ""), visible)
         if search.parameters and not search.hints:
             return redirect(address_with(page=None, q=None, **search.parameters))
-        page, paging = fetch_requested(partial(variables.list_page, session, wanted, actor=actor))
+        page, paging = fetch_requested(partial(variables.list_page, session, criteria, actor=actor))
     owners = owner_names(visible)
     active = chips(
         [
@@ -61,7 +61,7 @@ def index() -> ResponseReturnValue:
     return render_template(
         "variables/index.html",
         rows=[(row, variables.may_change(actor, row.group_id)) for row in page.rows],
-        filter=wanted,
+        filter=criteria,
         kind=kind if kind in KINDS else "",
         active=active,
         search=search,

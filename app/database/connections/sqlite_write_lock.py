@@ -30,14 +30,14 @@ class WriteQueue:
         # the write lock, anywhere in these methods.
         self._mutex = threading.RLock()
         self._waiting: deque[threading.Event] = deque()
-        self._taken = False
+        self._is_taken = False
 
     def acquire(self, timeout_s: float) -> bool:
         """Wait for the lock; False if it was not free in time."""
         ticket = threading.Event()
         with self._mutex:
-            if not self._taken:
-                self._taken = True
+            if not self._is_taken:
+                self._is_taken = True
                 return True
             self._waiting.append(ticket)
         try:
@@ -53,7 +53,7 @@ class WriteQueue:
             if self._waiting:
                 self._waiting.popleft().set()
             else:
-                self._taken = False
+                self._is_taken = False
 
     def _withdraw(self, ticket: threading.Event) -> bool:
         """Leave the queue; False if the lock was handed over at the same moment."""

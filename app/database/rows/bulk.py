@@ -108,15 +108,15 @@ def upsert(
     rows: Sequence[Row],
     *,
     key: Sequence[str],
-    kept: Collection[str] = (),
+    constant: Collection[str] = (),
 ) -> None:
     """Insert rows with the same columns; update those whose ``key``, which must be unique, exists.
 
-    ``kept``: columns that an update leaves as they are.
+    ``constant``: columns that an update leaves as they are.
     """
     if not rows:
         return
-    names = [column for column in rows[0] if column not in (*key, *kept)]
+    names = [column for column in rows[0] if column not in (*key, *constant)]
     # Concurrent writers of the same rows lock them in the same order.
     rows_in_order = sorted(rows, key=itemgetter(*key))
     session.execute(dialect_of(session).upsert(table_of(model), names, key), rows_in_order)

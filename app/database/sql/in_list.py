@@ -59,10 +59,10 @@ class among(FunctionElement[bool]):  # noqa: N801 a function, as SQLAlchemy's ow
         *,
         name: str = WANTED,
     ) -> None:
-        wanted = bindparam(name, type_=_LIST)
+        parameter = bindparam(name, type_=_LIST)
         if values is not None:
-            wanted = bindparam(WANTED, list(values), type_=_LIST, unique=True)
-        super().__init__(column, wanted)
+            parameter = bindparam(WANTED, list(values), type_=_LIST, unique=True)
+        super().__init__(column, parameter)
         self.type = Boolean()
 
     def self_group(self, against: OperatorType | None = None) -> Self:

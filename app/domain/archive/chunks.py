@@ -68,7 +68,7 @@ def parse_chunks(text: str) -> tuple[Chunk, ...]:
 class Window(NamedTuple):
     """Chunks that are kept of a log that is longer than may be kept: its head and its tail."""
 
-    kept: tuple[Chunk, ...]
+    chunks: tuple[Chunk, ...]
     #: chunks between them that are given up
     dropped: tuple[Chunk, ...]
     #: lines between head and tail that are not kept, both ends inclusive; 0, 0: all are

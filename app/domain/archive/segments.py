@@ -35,9 +35,9 @@ def build_segment(parts: Sequence[Part], slots: Sequence[set[int]]) -> bytes:
     """Return the segment of texts with these slots."""
     width = (len(parts) + 7) // 8
     rows = bytearray(SLOTS * width)
-    for number, each in enumerate(slots):
+    for number, of_text in enumerate(slots):
         offset, bit = number >> 3, 1 << (number & 7)
-        for slot in each:
+        for slot in of_text:
             rows[slot * width + offset] |= bit
     size = ROWS * width
     groups = [zlib.compress(rows[at : at + size], 6) for at in range(0, len(rows), size or 1)] or [

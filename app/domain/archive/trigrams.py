@@ -87,10 +87,10 @@ def select(need: Need, row: Callable[[int], int], every: int) -> int:
                 every = select(part, row, every) if every else 0
             return every
         case AnyOf(parts):
-            found = 0
+            bits = 0
             for part in parts:
-                found |= select(part, row, every)
-            return found
+                bits |= select(part, row, every)
+            return bits
 
 
 def holds(need: Need, folded: str) -> bool:

@@ -80,11 +80,11 @@ def list_instants(
 
 def run_order(instants: Iterable[ListedInstant], order: Order) -> list[Millis]:
     """Return the logical times that a backfill runs, in its order."""
-    times = sorted(each.logical_ms for each in instants if each.is_run)
+    times = sorted(instant.logical_ms for instant in instants if instant.is_run)
     return times[::-1] if order is Order.NEWEST_FIRST else times
 
 
 def summary_of(instants: Sequence[ListedInstant]) -> dict[str, int]:
     """Return how many instants there are of each standing, of those with any, and how many are run."""
-    counts = Counter(each.standing.value for each in instants)
-    return {**counts, "instants": len(instants), "to_run": sum(each.is_run for each in instants)}
+    counts = Counter(instant.standing.value for instant in instants)
+    return {**counts, "instants": len(instants), "to_run": sum(instant.is_run for instant in instants)}

@@ -49,8 +49,8 @@ def decide(
 
 def result_of(outcomes: Iterable[InstantState]) -> InstantState:
     """Return what became of an instant, from the ends of its runs: one, or each shard of a broadcast."""
-    found = {*outcomes}
+    states = {*outcomes}
     for state in (InstantState.RUNNING, InstantState.FAILED, InstantState.SUCCEEDED):
-        if state in found:
+        if state in states:
             return state
     return InstantState.WITHDRAWN

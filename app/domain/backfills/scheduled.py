@@ -48,14 +48,14 @@ def scheduled(schedule: Schedule, from_ms: Millis, to_ms: Millis, *, now_ms: Mil
     # A fixed rate that has never been on has no phase yet.
     rules = replace(rules, anchor_ms=rules.anchor_ms or max(from_ms, schedule.not_before_ms))
     times, excluded = list[Millis](), dict[Millis, Excluded]()
-    for raw_ms, each in _fates(replace(schedule, rules=rules), rules, from_ms, to_ms):
-        standing = _STANDINGS.get(each.fate) if each.due_ms is None else None
-        if each.due_ms is not None and each.due_ms > now_ms:
+    for raw_ms, instant in _fates(replace(schedule, rules=rules), rules, from_ms, to_ms):
+        standing = _STANDINGS.get(instant.fate) if instant.due_ms is None else None
+        if instant.due_ms is not None and instant.due_ms > now_ms:
             continue
         if len(times) + len(excluded) == most:
             return Scheduled(times, excluded, is_cut=True)
         if standing is not None:
-            excluded[raw_ms] = Excluded(standing, each.reason or each.day_name)
+            excluded[raw_ms] = Excluded(standing, instant.reason or instant.day_name)
         else:
             times.append(raw_ms)
     return Scheduled(times, excluded)
@@ -84,9 +84,9 @@ def _fates_of_part(
     while raw_ms is not None and raw_ms < to_ms:
         while coming is not None and coming.raw_ms <= raw_ms:
             coming, last = next(previews, None), coming
-        each = _fate_of(schedule, raw_ms, last)
-        if each is not None and raw_ms >= from_ms:
-            yield raw_ms, each
+        instant = _fate_of(schedule, raw_ms, last)
+        if instant is not None and raw_ms >= from_ms:
+            yield raw_ms, instant
         raw_ms = raw_after(raw_ms)
 
 

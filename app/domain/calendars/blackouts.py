@@ -138,7 +138,9 @@ def closure_at(blackouts: Sequence[Blackout], at_ms: Millis) -> Closure | None:
         until_ms = after[2]
     else:
         until_ms = None
-    runs_once = until_ms is not None and any(_is_within(each, from_ms, until_ms) for each in blackouts)
+    runs_once = until_ms is not None and any(
+        _is_within(blackout, from_ms, until_ms) for blackout in blackouts
+    )
     return Closure(from_ms, until_ms, runs_once, blackout)
 
 
@@ -152,22 +154,22 @@ def _is_within(blackout: Blackout, from_ms: Millis, until_ms: Millis) -> bool:
 
 def _window_at(blackouts: Sequence[Blackout], at_ms: Millis) -> tuple[Blackout, Millis, Millis | None] | None:
     """Return the blackout that covers an instant and ends last, with its window."""
-    found: tuple[Blackout, Millis, Millis | None] | None = None
+    latest: tuple[Blackout, Millis, Millis | None] | None = None
     for blackout in blackouts:
         window = blackout.window_at(at_ms)
         if window is None:
             continue
         if window[1] is None:
             return blackout, *window
-        if found is None or found[2] is None or window[1] > found[2]:
-            found = blackout, *window
-    return found
+        if latest is None or latest[2] is None or window[1] > latest[2]:
+            latest = blackout, *window
+    return latest
 
 
 def closure_of_hour(blackouts: tuple[Blackout, ...], at_ms: Millis) -> Closure | None:
     """Return what ``closure_at`` does, quickly for many instants of an hour."""
     hour = at_ms // HOUR_MS
-    return next((each for each in _closures_of_hour(blackouts, hour) if each.covers(at_ms)), None)
+    return next((closure for closure in _closures_of_hour(blackouts, hour) if closure.covers(at_ms)), None)
 
 
 @lru_cache(maxsize=4_096)
@@ -185,7 +187,9 @@ def closures(blackouts: Sequence[Blackout], from_ms: Millis, until_ms: Millis) -
             if closure.until_ms is None:
                 return
             at_ms = closure.until_ms
-        begins = [window[0] for each in blackouts if (window := each.next_window(at_ms - 1)) is not None]
+        begins = [
+            window[0] for blackout in blackouts if (window := blackout.next_window(at_ms - 1)) is not None
+        ]
         at_ms = min(begins, default=until_ms)
         closure = closure_at(blackouts, at_ms) if at_ms < until_ms else None
 

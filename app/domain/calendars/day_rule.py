@@ -112,12 +112,12 @@ class DayRule:
         if not self.moves:
             return []
         step = -_DAY if self.entered.otherwise is Otherwise.NEXT else _DAY
-        found: list[date] = []
+        days: list[date] = []
         day = _moved(target, step)
-        while day is not None and len(found) < SHIFT_DAYS_MAX and not self.allows(day):
-            found.append(day)
+        while day is not None and len(days) < SHIFT_DAYS_MAX and not self.allows(day):
+            days.append(day)
             day = _moved(day, step)
-        return sorted(found)
+        return sorted(days)
 
     def _search(self, day: date, step: timedelta, days: int) -> date | None:
         at: date | None = day

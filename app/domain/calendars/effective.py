@@ -66,13 +66,13 @@ class JobRules:
 
     def next_after_ms(self, schedule: Schedule, after_ms: Millis) -> Millis | None:
         """Return the first effective instant strictly after one; None if there is none, or RESTING."""
-        found = _next(self, schedule, after_ms)
-        return found.due_ms if isinstance(found, Start) else found
+        start = _next(self, schedule, after_ms)
+        return start.due_ms if isinstance(start, Start) else start
 
     def start_at(self, schedule: Schedule, due_ms: Millis) -> Start:
         """Return what an effective instant stands for; of one that is none, itself."""
-        found = _next(self, schedule, due_ms - 1)
-        return found if isinstance(found, Start) and found.due_ms == due_ms else Start(due_ms, due_ms)
+        start = _next(self, schedule, due_ms - 1)
+        return start if isinstance(start, Start) and start.due_ms == due_ms else Start(due_ms, due_ms)
 
     def closure_at(self, at_ms: Millis) -> Closure | None:
         """Return the time around an instant in which the job must not start; None: it may."""
@@ -253,17 +253,17 @@ def starts_on(conf: str, time_zone: str, rule: DayRule, target: date) -> StartsO
     Of two at one time its own comes first, then the one of the earlier day.
     """
     schedule = Schedule(ScheduleType.CRON, conf, time_zone)
-    taken = {raw_ms: Start(raw_ms, raw_ms) for raw_ms in raw_of_day(schedule, target)}
+    starts = {raw_ms: Start(raw_ms, raw_ms) for raw_ms in raw_of_day(schedule, target)}
     tz, merged = zone(time_zone), list[Merged]()
     for day in rule.sources(target):
         for raw_ms in raw_of_day(schedule, day):
             wall = datetime.fromtimestamp(raw_ms // SECOND_MS, tz).replace(tzinfo=None).time()
             due_ms = instant_of(target, wall, time_zone)
-            if due_ms in taken:
+            if due_ms in starts:
                 merged.append(Merged(raw_ms, due_ms))
             else:
-                taken[due_ms] = Start(due_ms, raw_ms, StartKind.MOVED)
-    return StartsOfDay(sorted(taken.values()), merged)
+                starts[due_ms] = Start(due_ms, raw_ms, StartKind.MOVED)
+    return StartsOfDay(sorted(starts.values()), merged)
 
 
 def raw_of_day(schedule: Schedule, day: date) -> Iterator[Millis]:

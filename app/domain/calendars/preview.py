@@ -55,13 +55,13 @@ class PreviewInstant(NamedTuple):
 
 def preview(schedule: Schedule, after_ms: Millis, count: int, *, most: int) -> list[PreviewInstant]:
     """Return the coming instants until ``count`` of them run, ``most`` at most, ascending by ``raw_ms``."""
-    found: list[PreviewInstant] = []
+    result: list[PreviewInstant] = []
     for instant in instants(schedule, after_ms):
-        found.append(instant)
+        result.append(instant)
         count -= instant.due_ms is not None
-        if not count or len(found) == most:
+        if not count or len(result) == most:
             break
-    return found
+    return result
 
 
 def logical_times(schedule: Schedule, due_times: Iterable[Millis]) -> list[Millis]:

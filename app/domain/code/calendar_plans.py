@@ -70,11 +70,13 @@ def plan_calendar(
         return CalendarPlan(name, 0, plan, _checked(name, {}, members), members)
     current = calendar_values(present.calendar)
     changes = {member: values for member, *values in changed_fields(members, current, present.former)}
-    shown = [_field(member, old, new, is_edit=is_edit) for member, (old, new, is_edit) in changes.items()]
+    field_changes = [
+        _field(member, old, new, is_edit=is_edit) for member, (old, new, is_edit) in changes.items()
+    ]
     owned = present.former if is_import else members
     is_adopted = not present.is_managed and bool(members) and not is_import
     target = (CALENDAR, name, present.id)
-    object_plan = change_of(target, shown, owned, present.former, is_adopted=is_adopted)
+    object_plan = change_of(target, field_changes, owned, present.former, is_adopted=is_adopted)
     draft = _checked(name, current, members) if changes else None
     before = {member: old for member, (old, _new, _edited) in changes.items()}
     return CalendarPlan(name, present.id, object_plan, draft, members, before)

@@ -38,23 +38,28 @@ def date_change(
     present = _from_beginning(now, within.from_ms)
     of_former = _instants(former, within)
     of_present = _instants(present, within)
-    instants = sorted(each for each in planned if each in range(*within))
+    instants = sorted(instant for instant in planned if instant in range(*within))
     if _is_delay(former):
         of_former |= {*instants} - of_present
     if _is_delay(present):
         of_present |= {*instants} - of_former
-    latest = {each for each in instants if each in of_former - of_present}
+    latest = {instant for instant in instants if instant in of_former - of_present}
     unknown_ms = (
         within.from_ms if otherwise_ms is None or {*instants} & of_present - of_former else otherwise_ms
     )
     last_ms = max(latest, default=unknown_ms)
     first_ms = min(
-        (each for each in instants if each in of_present - of_former and each > last_ms), default=None
+        (instant for instant in instants if instant in of_present - of_former and instant > last_ms),
+        default=None,
     )
     if first_ms is not None:
-        last_ms = max((each for each in instants if each in of_former and each < first_ms), default=last_ms)
+        last_ms = max(
+            (instant for instant in instants if instant in of_former and instant < first_ms), default=last_ms
+        )
     beyond_ms = within.until_ms if max(planned, default=0) >= within.until_ms else last_ms + 1
-    begin_ms = min((each for each in instants if each in of_present and each > last_ms), default=beyond_ms)
+    begin_ms = min(
+        (instant for instant in instants if instant in of_present and instant > last_ms), default=beyond_ms
+    )
     return Change(last_ms, replace(present, from_ms=begin_ms - 1))
 
 

@@ -112,19 +112,19 @@ class Tally:
 
     def add(self, other: Self) -> None:
         """Add the numbers of another tally."""
-        for each in fields(self):
-            value = getattr(self, each.name)
+        for member in fields(self):
+            value = getattr(self, member.name)
             if isinstance(value, Counter):
-                value.update(getattr(other, each.name))
+                value.update(getattr(other, member.name))
             else:
-                setattr(self, each.name, value + getattr(other, each.name))
+                setattr(self, member.name, value + getattr(other, member.name))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the numbers by name, those by reason in the order of the reasons.
 
         ``dataclasses.asdict`` counts the items of a Counter.
         """
-        numbers = {each.name: getattr(self, each.name) for each in fields(self)}
+        numbers = {member.name: getattr(self, member.name) for member in fields(self)}
         return {
             name: dict(sorted(value.items())) if isinstance(value, Counter) else value
             for name, value in numbers.items()
@@ -144,10 +144,10 @@ class Tally:
 def tally_of(numbers: Mapping[str, Any]) -> Tally:
     """Return a tally from its numbers by name; other names are ignored."""
     tally = Tally()
-    for each in fields(tally):
-        if each.name in numbers:
-            value = numbers[each.name]
-            setattr(tally, each.name, Counter(value) if isinstance(value, Mapping) else value)
+    for member in fields(tally):
+        if member.name in numbers:
+            value = numbers[member.name]
+            setattr(tally, member.name, Counter(value) if isinstance(value, Mapping) else value)
     return tally
 
 
@@ -212,7 +212,7 @@ def account(spans: Sequence[Span], evidence: Evidence, interval: Interval, *, sc
         if term is not Term.ON_TIME:
             irregular.append(Irregular(instant, term, reason, runs.log_id if runs is not None else 0))
     _count_runs(tally, evidence, interval, frozenset(instants), spans)
-    waiting = [each.instant for each in irregular if each.term is Term.WAITING]
+    waiting = [entry.instant for entry in irregular if entry.term is Term.WAITING]
     open_runs = (
         instant
         for instant in instants

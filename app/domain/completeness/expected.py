@@ -150,7 +150,7 @@ class _Hour(Collection[Millis]):
                     yield (self._begin_s + offset) * SECOND_MS
 
     def __contains__(self, instant: object) -> bool:
-        return any(instant == each for each in self)
+        return any(instant == other for other in self)
 
     def __len__(self) -> int:
         if len(self._within) == _HOUR_S:

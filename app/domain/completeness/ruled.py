@@ -124,14 +124,14 @@ class RuledInstants:
 
     def _run_once(self) -> list[Millis]:
         """Return the ends of blackouts at which the latest instant runs, ascending."""
-        found = list[Millis]()
+        ends = list[Millis]()
         if not self._rules.blackouts:
-            return found
+            return ends
         for closure in closures_shared(self._rules.blackouts, self._after_ms - 1, self._last_ms + 1):
             start = self._rules.run_once(self._schedule, closure)
             if start is not None and self._after_ms < start.due_ms <= self._last_ms:
-                found.append(start.due_ms)
-        return found
+                ends.append(start.due_ms)
+        return ends
 
     def _without_last(self, block: Collection[Millis], closure: Closure | None) -> Collection[Millis]:
         """Return the instants without the one that runs at the end of a blackout."""
@@ -160,7 +160,9 @@ class RuledInstants:
                 yield from self._within(CALENDAR, [*raw_of_day(schedule, day)])
             else:
                 of_day = starts_on(schedule.conf, schedule.time_zone, rule, target)
-                merged = [each.logical_ms for each in of_day.merged if self._day_of(each.logical_ms) == day]
+                merged = [
+                    instant.logical_ms for instant in of_day.merged if self._day_of(instant.logical_ms) == day
+                ]
                 yield from self._within(CALENDAR, merged)
                 if target == day:
                     yield from self._covered(of_day.starts)

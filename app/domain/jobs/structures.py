@@ -37,8 +37,8 @@ def stored_structure(field: JobField, text: str) -> str:
 
 def structure_column(field: JobField, text: str) -> str | None:
     """Return a structure as its column has it: null where it is that of a new job. Raises InvalidInput."""
-    stored = stored_structure(field, text)
-    return None if stored == field.default else stored
+    value = stored_structure(field, text)
+    return None if value == field.default else value
 
 
 def read_structure(field: JobField, text: str | None) -> Any:
@@ -46,8 +46,8 @@ def read_structure(field: JobField, text: str | None) -> Any:
 
     The default in place of what another program has stored and the model refuses.
     """
-    stored: str = field.default
-    return json.loads(stored if not text or text == stored else _valid_text(field, text))
+    default: str = field.default
+    return json.loads(default if not text or text == default else _valid_text(field, text))
 
 
 @lru_cache(maxsize=1_024)

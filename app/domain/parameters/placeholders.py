@@ -143,12 +143,12 @@ class Names:
 def names_of(pieces: Iterable[Piece]) -> Names:
     """Return what the placeholders refer to."""
     placeholders = [piece for piece in pieces if not isinstance(piece, str)]
-    given = [item for item in placeholders if isinstance(item, GivenValue)]
-    origins = {item.origin for item in given}
+    values = [item for item in placeholders if isinstance(item, GivenValue)]
+    origins = {item.origin for item in values}
     return Names(
         variables=frozenset(item.name for item in placeholders if isinstance(item, VariableValue)),
         secrets=frozenset(item.name for item in placeholders if isinstance(item, Secret)),
-        parents=frozenset(item.key for item in given if item.origin is Origin.PARENTS),
+        parents=frozenset(item.key for item in values if item.origin is Origin.PARENTS),
         uses_run_id=any(isinstance(item, FactValue) and item.fact is Fact.RUN_ID for item in placeholders),
         uses_parent=Origin.PARENT in origins,
         uses_shards=Origin.SHARDS in origins,

@@ -128,7 +128,10 @@ def _in_order(
             if not missing[target]:
                 ready.append(target)
     placed = set(order)
-    return [*order[1:], *(each for each in followers if each not in placed and each != job_id)]
+    return [
+        *order[1:],
+        *(follower for follower in followers if follower not in placed and follower != job_id),
+    ]
 
 
 def _jobs_of(follower: Follower) -> tuple[int, ...]:

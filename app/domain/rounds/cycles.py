@@ -35,7 +35,7 @@ def reachable(starts: Iterable[int], followers_of: FollowersOf, *, most: int) ->
     visited = set(starts)
     generation: Collection[int] = sorted(visited)
     while generation:
-        following = {each for ids in followers_of(generation).values() for each in ids} - visited
+        following = {job_id for ids in followers_of(generation).values() for job_id in ids} - visited
         generation = sorted(following)[: max(0, most - len(visited))]
         visited.update(generation)
         if len(generation) < len(following):
@@ -75,7 +75,7 @@ def circle_of_each(followers: Mapping[int, Collection[int]]) -> dict[int, int]:
         visited.add(start)
         while waiting:
             members.append(waiting.pop())
-            before = [each for each in leaders.get(members[-1], ()) if each not in visited]
+            before = [job_id for job_id in leaders.get(members[-1], ()) if job_id not in visited]
             visited.update(before)
             waiting += dict.fromkeys(before)
         if len(members) > 1 or start in followers.get(start, ()):
@@ -91,7 +91,7 @@ def _left_last(followers: Mapping[int, Collection[int]]) -> list[int]:
         visited.add(start)
         while branches:
             job_id, rest = branches[-1]
-            follower = next((each for each in rest if each not in visited), None)
+            follower = next((job_id for job_id in rest if job_id not in visited), None)
             if follower is None:
                 left.append(job_id)
                 branches.pop()

@@ -101,8 +101,8 @@ def _needed(rule: RunsAfter, count: int) -> int:
 
 
 def _first_cause(by_predecessor: Mapping[int, Sequence[Arrived]], bad_ids: Collection[int]) -> Arrived | None:
-    bad = [each for job_id in bad_ids for each in by_predecessor[job_id] if each.outcome in BAD]
-    return min(bad, key=lambda each: (each.at_ms, each.predecessor_id, each.shard), default=None)
+    bad = [arrival for job_id in bad_ids for arrival in by_predecessor[job_id] if arrival.outcome in BAD]
+    return min(bad, key=lambda arrival: (arrival.at_ms, arrival.predecessor_id, arrival.shard), default=None)
 
 
 def outcome_of(rule: RunsAfter, arrivals: Sequence[Arrived]) -> ArrivalOutcome | None:
@@ -112,13 +112,13 @@ def outcome_of(rule: RunsAfter, arrivals: Sequence[Arrived]) -> ArrivalOutcome |
     if len(arrivals) == 1 and arrivals[0].total <= 1:
         return arrivals[0].outcome
     newest = max(arrivals, key=_rank)
-    of_run = [each for each in arrivals if each.shard < newest.total]
+    of_run = [arrival for arrival in arrivals if arrival.shard < newest.total]
     if newest.total <= 1:
-        shards = [each for each in arrivals if each.total > 1]
+        shards = [arrival for arrival in arrivals if arrival.total > 1]
         has_succeeded = outcome_of(rule, shards) is ArrivalOutcome.SUCCEEDED
         return ArrivalOutcome.SUCCEEDED if has_succeeded else newest.outcome
     succeeded = sum(map(_succeeded, of_run))
-    bad = sum(each.outcome in BAD for each in of_run)
+    bad = sum(arrival.outcome in BAD for arrival in of_run)
     needed = {ShardRule.ALL: newest.total, ShardRule.ANY: 1}.get(
         rule.shards, min(rule.shards_k, newest.total)
     )
@@ -126,7 +126,7 @@ def outcome_of(rule: RunsAfter, arrivals: Sequence[Arrived]) -> ArrivalOutcome |
         return ArrivalOutcome.SUCCEEDED
     if newest.total - bad < needed:
         return ArrivalOutcome.FAILED
-    is_retrying = any(each.outcome is ArrivalOutcome.RETRYING for each in of_run)
+    is_retrying = any(arrival.outcome is ArrivalOutcome.RETRYING for arrival in of_run)
     return ArrivalOutcome.RETRYING if is_retrying else None
 
 

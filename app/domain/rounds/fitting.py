@@ -74,7 +74,7 @@ def next_rounds(
         return _rounds([own], None, own.schedule.time_zone, now_ms)
     if kind is RoundKind.SINCE_LAST:
         return []
-    known = [each for each in predecessors if each.has_instants]
+    known = [predecessor for predecessor in predecessors if predecessor.has_instants]
     return _rounds(known, kind, own.schedule.time_zone, now_ms)
 
 
@@ -83,7 +83,7 @@ def _rounds(
 ) -> list[Millis]:
     rounds, after_ms = list[Millis](), now_ms
     while len(rounds) < ROUNDS_SHOWN:
-        instants = [at_ms for each in jobs if (at_ms := _next(each, after_ms)) is not None]
+        instants = [at_ms for job in jobs if (at_ms := _next(job, after_ms)) is not None]
         if not instants:
             break
         rounds.append(min(instants))
@@ -114,6 +114,6 @@ def _bounds(kind: RoundKind, at_ms: Millis, zone_name: str) -> tuple[Millis, Mil
             return at_ms - DAY_MS, LATEST_MS
     local = zone(zone_name)
     day = datetime.fromtimestamp(at_ms / SECOND_MS, local).date()
-    starts = (datetime.combine(each, time.min, local) for each in (day, day + timedelta(days=1)))
+    starts = (datetime.combine(bound, time.min, local) for bound in (day, day + timedelta(days=1)))
     from_ms, until_ms = (int(start.timestamp()) * SECOND_MS for start in starts)
     return from_ms, until_ms

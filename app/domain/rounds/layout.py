@@ -68,8 +68,8 @@ class Layout(NamedTuple):
 def lay_out(job_ids: Sequence[int], edges: Sequence[Edge]) -> Layout:
     """Return the picture of jobs and the edges between them, without edges to jobs that are not there."""
     known = frozenset(job_ids)
-    kept = [edge for edge in dict.fromkeys(edges) if known.issuperset(edge) and edge[0] != edge[1]]
-    parts, singles = _parts_of(job_ids, kept)
+    inner = [edge for edge in dict.fromkeys(edges) if known.issuperset(edge) and edge[0] != edge[1]]
+    parts, singles = _parts_of(job_ids, inner)
     boxes: list[Box] = []
     lines: list[Line] = []
     top = MARGIN

@@ -86,8 +86,8 @@ def named_jobs(value: Any) -> list[Any]:
 
 def with_named(value: Any, jobs: Iterable[Any]) -> Any:
     """Return a JSON value of the member with other ids or keys; null where there are none."""
-    named = list(dict.fromkeys(jobs))
-    return {**value, "jobs": named} if named else None
+    unique = list(dict.fromkeys(jobs))
+    return {**value, "jobs": unique} if unique else None
 
 
 def with_ids(text: str, ids: Mapping[int, int]) -> str:

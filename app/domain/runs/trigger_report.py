@@ -75,8 +75,8 @@ def fit_result(text: str, children: str = "") -> str:
     tail = f"\n{children}" if text and children else children
     characters, octets = RESULT_MAX - len(tail), RESULT_BYTES - len(tail.encode())
     if len(text) > characters or len(text.encode()) > octets:
-        kept = text[: characters - len(RESULT_CUT)].encode()[: octets - len(RESULT_CUT.encode())]
-        text = kept.decode(errors="ignore") + RESULT_CUT
+        head = text[: characters - len(RESULT_CUT)].encode()[: octets - len(RESULT_CUT.encode())]
+        text = head.decode(errors="ignore") + RESULT_CUT
     return text + tail
 
 

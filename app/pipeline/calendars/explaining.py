@@ -63,26 +63,26 @@ def tick_explained(now_ms: Millis) -> Millis:
             page = explained.find_unexplained(
                 session, after_id=after_id, limit=PAGE, with_calendar=only_calendars, now_ms=now_ms
             )
-            since_ms = min((each.explained_ms for each in page), default=now_ms)
-            history = read_history(session, (each.span for each in page), since_ms=since_ms)
+            since_ms = min((entry.explained_ms for entry in page), default=now_ms)
+            history = read_history(session, (entry.span for entry in page), since_ms=since_ms)
         if not page:
             return PERIOD_MS
         after_id = page[-1].id
-        found = {each.id: _series(history, each, now_ms) for each in page}
-        if any(found.values()) or any(_is_old(each, now_ms) for each in page):
-            transact(partial(_write, page=page, found=found, now_ms=now_ms))
+        series_by_id = {entry.id: _series(history, entry, now_ms) for entry in page}
+        if any(series_by_id.values()) or any(_is_old(entry, now_ms) for entry in page):
+            transact(partial(_write, page=page, series_by_id=series_by_id, now_ms=now_ms))
 
 
-def _is_old(each: ExplainedSpan, now_ms: Millis) -> bool:
+def _is_old(entry: ExplainedSpan, now_ms: Millis) -> bool:
     """Whether a span is searched from long ago on, although it has no excluded instants since then."""
-    return each.explained_ms < now_ms - SEARCHED_MS
+    return entry.explained_ms < now_ms - SEARCHED_MS
 
 
-def _series(history: RuleBook, each: ExplainedSpan, now_ms: Millis) -> list[_Series]:
+def _series(history: RuleBook, entry: ExplainedSpan, now_ms: Millis) -> list[_Series]:
     """Return the excluded instants of a span since the last ones that are written."""
-    interval = Interval(each.explained_ms + 1, now_ms + 1)
+    interval = Interval(entry.explained_ms + 1, now_ms + 1)
     series: list[_Series] = []
-    for span in with_rules(history, [each.span]):
+    for span in with_rules(history, [entry.span]):
         for part in excluded([span], interval):
             series = _joined(series, _Series(span.job_id, part.reason, _range(part), span))
     return series
@@ -114,18 +114,21 @@ def _follows(series: _Series, last_ms: Millis) -> bool:
 
 
 def _write(
-    session: Session, page: Sequence[ExplainedSpan], found: Mapping[int, Sequence[_Series]], now_ms: Millis
+    session: Session,
+    page: Sequence[ExplainedSpan],
+    series_by_id: Mapping[int, Sequence[_Series]],
+    now_ms: Millis,
 ) -> None:
     """Write rows for the spans that no other node has explained meanwhile."""
     locks.take_schedule_lock(session)
-    current = explained.find_explained(session, [each.id for each in page])
-    unchanged = [each for each in page if current.get(each.id) == each.explained_ms]
-    left = [each for each in unchanged if found[each.id]]
-    written = explained.find_last_written(session, {each.span.job_id for each in left})
+    current = explained.find_explained(session, [entry.id for entry in page])
+    unchanged = [entry for entry in page if current.get(entry.id) == entry.explained_ms]
+    left = [entry for entry in unchanged if series_by_id[entry.id]]
+    written = explained.find_last_written(session, {entry.span.job_id for entry in left})
     rows, extended = list[bulk.Row](), dict[int, bulk.Row]()
-    for each in left:
-        for series in found[each.id]:
-            group, count = str(each.span.group_id), series.range.count
+    for entry in left:
+        for series in series_by_id[entry.id]:
+            group, count = str(entry.span.group_id), series.range.count
             call_at_commit(session, partial(FIRES_SKIPPED.add, group, series.reason, count=count))
             last = written.pop(series.job_id, None)
             if last is not None and last.reason == series.reason and _follows(series, last.to_ms):
@@ -134,11 +137,11 @@ def _write(
                 rows.append(skip_row(series.job_id, series.range, reason=series.reason, now_ms=now_ms))
     bulk.insert_many(session, Skip, rows)
     bulk.update_many(session, Skip, list(extended.values()))
-    searched = [each for each in unchanged if not found[each.id] and _is_old(each, now_ms)]
+    searched = [entry for entry in unchanged if not series_by_id[entry.id] and _is_old(entry, now_ms)]
     explained.write_explained(
         session,
-        [(each.id, found[each.id][-1].range.to_ms) for each in left]
-        + [(each.id, now_ms - SETTLED_MS) for each in searched],
+        [(entry.id, series_by_id[entry.id][-1].range.to_ms) for entry in left]
+        + [(entry.id, now_ms - SETTLED_MS) for entry in searched],
     )
 
 

@@ -71,8 +71,8 @@ class RuleReplanning:
         count, after_id = 0, 0
         while True:
             with read_scope() as session:
-                found = jobs.find_switched_on(session, after_id=after_id, limit=PAGE)
-                page = list(jobs.with_anchors(session, found).values())
+                batch = jobs.find_switched_on(session, after_id=after_id, limit=PAGE)
+                page = list(jobs.with_anchors(session, batch).values())
                 spans = span_store.find_open(session, [job.id for job in page])
             if not page:
                 return count, True

@@ -111,28 +111,28 @@ class LimitUsage:
             shares_by_job[share.job_id].append(share)
         counted = set[tuple[int, str]]()
         for run in runs:
-            taken = {Scope(share.limit_id): share.weight for share in shares_by_job[run.job_id]}
+            weights = {Scope(share.limit_id): share.weight for share in shares_by_job[run.job_id]}
             group_limit = self.ids.get((LimitKind.GROUP, str(run.job_group)))
             if group_limit in self.slots:
-                taken[Scope(group_limit)] = 1
+                weights[Scope(group_limit)] = 1
             rule = self.rules.get(run.job_id)
             if rule is not None and (run.job_id, run.run_key) not in counted:
                 counted.add((run.job_id, run.run_key))
                 self.open[JobKey(run.job_id, run.limit_key)] += 1
-                taken |= self._own(rule, run.limit_key)
-            self.used.update(taken)
-            for scope in taken:
+                weights |= self._own(rule, run.limit_key)
+            self.used.update(weights)
+            for scope in weights:
                 if run.log_id:
                     holders[scope].append(run.log_id)
         self.holders = dict(holders)
 
     def demand(self, rule: LimitRules, key: str, *, shards: int = 1) -> dict[Scope, int]:
         """Return the slots that a run takes, a broadcast as many as it has shards but for that of its job."""
-        taken = self._own(rule, key)
+        weights = self._own(rule, key)
         group_limit = self.ids.get((LimitKind.GROUP, str(rule.job_group)))
         if rule.group_max > 0 and group_limit is not None:
-            taken[Scope(group_limit)] = shards
-        return taken | {Scope(share.limit_id): share.weight * shards for share in rule.shares}
+            weights[Scope(group_limit)] = shards
+        return weights | {Scope(share.limit_id): share.weight * shards for share in rule.shares}
 
     def _own(self, rule: LimitRules, key: str) -> dict[Scope, int]:
         limit_id = self.ids.get((LimitKind.JOB, str(rule.job_id)))

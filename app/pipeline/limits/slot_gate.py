@@ -83,7 +83,7 @@ class SlotGate:
     zone: str
     now_ms: Millis
     _demands: dict[int, Demand] = field(default_factory=dict)
-    _kept: list[tuple[Candidate, Wait]] = field(default_factory=list)
+    _old_waits: list[tuple[Candidate, Wait]] = field(default_factory=list)
     _waiting: list[tuple[Candidate, Wait]] = field(default_factory=list)
     _skipped: list[Candidate] = field(default_factory=list)
     #: job -> how many of its runs begin to wait
@@ -97,8 +97,8 @@ class SlotGate:
         is_broadcast = route_of(job.executor_route_strategy) is RouteStrategy.SHARDING_BROADCAST
         shards = len(addresses_for(fire, candidates)) if is_broadcast and not fire.sharding_param else 1
         rule = candidate.rule
-        taken = self.usage.demand(rule, candidate.key, shards=max(shards, 1))
-        demand = Demand(taken, candidate.answer, waits=candidate.former is not None)
+        weights = self.usage.demand(rule, candidate.key, shards=max(shards, 1))
+        demand = Demand(weights, candidate.answer, waits=candidate.former is not None)
         decision = self.slots.decide(demand)
         self._demands[fire.id] = demand
         self._note(candidate, decision)
@@ -108,7 +108,7 @@ class SlotGate:
         if decision.wait is None:
             return
         if decision.action is Action.KEEP:
-            self._kept.append((candidate, decision.wait))
+            self._old_waits.append((candidate, decision.wait))
         elif decision.action is Action.SKIP or self._count_waiting(candidate.rule.job_id) >= WAITING_MAX:
             self._skipped.append(candidate)
         else:
@@ -170,7 +170,7 @@ class SlotGate:
         ]
         superseded = [
             candidate.fire
-            for candidate, _ in (*self._waiting, *self._kept)
+            for candidate, _ in (*self._waiting, *self._old_waits)
             if candidate.pair in self._newest
             and candidate.fire.id not in newest_ids
             and not candidate.is_backfill
@@ -200,7 +200,7 @@ class SlotGate:
     def _changed_reasons(self) -> list[bulk.Row]:
         """Return the new reasons of fires that wait for another limit than before."""
         rows = []
-        for candidate, wait in self._kept:
+        for candidate, wait in self._old_waits:
             former = parse_wait(candidate.former.waits_for) if candidate.former is not None else None
             is_replacing = former is not None and former.reason is WaitReason.REPLACING
             if not is_replacing and (former is None or former.limit_id != wait.limit_id):
@@ -227,7 +227,9 @@ def open_gate(
     if locked:
         usage.count(session)  # The claims before this one have ended by now.
     closed = {scope for demand in demands for scope in demand if scope.limit_id not in locked}
-    waits = [parse_wait(each.former.waits_for) for each in candidates if each.former is not None]
+    waits = [
+        parse_wait(candidate.former.waits_for) for candidate in candidates if candidate.former is not None
+    ]
     names = limit_rules.find_names(session, {wait.limit_id for wait in waits if wait is not None})
     by_fire = {candidate.fire.id: candidate for candidate in sorted(candidates, key=_order)}
     return SlotGate(usage, by_fire, usage.book(closed), names, zone, now_ms)

@@ -58,7 +58,7 @@ class _Entry:
 
     @property
     def has_success(self) -> bool:
-        return any(each.outcome is ArrivalOutcome.SUCCEEDED for each in self.arrivals)
+        return any(arrival.outcome is ArrivalOutcome.SUCCEEDED for arrival in self.arrivals)
 
     @property
     def is_since_last(self) -> bool:
@@ -67,25 +67,25 @@ class _Entry:
 
 def arrive(session: Session, outcomes: Sequence[Outcome], *, now_ms: Millis) -> None:
     """Write outcomes into the rounds they belong to, open those that are new, and decide them."""
-    followers = following.find_followers(session, {each.job_id for each in outcomes})
+    followers = following.find_followers(session, {outcome.job_id for outcome in outcomes})
     if not followers:
         return
     entries = _with_names(session, _entries(outcomes, followers, now_ms))
     locked = _lock(session, entries, now_ms)
     if moved := _moved(session, entries, locked):
-        entries = {name: each for name, each in entries.items() if each not in moved.values()} | moved
+        entries = {name: entry for name, entry in entries.items() if entry not in moved.values()} | moved
         locked |= _lock(session, moved, now_ms)
-    here = {name: each for name, each in entries.items() if name in locked}
+    here = {name: entry for name, entry in entries.items() if name in locked}
     arrived = rounds.find_arrivals(session, {locked[name].id for name in here})
     changes, new, changed = list[Change](), list[tuple[int, Arrived]](), list[tuple[int, Arrived]]()
-    for name, each in here.items():
+    for name, entry in here.items():
         row = locked[name]
-        first, later = _merge(arrived[row.id], each.arrivals)
+        first, later = _merge(arrived[row.id], entry.arrivals)
         new += [(row.id, arrival) for arrival in first]
         changed += [(row.id, arrival) for arrival in later]
         if fresh := [*first, *later]:
-            row = row._replace(logical_ms=max(row.logical_ms, each.logical_ms))
-            changes.append(Change(row, each.follower, arrived[row.id], fresh, is_by_hand=each.is_by_hand))
+            row = row._replace(logical_ms=max(row.logical_ms, entry.logical_ms))
+            changes.append(Change(row, entry.follower, arrived[row.id], fresh, is_by_hand=entry.is_by_hand))
     rounds.insert_arrivals(session, new)
     rounds.write_arrivals(session, changed)
     decide(session, changes, now_ms=now_ms)
@@ -100,16 +100,18 @@ def _entries(
         if (rule := parse_runs_after(row.runs_after)) is not None:
             by_predecessor[predecessor_id].append((row, rule))
     entries: dict[RoundName, _Entry] = {}
-    for each in outcomes:
-        for row, rule in by_predecessor[each.job_id]:
-            if not _belongs(each, rule):
+    for outcome in outcomes:
+        for row, rule in by_predecessor[outcome.job_id]:
+            if not _belongs(outcome, rule):
                 continue
-            key = round_key(rule.round, each.logical_ms, zone=row.time_zone or zone_name(), chain=each.chain)
-            chain = each.chain if in_chain(each.chain) else None
-            entry = entries.setdefault((row.id, key), _Entry(row, rule, each.logical_ms, chain))
-            entry.logical_ms = max(entry.logical_ms, each.logical_ms)
-            entry.arrivals.append(_arrived(each, rule, now_ms))
-            entry.is_by_hand |= each.is_by_hand
+            key = round_key(
+                rule.round, outcome.logical_ms, zone=row.time_zone or zone_name(), chain=outcome.chain
+            )
+            chain = outcome.chain if in_chain(outcome.chain) else None
+            entry = entries.setdefault((row.id, key), _Entry(row, rule, outcome.logical_ms, chain))
+            entry.logical_ms = max(entry.logical_ms, outcome.logical_ms)
+            entry.arrivals.append(_arrived(outcome, rule, now_ms))
+            entry.is_by_hand |= outcome.is_by_hand
     return entries
 
 
@@ -119,26 +121,26 @@ def _belongs(outcome: Outcome, rule: RunsAfter) -> bool:
     return outcome.chain != FOR_NO_TIME or rule.round is not RoundKind.LOGICAL_TIME
 
 
-def _arrived(each: Outcome, rule: RunsAfter, now_ms: Millis) -> Arrived:
-    outcome = each.outcome
-    if each.is_replaced:
+def _arrived(run: Outcome, rule: RunsAfter, now_ms: Millis) -> Arrived:
+    outcome = run.outcome
+    if run.is_replaced:
         # The newer run has a logical time of its own, and is not in the chain.
-        is_left_out = rule.round is RoundKind.LOGICAL_TIME or in_chain(each.chain)
+        is_left_out = rule.round is RoundKind.LOGICAL_TIME or in_chain(run.chain)
         outcome = ArrivalOutcome.NOT_RUN if is_left_out else ArrivalOutcome.RETRYING
-    return Arrived(each.job_id, each.shard, each.total, outcome, now_ms, each.log_id, each.reason)
+    return Arrived(run.job_id, run.shard, run.total, outcome, now_ms, run.log_id, run.reason)
 
 
 def _merge(arrived: list[Arrived], new: Iterable[Arrived]) -> tuple[list[Arrived], list[Arrived]]:
     """Add to what has arrived in a round; return the first of predecessors and shards, and later ones."""
-    by_shard = {(each.predecessor_id, each.shard): each for each in arrived}
+    by_shard = {(arrival.predecessor_id, arrival.shard): arrival for arrival in arrived}
     first: dict[tuple[int, int], Arrived] = {}
     later: dict[tuple[int, int], Arrived] = {}
-    for each in new:
-        place = each.predecessor_id, each.shard
+    for arrival in new:
+        place = arrival.predecessor_id, arrival.shard
         former = by_shard.get(place)
-        if supersedes(each, former):
+        if supersedes(arrival, former):
             is_first = former is None or place in first
-            by_shard[place] = (first if is_first else later)[place] = each
+            by_shard[place] = (first if is_first else later)[place] = arrival
     arrived[:] = by_shard.values()
     return list(first.values()), list(later.values())
 
@@ -148,17 +150,17 @@ def _with_names(session: Session, entries: Mapping[RoundName, _Entry]) -> dict[R
 
     A success decides the last round anew, if that was not run and no later one has begun.
     """
-    since = {name[0] for name, each in entries.items() if each.is_since_last}
+    since = {name[0] for name, entry in entries.items() if entry.is_since_last}
     if not since:
         return dict(entries)
     last = rounds.find_last_decided(session, since)
-    later = rounds.find_ids(session, {(job_id, since_key(each.id)) for job_id, each in last.items()})
-    named: dict[RoundName, _Entry] = {}
-    for (job_id, key), each in entries.items():
-        if each.is_since_last:
-            key = _since(last.get(job_id), later, job_id, has_success=each.has_success)
-        named[job_id, key] = each
-    return named
+    later = rounds.find_ids(session, {(job_id, since_key(row.id)) for job_id, row in last.items()})
+    by_name: dict[RoundName, _Entry] = {}
+    for (job_id, key), entry in entries.items():
+        if entry.is_since_last:
+            key = _since(last.get(job_id), later, job_id, has_success=entry.has_success)
+        by_name[job_id, key] = entry
+    return by_name
 
 
 def _since(

@@ -102,7 +102,7 @@ def _decide(change: Change, rule: RunsAfter | None, written: _Written, now_ms: M
         _note(change, row, Verdict(RoundState.NOT_RUN, RoundReason.EDITED), written, now_ms)
         return
     if row.state == RoundState.NOT_RUN:
-        is_success = any(each.outcome is ArrivalOutcome.SUCCEEDED for each in change.fresh)
+        is_success = any(arrival.outcome is ArrivalOutcome.SUCCEEDED for arrival in change.fresh)
         if not is_success or not may_reopen(row.state, row.reason, is_by_hand=change.is_by_hand):
             return
         written.reopened.append(row)
@@ -154,8 +154,10 @@ def _next_look(change: Change, row: RoundRow) -> Millis:
 
 def _too_late(arrivals: Collection[Arrived]) -> Verdict:
     """Return the verdict of a round whose wait is over; its cause is what failed first, if anything has."""
-    failed = [each for each in arrivals if each.outcome is not ArrivalOutcome.SUCCEEDED and each.log_id]
-    cause = min(failed, key=lambda each: (each.at_ms, each.log_id or 0), default=None)
+    failed = [
+        arrival for arrival in arrivals if arrival.outcome is not ArrivalOutcome.SUCCEEDED and arrival.log_id
+    ]
+    cause = min(failed, key=lambda arrival: (arrival.at_ms, arrival.log_id or 0), default=None)
     return Verdict(RoundState.NOT_RUN, RoundReason.DEADLINE, cause)
 
 

@@ -81,7 +81,7 @@ def _outcome(end: End, logical_ms: Millis) -> Outcome:
 def without_children(session: Session, ended: Sequence[Outcome]) -> list[Outcome]:
     """Return that the children of these, and theirs, do not run in their chain; they run after a success."""
     outcomes: dict[tuple[int | None, int], Outcome] = {}
-    parents = {(each.chain, each.job_id): each for each in ended}
+    parents = {(outcome.chain, outcome.job_id): outcome for outcome in ended}
     while parents:
         texts = following.find_children(session, {job_id for _, job_id in parents})
         children = {

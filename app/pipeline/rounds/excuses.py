@@ -44,7 +44,7 @@ def find_excused(
         rule = parse_runs_after(followers[row.job_id].runs_after) if row.job_id in followers else None
         if rule is None or in_chain(row.chain) or rule.round is RoundKind.SINCE_LAST:
             continue
-        left = set(rule.jobs) - {each.predecessor_id for each in arrived.get(row.id, ())}
+        left = set(rule.jobs) - {arrival.predecessor_id for arrival in arrived.get(row.id, ())}
         if left:
             missing[row.id] = rule, left
     if not missing or not looks_ahead():

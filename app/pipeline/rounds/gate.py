@@ -58,13 +58,13 @@ def hold(session: Session, pairs: Sequence[Pair], *, zone: str, now_ms: Millis) 
     locked = _lock(session, pairs, names, rules)
     used = rounds.find_since_in_use(session, since)  # By now no other claim can take one.
     is_looked_at, rows, started = looks_ahead(), list[bulk.Row](), dict[int, int]()
-    taken, waiting = dict[int, RoundRow](), dict[int, RoundRow]()
+    started_rounds, waiting = dict[int, RoundRow](), dict[int, RoundRow]()
     for fire, job in pairs:
         row = locked[names[fire.id]]
         if job.id in since and not _is_free(row, used):
             again.append(fire)
         elif row.state == RoundState.STARTED:
-            taken[row.id] = row
+            started_rounds[row.id] = row
             started[fire.id] = row.id
         else:
             rows.append(
@@ -75,7 +75,7 @@ def hold(session: Session, pairs: Sequence[Pair], *, zone: str, now_ms: Millis) 
             waiting[row.id] = awaited._replace(due_ms=fire.due_time) if is_looked_at else awaited
     bulk.update_many(session, Fire, rows)
     bulk.update_many(session, Fire, [{"id": key, "round_id": started[key]} for key in started])
-    _write(session, waiting.values(), taken.values(), now_ms)
+    _write(session, waiting.values(), started_rounds.values(), now_ms)
     passed = [fire for fire, _ in pairs if fire.id in started]
     return [DueFire(fire.id, fire.job_id, fire.due_time) for fire in (*passed, *again)]
 

@@ -61,9 +61,9 @@ def _values(
             parents[str(job_id)] = run
     # A key that two have, or that is the id of another one, names none of them.
     count = Counter([*keys.values(), *map(str, by_job)])
-    named = {
+    by_key = {
         key: parents[str(job_id)]
         for job_id, key in keys.items()
         if count[key] == 1 and str(job_id) in parents
     }
-    return RoundValues({**parents, **named}, broadcasts[0] if len(broadcasts) == 1 else None)
+    return RoundValues({**parents, **by_key}, broadcasts[0] if len(broadcasts) == 1 else None)

@@ -52,49 +52,53 @@ def _look(session: Session, round_ids: Sequence[int], now_ms: Millis) -> list[Ro
     opened = [row for row in due if row.state == RoundState.OPEN]
     jobs = following.find_jobs(session, {row.job_id for row in due})
     arrived = rounds.find_arrivals(session, [row.id for row in opened])
-    gone = _find_gone(session, opened, jobs)
+    missing_ids = _find_gone(session, opened, jobs)
     excused = find_excused(session, opened, jobs, arrived, now_ms=now_ms)
     rounds.delete_rounds(session, [row.id for row in due if row.job_id not in jobs])
     changes = []
     for row in opened:
         if (job := jobs.get(row.job_id)) is None:
             continue
-        fresh = [*_deleted(row, job, arrived[row.id], gone, now_ms), *excused.get(row.id, ())]
-        places = {(each.predecessor_id, each.shard) for each in fresh}
-        others = [each for each in arrived[row.id] if (each.predecessor_id, each.shard) not in places]
+        fresh = [*_deleted(row, job, arrived[row.id], missing_ids, now_ms), *excused.get(row.id, ())]
+        places = {(arrival.predecessor_id, arrival.shard) for arrival in fresh}
+        others = [
+            arrival for arrival in arrived[row.id] if (arrival.predecessor_id, arrival.shard) not in places
+        ]
         is_over = row.deadline_ms <= now_ms
         changes.append(Change(row, job, [*others, *fresh], fresh, is_over=is_over, is_look=True))
-    rounds.write_arrivals(session, [(each.row.id, arrival) for each in changes for arrival in each.fresh])
+    rounds.write_arrivals(
+        session, [(change.row.id, arrival) for change in changes for arrival in change.fresh]
+    )
     decide(session, changes, now_ms=now_ms)
     return [row for row in due if row.state == RoundState.NOT_RUN and row.job_id in jobs]
 
 
 def _find_gone(session: Session, opened: Iterable[RoundRow], jobs: Mapping[int, FollowerRow]) -> set[int]:
     """Return the predecessors that do not exist any more."""
-    named = set[int]()
+    ids = set[int]()
     for row in opened:
         rule = parse_runs_after(jobs[row.job_id].runs_after) if row.job_id in jobs else None
-        named |= set(rule.jobs) if rule is not None else set()
-    return named - find_names(session, named).keys()
+        ids |= set(rule.jobs) if rule is not None else set()
+    return ids - find_names(session, ids).keys()
 
 
 def _deleted(
-    row: RoundRow, job: FollowerRow, arrived: Sequence[Arrived], gone: set[int], now_ms: Millis
+    row: RoundRow, job: FollowerRow, arrived: Sequence[Arrived], missing_ids: set[int], now_ms: Millis
 ) -> list[Arrived]:
     rule = parse_runs_after(job.runs_after)
     deleted = list[Arrived]()
-    for job_id in set(rule.jobs if rule is not None else ()) & gone:
-        of_job = [each for each in arrived if each.predecessor_id == job_id]
+    for job_id in set(rule.jobs if rule is not None else ()) & missing_ids:
+        of_job = [arrival for arrival in arrived if arrival.predecessor_id == job_id]
         # A retry that was planned does not come, nor do shards that have not arrived.
         deleted += [
-            each._replace(outcome=ArrivalOutcome.FAILED, at_ms=now_ms, reason=DELETED)
-            for each in of_job
-            if each.outcome is ArrivalOutcome.RETRYING
+            arrival._replace(outcome=ArrivalOutcome.FAILED, at_ms=now_ms, reason=DELETED)
+            for arrival in of_job
+            if arrival.outcome is ArrivalOutcome.RETRYING
         ]
-        total = max((each.total for each in of_job), default=1)
+        total = max((arrival.total for arrival in of_job), default=1)
         deleted += [
             Arrived(job_id, shard, total, ArrivalOutcome.NOT_RUN, now_ms, None, DELETED)
-            for shard in sorted({*range(total)} - {each.shard for each in of_job})
+            for shard in sorted({*range(total)} - {arrival.shard for arrival in of_job})
         ]
     return deleted
 
@@ -109,7 +113,7 @@ def _pass_on(session: Session, not_run: Sequence[RoundRow], now_ms: Millis) -> N
     outcomes = [_not_run(row, row.logical_ms) for row in not_run if row.id not in gates]
     skipped = rounds.find_skipped_instants(session, list(gates.values()))
     outcomes += [_not_run(gates[round_id], at_ms) for round_id, at_ms in skipped]
-    in_chains = [each for each in outcomes if each.chain]
+    in_chains = [outcome for outcome in outcomes if outcome.chain]
     if in_chains:
         outcomes += without_children(session, in_chains)
     arrive(session, outcomes, now_ms=now_ms)

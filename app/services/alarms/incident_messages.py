@@ -238,8 +238,8 @@ def _targets(
         escalating = promises.find_escalating(session, [job.id] if job is not None else [])
         escalation = next((row.escalation for row in escalating.values()), None)
         name = escalation.channel if escalation is not None else None
-        named = [row.channel for row in context.channels if row.channel.name == name]
-        targets |= targets_of(replace(config, alarm_urls=()), [], None, channels=named)
+        channels = [row.channel for row in context.channels if row.channel.name == name]
+        targets |= targets_of(replace(config, alarm_urls=()), [], None, channels=channels)
     if MessageStep.OPENED in steps:
         group_id, job_id = (group.id if group else 0), (job.id if job else 0)
         covering = [row.channel for row in context.channels if row.covers(group_id, job_id)]

@@ -129,8 +129,8 @@ class AlarmNotifier:
 
     def tick_incidents(self, now_ms: Millis, *, before_ms: Millis) -> None:
         """Send the messages about incidents that were due at another time or before. Never waits."""
-        taken = incident_messages.take_due(self._config, node=self._node, before_ms=before_ms, now_ms=now_ms)
-        for message in taken:
+        batch = incident_messages.take_due(self._config, node=self._node, before_ms=before_ms, now_ms=now_ms)
+        for message in batch:
             self._send(message, now_ms)
 
     def _send(self, delivery: Delivery, now_ms: Millis) -> None:

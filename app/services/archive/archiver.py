@@ -25,7 +25,7 @@ from app.domain.archive.kinds import ArchiveMode
 from app.domain.archive.pulls import rest_ms
 from app.pipeline.archive_at_once import open_row
 from app.runtime.metrics import LOG_PULLS
-from app.services.archive.pulls import MIB, Found, Puller, PullResult
+from app.services.archive.pulls import MIB, Puller, PullResult, Update
 from app.services.archive.store_log import store_log
 from app.services.executors.callers import Caller
 from app.settings.config import Config
@@ -196,19 +196,19 @@ class Archiver:
     def _fetch_all(self, logs: list[ArchivedLog], address: str) -> None:
         """Fetch logs of an executor one after the other; give back those that there is no time for."""
         until = self._monotonic() + LANE_S
-        found = list[Found]()
+        updates = list[Update]()
         try:
             while logs:
                 result = self._fetch(logs.pop(0))
                 self._note(address, result)
-                found += [result.found] if result.found is not None else []
+                updates += [result.update] if result.update is not None else []
                 now_s = self._monotonic()
                 if result.is_silent or now_s >= until or self._free_at - now_s >= OWED_S:
                     break
                 if self._rest(self._clock()):
                     break
-            if found:
-                self._puller.write(found)
+            if updates:
+                self._puller.write(updates)
             if logs:
                 archive_ids = [log.id for log in logs]
                 transact(partial(rows.give_back, archive_ids=archive_ids, owner=self._node))

@@ -74,13 +74,13 @@ class Indexer:
         """Make a segment of the oldest logs that have none; return False if they are too few for one."""
         with read_scope() as session:
             logs = segments.find_unindexed(session, limit=LOGS_MAX)
-        chosen, parts = _choose(logs)
-        if not chosen:
+        members, parts = _choose(logs)
+        if not members:
             return False
         number = (self.clock() << NUMBER_BITS) + random.randrange(1 << NUMBER_BITS)
         slots = [slots_of("\n".join(self._texts(log, chunks))) for log, _, chunks in parts]
         self.store.put(name_of(number), build_segment([part for _, part, _ in parts], slots))
-        if not transact(partial(segments.set_segment, logs=chosen, segment=number)):
+        if not transact(partial(segments.set_segment, logs=members, segment=number)):
             self.store.delete([name_of(number)])  # Another node was faster.
         return True
 
@@ -98,7 +98,11 @@ class Indexer:
         """
         files = {number: blob for blob in self.store.list(FOLDER) if (number := _number_of(blob.name))}
         with read_scope() as session:
-            used = {each.number for each in segments.list_segments(session, last_id=LAST_ID) if each.number}
+            used = {
+                segment.number
+                for segment in segments.list_segments(session, last_id=LAST_ID)
+                if segment.number
+            }
         old_ms = at_ms - UNUSED_MS
         unused = [
             blob.name for number, blob in files.items() if number not in used and blob.written_ms < old_ms
@@ -121,17 +125,17 @@ def _number_of(name: str) -> int:
 
 def _choose(logs: Sequence[EndedLog]) -> tuple[list[EndedLog], list[tuple[EndedLog, Part, list[Chunk]]]]:
     """Return the logs of the next segment and their texts; none if they do not fill one."""
-    chosen, parts, size = list[EndedLog](), list[tuple[EndedLog, Part, list[Chunk]]](), 0
+    members, parts, size = list[EndedLog](), list[tuple[EndedLog, Part, list[Chunk]]](), 0
     for log in logs:
         chunks = parse_chunks(log.chunks or "")
         own = [(log, Part(log.log_id, part[0].first, part[-1].last), part) for part in _parts(chunks)]
-        if chosen and len(parts) + len(own) > TEXTS_MAX:
-            return chosen, parts
-        chosen.append(log)
+        if members and len(parts) + len(own) > TEXTS_MAX:
+            return members, parts
+        members.append(log)
         parts += own
         size += sum(chunk.size for chunk in chunks)
-        if size >= BYTES_MAX or len(parts) >= TEXTS_MAX or len(chosen) == LOGS_MAX:
-            return chosen, parts
+        if size >= BYTES_MAX or len(parts) >= TEXTS_MAX or len(members) == LOGS_MAX:
+            return members, parts
     return [], []
 
 

@@ -146,15 +146,15 @@ class Keeper:
                 oldest += expiry.find_ended(
                     session, state, after=_START, before_ms=at_ms, limit=PURGED_AT_ONCE
                 )
-        chosen = list[EndedLog]()
+        surplus = list[EndedLog]()
         for log in sorted(oldest):
             if excess <= 0:
                 break
-            chosen.append(log)
+            surplus.append(log)
             excess -= log.stored
-        self._purge(chosen, Missing.PURGED)
-        logger.warning("archived logs deleted count=%s reason=archive full", len(chosen))
-        return bool(chosen) and excess > 0
+        self._purge(surplus, Missing.PURGED)
+        logger.warning("archived logs deleted count=%s reason=archive full", len(surplus))
+        return bool(surplus) and excess > 0
 
     def _purge(self, logs: list[EndedLog], reason: Missing) -> None:
         if logs:
@@ -194,10 +194,10 @@ class Keeper:
             if match := CHUNK_NAME.fullmatch(name):
                 by_log[int(match[1])].append(name)
         with read_scope() as session:
-            named = expiry.find_named(session, list(by_log))
+            row_by_id = expiry.find_named(session, list(by_log))
         for log_id, names in by_log.items():
-            kept = set(_names_of(named[log_id])) if log_id in named else set()
-            orphans += [name for name in names if name not in kept]
+            own = set(_names_of(row_by_id[log_id])) if log_id in row_by_id else set()
+            orphans += [name for name in names if name not in own]
         self._store.delete(orphans)
         if orphans:
             logger.info("files of no archived log deleted count=%s", len(orphans))

@@ -74,15 +74,15 @@ def shown(line: int, text: str, marks: list[tuple[int, int]]) -> Match:
 class TextMatcher:
     """Looks for a text."""
 
-    def __init__(self, wanted: str, *, ignores_case: bool) -> None:
+    def __init__(self, needle: str, *, ignores_case: bool) -> None:
         self._ignores_case = ignores_case
-        self._wanted = fold(wanted) if ignores_case else wanted
-        self.need = need_of(wanted)
+        self._needle = fold(needle) if ignores_case else needle
+        self.need = need_of(needle)
 
     def find(self, text: str, first: int) -> Iterator[Match]:
         """Yield the lines that have the text."""
-        searched, wanted = fold(text) if self._ignores_case else text, self._wanted
-        at, counted, line = searched.find(wanted), 0, 0
+        searched, needle = fold(text) if self._ignores_case else text, self._needle
+        at, counted, line = searched.find(needle), 0, 0
         while at >= 0:
             line += searched.count("\n", counted, at)
             start, end = searched.rfind("\n", 0, at) + 1, searched.find("\n", at)
@@ -90,13 +90,13 @@ class TextMatcher:
             if line >= first:
                 yield shown(line, text[start:end], self._marks(searched[start:end], at - start))
             counted = at
-            at = searched.find(wanted, end)
+            at = searched.find(needle, end)
 
     def _marks(self, line: str, at: int) -> list[tuple[int, int]]:
         marks = list[tuple[int, int]]()
         while at >= 0 and len(marks) < MARKS_MAX:
-            marks.append((at, at + len(self._wanted)))
-            at = line.find(self._wanted, marks[-1][1])
+            marks.append((at, at + len(self._needle)))
+            at = line.find(self._needle, marks[-1][1])
         return marks
 
 
@@ -146,12 +146,12 @@ class RegexMatcher:
             position = max(first - start, 0)
             while position < end - start:
                 content = position.to_bytes(4) + "\n".join(lines[start:end]).encode("utf-8", "replace")
-                found = self._call(content, PIECE_S)
-                for number, marks in found:
+                matches = self._call(content, PIECE_S)
+                for number, marks in matches:
                     yield shown(start + number, lines[start + number], [(a, b) for a, b in marks])
-                if len(found) < regex_program.LINES_MAX:
+                if len(matches) < regex_program.LINES_MAX:
                     break
-                position = found[-1][0] + 1
+                position = matches[-1][0] + 1
 
     def _call(self, content: bytes, limit_s: float) -> Any:
         """Return the answer of the program to a request."""
@@ -189,10 +189,10 @@ def pieces_of(lines: list[str]) -> Iterator[tuple[int, int]]:
 
 
 @contextmanager
-def open_matcher(wanted: str, *, is_regex: bool, ignores_case: bool) -> Iterator[Matcher]:
+def open_matcher(pattern: str, *, is_regex: bool, ignores_case: bool) -> Iterator[Matcher]:
     """Hold a matcher during the block; raises InvalidInput for an invalid expression."""
     if not is_regex:
-        yield TextMatcher(wanted, ignores_case=ignores_case)
+        yield TextMatcher(pattern, ignores_case=ignores_case)
         return
-    with RegexMatcher(wanted, ignores_case=ignores_case) as matcher:
+    with RegexMatcher(pattern, ignores_case=ignores_case) as matcher:
         yield matcher

@@ -61,10 +61,10 @@ class PullResult(NamedTuple):
     #: whether the executor could not be reached
     is_silent: bool
     #: what is to be written; None: nothing
-    found: "Found | None" = None
+    update: "Update | None" = None
 
 
-class Found(NamedTuple):
+class Update(NamedTuple):
     """What a pull has found; the row does not have it yet."""
 
     row: FoundRow
@@ -108,16 +108,16 @@ class Puller:
             log = self._ended(log)
         if is_full or source is None:
             failure = Missing.JOB_CAP if is_full else Missing.INSTANCE_GONE
-            found = self._store(log, [], Pulled(False, failure=failure))
-            return PullResult(0, is_silent=False, found=found)
+            update = self._store(log, [], Pulled(False, failure=failure))
+            return PullResult(0, is_silent=False, update=update)
         lines, pulled = self._read(source, log)
         is_silent = pulled.failure is Missing.INSTANCE_GONE
         return PullResult(sum(map(len, lines)), is_silent, self._store(log, lines, pulled))
 
-    def write(self, found: Sequence[Found]) -> None:
+    def write(self, updates: Sequence[Update]) -> None:
         """Write what pulls have found, in one transaction, and delete the chunks that are not kept."""
-        written = transact(partial(rows.write_pulls, found=[each.row for each in found]))
-        dropped = [name for each in found if each.row.log.id in written for name in each.dropped]
+        written = transact(partial(rows.write_pulls, pulls=[update.row for update in updates]))
+        dropped = [name for update in updates if update.row.log.id in written for name in update.dropped]
         if dropped:
             self.store.delete(dropped)
 
@@ -160,13 +160,13 @@ class Puller:
                 break
         return lines, Pulled(bool(lines), has_more=True)
 
-    def _store(self, log: ArchivedLog, lines: list[str], pulled: Pulled) -> Found:
+    def _store(self, log: ArchivedLog, lines: list[str], pulled: Pulled) -> Update:
         now_ms, columns = self.clock(), dict[str, Any]()
         dropped: tuple[Chunk, ...] = ()
         reason = log.reason
         if lines:
-            named = parse_chunks(log.chunks or "")
-            small, earlier = small_end(self.store, log.folder, named, run_max=self.run_max)
+            former = parse_chunks(log.chunks or "")
+            small, earlier = small_end(self.store, log.folder, former, run_max=self.run_max)
             chunk, stored = pack_lines(log.last_line + 1 - len(earlier), [*earlier, *lines])
             try:
                 self.store.put(f"{log.folder}/{chunk.name}", stored)
@@ -180,16 +180,16 @@ class Puller:
                 transact(partial(rows.write_pull, log=log, now_ms=now_ms, **waits))
                 raise
             # The files of small chunks stay for readers of the row as it was; the clean-up deletes them.
-            kept = [*named[: len(named) - len(small)], chunk]
-            window = Window.of(kept, most=self.run_max, gap=(log.gap_from, log.gap_to))
+            chunks = [*former[: len(former) - len(small)], chunk]
+            window = Window.of(chunks, most=self.run_max, gap=(log.gap_from, log.gap_to))
             dropped = window.dropped
             reason = Missing.RUN_CAP.value if window.gap_from else reason
-            ARCHIVED_BYTES.add(count=chunk.size - sum(each.size for each in small))
+            ARCHIVED_BYTES.add(count=chunk.size - sum(part.size for part in small))
             columns |= {
                 "last_line": chunk.last,
-                "chunks": dump_chunks(window.kept),
-                "size": sum(each.size for each in window.kept),
-                "stored": sum(each.stored for each in window.kept),
+                "chunks": dump_chunks(window.chunks),
+                "size": sum(part.size for part in window.chunks),
+                "stored": sum(part.stored for part in window.chunks),
                 "gap_from": window.gap_from,
                 "gap_to": window.gap_to,
             }
@@ -204,8 +204,8 @@ class Puller:
             "reason": following.reason,
         }
         columns |= {} if pulled.failure is not None else {"pulled_ms": now_ms}
-        names = tuple(f"{log.folder}/{each.name}" for each in dropped)
-        return Found(FoundRow(log, now_ms, columns), names)
+        names = tuple(f"{log.folder}/{part.name}" for part in dropped)
+        return Update(FoundRow(log, now_ms, columns), names)
 
     def _drop(self, log: ArchivedLog) -> None:
         """Delete the log of a run that has succeeded and is not kept, or that was deleted."""

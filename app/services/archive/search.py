@@ -162,17 +162,17 @@ class _Search:
             return
         batch, size = list[Candidate](), BATCH_MIN
         index = Index(self.store, self.matcher.need)
-        for each in index.candidates(self.query.runs, group_ids, last_id=last_id):
-            if (each if isinstance(each, int) else each.log_id) < first_id:
+        for candidate in index.candidates(self.query.runs, group_ids, last_id=last_id):
+            if (candidate if isinstance(candidate, int) else candidate.log_id) < first_id:
                 break
-            if isinstance(each, Candidate):
-                batch.append(each)
-            if isinstance(each, int) or len(batch) >= size:
+            if isinstance(candidate, Candidate):
+                batch.append(candidate)
+            if isinstance(candidate, int) or len(batch) >= size:
                 yield from self._chosen(batch, group_ids)
                 size = min(2 * size, BATCH_MAX) if batch else size
                 batch.clear()
-            if isinstance(each, int):
-                yield each
+            if isinstance(candidate, int):
+                yield candidate
         yield from self._chosen(batch, group_ids)
 
     def _all_logs(self, last_id: int, group_ids: frozenset[int] | None) -> Iterator["_Log"]:
@@ -190,10 +190,10 @@ class _Search:
         """Yield the logs of candidates that match the filters."""
         if not batch:
             return
-        parts = {(each.log_id, each.segment): each.parts for each in batch}
+        parts = {(candidate.log_id, candidate.segment): candidate.parts for candidate in batch}
         with read_scope() as session:
             rows = searching.find_among(
-                session, self.query.runs, group_ids, log_ids={each.log_id for each in batch}
+                session, self.query.runs, group_ids, log_ids={candidate.log_id for candidate in batch}
             )
         for row in rows:
             # A row whose segment is another one by now was changed: all of its lines are searched.

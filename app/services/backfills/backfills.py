@@ -99,9 +99,9 @@ def plan_backfill(
         raise NotFound(NO_JOB)
     require_right(actor, job.job_group, Right.OPERATE, missing=NO_JOB)
     draft = _checked(draft, now_ms)
-    found = _named(draft) if draft.times else _scheduled(session, job, draft, zone, now_ms)
-    runs = history.find_runs(session, job_id, draft.from_ms, draft.to_ms, times=found.logical_times)
-    instants = list_instants(found.logical_times, found.excluded, runs, draft.which)
+    source = _named(draft) if draft.times else _scheduled(session, job, draft, zone, now_ms)
+    runs = history.find_runs(session, job_id, draft.from_ms, draft.to_ms, times=source.logical_times)
+    instants = list_instants(source.logical_times, source.excluded, runs, draft.which)
     to_run = run_order(instants, draft.order)
     overlapping = sorted(records.find_overlaps(session, job_id, to_run))
     return BackfillPlan(instants, to_run, overlapping, draft.which)
@@ -152,10 +152,10 @@ def _scheduled(session: Session, job: DueJob, draft: BackfillDraft, zone: str, n
     book = rules.read_book(session, since_ms=draft.from_ms)  # The current one has no blackout of last year.
     try:
         schedule = phased_schedule_of(with_anchors(session, [job])[job.id], zone, book)
-        found = scheduled(schedule, draft.from_ms, draft.to_ms, now_ms=now_ms, most=INSTANTS_MAX)
+        result = scheduled(schedule, draft.from_ms, draft.to_ms, now_ms=now_ms, most=INSTANTS_MAX)
     except (ValueError, InvalidInput) as exc:  # It was written by a Java admin, or by SQL.
         raise InvalidInput("from", N_("The schedule is invalid: %(reason)s", reason=exc)) from exc
-    if found.is_cut:
+    if result.is_cut:
         raise InvalidInput(
             "to",
             N_(
@@ -163,7 +163,7 @@ def _scheduled(session: Session, job: DueJob, draft: BackfillDraft, zone: str, n
                 limit=INSTANTS_MAX,
             ),
         )
-    return found
+    return result
 
 
 def start_backfill(

@@ -19,7 +19,9 @@ def kill_running(backfill_id: int, *, actor: Actor, caller: Caller, now_ms: Mill
     """
     with read_scope() as session:
         get_backfill(session, backfill_id, actor=actor, right=Right.OPERATE)
-        log_ids = [log_id for each in find_running(session, backfill_id) for log_id in each.open_log_ids]
+        log_ids = [
+            log_id for instant in find_running(session, backfill_id) for log_id in instant.open_log_ids
+        ]
         logs = listing.find_listed(session, log_ids, group_ids=actor.group_ids(Right.OPERATE))
         running = [log for log in logs if state_of(log.trigger_code, log.handle_code) == "running"]
     return kill_runs(running, actor=actor, caller=caller, now_ms=now_ms) if running else 0

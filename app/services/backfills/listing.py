@@ -132,7 +132,7 @@ def instant_views(session: Session, backfill_id: int, rows: Sequence[BackfillIns
     """Return instants with their runs, those in progress as well."""
     runs: dict[Millis, int | None] = {}
     if any(row.state == InstantState.RUNNING for row in rows):
-        runs = {each.logical_ms: each.log_id for each in find_running(session, backfill_id)}
+        runs = {instant.logical_ms: instant.log_id for instant in find_running(session, backfill_id)}
     return [
         InstantView(
             row.number,

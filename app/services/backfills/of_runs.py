@@ -30,5 +30,5 @@ def find_backfills_of(session: Session, logs: Collection[JobLog]) -> dict[int, i
             trigger = trigger_of(job_id, backfill_key(backfill_id, logical_ms, attempt))
             if trigger is not None:
                 by_number[trigger.number] = backfill_id
-    found = ((log_id, by_number.get(run.trigger_key or 0)) for log_id, run in runs.items())
-    return {log_id: backfill_id for log_id, backfill_id in found if backfill_id is not None}
+    pairs = ((log_id, by_number.get(run.trigger_key or 0)) for log_id, run in runs.items())
+    return {log_id: backfill_id for log_id, backfill_id in pairs if backfill_id is not None}

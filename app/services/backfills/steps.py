@@ -82,12 +82,12 @@ class _View:
 
     @property
     def ended(self) -> list[_Instant]:
-        return [each for each in self.instants if each.state is not InstantState.RUNNING]
+        return [instant for instant in self.instants if instant.state is not InstantState.RUNNING]
 
     @property
     def is_withdrawing(self) -> bool:
         """Whether there are fires to withdraw."""
-        return self.decision.withdraws and any(each.unsent_ids for each in self.instants)
+        return self.decision.withdraws and any(instant.unsent_ids for instant in self.instants)
 
     @property
     def changes(self) -> bool:
@@ -131,7 +131,7 @@ def step(session: Session, backfill_id: int, *, clock: Clock) -> bool:
     view, now_ms = _view(session, row), clock()
     if view.decision.withdraws and _withdraw(session, view, now_ms):
         view = _view(session, row)
-    changed = [each.result(now_ms) for each in view.ended]
+    changed = [instant.result(now_ms) for instant in view.ended]
     steps.write_instants(session, changed)
     started = view.waiting[: view.decision.start]
     if started:
@@ -166,8 +166,8 @@ def find_running(session: Session, backfill_id: int) -> list[RunningInstant]:
         return []
     running = steps.find_instants(session, row.id, InstantState.RUNNING, limit=2 * RUNNING_MAX)
     return [
-        RunningInstant(each.row.logical_ms, each.log_id, each.open_log_ids)
-        for each in (_instants(session, row, running) if running else ())
+        RunningInstant(instant.row.logical_ms, instant.log_id, instant.open_log_ids)
+        for instant in (_instants(session, row, running) if running else ())
     ]
 
 
@@ -178,9 +178,9 @@ def wait_again(session: Session, row: BackfillRow, now_ms: Millis) -> None:
     """
     failed = steps.find_instants(session, row.id, InstantState.FAILED, limit=INSTANTS_MAX)
     succeeded = [
-        each.result(now_ms)
-        for each in _instants(session, row, failed)
-        if each.state is InstantState.SUCCEEDED
+        instant.result(now_ms)
+        for instant in _instants(session, row, failed)
+        if instant.state is InstantState.SUCCEEDED
     ]
     steps.write_instants(session, succeeded)
     steps.move_all(session, row.id, InstantState.FAILED, InstantState.WAITING, ended_ms=0)
@@ -189,10 +189,10 @@ def wait_again(session: Session, row: BackfillRow, now_ms: Millis) -> None:
 def _view(session: Session, row: BackfillRow) -> _View:
     running = steps.find_instants(session, row.id, InstantState.RUNNING, limit=2 * RUNNING_MAX)
     instants = _instants(session, row, running) if running else []
-    open_count = sum(each.state is InstantState.RUNNING for each in instants)
+    open_count = sum(instant.state is InstantState.RUNNING for instant in instants)
     has_job = bool(jobs.find_names(session, [row.job_id]))
     waiting = steps.find_instants(session, row.id, InstantState.WAITING, limit=row.max_running)
-    has_failed = any(each.state is InstantState.FAILED for each in instants)
+    has_failed = any(instant.state is InstantState.FAILED for instant in instants)
     if row.on_failure == OnFailure.STOP and not has_failed:
         has_failed = steps.has_failed(session, row.id, row.attempt)
     decision = decide(
@@ -211,8 +211,8 @@ def _instants(session: Session, row: BackfillRow, running: Sequence[InstantRow])
 
     The fires are read first: what has ended by then has left its log row.
     """
-    keys = {each.id: backfill_key(row.id, each.logical_ms, each.attempt) for each in running}
-    triggers = {each.id: _trigger(row.job_id, keys[each.id]) for each in running}
+    keys = {instant.id: backfill_key(row.id, instant.logical_ms, instant.attempt) for instant in running}
+    triggers = {instant.id: _trigger(row.job_id, keys[instant.id]) for instant in running}
     open_fires = steps.find_fires(session, row.job_id)
     first = defaultdict[str, list[OpenFire]](list)
     retries = defaultdict[int, list[OpenFire]](list)
@@ -226,14 +226,14 @@ def _instants(session: Session, row: BackfillRow, running: Sequence[InstantRow])
     orphans = _orphans(session, runs, retries)
     return [
         _instant(
-            each,
+            instant,
             trigger,
-            [*first[keys[each.id]], *orphans.get((each.logical_ms, _chain_of(row, trigger)), ())],
+            [*first[keys[instant.id]], *orphans.get((instant.logical_ms, _chain_of(row, trigger)), ())],
             runs[trigger.number],
             retries,
         )
-        for each in running
-        for trigger in (triggers[each.id],)
+        for instant in running
+        for trigger in (triggers[instant.id],)
     ]
 
 
@@ -310,7 +310,7 @@ def _instant(
 
 def _withdraw(session: Session, view: _View, now_ms: Millis) -> bool:
     """Delete the fires that no claim has taken; return whether there were any."""
-    fire_ids = sorted(fire_id for each in view.instants for fire_id in each.unsent_ids)
+    fire_ids = sorted(fire_id for instant in view.instants for fire_id in instant.unsent_ids)
     if not fire_ids:
         return False
     locked = [*fires.lock_unsent(session, fire_ids), *fires.lock_gated(session, fire_ids)]
@@ -328,17 +328,17 @@ def _withdraw(session: Session, view: _View, now_ms: Millis) -> bool:
 def _start(session: Session, row: BackfillRow, started: Sequence[InstantRow], now_ms: Millis) -> None:
     """Insert the fires of instants, each with its chain if the backfill asks for that."""
     new, opened = list[NewFire](), dict[int, Millis]()
-    for each in started:
-        key = backfill_key(row.id, each.logical_ms, row.attempt)
+    for instant in started:
+        key = backfill_key(row.id, instant.logical_ms, row.attempt)
         trigger = _trigger(row.job_id, key)
         chain = _chain_of(row, trigger)
         new.append(
-            NewFire(key, row.job_id, now_ms, TriggerType.BACKFILL, logical_ms=each.logical_ms, chain=chain)
+            NewFire(key, row.job_id, now_ms, TriggerType.BACKFILL, logical_ms=instant.logical_ms, chain=chain)
         )
         if row.children == Children.CHAIN:
-            opened[trigger.number] = each.logical_ms
+            opened[trigger.number] = instant.logical_ms
     fires.insert_unless_known(session, new, now_ms=now_ms)
     if opened:
         open_rounds(session, row.job_id, opened, opened_ms=now_ms)
     running = {"state": InstantState.RUNNING.value, "attempt": row.attempt, "begun_ms": now_ms}
-    steps.write_instants(session, [{"id": each.id, **running} for each in started])
+    steps.write_instants(session, [{"id": instant.id, **running} for instant in started])

@@ -66,10 +66,10 @@ def check_draft(draft: BlackoutDraft, *, now_ms: Millis) -> BlackoutDraft:
         missing = N_("Enter a reason; refused runs show it")
         reason = " ".join(required_text("reason", draft.reason, REASON_MAX, missing).split())
     with errors:
-        given = [name for name in SCOPES if getattr(draft, name)]
-        if len(given) > 1:
+        scopes = [name for name in SCOPES if getattr(draft, name)]
+        if len(scopes) > 1:
             problem = N_("A blackout is for one executor group, one job or one tag; leave out the others")
-            raise InvalidInput(given[1], problem)
+            raise InvalidInput(scopes[1], problem)
     with errors:
         tag = _checked_tag(draft.tag)
     with errors:

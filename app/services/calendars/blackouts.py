@@ -232,7 +232,9 @@ def switch_on_group(session: Session, group_id: int, *, actor: Actor, clock: Clo
 def find_groups_off(*, now_ms: Millis) -> frozenset[int]:
     """Return the executor groups that are switched off, as of a second ago at most."""
     blackouts = current_book.current().blackouts
-    return frozenset(each.group_id for each in blackouts if each.group_id and _switches_off(each, now_ms))
+    return frozenset(
+        blackout.group_id for blackout in blackouts if blackout.group_id and _switches_off(blackout, now_ms)
+    )
 
 
 def _switches_off(blackout: Blackout, now_ms: Millis) -> bool:

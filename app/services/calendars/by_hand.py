@@ -23,7 +23,7 @@ def find_refusal(book: RuleBook, job_id: int, group_id: int, now_ms: Millis) -> 
     if closure is None:
         return None
     blackouts = book.blackouts_of(job_id, group_id)
-    reason = next(each.reason for each in blackouts if each.window_at(now_ms) is not None)
+    reason = next(blackout.reason for blackout in blackouts if blackout.window_at(now_ms) is not None)
     if closure.until_ms is None:
         return Conflict(N_("a blackout is on, without an end: %(reason)s", reason=reason))
     until = f"{local_datetime(closure.until_ms)} {zone_name()}"

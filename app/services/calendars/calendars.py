@@ -222,12 +222,12 @@ def _merged(name: str, present: Calendar | None, imported: CountryDays, *, repla
     if present is None:
         return Calendar(name, imported.weekend, imported.days, names, imported.valid_until)
     years = {day.year for day in imported.days}
-    kept = {} if replace else {day: kind for day, kind in present.days.items() if day.year not in years}
+    others = {} if replace else {day: kind for day, kind in present.days.items() if day.year not in years}
     return Calendar(
         name,
         imported.weekend if replace else present.weekend,
-        kept | imported.days,
-        {day: text for day, text in present.names.items() if day in kept} | names,
+        others | imported.days,
+        {day: text for day, text in present.names.items() if day in others} | names,
         imported.valid_until if replace else _valid_until(present, imported),
         present.unknown,
     )

@@ -39,7 +39,7 @@ class _Schedule:
     weekend: frozenset[int]
     holidays: dict[date, str]
     #: holidays with a name of their own, unlike days off that are made up for
-    named: dict[date, str]
+    own_names: dict[date, str]
     #: make-up workday -> the day off it is worked for, if the library names it
     made_up: dict[date, date | None]
 
@@ -58,9 +58,9 @@ class _Schedule:
 
     def name(self, day: date) -> str:
         """Return the name of a day off: its own, else the most frequent one of its block."""
-        if day in self.named:
-            return self.named[day]
-        names = [self.named[other] for other in sorted(self.block(day)) if other in self.named]
+        if day in self.own_names:
+            return self.own_names[day]
+        names = [self.own_names[other] for other in sorted(self.block(day)) if other in self.own_names]
         counts = Counter(name for both in names for name in both.split(BETWEEN_NAMES))
         return counts.most_common(1)[0][0] if counts else self.holidays.get(day, "")
 
@@ -107,8 +107,8 @@ def country_days(country: str, years: Sequence[int]) -> CountryDays:
     if code in BLOCKS:
         off |= {day for holiday in schedule.holidays for day in schedule.block(holiday) if day.year in span}
     names = {day: schedule.name(day) for day in sorted(off)}
-    for made, free in schedule.made_up.items():
-        names[made] = schedule.name(free) if free else ""
+    for workday, free in schedule.made_up.items():
+        names[workday] = schedule.name(free) if free else ""
     days = {day: DayKind.HOLIDAY if day in off else DayKind.WORKDAY for day in sorted(names)}
     return CountryDays(
         days=days,
@@ -124,17 +124,17 @@ def _schedule(country: str, span: Sequence[int]) -> _Schedule:
     holidays = {day: name for day, name in table.items() if day.year in span}
     moves = dict(_moves(table))
     moved = set(moves.values())
-    named = {day: name for day, name in holidays.items() if day not in moved}
+    own_names = {day: name for day, name in holidays.items() if day not in moved}
     if _checked(country)[0] in BLOCKS:
         law = _table(country, span, observed=False)
-        named = {day: name for day, name in named.items() if day in law}
+        own_names = {day: name for day, name in own_names.items() if day in law}
     last = date(span[-1], 12, 31)
     return _Schedule(
         weekend=frozenset(
             day.isoweekday() for day in (last - DAY * n for n in range(7)) if table.is_weekend(day)
         ),
         holidays=holidays,
-        named=named,
+        own_names=own_names,
         made_up={
             day: moves.get(day)
             for day in sorted(table.weekend_workdays)
@@ -179,9 +179,9 @@ def _checked(country: str) -> tuple[str, str | None]:
         return code, None
     parts = {known.upper(): known for known in getattr(holidays, code).subdivisions}
     if part.upper() not in parts:
-        shown = ", ".join(f"{code}-{known}" for known in parts.values()) or code
+        choices = ", ".join(f"{code}-{known}" for known in parts.values()) or code
         raise InvalidInput(
-            "country", N_("Unknown part %(country)s; known are %(parts)s", country=country, parts=shown)
+            "country", N_("Unknown part %(country)s; known are %(parts)s", country=country, parts=choices)
         )
     return code, parts[part.upper()]
 

@@ -21,8 +21,10 @@ def blackout_of(fire: ListedFire, book: RuleBook) -> WaitedBlackout:
     """Return what holds a fire just before the end that was known when it began to wait."""
     blackouts, at_ms = book.blackouts_of(fire.job_id, fire.group_id), fire.end_ms - 1
     if not fire.end_ms:
-        reasons = [each.reason for each in blackouts if each.until_ms is None and not each.cron]
+        reasons = [
+            blackout.reason for blackout in blackouts if blackout.until_ms is None and not blackout.cron
+        ]
         return WaitedBlackout(None, next(iter(reasons), ""))
     closure = closure_at(blackouts, at_ms)
-    reasons = [each.reason for each in blackouts if each.window_at(at_ms) is not None]
+    reasons = [blackout.reason for blackout in blackouts if blackout.window_at(at_ms) is not None]
     return WaitedBlackout(fire.end_ms if closure is None else closure.until_ms, next(iter(reasons), ""))

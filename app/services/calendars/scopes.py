@@ -72,7 +72,9 @@ def tick_members(now_ms: Millis, monotonic: Callable[[], Millis] = monotonic_ms)
     Also those of a change that was committed while a blackout was being made. Opens its own transactions.
     """
     began_ms, blackouts = monotonic(), current_book.current().blackouts
-    if any(each.tag and (each.until_ms is None or each.until_ms > now_ms) for each in blackouts):
+    if any(
+        blackout.tag and (blackout.until_ms is None or blackout.until_ms > now_ms) for blackout in blackouts
+    ):
         with read_scope() as session:
             changes = _find_changes(session, store.find_scopes(session, now_ms=now_ms), None)
         if changes.job_ids:
@@ -92,13 +94,13 @@ def _find_changes(
     tags = {scope.id: folded(scope.tag) for scope in scopes if scope.tag}
     if not tags:
         return _Changes((), {})
-    noted = {(each.blackout_id, each.job_id): each.id for each in store.find_members(session, tags)}
+    noted = {(member.blackout_id, member.job_id): member.id for member in store.find_members(session, tags)}
     tagged = store.find_tagged(session, tags.values())
     present = {(key, job_id) for key, tag in tags.items() for job_id, job_tag in tagged if job_tag == tag}
     if job_ids is not None:
-        wanted = set(job_ids)
-        noted = {pair: member_id for pair, member_id in noted.items() if pair[1] in wanted}
-        present = {pair for pair in present if pair[1] in wanted}
+        ids = set(job_ids)
+        noted = {pair: member_id for pair, member_id in noted.items() if pair[1] in ids}
+        present = {pair for pair in present if pair[1] in ids}
     return _Changes(
         present - noted.keys(), {pair: member_id for pair, member_id in noted.items() if pair not in present}
     )

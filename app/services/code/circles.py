@@ -25,11 +25,11 @@ def find_links(session: Session, job_ids: Collection[int]) -> tuple[Links, Follo
 
     Of those that exist. Where jobs run after others, all links are read at once.
     """
-    stored = edges.read_all_edges(session)
-    if not stored:
+    rows = edges.read_all_edges(session)
+    if not rows:
         return job_lists.find_descendants(session, job_ids), {}
     links, followers = job_lists.find_links(session), dict[int, list[int]]()
-    for link in stored:
+    for link in rows:
         followers.setdefault(link.source, []).append(link.target)
 
     def next_jobs(ids: Collection[int]) -> dict[int, set[int]]:
@@ -38,7 +38,7 @@ def find_links(session: Session, job_ids: Collection[int]) -> tuple[Links, Follo
 
     own_ids = links.keys() & set(job_ids)
     near, _ = reachable(own_ids, next_jobs, most=len(links))
-    before = {link.source for link in stored if link.target in near}
+    before = {link.source for link in rows if link.target in near}
     return (
         {job_id: links[job_id] for job_id in sorted((near | before) & links.keys())},
         {job_id: followers[job_id] for job_id in sorted((near | before) & followers.keys())},
@@ -62,7 +62,9 @@ def check_circles(
     for link in sorted(planned - old):
         if link.source not in circles or circles[link.source] != circles.get(link.target):
             continue
-        path = find_path(link.target, link.source, lambda ids: {each: leads_to.get(each, ()) for each in ids})
+        path = find_path(
+            link.target, link.source, lambda ids: {job_id: leads_to.get(job_id, ()) for job_id in ids}
+        )
         names = [name_of(job_id) for job_id in (link.source, *path)]
         problem = N_("These jobs would trigger each other forever: %(jobs)s", jobs=" → ".join(names))
         where = (CHILDREN, link.source) if link.is_child else (RUNS_AFTER, link.target)
@@ -79,4 +81,6 @@ def _is_replaced(link: Link, wishes: Mapping[int, Members]) -> bool:
 def _links_of(wishes: Mapping[int, Members]) -> Iterable[Link]:
     for job_id, members in wishes.items():
         yield from (Link(job_id, child, True) for child in members.get(CHILDREN, ()))
-        yield from (Link(each, job_id) for each in (members.get(RUNS_AFTER) or {}).get("jobs", ()))
+        yield from (
+            Link(predecessor_id, job_id) for predecessor_id in (members.get(RUNS_AFTER) or {}).get("jobs", ())
+        )

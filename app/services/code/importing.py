@@ -164,8 +164,8 @@ def _plan_lines(plans: Plans, ids: Ids) -> Iterator[ResultLine]:
 
 def _title_of(wish: Wish, plans: Plans) -> str:
     """Return the description that a job will have."""
-    stored = plans.state.definitions.get(wish.job_id, {}).get("job_desc", "")
-    return str(wish.members.get("description", stored))
+    present = plans.state.definitions.get(wish.job_id, {}).get("job_desc", "")
+    return str(wish.members.get("description", present))
 
 
 def _change(change: FieldChange) -> list[object]:

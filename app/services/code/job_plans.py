@@ -324,7 +324,7 @@ class JobPlanner:
         if name == CHILDREN:
             old, new = ([self.name_of(child_id) for child_id in ids or ()] for ids in (old, new))
         if name == RUNS_AFTER:
-            old, new = (with_named(each, map(self.name_of, named_jobs(each))) for each in (old, new))
+            old, new = (with_named(value, map(self.name_of, named_jobs(value))) for value in (old, new))
         if name == "group_id":
             name, old, new = "group", self.app_names.get(old, ""), self.app_names.get(new, "")
         return FieldChange(name, old, new, is_edit)

@@ -86,7 +86,7 @@ def _read_state(session: Session, jobs: Sequence[Job], names: Collection[str]) -
     job_ids = [job.id for job in jobs]
     named_ids = {child_id for job in jobs for child_id in job.child_ids} if CHILDREN in names else set()
     if RUNS_AFTER in names:
-        named_ids |= {each for job in jobs for each in predecessors_of(job.runs_after)}
+        named_ids |= {predecessor_id for job in jobs for predecessor_id in predecessors_of(job.runs_after)}
     groups_of = job_lists.find_groups_of(session, named_ids) if named_ids else {}
     rows = channels.find_for(session, group_ids=(), job_ids=job_ids) if ALARM_CHANNELS in names else []
     return State(

@@ -247,13 +247,13 @@ def _differs(members: Members, state: State, job_id: int) -> bool:
 def _job_id_of(
     key: str,
     member: str,
-    named: str,
+    other_key: str,
     id_by_key: Mapping[str, tuple[int, bool]],
     document: Document,
     state: State,
 ) -> int:
     """Return the id of a child or predecessor that a job names."""
-    own_key = state.managed_key(named)
+    own_key = state.managed_key(other_key)
     if own_key in id_by_key:
         return id_by_key[own_key][0]
     owner = state.managed_object(JOB, own_key)
@@ -268,7 +268,8 @@ def _job_id_of(
     raise InvalidInput(
         place(JOBS, key, member),
         N_(
-            "There is no job with the key %(key)s, neither in the files nor among the managed jobs", key=named
+            "There is no job with the key %(key)s, neither in the files nor among the managed jobs",
+            key=other_key,
         ),
     )
 

@@ -101,7 +101,7 @@ class State:
         members = read_members(job, self.tags.get(job.id, ()))
         values = {name: trimmed(name, value) for name, value in members.items()}
         values["children"] = [child for child in values["children"] if child in self.links]
-        predecessors = (each for each in named_jobs(values[RUNS_AFTER]) if each in self.links)
+        predecessors = (job_id for job_id in named_jobs(values[RUNS_AFTER]) if job_id in self.links)
         values[RUNS_AFTER] = with_named(values[RUNS_AFTER], predecessors)
         values[ENABLED] = job.trigger_status == TriggerStatus.RUNNING
         values[ALARM_CHANNELS] = self.routes.get(job.id, [])
@@ -111,7 +111,7 @@ class State:
 
     def predecessors_of(self, job_id: int) -> list[int]:
         """Return the jobs after which a job runs now."""
-        return [each for each, followers in self.followers.items() if job_id in followers]
+        return [predecessor_id for predecessor_id, followers in self.followers.items() if job_id in followers]
 
     def present(self, kind: str, object_id: int) -> dict[str, Any] | None:
         """Return member -> present value of an object; None if it is gone, or not visible."""

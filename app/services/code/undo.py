@@ -119,7 +119,7 @@ def _read_state(session: Session, changes: Sequence[Undoable], actor: Actor, *, 
     owners = (state.managed.get((JOB, change["key"])) for change in jobs)
     job_ids = {change["id"] for change in jobs} | {owner.object_id for owner in owners if owner is not None}
     job_ids |= {child for change in jobs for child in change["before"].get(CHILDREN, ())}
-    job_ids |= {each for change in jobs for each in named_jobs(change["before"].get(RUNS_AFTER))}
+    job_ids |= {job_id for change in jobs for job_id in named_jobs(change["before"].get(RUNS_AFTER))}
     deleted_ids = {change["id"] for change in jobs if change["action"] == Action.DELETE}
     leading = job_lists.find_parents(session, deleted_ids)
     leading |= {link.target for link in read_edges(session, deleted_ids)}

@@ -203,7 +203,9 @@ def _leading(state: State, remade: Remade, wish_ids: Collection[int]) -> list[Wi
 def _runs_after(state: State, job: Job, remade: Remade) -> Any:
     """Return what a job runs after, of the jobs that exist or are made again."""
     value = MEMBER_OF[RUNS_AFTER].read(job.runs_after)
-    return with_named(value, _present(state, [remade.jobs.get(each, each) for each in named_jobs(value)]))
+    return with_named(
+        value, _present(state, [remade.jobs.get(job_id, job_id) for job_id in named_jobs(value)])
+    )
 
 
 def _children(state: State, job: Job, remade: Remade) -> list[int]:

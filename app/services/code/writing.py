@@ -83,8 +83,8 @@ def write_plans(session: Session, plans: Plans, *, actor: Actor, clock: Clock) -
     for plan in plans.calendars:
         if plan.draft is not None:
             with _at(CALENDARS, plan.name):
-                made = calendars.put_calendar(session, plan.name, plan.draft, actor=actor, clock=clock)
-                ids.calendars[plan.name] = made.id
+                calendar = calendars.put_calendar(session, plan.name, plan.draft, actor=actor, clock=clock)
+                ids.calendars[plan.name] = calendar.id
     _write_jobs(session, plans.jobs, ids, actor=actor, clock=clock)
     for channel in plans.channels:
         if channel.draft is not None:

@@ -155,9 +155,9 @@ def _write(
     closed = {(row.job_id, row.day) for row in open_days}
     for day, of_day in by_day.items():
         job_ids = {*of_day, *(job_id for job_id, open_day in closed if open_day == day)}
-        stored = store.find_days(session, day, job_ids)
+        row_by_job = store.find_days(session, day, job_ids)
         store.save_days(
-            session, [_added(stored.get(job_id), of_day.get(job_id)) for job_id in sorted(job_ids)]
+            session, [_added(row_by_job.get(job_id), of_day.get(job_id)) for job_id in sorted(job_ids)]
         )
     store.set_watermark(session, step.until_ms)
     return True

@@ -17,7 +17,7 @@ class Export(NamedTuple):
     """What is exported: jobs by id, their stored days, and what is not stored yet by job."""
 
     job_ids: Sequence[int]
-    stored: store.Scope
+    scope: store.Scope
     rest: Mapping[int, JobSum]
     #: up to when instants are counted
     until_ms: Millis
@@ -26,13 +26,13 @@ class Export(NamedTuple):
 def find_export(session: Session, scope: Scope, period: Days, *, zone: ZoneInfo, now_ms: Millis) -> Export:
     """Return what the pages of an export need."""
     rest, _first_ms = rest_of(session, scope, period, zone=zone, now_ms=now_ms)
-    stored, by_job = stored_scope(scope, period), rest_by_job(rest.tallies)
-    job_ids = {*store.find_job_ids(session, stored), *by_job}
-    return Export(sorted(job_ids), stored, by_job, rest.until_ms)
+    of_days, by_job = stored_scope(scope, period), rest_by_job(rest.tallies)
+    job_ids = {*store.find_job_ids(session, of_days), *by_job}
+    return Export(sorted(job_ids), of_days, by_job, rest.until_ms)
 
 
 def page_of_export(session: Session, export: Export, job_ids: Sequence[int]) -> list[JobSum]:
     """Return the numbers of some of the jobs, by id."""
-    jobs = store.sum_jobs(session, export.stored, job_ids)
-    store.add_reasons(session, export.stored, jobs)
+    jobs = store.sum_jobs(session, export.scope, job_ids)
+    store.add_reasons(session, export.scope, jobs)
     return sorted(add_rest(jobs, export.rest, job_ids), key=lambda job: job.job_id)

@@ -74,13 +74,15 @@ def find_job_day(
         return JobDay(is_cleared=True)
     if count_expected(spans, interval) + count_excluded(spans, interval).total() > INSTANTS_MAX:
         return JobDay(is_too_long=True)
-    found = next(accounts_of(session, {job_id: spans}, interval, now_ms=now_ms))
+    job_account = next(accounts_of(session, {job_id: spans}, interval, now_ms=now_ms))
     hours = [
-        Hour(from_ms, found.recount(Interval(from_ms, min(from_ms + HOUR_MS, interval.until_ms))).tally)
+        Hour(from_ms, job_account.recount(Interval(from_ms, min(from_ms + HOUR_MS, interval.until_ms))).tally)
         for from_ms in range(interval.from_ms, interval.until_ms, HOUR_MS)
     ]
     irregular = grouped(
-        sorted([*found.account.irregular, *of_rules(found.account)], key=lambda each: each.instant)
+        sorted(
+            [*job_account.account.irregular, *of_rules(job_account.account)], key=lambda entry: entry.instant
+        )
     )
     return JobDay(
         [hour for hour in hours if hour.tally != Tally()],
@@ -99,13 +101,13 @@ def of_rules(account: Account) -> Iterator[Irregular]:
 def grouped(instants: Sequence[Irregular]) -> list[IrregularTimes]:
     """Return ascending instants, those that follow each other for one reason and without a run as one."""
     groups: list[IrregularTimes] = []
-    for each in instants:
+    for entry in instants:
         before = groups[-1] if groups else None
-        is_alike = before is not None and before.last[1:] == each[1:] and not each.log_id
+        is_alike = before is not None and before.last[1:] == entry[1:] and not entry.log_id
         if before is not None and is_alike:
-            groups[-1] = IrregularTimes(before.first, each, before.instants + 1)
+            groups[-1] = IrregularTimes(before.first, entry, before.instants + 1)
         else:
-            groups.append(IrregularTimes(each, each, 1))
+            groups.append(IrregularTimes(entry, entry, 1))
     return groups
 
 
@@ -121,8 +123,8 @@ def find_missed(
     if not spans or interval.from_ms >= interval.until_ms or count_expected(spans, interval) > INSTANTS_MAX:
         return []
     job_id = spans[0].job_id
-    found = next(accounts_of(session, {job_id: spans}, interval, now_ms=now_ms))
-    missed = [each.instant for each in found.account.irregular if each.term in _MISSED]
+    job_account = next(accounts_of(session, {job_id: spans}, interval, now_ms=now_ms))
+    missed = [entry.instant for entry in job_account.account.irregular if entry.term in _MISSED]
     first, last = (day_of(at_ms, zone).isoformat() for at_ms in (interval.from_ms, interval.until_ms))
     cleared = find_cleared(session, job_id, first, last) if missed else set[str]()
     return [at_ms for at_ms in missed if day_of(at_ms, zone).isoformat() not in cleared]

@@ -86,7 +86,7 @@ def find_overview(
         first_ms,
         rest.until_ms,
         days,
-        {day: each.sealed_ms for day, each in sealed.items()},
+        {day: seal.sealed_ms for day, seal in sealed.items()},
         total,
         jobs[:JOBS_MAX],
         len(jobs) > JOBS_MAX,
@@ -135,15 +135,15 @@ def _stored_days(
     session: Session, scope: Scope, whole: Days, sealed: Mapping[str, store.SealedDay]
 ) -> dict[str, Tally]:
     """Return the stored totals by day: of all jobs from seals where there are any."""
-    stored = stored_scope(scope, whole)
-    if not stored.is_all:
-        return store.sum_by_day(session, stored)
-    days = {day: each.tally for day, each in sealed.items()}
+    of_days = stored_scope(scope, whole)
+    if not of_days.is_all:
+        return store.sum_by_day(session, of_days)
+    days = {day: seal.tally for day, seal in sealed.items()}
     if whole.last.isoformat() in days:
         return days
     last_sealed = max(days, default="")
     after = date.fromisoformat(last_sealed) + timedelta(days=1) if last_sealed else whole.first
-    return store.sum_by_day(session, stored._replace(first=after.isoformat())) | days
+    return store.sum_by_day(session, of_days._replace(first=after.isoformat())) | days
 
 
 def _jobs(
@@ -155,10 +155,10 @@ def _jobs(
     rest = rest_by_job(parts)
     others = [job for job in rest.values() if is_irregular(job.tally) and job.job_id not in job_ids]
     other_ids = {job.job_id for job in sorted(others, key=worst_first)[:limit]}
-    wanted = [*job_ids, *other_ids]
-    jobs = store.sum_jobs(session, of_period, wanted) if wanted else []
+    ids = [*job_ids, *other_ids]
+    jobs = store.sum_jobs(session, of_period, ids) if ids else []
     store.add_reasons(session, of_period, jobs)
-    return sorted(add_rest(jobs, rest, wanted), key=worst_first)[:limit]
+    return sorted(add_rest(jobs, rest, ids), key=worst_first)[:limit]
 
 
 def _irregular_ids(session: Session, scope: store.Scope, days: Mapping[str, Tally], limit: int) -> list[int]:
@@ -183,10 +183,10 @@ def _irregular_ids(session: Session, scope: store.Scope, days: Mapping[str, Tall
 
 def add_rest(jobs: Sequence[JobSum], rest: Mapping[int, JobSum], job_ids: Iterable[int]) -> list[JobSum]:
     """Add to the stored numbers of jobs those that are not stored yet; some have no others."""
-    stored = {job.job_id: job for job in jobs}
-    for job_id in stored.keys() & rest.keys():
-        stored[job_id].tally.add(rest[job_id].tally)
-    either = {**rest, **stored}
+    sum_by_job = {job.job_id: job for job in jobs}
+    for job_id in sum_by_job.keys() & rest.keys():
+        sum_by_job[job_id].tally.add(rest[job_id].tally)
+    either = {**rest, **sum_by_job}
     return [either[job_id] for job_id in job_ids if job_id in either]
 
 

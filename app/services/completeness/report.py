@@ -63,8 +63,8 @@ def report(session: Session, scope: Scope, interval: Interval, *, zone: ZoneInfo
         else:
             tallies[job_id] = JobTally(job_id, group_id, tally)
     total = Tally()
-    for each in tallies.values():
-        total.add(each.tally)
+    for job in tallies.values():
+        total.add(job.tally)
     return Report(interval, total, sorted(tallies.values(), key=_worst_first))
 
 

@@ -18,7 +18,7 @@ from app.store.completeness import totals as store
 DAYS = 30
 #: how long yesterday's numbers may be shown; of a day without a seal all rows are summed
 KEPT_MS: Millis = MINUTE_MS
-_kept = Kept["Summary"](KEPT_MS)
+_cache = Kept["Summary"](KEPT_MS)
 
 
 class Summary(NamedTuple):
@@ -38,7 +38,7 @@ def find_yesterday(session: Session, actor: Actor, *, zone: ZoneInfo, now_ms: Mi
     if now_ms < start_of(today, zone) + FOLD_AFTER_MS + MINUTE_MS:
         return None
     day, group_ids = today - timedelta(days=1), actor.group_ids(Right.VIEW)
-    summary = _kept.get(group_ids, lambda: Summary(day, day, store.find_day(session, str(day), group_ids)))
+    summary = _cache.get(group_ids, lambda: Summary(day, day, store.find_day(session, str(day), group_ids)))
     return summary if summary.first == day else None
 
 

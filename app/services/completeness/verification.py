@@ -41,12 +41,12 @@ def verify_day(session: Session, scope: Scope, day: date, *, zone: ZoneInfo, now
     else:
         again = seal_of(session, name, None, last.number)
         intact = intact and (again.rows_hash, again.totals) == (last.rows_hash, last.totals)
-    stored, total, recounted = store.find_days(session, name, scope.job_ids), Tally(), 0
+    row_by_job, total, recounted = store.find_days(session, name, scope.job_ids), Tally(), 0
     different: list[int] = []
     for job in find_accounts(
         session, interval_of(day, zone), now_ms=now_ms, job_ids=scope.job_ids, group_ids=scope.group_ids
     ):
-        row = stored.get(job.job_id)
+        row = row_by_job.get(job.job_id)
         if row is not None and (row.cleared or row.removed):
             total.add(row.tally)
             continue

@@ -22,10 +22,10 @@ def check_rounds(session: Session, config: Config) -> Findings:
         path = " → ".join(map(str, [*circle, circle[0]]))
         yield warning(f"jobs start each other forever: {path}", "take one of them out of the child jobs")
     dead = diagnosis.find_dead_edges(session)
-    gone = [f"{edge.job_id} (after {edge.predecessor_id})" for edge in dead if edge.is_gone]
-    if gone:
+    missing = [f"{edge.job_id} (after {edge.predecessor_id})" for edge in dead if edge.is_gone]
+    if missing:
         yield warning(
-            f"jobs run after jobs that are gone, which counts as not run: {named(gone)}",
+            f"jobs run after jobs that are gone, which counts as not run: {named(missing)}",
             "take the jobs that are gone out of what these run after",
         )
     silent = [f"{edge.job_id} (after {edge.predecessor_id})" for edge in dead if not edge.is_gone]

@@ -45,8 +45,8 @@ def group_rows(
     last = last_seen.find_last(session, {group.app_name for group in groups})
     drain_rows, jobs = drains.find_drained(session, ids), job_lists.count_by_group(session, ids)
     checks = last_checks(session, groups)
-    found = find_of_groups(session, groups, now_ms=now_ms)
-    records = find_records(session, groups, found, checks, networks=networks, now_ms=now_ms)
+    instances = find_of_groups(session, groups, now_ms=now_ms)
+    records = find_records(session, groups, instances, checks, networks=networks, now_ms=now_ms)
     evidence = {group_id: [row.evidence for row in rows] for group_id, rows in records.items()}
     runs = {group_id: sum(row.runs for row in rows) for group_id, rows in evidence.items()}
     most = runs_read(len(groups))

@@ -109,15 +109,15 @@ def trigger_job(
     if due_ms is None and not force:
         require_no_blackout(session, job_id, group_id, now_ms)
     slot = forced_slot(session, job_id, executor_param, now_ms) if force else NO_SLOT
-    given = {"executor_param": executor_param, "address_list": addresses}
-    columns: dict[str, Any] = {**given, "repeats": repeats, "request": request_id.get()}
+    inputs = {"executor_param": executor_param, "address_list": addresses}
+    columns: dict[str, Any] = {**inputs, "repeats": repeats, "request": request_id.get()}
     columns |= {"logical_ms": run_logical_ms, "param_form": param_form}
     columns |= {**slot._asdict(), **in_chain.columns}
     trigger = fires.insert_manual(session, job_id, due_ms=start_ms, planned=due_ms is not None, **columns)
     if in_chain.opens:
         open_chain(session, trigger, run_logical_ms, actor=actor, shared_with_java=in_chain.shared_with_java)
     options = {"due_ms": due_ms, "logical_ms": logical_ms, "force": force, "chain": in_chain.opens}
-    changes = given | _given(options)
+    changes = inputs | _given(options)
     audit.record(session, "job.trigger", actor=actor, now_ms=now_ms, target=("job", job_id), changes=changes)
     chain = trigger.number if in_chain.opens else in_chain.chain
     return QueuedRun(trigger, group_id, run_logical_ms, chain, in_chain.round_id)

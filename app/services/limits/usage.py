@@ -61,9 +61,9 @@ def list_usage(session: Session, *, actor: Actor) -> list[LimitUsage]:
     """Return the named limits that an actor may see, by name, then others that runs wait for."""
     if not actor.has_anywhere(Right.VIEW):
         return []
-    named = listing.list_named(session, actor.group_ids(Right.VIEW), limit=LISTED_MAX)
+    rows = listing.list_named(session, actor.group_ids(Right.VIEW), limit=LISTED_MAX)
     waiting = usage.count_waiting(session)
-    return [*_named(session, named, waiting), *_own(session, actor, waiting, {row.id for row in named})]
+    return [*_named(session, rows, waiting), *_own(session, actor, waiting, {row.id for row in rows})]
 
 
 def get_usage(session: Session, limit_id: int, *, actor: Actor) -> LimitUsage:
@@ -135,12 +135,15 @@ def _own(
     session: Session,
     actor: Actor,
     waiting: dict[int, int],
-    named: Collection[int],
+    named_ids: Collection[int],
     *,
     only: Limit | None = None,
 ) -> list[LimitUsage]:
     """Return the limits of jobs and groups that runs wait for, those of groups first."""
-    ids = sorted((limit_id for limit_id in waiting if limit_id not in named), key=lambda each: -waiting[each])
+    ids = sorted(
+        (limit_id for limit_id in waiting if limit_id not in named_ids),
+        key=lambda limit_id: -waiting[limit_id],
+    )
     limits = {only.id: only} if only is not None else usage.find_limits(session, ids[:OWN_MAX])
     places = {
         kind: {to_id(row.name) or 0: row.id for row in limits.values() if row.kind == kind}
@@ -151,7 +154,7 @@ def _own(
     of_groups = usage.count_used_of_groups(session, [*groups])
     of_jobs = usage.count_used_of_jobs(session, [*jobs])
     rows = list[LimitUsage]()
-    for kind, of_id, row_id in ((each, *place) for each in places for place in places[each].items()):
+    for kind, of_id, row_id in ((scope, *place) for scope in places for place in places[scope].items()):
         group, job = groups.get(of_id), jobs.get(of_id)
         if kind is LimitKind.GROUP and group is not None and actor.may(group.id, Right.VIEW):
             rows.append(_of_group(group, of_groups, waiting[row_id], row_id))

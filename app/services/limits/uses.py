@@ -17,12 +17,12 @@ def keep_uses(session: Session, job_ids: Collection[int]) -> None:
     """
     if not job_ids:
         return
-    named = {job: uses_of(job.limits) for job in uses.read_limits(session, job_ids)}
-    names = {name for shares in named.values() for name, _ in shares}
+    shares_by_job = {job: uses_of(job.limits) for job in uses.read_limits(session, job_ids)}
+    names = {name for shares in shares_by_job.values() for name, _ in shares}
     locked = listing.lock_named(session, names) if names else []
     limits = {limit.name: KnownLimit(limit.id, limit.group_id, limit.slots) for limit in locked}
     rows = list[bulk.Row]()
-    for job, shares in named.items():
+    for job, shares in shares_by_job.items():
         for number, (name, weight) in enumerate(dict(shares).items()):
             check_share(f"{LIMITS}.{number}", name, weight, limits.get(name), job.group_id)
             rows.append({"job_id": job.id, "limit_id": limits[name].id, "weight": weight})

@@ -54,7 +54,7 @@ def promises_of(session: Session, job_id: int, *, actor: Actor) -> list[PromiseR
     if job is None:
         return []
     rows = listing.list_promises(session, PromiseFilter(job_id=job_id), None, start=0, length=SHOWN)
-    stored = {row.definition: row for row in rows}
+    row_by_definition = {row.definition: row for row in rows}
     own, of_group = (
         json.dumps(read_structure(FIELD_OF["promises"], text)) for text in (job.own, job.of_group)
     )
@@ -62,7 +62,7 @@ def promises_of(session: Session, job_id: int, *, actor: Actor) -> list[PromiseR
         PromiseRecord(
             promise.members,
             "job" if promise in read_promises(own) else "group",
-            *_state_and_verdicts(stored.get(promise.definition)),
+            *_state_and_verdicts(row_by_definition.get(promise.definition)),
         )
         for promise in effective_promises(own, of_group, job.schedule_type)
     ]

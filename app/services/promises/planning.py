@@ -92,10 +92,10 @@ def _pages(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
 
 
 def _compare(
-    jobs: Mapping[int, PromisingJob], stored: Iterable[StoredPromise], *, now_ms: Millis, behind_ms: Millis
+    jobs: Mapping[int, PromisingJob], present: Iterable[StoredPromise], *, now_ms: Millis, behind_ms: Millis
 ) -> _Change:
     by_job = defaultdict[int, list[StoredPromise]](list)
-    for row in stored:
+    for row in present:
         by_job[row.job_id].append(row)
     change = _Change([], [], [], [], [])
     horizon_ms = now_ms + AHEAD_MS - STEP_MS - behind_ms

@@ -63,14 +63,14 @@ class InboxFilter:
     channel: AlarmChannel | None = None
 
 
-def list_inbox(session: Session, wanted: InboxFilter, *, actor: Actor, before_id: int | None) -> Inbox:
+def list_inbox(session: Session, query: InboxFilter, *, actor: Actor, before_id: int | None) -> Inbox:
     """Return the newest messages with ids below ``before_id`` (None: of all); alarms of visible groups only.
 
     Raises NotFound for a job that the actor may not see. The number of statements is bounded.
     """
-    if wanted.alarms.job_id is not None:
-        jobs.get_job(session, wanted.alarms.job_id, actor=actor, right=Right.VIEW)
-    visible, criteria = actor.group_ids(Right.VIEW), _criteria(wanted)
+    if query.alarms.job_id is not None:
+        jobs.get_job(session, query.alarms.job_id, actor=actor, right=Right.VIEW)
+    visible, criteria = actor.group_ids(Right.VIEW), _criteria(query)
     end_id = listing.find_id_after(session, criteria.to_ms) if criteria.to_ms is not None else None
     page = listing.list_before(
         session, criteria, visible, before_id=before_id or end_id, limit=LISTED_MAX, searched_max=SEARCHED_MAX
@@ -82,7 +82,7 @@ def list_inbox(session: Session, wanted: InboxFilter, *, actor: Actor, before_id
         session, criteria, visible, before_id=end_id, searched_max=SEARCHED_MAX, limit=COUNTED_MAX
     )
     rows = _rows(session, page.rows, actor)
-    return Inbox(rows, further_id, _results(wanted, counts), sum(count.alarms for count in counts))
+    return Inbox(rows, further_id, _results(query, counts), sum(count.alarms for count in counts))
 
 
 def target_texts(channel: AlarmChannel) -> list[str]:
@@ -91,21 +91,21 @@ def target_texts(channel: AlarmChannel) -> list[str]:
     return [f'"{name}' if identity(name) == name else f"#{identity(name)}" for name in names]
 
 
-def _criteria(wanted: InboxFilter) -> AlarmFilter:
+def _criteria(query: InboxFilter) -> AlarmFilter:
     """Return the filter of alarms: with a channel, a result is what that channel answered."""
-    criteria, result = wanted.alarms, wanted.result
-    if wanted.channel is not None:
+    criteria, result = query.alarms, query.result
+    if query.channel is not None:
         # A channel that cannot be read has no targets, and nothing was sent to it.
-        criteria = replace(criteria, targets=target_texts(wanted.channel) or ["\x1f"])
+        criteria = replace(criteria, targets=target_texts(query.channel) or ["\x1f"])
         if result in (AlarmResult.SENT, AlarmResult.FAILED):
             return replace(criteria, is_accepted=result is AlarmResult.SENT)
     return replace(criteria, states=STATES[result]) if result is not None else criteria
 
 
-def _results(wanted: InboxFilter, counts: Sequence[StateCount]) -> dict[AlarmResult, int]:
+def _results(query: InboxFilter, counts: Sequence[StateCount]) -> dict[AlarmResult, int]:
     """Return result -> number of alarms, by the same rule as the filter."""
     results = count_results({count.state: count.alarms for count in counts})
-    if wanted.channel is not None:
+    if query.channel is not None:
         results[AlarmResult.SENT] = sum(count.accepted for count in counts)
         results[AlarmResult.FAILED] = sum(count.refused for count in counts)
     return results

@@ -63,8 +63,8 @@ def read_overview(
     records = find_records(session, [group], {group.id: instances}, checks, networks=networks, now_ms=now_ms)[
         group.id
     ]
-    wanted = LogFilter(group_id=group.id, status=LogStatus.FAILED, from_ms=now_ms - PERIOD_MS)
-    failed_logs, _after = logs.list_from(session, wanted, actor=actor, limit=FAILURES_MAX)
+    criteria = LogFilter(group_id=group.id, status=LogStatus.FAILED, from_ms=now_ms - PERIOD_MS)
+    failed_logs, _after = logs.list_from(session, criteria, actor=actor, limit=FAILURES_MAX)
     read_ids = {log.id for log in failed_logs}
     last_ids = {record.failed_id for record in records if record.failed_id is not None}
     others = find_without_messages(session, sorted(last_ids - read_ids))

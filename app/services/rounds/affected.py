@@ -52,8 +52,8 @@ def find_affected(session: Session, job_id: int, *, actor: Actor) -> Affected:
         }
         children |= of_level
         rows = {row.id: row for _predecessor, row in following.find_followers(session, level)}
-        wanted = {child for ids in of_level.values() for child in ids} - rows.keys() - followers.keys()
-        rows |= following.find_jobs(session, wanted)
+        child_ids = {child for ids in of_level.values() for child in ids} - rows.keys() - followers.keys()
+        rows |= following.find_jobs(session, child_ids)
         level = sorted(rows.keys() - followers.keys() - {job_id})
         for follower_id in level:
             row = rows[follower_id]
@@ -64,8 +64,8 @@ def find_affected(session: Session, job_id: int, *, actor: Actor) -> Affected:
     names = job_store.find_names(session, effects)
     return Affected(
         [
-            AffectedJob(_visible(names.get(each), actor), effect, followers[each].rule)
-            for each, effect in effects.items()
+            AffectedJob(_visible(names.get(follower_id), actor), effect, followers[follower_id].rule)
+            for follower_id, effect in effects.items()
         ],
         is_cut=bool(level),
     )

@@ -79,17 +79,23 @@ def open_rounds(
     rules = _rules(following.find_jobs(session, job_ids - {job_id}), job_ids)
     if not rules:
         return
-    names = {(each, chain): (each, chain_key(chain)) for each in rules for chain in logical_times}
+    names = {
+        (follower_id, chain): (follower_id, chain_key(chain))
+        for follower_id in rules
+        for chain in logical_times
+    }
     rows = [
-        new_round(name, logical_times[chain], opened_ms=opened_ms, wait_ms=rules[each].wait_ms, chain=chain)
-        for (each, chain), name in names.items()
+        new_round(
+            name, logical_times[chain], opened_ms=opened_ms, wait_ms=rules[follower_id].wait_ms, chain=chain
+        )
+        for (follower_id, chain), name in names.items()
     ]
     rounds.insert_rounds(session, rows)
     ids = rounds.find_ids(session, names.values())
     excused = (
         (ids[name], Arrived(other, 0, 1, ArrivalOutcome.EXCUSED, opened_ms))
-        for (each, _), name in names.items()
-        for other in rules[each].jobs
+        for (follower_id, _), name in names.items()
+        for other in rules[follower_id].jobs
         if other not in job_ids
     )
     rounds.write_arrivals(session, excused)
@@ -107,9 +113,9 @@ def _require(
     The others would follow the job's run without the chain, too.
     """
     sooner = {
-        each
-        for each, rule in rules.items()
-        if jobs[each].schedule_type != ScheduleType.NONE or not job_ids >= {*rule.jobs}
+        job_id
+        for job_id, rule in rules.items()
+        if jobs[job_id].schedule_type != ScheduleType.NONE or not job_ids >= {*rule.jobs}
     }
     groups = find_groups_of(session, sooner) if sooner else {}
     if not all(actor.may(group_id, Right.OPERATE) for group_id in groups.values()):
@@ -118,12 +124,12 @@ def _require(
 
 def _rules(jobs: Mapping[int, FollowerRow], job_ids: Collection[int]) -> dict[int, RunsAfter]:
     """Return the rules of the jobs that run after one of the chain; the others are in it as children."""
-    rules = {each: parse_runs_after(job.runs_after) for each, job in jobs.items()}
-    return {each: rule for each, rule in rules.items() if rule is not None and _is_in(rule.jobs, job_ids)}
+    rules = {job_id: parse_runs_after(job.runs_after) for job_id, job in jobs.items()}
+    return {job_id: rule for job_id, rule in rules.items() if rule is not None and _is_in(rule.jobs, job_ids)}
 
 
 def _is_in(predecessors: Iterable[int], job_ids: Collection[int]) -> bool:
-    return any(each in job_ids for each in predecessors)
+    return any(predecessor in job_ids for predecessor in predecessors)
 
 
 def withdraw_chain(session: Session, trigger: Trigger, logical_ms: Millis, *, now_ms: Millis) -> None:

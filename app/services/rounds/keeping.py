@@ -24,20 +24,20 @@ def hold_links(session: Session, job_id: int, text: str | None, *, has_children:
     Without the schedule lock two concurrent saves could each see no cycle, and together create one.
     ``job_id`` 0: it is new; ``text``: what it is to run after.
     """
-    named = set(predecessors_of(text))
-    follows = bool(named) or (job_id > 0 and bool(edges.find_predecessors(session, [job_id])))
+    predecessors = set(predecessors_of(text))
+    follows = bool(predecessors) or (job_id > 0 and bool(edges.find_predecessors(session, [job_id])))
     if has_children or follows:
         locks.take_schedule_lock(session)
     if follows:
-        named |= {link.source for link in edges.find_predecessors(session, [job_id])}
-        locks.lock_groups_of(session, {each for each in (job_id, *named) if each > 0})
+        predecessors |= {link.source for link in edges.find_predecessors(session, [job_id])}
+        locks.lock_groups_of(session, {known_id for known_id in (job_id, *predecessors) if known_id > 0})
 
 
 def hold_predecessors(session: Session, texts: Iterable[str | None]) -> None:
     """Lock the jobs that are named by jobs which the caller has locked."""
-    named = {each for text in texts for each in predecessors_of(text) if each > 0}
-    if named:
-        locks.lock_groups_of(session, named)
+    job_ids = {job_id for text in texts for job_id in predecessors_of(text) if job_id > 0}
+    if job_ids:
+        locks.lock_groups_of(session, job_ids)
 
 
 def keep_edges(session: Session, former: Mapping[int, str | None], *, now_ms: Millis) -> None:
@@ -57,8 +57,8 @@ def keep_edges(session: Session, former: Mapping[int, str | None], *, now_ms: Mi
     ]
     edges.replace_edges(session, former, links)
     changes = _Changes()
-    for each in editing.lock_open(session, former):
-        changes.add(each, parse_runs_after(former[each.job_id]), jobs.get(each.job_id))
+    for row in editing.lock_open(session, former):
+        changes.add(row, parse_runs_after(former[row.job_id]), jobs.get(row.job_id))
     editing.end_rounds(session, changes.ended, reason=RoundReason.EDITED, now_ms=now_ms)
     bulk.update_many(session, Round, changes.deadlines)
     editing.wake_rounds(session, [row["id"] for row in changes.deadlines], now_ms=now_ms)
@@ -95,5 +95,5 @@ def forget_jobs(
     """Note that jobs are gone, for their ``predecessors`` and for the open rounds of their followers."""
     edges.mark_followed(session, predecessors)
     followers = {link.target for link in edges.read_edges(session, job_ids)}
-    woken = [each.id for each in editing.lock_open(session, followers)]
+    woken = [row.id for row in editing.lock_open(session, followers)]
     editing.wake_rounds(session, woken, now_ms=now_ms)

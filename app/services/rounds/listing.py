@@ -116,9 +116,9 @@ def _views(session: Session, rows: Sequence[RoundRow], actor: Actor) -> list[Rou
     arrived = rounds.find_arrivals(session, [row.id for row in rows])
     followers = listing.find_jobs(session, {row.job_id for row in rows})
     rules = {job_id: parse_runs_after(job.runs_after) for job_id, job in followers.items()}
-    named = {row.id: _predecessors(rules.get(row.job_id), arrived[row.id]) for row in rows}
-    jobs = listing.find_jobs(session, {job_id for ids in named.values() for job_id in ids})
-    waiting = {job_id for row in rows if row.state == RoundState.OPEN for job_id in named[row.id]}
+    ids_by_round = {row.id: _predecessors(rules.get(row.job_id), arrived[row.id]) for row in rows}
+    jobs = listing.find_jobs(session, {job_id for ids in ids_by_round.values() for job_id in ids})
+    waiting = {job_id for row in rows if row.state == RoundState.OPEN for job_id in ids_by_round[row.id]}
     page = _Page(
         jobs,
         listing.find_open_fires(session, waiting),
@@ -126,7 +126,7 @@ def _views(session: Session, rows: Sequence[RoundRow], actor: Actor) -> list[Rou
         actor,
     )
     return [
-        page.view(row, followers[row.job_id], rules[row.job_id], named[row.id], arrived[row.id])
+        page.view(row, followers[row.job_id], rules[row.job_id], ids_by_round[row.id], arrived[row.id])
         for row in rows
         if row.job_id in followers
     ]
@@ -134,14 +134,14 @@ def _views(session: Session, rows: Sequence[RoundRow], actor: Actor) -> list[Rou
 
 def _predecessors(rule: RunsAfter | None, arrived: Sequence[Arrived]) -> list[int]:
     """Return the predecessors of a round: those of the job, and others that had arrived before an edit."""
-    ids = [*(rule.jobs if rule is not None else ()), *sorted(each.predecessor_id for each in arrived)]
+    ids = [*(rule.jobs if rule is not None else ()), *sorted(arrival.predecessor_id for arrival in arrived)]
     return list(dict.fromkeys(ids))
 
 
 def _visible_runs(
     session: Session, rows: Sequence[RoundRow], arrived: Mapping[int, Sequence[Arrived]], actor: Actor
 ) -> Collection[int]:
-    log_ids = {each.log_id for arrivals in arrived.values() for each in arrivals}
+    log_ids = {arrival.log_id for arrivals in arrived.values() for arrival in arrivals}
     log_ids |= {row.cause_log_id for row in rows}
     known = {log_id for log_id in log_ids if log_id is not None}
     return find_visible(session, known, group_ids=actor.group_ids(Right.VIEW)) if known else frozenset()
@@ -161,7 +161,7 @@ class _Page:
         row: RoundRow,
         job: RoundJob,
         rule: RunsAfter | None,
-        named: Sequence[int],
+        predecessor_ids: Sequence[int],
         arrived: Sequence[Arrived],
     ) -> RoundView:
         """Return a round as users see it."""
@@ -170,10 +170,10 @@ class _Page:
             self._predecessor(
                 job_id,
                 rule,
-                [each for each in arrived if each.predecessor_id == job_id],
+                [arrival for arrival in arrived if arrival.predecessor_id == job_id],
                 [fire for fire in fires if fire.job_id == job_id],
             )
-            for job_id in named
+            for job_id in predecessor_ids
         )
         return RoundView(
             id=row.id,
@@ -205,10 +205,10 @@ class _Page:
         is_foreign = job is not None and not self.actor.may(job.job_group, Right.VIEW)
         outcome = outcome_of(rule or RunsAfter((job_id,)), arrived)
         # of a broadcast that has failed the shards that have, not those that ended after them
-        telling = [each for each in arrived if each.outcome is outcome] or arrived
-        newest = max(telling, key=lambda each: (each.at_ms, each.log_id or 0), default=None)
+        telling = [arrival for arrival in arrived if arrival.outcome is outcome] or arrived
+        newest = max(telling, key=lambda arrival: (arrival.at_ms, arrival.log_id or 0), default=None)
         total = newest.total if newest is not None else 1
-        succeeded = (each for each in arrived if each.outcome is ArrivalOutcome.SUCCEEDED)
+        succeeded = (arrival for arrival in arrived if arrival.outcome is ArrivalOutcome.SUCCEEDED)
         retries = [fire.due_ms for fire in fires if fire.trigger_type == TriggerType.RETRY]
         return PredecessorView(
             job_id=0 if is_foreign else job_id,
@@ -218,7 +218,7 @@ class _Page:
             log_id=newest.log_id if newest is not None and newest.log_id in self.visible_runs else None,
             retry_ms=min(retries, default=None),
             reason=newest.reason if newest is not None else "",
-            succeeded_shards=sum(each.shard < total for each in succeeded),
+            succeeded_shards=sum(arrival.shard < total for arrival in succeeded),
             total_shards=total,
             at_ms=newest.at_ms if newest is not None else None,
             is_foreign=is_foreign,

@@ -104,13 +104,13 @@ def links_of(draft: JobDraft, job: Job | None) -> JobLinks:
 
 def path_text(lookup: LinkLookup, path: Sequence[int], draft: JobDraft, own_id: int) -> Text:
     """Return a path such as ``7 Load → 9 Report → 7 Load``; jobs that the actor may not see have no names."""
-    shown: list[int | None] = list(path)
-    if len(shown) > SHOWN_MAX:
-        shown[SHOWN_MAX // 2 : -SHOWN_MAX // 2] = [None]
-    names = lookup.names_of({job_id for job_id in shown if job_id is not None})
+    steps: list[int | None] = list(path)
+    if len(steps) > SHOWN_MAX:
+        steps[SHOWN_MAX // 2 : -SHOWN_MAX // 2] = [None]
+    names = lookup.names_of({job_id for job_id in steps if job_id is not None})
     own_name = f"{own_id} {draft.job_desc.strip()}" if own_id else draft.job_desc.strip()
     names = {**names, own_id: own_name}
-    labels = [ELLIPSIS if job_id is None else names.get(job_id, FOREIGN) for job_id in shown]
+    labels = [ELLIPSIS if job_id is None else names.get(job_id, FOREIGN) for job_id in steps]
     return Text(" → ".join(f"%({number})s" for number in range(len(labels))), dict(_numbered(labels)))
 
 

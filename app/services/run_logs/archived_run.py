@@ -149,8 +149,8 @@ class ArchivedRun:
                 missing = (self._missing(chunk.first, chunk.last, Missing.UNREADABLE),)
                 break
             lines, position = texts + lines, chunk.first
-        shown = min(count, self.last_line - max(first, position) + 1)
-        lines = lines[len(lines) - shown :] if shown > 0 else []
+        length = min(count, self.last_line - max(first, position) + 1)
+        lines = lines[len(lines) - length :] if length > 0 else []
         return ArchivedLines(self.last_line - len(lines) + 1, self.last_line, lines, missing)
 
     def _texts(self, chunk: Chunk) -> list[str] | None:

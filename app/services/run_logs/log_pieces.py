@@ -95,8 +95,8 @@ def _masked_lines(piece: LogResult, first: int, following: list[str] | None, mas
     if following is None and (open_count := masker.open_lines(joined(lines))):
         count, last, is_end = count - open_count, last - open_count, False
     masked = masker.mask(joined([*lines, *(following or ())])).split("\n")[:count]
-    shown = masked[max(first - piece.from_line_num, 0) :]
-    return LogResult(max(first, piece.from_line_num), last, joined(shown) if shown else "", is_end)
+    rest = masked[max(first - piece.from_line_num, 0) :]
+    return LogResult(max(first, piece.from_line_num), last, joined(rest) if rest else "", is_end)
 
 
 def split_lines(content: str) -> list[str]:

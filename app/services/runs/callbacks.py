@@ -95,8 +95,8 @@ class CallbackStore:
         result = _merge([self._writer.submit(Batch(part, scope), _store) for part in parts])
         if result.held:
             await_replacement([item.log_id for item in result.held])
-            stored = self._writer.submit(Batch(result.held, scope), _store_at_last)
-            result = _merge([result._replace(held=()), stored])
+            rest = self._writer.submit(Batch(result.held, scope), _store_at_last)
+            result = _merge([result._replace(held=()), rest])
         _log_result(result, started_ms)
         return result
 

@@ -121,13 +121,13 @@ def read_piece(run: ArchivedRun, first: int, fetch: Fetch, *, timeout_s: float) 
 
     Raises ExecutorUnreachable as long as the archiver goes on; after that its lines are missing.
     """
-    kept = run.read(first)
-    lost = kept.unreadable
+    part = run.read(first)
+    lost = part.unreadable
     if lost is not None and (piece := _from_executor(run, max(first, lost.first), fetch, timeout_s)):
-        return replace(piece, archived=run.last_line, missing=kept.missing[: kept.missing.index(lost)])
-    if kept.lines:
-        return _piece(run, kept)
-    return _behind(run, kept, fetch, timeout_s)
+        return replace(piece, archived=run.last_line, missing=part.missing[: part.missing.index(lost)])
+    if part.lines:
+        return _piece(run, part)
+    return _behind(run, part, fetch, timeout_s)
 
 
 def read_last(run: ArchivedRun, count: int, fetch: Fetch, *, timeout_s: float) -> LogPiece:
@@ -138,21 +138,21 @@ def read_last(run: ArchivedRun, count: int, fetch: Fetch, *, timeout_s: float) -
     except XxlJobError:  # The next request, which is for the lines behind these, gets it.
         behind = _piece(run, nothing)
     new = split_lines(behind.log_content) if behind.to_line_num >= behind.from_line_num else []
-    kept = run.read_end(1, count - len(new)) if len(new) < count else nothing
-    if (lost := kept.unreadable) is not None:
+    part = run.read_end(1, count - len(new)) if len(new) < count else nothing
+    if (lost := part.unreadable) is not None:
         first = max(run.last_line - count + len(new) + 1, lost.first)
         piece = _from_executor(run, first, fetch, timeout_s)
         if piece is not None and piece.to_line_num >= lost.last:
-            found = split_lines(piece.log_content)[: lost.last - first + 1]
-            kept = ArchivedLines(first, kept.last, [*found, *kept.lines])
-    shown = [*kept.lines, *new[-count:]]
+            substitutes = split_lines(piece.log_content)[: lost.last - first + 1]
+            part = ArchivedLines(first, part.last, [*substitutes, *part.lines])
+    lines = [*part.lines, *new[-count:]]
     last = run.last_line + len(new)
-    missing = (*behind.missing, *kept.missing)
+    missing = (*behind.missing, *part.missing)
     return replace(
         behind,
-        from_line_num=last - len(shown) + 1,
+        from_line_num=last - len(lines) + 1,
         to_line_num=last,
-        log_content=joined(shown) if shown else behind.log_content,
+        log_content=joined(lines) if lines else behind.log_content,
         is_tail=True,
         missing=missing,
     )
@@ -170,14 +170,14 @@ def _from_executor(run: ArchivedRun, first: int, fetch: Fetch, timeout_s: float)
     return piece if piece.from_line_num == first <= piece.to_line_num else None
 
 
-def _behind(run: ArchivedRun, kept: ArchivedLines, fetch: Fetch, timeout_s: float) -> LogPiece:
+def _behind(run: ArchivedRun, part: ArchivedLines, fetch: Fetch, timeout_s: float) -> LogPiece:
     """Return lines behind the archived ones."""
-    nothing = _piece(run, kept)
+    nothing = _piece(run, part)
     if run.has_tail:
         return replace(nothing, is_end=True)
     tail = run.tail
     try:
-        piece = fetch(kept.first, min(timeout_s, FINAL_S) if tail is not None else timeout_s)
+        piece = fetch(part.first, min(timeout_s, FINAL_S) if tail is not None else timeout_s)
     except ExecutorUnreachable:
         if tail is None:
             raise
@@ -188,12 +188,12 @@ def _behind(run: ArchivedRun, kept: ArchivedLines, fetch: Fetch, timeout_s: floa
     return replace(piece, archived=run.last_line, missing=missing)
 
 
-def _piece(run: ArchivedRun, kept: ArchivedLines) -> LogPiece:
+def _piece(run: ArchivedRun, part: ArchivedLines) -> LogPiece:
     gap = run.gap
-    known = () if gap is None or gap in kept.missing else (gap,)
-    text = joined(kept.lines)
+    known = () if gap is None or gap in part.missing else (gap,)
+    text = joined(part.lines)
     return LogPiece(
-        kept.first, kept.last, text, False, archived=run.last_line, missing=(*known, *kept.missing)
+        part.first, part.last, text, False, archived=run.last_line, missing=(*known, *part.missing)
     )
 
 

@@ -91,7 +91,7 @@ def withdraw(session: Session, trigger: Trigger, *, actor: Actor, now_ms: Millis
         raise NotFound(MISSING)
     require_right(actor, group_id, Right.OPERATE, missing=MISSING)
     waiting = neighbours.find_waiting(session, trigger, is_moved=True)
-    locked = [each.fire for each in planned_fires.lock_unsent(session, [fire.id for fire in waiting])]
+    locked = [row.fire for row in planned_fires.lock_unsent(session, [fire.id for fire in waiting])]
     has_run = bool(neighbours.find_triggered(session, trigger))
     if not waiting and not has_run:
         raise NotFound(NO_RUN)

@@ -73,7 +73,7 @@ def show_chain(session: Session, chain: int, *, actor: Actor) -> ChainView:
     runs = chains.find_runs(session, chain)
     groups = find_groups_of(session, {row.job_id for row in rows})
     visible = [run for run in runs if actor.may(run.job_group, Right.VIEW)]
-    if not visible and not any(actor.may(each, Right.VIEW) for each in (*fires, *groups.values())):
+    if not visible and not any(actor.may(group_id, Right.VIEW) for group_id in (*fires, *groups.values())):
         raise NotFound(MISSING)
     open_rounds = sum(row.state == RoundState.OPEN for row in rows)
     not_run = sum(row.state == RoundState.NOT_RUN and row.reason != RoundReason.EXCUSED for row in rows)
@@ -148,9 +148,9 @@ def _missing(session: Session, row: RoundRow | None, actor: Actor) -> list[Missi
     if row.state != RoundState.OPEN and not may_reopen(row.state, row.reason):
         raise Conflict(OVER)
     log_ids = {
-        each.log_id
-        for each in rounds.find_arrivals(session, [row.id])[row.id]
-        if each.outcome in BAD and each.log_id is not None
+        arrival.log_id
+        for arrival in rounds.find_arrivals(session, [row.id])[row.id]
+        if arrival.outcome in BAD and arrival.log_id is not None
     }
     runs = missing.find_missing(session, log_ids)
     if not all(actor.may(run.group_id, Right.OPERATE) for run in runs):

@@ -114,7 +114,7 @@ def list_waiting(
     *,
     actor: Actor,
     group_id: int = 0,
-    wanted: WaitFilter = ALL,
+    criteria: WaitFilter = ALL,
     after: Place | None = None,
     limit: int,
 ) -> tuple[list[WaitingRun], Place | None]:
@@ -125,7 +125,7 @@ def list_waiting(
     visible = actor.group_ids(Right.VIEW)
     if group_id:
         visible = frozenset({group_id}) if visible is None or group_id in visible else frozenset()
-    rows = waiting_list.list_waiting(session, wanted, visible, after=after, limit=limit + 1)
+    rows = waiting_list.list_waiting(session, criteria, visible, after=after, limit=limit + 1)
     runs = _runs(session, rows[:limit], actor)
     return runs, runs[-1].place if len(rows) > limit else None
 
@@ -169,11 +169,11 @@ def start_now(session: Session, run_id: str, *, actor: Actor, now_ms: Millis) ->
     NotFound, PermissionDenied, and Conflict if it does not wait.
     """
     job_id, locked = _lock(session, run_id, actor)
-    held = [each for each in locked if each.state in HELD_BACK]
-    gated = [each.fire.id for each in held if each.waits_for in (PREDECESSORS, MISSED)]
-    waiting = [each.fire.id for each in held if each.waits_for not in (PREDECESSORS, MISSED)]
+    held = [row for row in locked if row.state in HELD_BACK]
+    gated = [row.fire.id for row in held if row.waits_for in (PREDECESSORS, MISSED)]
+    waiting = [row.fire.id for row in held if row.waits_for not in (PREDECESSORS, MISSED)]
     if not waiting and not gated:
-        if any(each.fire.admitted_ms or each.fire.due_time <= now_ms for each in locked):
+        if any(row.fire.admitted_ms or row.fire.due_time <= now_ms for row in locked):
             raise Conflict(N_("The run waits for no limit: it starts as soon as a scheduler takes it"))
         raise Conflict(N_("The run waits for no limit: it is planned for later"))
     planned_fires.admit(session, waiting, now_ms=now_ms)
@@ -191,11 +191,11 @@ def withdraw_run(session: Session, run_id: str, *, actor: Actor, now_ms: Millis)
         planned.withdraw(session, trigger, actor=actor, now_ms=now_ms)
         return
     job_id, locked = _lock(session, run_id, actor)
-    if any(each.state not in HELD_BACK for each in locked):
+    if any(row.state not in HELD_BACK for row in locked):
         raise Conflict(N_("The run waits for no limit: only a run that was triggered can be withdrawn then"))
     skip_fires(
         session,
-        [each.fire for each in locked],
+        [row.fire for row in locked],
         zone=zone_name(),
         now_ms=now_ms,
         reason=WITHDRAWN,
@@ -324,8 +324,10 @@ def _waited_limits(
         limits[fire.id] = WaitedLimit(
             wait.limit_id, kind, name, wait.reason, usage.used[scope], slots, tuple(log_ids)
         )
-    named = {log_id for limit in limits.values() for log_id in limit.log_ids}
-    visible = find_visible(session, named, group_ids=actor.group_ids(Right.VIEW)) if named else set()
+    holder_ids = {log_id for limit in limits.values() for log_id in limit.log_ids}
+    visible = (
+        find_visible(session, holder_ids, group_ids=actor.group_ids(Right.VIEW)) if holder_ids else set()
+    )
     return {
         fire_id: replace(limit, log_ids=tuple(log_id for log_id in limit.log_ids if log_id in visible))
         for fire_id, limit in limits.items()

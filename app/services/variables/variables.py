@@ -69,19 +69,19 @@ class UsingJob:
 
 
 def list_page(
-    session: Session, wanted: VariableFilter, *, actor: Actor, start: int, length: int
+    session: Session, criteria: VariableFilter, *, actor: Actor, start: int, length: int
 ) -> Page[Variable]:
     """Return a page of the variables and secrets that the actor may see, by name."""
     visible = actor.group_ids(Right.VIEW)
-    return variables.list_page(session, wanted, visible, start=start, length=length)
+    return variables.list_page(session, criteria, visible, start=start, length=length)
 
 
 def list_after(
-    session: Session, wanted: VariableFilter, *, actor: Actor, after_id: int, limit: int
+    session: Session, criteria: VariableFilter, *, actor: Actor, after_id: int, limit: int
 ) -> list[Variable]:
     """Return the variables and secrets that the actor may see, by id."""
     visible = actor.group_ids(Right.VIEW)
-    return variables.list_after(session, wanted, visible, after_id=after_id, limit=limit)
+    return variables.list_after(session, criteria, visible, after_id=after_id, limit=limit)
 
 
 def get_variable(session: Session, variable_id: int, *, actor: Actor, right: Right = Right.VIEW) -> Variable:
@@ -100,7 +100,7 @@ def may_change(actor: Actor, group_id: int) -> bool:
 
 def visible_ids(variable: Variable, actor: Actor) -> list[int]:
     """Return those of the groups that may use a secret of the installation that the actor may see."""
-    return sorted(each for each in allowed_ids(variable.allowed) if actor.may(each, Right.VIEW))
+    return sorted(group_id for group_id in allowed_ids(variable.allowed) if actor.may(group_id, Right.VIEW))
 
 
 def state_of(variable: Variable) -> dict[str, object]:
@@ -155,7 +155,7 @@ def change_variable(
     variable = _locked(session, variable_id, actor)
     require_unchanged(draft.loaded, state_of(variable))
     is_secret = variable.is_secret
-    given, other = (draft.secret, draft.value) if is_secret else (draft.value, draft.secret)
+    value, other = (draft.secret, draft.value) if is_secret else (draft.value, draft.secret)
     errors, allowed = InputErrors(), sorted(allowed_ids(variable.allowed))
     with errors:
         if other is not None:
@@ -166,17 +166,17 @@ def change_variable(
             allowed = _allowed(session, draft, is_secret=is_secret, group_id=variable.group_id)
     errors.raise_all()
     before = _audited(variable)
-    stored = allowed_text(allowed)
-    is_same = given is None if is_secret else given in (None, variable.value)
-    if is_same and stored == variable.allowed:
+    group_text = allowed_text(allowed)
+    is_same = value is None if is_secret else value in (None, variable.value)
+    if is_same and group_text == variable.allowed:
         return
     _require_confirmed(draft, is_secret=is_secret)
     variables.keep_version(session, variable_id, username=actor.username[:64], now_ms=now_ms)
-    if given is not None and is_secret:
-        variable.secret = given
-    elif given is not None:
-        variable.value = given
-    variable.allowed, variable.version = stored, variable.version + 1
+    if value is not None and is_secret:
+        variable.secret = value
+    elif value is not None:
+        variable.value = value
+    variable.allowed, variable.version = group_text, variable.version + 1
     variable.updated_ms, variable.username = now_ms, actor.username[:64]
     session.flush()
     _delete_older(session, variable)
@@ -274,7 +274,7 @@ def _check_text(draft: VariableDraft, *, is_optional: bool = False) -> None:
 def _allowed(session: Session, draft: VariableDraft, *, is_secret: bool, group_id: int) -> list[int]:
     ids = check_allowed(draft.allowed or (), is_secret=is_secret, group_id=group_id)
     existing = group_lists.existing_ids(session, ids)
-    missing = [str(each) for each in ids if each not in existing]
+    missing = [str(group_id) for group_id in ids if group_id not in existing]
     if missing:
         raise ForeignValue("allowed", N_("Not found: id %(ids)s", ids=", ".join(missing)))
     return ids

@@ -70,7 +70,7 @@ def insert_open(session: Session, rows: Sequence[bulk.Row]) -> None:
 
 def note_ends(session: Session, rows: Sequence[bulk.Row]) -> None:
     """Insert archived logs of runs that end, or note the end in those that there are."""
-    bulk.upsert(session, LogArchive, rows, key=("log_id",), kept=("folder",))
+    bulk.upsert(session, LogArchive, rows, key=("log_id",), constant=("folder",))
 
 
 class ArchivedLog(NamedTuple):
@@ -205,13 +205,13 @@ _HELD = (
 )
 
 
-def write_pulls(session: Session, found: Sequence[FoundRow]) -> set[int]:
+def write_pulls(session: Session, pulls: Sequence[FoundRow]) -> set[int]:
     """Write what pulls have found and give the leases back; return the ids that no other node has by now.
 
     ``columns`` of a row have the state and the next time as they follow from the pull; a run that has ended
     since is fetched once more at once.
     """
-    row_by_id = {row.log.id: row for row in found}
+    row_by_id = {row.log.id: row for row in pulls}
     written, rooms = set[int](), defaultdict[JobOfDay, Room](Room)
     changes = defaultdict[tuple[str, ...], list[bulk.Row]](list)
     for held in bulk.read_among(session, _HELD, sorted(row_by_id)):

@@ -36,7 +36,7 @@ def find_overlaps(session: Session, job_id: int, logical_times: Collection[Milli
     """Return backfill id -> how many of these logical times it runs, of the active backfills of a job."""
     if not logical_times:
         return {}
-    wanted, counts = {*logical_times}, defaultdict[int, int](int)
+    times, counts = {*logical_times}, defaultdict[int, int](int)
     query = (
         select(BackfillInstant.backfill_id, BackfillInstant.logical_ms)
         .join(Backfill, Backfill.id == BackfillInstant.backfill_id)
@@ -44,12 +44,12 @@ def find_overlaps(session: Session, job_id: int, logical_times: Collection[Milli
             Backfill.job_id == job_id,
             Backfill.state.in_(ACTIVE),
             BackfillInstant.state.in_([InstantState.WAITING.value, InstantState.RUNNING.value]),
-            BackfillInstant.logical_ms >= min(wanted),
-            BackfillInstant.logical_ms <= max(wanted),
+            BackfillInstant.logical_ms >= min(times),
+            BackfillInstant.logical_ms <= max(times),
         )
     )
     for backfill_id, logical_ms in bulk.read_rows(session, query):
-        counts[backfill_id] += logical_ms in wanted
+        counts[backfill_id] += logical_ms in times
     return {backfill_id: count for backfill_id, count in counts.items() if count}
 
 
@@ -152,8 +152,13 @@ def delete_ended(session: Session, *, before_ms: Millis, limit: int) -> int:
     old = select(Backfill.id).where(Backfill.state.not_in(ACTIVE), Backfill.ended_ms < before_ms)
     ids = list(session.scalars(old.order_by(Backfill.ended_ms).limit(limit)))
     # One that a user resumes meanwhile stays, with its instants.
-    ended = (delete(Backfill).where(Backfill.id == each, Backfill.state.not_in(ACTIVE)) for each in ids)
-    gone = [each for each, statement in zip(ids, ended, strict=True) if affected(session, statement)]
-    if gone:
-        affected(session, delete(BackfillInstant).where(BackfillInstant.backfill_id.in_(gone)))
-    return len(gone)
+    ended = (
+        delete(Backfill).where(Backfill.id == backfill_id, Backfill.state.not_in(ACTIVE))
+        for backfill_id in ids
+    )
+    removed_ids = [
+        backfill_id for backfill_id, statement in zip(ids, ended, strict=True) if affected(session, statement)
+    ]
+    if removed_ids:
+        affected(session, delete(BackfillInstant).where(BackfillInstant.backfill_id.in_(removed_ids)))
+    return len(removed_ids)

@@ -193,7 +193,9 @@ def add_members(session: Session, pairs: Iterable[tuple[int, int]], *, now_ms: M
 
 def end_members(session: Session, member_ids: Collection[int], *, now_ms: Millis) -> None:
     """Note that jobs have the tag no more."""
-    bulk.update_many(session, BlackoutJob, [{"id": each, "until_ms": now_ms} for each in sorted(member_ids)])
+    bulk.update_many(
+        session, BlackoutJob, [{"id": member_id, "until_ms": now_ms} for member_id in sorted(member_ids)]
+    )
 
 
 def _visible(group_ids: GroupIds) -> list[ColumnElement[bool]]:

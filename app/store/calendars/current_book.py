@@ -22,7 +22,7 @@ _HAS_CHANGED: Final = "has_changed_rules"
 _CHANGED = select(func.coalesce(func.max(RuleChange.number), 0))
 
 
-class _Kept:
+class _Cache:
     """What this process has read last."""
 
     def __init__(self) -> None:
@@ -33,38 +33,38 @@ class _Kept:
         self.lock = threading.Lock()
 
 
-_kept = _Kept()
+_cache = _Cache()
 
 
 def of_number(number: int) -> RuleBook:
     """Return the book; reads it, in a transaction of its own, if it is not the one of this number."""
-    if number == _kept.book.number or (number and number == _kept.former):
-        return _kept.book
+    if number == _cache.book.number or (number and number == _cache.former):
+        return _cache.book
     if not number:  # The tables are new.
-        _kept.book = RuleBook()
-        return _kept.book
-    with _kept.lock:
-        if _kept.book.number != number:
+        _cache.book = RuleBook()
+        return _cache.book
+    with _cache.lock:
+        if _cache.book.number != number:
             with read_scope() as session:
-                _kept.book = rules.read_book(session)
+                _cache.book = rules.read_book(session)
             # It has changed since the number was read. One that is not committed yet is no former one.
-            _kept.former = number if number < _kept.book.number else 0
-    return _kept.book
+            _cache.former = number if number < _cache.book.number else 0
+    return _cache.book
 
 
 def current() -> RuleBook:
     """Return the book as it was at most CHECK_S ago."""
-    if time.monotonic() - _kept.checked_s < CHECK_S or not _kept.lock.acquire(blocking=False):
-        return _kept.book
+    if time.monotonic() - _cache.checked_s < CHECK_S or not _cache.lock.acquire(blocking=False):
+        return _cache.book
     try:
         number = single_statement.read(_CHANGED, {})[0][0]
-        _kept.checked_s = time.monotonic()
-        if number != _kept.book.number:
+        _cache.checked_s = time.monotonic()
+        if number != _cache.book.number:
             with read_scope() as session:
-                _kept.book = rules.read_book(session) if number else RuleBook()
+                _cache.book = rules.read_book(session) if number else RuleBook()
     finally:
-        _kept.lock.release()
-    return _kept.book
+        _cache.lock.release()
+    return _cache.book
 
 
 def refresh(session: Session) -> RuleBook:
@@ -72,14 +72,14 @@ def refresh(session: Session) -> RuleBook:
     if session.info.get(_HAS_CHANGED):
         return of_transaction(session)
     number = rules.find_number(session)
-    if number != _kept.book.number:
-        _kept.book = rules.read_book(session) if number else RuleBook()
-    return _kept.book
+    if number != _cache.book.number:
+        _cache.book = rules.read_book(session) if number else RuleBook()
+    return _cache.book
 
 
 def of_transaction(session: Session) -> RuleBook:
     """Return the book as a transaction sees it, with changes of its own, which others must not go by yet."""
-    return _kept.book if rules.find_number(session) == _kept.book.number else rules.read_book(session)
+    return _cache.book if rules.find_number(session) == _cache.book.number else rules.read_book(session)
 
 
 def forget_at_commit(session: Session) -> None:
@@ -89,9 +89,9 @@ def forget_at_commit(session: Session) -> None:
 
 
 def _forget() -> None:
-    _kept.checked_s = 0.0
+    _cache.checked_s = 0.0
 
 
 def reset() -> None:
     """Read the book anew when it is used next: this process works on another database from now on."""
-    _kept.book, _kept.former, _kept.checked_s = RuleBook(), 0, 0.0
+    _cache.book, _cache.former, _cache.checked_s = RuleBook(), 0, 0.0

@@ -89,11 +89,11 @@ def read_history(session: Session, names: Collection[str], *, since_ms: Millis) 
     """Return the versions of these calendars that held since ``since_ms``, and the blackouts since then."""
     rows: Sequence[Sequence[Any]] = ()
     if names:
-        named = VersionRow.name.in_(list(names))
+        of_names = VersionRow.name.in_(list(names))
         begins = select(VersionRow.name, func.max(VersionRow.from_ms).label("from_ms"))
-        first = begins.where(named, VersionRow.from_ms <= since_ms).group_by(VersionRow.name).subquery()
+        first = begins.where(of_names, VersionRow.from_ms <= since_ms).group_by(VersionRow.name).subquery()
         versions = select(*_VERSION).outerjoin(first, first.c.name == VersionRow.name)
-        versions = versions.where(named, VersionRow.from_ms >= func.coalesce(first.c.from_ms, 0))
+        versions = versions.where(of_names, VersionRow.from_ms >= func.coalesce(first.c.from_ms, 0))
         rows = bulk.read_rows(session, versions.order_by(VersionRow.from_ms, VersionRow.id))
     return _book(session, 0, rows, since_ms)
 
@@ -103,7 +103,7 @@ def _book(session: Session, number: int, versions: Sequence[Sequence[Any]], sinc
     for _, name, from_ms, *values in versions:
         calendars[name].append(CalendarVersion(from_ms, calendar_of(name, *values)))
     blackouts = _blackouts(session, since_ms)
-    members = _members(session, [each.id for each in blackouts if each.tag])
+    members = _members(session, [blackout.id for blackout in blackouts if blackout.tag])
     return RuleBook(number, dict(calendars), blackouts, members)
 
 
@@ -116,7 +116,9 @@ def _blackouts(session: Session, since_ms: Millis) -> list[Blackout]:
         lasting = or_(JobBlackout.until_ms.is_(None), JobBlackout.until_ms > since_ms)
         query = select(*BLACKOUT).where(lasting).order_by(JobBlackout.id)
         blackouts = [blackout_of(row) for row in bulk.read_rows(session, query)]
-        first_ms = min((each.from_ms for each in blackouts if not each.cron), default=since_ms + 1)
+        first_ms = min(
+            (blackout.from_ms for blackout in blackouts if not blackout.cron), default=since_ms + 1
+        )
         if first_ms > since_ms:
             return blackouts
         since_ms = first_ms - 1

@@ -203,10 +203,12 @@ def add_removed(
     for key in numbers:
         by_day[key.day].append(key)
     for day, keys in by_day.items():
-        stored = find_days(session, day, [key.job_id for key in keys])
+        row_by_job = find_days(session, day, [key.job_id for key in keys])
         rows = []
         for key in keys:
-            row = stored.get(key.job_id) or StoredDay(0, key, group_by_job[key.job_id], Tally(), {}, False, 0)
+            row = row_by_job.get(key.job_id) or StoredDay(
+                0, key, group_by_job[key.job_id], Tally(), {}, False, 0
+            )
             rows.append(row._replace(removed=Counter(row.removed) + numbers[key]))
         save_days(session, rows)
 

@@ -253,9 +253,9 @@ class _Chains:
         for _ in range(RETRIES_FOLLOWED):
             if not sources:
                 break
-            found = [_Run._make(row) for row in bulk.read_among(session, _RETRIES, sources)]
-            self._retries |= {run.source_id: run for run in found if run.source_id is not None}
-            sources = [run.id for run in found]
+            retries = [_Run._make(row) for row in bulk.read_among(session, _RETRIES, sources)]
+            self._retries |= {run.source_id: run for run in retries if run.source_id is not None}
+            sources = [run.id for run in retries]
 
     def entry_of(self, root: _Run) -> InstantRuns:
         """Return what a run of the schedule and its retries say of its instant."""

@@ -98,8 +98,8 @@ def _with_rules(
 
 def read_history(session: Session, spans: Iterable[Span], *, since_ms: Millis) -> RuleBook:
     """Return all versions of the calendars of spans, and the blackouts that reach later than ``since_ms``."""
-    stored = {span.schedule.calendar for span in spans}
-    names = {rule.name for text in stored if (rule := parse_rule(text)) is not None}
+    texts = {span.schedule.calendar for span in spans}
+    names = {rule.name for text in texts if (rule := parse_rule(text)) is not None}
     return rules.read_history(session, names, since_ms=since_ms)
 
 

@@ -134,7 +134,7 @@ def find_job_ids(session: Session, scope: Scope) -> list[int]:
 
 def add_reasons(session: Session, scope: Scope, sums: Iterable[JobSum]) -> None:
     """Add to the totals of jobs the reasons of their terms."""
-    tallies = {each.job_id: each.tally for each in sums}
+    tallies = {job.job_id: job.tally for job in sums}
     query = select(JobDay.job_id, JobDay.reasons).where(
         *_conditions(scope), JobDay.job_id.in_(sorted(tallies)), JobDay.reasons.is_not(None)
     )

@@ -144,12 +144,12 @@ def find_to_replan(
     ahead = select(Job.id).where(Job.last_fire_ms > ahead_of_ms)
     others = select(Job.id).where(_IS_ON, Job.last_fire_ms <= ahead_of_ms).order_by(Job.id).limit(limit)
     if job_ids is None:
-        found = {*session.scalars(ahead), *session.scalars(others)}
+        ids = {*session.scalars(ahead), *session.scalars(others)}
     else:
         rows = bulk.read_among(session, _LAST, list(job_ids)) if job_ids else ()
-        found = {row[0] for row in rows if row[1] > ahead_of_ms or (row[2] and row[3] <= ahead_of_ms)}
-        found |= set([row[0] for row in rows if row[2] and row[0] not in found][:limit])
-    return sorted(found)
+        ids = {row[0] for row in rows if row[1] > ahead_of_ms or (row[2] and row[3] <= ahead_of_ms)}
+        ids |= set([row[0] for row in rows if row[2] and row[0] not in ids][:limit])
+    return sorted(ids)
 
 
 _LAST = (
@@ -175,9 +175,9 @@ def find_switched_on(session: Session, *, after_id: int, limit: int) -> list[Due
 
 def with_anchors(session: Session, due: Iterable[DueJob]) -> dict[int, DueJob]:
     """Return the jobs by id, all of a fixed rate with their first instants."""
-    found = list(due)
-    rates = {job.id for job in found if job.schedule_type == ScheduleType.FIX_RATE}
-    return {job.id: job for job in _with_first(session, found, rates)}
+    jobs = list(due)
+    rates = {job.id for job in jobs if job.schedule_type == ScheduleType.FIX_RATE}
+    return {job.id: job for job in _with_first(session, jobs, rates)}
 
 
 def _anchored(session: Session | None, due: list[DueJob]) -> list[DueJob]:

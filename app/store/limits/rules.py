@@ -114,23 +114,23 @@ _IDS = select(Limit.id, Limit.kind, Limit.name).where(
 
 def find_ids(session: Session, names: Iterable[LimitName]) -> dict[LimitName, int]:
     """Return the ids of those limits of jobs and groups that have a row."""
-    wanted = set(names)
-    rows = bulk.read_among(session, _IDS, sorted({name for _, name in wanted})) if wanted else ()
-    found = {(LimitKind(kind), name): int(limit_id) for limit_id, kind, name in rows}
-    return {name: limit_id for name, limit_id in found.items() if name in wanted}
+    unique = set(names)
+    rows = bulk.read_among(session, _IDS, sorted({name for _, name in unique})) if unique else ()
+    id_by_name = {(LimitKind(kind), name): int(limit_id) for limit_id, kind, name in rows}
+    return {name: limit_id for name, limit_id in id_by_name.items() if name in unique}
 
 
 def add_missing(session: Session, names: Iterable[LimitName]) -> dict[LimitName, int]:
     """Return the ids of limits of jobs and groups; those without a row get one."""
-    wanted = set(names)
-    ids = find_ids(session, wanted)
-    if missing := sorted(wanted - ids.keys()):
+    unique = set(names)
+    ids = find_ids(session, unique)
+    if missing := sorted(unique - ids.keys()):
         rows = [
             {"kind": kind.value, "name": name, "group_id": int(name) if kind is LimitKind.GROUP else None}
             for kind, name in missing
         ]
         bulk.insert_ignore(session, Limit, rows)
-        ids = find_ids(session, wanted)
+        ids = find_ids(session, unique)
     return ids
 
 

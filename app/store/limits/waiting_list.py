@@ -87,21 +87,21 @@ _LISTED = select(
 
 
 def list_waiting(
-    session: Session, wanted: WaitFilter, group_ids: GroupIds, *, after: Place | None, limit: int
+    session: Session, criteria: WaitFilter, group_ids: GroupIds, *, after: Place | None, limit: int
 ) -> list[ListedFire]:
     """Return the first runs of these groups (None: all) that wait for a round or a limit, after this place.
 
     Those that wait for the round of their predecessors come first.
     """
-    states = [FireState.WAITING] if wanted.is_limited else HELD_BACK
+    states = [FireState.WAITING] if criteria.is_limited else HELD_BACK
     query = _LISTED.where(Fire.state.in_(states), *in_groups(Job.job_group, group_ids))
-    if wanted.job_id:
-        query = query.where(Fire.job_id == wanted.job_id)
-    if wanted.limit_id:
-        query = query.where(waits_for(wanted.limit_id))
-    if wanted.chain is not None:
-        query = query.where(Fire.chain == wanted.chain)
-    first_ms, last_ms = wanted.logical
+    if criteria.job_id:
+        query = query.where(Fire.job_id == criteria.job_id)
+    if criteria.limit_id:
+        query = query.where(waits_for(criteria.limit_id))
+    if criteria.chain is not None:
+        query = query.where(Fire.chain == criteria.chain)
+    first_ms, last_ms = criteria.logical
     if first_ms is not None:
         query = query.where(first_ms <= _LOGICAL)
     if last_ms is not None:

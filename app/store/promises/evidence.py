@@ -217,8 +217,8 @@ def find_last_chains(
 
 def find_last_successes(session: Session, job_ids: Collection[int]) -> dict[int, Millis]:
     """Return job id -> when its latest success of any type ended, but those of backfills."""
-    found = ((job_id, _last_success_ms(session, job_id)) for job_id in job_ids)
-    return {job_id: ended_ms for job_id, ended_ms in found if ended_ms is not None}
+    pairs = ((job_id, _last_success_ms(session, job_id)) for job_id in job_ids)
+    return {job_id: ended_ms for job_id, ended_ms in pairs if ended_ms is not None}
 
 
 def _last_success_ms(session: Session, job_id: int) -> Millis | None:

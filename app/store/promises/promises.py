@@ -121,10 +121,10 @@ def insert_promises(session: Session, rows: Sequence[bulk.Row]) -> None:
 
 def delete_promises(session: Session, promises: Collection[StoredPromise]) -> None:
     """Delete promises with their checks."""
-    gone = {(promise.job_id, promise.number) for promise in promises}
+    keys = {(promise.job_id, promise.number) for promise in promises}
     columns = (PromiseCheck.id, PromiseCheck.job_id, PromiseCheck.number)
-    of_jobs = select(*columns).where(PromiseCheck.job_id.in_({job_id for job_id, _number in gone}))
-    check_ids = [row[0] for row in bulk.read_rows(session, of_jobs) if (row[1], row[2]) in gone]
+    of_jobs = select(*columns).where(PromiseCheck.job_id.in_({job_id for job_id, _number in keys}))
+    check_ids = [row[0] for row in bulk.read_rows(session, of_jobs) if (row[1], row[2]) in keys]
     deletion.by_values(session, PromiseCheck, "id", check_ids)
     deletion.by_values(session, JobPromise, "id", [promise.id for promise in promises])
 

@@ -77,9 +77,9 @@ def read_links(session: Session, job_ids: Collection[int] | None = None) -> list
     if job_ids is None:
         edges, parents = bulk.read_rows(session, _EDGES), bulk.read_rows(session, _CHILDREN)
     else:
-        wanted = {WANTED: list(job_ids)}
-        edges = bulk.read_rows(session, _FOLLOWERS_OF, wanted)
-        parents = bulk.read_rows(session, _CHILDREN_OF, wanted)
+        parameters = {WANTED: list(job_ids)}
+        edges = bulk.read_rows(session, _FOLLOWERS_OF, parameters)
+        parents = bulk.read_rows(session, _CHILDREN_OF, parameters)
     links = [Link(row[0], row[1]) for row in edges]
     children = ((row[0], child) for row in parents for child in valid_children(row[1], row[0]))
     return links + [Link(job_id, child, is_child=True) for job_id, child in children]

@@ -37,12 +37,12 @@ _SUCCEEDED = select(
 
 def find_giving(session: Session, round_ids: Collection[int]) -> dict[int, dict[int, list[GivingRun]]]:
     """Return round id -> predecessor id -> its runs or shards."""
-    found: dict[int, dict[int, list[GivingRun]]] = {round_id: defaultdict(list) for round_id in round_ids}
+    by_round: dict[int, dict[int, list[GivingRun]]] = {round_id: defaultdict(list) for round_id in round_ids}
     for row in bulk.read_among(session, _SUCCEEDED, sorted(round_ids)) if round_ids else ():
         round_id, predecessor_id, shard, total, log_id, outcome = row
         succeeded_id = log_id if outcome == ArrivalOutcome.SUCCEEDED else None
-        found[round_id][predecessor_id].append(GivingRun(shard, total, succeeded_id))
-    return found
+        by_round[round_id][predecessor_id].append(GivingRun(shard, total, succeeded_id))
+    return by_round
 
 
 _KEYS = select(Managed.object_id, Managed.managed_key).where(among(Managed.object_id), Managed.kind == JOB)

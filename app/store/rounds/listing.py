@@ -70,20 +70,20 @@ _COUNT = select(func.count()).select_from(Round).where(_IS_OPEN)
 
 
 def list_rounds(
-    session: Session, wanted: RoundFilter, group_ids: GroupIds, *, before_id: int, limit: int
+    session: Session, criteria: RoundFilter, group_ids: GroupIds, *, before_id: int, limit: int
 ) -> list[RoundRow]:
     """Return the newest rounds of jobs in these groups (None: all), with ids below ``before_id`` (0: all)."""
     query = _LISTED.where(*in_groups(Job.job_group, group_ids))
-    if wanted.job_id:
-        query = query.where(Round.job_id == wanted.job_id)
-    if wanted.state == RoundState.OPEN:
+    if criteria.job_id:
+        query = query.where(Round.job_id == criteria.job_id)
+    if criteria.state == RoundState.OPEN:
         query = query.where(_IS_OPEN)
-    elif wanted.state:
-        query = query.where(Round.state == wanted.state)
-    if wanted.chain is not None:
-        query = query.where(Round.chain == wanted.chain)
-    if wanted.cause_log_id is not None:
-        query = query.where(Round.cause_log_id == wanted.cause_log_id)
+    elif criteria.state:
+        query = query.where(Round.state == criteria.state)
+    if criteria.chain is not None:
+        query = query.where(Round.chain == criteria.chain)
+    if criteria.cause_log_id is not None:
+        query = query.where(Round.cause_log_id == criteria.cause_log_id)
     if before_id:
         query = query.where(Round.id < before_id)
     rows = bulk.read_rows(session, query.order_by(Round.id.desc()).limit(limit))

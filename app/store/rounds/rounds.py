@@ -80,8 +80,8 @@ def find_ids(session: Session, names: Collection[RoundName]) -> dict[RoundName, 
         return {}
     jobs, keys = sorted({job_id for job_id, _ in names}), sorted({key for _, key in names})
     rows = direct.read(session, _NAMED, {"jobs": jobs, "keys": keys})
-    found = {(row[1], row[2]): row[0] for row in rows}
-    return {name: found[name] for name in names if name in found}
+    id_by_name = {(row[1], row[2]): row[0] for row in rows}
+    return {name: id_by_name[name] for name in names if name in id_by_name}
 
 
 def insert_rounds(session: Session, rows: Sequence[bulk.Row]) -> None:
@@ -104,7 +104,7 @@ def find_last_decided(session: Session, job_ids: Collection[int]) -> dict[int, L
 
 
 #: by their texts; the call of an enum takes several times as long
-_OUTCOMES = {each.value: each for each in ArrivalOutcome}
+_OUTCOMES = {outcome.value: outcome for outcome in ArrivalOutcome}
 _ARRIVALS = select(
     Arrival.round_id,
     Arrival.predecessor_id,
@@ -166,7 +166,7 @@ _SEEN = (
 
 def mark_passed_on(session: Session, rounds: Sequence[RoundRow]) -> None:
     """Note that followers know of these rounds, unless they have changed since they were read."""
-    rows = [{"round_id": each.id, "read_epoch": each.epoch} for each in sorted(rounds)]
+    rows = [{"round_id": row.id, "read_epoch": row.epoch} for row in sorted(rounds)]
     if rows:
         session.connection().execute(_SEEN, rows)
 
@@ -263,18 +263,18 @@ def find_skipped_instants(session: Session, gates: Collection[RoundRow]) -> list
     """Return round id and instant of schedules, of those that were skipped because of these rounds."""
     if not gates:
         return []
-    jobs, ids = sorted({each.job_id for each in gates}), sorted(each.id for each in gates)
+    jobs, ids = sorted({row.job_id for row in gates}), sorted(row.id for row in gates)
     rows = direct.read(session, _SKIPPED_INSTANTS, {"jobs": jobs, "rounds": ids})
     return [(row[0], row[1]) for row in rows]
 
 
 def delete_skips(session: Session, reopened: Iterable[RoundRow]) -> None:
     """Delete the skips of rounds that are decided anew; those of the instants of a schedule stay."""
-    for each in reopened:
+    for row in reopened:
         session.execute(
             delete(Skip).where(
-                Skip.job_id == each.job_id,
-                Skip.round_id == each.id,
+                Skip.job_id == row.job_id,
+                Skip.round_id == row.id,
                 Skip.trigger_type == TriggerType.AFTER.value,
             )
         )

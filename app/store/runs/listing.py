@@ -277,13 +277,13 @@ def _has_logical_time(criteria: LogFilter) -> list[ColumnElement[bool]]:
     """Return the condition for logical times, by the rule of ``logical_of``."""
     conditions = []
     if (first_ms := criteria.logical_from_ms) is not None:
-        stored = func.coalesce(JobLog.logical_ms, JobLog.fire_time)
-        triggered = and_(stored.is_(None), JobLog.trigger_time >= lower_bound(first_ms))
-        conditions.append(or_(stored >= first_ms, triggered))
+        logical_ms = func.coalesce(JobLog.logical_ms, JobLog.fire_time)
+        triggered = and_(logical_ms.is_(None), JobLog.trigger_time >= lower_bound(first_ms))
+        conditions.append(or_(logical_ms >= first_ms, triggered))
     if (last_ms := criteria.logical_to_ms) is not None:
-        stored = func.coalesce(JobLog.logical_ms, JobLog.fire_time)
-        triggered = and_(stored.is_(None), JobLog.trigger_time <= upper_bound(last_ms))
-        conditions.append(or_(stored <= last_ms, triggered))
+        logical_ms = func.coalesce(JobLog.logical_ms, JobLog.fire_time)
+        triggered = and_(logical_ms.is_(None), JobLog.trigger_time <= upper_bound(last_ms))
+        conditions.append(or_(logical_ms <= last_ms, triggered))
     return conditions
 
 

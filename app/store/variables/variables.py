@@ -36,20 +36,20 @@ class VariableFilter:
 
 
 def list_page(
-    session: Session, wanted: VariableFilter, group_ids: GroupIds, *, start: int, length: int
+    session: Session, criteria: VariableFilter, group_ids: GroupIds, *, start: int, length: int
 ) -> Page[Variable]:
     """Return a page of those of these groups (None: of all) and of the installation, by name."""
-    query = _filtered(session, wanted, group_ids)
+    query = _filtered(session, criteria, group_ids)
     return fetch_page(
         session, query.order_by(Variable.name, Variable.group_id, Variable.id), start=start, length=length
     )
 
 
 def list_after(
-    session: Session, wanted: VariableFilter, group_ids: GroupIds, *, after_id: int, limit: int
+    session: Session, criteria: VariableFilter, group_ids: GroupIds, *, after_id: int, limit: int
 ) -> list[Variable]:
     """Return those with an id above ``after_id`` in its order."""
-    query = _filtered(session, wanted, group_ids).where(Variable.id > after_id)
+    query = _filtered(session, criteria, group_ids).where(Variable.id > after_id)
     return list(session.scalars(query.order_by(Variable.id).limit(limit)))
 
 
@@ -184,16 +184,16 @@ def _is_of(group_id: int, name: str) -> tuple[ColumnElement[bool], ColumnElement
     return VariableVersion.group_id == group_id, VariableVersion.name == name
 
 
-def _filtered(session: Session, wanted: VariableFilter, group_ids: GroupIds) -> Select[tuple[Variable]]:
+def _filtered(session: Session, criteria: VariableFilter, group_ids: GroupIds) -> Select[tuple[Variable]]:
     query = select(Variable)
-    if wanted.name:
-        query = query.where(Variable.name == wanted.name)
-    if wanted.text:
-        query = query.where(contains(Variable.name, wanted.text))
-    if wanted.group_id is not None:
-        query = query.where(Variable.group_id == wanted.group_id)
-    if wanted.is_secret is not None:
-        query = query.where(_IS_SECRET if wanted.is_secret else ~_IS_SECRET)
+    if criteria.name:
+        query = query.where(Variable.name == criteria.name)
+    if criteria.text:
+        query = query.where(contains(Variable.name, criteria.text))
+    if criteria.group_id is not None:
+        query = query.where(Variable.group_id == criteria.group_id)
+    if criteria.is_secret is not None:
+        query = query.where(_IS_SECRET if criteria.is_secret else ~_IS_SECRET)
     if group_ids is None:
         return query
     hidden = _hidden_secrets(session, group_ids)

@@ -14,10 +14,10 @@ from executor_client.cli.output.tables import Column
 from executor_client.cli.output.times import Duration, Instant, local_time
 
 LISTED = (
-    Column("LOGICAL TIME", lambda each: local_time(each["time"])),
-    Column("STANDING", lambda each: plain(each["standing"])),
-    Column("TO RUN", lambda each: plain(each["run"]), colours={"yes": "green"}),
-    Column("REASON", lambda each: plain(each["reason"]), cut=True),
+    Column("LOGICAL TIME", lambda item: local_time(item["time"])),
+    Column("STANDING", lambda item: plain(item["standing"])),
+    Column("TO RUN", lambda item: plain(item["run"]), colours={"yes": "green"}),
+    Column("REASON", lambda item: plain(item["reason"]), cut=True),
 )
 
 

@@ -126,9 +126,9 @@ COLUMNS = (
     Column("BY", lambda item: plain(item["author"]), cut=True),
 )
 INSTANTS = (
-    Column("LOGICAL TIME", lambda each: local_time(each["time"])),
-    Column("STATE", lambda each: plain(each["state"]), colours=INSTANT_COLOURS),
-    Column("RUN", lambda each: plain(each["run_id"])),
-    Column("BEGUN", lambda each: local_time(each["begun_at"])),
-    Column("ENDED", lambda each: local_time(each["ended_at"])),
+    Column("LOGICAL TIME", lambda item: local_time(item["time"])),
+    Column("STATE", lambda item: plain(item["state"]), colours=INSTANT_COLOURS),
+    Column("RUN", lambda item: plain(item["run_id"])),
+    Column("BEGUN", lambda item: local_time(item["begun_at"])),
+    Column("ENDED", lambda item: local_time(item["ended_at"])),
 )

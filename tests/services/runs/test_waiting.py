@@ -95,10 +95,10 @@ def test_runs_are_listed_in_their_order_with_what_they_wait_for() -> None:
     ]
     assert [row.fire_id for row in listed(user(job.job_group, Right.VIEW))] == [first.id, last.id]
     assert [row.fire_id for row in listed(group_id=other.job_group)] == [foreign.id]
-    assert [row.fire_id for row in listed(wanted=WaitFilter(job_id=other.id))] == [foreign.id]
-    assert [row.fire_id for row in listed(wanted=WaitFilter(limit_id=limit.id))] == [first.id, last.id]
-    assert [row.fire_id for row in listed(wanted=WaitFilter(logical=(None, T0 - 1)))] == [last.id]
-    assert [row.fire_id for row in listed(wanted=WaitFilter(logical=(T0, T0)))] == [first.id, foreign.id]
+    assert [row.fire_id for row in listed(criteria=WaitFilter(job_id=other.id))] == [foreign.id]
+    assert [row.fire_id for row in listed(criteria=WaitFilter(limit_id=limit.id))] == [first.id, last.id]
+    assert [row.fire_id for row in listed(criteria=WaitFilter(logical=(None, T0 - 1)))] == [last.id]
+    assert [row.fire_id for row in listed(criteria=WaitFilter(logical=(T0, T0)))] == [first.id, foreign.id]
 
 
 def test_pages_continue_with_the_positions_among_all() -> None:

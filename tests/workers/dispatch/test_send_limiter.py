@@ -166,7 +166,7 @@ async def test_an_unused_address_leaves_no_state() -> None:
         waiting = wait(limiter, address)
         limiter.release(permit, now=0)
         limiter.release(got(waiting), now=0)
-    assert (dict(limiter._taken), limiter._address_queues, limiter._in_fast) == ({}, {}, {})
+    assert (dict(limiter._in_use), limiter._address_queues, limiter._in_fast) == ({}, {}, {})
 
 
 @in_loop

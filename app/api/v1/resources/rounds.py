@@ -37,10 +37,12 @@ resource = Resource("rounds", "Rounds of jobs that run after others, and what fo
 def list_rounds(call: Call) -> Listed[RoundOut]:
     """List the rounds of jobs that run after others, newest first."""
     query: RoundQuery = call.query
-    wanted = RoundFilter(query.job_id or 0, query.state or "", chain_of(query.chain) if query.chain else None)
+    criteria = RoundFilter(
+        query.job_id or 0, query.state or "", chain_of(query.chain) if query.chain else None
+    )
     before_id = read_id_cursor(query.cursor, BIG_ID) or 0
     rows = listing.list_rounds(
-        call.session, wanted, actor=call.actor, before_id=before_id, limit=query.limit + 1
+        call.session, criteria, actor=call.actor, before_id=before_id, limit=query.limit + 1
     )
     page, next_cursor = cut(rows, query.limit, lambda view: (view.id,))
     return Listed[RoundOut](items=[_round_out(view) for view in page], next_cursor=next_cursor)
@@ -92,16 +94,16 @@ def get_chain(call: Call, chain: str) -> Response:
 @resource.get("/jobs/<int:job_id>/graph", answer=GraphOut)
 def get_graph(call: Call, job_id: int) -> GraphOut:
     """Return what leads to a job and what follows it, by `runs_after` and as children; 500 jobs at most."""
-    made = graph.graph_of(call.session, job_id, actor=call.actor)
+    view = graph.graph_of(call.session, job_id, actor=call.actor)
     return GraphOut(
-        nodes=[_node_out(node) for node in made.nodes],
+        nodes=[_node_out(node) for node in view.nodes],
         edges=[
             EdgeOut.model_validate(
                 {"from": edge.source, "to": edge.target, "kind": edge.kind, "rule": edge.rule}
             )
-            for edge in made.edges
+            for edge in view.edges
         ],
-        truncated=made.truncated,
+        truncated=view.truncated,
     )
 
 
@@ -123,7 +125,7 @@ def _round_out(view: RoundView) -> RoundOut:
             "incomplete": view.incomplete,
             "run_id": _id_text(view.log_id),
             "cause_run_id": _id_text(view.cause_log_id),
-            "predecessors": [_predecessor_out(each) for each in view.predecessors],
+            "predecessors": [_predecessor_out(predecessor) for predecessor in view.predecessors],
         }
     )
 

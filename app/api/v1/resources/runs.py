@@ -116,7 +116,7 @@ def _limited(
         call.session,
         actor=call.actor,
         group_id=query.group_id or 0,
-        wanted=WaitFilter(
+        criteria=WaitFilter(
             job_id=query.job_id or 0,
             logical=(query.logical_from, query.logical_to),
             chain=_chain(query),

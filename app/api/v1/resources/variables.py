@@ -28,14 +28,14 @@ def _lock(session: Session, variable_id: int) -> None:
 def list_variables(call: Call) -> Listed[VariableOut]:
     """List variables and secrets, the oldest first; of secrets without their values."""
     query: VariableQuery = call.query
-    wanted = VariableFilter(
+    criteria = VariableFilter(
         name=query.name,
         group_id=query.group_id,
         is_secret=None if query.kind is None else query.kind == "secret",
     )
     after_id = read_id_cursor(query.cursor) or 0
     rows = variables.list_after(
-        call.session, wanted, actor=call.actor, after_id=after_id, limit=query.limit + 1
+        call.session, criteria, actor=call.actor, after_id=after_id, limit=query.limit + 1
     )
     page, next_cursor = cut(rows, query.limit, lambda row: (row.id,))
     return Listed[VariableOut](items=[_answer(row, call.actor) for row in page], next_cursor=next_cursor)
@@ -78,11 +78,11 @@ def add_variable(call: Call, body: VariableIn) -> Made:
 def change_variable(call: Call, variable_id: int, body: VariablePatch) -> VariableOut:
     """Change the value of a variable or secret, or the groups that may use it; the former value is kept."""
     current = variables.get_variable(call.session, variable_id, actor=call.actor)
-    given = body.model_fields_set
+    fields = body.model_fields_set
     draft = VariableDraft(
-        value=body.value if "value" in given else None,
-        secret=body.secret if "secret" in given else None,
-        allowed=body.allowed if "allowed" in given else None,
+        value=body.value if "value" in fields else None,
+        secret=body.secret if "secret" in fields else None,
+        allowed=body.allowed if "allowed" in fields else None,
         is_confirmed=call.actor.may(current.group_id, Right.GLUE),
     )
     variables.change_variable(call.session, variable_id, draft, actor=call.actor, now_ms=call.now_ms)

@@ -213,12 +213,12 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
 def _related(session: Session, form: JobForm) -> dict[str, Any]:
     """Return the children and predecessors in the form by name, and the next rounds."""
     actor, ids = current_actor(), picked_ids(form.after_jobs.data)
-    named = choices.name_jobs(session, ids, actor=actor)
+    predecessors = choices.name_jobs(session, ids, actor=actor)
     return {
         "children": choices.name_jobs(session, _valid_ids(form.child_jobid.data or ""), actor=actor),
         # One that the user may not view has its id alone.
         "predecessors": [
-            choice if " " in choice.text else replace(choice, text=foreign_name()) for choice in named
+            choice if " " in choice.text else replace(choice, text=foreign_name()) for choice in predecessors
         ],
         "rounds": rounds_of(session, form),
     }
@@ -228,9 +228,9 @@ def _offer_limits(session: Session, form: JobForm) -> bool:
     """Offer the calendars, and the limits that the user may see; return whether there are any of these."""
     form.offer_calendars(calendars.list_names(session))
     group_ids = current_actor().group_ids(Right.VIEW)
-    named = limits.list_named(session, group_ids, limit=LIMITS_MAX)
-    form.offer_limits([(limit.name, limit.slots) for limit in named])
-    return bool(named)
+    rows = limits.list_named(session, group_ids, limit=LIMITS_MAX)
+    form.offer_limits([(limit.name, limit.slots) for limit in rows])
+    return bool(rows)
 
 
 def _fill_in_wish(form: JobForm) -> tuple[str, ...]:

@@ -81,9 +81,9 @@ def rounds_of(session: Session, form: JobForm) -> RoundsPreview | None:
     zone_name = settings().time_zone
     schedule = schedule_of(form, zone_name, InputErrors())
     predecessors = {
-        job_id: each
+        job_id: predecessor
         for job_id, job in known.items()
-        if (each := _predecessor(job, zone_name, following)) is not None
+        if (predecessor := _predecessor(job, zone_name, following)) is not None
     }
     names = {job_id: f"{job_id} {job.job_desc}" for job_id, job in known.items()}
     return preview_of(value, _own(schedule, zone_name), predecessors, names, now_ms=now_ms())
@@ -138,11 +138,14 @@ def preview_of(
     zone_name = own.schedule.time_zone
     rounds = next_rounds(own, [*predecessors.values()], value.round, now_ms=now_ms)
     fits = {
-        at_ms: {job_id: fit_of(each, value.round, at_ms, zone_name) for job_id, each in predecessors.items()}
+        at_ms: {
+            job_id: fit_of(predecessor, value.round, at_ms, zone_name)
+            for job_id, predecessor in predecessors.items()
+        }
         for at_ms in rounds or [now_ms]
     }
     local = ZoneInfo(zone_name)
-    shown = [
+    entries = [
         NextRound(
             at_ms,
             f"{datetime.fromtimestamp(min(at_ms, LATEST_MS) / 1000, local):%Y-%m-%d %H:%M:%S}",
@@ -162,7 +165,7 @@ def preview_of(
             )
         )
     ]
-    return RoundsPreview(rule_text(value), shown, warnings, zone_name)
+    return RoundsPreview(rule_text(value), entries, warnings, zone_name)
 
 
 def _warning(name: str, fits: set[Fit], kind: RoundKind, has_rounds: bool) -> str:

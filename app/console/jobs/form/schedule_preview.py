@@ -103,7 +103,7 @@ def preview(schedule: Schedule, language: str, *, now_ms: Millis) -> Preview:
         check_rule(schedule, current_book.current(), now_ms=now_ms)
         description = _describe(schedule, language)
         fates = _fates(schedule, now_ms)
-        instants = [_shown_ms(each) for each in fates] or _next_times(schedule, now_ms)
+        instants = [_shown_ms(instant) for instant in fates] or _next_times(schedule, now_ms)
     except (InvalidInput, ValueError) as exc:
         error = translate(getattr(exc, "message", str(exc)))
         return Preview(schedule.time_zone, error=error, parts=_parts(schedule, exc.__cause__))
@@ -116,7 +116,7 @@ def preview(schedule: Schedule, language: str, *, now_ms: Millis) -> Preview:
         schedule.time_zone,
         description=description,
         times=_with_fates(_instants(instants, local, now_ms, notes), fates, schedule),
-        empty="" if not fates or any(each.due_ms for each in fates) else _nothing_stands(),
+        empty="" if not fates or any(instant.due_ms for instant in fates) else _nothing_stands(),
         pauses=bool(instants) and pauses_with_clocks(schedule, now_ms=now_ms),
         notes=tuple(note for note in notes if not instants or note.at_ms > instants[-1]),
     )
@@ -133,9 +133,9 @@ def _fates(schedule: Schedule, now_ms: Millis) -> list[PreviewInstant]:
     """
     if schedule.rules is None:
         return []
-    found = preview_instants(schedule, now_ms, PREVIEW_COUNT, most=LOOKED_AT)
-    others = [instant for instant in found if instant.due_ms is None][:OTHERS_SHOWN]
-    return sorted([*others, *(each for each in found if each.due_ms is not None)], key=_shown_ms)
+    instants = preview_instants(schedule, now_ms, PREVIEW_COUNT, most=LOOKED_AT)
+    others = [instant for instant in instants if instant.due_ms is None][:OTHERS_SHOWN]
+    return sorted([*others, *(instant for instant in instants if instant.due_ms is not None)], key=_shown_ms)
 
 
 def _shown_ms(instant: PreviewInstant) -> Millis:

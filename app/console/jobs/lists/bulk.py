@@ -106,7 +106,7 @@ def _question(action: BulkAction, targets: list[Job], left_out: int, error: str 
         out = sum(overview.count_out(session, [job.id for job in targets]).values())
         editable = current_actor().group_ids(Right.EDIT)
         groups = group_lists.find_visible(session, editable) if action == BulkAction.MOVE else []
-        stored = group_store.find_groups(session, {job.job_group for job in targets[:NAMED]})
+        group_by_id = group_store.find_groups(session, {job.job_group for job in targets[:NAMED]})
     consequences = _consequences(action, targets, out)
     if left_out:
         consequences.append(_("Skipped, because you may not change them: %(n)s.", n=left_out))
@@ -117,7 +117,7 @@ def _question(action: BulkAction, targets: list[Job], left_out: int, error: str 
         form_key=tasks.requested_form_key(),
         ids=",".join(str(job.id) for job in targets),
         named=targets[:NAMED],
-        titles={group_id: group.title or group.app_name for group_id, group in stored.items()},
+        titles={group_id: group.title or group.app_name for group_id, group in group_by_id.items()},
         rest=max(0, len(targets) - NAMED),
         consequences=consequences,
         phrase=deletion_phrase(len(targets)) if action == BulkAction.REMOVE and len(targets) > 1 else "",

@@ -166,7 +166,7 @@ def _share(count: int, expected: int) -> str:
 
 def job_rows(
     jobs: Sequence[JobSum],
-    wanted: Requested,
+    query: Requested,
     place: Place,
     titles: Mapping[int, str],
     job_texts: Mapping[int, str],
@@ -175,7 +175,7 @@ def job_rows(
     rows = []
     for job in jobs:
         of_job = Place(place.interval, 0, job.job_id)
-        href = wanted.address(job_id=job.job_id, group_id=0)
+        href = query.address(job_id=job.job_id, group_id=0)
         cells = [_cell(job.tally, term, of_job, href) for term in TERMS]
         unexpected = job.tally.unexpected
         cells.append(Cell(_("Unexpected"), unexpected, of_job.runs() if unexpected else "", "danger"))
@@ -204,12 +204,12 @@ class HourRow:
     counts: list[tuple[int, str]]
 
 
-def hour_rows(job_day: JobDay, wanted: Requested, zone: ZoneInfo) -> list[HourRow]:
+def hour_rows(job_day: JobDay, query: Requested, zone: ZoneInfo) -> list[HourRow]:
     """Return the hours of a job's day, in the zone of the days; each leads to its runs."""
     return [
         HourRow(
             datetime.fromtimestamp(hour.from_ms // SECOND_MS, zone).strftime("%H:%M"),
-            Place(Interval(hour.from_ms, hour.from_ms + HOUR_MS), job_id=wanted.job_id).runs(),
+            Place(Interval(hour.from_ms, hour.from_ms + HOUR_MS), job_id=query.job_id).runs(),
             hour.tally.expected,
             [
                 (number_of(hour.tally, term), "" if term is Term.ON_TIME else tone)

@@ -61,35 +61,35 @@ def _row(job: JobSum, text: str, executor: str) -> Row:
 @blueprint.get("/completeness.csv")
 def as_csv() -> Response:
     """Return the numbers of the jobs as a table for spreadsheets."""
-    wanted, export, actor = _wanted()
-    return _download(_csv(wanted, _rows(export, actor)), wanted, "csv", "text/csv; charset=utf-8")
+    query, export, actor = _requested()
+    return _download(_csv(query, _rows(export, actor)), query, "csv", "text/csv; charset=utf-8")
 
 
 @blueprint.get("/completeness.json")
 def as_json() -> Response:
     """Return the numbers of the jobs, and then those of all of them, as JSON."""
-    wanted, export, actor = _wanted()
-    return _download(_json(wanted, export.until_ms, _rows(export, actor)), wanted, "json", "application/json")
+    query, export, actor = _requested()
+    return _download(_json(query, export.until_ms, _rows(export, actor)), query, "json", "application/json")
 
 
-def _wanted() -> tuple[Requested, Export, Actor]:
+def _requested() -> tuple[Requested, Export, Actor]:
     actor, at_ms, zone = current_actor(), now_ms(), ZoneInfo(settings().time_zone)
-    wanted = requested(zone, now_ms=at_ms)
-    scope = scope_of(actor, group_id=wanted.group_id, job_id=wanted.job_id)
+    query = requested(zone, now_ms=at_ms)
+    scope = scope_of(actor, group_id=query.group_id, job_id=query.job_id)
     with read_scope() as session:
-        return wanted, find_export(session, scope, wanted.period, zone=zone, now_ms=at_ms), actor
+        return query, find_export(session, scope, query.period, zone=zone, now_ms=at_ms), actor
 
 
-def _download(chunks: Iterator[str], wanted: Requested, kind: str, content_type: str) -> Response:
+def _download(chunks: Iterator[str], query: Requested, kind: str, content_type: str) -> Response:
     response = Response(stream_with_context(chunks), content_type=content_type)
-    first, last = wanted.period
+    first, last = query.period
     response.headers.set("Content-Disposition", "attachment", filename=f"completeness-{first}-{last}.{kind}")
     return response
 
 
-def _csv(wanted: Requested, pages: Iterator[list[Row]]) -> Iterator[str]:
+def _csv(query: Requested, pages: Iterator[list[Row]]) -> Iterator[str]:
     yield BYTE_ORDER_MARK + csv_lines([HEAD])
-    days = [day.isoformat() for day in wanted.period]
+    days = [day.isoformat() for day in query.period]
     for rows in pages:
         yield csv_lines([*days, *_cells(row)] for row in rows)
 
@@ -100,8 +100,8 @@ def _cells(row: Row) -> list[str]:
     return [str(row["job_id"]), row["job"], row["executor"], *map(str, numbers), ", ".join(reasons)]
 
 
-def _json(wanted: Requested, until_ms: Millis, pages: Iterator[list[Row]]) -> Iterator[str]:
-    first, last = wanted.period
+def _json(query: Requested, until_ms: Millis, pages: Iterator[list[Row]]) -> Iterator[str]:
+    first, last = query.period
     head = {"from": first.isoformat(), "to": last.isoformat(), "time_zone": settings().time_zone}
     yield json.dumps(head | {"counted_until": iso(until_ms) if until_ms else None})[:-1] + ', "jobs": ['
     total, separator = Tally(), "\n"

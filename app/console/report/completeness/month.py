@@ -62,19 +62,19 @@ class Month:
     href: str
 
 
-def month_of(wanted: Requested, overview: Overview, zone: ZoneInfo) -> Month:
+def month_of(query: Requested, overview: Overview, zone: ZoneInfo) -> Month:
     """Return the calendar of the month that is asked for."""
-    first, length = wanted.month, monthrange(wanted.month.year, wanted.month.month)[1]
+    first, length = query.month, monthrange(query.month.year, query.month.month)[1]
     cells: list[Cell | None] = [None] * first.weekday()
-    cells += [_cell(first + timedelta(days=past), wanted, overview, zone) for past in range(length)]
+    cells += [_cell(first + timedelta(days=past), query, overview, zone) for past in range(length)]
     cells += [None] * (-len(cells) % WEEK)
     return Month(
         month_title(first),
         [format_date(MONDAY + timedelta(days=day), "EEE") for day in range(WEEK)],
         [cells[start : start + WEEK] for start in range(0, len(cells), WEEK)],
-        _month_href(wanted, neighbour_month(first, -1)),
-        _month_href(wanted, neighbour_month(first, 1)) if first < wanted.today.replace(day=1) else "",
-        _month_href(wanted, first),
+        _month_href(query, neighbour_month(first, -1)),
+        _month_href(query, neighbour_month(first, 1)) if first < query.today.replace(day=1) else "",
+        _month_href(query, first),
     )
 
 
@@ -85,16 +85,16 @@ def month_title(month: date) -> str:
     return str(format_date(month, locale.datetime_skeletons["yMMMM"].pattern))
 
 
-def _month_href(wanted: Requested, month: date | None) -> str:
+def _month_href(query: Requested, month: date | None) -> str:
     if month is None:
         return ""
-    return wanted.address(**{"from": None, "to": None, "month": f"{month:%Y-%m}"})
+    return query.address(**{"from": None, "to": None, "month": f"{month:%Y-%m}"})
 
 
-def _cell(day: date, wanted: Requested, overview: Overview, zone: ZoneInfo) -> Cell:
+def _cell(day: date, query: Requested, overview: Overview, zone: ZoneInfo) -> Cell:
     name = day.isoformat()
     tally = overview.days.get(name, Tally())
-    kind = _kind(day, tally, wanted.today, overview, zone)
+    kind = _kind(day, tally, query.today, overview, zone)
     summary = summary_of(tally, kind)
     is_sealed = name in overview.sealed
     is_known = kind not in ("unknown", "future")
@@ -105,10 +105,10 @@ def _cell(day: date, wanted: Requested, overview: Overview, zone: ZoneInfo) -> C
         number(tally.expected) if is_known else "",
         _flaw(tally) if is_known else "",
         f"{format_date(day, 'medium')}: {listed([summary, *([_('sealed')] if is_sealed else [])])}",
-        wanted.address(**{"month": None, "from": name, "to": name}) if kind != "future" else "",
+        query.address(**{"month": None, "from": name, "to": name}) if kind != "future" else "",
         is_sealed,
-        not wanted.is_month and wanted.period.has(name),
-        day == wanted.today,
+        not query.is_month and query.period.has(name),
+        day == query.today,
     )
 
 

@@ -40,65 +40,65 @@ def index() -> ResponseReturnValue:
     actor, at_ms, zone = current_actor(), now_ms(), ZoneInfo(settings().time_zone)
     if not actor.has_anywhere(Right.VIEW):
         return render_template("report/completeness/index.html", month=None)
-    wanted = requested(zone, now_ms=at_ms)
-    scope = scope_of(actor, group_id=wanted.group_id, job_id=wanted.job_id)
+    query = requested(zone, now_ms=at_ms)
+    scope = scope_of(actor, group_id=query.group_id, job_id=query.job_id)
     with read_scope() as session:
         groups = visible_groups(session, actor)
         search = read_search(session, groups, actor=actor)
         if search.parameters and not search.hints:
-            return redirect(wanted.address(**page_parameters(search.parameters)))
-        overview = find_overview(session, scope, wanted.calendar_days, wanted.period, zone=zone, now_ms=at_ms)
+            return redirect(query.address(**page_parameters(search.parameters)))
+        overview = find_overview(session, scope, query.calendar_days, query.period, zone=zone, now_ms=at_ms)
         titles = {group.id: group.title for group in groups}
         ids = [job.job_id for job in overview.jobs]
-        names = name_jobs(session, [*ids, wanted.job_id], actor=actor)
-        of_job = _of_job(session, scope, wanted, zone, at_ms)
+        names = name_jobs(session, [*ids, query.job_id], actor=actor)
+        of_job = _of_job(session, scope, query, zone, at_ms)
     job_texts = {int(choice.value): choice.text for choice in names}
-    place = Place(wanted.period.interval(zone), wanted.group_id, wanted.job_id)
+    place = Place(query.period.interval(zone), query.group_id, query.job_id)
     return render_template(
         "report/completeness/index.html",
-        wanted=wanted,
+        query=query,
         overview=overview,
-        month=month_of(wanted, overview, zone),
-        period_title=_period_title(wanted),
-        equation=equation_of(overview.total, place, _elsewhere(wanted)),
-        jobs=job_rows(overview.jobs, wanted, place, titles, job_texts),
+        month=month_of(query, overview, zone),
+        period_title=_period_title(query),
+        equation=equation_of(overview.total, place, _elsewhere(query)),
+        jobs=job_rows(overview.jobs, query, place, titles, job_texts),
         titles=titles,
-        job_text=job_texts[wanted.job_id] if wanted.job_id else "",
-        active=_chips(wanted, titles, job_texts),
+        job_text=job_texts[query.job_id] if query.job_id else "",
+        active=_chips(query, titles, job_texts),
         search=search,
         is_searched=bool(request.args.get("q")),
-        csv_href=url_for("completeness_export.as_csv", **wanted.parameters()),
-        json_href=url_for("completeness_export.as_json", **wanted.parameters()),
+        csv_href=url_for("completeness_export.as_csv", **query.parameters()),
+        json_href=url_for("completeness_export.as_json", **query.parameters()),
         zone=zone,
         terms=TERMS,
         reason_text=reason_text,
-        is_before=_is_before(wanted, overview, zone),
+        is_before=_is_before(query, overview, zone),
         **of_job,
     )
 
 
 def _of_job(
-    session: Session, scope: Scope, wanted: Requested, zone: ZoneInfo, at_ms: Millis
+    session: Session, scope: Scope, query: Requested, zone: ZoneInfo, at_ms: Millis
 ) -> dict[str, Any]:
     """Return what is shown of one job: when its schedule was off, and on one day its hours."""
-    if not wanted.job_id:
+    if not query.job_id:
         return {"off": [], "job_day": None, "missed": 0}
-    interval = wanted.period.interval(zone)
+    interval = query.period.interval(zone)
     spans = find_spans(session, scope, interval)
     job_day: JobDay | None = None
-    if wanted.one_day is not None:
-        job_day = find_job_day(session, spans, wanted.one_day, zone=zone, now_ms=at_ms)
+    if query.one_day is not None:
+        job_day = find_job_day(session, spans, query.one_day, zone=zone, now_ms=at_ms)
     off = find_off(spans, interval, at_ms)
-    may_run = _may_run(spans) and not any(each.is_deleted for each in off)
+    may_run = _may_run(spans) and not any(period.is_deleted for period in off)
     missed = find_missed(session, spans, interval, zone=zone, now_ms=at_ms) if may_run else []
-    parameters: dict[str, Any] = {"job": wanted.job_id, "missed": 1, **period_parameters(wanted.period)}
+    parameters: dict[str, Any] = {"job": query.job_id, "missed": 1, **period_parameters(query.period)}
     return {
         "missed": len(missed),
         "missed_href": url_for("backfill_forms.new", **parameters),
         "off": off,
         "job_day": job_day,
-        "hours": hour_rows(job_day, wanted, zone) if job_day is not None else [],
-        "runs_href": Place(interval, job_id=wanted.job_id).runs(),
+        "hours": hour_rows(job_day, query, zone) if job_day is not None else [],
+        "runs_href": Place(interval, job_id=query.job_id).runs(),
     }
 
 
@@ -107,40 +107,40 @@ def _may_run(spans: Sequence[Span]) -> bool:
     return bool(spans) and current_actor().may(spans[-1].group_id, Right.OPERATE)
 
 
-def _period_title(wanted: Requested) -> str:
-    if wanted.is_month:
-        return month_title(wanted.month)
-    if wanted.one_day is not None:
-        return str(format_date(wanted.one_day, "full"))
-    first, last = (format_date(day, "long") for day in wanted.period)
+def _period_title(query: Requested) -> str:
+    if query.is_month:
+        return month_title(query.month)
+    if query.one_day is not None:
+        return str(format_date(query.one_day, "full"))
+    first, last = (format_date(day, "long") for day in query.period)
     return f"{first} – {last}"
 
 
-def _elsewhere(wanted: Requested) -> str:
+def _elsewhere(query: Requested) -> str:
     """Return the part of the page that has the instants without a run."""
-    if not wanted.job_id:
+    if not query.job_id:
         return JOBS
-    return "#irregular" if wanted.one_day is not None else "#month"
+    return "#irregular" if query.one_day is not None else "#month"
 
 
-def _is_before(wanted: Requested, overview: Overview, zone: ZoneInfo) -> bool:
+def _is_before(query: Requested, overview: Overview, zone: ZoneInfo) -> bool:
     """Whether the period ends before anything is known."""
-    return overview.first_ms is not None and wanted.period.interval(zone).until_ms <= overview.first_ms
+    return overview.first_ms is not None and query.period.interval(zone).until_ms <= overview.first_ms
 
 
-def _chips(wanted: Requested, titles: dict[int, str], job_texts: dict[int, str]) -> list[Chip]:
+def _chips(query: Requested, titles: dict[int, str], job_texts: dict[int, str]) -> list[Chip]:
     chips = []
-    if wanted.group_id:
-        title = titles.get(wanted.group_id, str(wanted.group_id))
-        chips.append(Chip(_("Executor"), title, wanted.address(group_id=0)))
-    if wanted.job_id:
-        chips.append(Chip(_("Job"), job_texts[wanted.job_id], wanted.address(job_id=0)))
-    if not wanted.is_month:
-        month = {"from": None, "to": None, "month": f"{wanted.month:%Y-%m}"}
-        chips.append(Chip(_("Days"), _days_text(wanted), wanted.address(**month)))
+    if query.group_id:
+        title = titles.get(query.group_id, str(query.group_id))
+        chips.append(Chip(_("Executor"), title, query.address(group_id=0)))
+    if query.job_id:
+        chips.append(Chip(_("Job"), job_texts[query.job_id], query.address(job_id=0)))
+    if not query.is_month:
+        month = {"from": None, "to": None, "month": f"{query.month:%Y-%m}"}
+        chips.append(Chip(_("Days"), _days_text(query), query.address(**month)))
     return chips
 
 
-def _days_text(wanted: Requested) -> str:
-    first, last = (day.isoformat() for day in wanted.period)
+def _days_text(query: Requested) -> str:
+    first, last = (day.isoformat() for day in query.period)
     return first if first == last else f"{first} – {last}"

@@ -52,9 +52,9 @@ _ELSE: Mapping[tuple[On, Otherwise], Callable[[str], str]] = {
 }
 
 
-def rule_text(stored: str | None) -> str:
+def rule_text(text: str | None) -> str:
     """Return a stored day rule in words: "on workdays of cn; otherwise the next workday"; empty for none."""
-    entered = parse_rule(stored)
+    entered = parse_rule(text)
     return rule_words(entered) if entered is not None else ""
 
 

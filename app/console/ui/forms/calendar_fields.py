@@ -67,9 +67,9 @@ class CalendarFields(ConsoleForm):
         return select
 
 
-def calendar_values(stored: str | None) -> dict[str, str]:
+def calendar_values(text: str | None) -> dict[str, str]:
     """Return the values of the inputs for a stored value."""
-    rule = parse_rule(stored)
+    rule = parse_rule(text)
     if rule is None:
         return {}
     return {

@@ -114,10 +114,10 @@ class LimitRow:
         return int(text)
 
 
-def limit_values(stored: str | None) -> dict[str, str]:
+def limit_values(text: str | None) -> dict[str, str]:
     """Return the values of the inputs for stored limits."""
     values = dict[str, str]()
-    for number, share in enumerate(shares_in(stored)[:USES_MAX]):
+    for number, share in enumerate(shares_in(text)[:USES_MAX]):
         values |= {f"limit{number}_name": share.limit, f"limit{number}_weight": str(share.weight)}
     return values
 

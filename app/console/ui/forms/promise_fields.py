@@ -72,9 +72,9 @@ class PromiseFields(ConsoleForm):
 
     def offer_channels(self, names: Iterable[str], *, none: str) -> None:
         """Fill the select of the escalation; a stored channel that the user may not see stays."""
-        chosen = self.escalation_channel.data or ""
+        channel = self.escalation_channel.data or ""
         listed = [*names]
-        extra = [chosen] if chosen and chosen not in listed else []
+        extra = [channel] if channel and channel not in listed else []
         self.escalation_channel.choices = [("", none), *((name, name) for name in [*listed, *extra])]
 
     def refuse(self, error: InvalidInput) -> None:
@@ -184,9 +184,9 @@ def promise_values(promises: str | None, escalation: str | None) -> dict[str, st
     for number, promise in enumerate(read_promises(promises)[:PROMISES_MAX]):
         texts = zip(PARTS, _texts_of(promise), strict=True)
         values |= {f"promise{number}_{part}": text for part, text in texts}
-    stored = read_escalation(escalation)
-    if stored is not None:
-        values |= dict(zip(ESCALATION, (stored.channel, str(stored.after_minutes)), strict=True))
+    value = read_escalation(escalation)
+    if value is not None:
+        values |= dict(zip(ESCALATION, (value.channel, str(value.after_minutes)), strict=True))
     return values
 
 

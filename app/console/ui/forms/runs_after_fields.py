@@ -81,9 +81,9 @@ class RunsAfterFields(ConsoleForm):
         return self[_INPUT_OF.get(member.partition(".")[0], "after_jobs")]
 
 
-def runs_after_values(stored: str | None) -> dict[str, str]:
+def runs_after_values(text: str | None) -> dict[str, str]:
     """Return the values of the inputs for a stored value."""
-    value = parse_runs_after(stored)
+    value = parse_runs_after(text)
     if value is None:
         return {}
     length, unit = length_inputs(value.deadline_s) if value.deadline_s else ("0", _DEADLINE["unit"])

@@ -50,12 +50,12 @@ def waiting_rows(
     *,
     actor: Actor,
     group_id: int = 0,
-    wanted: WaitFilter = waiting.ALL,
+    criteria: WaitFilter = waiting.ALL,
     limit: int = SHOWN,
 ) -> WaitingRows:
     """Return the first runs that wait, of an executor or of all that the actor may see."""
     runs, following = waiting.list_waiting(
-        session, actor=actor, group_id=group_id, wanted=wanted, limit=limit
+        session, actor=actor, group_id=group_id, criteria=criteria, limit=limit
     )
     return WaitingRows(rows_of(session, runs, actor=actor), following is not None)
 

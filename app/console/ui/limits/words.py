@@ -27,9 +27,9 @@ class Share(NamedTuple):
         return self.limit if self.weight == 1 else f"{self.limit} × {self.weight}"
 
 
-def shares_in(stored: str | None) -> list[Share]:
+def shares_in(text: str | None) -> list[Share]:
     """Return the named limits of a job from their JSON text."""
-    return [Share(**member) for member in read_structure(FIELD_OF["limits"], stored)]
+    return [Share(**member) for member in read_structure(FIELD_OF["limits"], text)]
 
 
 def limits_value(value: Any) -> str:

@@ -76,8 +76,10 @@ def find_following(session: Session, job: Job, *, actor: Actor) -> list[str]:
         return []
     job_ids, is_cut = reachable([job.id], Followers(session), most=FOLLOWING_MAX)
     known = job_store.find_names(session, job_ids - {job.id})
-    visible = [each for _id, each in sorted(known.items()) if actor.may(each.job_group, Right.VIEW)]
-    names = [f"{each.id} {each.job_desc}" for each in visible[:FOLLOWING_NAMED]]
+    visible = [
+        follower for _id, follower in sorted(known.items()) if actor.may(follower.job_group, Right.VIEW)
+    ]
+    names = [f"{follower.id} {follower.job_desc}" for follower in visible[:FOLLOWING_NAMED]]
     more = len(known) - len(names)
     if more:
         names.append(_("%(n)s more", n=f"{more}+" if is_cut else more))

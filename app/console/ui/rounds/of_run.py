@@ -51,7 +51,7 @@ def find_rounds(session: Session, log: JobLog, *, actor: Actor) -> RunRounds:
     return RunRounds(
         view,
         title_of(view) if view is not None else "",
-        [job_link(each) for each in view.predecessors] if view is not None else [],
+        [job_link(predecessor) for predecessor in view.predecessors] if view is not None else [],
         number_text(log.chain or 0) if is_chained else "",
         root.id if root is not None and is_visible else None,
         again_address(root, actor),

@@ -35,7 +35,7 @@ class RoundRow:
 
 def rows_of(rounds: Iterable[RoundView]) -> list[RoundRow]:
     """Return rounds as rows."""
-    return [row_of(each) for each in rounds]
+    return [row_of(view) for view in rounds]
 
 
 def row_of(view: RoundView) -> RoundRow:
@@ -73,12 +73,12 @@ def why_of(view: RoundView) -> Markup:
 
 def missing_of(view: RoundView) -> Markup:
     """Return the predecessors that have not succeeded, each with what is known of it; of many the first."""
-    missing = [each for each in view.predecessors if each.outcome not in DONE]
+    missing = [predecessor for predecessor in view.predecessors if predecessor.outcome not in DONE]
     is_open = view.state == RoundState.OPEN
     parts = [
         escape(_("%(job)s (%(state)s)"))
-        % {"job": job_link(each), "state": progress_of(each, is_open=is_open)}
-        for each in missing[:NAMED_MAX]
+        % {"job": job_link(predecessor), "state": progress_of(predecessor, is_open=is_open)}
+        for predecessor in missing[:NAMED_MAX]
     ]
     if len(missing) > NAMED_MAX:
         parts.append(escape(_("%(n)s more", n=len(missing) - NAMED_MAX)))
@@ -94,32 +94,32 @@ def gate_words(view: RoundView | None) -> Markup:
     return escape(_("%(round)s is not complete: %(jobs)s")) % {"round": link, "jobs": names}
 
 
-def progress_of(each: PredecessorView, *, is_open: bool) -> str:
+def progress_of(predecessor: PredecessorView, *, is_open: bool) -> str:
     """Return what is known of a predecessor that has not succeeded: ``failed 03:10, retry at 03:15``.
 
     ``is_open``: its runs in progress may still belong to the round.
     """
-    at = clock(each.at_ms) if each.at_ms else ""
-    match each.outcome:
+    at = clock(predecessor.at_ms) if predecessor.at_ms else ""
+    match predecessor.outcome:
         case ArrivalOutcome.FAILED | ArrivalOutcome.RETRYING:
             text = _("failed %(time)s", time=at)
         case ArrivalOutcome.UNRESOLVED:
             text = _("unresolved since %(time)s", time=at)
         case ArrivalOutcome.NOT_RUN:
             text = _("not run")
-        case _ if each.total_shards > 1:
-            text = _("%(n)s of %(all)s shards", n=each.succeeded_shards, all=each.total_shards)
+        case _ if predecessor.total_shards > 1:
+            text = _("%(n)s of %(all)s shards", n=predecessor.succeeded_shards, all=predecessor.total_shards)
         case _:
             text = (
                 _("running")
-                if each.is_running and is_open
+                if predecessor.is_running and is_open
                 else _("no run")
                 if not is_open
                 else _("no run yet")
             )
-    if is_open and each.retry_ms and each.outcome is not None:
-        return listed((text, _("retry at %(time)s", time=clock(each.retry_ms))))
-    if is_open and each.is_running and each.outcome is not None:
+    if is_open and predecessor.retry_ms and predecessor.outcome is not None:
+        return listed((text, _("retry at %(time)s", time=clock(predecessor.retry_ms))))
+    if is_open and predecessor.is_running and predecessor.outcome is not None:
         return listed((text, _("running again")))
     return text
 
@@ -130,22 +130,29 @@ def clock(at_ms: Millis) -> str:
     return text[11:16] if text[:10] == today else text[:16]
 
 
-def job_link(each: PredecessorView) -> Markup:
+def job_link(predecessor: PredecessorView) -> Markup:
     """Return the name of a predecessor, with a link to its page if the reader may view it."""
-    if each.is_foreign:
+    if predecessor.is_foreign:
         return escape(foreign_name())
-    if each.name is None:
-        return escape(_("%(id)s (deleted)", id=each.job_id))
+    if predecessor.name is None:
+        return escape(_("%(id)s (deleted)", id=predecessor.job_id))
     return Markup('<a href="{}">{} {}</a>').format(
-        url_for("jobs.show", job_id=each.job_id), each.job_id, each.name
+        url_for("jobs.show", job_id=predecessor.job_id), predecessor.job_id, predecessor.name
     )
 
 
 def _cause(view: RoundView) -> Markup:
     if view.reason != RoundReason.PREDECESSOR:
         return escape(ROUND_REASONS.get(RoundReason(view.reason), view.reason) if view.reason else "")
-    bad = [each for each in view.predecessors if each.outcome not in DONE and each.outcome is not None]
-    cause = next((each for each in bad if each.log_id == view.cause_log_id), bad[0] if bad else None)
+    bad = [
+        predecessor
+        for predecessor in view.predecessors
+        if predecessor.outcome not in DONE and predecessor.outcome is not None
+    ]
+    cause = next(
+        (predecessor for predecessor in bad if predecessor.log_id == view.cause_log_id),
+        bad[0] if bad else None,
+    )
     if cause is None:
         return escape(ROUND_REASONS[RoundReason.PREDECESSOR])
     texts = {

@@ -53,10 +53,10 @@ def list_calendars(call: Call) -> Listed[CalendarOut]:
 @resource.post("/calendars", body=NewCalendar, answer=CalendarDetail, right=ADMIN, status=201)
 def add_calendar(call: Call, body: NewCalendar) -> Made:
     """Make a calendar."""
-    made = calendars.put_calendar(
+    calendar = calendars.put_calendar(
         call.session, body.name, _draft(call, body), actor=call.actor, clock=now_ms, is_new=True
     )
-    return Made(_detail(call, made), f"/calendars/{quote(made.name, safe='')}")
+    return Made(_detail(call, calendar), f"/calendars/{quote(calendar.name, safe='')}")
 
 
 @resource.get("/calendars/<name>", answer=CalendarDetail, etag=True)

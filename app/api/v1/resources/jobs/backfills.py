@@ -63,10 +63,10 @@ def add_backfill(call: Call, job_id: int, body: BackfillIn) -> Made | BackfillMa
         clock=now_ms,
     )
     view = listing.show_backfill(call.session, backfill_id, actor=call.actor)
-    made = BackfillMade(
+    answer = BackfillMade(
         id=backfill_id, message=view.sentence, summary=view.summary, overlapping=[], instants=[]
     )
-    return Made(made, f"/backfills/{backfill_id}")
+    return Made(answer, f"/backfills/{backfill_id}")
 
 
 @resource.get("/backfills", query=BackfillQuery, answer=Listed[BackfillOut])
@@ -159,9 +159,12 @@ def _planned(plan: BackfillPlan) -> BackfillMade:
         overlapping=list(plan.overlapping),
         instants=[
             ListedInstantOut(
-                time=each.logical_ms, standing=each.standing.value, run=each.is_run, reason=each.reason
+                time=instant.logical_ms,
+                standing=instant.standing.value,
+                run=instant.is_run,
+                reason=instant.reason,
             )
-            for each in plan.instants
+            for instant in plan.instants
         ],
     )
 
