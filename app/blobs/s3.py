@@ -46,10 +46,9 @@ class Bucket:
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        self._parameters = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        for name in self._parameters.keys() & {ACCESS_KEY, SECRET_KEY}:
-            # Keys of Amazon have many a plus, which means a blank if it is not percent-encoded.
-            self._parameters[name] = self._parameters[name].replace(" ", "+")
+        # Keys of Amazon have many a plus, which would mean a blank as it is not percent-encoded.
+        query = parse_qs(parts.query.replace("+", "%2B"))
+        self._parameters = {name: values[0] for name, values in query.items()}
         self._bucket, self._prefix = parts.netloc, parts.path.strip("/")
         self._made: Minio | None = None
 
