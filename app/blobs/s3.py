@@ -47,6 +47,8 @@ def require_client() -> None:
 class Bucket:
     """Blob store in a bucket, below a prefix; connects when it is first needed."""
 
+    reads_at_once = 16
+
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         # Keys of Amazon have many a plus, which would mean a blank as it is not percent-encoded.
