@@ -56,7 +56,8 @@ class Bucket:
         self._parameters = {name: values[0] for name, values in query.items()}
         self._bucket, self._prefix = parts.netloc, parts.path.strip("/")
         self._made: Minio | None = None
-        self._silent_until = 0.0
+        #: until when calls fail at once, and why
+        self._silent_until, self._silence = 0.0, ""
 
     @property
     def _client(self) -> "Minio":
@@ -113,14 +114,14 @@ class Bucket:
 
     @contextmanager
     def _call(self) -> Iterator[None]:
-        """Raise NoBlob, StoreFull or OSError for the errors of the client; fail while a server is silent."""
+        """Raise NoBlob, StoreFull or OSError for errors of the client; fail while its server is silent."""
         if time.monotonic() < self._silent_until:
-            raise OSError("S3: the server did not answer a moment ago")
+            raise OSError(f"{self._silence}, a moment ago")
         try:
             with _errors():
                 yield
-        except TimeoutError:
-            self._silent_until = time.monotonic() + SILENT_S
+        except TimeoutError as exc:
+            self._silence, self._silent_until = str(exc), time.monotonic() + SILENT_S
             raise
 
     def free_bytes(self) -> int | None:

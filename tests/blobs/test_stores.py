@@ -77,7 +77,7 @@ def test_while_a_server_is_silent_calls_fail_at_once(monkeypatch: pytest.MonkeyP
         )
         with pytest.raises(OSError, match="^S3: .*timed out"):
             store.get(NAMES[0])
-    with pytest.raises(OSError, match="did not answer a moment ago"):
+    with pytest.raises(OSError, match="^S3: .*timed out.*, a moment ago"):
         store.get(NAMES[1])
     monkeypatch.setattr(store, "_silent_until", 0.0)
     with pytest.raises(OSError, match="refused"):
