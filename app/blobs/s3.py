@@ -26,7 +26,7 @@ AMAZON = "https://s3.amazonaws.com"
 CONNECT_S, READ_S = 5.0, 10.0
 CONNECTIONS = 32
 #: seconds after a time-out in which other calls fail at once: a log has many objects, and many readers
-SILENT_S = 5.0
+SILENT_S = 15.0
 _ABSENT = frozenset({"NoSuchKey", "NoSuchObject"})
 _FULL = frozenset({"XMinioStorageFull", "XMinioAdminBucketQuotaExceeded", "QuotaExceeded"})
 #: characters of an error
