@@ -7,11 +7,15 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from app.settings.config import CLIENT_VARIABLES, SETTINGS, Config
 from tests.support.databases import ROOT
@@ -42,8 +46,8 @@ def instructions() -> list[tuple[str, str, str]]:
     return found
 
 
-def last(stage: str, name: str) -> str:
-    return [argument for of, what, argument in instructions() if (of, what) == (stage, name)][-1]
+def last(stage: str, name: str, at: int = -1) -> str:
+    return [argument for of, what, argument in instructions() if (of, what) == (stage, name)][at]
 
 
 def compose(path: str) -> dict[str, Any]:
@@ -78,6 +82,29 @@ def test_packages_are_installed_as_wheels_with_hashes() -> None:
         assert "--require-hashes" in command or {"--no-index", "--no-deps"} <= {*command.split()}, command
     assert "PIP_ONLY_BINARY=:all:" in last("tools", "ENV")
     assert not [run for run in runs if re.search(r"\b(gcc|build-essential|python3-dev)\b", run)]
+
+
+def pinned(path: str) -> set[str]:
+    """Return the packages that a file of requirements pins."""
+    return set(re.findall(r"^([a-z][\w-]*)==", (ROOT / path).read_text(), re.MULTILINE))
+
+
+def needs_of(names: Iterable[str]) -> set[str]:
+    """Return packages with all that they need, as they are installed here."""
+    found, left = set[str](), {canonicalize_name(name) for name in names}
+    while left:
+        found.add(name := left.pop())
+        needs = [Requirement(line) for line in distribution(name).requires or ()]
+        named = [need.name for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
+        left |= {canonicalize_name(each) for each in named} - found
+    return found
+
+
+def test_the_server_has_all_that_a_bucket_needs_and_no_more() -> None:
+    extra = re.findall(r'extras_require=\{"s3": \["(\S+)"\]\}', (ROOT / "setup.py").read_text())
+    (added,) = re.findall(r'awk .*"\^\((\S+)\)==".* requirements-dev.txt >s3.txt', last("install", "RUN", 0))
+    assert {*added.split("|")} == needs_of(extra) - pinned("requirements.txt")
+    assert {*added.split("|")} <= pinned("requirements-dev.txt")
 
 
 def test_the_build_sees_only_named_files() -> None:

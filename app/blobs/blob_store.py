@@ -25,6 +25,10 @@ class StoredBlob(NamedTuple):
 class BlobStore(Protocol):
     """Objects whose names are relative paths, such as ``2026/11/30/7/1201/1-40-0f3a….gz``."""
 
+    #: reads that one reader makes at the same time; 1: each answers at once
+    @property
+    def reads_at_once(self) -> int: ...
+
     def put(self, name: str, content: bytes) -> None:
         """Store an object durably; it is there whole or not at all. Raises StoreFull and OSError."""
 

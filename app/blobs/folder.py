@@ -25,6 +25,8 @@ _FOLDER_MODE, _FILE_MODE = 0o700, 0o600
 class Folder:
     """Blob store in a folder, which is created when it is first needed."""
 
+    reads_at_once = 1
+
     def __init__(self, path: Path) -> None:
         self.path = path
 

@@ -6,6 +6,7 @@ content.
 
 import io
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ AMAZON = "https://s3.amazonaws.com"
 #: seconds for a connection, and for each read
 CONNECT_S, READ_S = 5.0, 10.0
 CONNECTIONS = 32
+#: seconds after a time-out in which other calls fail at once: a log has many objects, and many readers
+SILENT_S = 15.0
 _ABSENT = frozenset({"NoSuchKey", "NoSuchObject"})
 _FULL = frozenset({"XMinioStorageFull", "XMinioAdminBucketQuotaExceeded", "QuotaExceeded"})
 #: characters of an error
@@ -44,14 +47,17 @@ def require_client() -> None:
 class Bucket:
     """Blob store in a bucket, below a prefix; connects when it is first needed."""
 
+    reads_at_once = 16
+
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        self._parameters = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        for name in self._parameters.keys() & {ACCESS_KEY, SECRET_KEY}:
-            # Keys of Amazon have many a plus, which means a blank if it is not percent-encoded.
-            self._parameters[name] = self._parameters[name].replace(" ", "+")
+        # Keys of Amazon have many a plus, which would mean a blank as it is not percent-encoded.
+        query = parse_qs(parts.query.replace("+", "%2B"))
+        self._parameters = {name: values[0] for name, values in query.items()}
         self._bucket, self._prefix = parts.netloc, parts.path.strip("/")
         self._minio: Minio | None = None
+        #: until when calls fail at once, and why
+        self._silent_until, self._silence = 0.0, ""
 
     @property
     def _client(self) -> "Minio":
@@ -64,7 +70,7 @@ class Bucket:
 
     def put(self, name: str, content: bytes) -> None:
         """Store an object durably."""
-        with _errors():
+        with self._call():
             self._client.put_object(self._bucket, self._key(name), io.BytesIO(content), len(content))
 
     def get(self, name: str) -> bytes:
@@ -76,7 +82,7 @@ class Bucket:
         return self._read(name, offset=start, length=size) if size else b""
 
     def _read(self, name: str, **part: Any) -> bytes:
-        with _errors():
+        with self._call():
             answer = self._client.get_object(self._bucket, self._key(name), **part)
             try:
                 return bytes(answer.read())
@@ -90,7 +96,7 @@ class Bucket:
             return
         from minio.deleteobjects import DeleteObject
 
-        with _errors():
+        with self._call():
             objects = [DeleteObject(self._key(name)) for name in names]
             failed = list(self._client.remove_objects(self._bucket, objects))
         if failed:
@@ -100,11 +106,23 @@ class Bucket:
         """Yield the objects below a folder."""
         below = self._key(prefix).strip("/")
         skipped = len(self._prefix) + 1 if self._prefix else 0
-        with _errors():
+        with self._call():
             objects = self._client.list_objects(self._bucket, f"{below}/" if below else None, recursive=True)
             for item in objects:
                 written_ms = int(item.last_modified.timestamp() * SECOND_MS) if item.last_modified else 0
                 yield StoredBlob(str(item.object_name)[skipped:], int(item.size or 0), written_ms)
+
+    @contextmanager
+    def _call(self) -> Iterator[None]:
+        """Raise NoBlob, StoreFull or OSError for errors of the client; fail while its server is silent."""
+        if time.monotonic() < self._silent_until:
+            raise OSError(f"{self._silence}, a moment ago")
+        try:
+            with _errors():
+                yield
+        except TimeoutError as exc:
+            self._silence, self._silent_until = str(exc), time.monotonic() + SILENT_S
+            raise
 
     def free_bytes(self) -> int | None:
         """Return how much room there is, which a server does not say."""
@@ -142,9 +160,10 @@ def _client_of(parameters: dict[str, str]) -> "Minio":
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """Raise NoBlob, StoreFull or OSError for the errors of the client."""
+    """Raise NoBlob, StoreFull or OSError for the errors of the client, TimeoutError for no answer."""
     from minio.error import MinioException, S3Error
-    from urllib3.exceptions import HTTPError
+    from urllib3.exceptions import HTTPError, MaxRetryError
+    from urllib3.exceptions import TimeoutError as NoAnswer
 
     try:
         yield
@@ -155,4 +174,6 @@ def _errors() -> Iterator[None]:
             raise StoreFull(f"S3: {exc.code}") from exc
         raise OSError(f"S3: {exc.code}: {exc.message}") from exc
     except (MinioException, HTTPError, ValueError) as exc:
-        raise OSError(f"S3: {' '.join(str(exc).split())[:ERROR_MAX]}") from exc
+        cause = exc.reason if isinstance(exc, MaxRetryError) and exc.reason else exc
+        kind = TimeoutError if isinstance(cause, NoAnswer) else OSError
+        raise kind(f"S3: {' '.join(str(cause).split())[:ERROR_MAX]}") from exc

@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 #: libraries that log more than an operator needs
-QUIET = ("asyncio", "urllib3", "waitress.queue", "alembic.runtime.plugins")
+QUIET = ("asyncio", "waitress.queue", "alembic.runtime.plugins")
 
-#: libraries that log secrets, such as the URL of a channel; their failures are return values
-SILENT = ("apprise",)
+#: libraries that log secrets, such as the URL of a channel, or each try; their failures are return values
+SILENT = ("apprise", "urllib3")
 #: logger of the access log, which is independent of the level
 ACCESS = "access"
 #: set in the WSGI environment of a request to the name of its user, for the access log

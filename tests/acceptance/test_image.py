@@ -33,7 +33,7 @@ AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 GRACE_S = 30
 START_S = 90
 #: bytes
-ADDED_MAX = 250_000_000
+ADDED_MAX = 275_000_000
 #: what compose.yaml sets, on the host's network
 CONFINED = (
     "--read-only",

@@ -1,12 +1,14 @@
 """Blob stores: a folder and a bucket keep the same promises."""
 
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from app.blobs import s3
 from app.blobs.blob_store import BlobStore, NoBlob
 from app.blobs.folder import Folder
 from app.blobs.s3 import Bucket
@@ -60,16 +62,31 @@ def test_objects_are_stored_listed_and_deleted(store: BlobStore) -> None:
 
 def test_a_server_that_is_away_is_an_os_error() -> None:
     store = Bucket("s3://logs?endpoint=http://127.0.0.1:1&region=eu&access_key=a&secret_key=secret-word")
-    with pytest.raises(OSError, match="^S3: ") as caught:
+    with pytest.raises(OSError, match="^S3: .*port=1.*refused") as caught:
         store.put(NAMES[0], b"x")
     assert "secret-word" not in str(caught.value)
     with pytest.raises(OSError, match="^S3: "):
         list(store.list(""))
 
 
+def test_while_a_server_is_silent_calls_fail_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3, "READ_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        store = Bucket(
+            f"s3://logs?endpoint=http://127.0.0.1:{silent.getsockname()[1]}&access_key=a&secret_key=b"
+        )
+        with pytest.raises(OSError, match="^S3: .*timed out"):
+            store.get(NAMES[0])
+    with pytest.raises(OSError, match="^S3: .*timed out.*, a moment ago"):
+        store.get(NAMES[1])
+    monkeypatch.setattr(store, "_silent_until", 0.0)
+    with pytest.raises(OSError, match="refused"):
+        store.get(NAMES[1])
+
+
 def test_a_plus_in_a_key_need_not_be_encoded() -> None:
-    store = Bucket("s3://logs?endpoint=http://127.0.0.1:1&access_key=a&secret_key=b+/c%2B")
-    assert store._parameters["secret_key"] == "b+/c+"
+    store = Bucket("s3://logs?endpoint=http://127.0.0.1:1&access_key=a&secret_key=b+/c%2B%20d")
+    assert store._parameters["secret_key"] == "b+/c+ d"
 
 
 def test_wrong_keys_are_an_os_error(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput, TooManyCalls
 from app.services.archive.candidates import Candidate, Index
 from app.services.archive.matchers import Match, Matcher, open_matcher
+from app.services.archive.read_ahead import ReadAhead
 from app.store.archive import searching
 from app.store.archive.searching import SearchedLog
 from app.store.runs.listing import LogFilter
@@ -106,8 +107,11 @@ def search_logs(
             retry_after_s=5,
         )
     try:
-        with open_matcher(query.text, is_regex=query.is_regex, ignores_case=query.ignores_case) as matcher:
-            search = _Search(query, actor, store, matcher, monotonic() + budget_s, monotonic)
+        with (
+            open_matcher(query.text, is_regex=query.is_regex, ignores_case=query.ignores_case) as matcher,
+            ReadAhead(store) as reader,
+        ):
+            search = _Search(query, actor, store, reader, matcher, monotonic() + budget_s, monotonic)
             return search.run(after or Place(), limit)
     except OSError as exc:
         logger.warning("log archive not readable reason=%s", exc)
@@ -130,6 +134,7 @@ class _Search:
     query: LineQuery
     actor: Actor
     store: BlobStore
+    reader: ReadAhead
     matcher: Matcher
     until_s: float
     monotonic: Callable[[], float]
@@ -181,7 +186,7 @@ class _Search:
         while last_id > 0:
             with read_scope() as session:
                 rows = searching.find_newest(session, self.query.runs, group_ids, last_id=last_id, limit=size)
-            yield from map(_Log, rows)
+            yield from self._expected([_log_of(row) for row in rows])
             if len(rows) < size:
                 return
             last_id, size = rows[-1].log_id - 1, min(2 * size, BATCH_MAX)
@@ -195,24 +200,28 @@ class _Search:
             rows = searching.find_among(
                 session, self.query.runs, group_ids, log_ids={candidate.log_id for candidate in batch}
             )
-        for row in rows:
-            # A row whose segment is another one by now was changed: all of its lines are searched.
-            yield _Log(row, parts.get((row.log_id, row.segment), ()))
+        # A row whose segment is another one by now was changed: all of its lines are searched.
+        yield from self._expected([_log_of(row, parts.get((row.log_id, row.segment), ())) for row in rows])
+
+    def _expected(self, logs: list["_Log"]) -> list["_Log"]:
+        for log in logs:
+            self.reader.expect(_name_of(log, chunk) for chunk in log.chunks if log.may_match(chunk))
+        return logs
 
     def _lines(self, log: "_Log", after: int) -> Iterator[tuple[int, Match | None]]:
         """Yield lines behind one that match, and after each chunk its last line."""
-        for chunk in parse_chunks(log.row.chunks):
+        for chunk in log.chunks:
             if chunk.last <= after or not log.may_match(chunk):
                 continue
-            text = self._text(log.row.folder, chunk)
+            text = self._text(chunk, _name_of(log, chunk))
             for match in self.matcher.find(text, max(after + 1 - chunk.first, 0)):
                 yield chunk.first + match.line, match
             yield chunk.last, None
 
-    def _text(self, folder: str, chunk: Chunk) -> str:
+    def _text(self, chunk: Chunk, name: str) -> str:
         """Return the text of a chunk; empty if it was deleted meanwhile or is damaged."""
         try:
-            return unpack_text(chunk, self.store.get(f"{folder}/{chunk.name}")).removesuffix("\n")
+            return unpack_text(chunk, self.reader.get(name)).removesuffix("\n")
         except (NoBlob, ValueError) as exc:
             logger.info("chunk not searched name=%s reason=%r", chunk.name, exc)
             return ""
@@ -222,12 +231,21 @@ class _Log(NamedTuple):
     """A log to search."""
 
     row: SearchedLog
+    chunks: tuple[Chunk, ...]
     #: lines among which matches are; empty: any
     parts: tuple[Part, ...] = ()
 
     def may_match(self, chunk: Chunk) -> bool:
         """Whether a chunk may have a match."""
         return not self.parts or any(part.first <= chunk.first <= part.last for part in self.parts)
+
+
+def _log_of(row: SearchedLog, parts: tuple[Part, ...] = ()) -> _Log:
+    return _Log(row, parse_chunks(row.chunks), parts)
+
+
+def _name_of(log: _Log, chunk: Chunk) -> str:
+    return f"{log.row.folder}/{chunk.name}"
 
 
 def _page(hits: list[Hit], place: Place | None) -> HitPage:

@@ -1,6 +1,7 @@
 """Search of archived logs."""
 
 import itertools
+import threading
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,36 @@ def test_a_search_goes_on_where_it_has_ended(store: Folder) -> None:
             break
     assert pieces == whole
     assert len(whole) == 12
+
+
+class Slow(Folder):
+    """A store that answers only when as many reads wait as it takes at once."""
+
+    reads_at_once = 3
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.full = threading.Barrier(self.reads_at_once)
+        self.reads = list[str]()
+
+    def get(self, name: str) -> bytes:
+        """Return an object; raises BrokenBarrierError if one read waits for another."""
+        self.reads.append(name)
+        self.full.wait(5)
+        return super().get(name)
+
+
+@pytest.mark.parametrize("text", ["needle", "a"])
+def test_logs_in_a_bucket_are_read_at_the_same_time(text: str, tmp_path: Path) -> None:
+    """With the index and without: its words have less than three bytes."""
+    job, store = make_job(), Slow(tmp_path)
+    runs = [archive(store, job, ["a needle"], ["no", "a needle"]) for _ in range(6)]
+    page = look(store, text)
+    assert places(page) == [(run.id, line) for run in reversed(runs) for line in (1, 3)]
+    assert len(store.reads) == 12
+    first = look(Slow(tmp_path), text, limit=1)
+    assert look(Slow(tmp_path), text, after=Place(runs[2].id, 2)).hits == page.hits[7:]
+    assert first.hits == page.hits[:1]
 
 
 def test_a_search_ends_in_time_and_goes_on(store: Folder) -> None:
