@@ -14,7 +14,7 @@ def main() -> None:
     """Run the command of the command line; warnings go to standard error."""
     # Before the imports, in which nothing is garbage: looking for it takes an eighth of a command's time, and
     # a quarter at its end, when the memory is freed anyway.
-    gc.set_threshold(200_000)
+    gc.set_threshold(400_000)
     atexit.register(gc.freeze)
     from app.commands.main import duetime
 
