@@ -1,13 +1,23 @@
 """Option ``--local``: the commands over the API on the database of this host, without HTTP and a token."""
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
+from app.api.v1.access import LOCAL_ACTOR
+from app.api.v1.application import create_api
+from app.api.v1.endpoint import Resource
+from app.api.v1.resources import resources_at
+from app.blobs.stores import archive_of
 from app.clock import now_ms
 from app.commands.context import one_line_errors, open_database
 from app.domain.access.permissions import system_actor
+from app.executors.gateway import Gateway
+from app.services.executors.callers import Caller
 from app.services.installation.nodes import require_same_zone
+from app.settings.config import Config
 from app.settings.home import access_tokens
-from executor_client.api.wsgi import WsgiTransport
+from executor_client.api.wsgi import Application, WsgiTransport
 
 
 @one_line_errors
@@ -16,16 +26,27 @@ def open_local() -> WsgiTransport:
 
     Who may read the settings may use it, as they may read the database.
     """
-    # They are imported here, because only this option needs them and they take 0.4 s.
-    from app.api.v1.access import LOCAL_ACTOR
-    from app.api.v1.application import create_api
-    from app.blobs.stores import archive_of
-    from app.executors.gateway import Gateway
-    from app.services.executors.callers import Caller
-
     config = open_database()
     require_same_zone(config, now_ms=now_ms())
-    gateway = Gateway(config.executor_networks)
-    api = create_api(config, Caller(gateway, access_tokens(config), archive=archive_of(config)))
     actor = replace(system_actor("local"), via="command line")
-    return WsgiTransport(api, environ={LOCAL_ACTOR: actor}, address="this host")
+    return WsgiTransport(LocalApi(config), environ={LOCAL_ACTOR: actor}, address="this host")
+
+
+class LocalApi:
+    """WSGI application: an API of only the resources at the path of each request.
+
+    A command calls few paths, and to import all resources takes longer than the rest of it.
+    """
+
+    def __init__(self, config: Config) -> None:
+        gateway = Gateway(config.executor_networks)
+        self._config = config
+        self._executors = Caller(gateway, access_tokens(config), archive=archive_of(config))
+        self._applications: dict[Sequence[Resource], Application] = {}
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Handle one request."""
+        resources = resources_at(environ["PATH_INFO"])
+        if resources not in self._applications:
+            self._applications[resources] = create_api(self._config, self._executors, resources)
+        return self._applications[resources](environ, start_response)

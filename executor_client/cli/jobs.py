@@ -18,7 +18,6 @@ from executor_client.cli.output.run_columns import COLOURS
 from executor_client.cli.output.tables import Column
 from executor_client.cli.output.times import Instant
 from executor_client.cli.trigger import trigger
-from executor_client.code.writing import write_text
 
 
 def schedule_text(job: Item) -> str:
@@ -250,6 +249,8 @@ def export_jobs(invocation: Invocation, names: tuple[str, ...], whole: bool) -> 
     if invocation.output == "json":
         show_document(invocation, answer["document"])
     else:
+        from executor_client.code.writing import write_text  # imported here, because only this needs YAML
+
         click.echo(write_text(answer["document"], answer["variables"]), nl=False)
     for text in answer.get("notes", ()):
         note(text, fg="yellow")

@@ -329,3 +329,31 @@ def test_a_command_imports_no_other_command() -> None:
     command = [sys.executable, "-c", script.replace("PLACES", repr(modules))]
     ended = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     assert ended.stdout.split() == ["app.commands.schema"]
+
+
+#: what only other commands need
+NOT_LOADED = (
+    *("alembic", "apprise", "cryptography", "requests", "yaml", "executor_client.runs.context"),
+    *("app.api.v1.document", "app.services.code.apply", "app.store.copies.after_restore"),
+    *("app.api.v1.resources.users", "app.api.v1.resources.calendars.calendars"),
+)
+
+
+@pytest.mark.parametrize(
+    "command", ["jobs list --local", "runs list --local", "groups list --local", "doctor"]
+)
+def test_a_command_on_the_database_imports_nothing_that_only_others_need(
+    tmp_path: Path, command: str
+) -> None:
+    """All resources of the API take longer to import than the rest of a command."""
+    path = env_file(tmp_path)
+    assert run("--env-file", path, "db", "upgrade").exit_code == 0
+    script = (
+        "import sys, click.testing, app.commands.main as main\n"
+        "ended = click.testing.CliRunner().invoke(main.duetime, sys.argv[1:])\n"
+        "assert ended.exit_code < 2, ended.output\n"
+        f"print(*[name for name in {NOT_LOADED} if name in sys.modules])"
+    )
+    arguments = [sys.executable, "-c", script, "--env-file", str(path), *command.split()]
+    ended = subprocess.run(arguments, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "\n", "")

@@ -9,7 +9,7 @@ from werkzeug.test import Client, TestResponse
 
 from app.api.v1.application import create_api
 from app.api.v1.endpoint import Resource
-from app.api.v1.resources import RESOURCES
+from app.api.v1.resources import all_resources
 from app.blobs.stores import archive_of
 from app.clock import now_ms
 from app.database.engine import session_scope
@@ -72,8 +72,8 @@ def make_token(
         return create_token(session, draft, actor=ADMINISTRATOR, now_ms=now_ms()).token
 
 
-def app_of(config: Config, resources: Sequence[Resource] = RESOURCES) -> Flask:
-    """Return the application of the API."""
+def app_of(config: Config, resources: Sequence[Resource] = ()) -> Flask:
+    """Return the application of the API; without ``resources``, of all."""
     tokens = ("an-access-token-of-executors",)
     executors = Caller(Gateway(config.executor_networks), tokens, archive=archive_of(config))
-    return create_api(config, executors, resources)
+    return create_api(config, executors, resources or all_resources())

@@ -20,7 +20,7 @@ from app.api.v1.bodies import REPEATED, read_body
 from app.api.v1.cursors import mark_cursor, unmark_cursor
 from app.api.v1.endpoint import PUBLIC, Call, Made, Operation, Resource
 from app.api.v1.etags import check_if_match, etag_of
-from app.api.v1.resources import RESOURCES
+from app.api.v1.resources import all_resources
 from app.api.v1.schemas.base import ID_MAX, Listed, ListQuery, Query, Schema
 from app.clock import SECOND_MS, Millis, now_ms
 from app.database.engine import read_scope, session_scope, transact
@@ -46,8 +46,8 @@ class _DryRunEnd(Exception):
         self.answer = answer
 
 
-def create_api(config: Config, executors: Caller, resources: Sequence[Resource] = RESOURCES) -> Flask:
-    """Create the application; ``executors`` calls executors. The engine has to be bound."""
+def create_api(config: Config, executors: Caller, resources: Sequence[Resource]) -> Flask:
+    """Create the application of some resources; ``executors`` calls executors. The engine has to be bound."""
     app = Flask("app.api.v1", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = BODY_MAX
     app.after_request(_protect)
@@ -71,8 +71,8 @@ def _protect(answer: Response) -> Response:
 
 
 def document_json() -> str:
-    """Return the OpenAPI document as JSON."""
-    return Document(_operations(RESOURCES)).text
+    """Return the OpenAPI document of all resources as JSON."""
+    return Document(_operations(all_resources())).text
 
 
 def _operations(resources: Sequence[Resource]) -> list[Operation]:

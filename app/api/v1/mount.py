@@ -49,6 +49,8 @@ class ApiMount:
     @cached_property
     def application(self) -> WSGIApp:
         """The application."""
-        from app.api.v1.application import create_api  # imported here, because it costs 0.3 s and 16 MB
+        # imported here, because they cost 0.3 s and 16 MB
+        from app.api.v1.application import create_api
+        from app.api.v1.resources import all_resources
 
-        return create_api(self._config, self._executors)
+        return create_api(self._config, self._executors, all_resources())

@@ -26,7 +26,7 @@ from app.services.installation.schema import RESTORING, Revisions, newest_revisi
 from app.settings.config import Config
 from app.settings.home import SECRET_FILES, SECRET_KEY_FILE, TOKEN_FILE
 from app.settings.sealing import Sealer
-from app.store.copies import after_restore, schema, whole_tables
+from app.store.copies import restore_mark, schema, whole_tables
 from app.store.copies.upgrade_lock import upgrade_lock
 from app.store.nodes import nodes
 from executor_client.wire.version import VERSION
@@ -169,7 +169,7 @@ def _secret_files(config: Config) -> dict[str, Path]:
 
 def _find_tables(connection: Connection) -> Tables:
     revision = schema.find_revision(connection)
-    Revisions().require_known(RESTORING if after_restore.is_unsettled(connection) else revision)
+    Revisions().require_known(RESTORING if restore_mark.is_unsettled(connection) else revision)
     if revision is None:
         raise NotConfigured("the database has no tables of this program: there is nothing to back up")
     tables = Tables(revision, whole_tables.namespace_of(connection), whole_tables.own_tables(connection))

@@ -29,7 +29,7 @@ from app.pipeline.complete import Result, Source, complete
 from app.pipeline.spans import keep_spans
 from app.services.jobs.replan import first_instant, void_instants
 from app.store.base import locks
-from app.store.copies import after_restore, whole_tables
+from app.store.copies import after_restore, restore_mark, whole_tables
 from app.store.fires import queue as fires
 from app.store.jobs.scheduling import DueJob, lock_planned, schedule_of
 from app.store.promises import clearing as promise_clearing
@@ -98,7 +98,7 @@ def settle(*, made_ms: Millis, clock: Clock, monotonic: Callable[[], Millis] = m
         after_restore.forget_heartbeats(session)
         rounds.end_restored(session, now_ms=clock())
         promise_clearing.restart_promises(session, now_ms=clock())
-        after_restore.mark_settled(session)
+        restore_mark.mark_settled(session)
         next_id = skip_ids(session, since_ms=made_ms, now_ms=clock())
     return Settlement(fires_settled, tasks, logins, next_id)
 

@@ -36,7 +36,7 @@ from app.settings.home import (
     prepare_home,
     secret_file,
 )
-from app.store.copies import after_restore, whole_tables
+from app.store.copies import restore_mark, whole_tables
 from app.store.copies.schema import find_revision
 from app.store.copies.upgrade_lock import folder_lock, limit_table_waits, upgrade_lock
 
@@ -170,7 +170,7 @@ def _restore_tables(order: _Order) -> RestoreResult:
         _prepare_dump(order, copy)
         _load(connection, order, copy)
         old_files = _write_secrets(order, secrets)  # the earlier tables need the earlier secrets
-        after_restore.mark_unsettled(connection)
+        restore_mark.mark_unsettled(connection)
         whole_tables.stamp(connection, order.manifest.schema)
         connection.commit()
         unknown = whole_tables.other_tables(connection, order.manifest.rows)

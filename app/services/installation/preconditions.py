@@ -10,14 +10,15 @@ from app.database.faults import reason_of
 from app.database.urls import sqlite_file
 from app.errors import NoDatabase, NotConfigured
 from app.runtime.program import upgrade_command
-from app.services.alarms.channels import url_refusal
 from app.services.installation.schema import RESTORING, Revisions
 from app.settings.config import Config
-from app.store.copies import after_restore, schema
+from app.store.copies import restore_mark, schema
 
 
 def check_settings(config: Config) -> None:
     """Raise NotConfigured for settings whose check needs more than their text."""
+    from app.services.alarms.channels import url_refusal  # imported here, because not all commands need it
+
     check_store(config)
     for url in config.alarm_urls:
         reason = url_refusal(url)
@@ -31,7 +32,7 @@ def check_schema(engine: Engine) -> None:
     try:
         with engine.connect() as connection:
             revision = schema.find_revision(connection)
-            unsettled = after_restore.is_unsettled(connection)
+            unsettled = restore_mark.is_unsettled(connection)
     except DBAPIError as exc:
         reason = reason_of(exc) + _of_folder(engine)
         raise NotConfigured(f"XXL_JOB_DATABASE_URL: the schema cannot be read: {reason}") from exc

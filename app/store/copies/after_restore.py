@@ -1,6 +1,6 @@
-"""Restored databases: fires to settle, sessions to end, and the mark that keeps programs from starting."""
+"""Restored databases: fires to settle, and sessions to end."""
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, inspect, not_, select, update
+from sqlalchemy import ColumnElement, and_, delete, func, not_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -13,30 +13,11 @@ from app.domain.tasks import TaskState
 from app.models.backfill import Backfill
 from app.models.fire import Fire
 from app.models.job import Job
-from app.models.lock import RESTORE_LOCK, Lock
 from app.models.node import Node
 from app.models.session import LoginSession
 from app.models.task import Task
 from app.store.fires import queue as fires
 from app.store.fires import scheduled as scheduled_fires
-
-
-def is_unsettled(connection: Connection) -> bool:
-    """Whether the database was restored and its fires are not settled yet."""
-    if not inspect(connection).has_table(Lock.__tablename__):
-        return False
-    return connection.scalar(select(Lock.lock_name).where(Lock.lock_name == RESTORE_LOCK)) is not None
-
-
-def mark_unsettled(connection: Connection) -> None:
-    """Keep every program from starting on this database until its fires are settled."""
-    if not is_unsettled(connection):
-        connection.execute(insert(Lock).values(lock_name=RESTORE_LOCK))
-
-
-def mark_settled(session: Session) -> None:
-    """Let the programs start."""
-    affected(session, delete(Lock).where(Lock.lock_name == RESTORE_LOCK))
 
 
 def find_planned(session: Session, *, now_ms: Millis) -> list[int]:

@@ -12,7 +12,6 @@ from executor_client.api.session import Item
 from executor_client.cli.invocation import Invocation
 from executor_client.cli.output.tables import Column, header, line, widths
 from executor_client.cli.output.times import local_time
-from executor_client.code.yaml_writing import dump
 from executor_client.config.terminal import printable
 
 #: an instant of the API
@@ -70,7 +69,7 @@ def _flat(item: Item) -> Item:
 def show_document(invocation: Invocation, value: Any) -> None:
     """Print a value as JSON, or as YAML for ``-o yaml``."""
     if invocation.output == "yaml":
-        click.echo(dump(value), nl=False)
+        click.echo(_as_yaml(value), nl=False)
     else:
         click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
@@ -109,10 +108,16 @@ def _json_array(items: Iterable[Item]) -> None:
 def _yaml_sequence(items: Iterable[Item]) -> None:
     is_empty = True
     for item in items:
-        click.echo(dump([item]), nl=False)
+        click.echo(_as_yaml([item]), nl=False)
         is_empty = False
     if is_empty:
         click.echo("[]")
+
+
+def _as_yaml(value: Any) -> str:
+    from executor_client.code.yaml_writing import dump  # imported here, because only ``-o yaml`` needs it
+
+    return dump(value)
 
 
 def _table(items: Iterable[Item], columns: Sequence[Column]) -> None:

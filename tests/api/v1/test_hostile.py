@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.api.v1.resources import RESOURCES
+from app.api.v1.resources import all_resources
 from app.domain.enums import GlueType
 from tests.services.backfills.backfill_steps import draft, minutely, start
 from tests.support.api_v1 import Api
@@ -16,7 +16,7 @@ from tests.support.plan import every_database
 
 LISTS = sorted(
     each.path
-    for resource in RESOURCES
+    for resource in all_resources()
     for each in resource.operations
     if each.method == "GET" and each.query is not None and "cursor" in each.query.model_fields
 )

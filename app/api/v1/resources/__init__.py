@@ -1,58 +1,61 @@
-"""Resources of the API."""
+"""Resources of the API, which are imported when they are needed.
 
-from app.api.v1.resources import (
-    alarms,
-    audit,
-    channels,
-    completeness,
-    drains,
-    groups,
-    incidents,
-    instances,
-    limits,
-    logs,
-    mutes,
-    nodes,
-    own_token,
-    report,
-    rounds,
-    runs,
-    tokens,
-    triggers,
-    users,
-    variables,
-)
-from app.api.v1.resources.calendars import blackouts, calendars
-from app.api.v1.resources.jobs import backfills, code, glue, jobs, schedules, skips, versions
+A console needs all of them, a command on the server (``--local``) only those of the path that it calls.
+"""
 
-RESOURCES = (
-    alarms.resource,
-    audit.resource,
-    backfills.resource,
-    calendars.resource,
-    blackouts.resource,
-    channels.resource,
-    code.resource,
-    completeness.resource,
-    drains.resource,
-    glue.resource,
-    groups.resource,
-    incidents.resource,
-    instances.resource,
-    jobs.resource,
-    limits.resource,
-    logs.resource,
-    mutes.resource,
-    nodes.resource,
-    own_token.resource,
-    report.resource,
-    rounds.resource,
-    runs.resource,
-    schedules.resource,
-    skips.resource,
-    tokens.resource,
-    triggers.resource,
-    users.resource,
-    variables.resource,
-    versions.resource,
-)
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+
+from app.api.v1.endpoint import Resource
+
+#: module of this package -> where its operations are: below the first word of a path, or, before that, where
+#: the first and the third word are these
+PLACES = {
+    "alarms": ("alarms",),
+    "audit": ("audit",),
+    "jobs.backfills": ("backfills", "jobs/backfills"),
+    "calendars.calendars": ("calendars",),
+    "calendars.blackouts": ("blackouts",),
+    "channels": ("channels",),
+    "jobs.code": ("code",),
+    "completeness": ("report",),
+    "drains": ("drains",),
+    "jobs.glue": ("jobs/code",),
+    "groups": ("groups",),
+    "incidents": ("incidents", "jobs/promises"),
+    "instances": ("instances", "groups/instances"),
+    "jobs.jobs": ("jobs",),
+    "limits": ("limits",),
+    "logs": ("logs", "runs/log"),
+    "mutes": ("mutes",),
+    "nodes": ("nodes",),
+    "own_token": ("me",),
+    "report": ("report",),
+    "rounds": ("rounds", "chains", "jobs/graph"),
+    "runs": ("runs",),
+    "jobs.schedules": ("schedules",),
+    "jobs.skips": ("skips",),
+    "tokens": ("tokens",),
+    "triggers": ("runs:batch", "jobs/runs"),
+    "users": ("users",),
+    "variables": ("variables",),
+    "jobs.versions": ("jobs/versions",),
+}
+
+
+def all_resources() -> Sequence[Resource]:
+    """Return all resources."""
+    return _resources(PLACES)
+
+
+def resources_at(path: str) -> Sequence[Resource]:
+    """Return those that may have operations at a path, such as ``/jobs/7/versions``."""
+    words = [*path.split("/"), "", "", ""]
+    for place in (f"{words[1]}/{words[3]}", words[1]):
+        if names := [name for name, places in PLACES.items() if place in places]:
+            return _resources(names)
+    return ()
+
+
+def _resources(names: Iterable[str]) -> Sequence[Resource]:
+    return tuple(import_module(f"{__name__}.{name}").resource for name in names)
