@@ -136,7 +136,7 @@ def read_last(run: ArchivedRun, count: int, fetch: Fetch, *, timeout_s: float) -
     try:
         behind = _behind(run, nothing, fetch, timeout_s)
     except XxlJobError:  # The next request, which is for the lines behind these, gets it.
-        behind = _piece(run, nothing)
+        behind, timeout_s = _piece(run, nothing), min(timeout_s, FINAL_S)
     new = split_lines(behind.log_content) if behind.to_line_num >= behind.from_line_num else []
     kept = run.read_end(1, count - len(new)) if len(new) < count else nothing
     if (lost := kept.unreadable) is not None:
