@@ -78,10 +78,12 @@ def restore(file: Path, replace_all: bool, accept_unproven: bool) -> None:
     """
     options, config = Options(replace_all, accept_unproven, partial(click.echo, err=True)), configuration()
     restored = restore_backup(config, file, options, clock=now_ms)
-    if count := restore_logs(config, file):
-        click.echo(f"restored: {counted(count, 'file')} of archived logs")
-    for line in _report(restored):
-        click.echo(line)
+    try:
+        if count := restore_logs(config, file):
+            click.echo(f"restored: {counted(count, 'file')} of archived logs")
+    finally:  # The database is in place, also if there is no room for the logs.
+        for line in _report(restored):
+            click.echo(line)
 
 
 def _report(restored: RestoreResult) -> list[str]:

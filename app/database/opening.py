@@ -3,7 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ProgrammingError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    OperationalError,
+    ProgrammingError,
+    ResourceClosedError,
+)
 
 from app.database.dialects.choice import dialect_of
 from app.database.engine import make_engine
@@ -31,6 +37,8 @@ def check_database(config: Config) -> None:
         _connect_once(config)
     except OperationalError as exc:
         raise unopened(config.database_url, " ".join(str(exc.orig).split())) from exc
+    except ResourceClosedError as exc:  # The database went away while SQLAlchemy got to know it.
+        raise unopened(config.database_url, "connection lost") from exc
     except NotConfigured as exc:
         raise NotConfigured(f"XXL_JOB_DATABASE_URL: {exc}") from exc
 

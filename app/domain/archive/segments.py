@@ -31,13 +31,14 @@ class Part(NamedTuple):
     last: int
 
 
-def build_segment(parts: Sequence[Part], slots: Sequence[set[int]]) -> bytes:
-    """Return the segment of texts with these slots."""
+def build_segment(parts: Sequence[Part], slots: Sequence[set[int] | None]) -> bytes:
+    """Return the segment of texts with these slots; None: not known, so that the text may match anything."""
     width = (len(parts) + 7) // 8
-    rows = bytearray(SLOTS * width)
+    unknown = sum(1 << number for number, of_text in enumerate(slots) if of_text is None)
+    rows = bytearray(unknown.to_bytes(width, "little") * SLOTS)
     for number, of_text in enumerate(slots):
         offset, bit = number >> 3, 1 << (number & 7)
-        for slot in of_text:
+        for slot in of_text or ():
             rows[slot * width + offset] |= bit
     size = ROWS * width
     groups = [zlib.compress(rows[at : at + size], 6) for at in range(0, len(rows), size or 1)] or [

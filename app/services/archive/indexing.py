@@ -78,18 +78,22 @@ class Indexer:
         if not members:
             return False
         number = (self.clock() << NUMBER_BITS) + random.randrange(1 << NUMBER_BITS)
-        slots = [slots_of("\n".join(self._texts(log, chunks))) for log, _, chunks in parts]
+        slots = [self._slots(log, chunks) for log, _, chunks in parts]
         self.store.put(name_of(number), build_segment([part for _, part, _ in parts], slots))
         if not transact(partial(segments.set_segment, logs=members, segment=number)):
             self.store.delete([name_of(number)])  # Another node was faster.
         return True
 
-    def _texts(self, log: EndedLog, chunks: Sequence[Chunk]) -> Iterator[str]:
+    def _slots(self, log: EndedLog, chunks: Sequence[Chunk]) -> set[int] | None:
+        """Return the slots of a part of a log; None: it cannot be read, as the file is on another node."""
+        texts = list[str]()
         for chunk in chunks:
             try:
-                yield unpack_text(chunk, self.store.get(f"{log.folder}/{chunk.name}"))
+                texts.append(unpack_text(chunk, self.store.get(f"{log.folder}/{chunk.name}")))
             except (NoBlob, ValueError) as exc:
                 logger.info("chunk not indexed name=%s reason=%r", chunk.name, exc)
+                return None
+        return slots_of("\n".join(texts))
 
     def clean(self, at_ms: Millis) -> int:
         """Delete segments that no row names, and have logs indexed again whose segment is gone.

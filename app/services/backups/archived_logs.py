@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
-from app.blobs.blob_store import NoBlob
+from app.blobs.blob_store import NoBlob, StoreFull
 from app.blobs.folder import Folder
 from app.blobs.stores import store_of
 from app.domain.archive.chunks import CHUNK_NAME
@@ -83,6 +83,6 @@ def restore_logs(config: Config, backup: Path) -> int:
                 if content is not None:
                     store.put(entry.name, content.read(FILE_MAX))
                     count += 1
-    except (tarfile.TarError, OSError) as exc:
+    except (tarfile.TarError, OSError, StoreFull) as exc:
         raise NotConfigured(f"{path}: the archived logs cannot be restored: {exc}") from exc
     return count

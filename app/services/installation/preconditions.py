@@ -3,7 +3,7 @@
 import os
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, ResourceClosedError
 
 from app.blobs.stores import check_store
 from app.database.faults import reason_of
@@ -36,6 +36,8 @@ def check_schema(engine: Engine) -> None:
     except DBAPIError as exc:
         reason = reason_of(exc) + _of_folder(engine)
         raise NotConfigured(f"XXL_JOB_DATABASE_URL: the schema cannot be read: {reason}") from exc
+    except ResourceClosedError as exc:  # The database went away while SQLAlchemy got to know it.
+        raise NotConfigured("XXL_JOB_DATABASE_URL: the schema cannot be read: connection lost") from exc
     revisions.require_known(RESTORING if unsettled else revision)
     if revision == revisions.newest:
         return

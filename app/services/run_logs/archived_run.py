@@ -5,6 +5,7 @@ behind the last archived line is read from the executor (`app/services/runs/log_
 """
 
 import logging
+import time
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -26,6 +27,8 @@ logger = logging.getLogger(__name__)
 PIECE_BYTES = 256 * 1024
 #: characters of a piece, unless its first line has more
 PIECE_MAX = 512 * 1024
+#: seconds after which no further chunk is tried if one could not be read: the store may not answer
+STORE_S = 5.0
 
 
 class ArchivedLines(NamedTuple):
@@ -113,7 +116,7 @@ class ArchivedRun:
         """
         missing: tuple[MissingLines, ...] = ()
         lines, start, size = list[str](), first, 0
-        gap = self.gap
+        gap, until_s = self.gap, time.monotonic() + STORE_S
         for chunk in self.chunks:
             if chunk.last < start or (last and chunk.first > last):
                 continue
@@ -123,11 +126,12 @@ class ArchivedRun:
                     break
                 start = chunk.first
                 missing += (gap,) if gap is not None else ()
-            texts = self._texts(chunk)
+            is_late = bool(missing) and time.monotonic() >= until_s
+            texts = None if is_late else self._texts(chunk)
             if texts is None:
                 if lines:
                     break
-                missing += (self._missing(chunk.first, chunk.last, Missing.UNREADABLE),)
+                missing = self._also(missing, chunk)
                 start = chunk.last + 1
                 continue
             lines += texts[max(start + len(lines) - chunk.first, 0) :]
@@ -152,6 +156,13 @@ class ArchivedRun:
         length = min(count, self.last_line - max(first, position) + 1)
         lines = lines[len(lines) - length :] if length > 0 else []
         return ArchivedLines(self.last_line - len(lines) + 1, self.last_line, lines, missing)
+
+    def _also(self, missing: tuple[MissingLines, ...], chunk: Chunk) -> tuple[MissingLines, ...]:
+        """Return missing lines with those of a chunk that cannot be read, which may go on the last ones."""
+        first = chunk.first
+        if missing and missing[-1].reason is Missing.UNREADABLE and missing[-1].last + 1 == first:
+            first, missing = missing[-1].first, missing[:-1]
+        return (*missing, self._missing(first, chunk.last, Missing.UNREADABLE))
 
     def _texts(self, chunk: Chunk) -> list[str] | None:
         """Return the lines of a chunk; None: they cannot be read."""

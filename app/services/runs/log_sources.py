@@ -136,11 +136,12 @@ def read_last(run: ArchivedRun, count: int, fetch: Fetch, *, timeout_s: float) -
     try:
         behind = _behind(run, nothing, fetch, timeout_s)
     except XxlJobError:  # The next request, which is for the lines behind these, gets it.
-        behind = _piece(run, nothing)
+        behind, timeout_s = _piece(run, nothing), min(timeout_s, FINAL_S)
     new = split_lines(behind.log_content) if behind.to_line_num >= behind.from_line_num else []
     part = run.read_end(1, count - len(new)) if len(new) < count else nothing
     if (lost := part.unreadable) is not None:
-        first = max(run.last_line - count + len(new) + 1, lost.first)
+        # Lines before them may be in files that cannot be read either.
+        first = max(run.last_line - count + len(new) + 1, run.row.gap_to + 1)
         piece = _from_executor(run, first, fetch, timeout_s)
         if piece is not None and piece.to_line_num >= lost.last:
             substitutes = split_lines(piece.log_content)[: lost.last - first + 1]
@@ -161,13 +162,21 @@ def read_last(run: ArchivedRun, count: int, fetch: Fetch, *, timeout_s: float) -
 def _from_executor(run: ArchivedRun, first: int, fetch: Fetch, timeout_s: float) -> LogPiece | None:
     """Return archived lines that cannot be read, from the executor; None: it has none.
 
-    Their file may be in the folder of another node, or the store may not answer.
+    Their file may be in the folder of another node, or the store may not answer. The lines are counted, as
+    in a pull: some clients name others than those that they return.
     """
     try:
         piece = fetch(first, min(timeout_s, FINAL_S) if run.is_final else timeout_s)
     except XxlJobError:
         return None
-    return piece if piece.from_line_num == first <= piece.to_line_num else None
+    if not piece.from_line_num <= first <= piece.to_line_num:
+        return None
+    lines = split_lines(piece.log_content)[first - piece.from_line_num :]
+    if not lines:
+        return None
+    last = first + len(lines) - 1
+    is_end = piece.is_end and last >= run.last_line
+    return replace(piece, from_line_num=first, to_line_num=last, log_content=joined(lines), is_end=is_end)
 
 
 def _behind(run: ArchivedRun, part: ArchivedLines, fetch: Fetch, timeout_s: float) -> LogPiece:

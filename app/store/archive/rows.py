@@ -15,6 +15,7 @@ from app.database.sql import direct
 from app.database.sql.in_list import WANTED, among
 from app.domain.archive.chunks import day_of_folder
 from app.domain.archive.kinds import FETCHED, ArchiveMode, ArchiveState
+from app.domain.archive.pulls import AT_ONCE
 from app.domain.enums import FireState
 from app.models.archive import LogArchive
 from app.models.fire import Fire
@@ -197,7 +198,7 @@ class FoundRow(NamedTuple):
 
 
 _HELD = (
-    select(LogArchive.id, LogArchive.epoch, LogArchive.ended_ms, LogArchive.state)
+    select(LogArchive.id, LogArchive.epoch, LogArchive.ended_ms, LogArchive.state, LogArchive.next_ms)
     .with_hint(LogArchive, "FORCE INDEX (PRIMARY)", "mysql")
     .where(among(LogArchive.id))
     .order_by(LogArchive.id)
@@ -209,7 +210,7 @@ def write_pulls(session: Session, pulls: Sequence[FoundRow]) -> set[int]:
     """Write what pulls have found and give the leases back; return the ids that no other node has by now.
 
     ``columns`` of a row have the state and the next time as they follow from the pull; a run that has ended
-    since is fetched once more at once.
+    since, or whose instance is about to be gone since, is fetched once more at once.
     """
     row_by_id = {row.log.id: row for row in pulls}
     written, rooms = set[int](), defaultdict[JobOfDay, Room](Room)
@@ -221,6 +222,8 @@ def write_pulls(session: Session, pulls: Sequence[FoundRow]) -> set[int]:
         change = {"id": log.id, "lease_until": 0, **columns}
         if held[2] != log.ended_ms:
             change |= {"state": held[3], "next_ms": now_ms}
+        elif held[4] == AT_ONCE != log.next_ms:
+            change["next_ms"] = AT_ONCE
         if "chunks" in columns:
             change["segment"] = 0  # The index has not its new lines.
         changes[(*change,)].append(change)

@@ -16,12 +16,14 @@ from app.database.engine import transact
 from app.domain.archive.chunks import parse_chunks
 from app.domain.archive.kinds import Missing
 from app.domain.archive.packing import unpack_lines
+from app.domain.archive.pulls import AT_ONCE
 from app.errors import ExecutorRefused, ExecutorUnreachable
 from app.executors.calls import Peer
 from app.executors.gateway import Gateway, ReadLog
 from app.models.archive import LogArchive
 from app.models.job import Job
 from app.models.log import JobLog
+from app.pipeline.archive_at_once import fetch_at_once
 from app.pipeline.complete import callback_result, complete
 from app.services.archive import archiver as archivers
 from app.services.archive.archiver import Archiver
@@ -133,6 +135,23 @@ def test_the_end_of_a_run_is_seen_if_its_job_archives_no_more(site: Site, code: 
     assert site.stored() == ["one", "two"]
     assert only_row(LogArchive).state == "complete"
     assert len(site.gateway.called) < 12
+
+
+def test_what_is_to_be_fetched_at_once_is_so_after_a_pull_in_progress(site: Site) -> None:
+    accepted(make_job(log_archive="all"))
+
+    def answer(first: int) -> Any:
+        transact(partial(fetch_at_once, addresses=[FIRST]))
+        return lines_of("one")(first)
+
+    site.gateway.answer = answer
+    site.look()
+    assert only_row(LogArchive).next_ms == AT_ONCE
+    site.gateway.answer = lines_of("one", "two")
+    site.now_ms += archivers.LOOK_MS
+    site.look()
+    assert site.stored() == ["one", "two"]
+    assert only_row(LogArchive).next_ms > site.now_ms
 
 
 def test_a_log_is_fetched_after_a_claim_that_failed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

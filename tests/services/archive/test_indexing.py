@@ -172,6 +172,24 @@ def test_a_segment_that_is_gone_or_damaged_hides_nothing(
         assert look(store, f"word-{number}") == [(log.id, 1)]
 
 
+def test_what_could_not_be_read_for_a_segment_is_searched_itself(
+    store: Folder, indexer: Indexer, tmp_path: Path
+) -> None:
+    job = make_job()
+    logs = [archive(store, job, [f"word-{number}"]) for number in range(3)]
+    [file] = (tmp_path / row_of(logs[1]).folder).iterdir()
+    content = file.read_bytes()
+    file.unlink()
+    assert indexer.build()
+    store.put(f"{row_of(logs[1]).folder}/{file.name}", content)  # The folder of another node is common now.
+    assert look(store, "word-1") == [(logs[1].id, 1)]
+    assert look(store, "nowhere") == []
+
+
+def row_of(log: JobLog) -> LogArchive:
+    return next(row for row in all_rows(LogArchive) if row.log_id == log.id)
+
+
 def test_an_index_that_was_deleted_is_made_again(store: Folder, indexer: Indexer, tmp_path: Path) -> None:
     job = make_job()
     for number in range(3):

@@ -4,9 +4,12 @@ import tarfile
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from app.blobs.blob_store import StoreFull
+from app.blobs.folder import Folder
 from app.blobs.stores import store_of
 from app.domain.archive.packing import pack_lines
 from app.errors import NotConfigured
@@ -45,6 +48,16 @@ def test_other_files_and_links_of_the_tar_are_left_out(tmp_path: Path) -> None:
     assert list(store_of(config).list("")) == []
     logs_of(backup).write_bytes(b"no tar" * 200)
     with pytest.raises(NotConfigured, match="cannot be restored"):
+        restore_logs(config, backup)
+
+
+def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, backup = Config(home=tmp_path / "home"), tmp_path / "one.backup"
+    chunk, stored = pack_lines(1, ["one"])
+    store_of(config).put(f"{FOLDER}/{chunk.name}", stored)
+    save_logs(config, backup)
+    monkeypatch.setattr(Folder, "put", Mock(side_effect=StoreFull("no room")))
+    with pytest.raises(NotConfigured, match="cannot be restored: no room"):
         restore_logs(config, backup)
 
 

@@ -3,11 +3,15 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from sqlalchemy import create_engine, text
+from sqlalchemy.engine.default import DefaultDialect
+from sqlalchemy.exc import ResourceClosedError
 
 from app.database.engine import bind_engine, read_scope, session_scope, unbind_engine
+from app.database.opening import check_database
 from app.domain.access.permissions import system_actor
 from app.domain.enums import AddressType, TriggerStatus
 from app.errors import NotConfigured
@@ -170,3 +174,15 @@ def test_a_read_only_folder_of_the_database_is_named(tmp_path: Path, monkeypatch
     expected_text = f"unable to open database file; {tmp_path.parent} is not writable"
     with pytest.raises(NotConfigured, match=re.escape(expected_text)):
         preconditions.check_schema(create_engine(f"sqlite:///{tmp_path}"))
+
+
+@pytest.mark.databases("sqlite")
+def test_a_database_that_goes_away_at_the_first_connection_is_one_line(
+    database: str, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = Mock(side_effect=ResourceClosedError("This Connection is closed"))
+    monkeypatch.setattr(DefaultDialect, "initialize", lost)
+    with pytest.raises(NotConfigured, match="cannot be opened: connection lost"):
+        check_database(replace(config, database_url=database))
+    with pytest.raises(NotConfigured, match="the schema cannot be read: connection lost"):
+        preconditions.check_schema(create_engine(database))

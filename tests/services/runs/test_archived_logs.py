@@ -1,7 +1,8 @@
 """Logs that are read from the archive, and the tails behind them from executors."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,10 +19,14 @@ from app.models.archive import LogArchive
 from app.models.group import Group
 from app.models.log import JobLog
 from app.services.executors.callers import Caller
+from app.services.run_logs import archived_run
+from app.services.run_logs.log_pieces import joined
 from app.services.runs.log_ends import fetch_end, fetch_range
 from app.services.runs.log_lines import Lines, fetch_lines
+from app.services.runs.logs import read_log
 from tests.support.executors import NETWORKS
 from tests.support.factories import T0, save
+from tests.support.fake_executor import Answer, Request
 from tests.support.log_executor import LogExecutor
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -138,6 +143,47 @@ def test_lines_that_another_node_has_archived_come_from_the_executor(
     assert (end.first, end.lines, texts(end.piece)) == (21, LINES[20:60], [])
 
 
+def test_the_end_of_small_files_that_cannot_be_read_comes_from_the_executor(
+    runs: ArchivedRuns, executor: LogExecutor
+) -> None:
+    log_id = runs.add(executor.address, ArchiveState.COMPLETE, parts=[(line, line) for line in range(1, 61)])
+    for line in range(20, 61):
+        _delete(runs, log_id, f"{line}-")
+    end = fetch_end(log_id, 1, 40, actor=ADMIN, caller=runs.caller)
+    assert (end.first, end.lines, texts(end.piece)) == (21, LINES[20:60], [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "part"),
+    [
+        (lambda first: (first, 100, LINES[first - 1 : first + 19]), (5, 60)),
+        (lambda first: (1, 100, LINES), (5, 60)),
+        (lambda first: (first, 30, LINES[first - 1 : 30]), (5, 30)),
+        (lambda first: (first + 1, 100, LINES[first:]), (5, 10)),
+    ],
+    ids=["fewer than it says", "from the first one on", "fewer than were archived", "behind those asked for"],
+)
+def test_other_lines_than_those_asked_for_keep_their_numbers(
+    runs: ArchivedRuns,
+    executor: LogExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: Callable[[int], tuple[int, int, list[str]]],
+    part: tuple[int, int],
+) -> None:
+    def answer_to(request: Request) -> Answer:
+        first, last, lines = answer(request.json["fromLineNum"])
+        content = {"fromLineNum": first, "toLineNum": last, "logContent": joined(lines), "isEnd": True}
+        return Answer.json(200, content=content)
+
+    log_id = runs.add(executor.address, ArchiveState.COMPLETE)
+    _delete(runs, log_id, "11-")
+    monkeypatch.setattr(executor, "answer_to", answer_to)
+    piece = read_log(log_id, 11, actor=ADMIN, caller=runs.caller)
+    assert piece.is_end == (piece.to_line_num == 100)
+    read = fetch_range(log_id, 5, 60, actor=ADMIN, caller=runs.caller)
+    assert ((read.first, read.last), read.lines) == (part, LINES[part[0] - 1 : part[1]])
+
+
 def test_lines_that_neither_has_are_named(runs: ArchivedRuns) -> None:
     log_id = runs.add(GONE, ArchiveState.COMPLETE)
     _delete(runs, log_id, "11-")
@@ -183,6 +229,19 @@ def test_an_unreadable_file_is_a_gap(runs: ArchivedRuns) -> None:
     piece = runs.read(log_id, 11)
     reason = "a file of the log archive is missing or was changed"
     assert (piece.first, texts(piece)) == (41, [f"Lines 11–40 cannot be read: {reason}"])
+
+
+def test_a_store_that_does_not_answer_is_not_asked_for_each_file(
+    runs: ArchivedRuns, executor: LogExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Mock(side_effect=OSError("no answer"))
+    monkeypatch.setattr(runs.blobs, "get", asked)
+    monkeypatch.setattr(archived_run, "STORE_S", 0.0)
+    assert runs.read(runs.add(executor.address, ArchiveState.COMPLETE), 1).lines == LINES
+    assert asked.call_count == 1
+    piece = runs.read(runs.add(GONE, ArchiveState.COMPLETE), 1)
+    said = "Lines 1–60 cannot be read: a file of the log archive is missing or was changed"
+    assert (piece.lines, piece.is_end, texts(piece)) == ([], True, [said])
 
 
 @pytest.mark.parametrize("reason", [Missing.PURGED, Missing.EXPIRED, Missing.LOG_GONE])
