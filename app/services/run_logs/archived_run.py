@@ -5,7 +5,6 @@ behind the last archived line is read from the executor (`app/services/runs/log_
 """
 
 import logging
-import time
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -27,8 +26,6 @@ logger = logging.getLogger(__name__)
 PIECE_BYTES = 256 * 1024
 #: characters of a piece, unless its first line has more
 PIECE_MAX = 512 * 1024
-#: seconds after which no further chunk is tried if one could not be read: the store may not answer
-STORE_S = 5.0
 
 
 class ArchivedLines(NamedTuple):
@@ -116,7 +113,7 @@ class ArchivedRun:
         """
         missing: tuple[MissingLines, ...] = ()
         lines, start, size = list[str](), first, 0
-        gap, until_s = self.gap, time.monotonic() + STORE_S
+        gap = self.gap
         for chunk in self.chunks:
             if chunk.last < start or (last and chunk.first > last):
                 continue
@@ -126,8 +123,7 @@ class ArchivedRun:
                     break
                 start = chunk.first
                 missing += (gap,) if gap is not None else ()
-            is_late = bool(missing) and time.monotonic() >= until_s
-            texts = None if is_late else self._texts(chunk)
+            texts = self._texts(chunk)
             if texts is None:
                 if lines:
                     break

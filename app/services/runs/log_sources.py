@@ -172,10 +172,10 @@ def _from_executor(run: ArchivedRun, first: int, fetch: Fetch, timeout_s: float)
     if not piece.from_line_num <= first <= piece.to_line_num:
         return None
     lines = split_lines(piece.log_content)[first - piece.from_line_num :]
-    if not lines:
-        return None
     last = first + len(lines) - 1
     is_end = piece.is_end and last >= run.last_line
+    if not lines:
+        return None
     return replace(piece, from_line_num=first, to_line_num=last, log_content=joined(lines), is_end=is_end)
 
 

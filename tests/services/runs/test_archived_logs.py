@@ -19,7 +19,6 @@ from app.models.archive import LogArchive
 from app.models.group import Group
 from app.models.log import JobLog
 from app.services.executors.callers import Caller
-from app.services.run_logs import archived_run
 from app.services.run_logs.log_pieces import joined
 from app.services.runs.log_ends import fetch_end, fetch_range
 from app.services.runs.log_lines import Lines, fetch_lines
@@ -231,14 +230,11 @@ def test_an_unreadable_file_is_a_gap(runs: ArchivedRuns) -> None:
     assert (piece.first, texts(piece)) == (41, [f"Lines 11–40 cannot be read: {reason}"])
 
 
-def test_a_store_that_does_not_answer_is_not_asked_for_each_file(
+def test_files_in_a_row_that_cannot_be_read_are_one_range(
     runs: ArchivedRuns, executor: LogExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = Mock(side_effect=OSError("no answer"))
-    monkeypatch.setattr(runs.blobs, "get", asked)
-    monkeypatch.setattr(archived_run, "STORE_S", 0.0)
+    monkeypatch.setattr(runs.blobs, "get", Mock(side_effect=OSError("no answer")))
     assert runs.read(runs.add(executor.address, ArchiveState.COMPLETE), 1).lines == LINES
-    assert asked.call_count == 1
     piece = runs.read(runs.add(GONE, ArchiveState.COMPLETE), 1)
     said = "Lines 1–60 cannot be read: a file of the log archive is missing or was changed"
     assert (piece.lines, piece.is_end, texts(piece)) == ([], True, [said])
