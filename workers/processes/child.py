@@ -15,8 +15,11 @@ from functools import partial
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from sqlalchemy.exc import DBAPIError
+
 from app.clock import Millis
 from app.database.engine import bind_engine, follow_move, unbind_engine
+from app.database.faults import fault_log
 from app.database.promotion_mark import when_moved
 from app.errors import NotConfigured
 from app.runtime import metrics
@@ -63,6 +66,9 @@ def run_child(name: str, config: Config, pulse: Pulse) -> None:
 def _run_part(name: str, config: Config, stop: threading.Event, pulse: Pulse) -> None:
     try:
         PARTS[name](config, stop, pulse)
+    except DBAPIError as exc:  # It is started again, until the database is back.
+        fault_log.write(logger, f"child failed name={name}", exc)
+        os._exit(1)
     except Exception:
         logger.exception("child failed name=%s", name)
         os._exit(1)
