@@ -216,9 +216,8 @@ def test_cve_2023_48088(site: Site) -> None:
         page = viewer.get(path)
         assert page.status_code == 200
         assert MARKUP not in page.text
-    assert viewer.call("/joblog/logDetailCat", logId=run, fromLineNum=1)["content"]["logContent"] == escape(
-        MARKUP
-    )
+    content = viewer.call("/joblog/logDetailCat", logId=run, fromLineNum=1)["content"]["logContent"]
+    assert content.rstrip("\n") == escape(MARKUP)  # Lines of the archive, if it was faster, all end in LF.
     for path in (f"/joblog/{run}/lines?from=1", f"/joblog/{run}/log.txt"):
         answer = viewer.get(path)
         assert not answer.headers["Content-Type"].startswith("text/html")
