@@ -1,4 +1,4 @@
-"""S3 server of the tests: versitygw, a gateway to a folder, if it is installed."""
+"""S3 server of the tests: versitygw, a gateway to a folder, if it is installed, else a stand-in."""
 
 import shutil
 import socket
@@ -9,13 +9,14 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tests.acceptance.programs import free_port
+from tests.blobs.s3_stand_in import stand_in
 from tests.support.eventually import eventually
 
 BUCKET = "logs"
 ACCESS, SECRET = "tests", "a secret/of the+tests"
 SERVER = "versitygw"
 #: reason of a test that is left out
-MISSING = "no S3 server is installed: go install github.com/versity/versitygw/cmd/versitygw@latest"
+MISSING = "no S3 server with signatures: go install github.com/versity/versitygw/cmd/versitygw@latest"
 
 
 def is_installed() -> bool:
@@ -34,6 +35,13 @@ def _is_open(port: int) -> bool:
 @contextmanager
 def s3_server(folder: Path, prefix: str = "") -> Iterator[str]:
     """Run a server with an empty bucket; return the URL of an archive in it."""
+    with _gateway(folder) if is_installed() else stand_in() as port:
+        keys = f"access_key={ACCESS}&secret_key={quote(SECRET, safe='')}"
+        yield f"s3://{BUCKET}{prefix}?endpoint=http://127.0.0.1:{port}&region=us-east-1&{keys}"
+
+
+@contextmanager
+def _gateway(folder: Path) -> Iterator[int]:
     port, data = free_port(), folder / "s3"
     (data / BUCKET).mkdir(parents=True)
     options = ["--access", ACCESS, "--secret", SECRET, "--port", f"127.0.0.1:{port}", "posix", str(data)]
@@ -41,8 +49,7 @@ def s3_server(folder: Path, prefix: str = "") -> Iterator[str]:
         server = subprocess.Popen([SERVER, *options], stdout=log, stderr=log)
     try:
         eventually(lambda: _is_open(port), 20)
-        keys = f"access_key={ACCESS}&secret_key={quote(SECRET, safe='')}"
-        yield f"s3://{BUCKET}{prefix}?endpoint=http://127.0.0.1:{port}&region=us-east-1&{keys}"
+        yield port
     finally:
         server.kill()
         server.wait()

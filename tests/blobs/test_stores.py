@@ -30,8 +30,6 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BlobStore]
     if request.param == "file":
         yield store_of(with_url(f"file://{tmp_path}/log%20archive"))
         return
-    if not is_installed():
-        pytest.skip(MISSING)
     with s3_server(tmp_path, "/a/b" if "prefix" in request.param else "") as url:
         yield store_of(with_url(url))
 
