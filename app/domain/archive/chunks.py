@@ -34,6 +34,10 @@ class Chunk(NamedTuple):
         """File name of the chunk, of which the same lines with another text have another."""
         return f"{self.first}-{self.last}-{self.checksum}{SUFFIX}"
 
+    def path_in(self, folder: str) -> str:
+        """Return the name of its object, in the folder of its run."""
+        return f"{folder}/{self.name}"
+
 
 def checksum_of(text: bytes) -> str:
     """Return the checksum of the text of a chunk."""

@@ -89,7 +89,7 @@ class Indexer:
         texts = list[str]()
         for chunk in chunks:
             try:
-                texts.append(unpack_text(chunk, self.store.get(f"{log.folder}/{chunk.name}")))
+                texts.append(unpack_text(chunk, self.store.get(chunk.path_in(log.folder))))
             except (NoBlob, ValueError) as exc:
                 logger.info("chunk not indexed name=%s reason=%r", chunk.name, exc)
                 return None

@@ -205,4 +205,4 @@ class Keeper:
 
 
 def _names_of(log: PurgedLog) -> list[str]:
-    return [f"{log.folder}/{chunk.name}" for chunk in parse_chunks(log.chunks)]
+    return [chunk.path_in(log.folder) for chunk in parse_chunks(log.chunks)]

@@ -169,7 +169,7 @@ class Puller:
             small, earlier = small_end(self.store, log.folder, former, run_max=self.run_max)
             chunk, stored = pack_lines(log.last_line + 1 - len(earlier), [*earlier, *lines])
             try:
-                self.store.put(f"{log.folder}/{chunk.name}", stored)
+                self.store.put(chunk.path_in(log.folder), stored)
             except (StoreFull, OSError) as exc:
                 missing = Missing.DISK_FULL if isinstance(exc, StoreFull) else Missing.STORE_GONE
                 waits: dict[str, Any] = {
@@ -204,14 +204,14 @@ class Puller:
             "reason": following.reason,
         }
         columns |= {} if pulled.failure is not None else {"pulled_ms": now_ms}
-        names = tuple(f"{log.folder}/{part.name}" for part in dropped)
+        names = tuple(part.path_in(log.folder) for part in dropped)
         return Update(FoundRow(log, now_ms, columns), names)
 
     def _drop(self, log: ArchivedLog) -> None:
         """Delete the log of a run that has succeeded and is not kept, or that was deleted."""
         if transact(partial(rows.delete_archive, log=log)):
             chunks = parse_chunks(log.chunks or "")
-            self.store.delete([f"{log.folder}/{chunk.name}" for chunk in chunks])
+            self.store.delete([chunk.path_in(log.folder) for chunk in chunks])
 
 
 def _failure_of(error: ExecutorUnreachable) -> Missing:

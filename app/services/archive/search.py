@@ -205,7 +205,7 @@ class _Search:
 
     def _expected(self, logs: list["_Log"]) -> list["_Log"]:
         for log in logs:
-            self.reader.expect(_name_of(log, chunk) for chunk in log.chunks if log.may_match(chunk))
+            self.reader.expect(chunk.path_in(log.row.folder) for chunk in log.chunks if log.may_match(chunk))
         return logs
 
     def _lines(self, log: "_Log", after: int) -> Iterator[tuple[int, Match | None]]:
@@ -213,15 +213,15 @@ class _Search:
         for chunk in log.chunks:
             if chunk.last <= after or not log.may_match(chunk):
                 continue
-            text = self._text(chunk, _name_of(log, chunk))
+            text = self._text(log.row.folder, chunk)
             for match in self.matcher.find(text, max(after + 1 - chunk.first, 0)):
                 yield chunk.first + match.line, match
             yield chunk.last, None
 
-    def _text(self, chunk: Chunk, name: str) -> str:
+    def _text(self, folder: str, chunk: Chunk) -> str:
         """Return the text of a chunk; empty if it was deleted meanwhile or is damaged."""
         try:
-            return unpack_text(chunk, self.reader.get(name)).removesuffix("\n")
+            return unpack_text(chunk, self.reader.get(chunk.path_in(folder))).removesuffix("\n")
         except (NoBlob, ValueError) as exc:
             logger.info("chunk not searched name=%s reason=%r", chunk.name, exc)
             return ""
@@ -242,10 +242,6 @@ class _Log(NamedTuple):
 
 def _log_of(row: SearchedLog, parts: tuple[Part, ...] = ()) -> _Log:
     return _Log(row, parse_chunks(row.chunks), parts)
-
-
-def _name_of(log: _Log, chunk: Chunk) -> str:
-    return f"{log.row.folder}/{chunk.name}"
 
 
 def _page(hits: list[Hit], place: Place | None) -> HitPage:

@@ -35,7 +35,7 @@ def small_end(
         if chunk.size >= most or (small and chunk.last + 1 != small[0].first):
             break
         try:
-            texts = unpack_lines(chunk, store.get(f"{folder}/{chunk.name}"))
+            texts = unpack_lines(chunk, store.get(chunk.path_in(folder)))
         except (NoBlob, ValueError, OSError) as exc:
             logger.info("chunk not put together name=%s reason=%r", chunk.name, exc)
             break

@@ -163,7 +163,7 @@ class ArchivedRun:
     def _texts(self, chunk: Chunk) -> list[str] | None:
         """Return the lines of a chunk; None: they cannot be read."""
         try:
-            stored = self.archive.blobs.get(f"{self.row.folder}/{chunk.name}")
+            stored = self.archive.blobs.get(chunk.path_in(self.row.folder))
             return unpack_lines(chunk, stored)
         except (NoBlob, ValueError, OSError) as exc:
             logger.warning('archived log unreadable log_id=%s reason="%s"', self.row.log_id, exc)
