@@ -1,6 +1,5 @@
 """Statements on archived logs that are not kept any longer."""
 
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -9,7 +8,6 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.rows import bulk
-from app.domain.archive.chunks import day_of_folder
 from app.domain.archive.kinds import ArchiveState, Missing
 from app.models.archive import LogArchive
 from app.models.group import Group
@@ -72,11 +70,8 @@ def purge(session: Session, archive_ids: Collection[int], *, reason: Missing) ->
     nothing = dict.fromkeys(("size", "stored", "last_line", "gap_from", "gap_to"), 0)
     purged = {"state": ArchiveState.PURGED.value, "chunks": None, "reason": reason.value, **nothing}
     bulk.update_many(session, LogArchive, [{"id": row.id, "epoch": row.epoch + 1, **purged} for row in rows])
-    rooms = defaultdict[JobOfDay, Room](Room)
-    for row in rows:
-        key = JobOfDay(row.job_id, day_of_folder(row.folder))
-        rooms[key] = rooms[key].plus(Room(-row.size, -row.stored))
-    room.add(session, rooms)
+    freed = ((JobOfDay.of(row.job_id, row.folder), Room(-row.size, -row.stored)) for row in rows)
+    room.add(session, room.total(freed))
     return [PurgedLog(row.folder, row.chunks) for row in rows if row.chunks]
 
 

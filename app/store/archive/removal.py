@@ -1,6 +1,5 @@
 """Archived logs of runs that were deleted: their files go first, then their rows, so that no file is left."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -8,7 +7,6 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from app.database.engine import affected
-from app.domain.archive.chunks import day_of_folder
 from app.domain.archive.kinds import ArchiveState
 from app.models.archive import LogArchive
 from app.store.archive import room
@@ -45,10 +43,7 @@ def find_deleted(session: Session, *, limit: int) -> list[DeletedLog]:
 
 def delete_rows(session: Session, logs: Sequence[DeletedLog]) -> None:
     """Delete archived logs whose files are gone, and give their room back."""
-    rooms = defaultdict[JobOfDay, Room](Room)
-    for log in logs:
-        key = JobOfDay(log.job_id, day_of_folder(log.folder))
-        rooms[key] = rooms[key].plus(Room(-log.size, -log.stored))
+    freed = ((JobOfDay.of(log.job_id, log.folder), Room(-log.size, -log.stored)) for log in logs)
     ids = [log.id for log in logs]
     if affected(session, delete(LogArchive).where(LogArchive.id.in_(ids))) == len(logs):
-        room.add(session, rooms)  # Else another node has done it.
+        room.add(session, room.total(freed))  # Else another node has done it.

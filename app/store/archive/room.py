@@ -1,6 +1,7 @@
 """Room that archived logs take: a row for each job and day, which the pulls keep up."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Self
 
 from sqlalchemy import bindparam, delete, func, select, update
@@ -8,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.database.engine import affected
 from app.database.rows import bulk
+from app.domain.archive.chunks import day_of_folder
 from app.models.archive import ArchiveDay, LogArchive
 
 
@@ -16,6 +18,11 @@ class JobOfDay(NamedTuple):
 
     job_id: int
     day: str
+
+    @classmethod
+    def of(cls, job_id: int, folder: str) -> Self:
+        """Return the job and day of a run, by the folder of its chunks."""
+        return cls(job_id, day_of_folder(folder))
 
 
 class Room(NamedTuple):
@@ -44,6 +51,14 @@ def size_of(session: Session, key: JobOfDay) -> int:
     """Return the bytes of text that are stored of a job and a day."""
     rows = bulk.read_rows(session, _SIZE, {"of_job": key.job_id, "of_day": key.day})
     return int(rows[0][0]) if rows else 0
+
+
+def total(changes: Iterable[tuple[JobOfDay, Room]]) -> dict[JobOfDay, Room]:
+    """Return the sums of changes, by job and day."""
+    rooms = defaultdict[JobOfDay, Room](Room)
+    for key, change in changes:
+        rooms[key] = rooms[key].plus(change)
+    return rooms
 
 
 def add(session: Session, rooms: Mapping[JobOfDay, Room]) -> None:

@@ -13,7 +13,6 @@ from app.database.engine import affected
 from app.database.rows import bulk
 from app.database.sql import direct
 from app.database.sql.in_list import WANTED, among
-from app.domain.archive.chunks import day_of_folder
 from app.domain.archive.kinds import FETCHED, ArchiveMode, ArchiveState
 from app.domain.archive.pulls import AT_ONCE
 from app.domain.enums import FireState
@@ -100,7 +99,7 @@ class ArchivedLog(NamedTuple):
     @property
     def key(self) -> JobOfDay:
         """Its job and day."""
-        return JobOfDay(self.job_id, day_of_folder(self.folder))
+        return JobOfDay.of(self.job_id, self.folder)
 
 
 _COLUMNS = tuple(getattr(LogArchive, name) for name in ArchivedLog._fields)
@@ -213,26 +212,26 @@ def write_pulls(session: Session, pulls: Sequence[FoundRow]) -> set[int]:
     since, or whose instance is about to be gone since, is fetched once more at once.
     """
     row_by_id = {row.log.id: row for row in pulls}
-    written, rooms = set[int](), defaultdict[JobOfDay, Room](Room)
+    written, growth = set[int](), list[tuple[JobOfDay, Room]]()
     changes = defaultdict[tuple[str, ...], list[bulk.Row]](list)
-    for held in bulk.read_among(session, _HELD, sorted(row_by_id)):
-        log, now_ms, columns = row_by_id[held[0]]
-        if held[1] != log.epoch:
+    for archive_id, epoch, ended_ms, state, next_ms in bulk.read_among(session, _HELD, sorted(row_by_id)):
+        log, now_ms, columns = row_by_id[archive_id]
+        if epoch != log.epoch:
             continue
-        change = {"id": log.id, "lease_until": 0, **columns}
-        if held[2] != log.ended_ms:
-            change |= {"state": held[3], "next_ms": now_ms}
-        elif held[4] == AT_ONCE != log.next_ms:
+        change = {"id": archive_id, "lease_until": 0, **columns}
+        if ended_ms != log.ended_ms:
+            change |= {"state": state, "next_ms": now_ms}
+        elif next_ms == AT_ONCE != log.next_ms:
             change["next_ms"] = AT_ONCE
         if "chunks" in columns:
             change["segment"] = 0  # The index has not its new lines.
         changes[(*change,)].append(change)
         size, stored = columns.get("size", log.size), columns.get("stored", log.stored)
-        rooms[log.key] = rooms[log.key].plus(Room(size - log.size, stored - log.stored))
+        growth.append((log.key, Room(size - log.size, stored - log.stored)))
         written.add(log.id)
     for alike in changes.values():
         bulk.update_many(session, LogArchive, alike)
-    room.add(session, rooms)
+    room.add(session, room.total(growth))
     return written
 
 
