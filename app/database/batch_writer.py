@@ -65,7 +65,7 @@ class BatchWriter:
         loop, answers = asyncio.get_running_loop(), [] if results is None else results
         future: Future[None] = Future()
 
-        def poisoned(item: Item, error: Exception) -> None:
+        def handle_poison(item: Item, error: Exception) -> None:
             if on_poison is None or data_fault(error) is None:
                 logger.exception("not written item=%r", item)
             if on_poison is not None:
@@ -75,7 +75,7 @@ class BatchWriter:
             if not future.set_running_or_notify_cancel():
                 return
             try:
-                _write(items, work, lambda _items, answer: answers.append(answer), poisoned)
+                _write(items, work, lambda _items, answer: answers.append(answer), handle_poison)
             except Exception as exc:  # The caller's await raises it.
                 future.set_exception(exc)
             else:

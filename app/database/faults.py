@@ -118,7 +118,7 @@ class FaultLog:
             logger.info("%s once: the database has moved", event)  # It is repeated on the new one.
             return
         fault = fault_of(error)
-        unlogged = 0
+        count = 0
         if fault is not None and fault is not Fault.BUSY:
             with self._lock:
                 last = self._logged_at.get(fault)
@@ -126,8 +126,8 @@ class FaultLog:
                     self._unlogged[fault] += 1
                     return
                 self._logged_at[fault] = self._monotonic()
-                unlogged = self._unlogged.pop(fault, 0)
-        more = f"; {unlogged} more failures since the last such line" if unlogged else ""
+                count = self._unlogged.pop(fault, 0)
+        more = f"; {count} more failures since the last such line" if count else ""
         logger.error("%s database_error=%s%s", event, reason_of(error), more)
 
 
