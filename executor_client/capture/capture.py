@@ -66,7 +66,7 @@ class Capture:
 
 
 @contextmanager
-def captured() -> Iterator[None]:
+def capturing() -> Iterator[None]:
     """Capture inside the ``with`` block."""
     capture = Capture(output=True, records=True)
     capture.install()

@@ -131,7 +131,7 @@ class _Sigterm:
         signal.signal(signal.SIGALRM, self._kill)
         forks.watch(self)
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Restore the default action, so that a signal ends a process that the handler has forked at once."""
         for number in (signal.SIGTERM, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)

@@ -44,7 +44,7 @@ class JobThread:
         self._current: Run | None = None
         self._stopped = threading.Event()
         #: set when the thread has ended, its destroy hook included, or was abandoned
-        self.ended = threading.Event()
+        self.end_event = threading.Event()
         self._thread = threading.Thread(target=self._main, name=f"job-{job_id}", daemon=True)
 
     @property
@@ -152,13 +152,13 @@ class JobThread:
         self._services.watchdog.after(self._services.timing.abandon_s, self._leave_hook)
 
     def _leave_hook(self) -> None:
-        if self._wait_for is None and not self.ended.is_set():
+        if self._wait_for is None and not self.end_event.is_set():
             logger.warning("hook still running, the next thread starts job_id=%s", self.job_id)
             self._end()
 
     def _end(self) -> None:
         """Let the next thread start."""
-        self.ended.set()
+        self.end_event.set()
         self._owner.remove(self)
 
     def _take(self) -> Run | None:

@@ -225,7 +225,7 @@ def _dataclass(annotation: type, within: tuple[type, ...]) -> Kind:
     for name, field in fields.items():
         hints |= hints_of(_declaring(annotation, field), {name: field.type}, "field")
     kinds = {name: kind_of(hint, within) for name, hint in hints.items()}
-    required = [name for name, field in fields.items() if _is_required(field)]
+    required_names = [name for name, field in fields.items() if _is_required(field)]
     expected = f"a JSON object with {', '.join(fields) or 'nothing'}"
 
     def read(value: object, path: str, errors: list[str]) -> Any:
@@ -237,7 +237,7 @@ def _dataclass(annotation: type, within: tuple[type, ...]) -> Kind:
         errors += [f"{path}.{name}: no such field; expected {', '.join(fields)}" for name in unknown]
         errors += [
             f"{path}.{name}: missing; expected {kinds[name].expected}"
-            for name in required
+            for name in required_names
             if name not in value
         ]
         arguments = {
@@ -251,7 +251,7 @@ def _dataclass(annotation: type, within: tuple[type, ...]) -> Kind:
     schema = {
         "type": "object",
         "properties": properties,
-        "required": required,
+        "required": required_names,
         "additionalProperties": False,
     }
     return Kind(read, expected, schema, structure="object")

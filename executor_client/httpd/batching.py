@@ -189,12 +189,12 @@ class BatchDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
     """Thread pool, with an extra thread for each set of batched endpoints and each reserved path."""
 
     def __init__(
-        self, endpoints: Sequence[BatchedEndpoints] = (), reserved: Sequence[Collection[str]] = ()
+        self, endpoints: Sequence[BatchedEndpoints] = (), reserves: Sequence[Collection[str]] = ()
     ) -> None:
         super().__init__()
         pass_on = super().add_task
         self._batches = [BatchThread(group, pass_on) for group in endpoints]
-        self._reserved = [ReservedThread(paths) for paths in reserved]
+        self._reserved = [ReservedThread(paths) for paths in reserves]
         self._is_closed = False
 
     def add_task(self, task: Any) -> None:

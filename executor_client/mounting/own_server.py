@@ -32,7 +32,7 @@ _FORWARDED = frozenset(name.upper().replace("-", "_") for name in FORWARDED)
 class OwnServer:
     """The executor's own port."""
 
-    def __init__(self, app: WsgiApp, host: str, port: int, batched: Sequence[BatchedEndpoints] = ()) -> None:
+    def __init__(self, app: WsgiApp, host: str, port: int, batches: Sequence[BatchedEndpoints] = ()) -> None:
         """Bind; raise StartRefused with one line if that is impossible."""
         self._socket = bound_socket(host, port)
         self._channels: dict[int, Any] = {}
@@ -41,7 +41,7 @@ class OwnServer:
             app,
             LIMITS,
             map=self._channels,
-            batched=batched,
+            batches=batches,
             sockets=[self._socket],
             threads=SERVER_THREADS,
             connection_limit=CONNECTION_MAX,

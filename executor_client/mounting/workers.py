@@ -104,7 +104,7 @@ class Worker:
         self._service.pass_on = None
         os.close(self._presence)
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Close the copies of a fork and forward requests to the parent, which continues."""
         self._stopping.set()
         if self._server is not None:

@@ -124,14 +124,14 @@ class CommandRun:
         self,
         command: Command,
         write: Callable[[str], object],
-        cancelled: threading.Event,
+        cancel_event: threading.Event,
         processes: RunProcesses,
         running: RunningCommands,
     ) -> None:
-        """``cancelled`` is set when the run has to end; ``processes`` are those of the run."""
+        """``cancel_event`` is set when the run has to end; ``processes`` are those of the run."""
         self._command = command
         self._lines = LineBuffer(write)
-        self._cancelled = cancelled
+        self._cancel_event = cancel_event
         self._processes = processes
         self._running = running
         #: set if the handler was ended by an exception and waits no longer, or its executor has ended
@@ -216,7 +216,7 @@ class CommandRun:
     def _reason_to_end(self, elapsed_s: float) -> str:
         if self._command.timeout_s is not None and elapsed_s >= self._command.timeout_s:
             return f"timed out after {self._command.timeout_s:g} s"
-        reasons = (self._cancelled, self._abandoned, self._running.ending)
+        reasons = (self._cancel_event, self._abandoned, self._running.ending)
         return "ended with the run" if any(reason.is_set() for reason in reasons) else ""
 
 

@@ -211,11 +211,11 @@ class JobContext:
             self._log.flush()
         self._end.share()
 
-    def _forked(self) -> None:
+    def _after_fork(self) -> None:
         """Renew, in a forked process, the locks that other threads may have held at the fork."""
         for part in (self._output, self._log):
             if part is not None:
-                part.forked()
+                part.after_fork()
 
 
 class _NoRun(JobContext):

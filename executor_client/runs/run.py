@@ -74,7 +74,7 @@ class Run:
             return self._context
 
     @property
-    def ended(self) -> threading.Event:
+    def end_event(self) -> threading.Event:
         """Event that is set when the run has ended or was abandoned."""
         with self._lock:
             if self._ended is None:
@@ -84,7 +84,7 @@ class Run:
             return self._ended
 
     def end(self) -> None:
-        """Set ``ended``."""
+        """Set ``end_event``."""
         with self._lock:
             self._has_ended = True
             if self._ended is not None:

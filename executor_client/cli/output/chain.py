@@ -73,8 +73,8 @@ class ChainWait:
 
     def _print_ended(self) -> None:
         runs = self._invocation.client.items("/runs", {"chain": self._chain})
-        ended = [run for run in runs if run["state"] not in OPEN_STATES and run["id"] not in self._printed]
-        for run in reversed(ended):
+        rows = [run for run in runs if run["state"] not in OPEN_STATES and run["id"] not in self._printed]
+        for run in reversed(rows):
             self._printed.add(run["id"])
             self._print(f"job {run['job_id']}: {run_line(run)}", run["state"])
 
