@@ -113,7 +113,7 @@ def _batch_endpoints(app: Flask, config: Config) -> list[BatchedEndpoints]:
     """
     if config.proxy_count or config.access_log:
         return []
-    return [app.extensions["xxl_job_api"].batched.endpoints()]
+    return [app.extensions["xxl_job_api"].batches.endpoints()]
 
 
 def _reserved_paths(app: Flask, config: Config) -> list[frozenset[str]]:

@@ -44,7 +44,7 @@ class BatchWriter:
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._closed = False
+        self._is_closed = False
         #: submitted items and their futures, by the work that writes them
         self._waiting: dict[Work[Any, Any], list[tuple[Any, Future[Any]]]] = {}
 
@@ -109,13 +109,13 @@ class BatchWriter:
     def close(self, timeout_s: float | None = None) -> None:
         """Write the waiting items, then end the thread; wait at most ``timeout_s``."""
         with self._lock:
-            self._closed = True
+            self._is_closed = True
             self._jobs.put(None)
         if self._thread is not None:
             self._thread.join(timeout_s)
 
     def _put(self, job: Callable[[], None]) -> None:
-        if self._closed:
+        if self._is_closed:
             raise RuntimeError(f"{self._name} is closed")
         if self._thread is None:
             thread = threading.Thread(target=self._run, name=self._name, daemon=True)

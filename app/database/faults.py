@@ -110,7 +110,7 @@ class FaultLog:
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._logged_at: dict[Fault, Millis] = {}
-        self._unlogged: Counter[Fault] = Counter()
+        self._silent_counts: Counter[Fault] = Counter()
 
     def write(self, logger: logging.Logger, event: str, error: DBAPIError) -> None:
         """Log that ``event`` happened because of ``error``."""
@@ -123,10 +123,10 @@ class FaultLog:
             with self._lock:
                 last = self._logged_at.get(fault)
                 if last is not None and self._monotonic() - last < REPEAT_MS:
-                    self._unlogged[fault] += 1
+                    self._silent_counts[fault] += 1
                     return
                 self._logged_at[fault] = self._monotonic()
-                count = self._unlogged.pop(fault, 0)
+                count = self._silent_counts.pop(fault, 0)
         more = f"; {count} more failures since the last such line" if count else ""
         logger.error("%s database_error=%s%s", event, reason_of(error), more)
 

@@ -32,7 +32,7 @@ class Sealer:
 
     def __init__(self, read_key: Callable[[], str]) -> None:
         self._read_key = read_key
-        self._unsealed = lru_cache(UNSEALED_KEPT)(self._unseal)
+        self._unseal_cached = lru_cache(UNSEALED_KEPT)(self._unseal)
 
     def seal(self, text: str) -> str:
         """Return the sealed form of a text, each time another one."""
@@ -43,7 +43,7 @@ class Sealer:
 
         Raises CannotUnseal.
         """
-        return self._unsealed(text) if is_sealed(text) else text
+        return self._unseal_cached(text) if is_sealed(text) else text
 
     def seal_dated(self, text: str, *, purpose: bytes, now_s: int) -> str:
         """Return a text sealed together with the time, in seconds since 1970, for one purpose."""

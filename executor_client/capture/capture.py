@@ -86,4 +86,4 @@ def renew() -> None:
 
 def copies_records() -> bool:
     """Return whether records of ``logging`` go into the logs of runs."""
-    return _record_switch.enabled
+    return _record_switch.is_on
