@@ -4,12 +4,12 @@ from app.database.engine import transact
 from app.models.alarm import Alarm
 from app.models.base import Base
 from app.models.channel import ChannelScope
+from app.models.code import JobVersion
 from app.models.favourite import Favourite
 from app.models.fire import Fire
 from app.models.glue import GlueVersion
 from app.models.job import Job
 from app.models.log import JobLog
-from app.models.managed import JobVersion
 from app.models.mute import Mute
 from app.models.promise import JobPromise, PromiseCheck
 from app.models.skip import Skip

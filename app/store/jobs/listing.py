@@ -16,13 +16,13 @@ from app.domain.jobs.children import child_ids_of
 from app.domain.lists.orders import UNSORTED, Order
 from app.domain.schedules.schedule import RESTING
 from app.models.alarm import Alarm
+from app.models.code import JobVersion
 from app.models.favourite import Favourite
 from app.models.glue import GlueVersion
 from app.models.group import Group
 from app.models.job import Job
 from app.models.limit import LimitUse
 from app.models.log import JobLog
-from app.models.managed import JobVersion
 from app.models.mute import Mute
 from app.models.promise import JobPromise, PromiseCheck
 from app.models.skip import Skip
