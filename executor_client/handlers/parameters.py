@@ -116,7 +116,7 @@ class Parameters:
         extra_values = [
             _read(self.var_positional, f"*{place}", value, errors) for place, value in enumerate(extra_words)
         ]
-        errors += [f"{parameter.name}: missing; expected {parameter.kind.expected}" for parameter in missing]
+        errors += [f"{parameter.name}: missing; expected {parameter.kind.syntax}" for parameter in missing]
         if errors:
             raise InvalidParameters("\n".join(errors))
         return self._arguments(values, extra_values)

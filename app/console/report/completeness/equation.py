@@ -48,7 +48,7 @@ class Line:
 class Equation:
     """Numbers of a period, and their verdict in words."""
 
-    expected: int
+    expected_count: int
     tone: str
     verdict: str
     terms: list[Line]
@@ -74,7 +74,7 @@ class JobRow:
     #: narrows the page to the job
     href: str
     group: str
-    expected: int
+    expected_count: int
     cells: list[Cell]
     reasons: str
     is_wrong: bool
@@ -199,7 +199,7 @@ class HourRow:
 
     title: str
     href: str
-    expected: int
+    expected_count: int
     #: number and tone of each term
     counts: list[tuple[int, str]]
 

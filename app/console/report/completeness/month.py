@@ -37,7 +37,7 @@ class Cell:
     kind: str
     icon: str
     #: instants that were expected; empty: not known
-    expected: str
+    count_text: str
     #: number and name of what is wrong or was skipped, short; empty: nothing
     flaw: str
     #: the day in words
