@@ -41,6 +41,7 @@ from app.store.base import locks
 from app.store.base.paging import Page
 from app.store.calendars import blackouts
 from app.store.jobs import listing as job_lists
+from app.store.jobs import removal
 from app.store.jobs.filtering import JobFilter
 from app.store.jobs.listing import ListedJob
 from app.store.promises.clearing import withdraw_of_jobs
@@ -208,7 +209,7 @@ def remove_jobs(session: Session, job_ids: Collection[int], *, actor: Actor, now
         require_right(actor, job.job_group, Right.EDIT, missing=MISSING)
     ids = [job.id for job in removed]
     withdraw_unsent(session, ids, clock=lambda: now_ms)
-    job_lists.delete_jobs(session, ids)
+    removal.delete_jobs(session, ids)
     keeping.forget_jobs(session, ids, predecessors, now_ms=now_ms)
     withdraw_of_jobs(session, ids, now_ms=now_ms)
     blackouts.end_of_jobs(session, ids, now_ms=now_ms)
@@ -231,7 +232,7 @@ def stop_before_removal(session: Session, job_id: int, *, actor: Actor, clock: C
 def clear_before_removal(job_id: int, *, actor: Actor, clock: Clock) -> None:
     """Switch off a job that is about to be deleted and delete most of its log rows, in short transactions."""
     transact(partial(stop_before_removal, job_id=job_id, actor=actor, clock=clock))
-    while transact(partial(job_lists.delete_logs_batch, job_ids=[job_id])) == job_lists.DELETE_BATCH:
+    while transact(partial(removal.delete_logs_batch, job_ids=[job_id])) == removal.DELETE_BATCH:
         pass
 
 
