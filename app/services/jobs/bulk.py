@@ -20,11 +20,11 @@ from app.domain.text.texts import N_
 from app.errors import InvalidInput, XxlJobError
 from app.models.task import Task
 from app.services.jobs import jobs
-from app.services.jobs.jobs import JobFilter
 from app.services.tasks.task_step import DATABASE_REFUSED, Turn, is_of_data
 from app.services.tasks.tasks import TaskDraft
 from app.store.jobs import listing as job_lists
 from app.store.jobs import removal
+from app.store.jobs.filtering import JobFilter
 
 logger = logging.getLogger(__name__)
 
