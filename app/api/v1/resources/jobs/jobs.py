@@ -133,10 +133,10 @@ def _last_run(run: Run) -> LastRun:
     )
 
 
-def _managed(managed: ManagedObject) -> ManagedJob:
+def _managed(job: ManagedObject) -> ManagedJob:
     return ManagedJob(
-        key=managed.key,
-        source=managed.source,
-        members=list(managed.fields),
-        applied_at=managed.applied_ms,
+        key=job.key,
+        source=job.source,
+        members=list(job.fields),
+        applied_at=job.applied_ms,
     )
