@@ -14,7 +14,7 @@ from app.models.mute import Mute
 from app.models.promise import JobPromise, PromiseCheck
 from app.models.skip import Skip
 from app.models.tag import JobTag
-from app.store.jobs.listing import delete_jobs
+from app.store.jobs.removal import delete_jobs
 from tests.support.factories import T0, all_rows, make_job, make_run, save
 from tests.support.plan import every_database
 from tests.support.statements import statements
