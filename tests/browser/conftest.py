@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import (
     Browser,
-    BrowserContext,
     Page,
     expect,
     sync_playwright,
@@ -20,6 +19,7 @@ from sqlalchemy import update
 
 from app.database.engine import session_scope
 from app.models.user import User
+from tests.browser.kept_pages import KeptPages
 from tests.browser.seed import ADMIN
 from tests.browser.serving import LAUNCH, Console, serving
 from tests.support.browser import OpenPage, Watch
@@ -50,22 +50,31 @@ def watch(console: Console) -> Iterator[Watch]:
     assert made.problems == []
 
 
-@pytest.fixture
-def open_page(browser: Browser, console: Console, watch: Watch) -> Iterator[OpenPage]:
-    """Open a page in a new browser profile, logged in as ``user`` or not (None); options for the context."""
-    contexts: list[BrowserContext] = []
+@pytest.fixture(scope="package")
+def kept_pages(browser: Browser, console: Console) -> KeptPages:
+    return KeptPages(browser, console.url)
 
-    def open_(path: str = "/", *, user: tuple[str, str] | None = ADMIN, **options: object) -> Page:
+
+@pytest.fixture
+def open_page(kept_pages: KeptPages, console: Console, watch: Watch) -> Iterator[OpenPage]:
+    """Open a page, logged in as ``user`` or not (None); options for the context.
+
+    Its browser profile is clean. ``own``: a new page, for a test that adds a clock or handlers of events.
+    """
+    taken: list[tuple[Page, dict[str, object]]] = []
+
+    def open_(
+        path: str = "/", *, user: tuple[str, str] | None = ADMIN, own: bool = False, **options: object
+    ) -> Page:
         options = {"locale": "en-US", "reduced_motion": "reduce", **options}
-        context = browser.new_context(**options)  # type: ignore[arg-type]
-        contexts.append(context)
-        page = context.new_page()
+        page = kept_pages.take(options, own=own)
+        taken.append((page, options))
         watch.over(page)
         if user is not None:
             with session_scope() as session:  # another test may have changed the user's language
                 session.execute(update(User).where(User.username == user[0]).values(language=""))
             # by request, without loading a page: the cookie belongs to the profile
-            answer = context.request.post(
+            answer = page.context.request.post(
                 f"{console.url}/login", form={"userName": user[0], "password": user[1]}
             )
             assert answer.json()["code"] == 200, answer.text()
@@ -73,5 +82,6 @@ def open_page(browser: Browser, console: Console, watch: Watch) -> Iterator[Open
         return page
 
     yield open_
-    for context in contexts:
-        context.close()
+    watch.leave()
+    for page, options in taken:
+        kept_pages.give_back(page, options)

@@ -38,6 +38,8 @@ LAUNCH: dict[str, Any] = {
         "--disable-background-networking",
         "--disable-component-update",
         "--disable-sync",
+        # no page lives long enough for optimized code to pay
+        "--js-flags=--no-opt --no-maglev",
     ],
 }
 #: address of the stub executor

@@ -205,7 +205,7 @@ def test_a_form_open_at_the_end_of_the_login_is_accepted_after_another(
 def test_a_form_sent_at_once_after_another_login_waits_for_its_token(
     console: Console, open_page: OpenPage, watch: Watch
 ) -> None:
-    page = open_page("/jobinfo/new")
+    page = open_page("/jobinfo/new", own=True)
     page.get_by_label("Job description").fill("typed")
     end_login(page)
     save = page.locator("main form.box .form-buttons button.btn-primary")

@@ -24,6 +24,12 @@ def unread(open_page: OpenPage) -> Page:
 
 
 @pytest.fixture
+def timed(open_page: OpenPage) -> Page:
+    """An unread page that a test gives a clock."""
+    return open_page("/health", own=True)
+
+
+@pytest.fixture
 def page(console: Console, open_page: OpenPage) -> Page:
     opened = open_page(f"/joblog/{console.seeded.log_id}")
     expect(opened.locator("[data-log-status]")).to_contain_text("End of the log")
@@ -101,7 +107,7 @@ def open_sample_log(
 
 @pytest.mark.parametrize("outcome", [{"outcome": "success"}, {}], ids=["ended", "running"])
 def test_lines_that_exist_are_fetched_without_a_pause(
-    unread: Page, log_url: str, outcome: dict[str, str]
+    timed: Page, log_url: str, outcome: dict[str, str]
 ) -> None:
     lines = ["a longer line " * 10] * 300
 
@@ -111,18 +117,18 @@ def test_lines_that_exist_are_fetched_without_a_pause(
         counted = {"from": first, "to": first + len(part) - 1, "lines": part}
         route.fulfill(json={**counted, **outcome, "end": not part, "note": ""})
 
-    unread.route("**/lines?*", answer)
-    unread.clock.install(time=0)
-    unread.clock.pause_at(1_000)
-    unread.goto(log_url)
+    timed.route("**/lines?*", answer)
+    timed.clock.install(time=0)
+    timed.clock.pause_at(1_000)
+    timed.goto(log_url)
     for number in (1, 2, 3):
-        expect(unread.locator(f"#L{number * len(lines)}")).to_be_attached()
-        expect(unread.locator("[data-log-status]")).to_contain_text("Loading…")
-        unread.clock.run_for(1)
-    expect(unread.locator("[data-log-status]")).to_contain_text("End of the log")
+        expect(timed.locator(f"#L{number * len(lines)}")).to_be_attached()
+        expect(timed.locator("[data-log-status]")).to_contain_text("Loading…")
+        timed.clock.run_for(1)
+    expect(timed.locator("[data-log-status]")).to_contain_text("End of the log")
 
 
-def test_an_ended_run_that_still_writes_is_asked_after_a_pause(unread: Page, log_url: str) -> None:
+def test_an_ended_run_that_still_writes_is_asked_after_a_pause(timed: Page, log_url: str) -> None:
     asked: list[int] = []
 
     def answer(route: Route) -> None:
@@ -130,33 +136,33 @@ def test_an_ended_run_that_still_writes_is_asked_after_a_pause(unread: Page, log
         one = {"from": asked[-1], "to": asked[-1], "lines": ["a line"], "outcome": "timeout"}
         route.fulfill(json={**one, "end": False, "note": ""})
 
-    unread.route("**/lines?*", answer)
-    unread.clock.install(time=0)
-    unread.clock.pause_at(1_000)
-    unread.goto(log_url)
-    status = unread.locator("[data-log-status]")
+    timed.route("**/lines?*", answer)
+    timed.clock.install(time=0)
+    timed.clock.pause_at(1_000)
+    timed.goto(log_url)
+    status = timed.locator("[data-log-status]")
     for number in (1, 2):
-        expect(unread.locator(f"#L{number}")).to_be_attached()
+        expect(timed.locator(f"#L{number}")).to_be_attached()
         expect(status).to_contain_text("Waiting for output…")
-        unread.clock.run_for(499)
+        timed.clock.run_for(499)
         assert asked == [1, 2][:number]
-        unread.clock.run_for(1)
+        timed.clock.run_for(1)
 
 
-def test_an_internal_error_is_not_asked_for_without_end(unread: Page, log_url: str, watch: Watch) -> None:
+def test_an_internal_error_is_not_asked_for_without_end(timed: Page, log_url: str, watch: Watch) -> None:
     text = "Internal error. It is logged under number 1234567890ab."
-    unread.route("**/lines?*", lambda route: route.fulfill(status=500, json={"msg": text}))
-    unread.clock.install()
-    unread.goto(log_url)
+    timed.route("**/lines?*", lambda route: route.fulfill(status=500, json={"msg": text}))
+    timed.clock.install()
+    timed.goto(log_url)
     for _ in range(19):
-        expect(unread.locator("[data-log-status]")).to_have_text(text)
-        with unread.expect_response("**/lines?*"):
-            unread.clock.run_for(5_000)
-    unread.unroute("**/lines?*")
-    watch.await_quiet(unread)
-    unread.clock.run_for(60_000)
-    watch.await_quiet(unread)
-    expect(unread.locator("[data-log-status]")).to_have_text(text)
+        expect(timed.locator("[data-log-status]")).to_have_text(text)
+        with timed.expect_response("**/lines?*"):
+            timed.clock.run_for(5_000)
+    timed.unroute("**/lines?*")
+    watch.await_quiet(timed)
+    timed.clock.run_for(60_000)
+    watch.await_quiet(timed)
+    expect(timed.locator("[data-log-status]")).to_have_text(text)
     assert len(watch.problems) == 20
     watch.problems.clear()  # the browser logs what failed
 
@@ -199,27 +205,27 @@ NO_LINES: dict[str, tuple[Callable[[Route], None], str, bool]] = {
 
 @pytest.mark.parametrize("answer", NO_LINES)
 def test_a_log_that_cannot_be_read_names_who_does_not_answer(
-    unread: Page, log_url: str, watch: Watch, answer: str
+    timed: Page, log_url: str, watch: Watch, answer: str
 ) -> None:
     handle, text, is_repeated = NO_LINES[answer]
-    unread.route("**/lines?*", handle)
-    unread.clock.install()
-    unread.goto(log_url)
-    expect(unread.locator("[data-log-status]")).to_have_text(text)
-    unread.unroute("**/lines?*")
-    unread.clock.run_for(6_000)
-    watch.await_quiet(unread)
-    expect(unread.locator("[data-log-status]")).to_have_text("End of the log." if is_repeated else text)
+    timed.route("**/lines?*", handle)
+    timed.clock.install()
+    timed.goto(log_url)
+    expect(timed.locator("[data-log-status]")).to_have_text(text)
+    timed.unroute("**/lines?*")
+    timed.clock.run_for(6_000)
+    watch.await_quiet(timed)
+    expect(timed.locator("[data-log-status]")).to_have_text("End of the log." if is_repeated else text)
     watch.problems.clear()  # the browser logs what failed
 
 
-def test_a_match_is_marked_at_its_place_after_any_letters(unread: Page, log_url: str) -> None:
-    field, found = unread.get_by_label("Find in the log"), unread.locator("[data-found]")
+def test_a_match_is_marked_at_its_place_after_any_letters(timed: Page, log_url: str) -> None:
+    field, found = timed.get_by_label("Find in the log"), timed.locator("[data-found]")
     pieces = ["first"], ["İİİİİİİİxx", "😀 a.b*(c)[d] \\ ẞ-/"], ["last xx"]
-    open_sample_log(unread, log_url, *pieces, before=lambda: field.fill("XX"))
+    open_sample_log(timed, log_url, *pieces, before=lambda: field.fill("XX"))
     expect(found).to_have_text("2")
     ranges = "Array.from(CSS.highlights.get('log-find'), (range) => range.toString())"
-    assert unread.evaluate(ranges) == ["xx", "xx"]
+    assert timed.evaluate(ranges) == ["xx", "xx"]
     for text in ("A.B*(C)[D]", "\\", "-/", "😀", "ß"):
         field.fill(text)
         expect(found).to_have_text("1/1")
@@ -227,35 +233,35 @@ def test_a_match_is_marked_at_its_place_after_any_letters(unread: Page, log_url:
     expect(found).to_have_text("0")
 
 
-def test_reading_continues_when_searching_fails(unread: Page, log_url: str) -> None:
+def test_reading_continues_when_searching_fails(timed: Page, log_url: str) -> None:
     def break_search() -> None:
-        unread.get_by_label("Find in the log").fill("x")
-        unread.evaluate("() => { CSS.highlights.set = () => { throw new Error('broken'); }; }")
+        timed.get_by_label("Find in the log").fill("x")
+        timed.evaluate("() => { CSS.highlights.set = () => { throw new Error('broken'); }; }")
 
-    open_sample_log(unread, log_url, ["x 1"], ["x 2"], ["x 3"], before=break_search)
-    expect(unread.locator("#log")).to_contain_text("x 3")
+    open_sample_log(timed, log_url, ["x 1"], ["x 2"], ["x 3"], before=break_search)
+    expect(timed.locator("#log")).to_contain_text("x 3")
 
 
-def test_the_first_error_is_one_key_away(unread: Page, log_url: str) -> None:
+def test_the_first_error_is_one_key_away(timed: Page, log_url: str) -> None:
     traceback = [
         "Traceback (most recent call last):",
         '  File "a.py", line 2, in f',
         "    g()",
         "ValueError: no",
     ]
-    open_sample_log(unread, log_url, ["0 errors", *["fine"] * 200, *traceback, "fine", "Caused by: x"])
-    unread.get_by_role("button", name="Errors: 2").click()
-    expect(unread.locator(".log-line.current")).to_have_text("202Traceback (most recent call last):")
-    expect(unread.locator("[data-first-error]")).to_have_text("Error 1 of 2")
-    unread.get_by_role("button", name="Next error").click()
-    expect(unread.locator(".log-line.current")).to_have_text("207Caused by: x")
-    unread.get_by_role("button", name="Previous error").click()
-    expect(unread.locator("[data-first-error]")).to_have_text("Error 1 of 2")
-    expect(unread.locator(".log-line.current")).to_be_in_viewport()
-    expect(unread.locator(".log-line.level-frame")).to_have_count(2)
-    unread.locator("#log").evaluate("(log) => { log.scrollTop = 0; }")
-    unread.locator("#log").press("e")
-    expect(unread.locator(".log-line.current")).to_be_in_viewport()
+    open_sample_log(timed, log_url, ["0 errors", *["fine"] * 200, *traceback, "fine", "Caused by: x"])
+    timed.get_by_role("button", name="Errors: 2").click()
+    expect(timed.locator(".log-line.current")).to_have_text("202Traceback (most recent call last):")
+    expect(timed.locator("[data-first-error]")).to_have_text("Error 1 of 2")
+    timed.get_by_role("button", name="Next error").click()
+    expect(timed.locator(".log-line.current")).to_have_text("207Caused by: x")
+    timed.get_by_role("button", name="Previous error").click()
+    expect(timed.locator("[data-first-error]")).to_have_text("Error 1 of 2")
+    expect(timed.locator(".log-line.current")).to_be_in_viewport()
+    expect(timed.locator(".log-line.level-frame")).to_have_count(2)
+    timed.locator("#log").evaluate("(log) => { log.scrollTop = 0; }")
+    timed.locator("#log").press("e")
+    expect(timed.locator(".log-line.current")).to_be_in_viewport()
 
 
 def test_the_first_error_of_a_page_just_opened_is_one_key_away(page: Page) -> None:
@@ -364,14 +370,14 @@ def test_a_linked_line_is_loaded(unread: Page, log_url: str) -> None:
     expect(unread.locator("#L15000.current")).to_be_in_viewport()
 
 
-def test_lines_of_the_client_are_folded(unread: Page, log_url: str) -> None:
+def test_lines_of_the_client_are_folded(timed: Page, log_url: str) -> None:
     start = "2026-11-20 08:00:00 ----------- job execute start, param: null -----------"
-    open_sample_log(unread, log_url, [start, "2026-11-20 08:00:01 [a.py:1] begin"], ["end"])
-    fold = unread.locator(".log-fold")
+    open_sample_log(timed, log_url, [start, "2026-11-20 08:00:01 [a.py:1] begin"], ["end"])
+    fold = timed.locator(".log-fold")
     expect(fold.locator("summary")).to_have_text("1job execute start, param: null")
-    expect(unread.locator("#L1")).to_be_hidden()
+    expect(timed.locator("#L1")).to_be_hidden()
     fold.locator("summary").click()
-    expect(unread.locator("#L1")).to_be_visible()
+    expect(timed.locator("#L1")).to_be_visible()
 
 
 def test_hidden_columns_are_remembered(page: Page, log_url: str) -> None:

@@ -83,7 +83,7 @@ def test_the_parameter_of_a_job_is_saved_field_by_field(
 def test_fields_of_an_unchanged_form_are_no_unsaved_changes(
     console: Console, open_page: OpenPage, job_id: int
 ) -> None:
-    page = open_page(f"/jobinfo/{job_id}/edit")
+    page = open_page(f"/jobinfo/{job_id}/edit", own=True)
     prompts: list[str] = []
     page.on("dialog", lambda dialog: (prompts.append(dialog.type), dialog.accept()))
     expect(page.get_by_label("limit", exact=True)).to_be_visible()

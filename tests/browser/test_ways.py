@@ -122,7 +122,7 @@ def test_the_focus_stays_in_a_dialog_and_returns(open_page: OpenPage) -> None:
 
 
 def test_leaving_a_changed_form_asks_first(console: Console, open_page: OpenPage) -> None:
-    page = open_page(f"/jobinfo/{console.seeded.jobs[3]}/edit")
+    page = open_page(f"/jobinfo/{console.seeded.jobs[3]}/edit", own=True)
     prompts: list[str] = []
     page.on("dialog", lambda dialog: (prompts.append(dialog.type), dialog.accept()))
     page.locator(".sidebar").get_by_role("link", name="Runs").click()
@@ -329,7 +329,7 @@ def test_a_run_asked_for_while_one_waits_is_none_and_says_so(console: Console, o
 
 
 def test_a_double_click_runs_the_saved_code_once(console: Console, open_page: OpenPage) -> None:
-    page = editor(console, open_page)
+    page = editor(console, open_page, own=True)
     page.get_by_label("Job parameter").fill("clicked=2")
     sent: list[str] = []
     page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlsplit
 
 from playwright.sync_api import (
@@ -31,13 +32,25 @@ class Watch:
         self.origin = urlsplit(origin).netloc
         self.problems: list[str] = []
         self._open: set[Request] = set()
+        self._handlers: list[tuple[Page, Any, Any]] = []
 
     def over(self, page: Page) -> None:
-        page.on("console", lambda message: self._on_message(page, message))
-        page.on("pageerror", lambda error: self._add(page, f"script: {error}"))
-        page.on("request", lambda request: self._on_request(page, request))
-        page.on("requestfinished", lambda request: self._open.discard(request))
-        page.on("requestfailed", lambda request: self._open.discard(request))
+        handlers: dict[Any, Any] = {
+            "console": lambda message: self._on_message(page, message),
+            "pageerror": lambda error: self._add(page, f"script: {error}"),
+            "request": lambda request: self._on_request(page, request),
+            "requestfinished": lambda request: self._open.discard(request),
+            "requestfailed": lambda request: self._open.discard(request),
+        }
+        for event, handler in handlers.items():
+            page.on(event, handler)
+            self._handlers.append((page, event, handler))
+
+    def leave(self) -> None:
+        """Stop watching: pages are going to be closed or cleaned."""
+        for page, event, handler in self._handlers:
+            page.remove_listener(event, handler)
+        self._handlers.clear()
 
     def await_quiet(self, page: Page) -> None:
         """Wait until everything a loaded page requested has arrived and is drawn."""
