@@ -66,6 +66,7 @@ def _exit_not_configured(error: Exception) -> NoReturn:
 def main() -> None:
     """Run the console until a signal stops it."""
     env_file = read_arguments("xxl-job-console", "Run the console in the foreground until SIGTERM or SIGINT.")
+    gc.disable()  # Until all modules are loaded and the pages made, it would collect nothing.
     keep_new_files_private()
     _stop_at_signals()
     from app.domain.enums import NodeKind
@@ -101,6 +102,7 @@ def main() -> None:
     watchdog.start()
     _stop_at_signals(stopping.set)  # waiting requests are answered first
     gc.freeze()  # keep long-lived objects out of later GC scans
+    gc.enable()
     notify("READY=1")  # it listens: requests wait until the loop runs
     try:
         server.run()

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 from alembic.script import ScriptDirectory
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from sqlalchemy import Engine, make_url, text
 
 from app.clock import DAY_MS
+from app.commands.flask_app import create_command_app
 from app.commands.main import duetime
 from app.errors import NotConfigured
 from app.services.installation.schema import MIGRATIONS, RESTORING, Revisions
@@ -51,30 +52,17 @@ def url_of(engine: Engine) -> str:
     return engine.url.render_as_string(hide_password=False)
 
 
-def start_upgrade(url: str, home: Path) -> subprocess.Popen[str]:
-    """Start ``flask db upgrade`` as the unit of the console does."""
-    return start_flask_db("upgrade", url, home)
+def flask_db(command: str, engine: Engine, home: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
+    """Run a command of ``flask --app wsgi db``."""
+    monkeypatch.setenv("XXL_JOB_HOME", str(home))
+    monkeypatch.setenv("XXL_JOB_DATABASE_URL", url_of(engine))
+    return create_command_app(Config.from_env()).test_cli_runner().invoke(args=["db", command])
 
 
-def start_flask_db(command: str, url: str, home: Path) -> subprocess.Popen[str]:
-    """Start a command of ``flask db``."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("XXL_JOB_")}
-    environ = clean | {"XXL_JOB_HOME": str(home), "XXL_JOB_DATABASE_URL": url}
-    return subprocess.Popen(
-        [sys.executable, "-m", "flask", "--app", "wsgi", "db", command],
-        cwd=ROOT,
-        env=environ,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-
-
-def refusal_of(program: subprocess.Popen[str]) -> str:
+def refusal_of(exit_code: int, errors: str) -> str:
     """Return the line with which an upgrade was refused."""
-    _, errors = program.communicate(timeout=TIMEOUT_S)
     lines = [line for line in errors.splitlines() if not line.startswith("INFO")]
-    assert (program.returncode, len(lines)) == (2, 1), errors
+    assert (exit_code, len(lines)) == (2, 1), errors
     return lines[0]
 
 
@@ -159,7 +147,16 @@ def test_the_encoding_of_the_environment_is_not_that_of_the_upgrade(
 @pytest.mark.databases("sqlite")
 def test_what_the_operator_has_to_mend_is_one_line_and_exit_code_2(engine: Engine, tmp_path: Path) -> None:
     take_a_name(engine)
-    line = refusal_of(start_upgrade(url_of(engine), tmp_path))
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("XXL_JOB_")}
+    ended = subprocess.run(
+        [sys.executable, "-m", "flask", "--app", "wsgi", "db", "upgrade"],  # as the unit of the console does
+        cwd=ROOT,
+        env=clean | {"XXL_JOB_HOME": str(tmp_path), "XXL_JOB_DATABASE_URL": url_of(engine)},
+        text=True,
+        capture_output=True,
+        timeout=TIMEOUT_S,
+    )
+    line = refusal_of(ended.returncode, ended.stderr)
     assert re.search(r"the schema cannot be upgraded: .*xxl_job_info.*upgrade again", line), line
 
 
@@ -316,25 +313,32 @@ def test_runs_are_not_named_if_how_long_to_keep_them_was_decided(engine: Engine)
 
 
 @pytest.mark.databases("sqlite")
-def test_an_adoption_prints_what_the_workers_will_delete(engine: Engine, tmp_path: Path) -> None:
+def test_an_adoption_prints_what_the_workers_will_delete(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_2_4_1(engine)
-    lines, errors = start_upgrade(url_of(engine), tmp_path).communicate(timeout=TIMEOUT_S)
-    assert errors.count("XXL_JOB_LOG_RETENTION_DAYS") == 1
-    assert lines.startswith("adopted XXL-JOB 2.3 to 2.4: ")
+    ended = flask_db("upgrade", engine, tmp_path, monkeypatch)
+    assert (ended.exit_code, ended.stderr.count("XXL_JOB_LOG_RETENTION_DAYS")) == (0, 1)
+    assert ended.stdout.startswith("adopted XXL-JOB 2.3 to 2.4: ")
 
 
 @pytest.mark.databases("sqlite")
-def test_other_commands_on_the_schema_do_not_print_it(engine: Engine, tmp_path: Path) -> None:
+def test_other_commands_on_the_schema_do_not_print_it(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_2_4_1(engine)
-    _, errors = start_flask_db("current", url_of(engine), tmp_path).communicate(timeout=TIMEOUT_S)
-    assert "XXL_JOB_LOG_RETENTION_DAYS" not in errors
+    ended = flask_db("current", engine, tmp_path, monkeypatch)
+    assert (ended.exit_code, "XXL_JOB_LOG_RETENTION_DAYS" in ended.output) == (0, False)
 
 
 @pytest.mark.databases("sqlite")
-def test_runs_that_cannot_be_read_are_one_line_and_exit_code_2(engine: Engine, tmp_path: Path) -> None:
+def test_runs_that_cannot_be_read_are_one_line_and_exit_code_2(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with engine.begin() as connection:
         connection.execute(text("CREATE TABLE xxl_job_log (id integer)"))
-    assert "trigger_time" in refusal_of(start_upgrade(url_of(engine), tmp_path))
+    ended = flask_db("upgrade", engine, tmp_path, monkeypatch)
+    assert "trigger_time" in refusal_of(ended.exit_code, ended.stderr)
 
 
 @pytest.mark.databases("sqlite")

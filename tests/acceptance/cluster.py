@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -64,7 +63,7 @@ class Cluster:
 
     def start(self, name: str, *arguments: str, **settings: str) -> Program:
         """Start a Python program of this checkout."""
-        return self.programs.start(name, [sys.executable, *arguments], self.environ | settings)
+        return self.programs.fork(name, arguments, self.environ | settings)
 
     def start_console(self, name: str = "console", *, wait: bool = True) -> Program:
         """Start the console; returns when it answers."""

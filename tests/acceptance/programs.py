@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psutil
 
+from tests.acceptance.forked import Forked, can_fork
 from tests.support.eventually import eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -55,7 +56,7 @@ class Program:
     """A started program."""
 
     name: str
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Forked
     log: Path
 
     @property
@@ -145,7 +146,17 @@ class Programs:
                 start_new_session=True,  # Ctrl-C is for the test to handle
                 preexec_fn=_end_with_parent,
             )
-        program = Program(name, process, path)
+        return self._add(Program(name, process, path))
+
+    def fork(self, name: str, arguments: Sequence[str], environ: Mapping[str, str]) -> Program:
+        """Start a Python program of this checkout, from loaded modules where that is possible."""
+        if not can_fork(environ):
+            return self.start(name, [sys.executable, *arguments], environ)
+        path = self.folder / f"{name}.log"
+        path.touch()
+        return self._add(Program(name, Forked(arguments, environ, path), path))
+
+    def _add(self, program: Program) -> Program:
         self.started.append(program)
         return program
 

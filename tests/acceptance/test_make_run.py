@@ -12,6 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,19 @@ def take_over_packages(folder: Path) -> None:
         shutil.copy(compiled, folder / compiled.relative_to(ROOT))
 
 
+def take_over_compiled(folder: Path) -> None:
+    """Take over compiled modules of equal files: compiling takes a quarter of the time of both starts."""
+    for package in ("app", "executor_client", "migrations", "workers"):
+        for source in (folder / package).rglob("*.py"):
+            original = ROOT / source.relative_to(folder)
+            compiled = Path(cache_from_source(str(original)))
+            if compiled.exists() and original.read_bytes() == source.read_bytes():
+                shutil.copystat(original, source)  # Python compares the time of the file.
+                target = Path(cache_from_source(str(source)))
+                target.parent.mkdir(exist_ok=True)
+                shutil.copy(compiled, target)
+
+
 def manage_run(clone: Cluster, name: str, **ports: str) -> Program:
     """Start ``python3 manage.py run`` and wait until it shows how to log in."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("XXL_JOB_")}
@@ -88,6 +102,7 @@ def ctrl_c(program: Program) -> None:
 def test_a_newcomer_sees_a_job_succeed_and_stops_everything(clone: Cluster, installed: bool) -> None:
     if installed:
         take_over_packages(clone.folder / "clone")
+        take_over_compiled(clone.folder / "clone")
     ports = {"XXL_JOB_PORT": str(free_port()), "XXL_JOB_EXECUTOR_PORT": str(free_port())}
     first = manage_run(clone, "first", **ports)
     address = re.search(r"^open +(http://\S+?)/?$", first.output, re.MULTILINE)

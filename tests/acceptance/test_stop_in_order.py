@@ -191,7 +191,7 @@ def test_a_database_that_cannot_be_written_is_named(alone: Cluster) -> None:
 def test_a_port_in_use_is_named(alone: Cluster) -> None:
     migrate(alone.database_url)
     with socket.create_server(("127.0.0.1", alone.port)):
-        line = refusal(alone.start("second", "wsgi.py"))
+        line = refusal(alone.programs.start("second", [sys.executable, "wsgi.py"], alone.environ))
     assert re.search(rf"XXL_JOB_PORT: cannot listen on 127\.0\.0\.1:{alone.port}", line), line
     assert alone.select("SELECT name FROM xxl_job_node") == [], "it counts as a console that executors reach"
 

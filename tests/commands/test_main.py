@@ -15,6 +15,7 @@ from app.commands.main import duetime
 from app.settings.config import Config
 from executor_client.cli.main import load_command
 from executor_client.wire.version import VERSION
+from tests.acceptance.programs import Programs
 from tests.support.commands import env_file, run
 from tests.support.databases import ROOT, temporary_directory
 
@@ -96,17 +97,12 @@ def test_without_a_terminal_a_password_comes_from_standard_input_only(tmp_path: 
     assert run("--env-file", path, "db", "upgrade").exit_code == 0
     run("--env-file", path, "create-user", "anna", "--password-stdin", text="battery-staple-9\n")
     for command in (("create-user", "anna", "--reset"), ("users", "reset-password", "anna", "--local")):
-        ended = subprocess.run(
-            [sys.executable, "-m", "app", "--env-file", path, *command],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=ROOT,
-            start_new_session=True,
+        program = Programs(tmp_path).fork(
+            "reset", ("-m", "app", "--env-file", str(path), *command), os.environ
         )
-        line = "Error: cannot prompt without a terminal: add --password-stdin"
-        assert (ended.returncode, ended.stderr.splitlines()) == (2, [line])
+        line = "Error: cannot prompt without a terminal: add --password-stdin\n"
+        assert (program.process.wait(30), program.output) == (2, line)
+        program.log.unlink()
 
 
 @pytest.mark.parametrize("options", [("--admin",), ("--group", "1")])
@@ -340,21 +336,22 @@ NOT_LOADED = (
 )
 
 
-@pytest.mark.parametrize(
-    "command", ["jobs list --local", "runs list --local", "groups list --local", "doctor"]
-)
-def test_a_command_on_the_database_imports_nothing_that_only_others_need(
-    tmp_path: Path, command: str
-) -> None:
+#: run in turn, so that a module that one of them imports is reported with it and with the next ones
+ON_THE_DATABASE = ("jobs list --local", "runs list --local", "groups list --local", "doctor")
+
+
+def test_a_command_on_the_database_imports_nothing_that_only_others_need(tmp_path: Path) -> None:
     """All resources of the API take longer to import than the rest of a command."""
     path = env_file(tmp_path)
     assert run("--env-file", path, "db", "upgrade").exit_code == 0
     script = (
         "import sys, click.testing, app.commands.main as main\n"
-        "ended = click.testing.CliRunner().invoke(main.duetime, sys.argv[1:])\n"
-        "assert ended.exit_code < 2, ended.output\n"
-        f"print(*[name for name in {NOT_LOADED} if name in sys.modules])"
+        f"for command in {ON_THE_DATABASE}:\n"
+        "    arguments = ['--env-file', sys.argv[1], *command.split()]\n"
+        "    ended = click.testing.CliRunner().invoke(main.duetime, arguments)\n"
+        "    assert ended.exit_code < 2, ended.output\n"
+        f"    print(*[(command, name) for name in {NOT_LOADED} if name in sys.modules], end='')"
     )
-    arguments = [sys.executable, "-c", script, "--env-file", str(path), *command.split()]
+    arguments = [sys.executable, "-c", script, str(path)]
     ended = subprocess.run(arguments, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "\n", "")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")

@@ -18,7 +18,7 @@ from tests.support.eventually import eventually
 from tests.support.executor_client import T0
 
 EXAMPLES = ROOT / "docs" / "examples"
-GUNICORN = ("gunicorn", "--workers", "3", "--bind", "127.0.0.1:{port}")
+GUNICORN = ("gunicorn", "--workers", "2", "--bind", "127.0.0.1:{port}")
 UVICORN = ("uvicorn", "--workers", "2", "--port", "{port}")
 
 
@@ -117,7 +117,9 @@ class Visitor(threading.Thread):
 @pytest.mark.module("gunicorn")
 def test_another_worker_takes_over_from_a_killed_one(tmp_path: Path, admin: StandInAdmin) -> None:
     (tmp_path / "wsgi.py").write_text(RECORDING_SITE)
-    with Site(tmp_path, tmp_path, admin.url, *GUNICORN, "--threads", "4", "wsgi:app") as site:
+    with Site(
+        tmp_path, tmp_path, admin.url, *GUNICORN, "--workers", "3", "--threads", "4", "wsgi:app"
+    ) as site:
         eventually(lambda: admin.bodies("registry"), message=lambda: site.output.read_text())
         visitor = Visitor(site)
         visitor.start()

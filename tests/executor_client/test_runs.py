@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from executor_client import HandlerRegistry, JobKilled, JobLogHandler, JobTimedOut, context
+from tests.executor_client import child_handlers
 from tests.executor_client.stand_in_admin import StandInAdmin
 from tests.support.eventually import eventually
 from tests.support.executor_client import Caller, MakeExecutor
@@ -35,7 +36,8 @@ def leave() -> None:
 
 
 def line_of(function: Callable[[], Any]) -> str:
-    return f"(test_runs.py:{function.__code__.co_firstlineno + 1})"
+    code = function.__code__
+    return f"({Path(code.co_filename).name}:{code.co_firstlineno + 1})"
 
 
 def set_twice() -> None:
@@ -311,61 +313,8 @@ def test_log_routing_keeps_the_last_resort_handler(
     assert capsys.readouterr().err == "heard\n"
 
 
-# --- process handlers: module-level, so that the child can import them
-
-
-def child_says() -> str:
-    context.log("pid %s, parameter %s", os.getpid(), context.param)
-    print("printed")  # noqa: T201 - goes into the log
-    return f"not {os.getppid()}"
-
-
-async def child_takes(day: date, limit: int = 5) -> dict[str, Any]:
-    return {"day": day, "limit": limit, "pid": os.getpid()}
-
-
-async def child_waits_async() -> None:
-    context.log("waiting")
-    try:
-        await asyncio.sleep(60)
-    except asyncio.CancelledError:
-        await asyncio.sleep(0)
-        context.log("cancelled")
-        raise
-
-
-def child_waits() -> None:
-    context.log("waiting")
-    context.cancelled.wait(60)
-    context.log("cancelled")
-
-
-def child_spins_with_family() -> None:
-    if os.fork() == 0:
-        os.execvp("sleep", ["sleep", "60"])
-    context.log("family ready")
-    while True:
-        try:
-            threading.Event().wait(60)
-        except BaseException:
-            continue
-
-
-def child_logs() -> None:
-    logging.getLogger("myapp").info("logged")
-    logging.getLogger("myapp").debug("fine detail")
-
-
-def child_search_path() -> str | None:
-    return os.environ.get("PYTHONPATH")
-
-
-def child_dies() -> None:
-    os._exit(7)
-
-
 def test_a_process_handler_runs_in_a_child(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
-    handlers.job("h", process=True)(child_says)
+    handlers.job("h", process=True)(child_handlers.child_says)
     caller.accepted(1, executorHandler="h", executorParams="p")
     assert result(1) == (200, f"not {os.getpid()}"), "its parent is this process"
     text = caller.log(1)["logContent"]
@@ -377,7 +326,7 @@ def test_a_child_starts_though_the_search_path_has_another_entry(
     caller: Caller, handlers: HandlerRegistry, result: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.path", [*sys.path, Path("/nowhere")])
-    handlers.job("h", process=True)(child_says)
+    handlers.job("h", process=True)(child_handlers.child_says)
     caller.accepted(1, executorHandler="h")
     assert result(1)[0] == 200
 
@@ -386,7 +335,7 @@ def test_a_child_starts_though_python_is_embedded_in_a_server(
     caller: Caller, handlers: HandlerRegistry, result: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.executable", "/usr/bin/uwsgi")
-    handlers.job("h", process=True)(child_says)
+    handlers.job("h", process=True)(child_handlers.child_says)
     caller.accepted(1, executorHandler="h")
     assert result(1)[0] == 200
 
@@ -402,7 +351,7 @@ def test_programs_of_a_child_inherit_the_search_path_of_the_executor(
     monkeypatch.delenv("PYTHONPATH", raising=False)
     if path is not None:
         monkeypatch.setenv("PYTHONPATH", path)
-    handlers.job("h", process=True)(child_search_path)
+    handlers.job("h", process=True)(child_handlers.child_search_path)
     caller.accepted(1, executorHandler="h")
     assert result(1) == (200, path)
 
@@ -410,7 +359,7 @@ def test_programs_of_a_child_inherit_the_search_path_of_the_executor(
 def test_a_process_handler_has_typed_arguments(
     caller: Caller, handlers: HandlerRegistry, result: Result
 ) -> None:
-    handlers.job("h", process=True)(child_takes)
+    handlers.job("h", process=True)(child_handlers.child_takes)
     caller.accepted(1, executorHandler="h", executorParams="day=2026-01-31")
     caller.accepted(2, executorHandler="h", executorParams="31.1.")
     found = json.loads(result(1)[1] or "")
@@ -422,9 +371,9 @@ def test_a_process_handler_has_typed_arguments(
 def test_an_error_in_a_process_handler_is_its_result(
     caller: Caller, handlers: HandlerRegistry, result: Result
 ) -> None:
-    handlers.job("h", process=True)(raise_error)
+    handlers.job("h", process=True)(child_handlers.child_fails)
     caller.accepted(1, executorHandler="h")
-    assert result(1) == (500, f"ValueError: bad day {line_of(raise_error)}")
+    assert result(1) == (500, f"ValueError: bad day {line_of(child_handlers.child_fails)}")
     assert "Traceback" in caller.log(1)["logContent"]
 
 
@@ -433,7 +382,7 @@ def test_a_child_logs_like_its_executor(
     start: MakeExecutor, handlers: HandlerRegistry, result: Result, routed: bool
 ) -> None:
     caller = start(route_logging=routed)
-    handlers.job("h", process=True)(child_logs)
+    handlers.job("h", process=True)(child_handlers.child_logs)
     level = logging.getLogger().level
     logging.getLogger().setLevel(logging.INFO)
     try:
@@ -441,19 +390,19 @@ def test_a_child_logs_like_its_executor(
         assert result(1) == (200, None)
     finally:
         logging.getLogger().setLevel(level)
-    assert ("[test_runs#child_logs]" in caller.log(1)["logContent"]) is routed
+    assert ("[child_handlers#child_logs]" in caller.log(1)["logContent"]) is routed
     assert "fine detail" not in caller.log(1)["logContent"]
 
 
 def test_a_crashed_child_fails_its_run_only(
     caller: Caller, handlers: HandlerRegistry, result: Result
 ) -> None:
-    handlers.job("h", process=True)(child_dies)
+    handlers.job("h", process=True)(child_handlers.child_dies)
     caller.accepted(1, executorHandler="h")
     assert result(1) == (500, "the handler's process ended without a result, exit value(7)")
 
 
-@pytest.mark.parametrize("handler", [child_waits, child_waits_async])
+@pytest.mark.parametrize("handler", [child_handlers.child_waits, child_handlers.child_waits_async])
 def test_a_kill_cancels_the_child(
     caller: Caller, handlers: HandlerRegistry, result: Result, handler: Callable[[], Any]
 ) -> None:
@@ -468,7 +417,7 @@ def test_a_kill_cancels_the_child(
 def test_a_child_that_does_not_end_is_killed_with_its_descendants(
     caller: Caller, handlers: HandlerRegistry, result: Result
 ) -> None:
-    handlers.job("h", process=True)(child_spins_with_family)
+    handlers.job("h", process=True)(child_handlers.child_spins_with_family)
     caller.accepted(1, executorHandler="h")
     eventually(lambda: "family ready" in caller.log(1)["logContent"])
     group = eventually(lambda: [line for line in sleepers() if line])

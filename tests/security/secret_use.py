@@ -1,8 +1,6 @@
 """Runs with a secret in a running installation: its executors repeat it wherever they can."""
 
 import json
-import subprocess
-import sys
 import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.acceptance.console import Console
-from tests.acceptance.programs import ROOT
+from tests.acceptance.programs import Programs
 from tests.support.eventually import eventually
 from tests.support.fake_executor import Answer, FakeExecutor
 
 SAMPLE_APP, ECHO_APP = "xxl-job-executor-sample", "echo-app"
 TIMEOUT_S = 60
+#: program that runs commands in turn
+COMMANDS = "tests.security.commands_in_turn"
 JOB = "owner: ann, fill_parameter: true"
 FILES = {
     "sample.yaml": f"""
@@ -37,6 +37,7 @@ class SecretUse:
     """Installation in which a secret is used, and where its value was looked for so far."""
 
     console: Console
+    programs: Programs
     environ: dict[str, str]
     folder: Path
     secret: str
@@ -47,38 +48,24 @@ class SecretUse:
     log_ids: list[int] = field(default_factory=list)
     job_ids: list[int] = field(default_factory=list)
 
-    def duetime(self, *arguments: object, given: str = "") -> str:
-        """Run a command on the database and return what it printed."""
-        words = [str(argument) for argument in arguments]
-        ended = self._python("-m", "app", *words, given=given)
-        self.shown[" ".join(words)] = ended.stdout + ended.stderr
-        return ended.stdout
+    def duetime(self, *commands: Sequence[object], given: str = "") -> None:
+        """Run commands on the database, one after the other in one process; keep what they print.
 
-    def local(self, *arguments: object, given: str = "") -> str:
-        return self.duetime("--local", *arguments, given=given)
-
-    def local_in_turn(self, *commands: Sequence[object]) -> None:
-        """Run commands without input, one after the other in one process: its start is most of their time."""
-        lines = [["--local", *map(str, command)] for command in commands]
-        ended = self._python("-m", "tests.security.commands_in_turn", json.dumps(lines))
-        outputs = json.loads(ended.stdout)
-        self.shown["errors of commands in turn"] = ended.stderr
-        for words, (exit_code, output) in zip(lines, outputs, strict=True):
+        The first one reads ``given``.
+        """
+        lines = [[str(word) for word in command] for command in commands]
+        order = json.dumps({"commands": lines, "given": given})
+        program = self.programs.fork("commands", ("-m", COMMANDS, order), self.environ)
+        assert program.process.wait(TIMEOUT_S) == 0, program.output
+        *errors, outcomes = program.output.splitlines()
+        self.shown["errors of commands"] = "\n".join(errors)
+        for words, (exit_code, output) in zip(lines, json.loads(outcomes), strict=True):
             assert exit_code == 0, (words, output)
             self.shown[" ".join(words)] = output
 
-    def _python(self, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-        ended = subprocess.run(
-            [sys.executable, *arguments],
-            cwd=ROOT,
-            env=self.environ,
-            input=given,
-            text=True,
-            capture_output=True,
-            timeout=TIMEOUT_S,
-        )
-        assert ended.returncode == 0, (arguments, ended.stderr, ended.stdout)
-        return ended
+    def local(self, *commands: Sequence[object], given: str = "") -> None:
+        """Run commands that otherwise use the API."""
+        self.duetime(*(("--local", *command) for command in commands), given=given)
 
     def prepare(self) -> None:
         """Add the group that echoes, its secret, and the jobs by files of jobs as code."""
@@ -91,15 +78,16 @@ class SecretUse:
             f"{self.console.address}/jobgroup/new", data=form, timeout=TIMEOUT_S, allow_redirects=False
         )
         assert saved.status_code == 303, saved.text[-3_000:]
-        self.local("variables", "set", "CANARY", "--group", ECHO_APP, "--secret-stdin", given=self.secret)
         self.folder.mkdir()
         for name, text in FILES.items():
             (self.folder / name).write_text(text, encoding="utf-8")
-        self.local_in_turn(
+        self.local(
+            ("variables", "set", "CANARY", "--group", ECHO_APP, "--secret-stdin"),
             ("plan", self.folder),
             ("apply", self.folder, "--yes"),
             ("plan", self.folder, "--exit-code"),
             ("drift",),
+            given=self.secret,
         )
 
     def run_all(self) -> None:
@@ -112,10 +100,10 @@ class SecretUse:
         self.executor.respond("run", Answer.json(code=500, msg=f"no {self.secret}"), Answer.json())
         self.executor.respond("log", Answer.json(content=log))
         self.executor.respond("kill", Answer.json(msg=f"ended {self.secret}"))
-        self.local_in_turn(*(("jobs", "trigger", job_id) for job_id in self.job_ids))
+        self.local(*(("jobs", "trigger", job_id) for job_id in self.job_ids))
         (refused,) = self.console.await_runs(echo, echoed, 1)
         assert "‹secret CANARY›" in refused["triggerMsg"], refused
-        self.local("jobs", "trigger", echoed)
+        self.local(("jobs", "trigger", echoed))
         accepted = eventually(lambda: self._accepted(echo, echoed), 30, "the executor has accepted a run")
         self.shown["its log"] = self.console.log_text(accepted["id"])
         self.shown["its kill"] = json.dumps(self.console.ask("/joblog/logKill", id=accepted["id"]))
@@ -137,9 +125,9 @@ class SecretUse:
             commands += [("jobs", "show", job_id, "-o", "json"), ("jobs", "export", job_id)]
         for words in ("runs list -o json", "variables list -o json", "export", "export --whole"):
             commands.append(words.split())
-        self.local_in_turn(*commands)
+        self.local(*commands)
         backup = self.folder.parent / "backup.tar"
-        self.duetime("backup", backup)
+        self.duetime(("backup", backup))
         with tarfile.open(backup) as archive:
             self.shown["names of the backup"] = " ".join(archive.getnames())
             for member in archive:

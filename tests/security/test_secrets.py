@@ -81,7 +81,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         console = Console(f"http://127.0.0.1:{port}/xxl-job-admin")
         console.login(SECRETS["XXL_JOB_ADMIN_PASSWORD"])
         with FakeExecutor() as executor:
-            use = SecretUse(console, environ, folder / "code", JOB_SECRET, executor)
+            use = SecretUse(console, programs, environ, folder / "code", JOB_SECRET, executor)
             made = Running(program, folder / "home", console, environ, use)
             _use(made)
             use.prepare()

@@ -26,6 +26,7 @@ from app.settings.home import (
     stored_key,
 )
 from tests.pipeline.steps import run_concurrently
+from tests.settings.token_of_home import read_token
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -142,16 +143,9 @@ def test_the_first_password_can_be_forgotten(tmp_path: Path) -> None:
         assert not (tmp_path / "admin_password").exists()
 
 
-def make_token(
-    home: str, answers: "multiprocessing.queues.Queue[str]", start: "multiprocessing.synchronize.Event"
-) -> None:
-    start.wait(30)
-    answers.put(access_tokens(Config(home=Path(home)))[0])
-
-
 def test_two_processes_starting_together_have_one_token(tmp_path: Path) -> None:
     answers, start = SPAWN.Queue(), SPAWN.Event()
-    processes = [SPAWN.Process(target=make_token, args=(str(tmp_path), answers, start)) for _ in range(2)]
+    processes = [SPAWN.Process(target=read_token, args=(str(tmp_path), answers, start)) for _ in range(2)]
     for process in processes:
         process.start()
     start.set()

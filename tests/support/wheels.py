@@ -36,8 +36,8 @@ def build_wheels(folder: Path) -> dict[str, Path]:
         else:
             shutil.copy(ROOT / name, folder)
     for source in (".", "executor_client"):
-        build = (sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", source)
-        succeed(*build, cwd=folder)
+        options = ("--no-isolation", "--skip-dependency-check", "--outdir", folder / "dist")
+        succeed(sys.executable, "-m", "build", *options, source, cwd=folder)
     built = {path.name for path in (folder / "dist").iterdir()}
     wheels = {name: f"{name.replace('-', '_')}-{VERSION}-py3-none-any.whl" for name in (SERVER, CLIENT)}
     sources = {f"{name.replace('-', '_')}-{VERSION}.tar.gz" for name in (SERVER, CLIENT)}

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from app.domain.archive.folding import fold
 from app.errors import InvalidInput
+from app.services.archive import matchers
 from app.services.archive.matchers import SHOWN_MAX, TextMatcher, open_matcher
 
 WORDS = [
@@ -72,7 +73,8 @@ def test_more_lines_than_one_answer_has_are_found() -> None:
         assert [match.line for match in matcher.find("x\n" * 2_500, 10)] == [*range(10, 2_500)]
 
 
-def test_an_expression_that_never_ends_is_stopped() -> None:
+def test_an_expression_that_never_ends_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matchers, "PIECE_S", 0.2)
     started_s = time.monotonic()
     with (
         open_matcher("(a+)+$", is_regex=True, ignores_case=False) as matcher,

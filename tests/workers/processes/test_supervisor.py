@@ -1,8 +1,7 @@
-"""``python -m workers`` as a real process: restarts of children, an orderly stop, one-line start errors."""
+"""``python -m workers`` as its own process: restarts of children, an orderly stop, one-line start errors."""
 
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ from workers.dispatch.dispatcher import STOP_MARGIN_S
 from workers.processes.child import FORKED, PARTS
 from workers.processes.supervisor import RESTART_MAX_S, STABLE_S, Supervisor, _Child, stop_timeout_s
 
-WORKERS = (sys.executable, "-m", "workers")
+WORKERS = ("-m", "workers")
 ALL = len(PARTS)
 
 
@@ -59,7 +58,7 @@ def test_a_killed_child_is_restarted_and_a_signal_ends_all_in_order(
     programs: Programs, environ: dict[str, str]
 ) -> None:
     migrate(environ["XXL_JOB_DATABASE_URL"])
-    program = programs.start("workers", WORKERS, environ)
+    program = programs.fork("workers", WORKERS, environ)
     scheduler, _archiver, monitor = children(program)
     scheduler.kill()
     eventually(lambda: program.output.count("scheduler started") == 2, 60)
@@ -80,7 +79,7 @@ def test_a_killed_child_is_restarted_and_a_signal_ends_all_in_order(
 
 def test_children_end_with_a_killed_supervisor(programs: Programs, environ: dict[str, str]) -> None:
     migrate(environ["XXL_JOB_DATABASE_URL"])
-    program = programs.start("workers", WORKERS, environ)
+    program = programs.fork("workers", WORKERS, environ)
     started = children(program)
     if FORKED:
         assert psutil.Process(program.pid).num_threads() == 1, "a fork copies one thread only"
@@ -113,7 +112,7 @@ def test_a_node_ends_only_after_its_last_send_is_answered(
     release = threading.Event()
     with FakeExecutor() as executor:
         executor.respond("run", Answer(wait=release))
-        program = programs.start("workers", WORKERS, environ | {"XXL_JOB_TRIGGER_TIMEOUT": "5"})
+        program = programs.fork("workers", WORKERS, environ | {"XXL_JOB_TRIGGER_TIMEOUT": "5"})
         scheduler, _archiver, _monitor = children(program)
         make_due_job(now_ms() + 1_000, conf="3600", addresses=executor.address)
         eventually(lambda: executor.requests_for("run"), 30, "a run is being sent")
@@ -161,7 +160,7 @@ def test_a_stop_waits_for_the_slowest_answer_before_it_is_killed(trigger_timeout
 def test_an_impossible_start_is_one_line_and_code_2(
     programs: Programs, environ: dict[str, str], setting: dict[str, str], expected: str
 ) -> None:
-    program = programs.start("workers", WORKERS, environ | setting)
+    program = programs.fork("workers", WORKERS, environ | setting)
     assert program.process.wait(60) == 2
     assert expected in program.output
     assert "Traceback" not in program.output
