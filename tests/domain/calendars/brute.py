@@ -6,7 +6,7 @@ For the tests of app/domain/calendars and app/domain/completeness, of whose code
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 from zoneinfo import ZoneInfo
 
 from app.clock import DAY_MS, MINUTE_MS, Millis
@@ -53,9 +53,12 @@ class Listing:
     def _follow_calendar(self) -> None:
         placed: dict[Millis, Millis] = {}
         moved: list[tuple[Millis, Millis]] = []
+        targets: dict[date, date | None] = {}
         for raw_ms in self.raw():
             day = self._local(raw_ms).date()
-            target = day if self._allows(day) else self._target(day)
+            if day not in targets:
+                targets[day] = day if self._allows(day) else self._target(day)
+            target = targets[day]
             if target is None:
                 self.off.append(raw_ms)
             elif target == day:
@@ -83,21 +86,10 @@ class Listing:
                     covered.pop()
             self.covered.extend(covered)
 
-    def raw(self) -> Iterable[Millis]:
-        """Yield the instants of the expression, ascending."""
-        if self.schedule.type is ScheduleType.FIX_RATE:
-            period_ms = int(self.schedule.conf) * 1_000
-            at_ms = self.anchor_ms
-            while at_ms < self.until_ms:
-                if at_ms >= self.from_ms:
-                    yield at_ms
-                at_ms += period_ms
-            return
+    def raw(self) -> Sequence[Millis]:
+        """Return the instants of the expression, ascending."""
         plain = Schedule(self.schedule.type, self.schedule.conf, self.schedule.time_zone)
-        at_ms = self.from_ms - 1
-        while (next_ms := next_raw_ms(plain, at_ms)) is not None and next_ms < self.until_ms:
-            yield next_ms
-            at_ms = next_ms
+        return raw_instants(plain, self.from_ms, self.until_ms, self.anchor_ms)
 
     @cached_property
     def closures(self) -> list[tuple[Millis, Millis | None, bool]]:
@@ -178,3 +170,19 @@ class Listing:
     def _in_window(self, at_ms: Millis) -> bool:
         not_after_ms = self.schedule.not_after_ms
         return self.schedule.not_before_ms <= at_ms and (not not_after_ms or at_ms <= not_after_ms)
+
+
+@lru_cache(maxsize=4)
+def raw_instants(
+    schedule: Schedule, from_ms: Millis, until_ms: Millis, anchor_ms: Millis
+) -> Sequence[Millis]:
+    """Return the instants of an expression, ascending; several listings of a case have the same."""
+    if schedule.type is ScheduleType.FIX_RATE:
+        period_ms = int(schedule.conf) * 1_000
+        return [at_ms for at_ms in range(anchor_ms, until_ms, period_ms) if at_ms >= from_ms]
+    found: list[Millis] = []
+    at_ms = from_ms - 1
+    while (next_ms := next_raw_ms(schedule, at_ms)) is not None and next_ms < until_ms:
+        found.append(next_ms)
+        at_ms = next_ms
+    return found
