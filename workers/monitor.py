@@ -89,8 +89,8 @@ class Monitor:
         ]
         # A Java admin ends its runs itself, and plans by the rules of its own zones.
         if not config.shared_with_java:
-            inherited = skip_if_clock_off(InheritedRuns().tick, guard)
-            self._loops.append(Loop("inherited", inherited, max_s=limit_s))
+            inherited_tick = skip_if_clock_off(InheritedRuns().tick, guard)
+            self._loops.append(Loop("inherited", inherited_tick, max_s=limit_s))
             zone_rules = partial(tick_zone_rules, zone=config.time_zone)
             self._loops.append(Loop("zone-rules", skip_if_clock_off(zone_rules, guard), max_s=None))
 

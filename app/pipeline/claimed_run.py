@@ -115,7 +115,9 @@ class ClaimedRun(NamedTuple):
         """Return a text of the executor without the values of the secrets that are sent."""
         if not text or self.filled is None:
             return text
-        return Masker((name, [open_sealed(sealed)]) for name, sealed in self.filled.sealed.items()).mask(text)
+        return Masker(
+            (name, [open_sealed(ciphertext)]) for name, ciphertext in self.filled.sealed.items()
+        ).mask(text)
 
     def was_sent_to(self, address: str) -> bool:
         """Whether an earlier send may have reached an executor; after more than one send, any executor."""
@@ -159,8 +161,8 @@ def filled_columns(routed_fire: RoutedFire) -> bulk.Row:
 
 def bare_row(fire: PendingFire, job: JobToRun, now_ms: Millis) -> bulk.Row:
     """Return the log row of a run without its address and the texts of its job."""
-    scheduled = fire.trigger_type in fires.SCHEDULED
-    trigger = None if scheduled else trigger_of(job.id, fire.fire_key)
+    is_scheduled = fire.trigger_type in fires.SCHEDULED
+    trigger = None if is_scheduled else trigger_of(job.id, fire.fire_key)
     return {
         "job_group": job.job_group,
         "job_id": job.id,
@@ -170,10 +172,10 @@ def bare_row(fire: PendingFire, job: JobToRun, now_ms: Millis) -> bulk.Row:
         "trigger_code": 0,
         "handle_code": 0,
         "alarm_status": 0,
-        "fire_time": fire.due_time if scheduled else None,
+        "fire_time": fire.due_time if is_scheduled else None,
         "logical_ms": fire.logical_time,
         "trigger_type": fire.trigger_type,
-        "source_log_id": None if scheduled else fires.source_of(fire.fire_key),
+        "source_log_id": None if is_scheduled else fires.source_of(fire.fire_key),
         "trigger_key": trigger.number if trigger is not None else None,
     }
 
@@ -236,10 +238,10 @@ def claimed_run(
 
 def _with_secrets(routed_fire: RoutedFire) -> FilledParameter | None:
     """Return the filled parameter if it has secrets; an address that must not learn them gets their names."""
-    filled = routed_fire.filled
-    if filled is None or not filled.sealed:
+    parameter = routed_fire.filled
+    if parameter is None or not parameter.sealed:
         return None
-    return None if routed_fire.address in routed_fire.candidates.foreign_to_token else filled
+    return None if routed_fire.address in routed_fire.candidates.foreign_to_token else parameter
 
 
 def _tokens(routed_fire: RoutedFire, claimer: Claimer) -> tuple[str, ...]:

@@ -179,7 +179,7 @@ def complete(
     }
     if not endings:
         return Completion((), late, other_runs, maskers)
-    won = tuple(run.id for run, _ in endings)
+    run_ids = tuple(run.id for run, _ in endings)
     unresolved_ids = {run.id for run, result in endings if result.trigger_code == TriggerCode.UNRESOLVED}
     ended_fires = end_fires(session, [run for run, _ in endings], unresolved_ids, job_by_log)
     sent_ms_by_log = {log_id: fire.sent_ms for log_id, fire in ended_fires.items()}
@@ -189,9 +189,9 @@ def complete(
     _write_successors(session, endings, job_by_log, ended_fires, now_ms)
     ends = [(run, _is_failure(result)) for run, result in endings if result.source is not Source.REFUSED]
     archive_ends(session, ends, job_by_log, now_ms=now_ms)
-    count_ends(session, [_measured(ended, now_ms) for ended in ended_runs])
+    count_ends(session, [_measured(end, now_ms) for end in ended_runs])
     set_delayed(session, delayed_ids, now_ms=now_ms)
-    return Completion(won, late, other_runs, maskers)
+    return Completion(run_ids, late, other_runs, maskers)
 
 
 def _masked(results: Iterable[Result], maskers: Mapping[int, Masker]) -> list[Result]:
@@ -218,8 +218,8 @@ class _EndedRun(NamedTuple):
     sent_ms: Millis
 
 
-def _measured(ended: _EndedRun, now_ms: Millis) -> MeasuredEnd:
-    run, result, sent_ms = ended
+def _measured(end: _EndedRun, now_ms: Millis) -> MeasuredEnd:
+    run, result, sent_ms = end
     return MeasuredEnd(run.job_group, _outcome(result), _duration_ms(result, sent_ms, now_ms))
 
 

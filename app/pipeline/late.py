@@ -65,14 +65,14 @@ def settle_late(due: Sequence[DueFire], *, node: str, zone: str, now_ms: Millis)
         late_fires = scheduled_fires.find_unclaimed(session, *conditions)
     if not late_fires:
         return frozenset()
-    settled = transact(lambda session: _settle(session, late_fires, zone=zone, now_ms=now_ms))
+    settlement = transact(lambda session: _settle(session, late_fires, zone=zone, now_ms=now_ms))
     logger.warning(
         "late fires settled skipped=%s fired_once=%s held=%s",
-        len(settled.skipped_ids),
-        settled.fired_once,
-        len(settled.held_ids),
+        len(settlement.skipped_ids),
+        settlement.fired_once,
+        len(settlement.held_ids),
     )
-    return settled.skipped_ids | settled.held_ids
+    return settlement.skipped_ids | settlement.held_ids
 
 
 class _Settled(NamedTuple):
@@ -93,7 +93,7 @@ def _settle(session: Session, late: Sequence[ScheduledFire], *, zone: str, now_m
         fires_by_job[fire.job_id].append(fire)
     skipped_fires: list[ScheduledFire] = []
     misfires: list[bulk.Row] = []
-    held: list[ScheduledFire] = []
+    held_fires: list[ScheduledFire] = []
     fired_once = 0
     skips: list[bulk.Row] = []
     for job_id, job_fires in fires_by_job.items():
@@ -101,7 +101,7 @@ def _settle(session: Session, late: Sequence[ScheduledFire], *, zone: str, now_m
             continue
         if misfire_of(job) is MisfireStrategy.RUN_ALL:
             to_run = _kept(job, job_fires, now_ms)
-            held += [fire for fire in job_fires if fire.due_time in to_run]
+            held_fires += [fire for fire in job_fires if fire.due_time in to_run]
         else:
             fired_ms = _fired_once(job, job_fires, now_ms)
             to_run = {fired_ms} if fired_ms is not None else set()
@@ -113,15 +113,15 @@ def _settle(session: Session, late: Sequence[ScheduledFire], *, zone: str, now_m
             job, [fire.due_time for fire in job_skips], zone=zone, reason="misfire", now_ms=now_ms
         )
     bulk.update_many(session, Fire, misfires)
-    _hold(session, held)
+    _hold(session, held_fires)
     record_skips(session, skips, job_by_id, now_ms=now_ms)
     scheduled_fires.remove(session, skipped_fires)
     set_delayed(session, _delayed(job_by_id, skipped_fires), now_ms=now_ms)
-    return _Settled(_ids(skipped_fires), _ids(held), fired_once)
+    return _Settled(_ids(skipped_fires), _ids(held_fires), fired_once)
 
 
-def _ids(settled: Sequence[ScheduledFire]) -> frozenset[int]:
-    return frozenset(fire.id for fire in settled)
+def _ids(late_fires: Sequence[ScheduledFire]) -> frozenset[int]:
+    return frozenset(fire.id for fire in late_fires)
 
 
 def _fired_once(job: DueJob, late: Sequence[ScheduledFire], now_ms: Millis) -> Millis | None:
@@ -140,11 +140,11 @@ def _kept(job: DueJob, late: Sequence[ScheduledFire], now_ms: Millis) -> set[Mil
     return {due_ms for due_ms in newest if due_ms >= now_ms - limits.max_age_ms}
 
 
-def _hold(session: Session, held: Sequence[ScheduledFire]) -> None:
+def _hold(session: Session, held_fires: Sequence[ScheduledFire]) -> None:
     """Have fires wait for one another, without the log rows prepared for them, which would look like runs."""
     waiting = {"state": FireState.GATED.value, "waits_for": MISSED, "log_id": None}
-    bulk.update_many(session, Fire, [_as_misfire(fire) | waiting for fire in held])
-    logs.delete_logs(session, [fire.log_id for fire in held if fire.log_id])
+    bulk.update_many(session, Fire, [_as_misfire(fire) | waiting for fire in held_fires])
+    logs.delete_logs(session, [fire.log_id for fire in held_fires if fire.log_id])
 
 
 def _as_misfire(fire: ScheduledFire) -> bulk.Row:

@@ -165,17 +165,17 @@ def _unchanged(session: Session, ready: Sequence[PreparedFire], now_ms: Millis) 
         [(prepared_fire.routed.fire, prepared_fire.routed.job) for prepared_fire in ready],
         now_ms=now_ms,
     )
-    unchanged = [
+    current_fires = [
         prepared_fire
         for prepared_fire in ready
         if prepared_fire.claimed.due_ms <= now_ms + CLAIM_AHEAD_MS
         and candidates_by_group[prepared_fire.routed.job.job_group] == prepared_fire.routed.candidates
     ]
     edited_ms_by_fire = prepared_fires.lock_with_edits(
-        session, [prepared_fire.claimed.fire_id for prepared_fire in unchanged]
+        session, [prepared_fire.claimed.fire_id for prepared_fire in current_fires]
     )
     return [
         prepared_fire
-        for prepared_fire in unchanged
+        for prepared_fire in current_fires
         if edited_ms_by_fire.get(prepared_fire.claimed.fire_id) == prepared_fire.edited_ms
     ]

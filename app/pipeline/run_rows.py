@@ -22,7 +22,7 @@ from app.store.fires.logs import UnfinishedRun
 def write_logs(
     session: Session,
     routed_fires: Sequence[RoutedFire],
-    unfinished: Mapping[int, UnfinishedRun],
+    run_by_id: Mapping[int, UnfinishedRun],
     now_ms: Millis,
 ) -> dict[int, RunRow]:
     """Insert the log rows of new runs, update those of repeated ones, and return the runs by fire id."""
@@ -50,11 +50,11 @@ def write_logs(
         capabilities = boots.get((address or "", routed_fire.candidates.app_name), ("", ""))[1]
         durable = "durable-dedup" in capabilities or bool(routed_fire.fire.boot_id)
         runs[routed_fire.fire.id] = RunRow(
-            log_id, unfinished[log_id], remembered=routed_fire.fire.attempt > 0 and durable
+            log_id, run_by_id[log_id], remembered=routed_fire.fire.attempt > 0 and durable
         )
         if address not in (None, routed_fire.fire.address):
             moved_rows.append({"id": log_id, "executor_address": storable(address)})
-        edited_rows += _edited(session, routed_fire, log_id, unfinished[log_id])
+        edited_rows += _edited(session, routed_fire, log_id, run_by_id[log_id])
     bulk.update_many(session, JobLog, moved_rows)
     bulk.update_many(session, JobLog, edited_rows)
     return runs | {

@@ -199,7 +199,7 @@ def count_max_of(schedule: Schedule, count_max: int = MAX_COUNTED) -> int:
     return min(count_max, MAX_COUNTED_UNIX if is_unix_cron(schedule.conf) else MAX_COUNTED)
 
 
-def first_ahead(job: DueJob, unclaimed: Collection[Millis], zone: str) -> Millis | None:
+def first_ahead(job: DueJob, instants: Collection[Millis], zone: str) -> Millis | None:
     """Return the earliest read-ahead instant that can be handed back with all later ones, or None.
 
     By the job's current schedule the instants must lead up to its next time without a gap: a missing one was
@@ -209,7 +209,7 @@ def first_ahead(job: DueJob, unclaimed: Collection[Millis], zone: str) -> Millis
     running = job.trigger_status == TriggerStatus.RUNNING
     next_ms = job.trigger_next_time if running else None
     schedule, first_ms = schedule_of(job, zone), next_ms
-    for instant in sorted(unclaimed, reverse=True):
+    for instant in sorted(instants, reverse=True):
         try:
             follows = next_after_ms(schedule, instant) == first_ms
         except (ValueError, InvalidInput):
@@ -291,17 +291,17 @@ def _write(session: Session, page: Sequence[PlannedJob], *, node: str, now_ms: M
 def _fires(planned_job: PlannedJob, node: str) -> list[NewFire]:
     prefixes: Mapping[TriggerType, str] = {TriggerType.CRON: "cron", TriggerType.MISFIRE: "misfire"}
     job_id = planned_job.job.id
-    planned = [
+    fire_rows = [
         NewFire(f"{prefixes[kind]}:{job_id}:{instant}", job_id, instant, kind, owner=node)
         if (start := planned_job.starts.get(instant)) is None
         else _moved_fire(job_id, start, kind, node)
         for instant, kind in planned_job.plan.fires
     ]
     if misfire_of(planned_job.job) is not MisfireStrategy.RUN_ALL:
-        return planned
+        return fire_rows
     return [
         fire._replace(waits_for=MISSED) if fire.trigger_type is TriggerType.MISFIRE else fire
-        for fire in planned
+        for fire in fire_rows
     ]
 
 
@@ -315,16 +315,21 @@ def _moved_fire(job_id: int, start: Start, kind: TriggerType, node: str) -> NewF
 
 
 def _skips(planned_job: PlannedJob, now_ms: Millis) -> list[bulk.Row]:
-    skipped = planned_job.plan.skipped
+    skipped_range = planned_job.plan.skipped
     row = {"job_id": planned_job.job.id, "recorded_ms": now_ms}
     if planned_job.error:
         due_ms = planned_job.job.trigger_next_time
         return [row | {"from_ms": due_ms, "to_ms": due_ms, "skipped": 1, "reason": BROKEN}]
-    if skipped is None:
+    if skipped_range is None:
         return []
     return [
         row
-        | {"from_ms": skipped.from_ms, "to_ms": skipped.to_ms, "skipped": skipped.count, "reason": MISFIRE}
+        | {
+            "from_ms": skipped_range.from_ms,
+            "to_ms": skipped_range.to_ms,
+            "skipped": skipped_range.count,
+            "reason": MISFIRE,
+        }
     ]
 
 

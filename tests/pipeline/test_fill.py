@@ -289,7 +289,7 @@ def test_a_prepared_run_knows_its_id_and_holds_no_secret(database: str) -> None:
     assert prepared.claimed.prepared_body is None
     assert SECRET not in repr(prepared)
     due = as_due([fire])
-    batch = transact(lambda session: claim(session, due, claimer(), now_ms=T0, prepared=ahead))
+    batch = transact(lambda session: claim(session, due, claimer(), now_ms=T0, prepared_by_id=ahead))
     (claimed,) = batch.claimed
     assert sent_param(claimed) == f"{claimed.log_id} {SECRET}"
     assert stored(claimed.log_id)[2] == f"{claimed.log_id} ${{secret.TOKEN}}"

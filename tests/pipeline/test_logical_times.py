@@ -280,7 +280,7 @@ def test_an_executor_that_announces_it_later_is_told_although_the_run_was_prepar
     prepared = transact(lambda session: prepare(session, as_due([fire]), claimer(), now_ms=T0))
     registered(FIRST, "logical-time")
     batch = transact(
-        lambda session: claim(session, as_due([fire]), claimer(), now_ms=T0 + 300, prepared=prepared)
+        lambda session: claim(session, as_due([fire]), claimer(), now_ms=T0 + 300, prepared_by_id=prepared)
     )
     (claimed,) = batch.claimed
     assert json.loads(claimed.content_for(FIRST))["logicalTime"] == T0 + 300

@@ -63,7 +63,9 @@ def claim_prepared(
     prepared: dict[int, PreparedFire], by: Claimer | None = None, *, now_ms: Millis = T0 + 2
 ) -> ClaimBatch:
     due = as_due(all_rows(Fire))
-    return transact(lambda session: claim(session, due, by or claimer(), now_ms=now_ms, prepared=prepared))
+    return transact(
+        lambda session: claim(session, due, by or claimer(), now_ms=now_ms, prepared_by_id=prepared)
+    )
 
 
 def change(model: type[Any], **values: Any) -> None:

@@ -18,10 +18,10 @@ PROBE_S = PROBE_MS / 1000
 class CandidateSearch:
     """The candidates of one run: those not probed yet, and those that may still answer."""
 
-    def __init__(self, sender: Sender, claimed: ClaimedRun) -> None:
+    def __init__(self, sender: Sender, claim: ClaimedRun) -> None:
         self._sender = sender
-        self._claimed = claimed
-        self._unprobed = deque(claimed.peers)
+        self._claimed = claim
+        self._unprobed = deque(claim.peers)
         #: probes whose answer has not been read yet, in the order of the candidates
         self._probes: dict[str, asyncio.Task[ProbeAnswer | None]] = {}
         #: time of each probe, in seconds of the loop's clock

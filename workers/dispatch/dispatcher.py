@@ -224,11 +224,11 @@ class Dispatcher:
         """Claim due fires; write outcomes once no fire is due and all are sent, or after OUTCOMES_WAIT_S."""
         while self._has_work() and not self._stopping:
             await self._wait_for_backlog(BACKLOG_MAX, time.monotonic() + BACKLOG_WAIT_S)
-            if limited := list(self._limited.values())[: self._pace.group]:
-                await self._claim(limited, claim_limited)
+            if limited_fires := list(self._limited.values())[: self._pace.group]:
+                await self._claim(limited_fires, claim_limited)
             due = self._lanes.take(self._pace.group)
             if due:
-                await self._claim(due, partial(claim, prepared=self._preparation.prepared))
+                await self._claim(due, partial(claim, prepared_by_id=self._preparation.prepared))
             elif self._preparation.waiting:
                 await self._preparation.advance()
             elif self._results.outcomes < OUTCOMES_GROUP:
@@ -327,7 +327,7 @@ class Dispatcher:
         self._take([fire for fire in ahead if fire.id not in known_ids and not self._lanes.knows(fire.id)])
 
     def _launch(self, claims: Sequence[ClaimedRun], start_before: float) -> None:
-        sends = [SendTask(self._services, claimed, start_before, self._ended) for claimed in claims]
+        sends = [SendTask(self._services, run, start_before, self._ended) for run in claims]
         self._sends.update(sends)
         self._sending.set()
         self._early_sends.start(sends, start_before)

@@ -85,7 +85,7 @@ class EarlySends:
     def keep_early(
         self,
         due_fires: Sequence[DueFire],
-        prepared: Container[int],
+        prepared_ids: Container[int],
         offer: Callable[[Sequence[DueFire]], None],
     ) -> list[DueFire]:
         """Return the fires to claim now: those that are due or prepared, by id; offer the others when due."""
@@ -93,7 +93,7 @@ class EarlySends:
         ready: list[DueFire] = []
         early: list[DueFire] = []
         for fire in due_fires:
-            (ready if fire.due_time <= moment or fire.id in prepared else early).append(fire)
+            (ready if fire.due_time <= moment or fire.id in prepared_ids else early).append(fire)
         if early:
             self._call_in(min(fire.due_time for fire in early) - moment, partial(offer, early))
         return ready

@@ -68,23 +68,23 @@ class SendTask:
     )
 
     def __init__(
-        self, services: SendServices, claimed: ClaimedRun, start_before: float, on_end: EndCallback
+        self, services: SendServices, claim: ClaimedRun, start_before: float, on_end: EndCallback
     ) -> None:
         self._services = services
-        self.claimed = claimed
+        self.claimed = claim
         #: deadline for starting the send, by ``elapsed_s``: other nodes go on while this host is suspended
         self._start_before = start_before
         self._on_end = on_end
-        self._lane = services.lanes.lane_of(claimed.job_id)
+        self._lane = services.lanes.lane_of(claim.job_id)
         self._slots: list[str] = []
         self._is_sent = False
         self._task: asyncio.Task[None] | None = None
         #: an error ended it: the resolver takes over when the lease has expired
         self.is_broken = False
 
-        services.lanes.enter(self._lane, claimed.address)
-        if claimed.address is not None:
-            self._slots.append(claimed.address)
+        services.lanes.enter(self._lane, claim.address)
+        if claim.address is not None:
+            self._slots.append(claim.address)
 
     def start(self) -> None:
         """Send the run."""

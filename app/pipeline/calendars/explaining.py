@@ -122,22 +122,22 @@ def _write(
     """Write rows for the spans that no other node has explained meanwhile."""
     locks.take_schedule_lock(session)
     current = explained.find_explained(session, [entry.id for entry in page])
-    unchanged = [entry for entry in page if current.get(entry.id) == entry.explained_ms]
-    left = [entry for entry in unchanged if series_by_id[entry.id]]
-    written = explained.find_last_written(session, {entry.span.job_id for entry in left})
-    rows, extended = list[bulk.Row](), dict[int, bulk.Row]()
+    current_entries = [entry for entry in page if current.get(entry.id) == entry.explained_ms]
+    left = [entry for entry in current_entries if series_by_id[entry.id]]
+    last_skips = explained.find_last_written(session, {entry.span.job_id for entry in left})
+    rows, longer_skips = list[bulk.Row](), dict[int, bulk.Row]()
     for entry in left:
         for series in series_by_id[entry.id]:
             group, count = str(entry.span.group_id), series.range.count
             call_at_commit(session, partial(FIRES_SKIPPED.add, group, series.reason, count=count))
-            last = written.pop(series.job_id, None)
+            last = last_skips.pop(series.job_id, None)
             if last is not None and last.reason == series.reason and _follows(series, last.to_ms):
-                extended[last.id] = _extended(last, series, now_ms)
+                longer_skips[last.id] = _extended(last, series, now_ms)
             else:
                 rows.append(skip_row(series.job_id, series.range, reason=series.reason, now_ms=now_ms))
     bulk.insert_many(session, Skip, rows)
-    bulk.update_many(session, Skip, list(extended.values()))
-    searched = [entry for entry in unchanged if not series_by_id[entry.id] and _is_old(entry, now_ms)]
+    bulk.update_many(session, Skip, list(longer_skips.values()))
+    searched = [entry for entry in current_entries if not series_by_id[entry.id] and _is_old(entry, now_ms)]
     explained.write_explained(
         session,
         [(entry.id, series_by_id[entry.id][-1].range.to_ms) for entry in left]

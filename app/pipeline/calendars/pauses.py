@@ -78,12 +78,12 @@ def resume(*, now_ms: Millis) -> bool:
 
 
 def _resume(session: Session, fire_ids: Sequence[int]) -> None:
-    locked = fires.lock_gated(session, fire_ids)
-    still = paused.still_paused(session, [fire.id for fire in locked])
+    paused_fires = fires.lock_gated(session, fire_ids)
+    still = paused.still_paused(session, [fire.id for fire in paused_fires])
     # What they have waited for stays: an instant of a schedule is no late one therefore.
     rows = [
         {"id": fire.id, "state": FireState.PENDING.value, "owner": "", "lease_until": 0}
-        for fire in locked
+        for fire in paused_fires
         if fire.id in still
     ]
     bulk.update_many(session, Fire, rows)

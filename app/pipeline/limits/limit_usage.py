@@ -109,15 +109,15 @@ class LimitUsage:
         shares_by_job = defaultdict[int, list[Share]](list)
         for share in self.shares:
             shares_by_job[share.job_id].append(share)
-        counted = set[tuple[int, str]]()
+        counted_runs = set[tuple[int, str]]()
         for run in runs:
             weights = {Scope(share.limit_id): share.weight for share in shares_by_job[run.job_id]}
             group_limit = self.ids.get((LimitKind.GROUP, str(run.job_group)))
             if group_limit in self.slots:
                 weights[Scope(group_limit)] = 1
             rule = self.rules.get(run.job_id)
-            if rule is not None and (run.job_id, run.run_key) not in counted:
-                counted.add((run.job_id, run.run_key))
+            if rule is not None and (run.job_id, run.run_key) not in counted_runs:
+                counted_runs.add((run.job_id, run.run_key))
                 self.open[JobKey(run.job_id, run.limit_key)] += 1
                 weights |= self._own(rule, run.limit_key)
             self.used.update(weights)
@@ -184,9 +184,9 @@ class LimitUsage:
         """Whether a limit has no slot at all."""
         return self.used[scope] >= self.slots[scope.limit_id]
 
-    def book(self, closed: Iterable[Scope]) -> Slots:
+    def book(self, closed_scopes: Iterable[Scope]) -> Slots:
         """Return the slots for decisions."""
-        return Slots(self.slots, self.used, self.holders, closed)
+        return Slots(self.slots, self.used, self.holders, closed_scopes)
 
 
 def _reach_further(rules: Iterable[LimitRules], limit_ids: Collection[int]) -> bool:

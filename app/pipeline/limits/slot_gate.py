@@ -168,7 +168,7 @@ class SlotGate:
             for candidate, wait in self._waiting
             if candidate.pair not in self._newest or candidate.fire.id in newest_ids
         ]
-        superseded = [
+        superseded_fires = [
             candidate.fire
             for candidate, _ in (*self._waiting, *self._old_waits)
             if candidate.pair in self._newest
@@ -176,14 +176,14 @@ class SlotGate:
             and not candidate.is_backfill
         ]
         others = set(limit_slots.find_waiting_of(session, set(self._newest)))
-        others -= {fire.id for fire in superseded} | self.candidates.keys()
-        superseded += [
+        others -= {fire.id for fire in superseded_fires} | self.candidates.keys()
+        superseded_fires += [
             fire for fire in fires.lock_waiting(session, others) if fire.trigger_type != TriggerType.BACKFILL
         ]
         bulk.update_many(session, Fire, [self._row(candidate, wait) for candidate, wait in waiting])
         bulk.update_many(session, Fire, self._changed_reasons())
-        skipped = [candidate.fire for candidate in self._skipped]
-        skip_fires(session, [*skipped, *superseded], zone=self.zone, now_ms=self.now_ms)
+        skipped_fires = [candidate.fire for candidate in self._skipped]
+        skip_fires(session, [*skipped_fires, *superseded_fires], zone=self.zone, now_ms=self.now_ms)
         return len(waiting)
 
     def _row(self, candidate: Candidate, wait: Wait) -> bulk.Row:
@@ -217,22 +217,22 @@ def open_gate(
     """
     candidates = _candidates(session, to_run, usage)
     demands = [usage.demand(candidate.rule, candidate.key) for candidate in candidates]
-    locked = {
+    locked_ids = {
         scope.limit_id
         for demand in demands
         if not any(usage.is_full(scope) for scope in demand)
         for scope in demand
     }
-    limit_rules.lock(session, locked)
-    if locked:
+    limit_rules.lock(session, locked_ids)
+    if locked_ids:
         usage.count(session)  # The claims before this one have ended by now.
-    closed = {scope for demand in demands for scope in demand if scope.limit_id not in locked}
+    closed_scopes = {scope for demand in demands for scope in demand if scope.limit_id not in locked_ids}
     waits = [
         parse_wait(candidate.former.waits_for) for candidate in candidates if candidate.former is not None
     ]
     names = limit_rules.find_names(session, {wait.limit_id for wait in waits if wait is not None})
     by_fire = {candidate.fire.id: candidate for candidate in sorted(candidates, key=_order)}
-    return SlotGate(usage, by_fire, usage.book(closed), names, zone, now_ms)
+    return SlotGate(usage, by_fire, usage.book(closed_scopes), names, zone, now_ms)
 
 
 def _order(candidate: Candidate) -> tuple[Millis, int]:

@@ -71,23 +71,25 @@ def arrive(session: Session, outcomes: Sequence[Outcome], *, now_ms: Millis) -> 
     if not followers:
         return
     entries = _with_names(session, _entries(outcomes, followers, now_ms))
-    locked = _lock(session, entries, now_ms)
-    if moved := _moved(session, entries, locked):
-        entries = {name: entry for name, entry in entries.items() if entry not in moved.values()} | moved
-        locked |= _lock(session, moved, now_ms)
-    here = {name: entry for name, entry in entries.items() if name in locked}
-    arrived = rounds.find_arrivals(session, {locked[name].id for name in here})
-    changes, new, changed = list[Change](), list[tuple[int, Arrived]](), list[tuple[int, Arrived]]()
+    row_by_name = _lock(session, entries, now_ms)
+    if later_entries := _moved(session, entries, row_by_name):
+        entries = {
+            name: entry for name, entry in entries.items() if entry not in later_entries.values()
+        } | later_entries
+        row_by_name |= _lock(session, later_entries, now_ms)
+    here = {name: entry for name, entry in entries.items() if name in row_by_name}
+    arrivals = rounds.find_arrivals(session, {row_by_name[name].id for name in here})
+    changes, new, changed_arrivals = list[Change](), list[tuple[int, Arrived]](), list[tuple[int, Arrived]]()
     for name, entry in here.items():
-        row = locked[name]
-        first, later = _merge(arrived[row.id], entry.arrivals)
+        row = row_by_name[name]
+        first, later = _merge(arrivals[row.id], entry.arrivals)
         new += [(row.id, arrival) for arrival in first]
-        changed += [(row.id, arrival) for arrival in later]
+        changed_arrivals += [(row.id, arrival) for arrival in later]
         if fresh := [*first, *later]:
             row = row._replace(logical_ms=max(row.logical_ms, entry.logical_ms))
-            changes.append(Change(row, entry.follower, arrived[row.id], fresh, is_by_hand=entry.is_by_hand))
+            changes.append(Change(row, entry.follower, arrivals[row.id], fresh, is_by_hand=entry.is_by_hand))
     rounds.insert_arrivals(session, new)
-    rounds.write_arrivals(session, changed)
+    rounds.write_arrivals(session, changed_arrivals)
     decide(session, changes, now_ms=now_ms)
 
 
@@ -130,9 +132,9 @@ def _arrived(run: Outcome, rule: RunsAfter, now_ms: Millis) -> Arrived:
     return Arrived(run.job_id, run.shard, run.total, outcome, now_ms, run.log_id, run.reason)
 
 
-def _merge(arrived: list[Arrived], new: Iterable[Arrived]) -> tuple[list[Arrived], list[Arrived]]:
+def _merge(arrivals: list[Arrived], new: Iterable[Arrived]) -> tuple[list[Arrived], list[Arrived]]:
     """Add to what has arrived in a round; return the first of predecessors and shards, and later ones."""
-    by_shard = {(arrival.predecessor_id, arrival.shard): arrival for arrival in arrived}
+    by_shard = {(arrival.predecessor_id, arrival.shard): arrival for arrival in arrivals}
     first: dict[tuple[int, int], Arrived] = {}
     later: dict[tuple[int, int], Arrived] = {}
     for arrival in new:
@@ -141,7 +143,7 @@ def _merge(arrived: list[Arrived], new: Iterable[Arrived]) -> tuple[list[Arrived
         if supersedes(arrival, former):
             is_first = former is None or place in first
             by_shard[place] = (first if is_first else later)[place] = arrival
-    arrived[:] = by_shard.values()
+    arrivals[:] = by_shard.values()
     return list(first.values()), list(later.values())
 
 
@@ -193,21 +195,21 @@ def _wait_ms(entry: _Entry) -> Millis:
 
 
 def _moved(
-    session: Session, entries: Mapping[RoundName, _Entry], locked: Mapping[RoundName, RoundRow]
+    session: Session, entries: Mapping[RoundName, _Entry], row_by_name: Mapping[RoundName, RoundRow]
 ) -> dict[RoundName, _Entry]:
     """Return what belongs to the next round, as the one since the last was decided since it was looked up."""
-    decided = {
+    decided_rows = {
         name: row
-        for name, row in locked.items()
+        for name, row in row_by_name.items()
         if entries[name].is_since_last and row.state != RoundState.OPEN
     }
-    if not decided:
+    if not decided_rows:
         return {}
-    later = rounds.find_ids(session, {(row.job_id, since_key(row.id)) for row in decided.values()})
-    moved = {}
-    for name, row in decided.items():
+    later = rounds.find_ids(session, {(row.job_id, since_key(row.id)) for row in decided_rows.values()})
+    later_entries = {}
+    for name, row in decided_rows.items():
         next_name = row.job_id, since_key(row.id)
         reopens = entries[name].has_success and may_reopen(row.state, row.reason) and next_name not in later
         if not reopens:
-            moved[next_name] = entries[name]
-    return moved
+            later_entries[next_name] = entries[name]
+    return later_entries

@@ -28,7 +28,7 @@ NONE_GIVEN = RoundValues({}, None)
 
 def find_given(session: Session, routed_fires: Sequence[RoutedFire]) -> dict[int, RoundValues]:
     """Return fire id -> what its predecessors give, of fires that follow a round."""
-    round_ids = {routed.fire.round_id for routed in routed_fires if routed.fire.round_id}
+    round_ids = {routed_fire.fire.round_id for routed_fire in routed_fires if routed_fire.fire.round_id}
     if not round_ids:
         return {}
     giving = given_by_rounds.find_giving(session, round_ids)
@@ -42,7 +42,11 @@ def find_given(session: Session, routed_fires: Sequence[RoutedFire]) -> dict[int
         round_id: _values(by_job, {job_id: keys[job_id] for job_id in by_job if job_id in keys}, runs)
         for round_id, by_job in giving.items()
     }
-    return {routed.fire.id: values[routed.fire.round_id] for routed in routed_fires if routed.fire.round_id}
+    return {
+        routed_fire.fire.id: values[routed_fire.fire.round_id]
+        for routed_fire in routed_fires
+        if routed_fire.fire.round_id
+    }
 
 
 def _values(
