@@ -54,14 +54,14 @@ ORPHAN_MS: Millis = 500
 class ClaimBatch:
     """Result of one claim."""
 
-    claimed: list[ClaimedRun] = field(default_factory=list)
+    claims: list[ClaimedRun] = field(default_factory=list)
     #: fires left PENDING, by the address without capacity
-    parked: dict[str, list[DueFire]] = field(default_factory=dict)
+    parked_fires: dict[str, list[DueFire]] = field(default_factory=dict)
     #: fires to claim once more: shards of broadcasts, written as fires of their own, and those whose round
     #: has started
-    expanded: list[DueFire] = field(default_factory=list)
+    new_fires: list[DueFire] = field(default_factory=list)
     #: fires left PENDING, because they need slots or a round, or a blackout is on: for ``claim_limited``
-    limited: list[DueFire] = field(default_factory=list)
+    limited_fires: list[DueFire] = field(default_factory=list)
     #: how many of these have begun to wait
     waiting: int = 0
 
@@ -81,7 +81,7 @@ class LockedFires(NamedTuple):
     #: with their jobs, in their order
     to_run: list[tuple[PendingFire, JobToRun]]
     #: log rows of earlier claims, by id
-    unfinished: dict[int, UnfinishedRun]
+    run_by_id: dict[int, UnfinishedRun]
 
 
 def claim(
@@ -104,17 +104,17 @@ def claim(
     used_slots: Counter[str] = Counter()
     if ready := [prepared_by_id[fire.id] for fire in due if fire.id in prepared_by_id]:
         result = start(session, ready, claimer, used_slots, now_ms=now_ms)
-        batch.claimed = result.claimed
-        started_ids = {run.fire_id for run in result.claimed} | {
-            prepared_fire.claimed.fire_id for prepared_fire in result.parked
+        batch.claims = result.claims
+        started_ids = {run.fire_id for run in result.claims} | {
+            prepared_fire.claim.fire_id for prepared_fire in result.parked_fires
         }
-        for prepared_fire in result.parked:
+        for prepared_fire in result.parked_fires:
             parked_fire = DueFire(
-                prepared_fire.claimed.fire_id,
-                prepared_fire.claimed.job_id,
-                prepared_fire.claimed.due_ms,
+                prepared_fire.claim.fire_id,
+                prepared_fire.claim.job_id,
+                prepared_fire.claim.due_ms,
             )
-            batch.parked.setdefault(prepared_fire.claimed.address or "", []).append(parked_fire)
+            batch.parked_fires.setdefault(prepared_fire.claim.address or "", []).append(parked_fire)
         due = [fire for fire in due if fire.id not in started_ids]
     if due:
         _claim(session, due, claimer, used_slots, batch, now_ms)
@@ -140,7 +140,7 @@ def _claim(
         or pause_of(fire, job, now_ms=now_ms) is not None
     ]
     if limited_fires:
-        batch.limited += [DueFire(fire.id, fire.job_id, fire.due_time) for fire, _ in limited_fires]
+        batch.limited_fires += [DueFire(fire.id, fire.job_id, fire.due_time) for fire, _ in limited_fires]
         limited_ids = {fire.id for fire, _ in limited_fires}
         pending = pending._replace(to_run=[pair for pair in pending.to_run if pair[0].id not in limited_ids])
     claim_locked(session, pending, candidates_by_group, claimer, used_slots, batch, now_ms=now_ms)
@@ -158,7 +158,7 @@ def claim_locked(
     gate: Gate = OPEN_GATE,
 ) -> None:
     """Route, log and mark those of the locked fires that the gate admits, in their order."""
-    run_by_id = pending.unfinished
+    run_by_id = pending.run_by_id
     routed_fires = _route(session, pending, candidates_by_group, claimer, used_slots, batch, gate)
     filling = fill_parameters(session, routed_fires, run_by_id, zone=claimer.zone)
     runs = write_logs(session, filling.routed_fires, run_by_id, now_ms)
@@ -173,7 +173,7 @@ def claim_locked(
             for routed_fire in routed_fires
         ],
     )
-    batch.claimed += [
+    batch.claims += [
         claimed_run(
             routed_fire,
             runs[routed_fire.fire.id],
@@ -203,15 +203,15 @@ def _route(
         candidates = candidates_by_group[job.job_group]
         if not gate.admits(fire, job, candidates):
             continue
-        sent_to = pending.unfinished[fire.log_id].address if fire.attempt and fire.log_id else None
+        sent_to = pending.run_by_id[fire.log_id].address if fire.attempt and fire.log_id else None
         routed_fire = route_fire(session, fire, job, candidates, routes, sent_to=sent_to)
         if routed_fire is None:
             columns = gate.take(fire)
-            batch.expanded += expand_broadcast(session, fire, candidates, node=claimer.node, columns=columns)
+            batch.new_fires += expand_broadcast(session, fire, candidates, node=claimer.node, columns=columns)
             continue
         address = routed_fire.address
         if address is not None and used_slots[address] >= claimer.capacity(address):
-            batch.parked.setdefault(address, []).append(DueFire(fire.id, fire.job_id, fire.due_time))
+            batch.parked_fires.setdefault(address, []).append(DueFire(fire.id, fire.job_id, fire.due_time))
         else:
             if address is not None:
                 used_slots[address] += 1
@@ -305,7 +305,9 @@ def _refuse(
             trace_unroutable(routed_fire, last, claimer.zone) if reason is None else trace_unfilled(reason),
         )
         source, code = Source.REFUSED, TriggerCode.REFUSED
-        not_started = NotStarted.DRAINED if routed_fire.candidates.drained else NotStarted.NO_INSTANCE
+        not_started = (
+            NotStarted.DRAINED if routed_fire.candidates.drained_addresses else NotStarted.NO_INSTANCE
+        )
         why = not_started.value if reason is None else NotStarted.PARAMETER.value
         if reason is not None and routed_fire.fire.attempt > 0:
             source, code, why = Source.RESOLVER, TriggerCode.UNRESOLVED, ""

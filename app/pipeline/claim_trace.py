@@ -98,8 +98,8 @@ def trace_unroutable(routed_fire: RoutedFire, last_seen: Mapping[str, Millis], z
         return GROUP_GONE
     if is_restricted(routed_fire.fire):
         return fill(NONE_ENTERED, app=app_name)
-    if candidates.drained:
-        return trace_all_drained(app_name, len(candidates.drained))
+    if candidates.drained_addresses:
+        return trace_all_drained(app_name, len(candidates.drained_addresses))
     if (seen_ms := last_seen.get(app_name)) is None:
         return fill(NONE_REGISTERED, app=app_name)
     return fill(NONE_REGISTERED_SINCE, app=app_name, instant=format_instant(seen_ms, zone))
@@ -143,5 +143,5 @@ def _drained_lines(fire: PendingFire, candidates: GroupCandidates) -> tuple[str,
         drained_addresses = [address for address in addresses if is_drained(address, candidates.bare_drained)]
         return trace_drained(drained_addresses, are_entered=True)
     if fire.address is None or fire.attempt == 0:
-        return trace_drained(candidates.drained)
+        return trace_drained(candidates.drained_addresses)
     return () if fixed_address(fire, candidates) else trace_drained([fire.address])

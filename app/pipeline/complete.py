@@ -115,7 +115,7 @@ class OtherRun(NamedTuple):
 class Completion:
     """Effect of a batch: the runs it ended, and late results: log id -> handle code of the row."""
 
-    won: tuple[int, ...]
+    run_ids: tuple[int, ...]
     late: dict[int, int]
     #: runs whose results were left out, because another run has their log id now
     other_runs: tuple[OtherRun, ...] = ()
@@ -165,7 +165,7 @@ def complete(
         results = [result for result in results if _other_run(runs, result) is None]
     maskers = find_maskers(session, runs.values(), now_ms=now_ms)
     if maskers:
-        results = _masked(results, maskers)
+        results = _mask(results, maskers)
     first = {result.log_id: result for result in reversed(results)}
     endings = [
         (runs[log_id], result)
@@ -189,12 +189,12 @@ def complete(
     _write_successors(session, endings, job_by_log, ended_fires, now_ms)
     ends = [(run, _is_failure(result)) for run, result in endings if result.source is not Source.REFUSED]
     archive_ends(session, ends, job_by_log, now_ms=now_ms)
-    count_ends(session, [_measured(end, now_ms) for end in ended_runs])
+    count_ends(session, [_measure(end, now_ms) for end in ended_runs])
     set_delayed(session, delayed_ids, now_ms=now_ms)
     return Completion(run_ids, late, other_runs, maskers)
 
 
-def _masked(results: Iterable[Result], maskers: Mapping[int, Masker]) -> list[Result]:
+def _mask(results: Iterable[Result], maskers: Mapping[int, Masker]) -> list[Result]:
     """Return results without the secrets of their runs; a text that is cut first could hide one."""
     return [
         replace(result, handle_msg=mask_text(maskers, result.log_id, result.handle_msg)) for result in results
@@ -218,7 +218,7 @@ class _EndedRun(NamedTuple):
     sent_ms: Millis
 
 
-def _measured(end: _EndedRun, now_ms: Millis) -> MeasuredEnd:
+def _measure(end: _EndedRun, now_ms: Millis) -> MeasuredEnd:
     run, result, sent_ms = end
     return MeasuredEnd(run.job_group, _outcome(result), _duration_ms(result, sent_ms, now_ms))
 

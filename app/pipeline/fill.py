@@ -25,7 +25,7 @@ from app.models.log import JobLog
 from app.pipeline.checkpoints import repeated_id
 from app.pipeline.claimed_run import filled_columns
 from app.pipeline.given_runs import given_run
-from app.pipeline.rounds.given import NONE_GIVEN, find_given
+from app.pipeline.rounds.predecessor_values import NONE_GIVEN, find_given
 from app.pipeline.route import FilledParameter, RoutedFire, is_as_sent
 from app.store.fires import given
 from app.store.fires import queue as fires
@@ -40,10 +40,10 @@ _JOB_NAME = "${job.name"
 _LONGEST_ID = 2**63 - 1
 
 
-class _Wanted(NamedTuple):
+class _TemplateRun(NamedTuple):
     """A run whose template is filled in anew."""
 
-    routed: RoutedFire
+    routed_fire: RoutedFire
     template: Template
     names: Names
 
@@ -56,19 +56,23 @@ class Filling:
     #: fire id -> why its parameter could not be filled in
     reasons: dict[int, Text] = field(default_factory=dict)
     #: fire id -> template that names the id of its run, which is not known yet, with the other values
-    unnumbered: dict[int, tuple[Template, Values]] = field(default_factory=dict)
+    template_by_fire: dict[int, tuple[Template, Values]] = field(default_factory=dict)
 
     def with_run_ids(self, log_id_by_fire: Mapping[int, int]) -> dict[int, RoutedFire]:
         """Return the runs, by fire id, that name their own id, filled in with it."""
         fires_with_id = {}
         for routed_fire in self.routed_fires:
             fire_id = routed_fire.fire.id
-            if fire_id in self.reasons or fire_id not in self.unnumbered or routed_fire.filled is None:
+            if (
+                fire_id in self.reasons
+                or fire_id not in self.template_by_fire
+                or routed_fire.parameter is None
+            ):
                 continue
-            template, values = self.unnumbered[fire_id]
+            template, values = self.template_by_fire[fire_id]
             param_text = template.fill(replace(values, run_id=log_id_by_fire[fire_id])).marked
             fires_with_id[fire_id] = routed_fire._replace(
-                filled=routed_fire.filled._replace(marked=param_text)
+                parameter=routed_fire.parameter._replace(text=param_text)
             )
         return fires_with_id
 
@@ -88,8 +92,8 @@ def fill_parameters(
     filling = Filling(list(routed_fires))
     if not template_fires:
         return filling
-    former = _kept(session, template_fires, run_by_id)
-    marked_by_fire, items = dict(former), list[_Wanted]()
+    former = _find_former(session, template_fires, run_by_id)
+    marked_by_fire, items = dict(former), list[_TemplateRun]()
     for routed_fire in template_fires:
         if routed_fire.fire.id not in former:
             try:
@@ -97,7 +101,7 @@ def fill_parameters(
             except InvalidTemplate as exc:  # of a job that another program has changed
                 filling.reasons[routed_fire.fire.id] = fill(TEMPLATE_INVALID, reason=exc.message)
             else:
-                items.append(_Wanted(routed_fire, template, template.names()))
+                items.append(_TemplateRun(routed_fire, template, template.names()))
     values_by_fire = _values(session, items, zone)
     for routed_fire, template, names in items:
         fire_id, values = routed_fire.fire.id, values_by_fire[routed_fire.fire.id]
@@ -106,17 +110,18 @@ def fill_parameters(
         except NotFilled as exc:
             filling.reasons[fire_id] = exc.message
         if names.uses_run_id and routed_fire.fire.log_id is None:
-            filling.unnumbered[fire_id] = template, values
+            filling.template_by_fire[fire_id] = template, values
     filled_by_fire = _with_secrets(session, template_fires, marked_by_fire, former, filling.reasons)
     filling.routed_fires = [
-        routed_fire._replace(filled=filled_by_fire.get(routed_fire.fire.id)) for routed_fire in routed_fires
+        routed_fire._replace(parameter=filled_by_fire.get(routed_fire.fire.id))
+        for routed_fire in routed_fires
     ]
     return filling
 
 
 def is_filled(routed_fire: RoutedFire) -> bool:
     """Whether the parameter of a run is a template."""
-    return routed_fire.filled is not None
+    return routed_fire.parameter is not None
 
 
 def write_run_ids(session: Session, filling: Filling, log_id_by_fire: Mapping[int, int]) -> list[RoutedFire]:
@@ -139,7 +144,7 @@ def _is_template(routed_fire: RoutedFire, run_by_id: Mapping[int, UnfinishedRun]
     return bool(job.fill_parameter) and is_own
 
 
-def _kept(
+def _find_former(
     session: Session, template_fires: Sequence[RoutedFire], run_by_id: Mapping[int, UnfinishedRun]
 ) -> dict[int, str]:
     """Return fire id -> what was sent with the same template before, by the run itself or one it repeats.
@@ -166,14 +171,14 @@ def _repeats(routed_fire: RoutedFire, run: given.FilledRun) -> bool:
     return run.template == routed_fire.param and logical_of(run) == routed_fire.fire.logical_time
 
 
-def _values(session: Session, items: Sequence[_Wanted], zone: str) -> dict[int, Values]:
+def _values(session: Session, items: Sequence[_TemplateRun], zone: str) -> dict[int, Values]:
     """Return fire id -> the values for its placeholders."""
-    groups = {item.routed.job.job_group for item in items if item.names.variables}
+    groups = {item.routed_fire.job.job_group for item in items if item.names.variables}
     texts = variables.find_values(session, _union(item.names.variables for item in items), groups)
-    job_ids = {item.routed.job.id for item in items if _JOB_NAME in item.routed.param}
+    job_ids = {item.routed_fire.job.id for item in items if _JOB_NAME in item.routed_fire.param}
     job_names = jobs.find_names(session, job_ids) if job_ids else {}
-    parents = _parents(session, [item.routed for item in items if item.names.uses_parent])
-    rounds = find_given(session, [item.routed for item in items if _uses_round(item.names)])
+    parents = _parents(session, [item.routed_fire for item in items if item.names.uses_parent])
+    rounds = find_given(session, [item.routed_fire for item in items if _uses_round(item.names)])
     values_by_fire = {}
     for routed_fire, _template, names in items:
         fire, job, shard = routed_fire.fire, routed_fire.job, routed_fire.shard or WHOLE

@@ -75,7 +75,7 @@ def settle_late(due: Sequence[DueFire], *, node: str, zone: str, now_ms: Millis)
     return settlement.skipped_ids | settlement.held_ids
 
 
-class _Settled(NamedTuple):
+class _Settlement(NamedTuple):
     """What became of late fires."""
 
     skipped_ids: frozenset[int]
@@ -85,7 +85,7 @@ class _Settled(NamedTuple):
     fired_once: int
 
 
-def _settle(session: Session, late: Sequence[ScheduledFire], *, zone: str, now_ms: Millis) -> _Settled:
+def _settle(session: Session, late: Sequence[ScheduledFire], *, zone: str, now_ms: Millis) -> _Settlement:
     job_by_id = jobs.lock_planned(session, {fire.job_id for fire in late})
     fires_by_job: defaultdict[int, list[ScheduledFire]] = defaultdict(list)
     is_late = (Fire.id.in_([fire.id for fire in late]), Fire.state == FireState.PENDING)
@@ -100,7 +100,7 @@ def _settle(session: Session, late: Sequence[ScheduledFire], *, zone: str, now_m
         if (job := job_by_id.get(job_id)) is None:  # It was deleted meanwhile: a claim drops its fires.
             continue
         if misfire_of(job) is MisfireStrategy.RUN_ALL:
-            to_run = _kept(job, job_fires, now_ms)
+            to_run = _instants_to_run(job, job_fires, now_ms)
             held_fires += [fire for fire in job_fires if fire.due_time in to_run]
         else:
             fired_ms = _fired_once(job, job_fires, now_ms)
@@ -116,8 +116,8 @@ def _settle(session: Session, late: Sequence[ScheduledFire], *, zone: str, now_m
     _hold(session, held_fires)
     record_skips(session, skips, job_by_id, now_ms=now_ms)
     scheduled_fires.remove(session, skipped_fires)
-    set_delayed(session, _delayed(job_by_id, skipped_fires), now_ms=now_ms)
-    return _Settled(_ids(skipped_fires), _ids(held_fires), fired_once)
+    set_delayed(session, _delayed_ids(job_by_id, skipped_fires), now_ms=now_ms)
+    return _Settlement(_ids(skipped_fires), _ids(held_fires), fired_once)
 
 
 def _ids(late_fires: Sequence[ScheduledFire]) -> frozenset[int]:
@@ -133,7 +133,7 @@ def _fired_once(job: DueJob, late: Sequence[ScheduledFire], now_ms: Millis) -> M
     return latest_ms
 
 
-def _kept(job: DueJob, late: Sequence[ScheduledFire], now_ms: Millis) -> set[Millis]:
+def _instants_to_run(job: DueJob, late: Sequence[ScheduledFire], now_ms: Millis) -> set[Millis]:
     """Return the instants that run, of a job that runs all."""
     limits = run_all_of(job)
     newest = sorted({fire.due_time for fire in late})[-limits.most :]
@@ -152,7 +152,7 @@ def _as_misfire(fire: ScheduledFire) -> bulk.Row:
     return {"id": fire.id, "fire_key": key, "trigger_type": TriggerType.MISFIRE.value}
 
 
-def _delayed(job_by_id: dict[int, DueJob], skipped_fires: Collection[ScheduledFire]) -> list[int]:
+def _delayed_ids(job_by_id: dict[int, DueJob], skipped_fires: Collection[ScheduledFire]) -> list[int]:
     """Return the FIX_DELAY jobs that wait for the result of a run that was skipped."""
     skipped_jobs = {fire.job_id for fire in skipped_fires}
     return [

@@ -36,18 +36,18 @@ def record(session: Session, outcomes: Sequence[SendOutcome], *, node: str, now_
     The log's trigger columns are written if `trigger_msg` is still empty, even if an early callback has
     already ended the run.
     """
-    runs = logs.lock_traced(session, [outcome.claimed.log_id for outcome in outcomes])
-    fire_by_id = sent_fires.lock_sent(session, [outcome.claimed.fire_id for outcome in outcomes])
-    outcomes = _masked(session, outcomes, now_ms)
+    runs = logs.lock_traced(session, [outcome.claim.log_id for outcome in outcomes])
+    fire_by_id = sent_fires.lock_sent(session, [outcome.claim.fire_id for outcome in outcomes])
+    outcomes = _mask(session, outcomes, now_ms)
     refusals: list[Result] = []
     traces: list[bulk.Row] = []
     resent: list[bulk.Row] = []
     marks: list[bulk.Row] = []
     for outcome in outcomes:
         claim, run, fire = (
-            outcome.claimed,
-            runs.get(outcome.claimed.log_id),
-            fire_by_id.get(outcome.claimed.fire_id),
+            outcome.claim,
+            runs.get(outcome.claim.log_id),
+            fire_by_id.get(outcome.claim.fire_id),
         )
         is_current = fire is not None and _counts(outcome, fire, node)
         if run is not None and is_current and outcome.verdict.fate is Fate.REFUSED:
@@ -78,19 +78,19 @@ def record(session: Session, outcomes: Sequence[SendOutcome], *, node: str, now_
         open_fires.check_soon(session, unreachable, now_ms=now_ms)
 
 
-def _masked(session: Session, outcomes: Sequence[SendOutcome], now_ms: Millis) -> Sequence[SendOutcome]:
+def _mask(session: Session, outcomes: Sequence[SendOutcome], now_ms: Millis) -> Sequence[SendOutcome]:
     """Return the outcomes with traces that have no value, also no former one, of secrets that were sent."""
     secrets_by_run = {
-        outcome.claimed.log_id: SentSecrets(outcome.claimed.job_group, outcome.claimed.filled.sealed)
+        outcome.claim.log_id: SentSecrets(outcome.claim.job_group, outcome.claim.parameter.secrets)
         for outcome in outcomes
-        if outcome.claimed.filled is not None
+        if outcome.claim.parameter is not None
     }
     if not secrets_by_run:
         return outcomes
     maskers = maskers_of(session, secrets_by_run, now_ms=now_ms)
     return [
         outcome._replace(trace=tuple(map(masker.mask, outcome.trace)))
-        if (masker := maskers.get(outcome.claimed.log_id)) is not None
+        if (masker := maskers.get(outcome.claim.log_id)) is not None
         else outcome
         for outcome in outcomes
     ]
@@ -105,10 +105,10 @@ def _counts(outcome: SendOutcome, fire: SentFire, node: str) -> bool:
     """
     fate = outcome.verdict.fate
     if fire.state == FireState.ACCEPTED:
-        return fate is Fate.REFUSED and _is_mistaken(outcome.claimed, fire, node)
+        return fate is Fate.REFUSED and _is_mistaken(outcome.claim, fire, node)
     if fire.state == FireState.UNKNOWN and fate is Fate.UNKNOWN:
         return False
-    return fire.belongs_to(node, outcome.claimed.epoch)
+    return fire.belongs_to(node, outcome.claim.epoch)
 
 
 def _refusal_code(outcome: SendOutcome) -> int:
@@ -128,7 +128,7 @@ def _refusal(log_id: int, outcome: SendOutcome, trace: str) -> Result:
 def _mark(outcome: SendOutcome, now_ms: Millis) -> bulk.Row:
     is_accepted = outcome.verdict.fate is Fate.ACCEPTED
     return {
-        "id": outcome.claimed.fire_id,
+        "id": outcome.claim.fire_id,
         "state": (FireState.ACCEPTED if is_accepted else FireState.UNKNOWN).value,
         "accepted_ms": now_ms if is_accepted else 0,
         "deadline_ms": now_ms + FIRST_CHECK_MS if is_accepted else now_ms,
@@ -169,7 +169,7 @@ class Lease(NamedTuple):
 def renew(session: Session, claims: Sequence[ClaimedRun], lease: Lease) -> list[ClaimedRun]:
     """Renew the leases of unsent claims; return those still held."""
     valid_claims = _lock_unsent(session, claims, lease.node)
-    bulk.update_many(session, Fire, [_renewed(claim, lease.until_ms) for claim in valid_claims])
+    bulk.update_many(session, Fire, [_renewal(claim, lease.until_ms) for claim in valid_claims])
     return valid_claims
 
 
@@ -201,7 +201,7 @@ def _is_mistaken(claim: ClaimedRun, fire: SentFire, node: str) -> bool:
     return fire.state == FireState.ACCEPTED and claim.attempt == 1 and fire.is_of(node, claim.epoch)
 
 
-def _renewed(claim: ClaimedRun, lease_until: Millis) -> bulk.Row:
+def _renewal(claim: ClaimedRun, lease_until: Millis) -> bulk.Row:
     state = FireState.ROUTING if claim.address is None else FireState.SENDING
     return {"id": claim.fire_id, "state": state.value, "lease_until": lease_until, "deadline_ms": 0}
 

@@ -56,7 +56,7 @@ def check_registration(request: RegistryRequest, networks: tuple[Network, ...]) 
     check_address(address if has_scheme(address) else f"http://{address}", networks)
 
 
-class Registered(NamedTuple):
+class RegistryAnswer(NamedTuple):
     """What an executor of ours is answered."""
 
     #: whether it has schemas that it should send
@@ -67,7 +67,7 @@ class Registered(NamedTuple):
 
 def register(
     session: Session, request: RegistryRequest, announcement: Capabilities, *, now_ms: Millis
-) -> Registered:
+) -> RegistryAnswer:
     """Record a heartbeat; a new address joins its groups' lists in this transaction.
 
     Raises Conflict if too many are registered. An executor that registers again, or with a new boot id, has
@@ -78,7 +78,7 @@ def register(
         logger.info(
             "registration ignored registry_group=%r app_name=%s address=%s", group[:50], app_name, address
         )
-        return Registered()
+        return RegistryAnswer()
     announced_row: bulk.Row = {
         "capabilities": replace(announcement, boot_id="", schemas="").to_header(),
         "boot_id": announcement.boot_id,
@@ -94,7 +94,7 @@ def register(
     if registry.touch(session, group, app_name, address, announced_row=announced_row, now_ms=now_ms):
         if announcement.boot_id and announcement.boot_id != (last.boot_id if last is not None else ""):
             _check_runs_after_restart(session, address, announcement.boot_id, now_ms)
-        return Registered(needs_schemas, last is None or last.has_group)
+        return RegistryAnswer(needs_schemas, last is None or last.has_group)
     if registry.count_registrations(session, app_name) >= APP_MAX:
         raise Conflict(f"{app_name} has {APP_MAX} addresses registered already")
     if registry.count_registrations(session) >= TOTAL_MAX:
@@ -105,7 +105,7 @@ def register(
     logger.info("executor registered app_name=%s address=%s", app_name, address)
     _refresh_one(session, app_name, now_ms=now_ms)
     _check_runs_after_restart(session, address, announcement.boot_id, now_ms)
-    return Registered(needs_schemas, not is_ours or bool(groups.find_by_app_name(session, app_name)))
+    return RegistryAnswer(needs_schemas, not is_ours or bool(groups.find_by_app_name(session, app_name)))
 
 
 def _schemas_text(request: RegistryRequest, announcement: Capabilities) -> str | None:

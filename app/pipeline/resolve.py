@@ -66,7 +66,7 @@ class _Case:
     durable: bool
     #: boot id of a durable executor; empty for others
     boot_id: str
-    registered: bool
+    is_registered: bool
     trigger_ms: Millis
     #: a console is running that could have taken a result
     reachable: bool
@@ -74,7 +74,7 @@ class _Case:
     withheld: bool
 
     @property
-    def sent(self) -> SentRun:
+    def sent_run(self) -> SentRun:
         """The run as the probes need it."""
         return SentRun(self.peer, self.fire.job_id, self.fire.log_id, self.trigger_ms)
 
@@ -130,7 +130,7 @@ class Resolver:
         cases = transact(lambda session: _take(session, self._tokens, now_ms))
         if cases:
             cases_to_probe = [case for case in cases if not case.withheld]
-            probe_signs = probe_all(self._gateway, self._pool, [case.sent for case in cases_to_probe])
+            probe_signs = probe_all(self._gateway, self._pool, [case.sent_run for case in cases_to_probe])
             signs = {case.fire.id: sign for case, sign in zip(cases_to_probe, probe_signs, strict=True)}
             decisions = [
                 (case, decide(_evidence(case, signs.get(case.fire.id, Sign.INCONCLUSIVE), now_ms)))
@@ -235,7 +235,7 @@ def _evidence(case: _Case, sign: Sign, now_ms: Millis) -> Evidence:
         delivery=case.delivery,
         sign=sign,
         durable=case.durable,
-        registered=case.registered,
+        registered=case.is_registered,
         probes=fire.probe_count,
         attempt=fire.attempt,
         age_ms=now_ms - since_ms,
@@ -301,10 +301,10 @@ def _write_resolved(
 def _lines(fire: OpenFire, run: RunState, decision: Decision, zone: str) -> list[str]:
     """Return the lines to add to the run's trace."""
     line = fill(RESOLVED, outcome=decision.action, reason=decision.reason)
-    return [*([] if run.trigger_msg else _unreported(fire, zone)), line]
+    return [*([] if run.trigger_msg else _unreported_trace(fire, zone)), line]
 
 
-def _unreported(fire: OpenFire, zone: str) -> list[str]:
+def _unreported_trace(fire: OpenFire, zone: str) -> list[str]:
     """Return the trace, from the fire, of a send whose node ended before recording it."""
     return [
         trace_trigger(fire.trigger_type, fire.due_time, zone),

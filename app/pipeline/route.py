@@ -30,9 +30,9 @@ class FilledParameter(NamedTuple):
     """Parameter with its values, all but those of secrets."""
 
     #: marked text (``app.domain.parameters``); None: it could not be filled in
-    marked: str | None
+    text: str | None
     #: name -> sealed value of the secrets in it
-    sealed: Mapping[str, str]
+    secrets: Mapping[str, str]
 
 
 class RoutedFire(NamedTuple):
@@ -47,7 +47,7 @@ class RoutedFire(NamedTuple):
     address: str | None
     shard: Shard | None
     #: None: the parameter is sent as it is
-    filled: FilledParameter | None = None
+    parameter: FilledParameter | None = None
 
     @property
     def probes(self) -> bool:
@@ -63,9 +63,9 @@ class RoutedFire(NamedTuple):
     @property
     def sent_param(self) -> str:
         """The parameter as it is sent, with placeholders where it has secrets."""
-        if self.filled is None or self.filled.marked is None:
+        if self.parameter is None or self.parameter.text is None:
             return self.param
-        return unmarked(self.filled.marked)
+        return unmarked(self.parameter.text)
 
     @property
     def retries(self) -> int:
@@ -117,7 +117,7 @@ def route_fire(
     elif route is RouteStrategy.SHARDING_BROADCAST:
         if shard is None and addresses and fire.log_id is None:
             return None
-        address = _address_of_shard(shard, addresses, spread=bool(candidates.drained))
+        address = _address_of_shard(shard, addresses, spread=bool(candidates.drained_addresses))
     elif route not in PROBING and addresses:
         if routes.needs_seed(route, job.id):
             routes.seed(job.id, logs.find_recent_addresses(session, job.id, limit=SEED_ROWS))

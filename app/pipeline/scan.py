@@ -280,7 +280,7 @@ def _write(session: Session, page: Sequence[PlannedJob], *, node: str, now_ms: M
         {planned_job.job.id: planned_job.job for planned_job in valid},
         now_ms=now_ms,
     )
-    bulk.update_many(session, Job, [_advanced(planned_job) for planned_job in valid])
+    bulk.update_many(session, Job, [_advance(planned_job) for planned_job in valid])
     endings = {
         planned_job.job.id: planned_job.error for planned_job in valid if planned_job.plan.next_ms is None
     }
@@ -333,7 +333,7 @@ def _skips(planned_job: PlannedJob, now_ms: Millis) -> list[bulk.Row]:
     ]
 
 
-def _advanced(planned_job: PlannedJob) -> bulk.Row:
+def _advance(planned_job: PlannedJob) -> bulk.Row:
     """Return the job's new times; a schedule without a next time stops its job, as in XXL-JOB."""
     job, job_plan = planned_job.job, planned_job.plan
     last_ms = job_plan.last_ms

@@ -43,7 +43,7 @@ TRIGGER_ADDRESSES_MAX = 5_000
 class SendOutcome(NamedTuple):
     """Outcome of one claimed run; ``trace`` has the lines about the send."""
 
-    claimed: ClaimedRun
+    claim: ClaimedRun
     verdict: Verdict
     trace: tuple[str, ...]
     took_ms: Millis
@@ -96,28 +96,28 @@ class Sender:
         ``callback`` is called once, in a later round of the loop.
         """
 
-        def answered(outcome: CallOutcome) -> None:
+        def on_answer(outcome: CallOutcome) -> None:
             if outcome.reply is not None and is_unknown_path(outcome.reply, RUN):
                 self._start_at_trigger(claim, address, outcome, callback)
             else:
-                callback(partial(_sent, claim, address, outcome))
+                callback(partial(_outcome_of, claim, address, outcome))
 
         peer = claim.peers[address]
         if address in self._at_trigger or peer.former_token:
             return False
         content = claim.content_for(address)
-        return self._client.start(peer, RUN, content, timeout_s=self._timeout_s, on_outcome=answered)
+        return self._client.start(peer, RUN, content, timeout_s=self._timeout_s, on_outcome=on_answer)
 
     def _start_at_trigger(
         self, claim: ClaimedRun, address: str, first_outcome: CallOutcome, callback: SendCallback
     ) -> None:
-        def ended(task: asyncio.Task[CallOutcome]) -> None:
+        def on_end(task: asyncio.Task[CallOutcome]) -> None:
             self._repeating.discard(task)
-            callback(lambda: _sent(claim, address, task.result()))
+            callback(lambda: _outcome_of(claim, address, task.result()))
 
         task = asyncio.create_task(self._send_to(TRIGGER, claim, address, first_outcome))
         self._repeating.add(task)
-        task.add_done_callback(ended)
+        task.add_done_callback(on_end)
 
     async def send(self, claim: ClaimedRun, address: str) -> SendOutcome | None:
         """POST the run. Never raises for failures of the executor or the network.
@@ -130,7 +130,7 @@ class Sender:
         )
         if outcome.reply is not None and is_unknown_path(outcome.reply, path):
             outcome = await self._send_to(TRIGGER if path == RUN else RUN, claim, address, outcome)
-        return _sent(claim, address, outcome)
+        return _outcome_of(claim, address, outcome)
 
     async def _send_to(
         self, path: str, claim: ClaimedRun, address: str, first_outcome: CallOutcome
@@ -204,12 +204,12 @@ def trace_probe(claim: ClaimedRun, address: str, reason: str, took_ms: Millis, *
     return fill(template, action=probe_action(claim), address=address, reason=reason, ms=took_ms)
 
 
-def _sent(claim: ClaimedRun, address: str, outcome: CallOutcome) -> SendOutcome | None:
+def _outcome_of(claim: ClaimedRun, address: str, outcome: CallOutcome) -> SendOutcome | None:
     if outcome.delivered is Delivered.UNTRIED:
         return None
     verdict = _judge(outcome, claim, address)
     if verdict.text:  # Before it is cut, which could cut a value, too.
-        verdict = replace(verdict, text=claim.masked(verdict.text))
+        verdict = replace(verdict, text=claim.mask_text(verdict.text))
     unreachable = (address,) if outcome.delivered is Delivered.NO else ()
     trace, sent_ms = _trace(address, outcome, verdict), now_ms() - outcome.took_ms
     return SendOutcome(claim, verdict, trace, outcome.took_ms, outcome.boot_id, unreachable, sent_ms)
@@ -222,7 +222,7 @@ def _judge(outcome: CallOutcome, claim: ClaimedRun, address: str) -> Verdict:
             return Verdict(Fate.UNKNOWN, reply.code, reply.msg or "")  # It may have the run all the same.
         return judge_answer(reply, may_have_been_sent_here=may_have_been_sent_here)
     return judge_silence(
-        delivered=outcome.delivered is not Delivered.NO, reason=outcome.reason, remembered=claim.remembered
+        delivered=outcome.delivered is not Delivered.NO, reason=outcome.reason, remembered=claim.is_remembered
     )
 
 

@@ -160,7 +160,7 @@ def _keep(
         is_on = job.trigger_status == TriggerStatus.RUNNING
         otherwise_ms = now_ms if is_first and is_on and not is_dated else from_ms
         since = Interval(from_ms, now_ms)
-        change = _dated(job, open_span, planned_instants.get(job.id, set()), since, otherwise_ms)
+        change = _date(job, open_span, planned_instants.get(job.id, set()), since, otherwise_ms)
         if change is not None:
             ends |= _end(open_span, change.until_ms)
             new.append(change.following)
@@ -169,7 +169,7 @@ def _keep(
     keep_spans(session, undated_ids, now_ms=now_ms, reason=EndReason.OUTSIDE)
 
 
-def _dated(
+def _date(
     job: DueJob,
     open_span: OpenSpan | None,
     instants: Collection[Millis],

@@ -11,7 +11,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.skip import Skip
 from app.pipeline.late import LATE_MS, settle_late
-from app.pipeline.missed import release_next
+from app.pipeline.missed_runs import release_next
 from app.pipeline.scan import scan
 from app.services.jobs.replan import switch_off
 from app.store.fires import missed

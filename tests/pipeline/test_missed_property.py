@@ -15,7 +15,7 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.skip import Skip
-from app.pipeline import missed as release
+from app.pipeline import missed_runs as release
 from app.pipeline.late import LATE_MS, settle_late
 from app.pipeline.scan import scan
 from app.store.fires import missed
@@ -84,7 +84,7 @@ class World:
 
     def claim(self) -> None:
         self.running += [run.log_id for run in claim_due(self.now_ms)]
-        self.running += [run.log_id for run in claim_waiting(self.now_ms).claimed]
+        self.running += [run.log_id for run in claim_waiting(self.now_ms).claims]
 
     def end(self) -> None:
         if self.running:

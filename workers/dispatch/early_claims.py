@@ -50,7 +50,7 @@ class EarlySends:
 
         Give all back if the database may have lost commits, as their log ids may show.
         """
-        claims = [send.claimed for send in sends]
+        claims = [send.claim for send in sends]
         new_ids = [run.log_id for run in claims if run.has_new_id]
         if not self._sent_log_ids.admit([run.log_id for run in claims], new_ids):
             for send in sends:
@@ -59,10 +59,10 @@ class EarlySends:
         ahead: dict[Millis, list[SendTask]] = {}
         moment = self._clock()
         for send in sends:
-            if send.claimed.due_ms <= moment:
+            if send.claim.due_ms <= moment:
                 send.start()
             else:
-                ahead.setdefault(send.claimed.due_ms, []).append(send)
+                ahead.setdefault(send.claim.due_ms, []).append(send)
         for due_ms, sends_of_instant in ahead.items():
             self._lanes.held += len(sends_of_instant)
             not_before = self._monotonic() + (due_ms - moment) / 1000

@@ -23,7 +23,7 @@ from app.pipeline.claimed_ahead import wait_for_claimed
 from app.pipeline.rounds.ends import record_skips
 from app.pipeline.skips import skip_row
 from app.pipeline.spans import keep_spans
-from app.pipeline.unscanned import unscanned
+from app.pipeline.unscanned_instants import find_unscanned
 from app.store.base import locks
 from app.store.calendars import current_book, rules
 from app.store.fires import scheduled as scheduled_fires
@@ -140,7 +140,7 @@ def _skip_unscanned(session: Session, due: dict[int, DueJob], decided_ms: Millis
     skips = {
         job.id: skip
         for job in jobs.with_anchors(session, due.values()).values()
-        if job.calendar and (skip := unscanned(job, now_ms=decided_ms)) is not None
+        if job.calendar and (skip := find_unscanned(job, now_ms=decided_ms)) is not None
     }
     rows = [skip_row(job_id, skip, reason=EDITED, now_ms=decided_ms) for job_id, skip in skips.items()]
     record_skips(session, rows, due, now_ms=decided_ms)

@@ -84,7 +84,7 @@ def _series(history: RuleBook, entry: ExplainedSpan, now_ms: Millis) -> list[_Se
     series: list[_Series] = []
     for span in with_rules(history, [entry.span]):
         for part in excluded([span], interval):
-            series = _joined(series, _Series(span.job_id, part.reason, _range(part), span))
+            series = _join(series, _Series(span.job_id, part.reason, _range(part), span))
     return series
 
 
@@ -93,7 +93,7 @@ def _range(part: Excluded) -> SkippedRange:
     return SkippedRange(min(instants), max(instants), len(instants))
 
 
-def _joined(series: list[_Series], following: _Series) -> list[_Series]:
+def _join(series: list[_Series], following: _Series) -> list[_Series]:
     last = series[-1] if series else None
     if last is None or last.reason != following.reason or not _follows(following, last.range.to_ms):
         return [*series, following]
@@ -132,7 +132,7 @@ def _write(
             call_at_commit(session, partial(FIRES_SKIPPED.add, group, series.reason, count=count))
             last = last_skips.pop(series.job_id, None)
             if last is not None and last.reason == series.reason and _follows(series, last.to_ms):
-                longer_skips[last.id] = _extended(last, series, now_ms)
+                longer_skips[last.id] = _extend(last, series, now_ms)
             else:
                 rows.append(skip_row(series.job_id, series.range, reason=series.reason, now_ms=now_ms))
     bulk.insert_many(session, Skip, rows)
@@ -145,6 +145,6 @@ def _write(
     )
 
 
-def _extended(last: WrittenSkip, series: _Series, now_ms: Millis) -> bulk.Row:
+def _extend(last: WrittenSkip, series: _Series, now_ms: Millis) -> bulk.Row:
     count = min(last.skipped + series.range.count, SKIPPED_MAX)
     return {"id": last.id, "to_ms": series.range.to_ms, "skipped": count, "recorded_ms": now_ms}

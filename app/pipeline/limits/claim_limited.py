@@ -39,8 +39,8 @@ def claim_limited(
     batch = ClaimBatch()
     if claims_paused(session, now_ms=now_ms):
         return batch
-    pending = _paused(session, lock_due(session, due, now_ms, fires.lock_unsent), batch, now_ms)
-    pending = _held(session, pending, claimer, batch, now_ms)
+    pending = _pause(session, lock_due(session, due, now_ms, fires.lock_unsent), batch, now_ms)
+    pending = _hold(session, pending, claimer, batch, now_ms)
     pending = _asking(pending)
     if not pending.to_run:
         return batch
@@ -53,15 +53,15 @@ def claim_limited(
     claim_locked(session, pending, candidates_by_group, claimer, Counter(), batch, now_ms=now_ms, gate=gate)
     # One that waits is found again by the next look at the list.
     waiting_ids = {candidate.fire.id for candidate in gate.candidates.values() if candidate.former}
-    batch.parked = {
+    batch.parked_fires = {
         address: new
-        for address, parked_fires in batch.parked.items()
+        for address, parked_fires in batch.parked_fires.items()
         if (new := [fire for fire in parked_fires if fire.id not in waiting_ids])
     }
     return batch
 
 
-def _paused(session: Session, pending: LockedFires, batch: ClaimBatch, now_ms: Millis) -> LockedFires:
+def _pause(session: Session, pending: LockedFires, batch: ClaimBatch, now_ms: Millis) -> LockedFires:
     """Return the fires without those that wait for the end of a blackout from now on."""
     closures = {
         fire.id: closure
@@ -75,7 +75,7 @@ def _paused(session: Session, pending: LockedFires, batch: ClaimBatch, now_ms: M
     return pending._replace(to_run=[pair for pair in pending.to_run if pair[0].id not in closures])
 
 
-def _held(
+def _hold(
     session: Session, pending: LockedFires, claimer: Claimer, batch: ClaimBatch, now_ms: Millis
 ) -> LockedFires:
     """Return the fires if none needs a round; otherwise those wait for it, and the others are claimed later.
@@ -85,11 +85,11 @@ def _held(
     gate_fires = [pair for pair in pending.to_run if needs_round(*pair)]
     if not gate_fires:
         return pending
-    batch.expanded += hold(session, gate_fires, zone=claimer.zone, now_ms=now_ms)
+    batch.new_fires += hold(session, gate_fires, zone=claimer.zone, now_ms=now_ms)
     batch.waiting += len(gate_fires)
     gated_ids = {fire.id for fire, _ in gate_fires}
     others = [fire for fire, _ in pending.to_run if fire.id not in gated_ids]
-    batch.expanded += [DueFire(fire.id, fire.job_id, fire.due_time) for fire in others]
+    batch.new_fires += [DueFire(fire.id, fire.job_id, fire.due_time) for fire in others]
     return pending._replace(to_run=[])
 
 
@@ -105,7 +105,7 @@ def _with_first(session: Session, pending: LockedFires, usage: LimitUsage, now_m
     if not first:
         return pending
     waiting = lock_due(session, first, now_ms, fires.lock_waiting)
-    return LockedFires([*pending.to_run, *waiting.to_run], pending.unfinished | waiting.unfinished)
+    return LockedFires([*pending.to_run, *waiting.to_run], pending.run_by_id | waiting.run_by_id)
 
 
 def has_waiting() -> bool:

@@ -58,17 +58,17 @@ class LimitUsage:
             )
         rules |= others
         ids = limit_rules.add_missing(session, _names(rules))
-        return cls._made(session, rules, waiting, ids)
+        return cls._make(session, rules, waiting, ids)
 
     @classmethod
     def read_waiting(cls, session: Session) -> Self:
         """Return the use of the limits for which any run waits; writes nothing."""
         waiting = slots.count_waiting(session, None)
         rules = limit_rules.find_rules(session, {pair.job_id for pair in waiting})
-        return cls._made(session, rules, waiting, limit_rules.find_ids(session, _names(rules)))
+        return cls._make(session, rules, waiting, limit_rules.find_ids(session, _names(rules)))
 
     @classmethod
-    def _made(
+    def _make(
         cls,
         session: Session,
         rules: dict[int, LimitRules],
@@ -156,7 +156,7 @@ class LimitUsage:
         free = [(self.slots[scope.limit_id] - self.used[scope]) // weight for scope, weight in demand.items()]
         return max(min(free, default=ROOM_MAX), 1)
 
-    def shared(self, room: Mapping[JobKey, int]) -> Shared:
+    def share(self, room: Mapping[JobKey, int]) -> Shared:
         """Return which named limits and those of groups these jobs have, and how far to look for each.
 
         As many runs as there are free slots may get one; LOOKED_AHEAD more, as some need further slots.
@@ -178,7 +178,7 @@ class LimitUsage:
     def find_first(self, session: Session) -> list[tuple[DueFire, str]]:
         """Return the waiting fires that may get slots now with their keys, in their order."""
         room = self.room()
-        return slots.find_first(session, room, self.shared(room))
+        return slots.find_first(session, room, self.share(room))
 
     def is_full(self, scope: Scope) -> bool:
         """Whether a limit has no slot at all."""

@@ -85,7 +85,7 @@ class SlotGate:
     _demands: dict[int, Demand] = field(default_factory=dict)
     _old_waits: list[tuple[Candidate, Wait]] = field(default_factory=list)
     _waiting: list[tuple[Candidate, Wait]] = field(default_factory=list)
-    _skipped: list[Candidate] = field(default_factory=list)
+    _to_skip: list[Candidate] = field(default_factory=list)
     #: job -> how many of its runs begin to wait
     _began: Counter[int] = field(default_factory=Counter)
     #: job and key -> the fire that is to be the only one to wait
@@ -110,7 +110,7 @@ class SlotGate:
         if decision.action is Action.KEEP:
             self._old_waits.append((candidate, decision.wait))
         elif decision.action is Action.SKIP or self._count_waiting(candidate.rule.job_id) >= WAITING_MAX:
-            self._skipped.append(candidate)
+            self._to_skip.append(candidate)
         else:
             self._waiting.append((candidate, decision.wait))
             self._began[candidate.rule.job_id] += 1
@@ -143,10 +143,10 @@ class SlotGate:
             lines.append(write(KEY_UNFILLED, key=template))
         wait = parse_wait(candidate.former.waits_for) if candidate.former is not None else None
         if wait is not None:
-            lines.append(self._waited(wait, (self.now_ms - fire.due_time) // 1000))
+            lines.append(self._wait_line(wait, (self.now_ms - fire.due_time) // 1000))
         return tuple(lines)
 
-    def _waited(self, wait: Wait, seconds: int) -> str:
+    def _wait_line(self, wait: Wait, seconds: int) -> str:
         runs = ", ".join(map(str, wait.log_ids))
         limit = self._name(wait.limit_id)
         if wait.reason is WaitReason.REPLACING:
@@ -182,7 +182,7 @@ class SlotGate:
         ]
         bulk.update_many(session, Fire, [self._row(candidate, wait) for candidate, wait in waiting])
         bulk.update_many(session, Fire, self._changed_reasons())
-        skipped_fires = [candidate.fire for candidate in self._skipped]
+        skipped_fires = [candidate.fire for candidate in self._to_skip]
         skip_fires(session, [*skipped_fires, *superseded_fires], zone=self.zone, now_ms=self.now_ms)
         return len(waiting)
 

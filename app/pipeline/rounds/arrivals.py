@@ -72,7 +72,7 @@ def arrive(session: Session, outcomes: Sequence[Outcome], *, now_ms: Millis) -> 
         return
     entries = _with_names(session, _entries(outcomes, followers, now_ms))
     row_by_name = _lock(session, entries, now_ms)
-    if later_entries := _moved(session, entries, row_by_name):
+    if later_entries := _find_later(session, entries, row_by_name):
         entries = {
             name: entry for name, entry in entries.items() if entry not in later_entries.values()
         } | later_entries
@@ -112,7 +112,7 @@ def _entries(
             chain = outcome.chain if in_chain(outcome.chain) else None
             entry = entries.setdefault((row.id, key), _Entry(row, rule, outcome.logical_ms, chain))
             entry.logical_ms = max(entry.logical_ms, outcome.logical_ms)
-            entry.arrivals.append(_arrived(outcome, rule, now_ms))
+            entry.arrivals.append(_arrival_of(outcome, rule, now_ms))
             entry.is_by_hand |= outcome.is_by_hand
     return entries
 
@@ -123,7 +123,7 @@ def _belongs(outcome: Outcome, rule: RunsAfter) -> bool:
     return outcome.chain != FOR_NO_TIME or rule.round is not RoundKind.LOGICAL_TIME
 
 
-def _arrived(run: Outcome, rule: RunsAfter, now_ms: Millis) -> Arrived:
+def _arrival_of(run: Outcome, rule: RunsAfter, now_ms: Millis) -> Arrived:
     outcome = run.outcome
     if run.is_replaced:
         # The newer run has a logical time of its own, and is not in the chain.
@@ -194,7 +194,7 @@ def _wait_ms(entry: _Entry) -> Millis:
     return LONGEST_MS if is_gate(entry.follower, entry.chain) else entry.rule.wait_ms
 
 
-def _moved(
+def _find_later(
     session: Session, entries: Mapping[RoundName, _Entry], row_by_name: Mapping[RoundName, RoundRow]
 ) -> dict[RoundName, _Entry]:
     """Return what belongs to the next round, as the one since the last was decided since it was looked up."""

@@ -66,12 +66,12 @@ class Change:
 
 
 @dataclass(slots=True)
-class _Written:
+class _Decisions:
     """What decisions write."""
 
     rows: list[RoundRow] = field(default_factory=list)
-    reopened: list[RoundRow] = field(default_factory=list)
-    started: list[tuple[Change, RoundRow]] = field(default_factory=list)
+    reopened_rounds: list[RoundRow] = field(default_factory=list)
+    started_rounds: list[tuple[Change, RoundRow]] = field(default_factory=list)
     not_run: list[tuple[Change, RoundRow]] = field(default_factory=list)
 
 
@@ -84,17 +84,17 @@ def may_reopen(state: str, reason: str, *, is_by_hand: bool = True) -> bool:
 
 def decide(session: Session, changes: Iterable[Change], *, now_ms: Millis) -> None:
     """Decide rounds in which something has arrived, or whose wait is over."""
-    decisions = _Written()
+    decisions = _Decisions()
     for change in changes:
         _decide(change, parse_runs_after(change.follower.runs_after), decisions, now_ms)
     names = _WRITTEN
     bulk.update_many(session, Round, [{name: getattr(row, name) for name in names} for row in decisions.rows])
-    rounds.delete_skips(session, decisions.reopened)
+    rounds.delete_skips(session, decisions.reopened_rounds)
     _start(session, decisions, now_ms)
     _skip(session, decisions.not_run, now_ms)
 
 
-def _decide(change: Change, rule: RunsAfter | None, decisions: _Written, now_ms: Millis) -> None:
+def _decide(change: Change, rule: RunsAfter | None, decisions: _Decisions, now_ms: Millis) -> None:
     row = change.row
     if row.state == RoundState.STARTED or (rule is None and row.state != RoundState.OPEN):
         return
@@ -105,7 +105,7 @@ def _decide(change: Change, rule: RunsAfter | None, decisions: _Written, now_ms:
         is_success = any(arrival.outcome is ArrivalOutcome.SUCCEEDED for arrival in change.fresh)
         if not is_success or not may_reopen(row.state, row.reason, is_by_hand=change.is_by_hand):
             return
-        decisions.reopened.append(row)
+        decisions.reopened_rounds.append(row)
         end_ms = max(row.deadline_ms, now_ms + rule.wait_ms)
         row = row._replace(
             state=RoundState.OPEN, reason="", cause_log_id=None, decided_ms=0, deadline_ms=end_ms
@@ -122,7 +122,7 @@ def _note(
     change: Change,
     row: RoundRow,
     verdict: Verdict,
-    decisions: _Written,
+    decisions: _Decisions,
     now_ms: Millis,
     *,
     is_incomplete: bool = False,
@@ -140,7 +140,7 @@ def _note(
         row = row._replace(decided_ms=now_ms, due_ms=due_ms, cause_log_id=cause)
     decisions.rows.append(row)
     if verdict.state is RoundState.STARTED:
-        decisions.started.append((change, row))
+        decisions.started_rounds.append((change, row))
     elif verdict.state is RoundState.NOT_RUN:
         decisions.not_run.append((change, row))
 
@@ -161,14 +161,14 @@ def _too_late(arrivals: Collection[Arrived]) -> Verdict:
     return Verdict(RoundState.NOT_RUN, RoundReason.DEADLINE, cause)
 
 
-def _start(session: Session, decisions: _Written, now_ms: Millis) -> None:
+def _start(session: Session, decisions: _Decisions, now_ms: Millis) -> None:
     """Insert the runs that follow; instants that wait for a round are claimed by the next look at them."""
     new = [
         _follower_fire(row, change.fresh, row.logical_ms, now_ms)
-        for change, row in decisions.started
+        for change, row in decisions.started_rounds
         if not change.is_gate
     ]
-    gates = {row.id: (change, row) for change, row in decisions.started if change.is_gate}
+    gates = {row.id: (change, row) for change, row in decisions.started_rounds if change.is_gate}
     if gates:
         # Instants may have been skipped before the round was decided anew.
         awaited_ids = rounds.find_awaited(session, gates)

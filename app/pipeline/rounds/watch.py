@@ -60,7 +60,7 @@ def _look(session: Session, round_ids: Sequence[int], now_ms: Millis) -> list[Ro
         if (job := jobs.get(row.job_id)) is None:
             continue
         fresh = [
-            *_deleted(row, job, arrivals_by_round[row.id], missing_ids, now_ms),
+            *_arrivals_of_deleted(row, job, arrivals_by_round[row.id], missing_ids, now_ms),
             *excused_arrivals.get(row.id, ()),
         ]
         places = {(arrival.predecessor_id, arrival.shard) for arrival in fresh}
@@ -89,7 +89,7 @@ def _find_gone(
     return ids - find_names(session, ids).keys()
 
 
-def _deleted(
+def _arrivals_of_deleted(
     row: RoundRow, job: FollowerRow, round_arrivals: Sequence[Arrived], missing_ids: set[int], now_ms: Millis
 ) -> list[Arrived]:
     rule = parse_runs_after(job.runs_after)

@@ -121,7 +121,7 @@ def compose_test(name: str, username: str, config: Config, now_ms: Millis) -> Me
 
 def compose_clock(node: str, news: ClockNews, config: Config) -> Message:
     """Write the notice that a node has stopped scheduling because of its clock, or has resumed."""
-    if not news.compared:
+    if not news.is_compared:
         return _compose_jump(node, news, config)
     if news.right:
         lines = [

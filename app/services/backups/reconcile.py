@@ -207,4 +207,4 @@ def _skip_queued(session: Session, cause: Cause, now_ms: Millis) -> int:
 def _end(session: Session, runs: Sequence[int], trace: str, now_ms: Millis) -> Sequence[int]:
     code = TriggerCode.UNRESOLVED
     results = [Result(run, Source.RESOLVER, trigger_code=code, trace=trace) for run in runs]
-    return complete(session, results, now_ms=now_ms).won
+    return complete(session, results, now_ms=now_ms).run_ids

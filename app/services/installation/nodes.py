@@ -183,7 +183,7 @@ class Heartbeat:
 
     def is_clock_right(self) -> bool:
         """Whether the clock of this host agreed with the database's at the last comparison."""
-        return self._guard.trusted
+        return self._guard.is_trusted
 
     def _run(self) -> None:
         wait_ms = NODE_BEAT_MS

@@ -23,7 +23,7 @@ from app.pipeline.rounds.ends import record_skips
 from app.pipeline.scan import first_ahead, last_decided
 from app.pipeline.skips import skip_row, skip_rows
 from app.pipeline.spans import keep_spans
-from app.pipeline.unscanned import unscanned
+from app.pipeline.unscanned_instants import find_unscanned
 from app.services.jobs import rules
 from app.store.calendars import current_book
 from app.store.fires import queue as fires
@@ -84,7 +84,7 @@ def void_instants(
         instants = times_by_job.get(job_id, ())
         due = [instant for instant in instants if instant <= now_ms]
         rows += skip_rows(job, due, zone=zone_name(), reason=reason, now_ms=now_ms)
-        skip = unscanned(job, now_ms=now_ms, count_max=count_max)
+        skip = find_unscanned(job, now_ms=now_ms, count_max=count_max)
         rows += [skip_row(job_id, skip, reason=reason, now_ms=now_ms)] if skip else []
         open_ms = first_ahead(job, instants, zone_name())
         last_ms[job_id] = max(_last_decided(job, instants, open_ms, now_ms), skip.to_ms if skip else 0)

@@ -184,7 +184,7 @@ def _store(session: Session, batches: Sequence[Batch], *, yields_to_kill: bool =
     other_runs = _name_others(session, completion.other_runs)
     usable = [[item for item in items if _run_of(item) not in other_runs] for items in reported]
     _write_reports(session, usable, completion)
-    won = set(completion.won)
+    won = set(completion.run_ids)
     return [
         StoreResult(
             sum(item.log_id in won for item in items),
@@ -216,7 +216,7 @@ def _run_of(item: CallbackItem) -> tuple[int, int]:
 
 def _write_reports(session: Session, usable: Sequence[Sequence[CallbackItem]], result: Completion) -> None:
     """Write checkpoints and progress, of late results too: that of a killed run brings its checkpoint."""
-    ended_ids = {*result.won, *result.late}
+    ended_ids = {*result.run_ids, *result.late}
     reports = {item.log_id: item for items in usable for item in items if item.has_reports}
     rows = [
         {

@@ -63,7 +63,7 @@ def start(executor: FakeExecutor) -> tuple[Job, int]:
     job = make_job(
         addresses=executor.address, max_running=1, when_full="replace", executor_fail_retry_count=3
     )
-    (run,) = claim([make_fire(job)]).claimed
+    (run,) = claim([make_fire(job)]).claims
     record_sent(sent(run))
     return job, run.log_id
 
@@ -86,7 +86,7 @@ def test_the_run_is_killed_and_the_next_one_runs(executor: FakeExecutor, replace
     (fire,) = all_rows(Fire)
     assert fire.state == "WAITING"
     ready = transact(lambda session: claim_limited(session, find_ready(), claimer(), now_ms=T0))
-    (run,) = ready.claimed
+    (run,) = ready.claims
     assert any("until the runs before it were ended" in line for line in run.trace)
 
 

@@ -303,9 +303,9 @@ def claim(now_ms: int = NOW) -> list[ClaimedRun]:
     """Claim what is due or has slots by now, as a dispatcher does."""
     due = [fire for fire in all_rows(Fire) if fire.state == "PENDING"]
     batch = claim_fires(due, now_ms=now_ms)
-    ready = [*batch.limited, *find_ready()]
+    ready = [*batch.limited_fires, *find_ready()]
     limited = transact(lambda session: claim_limited(session, ready, claimer(), now_ms=now_ms))
-    return [*batch.claimed, *limited.claimed]
+    return [*batch.claims, *limited.claims]
 
 
 @every_database

@@ -11,7 +11,7 @@ from app.pipeline.scan import count_max_of, plan_job
 from app.store.jobs.scheduling import DueJob, schedule_of
 
 
-def unscanned(job: DueJob, *, now_ms: Millis, count_max: int = MAX_COUNTED) -> SkippedRange | None:
+def find_unscanned(job: DueJob, *, now_ms: Millis, count_max: int = MAX_COUNTED) -> SkippedRange | None:
     """Return the due instants of an enabled job that no scan has planned; None if there are none."""
     if job.trigger_status != TriggerStatus.RUNNING or not 0 < job.trigger_next_time <= now_ms:
         return None
