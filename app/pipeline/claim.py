@@ -38,8 +38,7 @@ from app.pipeline.rounds.run_marks import mark_runs
 from app.pipeline.route import RoutedFire, begin_routing, expand_broadcast, is_as_sent, route_fire
 from app.pipeline.run_rows import write_logs
 from app.store.executors import last_seen
-from app.store.fires import logs, unseen
-from app.store.fires import prepared as prepared_fires
+from app.store.fires import logs, prepared_fires, unseen_fires
 from app.store.fires import queue as fires
 from app.store.fires.logs import UnfinishedRun
 from app.store.fires.queue import PendingFire
@@ -318,4 +317,6 @@ def _refuse(
 
 def find_unseen(node: str, *, after_id: int, now_ms: Millis, limit: int) -> list[DueFire]:
     """Return due PENDING fires that no ring holds; opens its own reading transaction."""
-    return unseen.find_unseen(owner=node, after_id=after_id, now_ms=now_ms, orphan_ms=ORPHAN_MS, limit=limit)
+    return unseen_fires.find_unseen(
+        owner=node, after_id=after_id, now_ms=now_ms, orphan_ms=ORPHAN_MS, limit=limit
+    )

@@ -105,9 +105,9 @@ class ClaimedRun(NamedTuple):
         request = self.request
         if address not in self.checkpoint_addresses:
             request = request.without_checkpoint()
-        if self.parameter is not None and self.parameter.text is not None:
+        if self.parameter is not None and self.parameter.marked_text is not None:
             values = {name: open_sealed(text) for name, text in self.parameter.secrets.items()}
-            request = request._replace(executor_params=fill_secrets(self.parameter.text, values))
+            request = request._replace(executor_params=fill_secrets(self.parameter.marked_text, values))
         takes_time = without_slash(address) in self.logical_addresses
         return request if takes_time else request.without_logical_time()
 
@@ -156,7 +156,7 @@ def filled_columns(routed_fire: RoutedFire) -> bulk.Row:
     """Return the columns of the log row of a run whose parameter is filled in; none of any other."""
     if routed_fire.parameter is None:
         return {}
-    return {"param_form": ParamForm.TEMPLATE.value, "filled_param": routed_fire.parameter.text}
+    return {"param_form": ParamForm.TEMPLATE.value, "filled_param": routed_fire.parameter.marked_text}
 
 
 def bare_row(fire: PendingFire, job: JobToRun, now_ms: Millis) -> bulk.Row:

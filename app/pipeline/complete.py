@@ -20,7 +20,7 @@ from app.domain.enums import (
     AlarmState,
     AlarmStatus,
     HandleCode,
-    Killed,
+    KillReason,
     ScheduleType,
     TriggerCode,
 )
@@ -57,7 +57,7 @@ from app.store.alarms import alarms
 from app.store.base import locks
 from app.store.fires import logs
 from app.store.fires import queue as fires
-from app.store.fires.ended import EndedFire
+from app.store.fires.ended_fires import EndedFire
 from app.store.fires.logs import RunState
 from app.store.jobs.of_results import JobOfResult, find_of_results
 
@@ -232,7 +232,7 @@ def _outcome(result: Result) -> str:
 def _yields(run: RunState, result: Result) -> bool:
     if run.handle_code or not run.is_replaced or _is_failure(result):
         return False
-    return result.yields_to_kill or run.killed == Killed.CONFIRMED
+    return result.yields_to_kill or run.killed == KillReason.CONFIRMED
 
 
 def _is_open(run: RunState, result: Result) -> bool:

@@ -7,8 +7,8 @@ from sqlalchemy.orm import Session
 from app.database.engine import announce_backfills, announce_due_fires
 from app.domain.enums import TriggerType
 from app.pipeline.retries import is_retried
-from app.store.fires import ended as ended_fires
-from app.store.fires.ended import EndedFire
+from app.store.fires import ended_fires
+from app.store.fires.ended_fires import EndedFire
 from app.store.fires.logs import RunState
 from app.store.jobs.of_results import JobOfResult
 

@@ -27,9 +27,9 @@ from app.pipeline.claimed_run import filled_columns
 from app.pipeline.given_runs import given_run
 from app.pipeline.rounds.predecessor_values import NONE_GIVEN, find_given
 from app.pipeline.route import FilledParameter, RoutedFire, is_as_sent
-from app.store.fires import given
+from app.store.fires import earlier_runs
 from app.store.fires import queue as fires
-from app.store.fires.given import GIVEN_TO
+from app.store.fires.earlier_runs import GIVEN_TO
 from app.store.fires.logs import UnfinishedRun
 from app.store.jobs import scheduling as jobs
 from app.store.variables import values as variables
@@ -70,9 +70,9 @@ class Filling:
             ):
                 continue
             template, values = self.template_by_fire[fire_id]
-            param_text = template.fill(replace(values, run_id=log_id_by_fire[fire_id])).marked
+            param_text = template.fill(replace(values, run_id=log_id_by_fire[fire_id])).marked_text
             fires_with_id[fire_id] = routed_fire._replace(
-                parameter=routed_fire.parameter._replace(text=param_text)
+                parameter=routed_fire.parameter._replace(marked_text=param_text)
             )
         return fires_with_id
 
@@ -106,7 +106,7 @@ def fill_parameters(
     for routed_fire, template, names in items:
         fire_id, values = routed_fire.fire.id, values_by_fire[routed_fire.fire.id]
         try:
-            marked_by_fire[fire_id] = template.fill(values).marked
+            marked_by_fire[fire_id] = template.fill(values).marked_text
         except NotFilled as exc:
             filling.reasons[fire_id] = exc.message
         if names.uses_run_id and routed_fire.fire.log_id is None:
@@ -157,17 +157,17 @@ def _find_former(
         is_own = fire.log_id is not None and is_as_sent(fire, job, run_by_id[fire.log_id])
         if (log_id := fire.log_id if is_own else repeated_id(routed_fire)) is not None:
             log_ids[fire.id] = log_id
-    run_by_log = given.find_filled(session, set(log_ids.values()))
+    run_by_log = earlier_runs.find_filled(session, set(log_ids.values()))
     return {
-        routed_fire.fire.id: run.filled
+        routed_fire.fire.id: run.marked_text
         for routed_fire in template_fires
         if (run := run_by_log.get(log_ids.get(routed_fire.fire.id, 0))) is not None
-        and run.filled is not None
+        and run.marked_text is not None
         and (run.log_id == routed_fire.fire.log_id or _repeats(routed_fire, run))
     }
 
 
-def _repeats(routed_fire: RoutedFire, run: given.FilledRun) -> bool:
+def _repeats(routed_fire: RoutedFire, run: earlier_runs.FilledRun) -> bool:
     return run.template == routed_fire.param and logical_of(run) == routed_fire.fire.logical_time
 
 
@@ -215,9 +215,9 @@ def _parents(session: Session, routed_fires: Sequence[RoutedFire]) -> dict[int, 
             parent_ids[fire.id] = source
         elif (log_id := repeated_id(routed_fire)) is not None:
             chains[fire.id] = log_id
-    parents = given.find_parents(session, set(chains.values()))
+    parents = earlier_runs.find_parents(session, set(chains.values()))
     parent_ids |= {fire_id: parents[log_id] for fire_id, log_id in chains.items() if log_id in parents}
-    runs = given.find_given(session, set(parent_ids.values()))
+    runs = earlier_runs.find_given(session, set(parent_ids.values()))
     return {fire_id: given_run(runs[log_id]) for fire_id, log_id in parent_ids.items() if log_id in runs}
 
 

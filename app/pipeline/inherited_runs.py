@@ -11,7 +11,7 @@ from app.database.engine import read_scope, transact
 from app.domain.enums import HandleCode
 from app.domain.runs.trace_templates import LOST_WITH_EXECUTOR, fill
 from app.pipeline.complete import Result, Source, complete
-from app.store.runs import inherited as inherited_runs
+from app.store.runs import inherited_runs
 
 logger = logging.getLogger(__name__)
 

@@ -21,11 +21,10 @@ from app.pipeline.delays import set_delayed
 from app.pipeline.rounds.ends import record_skips
 from app.pipeline.scan import misfire_of, run_all_of
 from app.pipeline.skips import skip_rows
-from app.store.calendars.paused import PAUSED
-from app.store.fires import logs
-from app.store.fires import scheduled as scheduled_fires
-from app.store.fires.missed import MISSED
-from app.store.fires.scheduled import ScheduledFire
+from app.store.calendars.paused_fires import PAUSED
+from app.store.fires import logs, scheduled_fires
+from app.store.fires.missed_runs import MISSED
+from app.store.fires.scheduled_fires import ScheduledFire
 from app.store.jobs import scheduling as jobs
 from app.store.jobs.scheduling import DueJob
 from app.store.nodes import nodes

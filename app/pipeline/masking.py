@@ -13,7 +13,7 @@ from app.clock import Millis
 from app.domain.enums import ParamForm
 from app.domain.parameters.marked_text import may_name_secret, secrets_of
 from app.domain.parameters.masking import Masker
-from app.store.fires import given, logs
+from app.store.fires import earlier_runs, logs
 from app.store.variables import values as variables
 
 
@@ -49,11 +49,11 @@ def find_maskers(session: Session, runs: Iterable[SentRun], *, now_ms: Millis) -
     groups = {run.id: run.job_group for run in runs if _may_have_secrets(session, run)}
     if not groups:
         return {}
-    filled_runs = given.find_filled(session, groups)
+    filled_runs = earlier_runs.find_filled(session, groups)
     secrets_by_run = {
         log_id: SentSecrets(groups[log_id], names)
         for log_id, run in filled_runs.items()
-        if (names := secrets_of(run.filled or ""))
+        if (names := secrets_of(run.marked_text or ""))
     }
     return maskers_of(session, secrets_by_run, now_ms=now_ms)
 

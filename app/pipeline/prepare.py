@@ -28,8 +28,7 @@ from app.pipeline.gate import needs_slots
 from app.pipeline.group_candidates import find_group_candidates
 from app.pipeline.rounds.gate import needs_round
 from app.pipeline.route import RoutedFire, begin_routing, route_fire
-from app.store.fires import logs
-from app.store.fires import prepared as prepared_fires
+from app.store.fires import logs, prepared_fires
 from app.store.fires import queue as fires
 from app.store.fires.logs import UnfinishedRun
 from app.store.fires.queue import PendingFire

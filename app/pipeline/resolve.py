@@ -235,7 +235,7 @@ def _evidence(case: _Case, sign: Sign, now_ms: Millis) -> Evidence:
         delivery=case.delivery,
         sign=sign,
         durable=case.durable,
-        registered=case.is_registered,
+        is_registered=case.is_registered,
         probes=fire.probe_count,
         attempt=fire.attempt,
         age_ms=now_ms - since_ms,

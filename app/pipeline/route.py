@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.database.engine import call_at_commit
 from app.database.rows import bulk
 from app.domain.enums import FireState, GlueType, RouteStrategy
-from app.domain.parameters.marked_text import unmarked
+from app.domain.parameters.marked_text import unmark
 from app.domain.runs.routing import PROBING, ROUTERS, SEED_ROWS, RouteState, route_of
 from app.domain.runs.sharding import Shard, parse_shard
 from app.domain.schedules.planning import DueFire
@@ -30,7 +30,7 @@ class FilledParameter(NamedTuple):
     """Parameter with its values, all but those of secrets."""
 
     #: marked text (``app.domain.parameters``); None: it could not be filled in
-    text: str | None
+    marked_text: str | None
     #: name -> sealed value of the secrets in it
     secrets: Mapping[str, str]
 
@@ -63,9 +63,9 @@ class RoutedFire(NamedTuple):
     @property
     def sent_param(self) -> str:
         """The parameter as it is sent, with placeholders where it has secrets."""
-        if self.parameter is None or self.parameter.text is None:
+        if self.parameter is None or self.parameter.marked_text is None:
             return self.param
-        return unmarked(self.parameter.text)
+        return unmark(self.parameter.marked_text)
 
     @property
     def retries(self) -> int:

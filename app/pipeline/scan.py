@@ -18,7 +18,6 @@ from app.database.faults import REPEAT_MS, reason_of
 from app.database.rows import bulk
 from app.domain.calendars.effective import JobRules, Start, StartKind
 from app.domain.enums import MisfireStrategy, ScheduleType, TriggerStatus, TriggerType
-from app.domain.schedules.missed import RunAll
 from app.domain.schedules.planning import (
     MAX_COUNTED,
     MAX_COUNTED_UNIX,
@@ -28,6 +27,7 @@ from app.domain.schedules.planning import (
     plan,
     plan_delay,
 )
+from app.domain.schedules.run_all import RunAll
 from app.domain.schedules.schedule import RESTING, Schedule, is_unix_cron, next_after_ms, period_s
 from app.errors import InvalidInput
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
@@ -37,7 +37,7 @@ from app.runtime.metrics import FIRES_DUE
 from app.store.base import locks
 from app.store.calendars import current_book
 from app.store.fires import queue as fires
-from app.store.fires.missed import MISSED
+from app.store.fires.missed_runs import MISSED
 from app.store.fires.queue import NewFire
 from app.store.jobs import scheduling as jobs
 from app.store.jobs.scheduling import DueJob, schedule_of
@@ -315,7 +315,7 @@ def _moved_fire(job_id: int, start: Start, kind: TriggerType, node: str) -> NewF
 
 
 def _skips(planned_job: PlannedJob, now_ms: Millis) -> list[bulk.Row]:
-    skipped_range = planned_job.plan.skipped
+    skipped_range = planned_job.plan.skipped_range
     row = {"job_id": planned_job.job.id, "recorded_ms": now_ms}
     if planned_job.error:
         due_ms = planned_job.job.trigger_next_time

@@ -222,7 +222,9 @@ def _judge(outcome: CallOutcome, claim: ClaimedRun, address: str) -> Verdict:
             return Verdict(Fate.UNKNOWN, reply.code, reply.msg or "")  # It may have the run all the same.
         return judge_answer(reply, may_have_been_sent_here=may_have_been_sent_here)
     return judge_silence(
-        delivered=outcome.delivered is not Delivered.NO, reason=outcome.reason, remembered=claim.is_remembered
+        is_delivered=outcome.delivered is not Delivered.NO,
+        reason=outcome.reason,
+        is_remembered=claim.is_remembered,
     )
 
 

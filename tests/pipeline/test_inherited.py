@@ -11,7 +11,7 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline import inherited_runs
 from app.pipeline.inherited_runs import LOST_AFTER_MS, PERIOD_MS, InheritedRuns
-from app.store.runs import inherited as open_runs
+from app.store.runs import inherited_runs as open_runs
 from tests.pipeline.steps import register
 from tests.support.factories import FIRST, SECOND, T0, all_rows, make_job, make_log, only_row
 from tests.support.plan import every_database

@@ -19,7 +19,7 @@ from app.services.jobs.jobs import trigger_job
 from app.services.runs import waiting as waiting_runs
 from app.store.fires.clock_return import bring_back_open
 from app.store.limits import slots
-from app.store.limits.slots import JobKey, Shared, WaitingRuns
+from app.store.limits.slots import JobKey, LimitShares, WaitingRuns
 from app.store.limits.waiting import find_to_replace
 from tests.pipeline.limit_steps import claim_all, look, share, waiting
 from tests.pipeline.steps import as_due, call_back, claim_fires, claimer, give_back_all, record_sent, sent
@@ -225,7 +225,7 @@ def test_no_more_runs_are_looked_at_than_a_shared_limit_may_have(database: str) 
     fires = [make_fire(job, state="WAITING", deadline_ms=T0 + n) for n, job in enumerate([*sharing, other])]
     room = {JobKey(fire.job_id, ""): 3 for fire in fires}
     limits = {pair: frozenset({7}) for pair in room} | {JobKey(other.id, ""): frozenset[int]()}
-    first = transact(lambda session: slots.find_first(session, room, Shared({7: 2}, limits)))
+    first = transact(lambda session: slots.find_first(session, room, LimitShares({7: 2}, limits)))
     assert [fire.id for fire, _ in first] == [fires[0].id, fires[1].id, fires[5].id]
 
 

@@ -81,11 +81,11 @@ def given(job: Job) -> None:
 
 
 def planned(job: Job) -> None:
-    trigger(job, T0 + DAY_MS, planned=True)
+    trigger(job, T0 + DAY_MS, is_planned=True)
 
 
 def planned_and_given(job: Job) -> None:
-    trigger(job, T0 + DAY_MS, planned=True, logical_ms=GIVEN)
+    trigger(job, T0 + DAY_MS, is_planned=True, logical_ms=GIVEN)
 
 
 def by_an_older_version(job: Job) -> None:

@@ -23,9 +23,8 @@ from app.pipeline.claim import ClaimBatch, claim
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS, Claimer
 from app.pipeline.handover import hand_back
 from app.pipeline.prepare import EDITED_MS, PreparedFire, prepare
-from app.store.fires import logs
+from app.store.fires import logs, scheduled_fires
 from app.store.fires import queue as fires
-from app.store.fires import scheduled as scheduled_fires
 from app.store.jobs import listing as job_lists
 from app.store.runs import clearing as log_clearing
 from app.store.runs.clearing import Clearing

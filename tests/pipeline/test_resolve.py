@@ -18,7 +18,7 @@ from app.pipeline import resolve
 from app.pipeline.record import FIRST_CHECK_MS
 from app.pipeline.resolve import PERIOD_MS, expire_leases
 from app.settings.config import Config
-from app.store.fires import scheduled as scheduled_fires
+from app.store.fires import scheduled_fires
 from executor_client.wire.protocol import TOKEN_HEADER
 from tests.pipeline.steps import (
     ABSENT,

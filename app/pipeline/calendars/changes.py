@@ -26,7 +26,7 @@ from app.pipeline.spans import keep_spans
 from app.pipeline.unscanned_instants import find_unscanned
 from app.store.base import locks
 from app.store.calendars import current_book, rules
-from app.store.fires import scheduled as scheduled_fires
+from app.store.fires import scheduled_fires
 from app.store.jobs import scheduling as jobs
 from app.store.jobs.scheduling import DueJob, phased_schedule_of, schedule_of
 

@@ -27,9 +27,8 @@ from app.models.node import SKEW_MAX_MS
 from app.models.skip import Skip
 from app.pipeline.scan import MISFIRE, PAGE, count_max_of, period_of
 from app.store.base import locks
-from app.store.fires import clock_return
-from app.store.fires import scheduled as scheduled_fires
-from app.store.fires.scheduled import ScheduledFire
+from app.store.fires import clock_return, scheduled_fires
+from app.store.fires.scheduled_fires import ScheduledFire
 from app.store.jobs import scheduling as jobs
 from app.store.jobs.scheduling import DueJob, schedule_of
 

@@ -14,7 +14,7 @@ from app.domain.schedules.planning import DueFire
 from app.store.limits import rules as limit_rules
 from app.store.limits import slots
 from app.store.limits.rules import LimitName, LimitRules, Share
-from app.store.limits.slots import JobKey, OpenRun, Shared, WaitingRuns
+from app.store.limits.slots import JobKey, LimitShares, OpenRun, WaitingRuns
 
 #: room of a job that has no limit any more, or does not exist
 ROOM_MAX = 512
@@ -156,7 +156,7 @@ class LimitUsage:
         free = [(self.slots[scope.limit_id] - self.used[scope]) // weight for scope, weight in demand.items()]
         return max(min(free, default=ROOM_MAX), 1)
 
-    def share(self, room: Mapping[JobKey, int]) -> Shared:
+    def share(self, room: Mapping[JobKey, int]) -> LimitShares:
         """Return which named limits and those of groups these jobs have, and how far to look for each.
 
         As many runs as there are free slots may get one; LOOKED_AHEAD more, as some need further slots.
@@ -166,7 +166,7 @@ class LimitUsage:
             limit_id: max(self.slots[limit_id] - self.used[Scope(limit_id)], 0) + LOOKED_AHEAD
             for limit_id in frozenset[int]().union(*limits.values())
         }
-        return Shared(most, limits)
+        return LimitShares(most, limits)
 
     def _shared_by(self, job_id: int) -> frozenset[int]:
         if (rule := self.rules.get(job_id)) is None:

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.rows import bulk
-from app.domain.rounds.evaluation import Arrived, supersedes
+from app.domain.rounds.evaluation import RoundArrival, supersedes
 from app.domain.rounds.kinds import ArrivalOutcome, RoundKind, RoundState
 from app.domain.rounds.round_keys import FOR_NO_TIME, NONE_FOLLOWS, in_chain, round_key, since_key
 from app.domain.rounds.runs_after import LONGEST_MS, RunsAfter, parse_runs_after
@@ -53,7 +53,7 @@ class _Entry:
     rule: RunsAfter
     logical_ms: Millis
     chain: int | None
-    arrivals: list[Arrived] = field(default_factory=list)
+    arrivals: list[RoundArrival] = field(default_factory=list)
     is_by_hand: bool = False
 
     @property
@@ -79,7 +79,11 @@ def arrive(session: Session, outcomes: Sequence[Outcome], *, now_ms: Millis) -> 
         row_by_name |= _lock(session, later_entries, now_ms)
     here = {name: entry for name, entry in entries.items() if name in row_by_name}
     arrivals = rounds.find_arrivals(session, {row_by_name[name].id for name in here})
-    changes, new, changed_arrivals = list[Change](), list[tuple[int, Arrived]](), list[tuple[int, Arrived]]()
+    changes, new, changed_arrivals = (
+        list[Change](),
+        list[tuple[int, RoundArrival]](),
+        list[tuple[int, RoundArrival]](),
+    )
     for name, entry in here.items():
         row = row_by_name[name]
         first, later = _merge(arrivals[row.id], entry.arrivals)
@@ -123,20 +127,22 @@ def _belongs(outcome: Outcome, rule: RunsAfter) -> bool:
     return outcome.chain != FOR_NO_TIME or rule.round is not RoundKind.LOGICAL_TIME
 
 
-def _arrival_of(run: Outcome, rule: RunsAfter, now_ms: Millis) -> Arrived:
+def _arrival_of(run: Outcome, rule: RunsAfter, now_ms: Millis) -> RoundArrival:
     outcome = run.outcome
     if run.is_replaced:
         # The newer run has a logical time of its own, and is not in the chain.
         is_left_out = rule.round is RoundKind.LOGICAL_TIME or in_chain(run.chain)
         outcome = ArrivalOutcome.NOT_RUN if is_left_out else ArrivalOutcome.RETRYING
-    return Arrived(run.job_id, run.shard, run.total, outcome, now_ms, run.log_id, run.reason)
+    return RoundArrival(run.job_id, run.shard, run.total, outcome, now_ms, run.log_id, run.reason)
 
 
-def _merge(arrivals: list[Arrived], new: Iterable[Arrived]) -> tuple[list[Arrived], list[Arrived]]:
+def _merge(
+    arrivals: list[RoundArrival], new: Iterable[RoundArrival]
+) -> tuple[list[RoundArrival], list[RoundArrival]]:
     """Add to what has arrived in a round; return the first of predecessors and shards, and later ones."""
     by_shard = {(arrival.predecessor_id, arrival.shard): arrival for arrival in arrivals}
-    first: dict[tuple[int, int], Arrived] = {}
-    later: dict[tuple[int, int], Arrived] = {}
+    first: dict[tuple[int, int], RoundArrival] = {}
+    later: dict[tuple[int, int], RoundArrival] = {}
     for arrival in new:
         place = arrival.predecessor_id, arrival.shard
         former = by_shard.get(place)

@@ -9,7 +9,7 @@ from app.clock import Millis
 from app.database.engine import announce_due_fires
 from app.database.rows import bulk
 from app.domain.enums import TriggerType
-from app.domain.rounds.evaluation import Arrived, Verdict, evaluate
+from app.domain.rounds.evaluation import RoundArrival, Verdict, evaluate
 from app.domain.rounds.kinds import ArrivalOutcome, AtDeadline, RoundReason, RoundState
 from app.domain.rounds.runs_after import RunsAfter, parse_runs_after
 from app.domain.schedules.planning import SkippedRange
@@ -49,9 +49,9 @@ class Change:
     row: RoundRow
     #: its job
     follower: FollowerRow
-    arrivals: Collection[Arrived]
+    arrivals: Collection[RoundArrival]
     #: those that came just now
-    fresh: Sequence[Arrived] = ()
+    fresh: Sequence[RoundArrival] = ()
     #: a user asked for them
     is_by_hand: bool = False
     #: its wait is over
@@ -152,7 +152,7 @@ def _next_look(change: Change, row: RoundRow) -> Millis:
     return min(row.due_ms, row.deadline_ms)
 
 
-def _too_late(arrivals: Collection[Arrived]) -> Verdict:
+def _too_late(arrivals: Collection[RoundArrival]) -> Verdict:
     """Return the verdict of a round whose wait is over; its cause is what failed first, if anything has."""
     failed = [
         arrival for arrival in arrivals if arrival.outcome is not ArrivalOutcome.SUCCEEDED and arrival.log_id
@@ -182,7 +182,9 @@ def _start(session: Session, decisions: _Decisions, now_ms: Millis) -> None:
         announce_due_fires(session)
 
 
-def _follower_fire(row: RoundRow, fresh: Sequence[Arrived], logical_ms: Millis, now_ms: Millis) -> NewFire:
+def _follower_fire(
+    row: RoundRow, fresh: Sequence[RoundArrival], logical_ms: Millis, now_ms: Millis
+) -> NewFire:
     last = fresh[-1].log_id if fresh else None
     return NewFire(
         f"{FOLLOWER}:{row.id}:{last or 0}",

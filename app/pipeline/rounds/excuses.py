@@ -9,7 +9,7 @@ from app.clock import Millis
 from app.domain.calendars.effective import day_start
 from app.domain.calendars.excuses import is_excused
 from app.domain.enums import TriggerStatus
-from app.domain.rounds.evaluation import Arrived
+from app.domain.rounds.evaluation import RoundArrival
 from app.domain.rounds.kinds import ArrivalOutcome, RoundKind
 from app.domain.rounds.round_keys import in_chain
 from app.domain.rounds.runs_after import RunsAfter, parse_runs_after
@@ -34,10 +34,10 @@ def find_excused(
     session: Session,
     open_rounds: Sequence[RoundRow],
     followers: Mapping[int, FollowerRow],
-    arrivals: Mapping[int, Sequence[Arrived]],
+    arrivals: Mapping[int, Sequence[RoundArrival]],
     *,
     now_ms: Millis,
-) -> dict[int, list[Arrived]]:
+) -> dict[int, list[RoundArrival]]:
     """Return round -> arrivals of the predecessors that have nothing to run in it."""
     missing: dict[int, tuple[RunsAfter, set[int]]] = {}
     for row in open_rounds:
@@ -50,14 +50,14 @@ def find_excused(
     if not missing or not looks_ahead():
         return {}
     predecessors = jobs.find_planned(session, {job_id for _, left in missing.values() for job_id in left})
-    new_arrivals: dict[int, list[Arrived]] = {}
+    new_arrivals: dict[int, list[RoundArrival]] = {}
     for row in open_rounds:
         if row.id not in missing:
             continue
         rule, left = missing[row.id]
         from_ms, until_ms = _times(row, rule, followers[row.job_id].time_zone or zone_name())
         new_arrivals[row.id] = [
-            Arrived(job_id, 0, 1, ArrivalOutcome.EXCUSED, now_ms, None, CALENDAR)
+            RoundArrival(job_id, 0, 1, ArrivalOutcome.EXCUSED, now_ms, None, CALENDAR)
             for job_id in sorted(left)
             if (job := predecessors.get(job_id)) is not None and _is_excused(job, from_ms, until_ms)
         ]

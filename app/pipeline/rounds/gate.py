@@ -76,8 +76,8 @@ def hold(session: Session, pairs: Sequence[Pair], *, zone: str, now_ms: Millis) 
     bulk.update_many(session, Fire, rows)
     bulk.update_many(session, Fire, [{"id": key, "round_id": round_ids[key]} for key in round_ids])
     _write(session, waiting.values(), started_rounds.values(), now_ms)
-    passed = [fire for fire, _ in pairs if fire.id in round_ids]
-    return [DueFire(fire.id, fire.job_id, fire.due_time) for fire in (*passed, *again)]
+    ready = [fire for fire, _ in pairs if fire.id in round_ids]
+    return [DueFire(fire.id, fire.job_id, fire.due_time) for fire in (*ready, *again)]
 
 
 def _first_of_each(pairs: Sequence[Pair], since: Collection[int]) -> tuple[list[Pair], list[PendingFire]]:
@@ -95,7 +95,7 @@ def _key(fire: PendingFire, rule: RunsAfter, zone: str, last: LastDecided | None
     key = round_key(rule.round, fire.logical_time, zone=zone, chain=None)
     if key:
         return key
-    if (awaited_id := used.awaited.get(fire.job_id)) is not None:
+    if (awaited_id := used.last_by_job.get(fire.job_id)) is not None:
         return since_key(awaited_id)
     if last is None:
         return since_key(0)
@@ -105,7 +105,7 @@ def _key(fire: PendingFire, rule: RunsAfter, zone: str, last: LastDecided | None
 def _is_free(row: RoundRow, used: SinceInUse) -> bool:
     """Whether an instant may take a round since the last one: one that waits for it, or runs in it."""
     if row.state == RoundState.OPEN:
-        return row.id > used.awaited.get(row.job_id, 0)
+        return row.id > used.last_by_job.get(row.job_id, 0)
     return _is_unused(row, used)
 
 

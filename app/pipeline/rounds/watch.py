@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis
 from app.database.engine import transact
-from app.domain.rounds.evaluation import Arrived
+from app.domain.rounds.evaluation import RoundArrival
 from app.domain.rounds.kinds import ArrivalOutcome, RoundReason, RoundState
 from app.domain.rounds.runs_after import parse_runs_after
 from app.pipeline.rounds.arrivals import Outcome, arrive
@@ -90,10 +90,14 @@ def _find_gone(
 
 
 def _arrivals_of_deleted(
-    row: RoundRow, job: FollowerRow, round_arrivals: Sequence[Arrived], missing_ids: set[int], now_ms: Millis
-) -> list[Arrived]:
+    row: RoundRow,
+    job: FollowerRow,
+    round_arrivals: Sequence[RoundArrival],
+    missing_ids: set[int],
+    now_ms: Millis,
+) -> list[RoundArrival]:
     rule = parse_runs_after(job.runs_after)
-    new_arrivals = list[Arrived]()
+    new_arrivals = list[RoundArrival]()
     for job_id in set(rule.jobs if rule is not None else ()) & missing_ids:
         of_job = [arrival for arrival in round_arrivals if arrival.predecessor_id == job_id]
         # A retry that was planned does not come, nor do shards that have not arrived.
@@ -104,7 +108,7 @@ def _arrivals_of_deleted(
         ]
         total = max((arrival.total for arrival in of_job), default=1)
         new_arrivals += [
-            Arrived(job_id, shard, total, ArrivalOutcome.NOT_RUN, now_ms, None, DELETED)
+            RoundArrival(job_id, shard, total, ArrivalOutcome.NOT_RUN, now_ms, None, DELETED)
             for shard in sorted({*range(total)} - {arrival.shard for arrival in of_job})
         ]
     return new_arrivals

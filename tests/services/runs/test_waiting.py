@@ -59,7 +59,7 @@ def wait(job: Job, limit: Limit, place: int, **columns: Any) -> Fire:
 
 def triggered(job: Job, limit: Limit, place: int) -> tuple[Fire, Trigger]:
     trigger = new_trigger(job.id, T0)
-    key = key_of(trigger, planned=False, request="")
+    key = key_of(trigger, is_planned=False, request="")
     return wait(job, limit, place, fire_key=key, trigger_type="MANUAL"), trigger
 
 
