@@ -139,8 +139,8 @@ def _prepare(config: Config) -> Any:
             outbuf_high_watermark=UNSENT_MAX,
             max_request_body_size=BODY_MAX,
             clear_untrusted_proxy_headers=False,
-            batched=app.extensions["xxl_job_batched"],
-            reserved=app.extensions["xxl_job_reserved"],
+            batches=app.extensions["xxl_job_batched"],
+            reserves=app.extensions["xxl_job_reserved"],
             expose_tracebacks=False,
         )
     except (OSError, ValueError) as exc:

@@ -42,14 +42,14 @@ def monotonic_ms() -> Millis:
 
 
 #: continues, on Linux, while the host is suspended
-_ELAPSED = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def elapsed_ms() -> Millis:
     """Return a clock that never jumps but, on Linux, continues while the host is suspended."""
-    return time.clock_gettime_ns(_ELAPSED) // 1_000_000
+    return time.clock_gettime_ns(_CLOCK) // 1_000_000
 
 
 def elapsed_s() -> float:
     """Return the same in seconds: for deadlines that other nodes keep, too."""
-    return time.clock_gettime(_ELAPSED)
+    return time.clock_gettime(_CLOCK)

@@ -102,21 +102,21 @@ def add_layers(app: Flask, config: Config) -> None:
         behind_proxy = ProxyFix(app.wsgi_app, x_for=count, x_proto=count, x_host=0)
         app.wsgi_app = behind_proxy  # type: ignore[method-assign]
     app.wsgi_app = RequestLog(app.wsgi_app, config)  # type: ignore[method-assign]
-    app.extensions["xxl_job_batched"] = _batched(app, config)
-    app.extensions["xxl_job_reserved"] = _reserved(app, config)
+    app.extensions["xxl_job_batched"] = _batch_endpoints(app, config)
+    app.extensions["xxl_job_reserved"] = _reserved_paths(app, config)
 
 
-def _batched(app: Flask, config: Config) -> list[BatchedEndpoints]:
+def _batch_endpoints(app: Flask, config: Config) -> list[BatchedEndpoints]:
     """Return the endpoints whose requests our server may answer together, past the middleware.
 
     Empty if the middleware is needed: to find the client behind a proxy, or to write the access log.
     """
     if config.proxy_count or config.access_log:
         return []
-    return [app.extensions["xxl_job_api"].batched.endpoints()]
+    return [app.extensions["xxl_job_api"].batches.endpoints()]
 
 
-def _reserved(app: Flask, config: Config) -> list[frozenset[str]]:
+def _reserved_paths(app: Flask, config: Config) -> list[frozenset[str]]:
     """Return the paths for which our server has a thread each, with and without the context path.
 
     They are those of monitors, which ask while all other requests wait for a database that hangs.

@@ -141,7 +141,7 @@ class Executor:
         if worker is not None:
             worker.leave()
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Drop, in a forked process, the parent's threads, sockets and locks.
 
         Mounted, this process forwards requests to the parent; ``start`` makes it a worker of its own.
@@ -158,7 +158,7 @@ class Executor:
             engine.abandon()
         worker, self._worker = self._worker, None
         if worker is not None:
-            worker.forked()
+            worker.after_fork()
         server, self._server = self._server, None
         if server is not None:
             server.abandon()
@@ -330,7 +330,7 @@ class _Signals:
         """Wait for the first signal."""
         self._reader.recv(1)
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Restore the signals of a forked process: through the shared socket they would stop the parent."""
         if self._previous:
             self._restore(-1)

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from types import FrameType
 from typing import Any
 
-from executor_client.capture.capture import captured
+from executor_client.capture.capture import capturing
 from executor_client.execution.single_run import run_once
 from executor_client.handlers.registry import Handler, HandlerRegistry, registry
 from executor_client.wire.clock import now_ms
@@ -73,8 +73,8 @@ def run_handler(
         log_date_time=now_ms(),
         **_logical_time(scheduled_at),
     )
-    with captured(), _root_level(log_level), _ctrl_c_ends_the_test():
-        outcome = run_once(target, request, kill_after_s=kill_after, cancelled=cancelled)
+    with capturing(), _root_level(log_level), _ctrl_c_ends_the_test():
+        outcome = run_once(target, request, kill_after_s=kill_after, is_cancelled=cancelled)
     return HandlerResult(
         outcome.result.code, outcome.result.msg, outcome.log, outcome.error, outcome.duration_s
     )

@@ -59,7 +59,7 @@ def callback(body: bytes, store: CallbackStore, scope: TokenScope) -> CallbackAn
         logger.warning("callback refused bytes=%s reason=%s", len(body), exc)
         return CallbackAnswer(Reply(FAIL, f"callback refused: {exc}"))
     result = store.store(batch.items, scope)
-    reasons = [*batch.rejected, *(f"logId {item.log_id}: {item.reason}" for item in batch.missing)]
+    reasons = [*batch.rejections, *(f"logId {item.log_id}: {item.reason}" for item in batch.missing)]
     if reasons:
         reasons_text = "; ".join(reasons[:REFUSED_NAMED])
         logger.warning("callback elements refused count=%s reasons=%s", len(reasons), reasons_text)
@@ -73,7 +73,7 @@ def answer_to(batch: CallbackBatch, result: StoreResult) -> CallbackAnswer:
     them again.
     """
     foreign, other_runs = result.foreign, result.other_runs
-    unusable = [*batch.rejected, *(f"{NOT_OF_TOKEN}, logId {log_id}" for log_id in foreign)]
+    unusable = [*batch.rejections, *(f"{NOT_OF_TOKEN}, logId {log_id}" for log_id in foreign)]
     if foreign or (unusable and not batch.items):
         more = len(unusable) - 1
         text = unusable[0] + (f" (and {more} more)" if more else "")

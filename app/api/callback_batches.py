@@ -85,7 +85,7 @@ class BatchedCallbacks:
             content = parse_callbacks(request.body)
         except ValueError:
             return None
-        if content.rejected or content.missing or not content.items:
+        if content.rejections or content.missing or not content.items:
             return None
         return _PlainRequest(index, content, Batch(content.items, scope, new_request_id()))
 

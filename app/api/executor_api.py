@@ -77,7 +77,7 @@ class ExecutorApi:
         self._tokens = TokenBook(access_tokens(config))
         self.callbacks = CallbackStore()
         #: callbacks that a server may answer together
-        self.batched = BatchedCallbacks(self._tokens, self.callbacks, config)
+        self.batches = BatchedCallbacks(self._tokens, self.callbacks, config)
         self._tails = TailStore(config)
         self._checks = RegistrationChecks(config.executor_networks)
 

@@ -105,12 +105,12 @@ class Bucket:
     def list(self, prefix: str) -> Iterator[StoredBlob]:
         """Yield the objects below a folder."""
         below = self._key(prefix).strip("/")
-        skipped = len(self._prefix) + 1 if self._prefix else 0
+        prefix_length = len(self._prefix) + 1 if self._prefix else 0
         with self._call():
             objects = self._client.list_objects(self._bucket, f"{below}/" if below else None, recursive=True)
             for item in objects:
                 written_ms = int(item.last_modified.timestamp() * SECOND_MS) if item.last_modified else 0
-                yield StoredBlob(str(item.object_name)[skipped:], int(item.size or 0), written_ms)
+                yield StoredBlob(str(item.object_name)[prefix_length:], int(item.size or 0), written_ms)
 
     @contextmanager
     def _call(self) -> Iterator[None]:

@@ -77,28 +77,32 @@ def restore(file: Path, replace_all: bool, accept_unproven: bool) -> None:
     Archived logs beside it are put in place, too.
     """
     options, config = Options(replace_all, accept_unproven, partial(click.echo, err=True)), configuration()
-    restored = restore_backup(config, file, options, clock=now_ms)
+    result = restore_backup(config, file, options, clock=now_ms)
     try:
         if count := restore_logs(config, file):
             click.echo(f"restored: {counted(count, 'file')} of archived logs")
     finally:  # The database is in place, also if there is no room for the logs.
-        for line in _report(restored):
+        for line in _report(result):
             click.echo(line)
 
 
-def _report(restored: RestoreResult) -> list[str]:
-    settled = restored.settlement
+def _report(result: RestoreResult) -> list[str]:
+    settlement = result.settlement
     return [
-        f"restored: {counted(sum(restored.manifest.rows.values()), 'row')};"
-        f" next id of a run: {settled.next_log_id}",
-        f"skipped: the times up to now of {counted(settled.fires.jobs, 'job')},"
-        f" and {counted(settled.fires.queued, 'queued run')}",
-        f"ended as unresolved: {counted(settled.fires.open_runs, 'run')};"
-        f" cancelled: {counted(settled.tasks, 'background task')};"
-        f" paused: {counted(settled.fires.backfills, 'backfill')};"
-        f" logged out: {settled.logins} sessions",
-        *(f"kept: {path}" for path in restored.old_files),
-        *(f"kept: table {name}, which this version does not know" for name in restored.unknown),
+        f"restored: {counted(sum(result.manifest.rows.values()), 'row')};"
+        f" next id of a run: {settlement.next_log_id}",
+        f"skipped: the times up to now of {counted(settlement.fires.jobs, 'job')},"
+        f" and {counted(settlement.fires.queued, 'queued run')}",
+        f"ended as unresolved: {counted(settlement.fires.open_runs, 'run')};"
+        f" cancelled: {counted(settlement.tasks, 'background task')};"
+        f" paused: {counted(settlement.fires.backfills, 'backfill')};"
+        f" logged out: {settlement.logins} sessions",
+        *(f"kept: {path}" for path in result.old_files),
+        *(f"kept: table {name}, which this version does not know" for name in result.unknown),
         "next: start the console, then the workers"
-        + ("; look at the unresolved runs, and run again what is missing" if settled.fires.open_runs else ""),
+        + (
+            "; look at the unresolved runs, and run again what is missing"
+            if settlement.fires.open_runs
+            else ""
+        ),
     ]

@@ -15,5 +15,5 @@ def seed_demo() -> None:
     """Create a demo executor group and jobs, unless there are jobs already."""
     open_database()
     with session_scope() as session:
-        created = demo.seed(session, actor=system_actor("demo"), clock=now_ms)
-    click.echo(f"demo jobs created: {created}" if created else "there are jobs already: nothing created")
+        count = demo.seed(session, actor=system_actor("demo"), clock=now_ms)
+    click.echo(f"demo jobs created: {count}" if count else "there are jobs already: nothing created")

@@ -33,7 +33,7 @@ def open_local() -> WsgiTransport:
 
 
 class LocalApi:
-    """WSGI application: an API of only the resources at the path of each request.
+    """WSGI application: an API of only the resources that a request needs.
 
     A command calls few paths, and to import all resources takes longer than the rest of it.
     """
@@ -46,7 +46,7 @@ class LocalApi:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Handle one request."""
-        resources = resources_at(environ["PATH_INFO"])
+        resources = resources_at(environ["PATH_INFO"], environ["REQUEST_METHOD"])
         if resources not in self._applications:
             self._applications[resources] = create_api(self._config, self._executors, resources)
         return self._applications[resources](environ, start_response)

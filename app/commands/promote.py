@@ -50,10 +50,10 @@ def promote(settings: Settings, url: str, save: bool) -> None:
     else:
         check_database(config)
         check_schema(bind_engine(config))
-        promoted = promoting.promote(config, new_url, _show_progress, _show_step)
-        rows = counted(promoted.rows, "row")
-        click.echo(f"moved to {promoted.target}: {rows} in {promoted.took_ms / 1000:.1f} s")
-        click.echo(f"claims paused {promoted.paused_ms} ms, nothing written {promoted.fence_ms} ms")
+        promotion = promoting.promote(config, new_url, _show_progress, _show_step)
+        rows = counted(promotion.rows, "row")
+        click.echo(f"moved to {promotion.target}: {rows} in {promotion.took_ms / 1000:.1f} s")
+        click.echo(f"claims paused {promotion.paused_ms} ms, nothing written {promotion.fence_ms} ms")
     if env_file is not None:
         write_setting(env_file, URL_SETTING, new_url)
         click.echo(f"{URL_SETTING} is set in {env_file}")

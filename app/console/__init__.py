@@ -50,7 +50,7 @@ AREAS = (
     operations,
 )
 MODULES = (*(module for area in AREAS for module in area.MODULES), help)
-POLICY = guards.merged(MODULES)
+POLICY = guards.merge_policies(MODULES)
 
 
 def register(app: Flask) -> None:

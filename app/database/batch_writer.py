@@ -44,7 +44,7 @@ class BatchWriter:
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._closed = False
+        self._is_closed = False
         #: submitted items and their futures, by the work that writes them
         self._waiting: dict[Work[Any, Any], list[tuple[Any, Future[Any]]]] = {}
 
@@ -65,7 +65,7 @@ class BatchWriter:
         loop, answers = asyncio.get_running_loop(), [] if results is None else results
         future: Future[None] = Future()
 
-        def poisoned(item: Item, error: Exception) -> None:
+        def handle_poison(item: Item, error: Exception) -> None:
             if on_poison is None or data_fault(error) is None:
                 logger.exception("not written item=%r", item)
             if on_poison is not None:
@@ -75,7 +75,7 @@ class BatchWriter:
             if not future.set_running_or_notify_cancel():
                 return
             try:
-                _write(items, work, lambda _items, answer: answers.append(answer), poisoned)
+                _write(items, work, lambda _items, answer: answers.append(answer), handle_poison)
             except Exception as exc:  # The caller's await raises it.
                 future.set_exception(exc)
             else:
@@ -109,13 +109,13 @@ class BatchWriter:
     def close(self, timeout_s: float | None = None) -> None:
         """Write the waiting items, then end the thread; wait at most ``timeout_s``."""
         with self._lock:
-            self._closed = True
+            self._is_closed = True
             self._jobs.put(None)
         if self._thread is not None:
             self._thread.join(timeout_s)
 
     def _put(self, job: Callable[[], None]) -> None:
-        if self._closed:
+        if self._is_closed:
             raise RuntimeError(f"{self._name} is closed")
         if self._thread is None:
             thread = threading.Thread(target=self._run, name=self._name, daemon=True)

@@ -28,7 +28,7 @@ from app.database.connections.sqlite_write_lock import QueuedConnection
 from app.database.dialects.choice import dialect_of, dialect_of_url
 from app.database.moved import follow
 from app.database.promotion_mark import MOVED_MESSAGE, PAUSE_S
-from app.database.urls import sqlite_file, unopened
+from app.database.urls import open_error, sqlite_file
 from app.errors import NoDatabase
 from app.models.base import use_zone
 from app.runtime.wake_up import BACKFILLS, send_wake_up
@@ -143,7 +143,7 @@ def bind_for_reading(config: Config) -> Engine:
         except FileNotFoundError as exc:
             raise NoDatabase(f"XXL_JOB_DATABASE_URL: there is no database {file}") from exc
         except OSError as exc:
-            raise unopened(config.database_url, str(exc.strerror)) from exc
+            raise open_error(config.database_url, str(exc.strerror)) from exc
         wait_s = BUSY_TIMEOUT_MS / 1000
         connect = partial(sqlite3.connect, f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=wait_s)
         engine = create_engine(config.database_url, creator=connect, poolclass=NullPool, hide_parameters=True)

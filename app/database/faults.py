@@ -110,7 +110,7 @@ class FaultLog:
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._logged_at: dict[Fault, Millis] = {}
-        self._unlogged: Counter[Fault] = Counter()
+        self._silent_counts: Counter[Fault] = Counter()
 
     def write(self, logger: logging.Logger, event: str, error: DBAPIError) -> None:
         """Log that ``event`` happened because of ``error``."""
@@ -118,16 +118,16 @@ class FaultLog:
             logger.info("%s once: the database has moved", event)  # It is repeated on the new one.
             return
         fault = fault_of(error)
-        unlogged = 0
+        count = 0
         if fault is not None and fault is not Fault.BUSY:
             with self._lock:
                 last = self._logged_at.get(fault)
                 if last is not None and self._monotonic() - last < REPEAT_MS:
-                    self._unlogged[fault] += 1
+                    self._silent_counts[fault] += 1
                     return
                 self._logged_at[fault] = self._monotonic()
-                unlogged = self._unlogged.pop(fault, 0)
-        more = f"; {unlogged} more failures since the last such line" if unlogged else ""
+                count = self._silent_counts.pop(fault, 0)
+        more = f"; {count} more failures since the last such line" if count else ""
         logger.error("%s database_error=%s%s", event, reason_of(error), more)
 
 

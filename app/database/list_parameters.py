@@ -31,17 +31,17 @@ def list_of(values: Iterable[Any]) -> list[Any]:
 
 def mysql_encoders() -> dict[type, Callable[[Any, Any], str]]:
     """Return encoders of numbers for the drivers of MySQL, for an IN."""
-    return {Numbers: lambda values, _mapping: f"({_joined(values)})"}
+    return {Numbers: lambda values, _mapping: f"({_join(values)})"}
 
 
-def _joined(values: Numbers) -> str:
+def _join(values: Numbers) -> str:
     """Return the numbers with commas; raises TypeError for anything else, which would be SQL."""
     if None in values:
         return ",".join(["NULL" if value is None else int.__repr__(value) for value in values])
     return ",".join(map(int.__repr__, values))
 
 
-def _quoted(value: str | None) -> str:
+def _quote(value: str | None) -> str:
     return "NULL" if value is None else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
@@ -55,13 +55,13 @@ def register_with_psycopg() -> None:
         oid = _NUMBERS_TYPE
 
         def dump(self, obj: Numbers) -> bytes:
-            return f"{{{_joined(obj)}}}".encode()
+            return f"{{{_join(obj)}}}".encode()
 
     class TextsDumper(Dumper):
         oid = _TEXTS_TYPE
 
         def dump(self, obj: Texts) -> bytes:
-            return f"{{{','.join(map(_quoted, obj))}}}".encode()
+            return f"{{{','.join(map(_quote, obj))}}}".encode()
 
     adapters.register_dumper(Numbers, NumbersDumper)
     adapters.register_dumper(Texts, TextsDumper)

@@ -13,7 +13,7 @@ from sqlalchemy.exc import (
 
 from app.database.dialects.choice import dialect_of
 from app.database.engine import make_engine
-from app.database.urls import sqlite_file, unopened, without_password
+from app.database.urls import open_error, sqlite_file, without_password
 from app.errors import NotConfigured
 from app.runtime.program import upgrade_command
 from app.settings.config import Config
@@ -30,15 +30,15 @@ def check_database(config: Config) -> None:
             file.stat()
     except FileNotFoundError as exc:
         hint = f"there is no such file; for a new installation, run: {upgrade_command()}"
-        raise unopened(config.database_url, hint) from exc
+        raise open_error(config.database_url, hint) from exc
     except OSError as exc:
-        raise unopened(config.database_url, str(exc.strerror)) from exc
+        raise open_error(config.database_url, str(exc.strerror)) from exc
     try:
         _connect_once(config)
     except OperationalError as exc:
-        raise unopened(config.database_url, " ".join(str(exc.orig).split())) from exc
+        raise open_error(config.database_url, " ".join(str(exc.orig).split())) from exc
     except ResourceClosedError as exc:  # The database went away while SQLAlchemy got to know it.
-        raise unopened(config.database_url, "connection lost") from exc
+        raise open_error(config.database_url, "connection lost") from exc
     except NotConfigured as exc:
         raise NotConfigured(f"XXL_JOB_DATABASE_URL: {exc}") from exc
 

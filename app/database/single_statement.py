@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from app.database.dialects.choice import dialect_of
 from app.database.driver import Values, Work, count_of, rows_of, run
 from app.database.engine import bound_engine, is_transient, lost_connection, transact
-from app.database.sql.compiled import compile_statement
+from app.database.sql.compilation import compile_statement
 
 T = TypeVar("T")
 Parameters = Mapping[str, Any]

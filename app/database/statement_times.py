@@ -11,7 +11,7 @@ from app.runtime.metrics import STATEMENT_DURATION
 logger = logging.getLogger(__name__)
 
 #: key of the time at which a statement was started, in what a connection keeps
-_STARTED = "statement_started"
+_START_KEY = "statement_started"
 
 
 class _Limit:
@@ -33,7 +33,7 @@ def watch(engine: Engine) -> None:
 
 def _observe(connection: Connection, sql: str) -> None:
     """Count the statement that a connection has started, and log it if it was slow."""
-    started_s = connection.info.pop(_STARTED, None)
+    started_s = connection.info.pop(_START_KEY, None)
     if started_s is None:
         return
     took_s = time.monotonic() - started_s
@@ -45,7 +45,7 @@ def _observe(connection: Connection, sql: str) -> None:
 def _note_start(
     connection: Connection, _cursor: Any, _sql: str, _parameters: Any, context: Any, _many: bool
 ) -> None:
-    connection.info[_STARTED] = time.monotonic()
+    connection.info[_START_KEY] = time.monotonic()
 
 
 def _note_end(

@@ -6,7 +6,7 @@ from sqlalchemy import URL, make_url
 
 from app.errors import NoDatabase
 
-HIDDEN = "***"
+MASK = "***"
 
 
 def sqlite_file(url: str | URL) -> Path | None:
@@ -17,14 +17,14 @@ def sqlite_file(url: str | URL) -> Path | None:
 
 
 def without_password(url: str | URL) -> str:
-    """Return the URL with HIDDEN for its passwords."""
+    """Return the URL with MASK for its passwords."""
     parsed_url = make_url(url)
     # The names are password, passwd, sslpassword and ssl_key_password.
-    parts = {name: HIDDEN for name in parsed_url.query if "pass" in name}
+    parts = {name: MASK for name in parsed_url.query if "pass" in name}
     text = parsed_url.update_query_dict(parts).render_as_string(hide_password=True)
-    return text.replace("%2A%2A%2A", HIDDEN)
+    return text.replace("%2A%2A%2A", MASK)
 
 
-def unopened(url: str, reason: str) -> NoDatabase:
+def open_error(url: str, reason: str) -> NoDatabase:
     """Return the error for a database that cannot be opened."""
     return NoDatabase(f"XXL_JOB_DATABASE_URL: {without_password(url)} cannot be opened: {reason}")

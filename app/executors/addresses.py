@@ -70,10 +70,10 @@ def _host_refusal(host: str, networks: tuple[Network, ...]) -> str | None:
         is_name = _HOST_NAME.fullmatch(host) and not re.fullmatch(r"[\d.]+|0x[0-9a-fA-F.x]+", host)
         if not is_name:
             return ADDRESS_NO_HOST
-        allowed = not is_metadata_name(host)
+        is_inside = not is_metadata_name(host)
     else:
-        allowed = is_allowed(literal, networks)
-    return None if allowed else ADDRESS_OUTSIDE
+        is_inside = is_allowed(literal, networks)
+    return None if is_inside else ADDRESS_OUTSIDE
 
 
 def may_connect(peer: str, networks: tuple[Network, ...]) -> bool:

@@ -59,7 +59,7 @@ class Peer(NamedTuple):
         return self._replace(token=self.former_token, former_token="")
 
 
-class Delivered(StrEnum):
+class Delivery(StrEnum):
     """Whether the executor may have received the request."""
 
     #: the executor responded
@@ -75,7 +75,7 @@ class Delivered(StrEnum):
 class CallOutcome(NamedTuple):
     """Outcome of one call: ``reply`` if the executor responded, ``reason`` otherwise."""
 
-    delivered: Delivered
+    delivery: Delivery
     reply: Reply | None
     reason: str
     took_ms: Millis

@@ -126,12 +126,10 @@ class Connection(asyncio.Protocol):
         """Store the few headers that matter; called by the parser."""
         if self._in_body:  # trailers of a chunked body are ignored
             return
-        lowered = name.lower()
-        if lowered == b"content-length" or (
-            lowered == b"transfer-encoding" and value.lower().endswith(b"chunked")
-        ):
+        key = name.lower()
+        if key == b"content-length" or (key == b"transfer-encoding" and value.lower().endswith(b"chunked")):
             self._until_end = False
-        elif lowered == _CAPABILITIES:
+        elif key == _CAPABILITIES:
             self._capabilities = value
 
     def on_headers_complete(self) -> None:

@@ -17,7 +17,7 @@ from app.clock import elapsed_s
 from app.domain.executors.networks import DEFAULT_PORTS
 from app.domain.runs.trace_templates import NAME_UNKNOWN, NO_ANSWER, NO_CONNECTION, fill
 from app.errors import InvalidInput
-from app.executors.calls import LACKS, CallOutcome, Delivered, Peer, is_to_repeat, prepare, reason_of
+from app.executors.calls import LACKS, CallOutcome, Delivery, Peer, is_to_repeat, prepare, reason_of
 from app.executors.connection import Answer, Broken, Connection
 from app.executors.names import Names
 from app.settings.config import Network
@@ -52,9 +52,9 @@ class _Origin(NamedTuple):
 class _NotConnected(Exception):
     """No connection was made, so no byte of the request was sent."""
 
-    def __init__(self, reason: str, delivered: Delivered = Delivered.NO) -> None:
+    def __init__(self, reason: str, delivery: Delivery = Delivery.NO) -> None:
         super().__init__(reason)
-        self.delivered = delivered
+        self.delivery = delivery
 
 
 class DispatchClient:
@@ -103,7 +103,7 @@ class DispatchClient:
 
         ``on_outcome`` gets the outcome in a later round of the loop; a refused token is not tried again.
         """
-        started = time.monotonic()
+        start_s = time.monotonic()
         try:
             origin, head = self._prepare(peer, action)
         except InvalidInput:
@@ -112,25 +112,25 @@ class DispatchClient:
         if connection is None:
             return False
 
-        def answered(result: Answer | Exception) -> None:
+        def on_answer(result: Answer | Exception) -> None:
             self._put_back(origin, connection)
-            on_outcome(_outcome(result, started))
+            on_outcome(_outcome(result, start_s))
 
-        connection.start(_request(head, content), self._loop.time() + timeout_s, answered)
+        connection.start(_request(head, content), self._loop.time() + timeout_s, on_answer)
         return True
 
     async def _call(self, peer: Peer, action: str, content: bytes, timeout_s: float) -> CallOutcome:
-        started = time.monotonic()
+        start_s = time.monotonic()
         try:
             origin, head = self._prepare(peer, action)
             answer = await self._exchange(origin, _request(head, content), timeout_s)
         except InvalidInput as exc:
-            return _failed(Delivered.NO, exc.message, started)
+            return _failure(Delivery.NO, exc.message, start_s)
         except _NotConnected as exc:
-            return _failed(exc.delivered, str(exc), started)
+            return _failure(exc.delivery, str(exc), start_s)
         except (Broken, TimeoutError, OSError) as exc:
-            return _outcome(exc, started)
-        return _outcome(answer, started)
+            return _outcome(exc, start_s)
+        return _outcome(answer, start_s)
 
     def _prepare_call(self, peer: Peer, action: str) -> tuple[_Origin, bytes]:
         """Check an address; return its origin and the request head up to the length. Raises InvalidInput."""
@@ -146,9 +146,9 @@ class DispatchClient:
         return origin, "\r\n".join(lines).encode("latin-1")
 
     async def _exchange(self, origin: _Origin, request: bytes, timeout_s: float) -> Answer:
-        latest, started = self._loop.time() + timeout_s + LATE_S, elapsed_s()
+        latest, start_s = self._loop.time() + timeout_s + LATE_S, elapsed_s()
         connection = self._take(origin) or await self._connect(origin, timeout_s)
-        if elapsed_s() - started > timeout_s + LATE_S:  # suspended or stopped: another node may have the run
+        if elapsed_s() - start_s > timeout_s + LATE_S:  # suspended or stopped: another node may have the run
             connection.close()
             raise _NotConnected(NO_CONNECTION)
         answer = await connection.exchange(request, min(self._loop.time() + timeout_s, latest))
@@ -186,7 +186,7 @@ class DispatchClient:
                 del self._idle[origin]
         self._sweep = self._loop.call_later(1, self._drop_idle) if self._idle else None
 
-    def _lost(self, connection: Connection) -> None:
+    def _drop(self, connection: Connection) -> None:
         origin = self._open.pop(connection, None)
         idle = self._idle.get(origin, []) if origin else []
         if connection in idle:
@@ -217,7 +217,7 @@ class DispatchClient:
         except (OSError, ValueError) as exc:
             if isinstance(exc, OSError) and exc.errno in LACKS:
                 self._log_lack(exc)
-                raise _NotConnected(str(exc), Delivered.UNTRIED) from exc
+                raise _NotConnected(str(exc), Delivery.UNTRIED) from exc
             raise _NotConnected(reason_of(exc, origin.host)) from exc
         raise _NotConnected(fill(NAME_UNKNOWN, host=origin.host))
 
@@ -242,7 +242,7 @@ class DispatchClient:
 
     async def _open_connection(self, origin: _Origin, host: str) -> Connection:
         _, connection = await self._loop.create_connection(
-            lambda: Connection(self._lost),
+            lambda: Connection(self._drop),
             host,
             origin.port,
             ssl=_tls() if origin.secure else None,
@@ -272,20 +272,20 @@ def _request(head: bytes, content: bytes) -> bytes:
     return b"%b%d\r\n\r\n%b" % (head, len(content), content)
 
 
-def _outcome(result: Answer | Exception, started: float) -> CallOutcome:
-    """Return the outcome of an exchange that began at ``started``, in monotonic seconds."""
+def _outcome(result: Answer | Exception, start_s: float) -> CallOutcome:
+    """Return the outcome of an exchange that began at ``start_s``, in monotonic seconds."""
     if isinstance(result, Exception):
         reason = NO_ANSWER if isinstance(result, TimeoutError) else reason_of(result, None)
-        return _failed(Delivered.PERHAPS, reason, started)
+        return _failure(Delivery.PERHAPS, reason, start_s)
     find_boot_id = _known_boot_id if len(result.capabilities) < KNOWN_ANSWER_MAX else _boot_id
     parse = _parse_known if len(result.content) < KNOWN_ANSWER_MAX else Reply.parse
     reply, boot_id = parse(result.status, result.content), find_boot_id(result.capabilities)
-    return CallOutcome(Delivered.ANSWERED, reply, "", _since(started), boot_id)
+    return CallOutcome(Delivery.ANSWERED, reply, "", _since(start_s), boot_id)
 
 
-def _since(started: float) -> int:
-    return round((time.monotonic() - started) * 1000)
+def _since(start_s: float) -> int:
+    return round((time.monotonic() - start_s) * 1000)
 
 
-def _failed(delivered: Delivered, reason: str, started: float) -> CallOutcome:
-    return CallOutcome(delivered, None, reason, _since(started))
+def _failure(delivery: Delivery, reason: str, start_s: float) -> CallOutcome:
+    return CallOutcome(delivery, None, reason, _since(start_s))

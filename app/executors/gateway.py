@@ -87,7 +87,7 @@ class Gateway:
         body |= {"lastLines": last_lines} if last_lines else {}
         reply = self._call(peer, "log", body, timeout_s=timeout_s)
         if refusal := refusal_of(reply):
-            raise _refused(peer, reply, refusal)
+            raise _refusal_error(peer, reply, refusal)
         piece = LogResult.from_wire(reply.content, from_line_num=request.from_line_num)
         fields = reply.content if progress and isinstance(reply.content, dict) else {}
         return ReadLog(piece, Progress.parse(fields.get("progress")), fields.get("running") is True)
@@ -117,7 +117,7 @@ class Gateway:
         try:
             url, headers = prepare(peer, action, self._networks)
             with guard.cut_after(timeout_s), guard_session(DirectSession(), guard) as http:
-                answered = http.post(
+                answer = http.post(
                     url.geturl(),
                     data=dump_json(body),
                     headers=headers,
@@ -126,7 +126,7 @@ class Gateway:
                     stream=True,
                 )
                 limit = LOG_REPLY_MAX if action == "log" else REPLY_MAX
-                with answered as response:  # closes the connection, whatever was read of it
+                with answer as response:  # closes the connection, whatever was read of it
                     try:
                         return Reply.parse(response.status_code, read_bounded(response, limit, until))
                     except TooLong as exc:
@@ -146,7 +146,7 @@ def _first_lines(error: "TooLong", action: str, status: int) -> Reply:
     return lines
 
 
-def _refused(peer: Peer, reply: Reply, refusal: str) -> ExecutorUnreachable:
+def _refusal_error(peer: Peer, reply: Reply, refusal: str) -> ExecutorUnreachable:
     """Return the error of a refusal, which may also be that of a gateway before the executor."""
     is_own = reply.well_formed or refuses_absent(refusal)
     return (ExecutorRefused if is_own else ExecutorUnreachable)(peer.address, refusal)

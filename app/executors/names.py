@@ -71,10 +71,10 @@ class Names:
         result = await self._find_result(host, port)
         if result.error:
             raise OSError(*result.error)
-        allowed = [address for address in result.hosts if may_connect(address, self._networks)]
-        if not allowed:
+        addresses = [address for address in result.hosts if may_connect(address, self._networks)]
+        if not addresses:
             raise OSError(errno.EACCES, fill(NAME_OUTSIDE, peer=", ".join(result.hosts)))
-        return allowed
+        return addresses
 
     def put_last(self, host: str, port: int, address: str) -> None:
         """Move an address that did not accept a connection behind the others of its name."""

@@ -106,10 +106,10 @@ class JobLog(Base):
     @property
     def ended_ms(self) -> Millis | None:
         """When its result arrived: of two equal local times the one that its start and duration fit."""
-        first, started = self.handle_time, self.started_ms
-        if first is None or started is None:
+        first, start_ms = self.handle_time, self.started_ms
+        if first is None or start_ms is None:
             return first
         if self.duration_ms is None:
-            return first if first >= started else as_repeated(first)
-        expected = started + self.duration_ms
-        return min(first, as_repeated(first), key=lambda at_ms: abs(at_ms - expected))
+            return first if first >= start_ms else as_repeated(first)
+        end_ms = start_ms + self.duration_ms
+        return min(first, as_repeated(first), key=lambda at_ms: abs(at_ms - end_ms))

@@ -5,7 +5,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.clock import Millis
 from app.models.base import Base, BigId, exact_text
-from app.models.sealed import SealedText
+from app.models.sealed_text import SealedText
 
 #: characters of a name
 NAME_LENGTH = 64

@@ -26,7 +26,7 @@ from app.domain.runs.trace_templates import (
     write,
 )
 from app.domain.runs.trigger_report import one_line
-from app.executors.calls import CallOutcome, Delivered, Peer, refuses_token
+from app.executors.calls import CallOutcome, Delivery, Peer, refuses_token
 from app.executors.dispatch_client import DispatchClient
 from app.pipeline.claim_trace import LINES_KEPT
 from app.pipeline.claimed_run import PROBE_MS, ClaimedRun
@@ -164,7 +164,7 @@ class Sender:
         action = probe_action(claim)
         content = dump_json(JobRequest(claim.job_id).to_wire()) if action == "idleBeat" else b"{}"
         outcome = await asyncio.shield(self._probe(_Question(claim.peers[address], action, content)))
-        if outcome.delivered is Delivered.UNTRIED:
+        if outcome.delivery is Delivery.UNTRIED:
             return None
         yes = outcome.reply is not None and outcome.reply.code == SUCCESS
         reason = outcome.reason
@@ -172,7 +172,7 @@ class Sender:
             message = f": {one_line(outcome.reply.msg)}" if outcome.reply.msg else ""
             reason = f"code {outcome.reply.code}{message}"
         line = trace_probe(claim, address, reason, outcome.took_ms, yes=yes)
-        return ProbeAnswer(yes, line, outcome.delivered is Delivered.NO)
+        return ProbeAnswer(yes, line, outcome.delivery is Delivery.NO)
 
     def _probe(self, question: _Question) -> asyncio.Task[CallOutcome]:
         """Return the probe in flight, or a new one if that was sent PROBE_MS ago or earlier.
@@ -205,12 +205,12 @@ def trace_probe(claim: ClaimedRun, address: str, reason: str, took_ms: Millis, *
 
 
 def _outcome_of(claim: ClaimedRun, address: str, outcome: CallOutcome) -> SendOutcome | None:
-    if outcome.delivered is Delivered.UNTRIED:
+    if outcome.delivery is Delivery.UNTRIED:
         return None
     verdict = _judge(outcome, claim, address)
     if verdict.text:  # Before it is cut, which could cut a value, too.
         verdict = replace(verdict, text=claim.mask_text(verdict.text))
-    unreachable = (address,) if outcome.delivered is Delivered.NO else ()
+    unreachable = (address,) if outcome.delivery is Delivery.NO else ()
     trace, sent_ms = _trace(address, outcome, verdict), now_ms() - outcome.took_ms
     return SendOutcome(claim, verdict, trace, outcome.took_ms, outcome.boot_id, unreachable, sent_ms)
 
@@ -222,7 +222,7 @@ def _judge(outcome: CallOutcome, claim: ClaimedRun, address: str) -> Verdict:
             return Verdict(Fate.UNKNOWN, reply.code, reply.msg or "")  # It may have the run all the same.
         return judge_answer(reply, may_have_been_sent_here=may_have_been_sent_here)
     return judge_silence(
-        is_delivered=outcome.delivered is not Delivered.NO,
+        is_delivered=outcome.delivery is not Delivery.NO,
         reason=outcome.reason,
         is_remembered=claim.is_remembered,
     )

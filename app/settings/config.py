@@ -14,8 +14,8 @@ from typing import Any
 from app.errors import NotConfigured
 from app.settings import parsers
 from app.settings.log_archive import ArchiveConfig, settings_of
-from app.settings.oidc import OIDC_SETTINGS, OidcConfig, checked
-from app.settings.sources import ENVIRONMENT, SettingValue, gather, shown
+from app.settings.oidc import OIDC_SETTINGS, OidcConfig, oidc_config
+from app.settings.sources import ENVIRONMENT, SettingValue, display_text, gather
 from app.settings.system_zone import system_zone
 
 Network = IPv4Network | IPv6Network
@@ -154,12 +154,12 @@ class Config:
                 part = next((part for prefix, part in parts.items() if variable.startswith(prefix)), settings)
                 part[name] = parse(value.text)
             except ValueError as exc:
-                value_text = "" if variable in SECRET_VARIABLES else f"={shown(value.text)!r}"
+                value_text = "" if variable in SECRET_VARIABLES else f"={display_text(value.text)!r}"
                 place = "" if value.source == ENVIRONMENT else f" ({value.source})"
                 raise NotConfigured(f"{variable}{value_text}{place}: {exc}") from exc
         settings["mail"] = _checked_mail(mail, values.keys())
         oidc_names = values.keys() & OIDC_SETTINGS
-        settings["oidc"] = checked(oidc, oidc_names, public_url=settings.get("public_url", ""))
+        settings["oidc"] = oidc_config(oidc, oidc_names, public_url=settings.get("public_url", ""))
         settings["archive"] = ArchiveConfig(**archive)
         settings.setdefault("time_zone", system_zone())
         settings.setdefault("executor_networks", _networks(DEFAULT_NETWORKS))

@@ -15,7 +15,7 @@ from app.errors import NotConfigured
 
 #: UTF-8, and a byte-order mark at the beginning, as editors of Windows write it, is skipped
 ENCODING = "utf-8-sig"
-_SKIPPED = re.compile(r"[ \t]*(?:[#;][^\n]*)?(?:\n|\Z)")
+_BLANK = re.compile(r"[ \t]*(?:[#;][^\n]*)?(?:\n|\Z)")
 _NAME = re.compile(r"[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=")
 _SINGLE = re.compile(r"[ \t]*'([^']*)'")
 _DOUBLE = re.compile(r'[ \t]*"((?:\\.|[^"\\])*)"', re.DOTALL)
@@ -41,8 +41,8 @@ def parse_env_file(text: str) -> dict[str, str]:
     values: dict[str, str] = {}
     position = 0
     while position < len(text):
-        if skipped := _SKIPPED.match(text, position):
-            position = skipped.end()
+        if blank := _BLANK.match(text, position):
+            position = blank.end()
             continue
         line = text.count("\n", 0, position) + 1
         name = _NAME.match(text, position)
@@ -119,18 +119,18 @@ def _replace(path: Path, text: str) -> None:
 def _value(text: str, position: int) -> tuple[str, int]:
     """Return the value that begins at ``position``, and the position of the next line."""
     parts = []
-    while quoted := _SINGLE.match(text, position) or _DOUBLE.match(text, position):
-        is_double = quoted.re is _DOUBLE
-        parts.append(re.sub(r'\\([\\"$`]|\n)', _kept, quoted[1]) if is_double else quoted[1])
-        position = quoted.end()
+    while quotation := _SINGLE.match(text, position) or _DOUBLE.match(text, position):
+        is_double = quotation.re is _DOUBLE
+        parts.append(re.sub(r'\\([\\"$`]|\n)', _unescape, quotation[1]) if is_double else quotation[1])
+        position = quotation.end()
     plain = _PLAIN.match(text, position)
     if plain is None or plain[1][:1] in ("'", '"'):
         raise ValueError("a quote is not closed")
     # White space at the end counts only behind a backslash.
     visible = re.match(r"(?:\\.|[^\\])*(?:\\.|[^\\\s])", plain[1], re.DOTALL)
-    parts.append(re.sub(r"\\(.|\Z)", _kept, visible[0] if visible else "", flags=re.DOTALL))
+    parts.append(re.sub(r"\\(.|\Z)", _unescape, visible[0] if visible else "", flags=re.DOTALL))
     return "".join(parts), plain.end()
 
 
-def _kept(escape: re.Match[str]) -> str:
+def _unescape(escape: re.Match[str]) -> str:
     return "" if escape[1] == "\n" else escape[1]

@@ -73,10 +73,10 @@ def archive_url(text: str) -> str:
 def pattern(text: str) -> str:
     """Return a regular expression that matches no empty text; raises ValueError."""
     try:
-        compiled = re.compile(text)
+        regex = re.compile(text)
     except re.error as exc:
         raise ValueError(f"expected a regular expression ({exc})") from exc
-    if compiled.match(""):
+    if regex.match(""):
         raise ValueError("expected a regular expression that does not match an empty text")
     return text
 

@@ -64,7 +64,7 @@ def is_safe_url(text: str) -> bool:
     return url.scheme == "https" or (url.scheme == "http" and host in LOOPBACK)
 
 
-def checked(values: dict[str, Any], names: Collection[str], *, public_url: str) -> OidcConfig:
+def oidc_config(values: dict[str, Any], names: Collection[str], *, public_url: str) -> OidcConfig:
     """Return the settings; raises NotConfigured for a combination that cannot work.
 
     ``values`` are the parsed fields, ``names`` the variables that are set.
@@ -115,8 +115,8 @@ def _grants(text: str) -> tuple[Grant, ...]:
 
 def _grant(entry: str) -> Grant:
     # A value may be a distinguished name with "=", whereas a right never contains one.
-    value, equals, granted = entry.rpartition("=")
-    app_name, colon, words = granted.partition(":")
+    value, equals, grant = entry.rpartition("=")
+    app_name, colon, words = grant.partition(":")
     rights = frozenset(word.strip() for word in words.split(","))
     if not (value.strip() and equals and app_name.strip() and colon):
         raise ValueError(f"{RIGHTS_SHAPE}; wrong: {entry}")

@@ -32,7 +32,7 @@ class Sealer:
 
     def __init__(self, read_key: Callable[[], str]) -> None:
         self._read_key = read_key
-        self._unsealed = lru_cache(UNSEALED_KEPT)(self._unseal)
+        self._unseal_cached = lru_cache(UNSEALED_KEPT)(self._unseal)
 
     def seal(self, text: str) -> str:
         """Return the sealed form of a text, each time another one."""
@@ -43,18 +43,18 @@ class Sealer:
 
         Raises CannotUnseal.
         """
-        return self._unsealed(text) if is_sealed(text) else text
+        return self._unseal_cached(text) if is_sealed(text) else text
 
     def seal_dated(self, text: str, *, purpose: bytes, now_s: int) -> str:
         """Return a text sealed together with the time, in seconds since 1970, for one purpose."""
         return self._fernet_for(purpose).encrypt_at_time(text.encode(), now_s).decode()
 
-    def unseal_dated(self, sealed: str, *, purpose: bytes, now_s: int, max_age_s: int) -> str:
+    def unseal_dated(self, token: str, *, purpose: bytes, now_s: int, max_age_s: int) -> str:
         """Return the text of ``seal_dated``. Raises CannotUnseal, also for one older than ``max_age_s``."""
         from cryptography.fernet import InvalidToken
 
         try:
-            return self._fernet_for(purpose).decrypt_at_time(sealed.encode(), max_age_s, now_s).decode()
+            return self._fernet_for(purpose).decrypt_at_time(token.encode(), max_age_s, now_s).decode()
         except InvalidToken as exc:
             raise CannotUnseal from exc
 
@@ -94,8 +94,8 @@ class Sealer:
 
     def _derive(self, purpose: bytes) -> bytes:
         """Return 32 bytes by HKDF-SHA-256 without a salt: one block of its expansion."""
-        extracted = hmac.digest(bytes(sha256().digest_size), self._read_key().encode(), "sha256")
-        return hmac.digest(extracted, b"xxl-job " + purpose + b"\x01", "sha256")
+        root_key = hmac.digest(bytes(sha256().digest_size), self._read_key().encode(), "sha256")
+        return hmac.digest(root_key, b"xxl-job " + purpose + b"\x01", "sha256")
 
 
 def is_sealed(text: str) -> bool:

@@ -98,7 +98,7 @@ def _is_path(path: Path) -> bool:
     return path.is_absolute() and folder != Path(folder.anchor) and folder.is_dir()
 
 
-def shown(text: str) -> str:
+def display_text(text: str) -> str:
     """Return the text of a setting as messages show it: without the user and password of a URL."""
     return re.sub(r"//.*@", "//…@", text, flags=re.DOTALL)
 

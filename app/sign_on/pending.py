@@ -35,11 +35,11 @@ def seal(pending: Pending, *, now_ms: Millis) -> str:
     return sealer().seal_dated(text, purpose=PURPOSE, now_s=now_ms // SECOND_MS)
 
 
-def unseal(sealed: str, *, now_ms: Millis) -> Pending | None:
+def unseal(cookie: str, *, now_ms: Millis) -> Pending | None:
     """Return the pending sign-on of a cookie; None if it is forged or older than PENDING_S."""
     now_s = now_ms // SECOND_MS
     try:
-        text = sealer().unseal_dated(sealed, purpose=PURPOSE, now_s=now_s, max_age_s=PENDING_S)
+        text = sealer().unseal_dated(cookie, purpose=PURPOSE, now_s=now_s, max_age_s=PENDING_S)
     except CannotUnseal:
         return None
     return Pending(*json.loads(text))

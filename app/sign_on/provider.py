@@ -48,7 +48,7 @@ ALGORITHMS = [
     "Ed25519",
 ]
 #: raised by libraries for JSON of another shape than expected
-MALFORMED = (KeyError, TypeError, ValueError, AttributeError)
+SHAPE_ERRORS = (KeyError, TypeError, ValueError, AttributeError)
 UNREACHABLE = N_("The identity provider cannot be reached. Try again later, or use a local account.")
 INVALID = N_("The identity provider's answer is invalid. The change history has the reason.")
 
@@ -87,7 +87,7 @@ class Provider:
         """
         with self._call(), self._client() as client:
             token = self._fetch_token(client, code, pending)
-            claims = self._verified(token, pending, now_s=now_s)
+            claims = self._verify(token, pending, now_s=now_s)
             missing = [name for name in self._required_claims() if claim(claims, name) is None]
             if missing and "userinfo_endpoint" in self._metadata:
                 extra = self._userinfo(client, str(claims["sub"]))
@@ -149,35 +149,35 @@ class Provider:
 
     def _fetch_token(self, client: Any, code: str, pending: Pending) -> Mapping[str, Any]:
         address = self._endpoint("token_endpoint")
-        with _refused("code"):
+        with _provider_errors("code"):
             token: Mapping[str, Any] = client.fetch_token(
                 address, grant_type="authorization_code", code=code, code_verifier=pending.verifier
             )
         return token
 
-    def _verified(self, token: Mapping[str, Any], pending: Pending, *, now_s: int) -> dict[str, Any]:
+    def _verify(self, token: Mapping[str, Any], pending: Pending, *, now_s: int) -> dict[str, Any]:
         """Return the claims of the ID token after all checks."""
-        expected = {"iss": self._config.issuer, "aud": self._config.client_id}
-        signed = self._decoded(str(token.get("id_token", "")))
+        values = {"iss": self._config.issuer, "aud": self._config.client_id}
+        id_token = self._decode(str(token.get("id_token", "")))
         claims = CodeIDToken(
-            signed.claims,
-            signed.header,
-            {name: {"essential": True, "value": value} for name, value in expected.items()},
+            id_token.claims,
+            id_token.header,
+            {name: {"essential": True, "value": value} for name, value in values.items()},
             {
                 "nonce": pending.nonce,
                 "client_id": self._config.client_id,
                 "access_token": token.get("access_token"),
             },
         )
-        with _refused("ID token"):
+        with _provider_errors("ID token"):
             claims.validate(now_s, LEEWAY_S)
         if not claims["sub"]:
             raise ProviderFault(INVALID, reason="ID token: empty sub")
         return dict(claims)
 
-    def _decoded(self, text: str) -> jwt.Token:
+    def _decode(self, text: str) -> jwt.Token:
         keys = self._read_keys()
-        with _refused("ID token"):
+        with _provider_errors("ID token"):
             try:
                 return jwt.decode(text, keys, algorithms=ALGORITHMS)
             except (InvalidKeyIdError, BadSignatureError):  # perhaps signed with a new key
@@ -186,7 +186,7 @@ class Provider:
 
     def _userinfo(self, client: Any, subject: str) -> dict[str, Any]:
         address = self._endpoint("userinfo_endpoint")
-        with _refused("userinfo"):
+        with _provider_errors("userinfo"):
             claims = _json_object(client.get(address))
         if claims.get("sub") != subject:
             raise ProviderFault(INVALID, reason="userinfo of another subject")
@@ -247,7 +247,7 @@ def _key_set(answer: Mapping[str, Any]) -> KeySet:
     for entry in entries if isinstance(entries, list) else []:
         try:
             keys.append(JWKRegistry.import_key(entry))
-        except (JoseError, *MALFORMED) as exc:
+        except (JoseError, *SHAPE_ERRORS) as exc:
             problem = f"{type(exc).__name__}: {exc}"
             logger.warning("openid provider has a key that cannot be read reason=%s", problem)
     if not keys:
@@ -256,14 +256,14 @@ def _key_set(answer: Mapping[str, Any]) -> KeySet:
 
 
 @contextmanager
-def _refused(subject: str) -> Iterator[None]:
+def _provider_errors(subject: str) -> Iterator[None]:
     """Convert the errors of an answer of the provider into ProviderFault, since users cannot change it.
 
     Raises SignOnRefused if the code is invalid or belongs to another sign-on.
     """
     try:
         yield
-    except (OAuthError, JoseError, *MALFORMED) as exc:
+    except (OAuthError, JoseError, *SHAPE_ERRORS) as exc:
         if isinstance(exc, requests.RequestException):  # some errors are a ValueError, too
             raise
         is_of_user = isinstance(exc, OAuthError) and exc.error == "invalid_grant"

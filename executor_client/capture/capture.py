@@ -66,7 +66,7 @@ class Capture:
 
 
 @contextmanager
-def captured() -> Iterator[None]:
+def capturing() -> Iterator[None]:
     """Capture inside the ``with`` block."""
     capture = Capture(output=True, records=True)
     capture.install()
@@ -86,4 +86,4 @@ def renew() -> None:
 
 def copies_records() -> bool:
     """Return whether records of ``logging`` go into the logs of runs."""
-    return _record_switch.enabled
+    return _record_switch.is_on

@@ -64,15 +64,15 @@ class RecordSwitch:
     """Switch of the copies of records into the logs of runs."""
 
     def __init__(self) -> None:
-        self.enabled = False
+        self.is_on = False
 
     def install(self) -> None:
         """Switch it on."""
-        self.enabled = True
+        self.is_on = True
 
     def remove(self) -> None:
         """Switch it off."""
-        self.enabled = False
+        self.is_on = False
 
 
 class LoggingCapture:
@@ -81,7 +81,7 @@ class LoggingCapture:
     def __init__(self, record_switch: RecordSwitch) -> None:
         self._record_switch = record_switch
         self._originals: tuple[Any, Any] = (logging.Logger.isEnabledFor, logging.Logger.callHandlers)
-        self._installed = self._originals
+        self._replacements = self._originals
 
     def install(self) -> None:
         """Replace the methods."""
@@ -91,7 +91,7 @@ class LoggingCapture:
 
         def is_enabled_for(self: logging.Logger, level: int) -> bool:
             return original_check(self, level) or (
-                record_switch.enabled
+                record_switch.is_on
                 and level >= RUN_LEVEL
                 and _logging_run(self.name) is not None
                 and _inherits_level(self, level)
@@ -102,18 +102,18 @@ class LoggingCapture:
             if run is None:
                 original_call(self, record)
                 return
-            if record_switch.enabled:
+            if record_switch.is_on:
                 run._write(_line_of(record))
             if original_check(self, record.levelno):
                 with logging_writes():
                     original_call(self, record)
 
-        self._installed = (is_enabled_for, call_handlers)
-        self._set(*self._installed)
+        self._replacements = (is_enabled_for, call_handlers)
+        self._set(*self._replacements)
 
     def remove(self) -> None:
         """Restore the methods, unless another library has replaced them since: that calls ours."""
-        if (logging.Logger.isEnabledFor, logging.Logger.callHandlers) == self._installed:
+        if (logging.Logger.isEnabledFor, logging.Logger.callHandlers) == self._replacements:
             self._set(*self._originals)
 
     def _set(self, check: Any, call: Any) -> None:

@@ -31,7 +31,7 @@ class ThreadCapture:
 
     def __init__(self) -> None:
         self._originals = _methods()
-        self._installed = self._originals
+        self._replacements = self._originals
 
     def install(self) -> None:
         """Replace the methods."""
@@ -51,12 +51,12 @@ class ThreadCapture:
             with as_current_run(None):  # a thread of the pool outlives the run
                 return original_submit(self, _within(run, fn), *args, **kwargs)
 
-        self._installed = [start, submit, *map(_of_caller, pool_methods)]
-        _set(self._installed)
+        self._replacements = [start, submit, *map(_of_caller, pool_methods)]
+        _set(self._replacements)
 
     def remove(self) -> None:
         """Restore the methods, unless another library has replaced them since: that calls ours."""
-        if _methods() == self._installed:
+        if _methods() == self._replacements:
             _set(self._originals)
 
 

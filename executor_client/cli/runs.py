@@ -196,10 +196,10 @@ def grep(
 def _lines(hits: Iterable[Item]) -> Iterator[str]:
     for hit in hits:
         place = f"{hit['run_id']}:{hit['line']}:"
-        yield click.style(place, fg="cyan") + _marked(str(hit["text"]), hit["marks"])
+        yield click.style(place, fg="cyan") + _highlight(str(hit["text"]), hit["marks"])
 
 
-def _marked(text: str, marks: Iterable[Item]) -> str:
+def _highlight(text: str, marks: Iterable[Item]) -> str:
     """Return a line with its matches in colour."""
     parts, position = list[str](), 0
     for mark in marks:

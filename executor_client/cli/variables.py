@@ -17,7 +17,7 @@ from executor_client.cli.output.tables import Column
 from executor_client.cli.output.times import local_time
 
 #: what a table shows in place of the value of a secret
-SEALED = "(secret)"
+NO_VALUE = "(secret)"
 
 
 @click.group("variables", short_help="Variables and secrets: list, set, delete.")
@@ -47,7 +47,7 @@ def list_all(invocation: Invocation, group: str | None) -> None:
 @click.option("--secret-stdin", is_flag=True, help="Set a secret to what standard input has.")
 @click.option(
     "--allow",
-    "allowed",
+    "allowed_groups",
     metavar="GROUP",
     multiple=True,
     help="Executor group that may use a secret of the installation; repeatable, replaces those before.",
@@ -60,16 +60,16 @@ def set_one(
     value: str | None,
     is_secret: bool,
     secret_stdin: bool,
-    allowed: Sequence[str],
+    allowed_groups: Sequence[str],
 ) -> None:
     """Set the variable or secret NAME; the former value is kept as a version."""
     if (value is not None) + is_secret + secret_stdin > 1:
         raise click.UsageError("--value, --secret and --secret-stdin exclude each other")
-    if value is None and not (is_secret or secret_stdin or allowed):
+    if value is None and not (is_secret or secret_stdin or allowed_groups):
         raise click.UsageError("give --value, --secret or --secret-stdin")
     client = invocation.client
     group_id = find_group(client, group)["id"] if group is not None else calls.INSTALLATION
-    allowed_ids = [find_group(client, group_name)["id"] for group_name in allowed] or None
+    allowed_ids = [find_group(client, group_name)["id"] for group_name in allowed_groups] or None
     secret = _secret(from_stdin=secret_stdin) if is_secret or secret_stdin else None
     result = calls.set_variable(client, name, group_id, value=value, secret=secret, allowed=allowed_ids)
     show_done(invocation, f"{result['kind']} {name}: set, version {result['version']}", result)
@@ -92,7 +92,7 @@ def _columns(names: dict[int, str]) -> tuple[Column, ...]:
         Column("ID", lambda item: plain(item["id"]), is_number=True),
         Column("NAME", lambda item: plain(item["name"]), cut=True),
         Column("EXECUTOR", _owner_in(names), cut=True),
-        Column("VALUE", lambda item: SEALED if item["value"] is None else plain(item["value"]), cut=True),
+        Column("VALUE", lambda item: NO_VALUE if item["value"] is None else plain(item["value"]), cut=True),
         Column("VERSION", lambda item: plain(item["version"]), is_number=True),
         Column("CHANGED", lambda item: local_time(item["updated_at"])),
         Column("BY", lambda item: plain(item["username"]), cut=True),

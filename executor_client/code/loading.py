@@ -116,8 +116,8 @@ class _FolderLoader:
         for name in self.folder.overlays:
             if not (root / name).is_dir() or name == BASE or "/" in name:
                 names = sorted(path.name for path in root.iterdir() if path.is_dir() and path.name != BASE)
-                known = ", ".join(known for known in names if not known.startswith("."))
-                raise self._unusable(f"there is no overlay {name}; known: {known or 'none'}")
+                overlays = ", ".join(folder for folder in names if not folder.startswith("."))
+                raise self._unusable(f"there is no overlay {name}; known: {overlays or 'none'}")
             yield root / name
 
     def _unusable(self, problem: str) -> InvalidCode:
@@ -266,8 +266,8 @@ class _FolderLoader:
     def _drop_locations(self, name: str) -> None:
         """Drop the locations of a member that an overlay replaces."""
         if name in self.result.locations and not name.endswith(".settings"):
-            for nested in [path for path in self.result.locations if path.startswith(f"{name}.")]:
-                del self.result.locations[nested]
+            for location in [path for path in self.result.locations if path.startswith(f"{name}.")]:
+                del self.result.locations[location]
 
     def _report(self, location: SourceLocation, problem: str) -> None:
         self.errors.append(CodeError(location, problem))

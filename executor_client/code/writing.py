@@ -21,7 +21,7 @@ SUFFIXES = {
     "GLUE_GROOVY": ".groovy",
 }
 #: names of group files to avoid: the file of variables, and ``base.yaml``, whose code would need ``base``
-_RESERVED = (VARIABLES, f"{BASE}.yaml")
+_RESERVED_NAMES = (VARIABLES, f"{BASE}.yaml")
 
 
 def write_files(
@@ -122,9 +122,9 @@ def _file_name(name: str) -> str:
 
 
 def _unique_name(name: str, files: Mapping[str, str]) -> str:
-    reserved = {path.casefold() for path in (*files, *_RESERVED)}
+    names = {path.casefold() for path in (*files, *_RESERVED_NAMES)}
     candidate, number = name, 1
-    while f"{candidate}.yaml".casefold() in reserved:
+    while f"{candidate}.yaml".casefold() in names:
         number += 1
         candidate = f"{name}-{number}"
     return candidate

@@ -126,7 +126,7 @@ class Setting(NamedTuple):
     help: str
 
 
-def _named(field: str, parse: Callable[[str], Any], metavar: str, text: str) -> Setting:
+def _of_field(field: str, parse: Callable[[str], Any], metavar: str, text: str) -> Setting:
     """Return the setting of a field whose variable and option are named after it."""
     return Setting(field, PREFIX + field.upper(), f"--{field.replace('_', '-')}", parse, metavar, text)
 
@@ -140,10 +140,10 @@ SETTINGS = (
         "URL[,URL]",
         "http://host:port/xxl-job-admin",
     ),
-    _named("appname", str, "NAME", "name of the executor group"),
-    _named("host", str, "ADDRESS", "address to listen on (default 127.0.0.1)"),
-    _named("port", parse_port, "PORT", "port to listen on (default 9999)"),
-    _named("address", str, "URL", "URL to register (default http://host:port/)"),
+    _of_field("appname", str, "NAME", "name of the executor group"),
+    _of_field("host", str, "ADDRESS", "address to listen on (default 127.0.0.1)"),
+    _of_field("port", parse_port, "PORT", "port to listen on (default 9999)"),
+    _of_field("address", str, "URL", "URL to register (default http://host:port/)"),
     Setting("access_tokens", "XXL_JOB_ACCESS_TOKEN", "", split_list, "", ""),
     Setting(
         "access_tokens",
@@ -161,21 +161,23 @@ SETTINGS = (
         "DIR",
         "folder of the journal and the token file (default instance)",
     ),
-    _named("log_path", Path, "DIR", "folder of the job logs (default executor-logs in the home)"),
-    _named("log_retention_days", parse_days, "DAYS", "days to keep job logs (default 30; below 3: forever)"),
-    _named(
+    _of_field("log_path", Path, "DIR", "folder of the job logs (default executor-logs in the home)"),
+    _of_field(
+        "log_retention_days", parse_days, "DAYS", "days to keep job logs (default 30; below 3: forever)"
+    ),
+    _of_field(
         "log_level",
         parse_level,
         "LEVEL",
         "lowest level of the executor's own log on stderr: debug, info (default), warning, error",
     ),
-    _named(
+    _of_field(
         "route_logging",
         parse_switch,
         "",
         "copy a handler's logging records into its job log (default on, off where mounted)",
     ),
-    _named(
+    _of_field(
         "capture_output",
         parse_switch,
         "",
@@ -189,7 +191,7 @@ SETTINGS = (
         "SECONDS",
         "a stop waits this long for running handlers, then kills them (default 30)",
     ),
-    _named(
+    _of_field(
         "allow_glue",
         parse_languages,
         "LANG[,LANG]",
@@ -205,7 +207,7 @@ SETTINGS = (
             ("script_open_files", "OPEN_FILES", "--script-open-files", "N", "open files of such a process"),
         )
     ),
-    _named("metrics", parse_switch, "", "serve GET /metrics (default off)"),
+    _of_field("metrics", parse_switch, "", "serve GET /metrics (default off)"),
 )
 
 

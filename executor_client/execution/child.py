@@ -125,19 +125,19 @@ class _Sigterm:
     """SIGTERM handler: sets ``context.cancelled``, and raises JobKilled in the handler a moment later."""
 
     def __init__(self, context: JobContext, cooperative_s: float) -> None:
-        self._cancelled = context.cancelled
+        self._cancel_event = context.cancelled
         self._cooperative_s = cooperative_s
         signal.signal(signal.SIGTERM, self._cancel)
         signal.signal(signal.SIGALRM, self._kill)
         forks.watch(self)
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Restore the default action, so that a signal ends a process that the handler has forked at once."""
         for number in (signal.SIGTERM, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
 
     def _cancel(self, number: int, frame: FrameType | None) -> None:
-        self._cancelled.set()
+        self._cancel_event.set()
         signal.setitimer(signal.ITIMER_REAL, max(self._cooperative_s, 0.001))
 
     def _kill(self, number: int, frame: FrameType | None) -> None:

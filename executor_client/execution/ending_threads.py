@@ -16,7 +16,7 @@ class EndingThreads:
     def add(self, thread: JobThread) -> None:
         """Add a thread that is about to be stopped, unless it has ended: then it was removed already."""
         with self._lock:
-            if not thread.ended.is_set():
+            if not thread.end_event.is_set():
                 self._threads.setdefault(thread.job_id, []).append(thread)
 
     def remove(self, thread: JobThread) -> None:

@@ -103,8 +103,8 @@ class Intake:
         with ExitStack() as locks:
             for number in sorted(first_of):  # in one order, so that two batches cannot deadlock
                 locks.enter_context(self._acceptance_locks[number])
-            prepared = ((index, self._try_prepare(requests[index])) for index in sorted(first_of.values()))
-            triggers = {index: prepared_trigger for index, prepared_trigger in prepared if prepared_trigger}
+            pairs = ((index, self._try_prepare(requests[index])) for index in sorted(first_of.values()))
+            triggers = {index: prepared_trigger for index, prepared_trigger in pairs if prepared_trigger}
             rows = triggers.values()
             try:
                 run_ids = self._services.journal.accept_all(rows, now_ms=now_ms()) if rows else []
@@ -154,7 +154,7 @@ class Intake:
         """
         count = 0
         for open_run in open_runs:
-            if open_run.started:
+            if open_run.is_started:
                 if kill_leftovers(open_run.process):
                     logger.warning(
                         "killed processes of a previous executor job_id=%s log_id=%s",
@@ -306,7 +306,7 @@ class Intake:
                 self._ending.add(decision.predecessor)
                 decision.predecessor.stop(decision.reason)
             last = self._ending.last_of(job_id)
-            thread.begin(last.ended if last is not None else None)
+            thread.begin(last.end_event if last is not None else None)
         thread.push(run)
 
     def _retire(self, thread: JobThread) -> bool:
@@ -344,7 +344,7 @@ class Intake:
         return True
 
     def _fail(self, open_run: OpenRun, msg: str) -> None:
-        run = self._new_run(open_run.run_id, open_run.request, starts=open_run.started)
-        if open_run.started:
+        run = self._new_run(open_run.run_id, open_run.request, starts=open_run.is_started)
+        if open_run.is_started:
             run.log.open(f"{local_stamp(now_ms())} {msg}\n")
         self._services.report(run, RunResult(FAIL, msg))

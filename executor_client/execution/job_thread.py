@@ -37,14 +37,14 @@ class JobThread:
         self.handler = handler
         self._services = services
         self._owner = owner
-        self._begun = threading.Event()
+        self._begin_event = threading.Event()
         self._wait_for: threading.Event | None = None
-        self._changed = threading.Condition()
+        self._condition = threading.Condition()
         self._queue: deque[Run] = deque()
         self._current: Run | None = None
-        self._stopped = threading.Event()
+        self._stop_event = threading.Event()
         #: set when the thread has ended, its destroy hook included, or was abandoned
-        self.ended = threading.Event()
+        self.end_event = threading.Event()
         self._thread = threading.Thread(target=self._main, name=f"job-{job_id}", daemon=True)
 
     @property
@@ -59,30 +59,30 @@ class JobThread:
     def begin(self, wait_for: threading.Event | None = None) -> None:
         """Begin to work. ``wait_for`` is set when the previous thread has ended."""
         self._wait_for = wait_for
-        self._begun.set()
+        self._begin_event.set()
 
     def push(self, run: Run) -> None:
         """Queue a run."""
-        with self._changed:
+        with self._condition:
             self._queue.append(run)
-            self._changed.notify()
+            self._condition.notify()
 
     @property
     def current(self) -> Run | None:
         """The running run, None if idle."""
-        with self._changed:
+        with self._condition:
             return self._current
 
     @property
     def is_busy(self) -> bool:
         """True while a run is running or queued."""
-        with self._changed:
+        with self._condition:
             return self._current is not None or bool(self._queue)
 
     @property
     def waiting(self) -> int:
         """Number of queued runs."""
-        with self._changed:
+        with self._condition:
             return len(self._queue)
 
     def stop(self, reason: str) -> None:
@@ -99,11 +99,11 @@ class JobThread:
 
     def close(self) -> list[Run]:
         """Reject further runs; return those that have not started."""
-        with self._changed:
+        with self._condition:
             waiting_runs = list(self._queue)
             self._queue.clear()
-            self._stopped.set()
-            self._changed.notify()
+            self._stop_event.set()
+            self._condition.notify()
         return waiting_runs
 
     def join(self, timeout_s: float) -> bool:
@@ -112,12 +112,12 @@ class JobThread:
         return not self._thread.is_alive()
 
     def _main(self) -> None:
-        self._begun.wait()
+        self._begin_event.wait()
         if self._wait_for is not None:
             self._wait_for.wait()
             self._wait_for = None
         try:
-            if not self._stopped.is_set():
+            if not self._stop_event.is_set():
                 self._work()
         finally:
             self._end()
@@ -152,26 +152,26 @@ class JobThread:
         self._services.watchdog.after(self._services.timing.abandon_s, self._leave_hook)
 
     def _leave_hook(self) -> None:
-        if self._wait_for is None and not self.ended.is_set():
+        if self._wait_for is None and not self.end_event.is_set():
             logger.warning("hook still running, the next thread starts job_id=%s", self.job_id)
             self._end()
 
     def _end(self) -> None:
         """Let the next thread start."""
-        self.ended.set()
+        self.end_event.set()
         self._owner.remove(self)
 
     def _take(self) -> Run | None:
         """Wait for the next run; None when this thread has to end."""
         while True:
-            with self._changed:
+            with self._condition:
                 self._current = None
-                if not self._queue and not self._stopped.is_set():
-                    self._changed.wait(self._services.timing.idle_limit_s)
-                if self._queue and not self._stopped.is_set():
+                if not self._queue and not self._stop_event.is_set():
+                    self._condition.wait(self._services.timing.idle_limit_s)
+                if self._queue and not self._stop_event.is_set():
                     self._current = self._queue.popleft()
                     return self._current
-                if self._stopped.is_set():
+                if self._stop_event.is_set():
                     return None
             if self._owner.retire(self):
                 return None
@@ -180,7 +180,7 @@ class JobThread:
         """Execute a run and store its result; a run that already has a result is only stored."""
         if run.result is None and self._may_start(run):
             self._run_handler(run)
-        with self._changed:
+        with self._condition:
             self._current = None
         result = run.result
         if result is not None:
@@ -222,7 +222,7 @@ class JobThread:
                 logger.warning(
                     "start not stored job_id=%s log_id=%s error=%s", self.job_id, run.request.log_id, exc
                 )
-                if self._stopped.wait(JOURNAL_RETRY_S):
+                if self._stop_event.wait(JOURNAL_RETRY_S):
                     break
         return False
 

@@ -36,7 +36,7 @@ class EndedRun:
     result: CallbackItem
     storage: "Future[None]"
     #: False: if its result is not stored, the next start of the executor runs it
-    started: bool
+    is_started: bool
 
     def __str__(self) -> str:
         return f"job_id={self.job_id} log_id={self.result.log_id} code={self.result.handle_code}"
@@ -131,7 +131,7 @@ class Termination:
         self._services.watchdog.after(self._work.grace_s, self._force)
 
     def _force(self) -> None:
-        if self._run.ended.is_set():
+        if self._run.end_event.is_set():
             return
         if monotonic_s() - self._started_s >= self._work.grace_s + self._services.timing.abandon_s:
             # In its own thread, because it takes a lock that may be held during a commit.

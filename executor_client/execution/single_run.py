@@ -82,7 +82,7 @@ class _SingleThread(JobThread):
 
 
 def run_once(
-    handler: Handler, request: RunRequest, *, kill_after_s: float | None = None, cancelled: bool = False
+    handler: Handler, request: RunRequest, *, kill_after_s: float | None = None, is_cancelled: bool = False
 ) -> SingleRunOutcome:
     """Execute a request and return when its result is fixed and reported.
 
@@ -93,7 +93,7 @@ def run_once(
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         thread = _SingleThread(request.job_id, handler, _services(watchdog, Path(folder)), _owner())
         run = Run(1, request, Path(folder))
-        if cancelled:
+        if is_cancelled:
             run.context.cancelled.set()
         begin_s = monotonic_s()
         if request.executor_timeout or kill_after_s is not None:
@@ -102,7 +102,7 @@ def run_once(
                 watchdog.after(kill_after_s, lambda: thread.stop(REASON_KILLED))
             runner = threading.Thread(target=thread.execute, args=(run,), daemon=True)
             runner.start()
-            run.ended.wait()
+            run.end_event.wait()
             if not thread.is_abandoned:
                 runner.join()  # its destroy hook
             watchdog.stop()

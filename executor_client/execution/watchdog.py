@@ -32,7 +32,7 @@ class Watchdog:
     """Thread that runs short actions when they are due. An action must not block."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._condition = threading.Condition()
         self._numbers = itertools.count()
         self._heap: list[tuple[float, int, Deadline]] = []
         self._stopping = False
@@ -44,17 +44,17 @@ class Watchdog:
 
     def stop(self, *, timeout_s: float = 2.0) -> None:
         """End the thread and drop pending actions."""
-        with self._changed:
+        with self._condition:
             self._stopping = True
-            self._changed.notify()
+            self._condition.notify()
         self._thread.join(timeout_s)
 
     def after(self, delay_s: float, action: Callable[[], None]) -> Deadline:
         """Schedule an action ``delay_s`` from now."""
         deadline = Deadline(action)
-        with self._changed:
+        with self._condition:
             heapq.heappush(self._heap, (monotonic_s() + delay_s, next(self._numbers), deadline))
-            self._changed.notify()
+            self._condition.notify()
         return deadline
 
     def _run(self) -> None:
@@ -66,10 +66,10 @@ class Watchdog:
 
     def _next(self) -> Deadline | None:
         """Wait for the next due deadline; None when the watchdog stops."""
-        with self._changed:
+        with self._condition:
             while not self._stopping:
                 wait_s = self._heap[0][0] - monotonic_s() if self._heap else None
                 if wait_s is not None and wait_s <= 0:
                     return heapq.heappop(self._heap)[2]
-                self._changed.wait(None if wait_s is None else min(wait_s, threading.TIMEOUT_MAX))
+                self._condition.wait(None if wait_s is None else min(wait_s, threading.TIMEOUT_MAX))
         return None

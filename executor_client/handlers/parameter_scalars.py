@@ -38,7 +38,7 @@ class Kind:
 
     read: Reader
     #: what would be right, as in ``expected YYYY-MM-DD``
-    expected: str
+    syntax: str
     #: its JSON Schema
     schema: dict[str, Any]
     #: accepts any text unchanged
@@ -58,17 +58,17 @@ def label(name: str) -> str:
     return name if name.isidentifier() else excerpt(name)
 
 
-def scalar(convert: Callable[[Any], Any], description: str, expected: str, schema: dict[str, Any]) -> Kind:
+def scalar(convert: Callable[[Any], Any], description: str, syntax: str, schema: dict[str, Any]) -> Kind:
     """Return the kind of a scalar; ``convert`` raises an error for any value that it does not take."""
 
     def read(value: object, path: str, errors: list[str]) -> Any:
         try:
             return convert(value)
         except (ValueError, TypeError, ArithmeticError, AttributeError):
-            errors.append(f"{path}: {excerpt(value)} is not {description}; expected {expected}")
+            errors.append(f"{path}: {excerpt(value)} is not {description}; expected {syntax}")
             return None
 
-    return Kind(read, expected, schema)
+    return Kind(read, syntax, schema)
 
 
 def _match(pattern: re.Pattern[str], text: str) -> re.Match[str]:
@@ -193,7 +193,7 @@ SCALARS: dict[Any, Kind] = {
 }
 
 _any_text = scalar(_text, "a text", "a text", {"type": "string"})
-SCALARS[str] = Kind(_any_text.read, _any_text.expected, _any_text.schema, is_text=True)
+SCALARS[str] = Kind(_any_text.read, _any_text.syntax, _any_text.schema, is_text=True)
 
 #: a parameter without annotation: text as it is, JSON values as they are
 ANYTHING = Kind(lambda value, path, errors: value, "a value", {}, is_text=True)

@@ -12,7 +12,7 @@ NO_JSON = object()
 
 _NAME = re.compile(r"([A-Za-z_]\w*)[ \t]*=[ \t]*")
 _BLANKS = re.compile(r"\s*")
-_UNQUOTED = re.compile(r"[^\s,&]*")
+_PLAIN_WORD = re.compile(r"[^\s,&]*")
 
 
 class UnreadableText(ValueError):
@@ -100,7 +100,7 @@ def _word(text: str, start: int) -> tuple[Word, int]:
         else:
             if _is_end(text, end):
                 return Word(text[start:end], value), end
-    end = _end(_UNQUOTED, text, start)
+    end = _end(_PLAIN_WORD, text, start)
     return Word(text[start:end]), end
 
 

@@ -101,9 +101,9 @@ def _choice(choices: dict[str, Any]) -> Kind:
             raise ValueError(value)
         return choices[value.strip()]
 
-    expected = ", ".join(choices)
+    syntax = ", ".join(choices)
     return scalar(
-        convert, "one of the choices", expected, {"enum": [plain(value) for value in choices.values()]}
+        convert, "one of the choices", syntax, {"enum": [plain(value) for value in choices.values()]}
     )
 
 
@@ -150,12 +150,12 @@ def _list(origin: Any, arguments: tuple[Any, ...], within: tuple[type, ...]) -> 
     if origin is tuple and arguments and arguments[-1] is not Ellipsis:
         return _tuple([kind_of(argument, within) for argument in arguments])
     item = kind_of(arguments[0] if arguments else Any, within)
-    expected = "a JSON array, or values separated by commas"
+    syntax = "a JSON array, or values separated by commas"
 
     def read(value: object, path: str, errors: list[str]) -> Any:
         values = _items(value)
         if values is None:
-            errors.append(f"{path}: {excerpt(value)} is not a list; expected {expected}")
+            errors.append(f"{path}: {excerpt(value)} is not a list; expected {syntax}")
             return None
         elements = [item.read(element, f"{path}[{index}]", errors) for index, element in enumerate(values)]
         if origin not in (set, frozenset):
@@ -169,7 +169,7 @@ def _list(origin: Any, arguments: tuple[Any, ...], within: tuple[type, ...]) -> 
     schema: dict[str, Any] = {"type": "array", "items": item.schema}
     if origin in (set, frozenset):
         schema["uniqueItems"] = True
-    return Kind(read, expected, schema, structure="array")
+    return Kind(read, syntax, schema, structure="array")
 
 
 def _items(value: object) -> list[Any] | None:
@@ -181,12 +181,12 @@ def _items(value: object) -> list[Any] | None:
 def _tuple(kinds: list[Kind]) -> Kind:
     """Return the kind of ``tuple[str, int]``."""
     size = len(kinds)
-    expected = f"a list of {size}: {', '.join(kind.expected for kind in kinds)}"
+    syntax = f"a list of {size}: {', '.join(kind.syntax for kind in kinds)}"
 
     def read(value: object, path: str, errors: list[str]) -> Any:
         values = _items(value)
         if values is None or len(values) != size:
-            errors.append(f"{path}: {excerpt(value)} is not a list of {size}; expected {expected}")
+            errors.append(f"{path}: {excerpt(value)} is not a list of {size}; expected {syntax}")
             return None
         pairs = enumerate(zip(kinds, values, strict=True))
         return tuple(kind.read(element, f"{path}[{index}]", errors) for index, (kind, element) in pairs)
@@ -198,7 +198,7 @@ def _tuple(kinds: list[Kind]) -> Kind:
         "minItems": size,
         "maxItems": size,
     }
-    return Kind(read, expected, schema, structure="array")
+    return Kind(read, syntax, schema, structure="array")
 
 
 def _dict(arguments: tuple[Any, ...], within: tuple[type, ...]) -> Kind:
@@ -225,19 +225,19 @@ def _dataclass(annotation: type, within: tuple[type, ...]) -> Kind:
     for name, field in fields.items():
         hints |= hints_of(_declaring(annotation, field), {name: field.type}, "field")
     kinds = {name: kind_of(hint, within) for name, hint in hints.items()}
-    required = [name for name, field in fields.items() if _is_required(field)]
-    expected = f"a JSON object with {', '.join(fields) or 'nothing'}"
+    required_names = [name for name, field in fields.items() if _is_required(field)]
+    syntax = f"a JSON object with {', '.join(fields) or 'nothing'}"
 
     def read(value: object, path: str, errors: list[str]) -> Any:
         if not isinstance(value, dict):
-            errors.append(f"{path}: {excerpt(value)} is not an object; expected {expected}")
+            errors.append(f"{path}: {excerpt(value)} is not an object; expected {syntax}")
             return None
         before = len(errors)
         unknown = [label(name) for name in value if name not in kinds]
         errors += [f"{path}.{name}: no such field; expected {', '.join(fields)}" for name in unknown]
         errors += [
-            f"{path}.{name}: missing; expected {kinds[name].expected}"
-            for name in required
+            f"{path}.{name}: missing; expected {kinds[name].syntax}"
+            for name in required_names
             if name not in value
         ]
         arguments = {
@@ -251,10 +251,10 @@ def _dataclass(annotation: type, within: tuple[type, ...]) -> Kind:
     schema = {
         "type": "object",
         "properties": properties,
-        "required": required,
+        "required": required_names,
         "additionalProperties": False,
     }
-    return Kind(read, expected, schema, structure="object")
+    return Kind(read, syntax, schema, structure="object")
 
 
 def _declaring(annotation: type, field: "dataclasses.Field[Any]") -> type:

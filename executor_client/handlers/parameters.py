@@ -48,7 +48,7 @@ class Parameter:
 class Parameters:
     """Signature of a handler with typed arguments."""
 
-    fixed: dict[str, Parameter]
+    by_name: dict[str, Parameter]
     #: ``*args``: takes further values without a name
     var_positional: Parameter | None
     #: ``**kwargs``: takes values with other names
@@ -92,12 +92,12 @@ class Parameters:
             next((parameter for parameter in parameters.values() if parameter.argument.kind is kind), None)
             for kind in _VARIADIC
         )
-        fixed = {
+        by_name = {
             name: parameter
             for name, parameter in parameters.items()
             if parameter.argument.kind not in _VARIADIC
         }
-        return cls(fixed, var_positional, var_keyword)
+        return cls(by_name, var_positional, var_keyword)
 
     def read(self, text: str) -> tuple[list[Any], dict[str, Any]]:
         """Return positional and named arguments for a parameter text; raise InvalidParameters."""
@@ -108,13 +108,15 @@ class Parameters:
         errors: list[str] = []
         words, extra_words = self._assign(pairs, errors)
         missing = [
-            parameter for name, parameter in self.fixed.items() if parameter.is_required and name not in words
+            parameter
+            for name, parameter in self.by_name.items()
+            if parameter.is_required and name not in words
         ]
         values = {name: _read(self._of_name(name), name, value, errors) for name, value in words.items()}
         extra_values = [
             _read(self.var_positional, f"*{place}", value, errors) for place, value in enumerate(extra_words)
         ]
-        errors += [f"{parameter.name}: missing; expected {parameter.kind.expected}" for parameter in missing]
+        errors += [f"{parameter.name}: missing; expected {parameter.kind.syntax}" for parameter in missing]
         if errors:
             raise InvalidParameters("\n".join(errors))
         return self._arguments(values, extra_values)
@@ -125,9 +127,9 @@ class Parameters:
             "type": "object",
             "properties": {
                 name: property_of(name, parameter.kind, parameter.hint, parameter.argument.default)
-                for name, parameter in self.fixed.items()
+                for name, parameter in self.by_name.items()
             },
-            "required": [name for name, parameter in self.fixed.items() if parameter.is_required],
+            "required": [name for name, parameter in self.by_name.items() if parameter.is_required],
             "additionalProperties": (self.var_keyword.kind.schema or True) if self.var_keyword else False,
         }
 
@@ -135,7 +137,7 @@ class Parameters:
         """Return the values of a text; a single parameter may take all of it, see ``_as_one_value``."""
         if not text.strip():
             return []
-        parameters = list(self.fixed.values())
+        parameters = list(self.by_name.values())
         if len(parameters) != 1 or self.var_positional or self.var_keyword:
             return read_values(text)
         name, kind = parameters[0].name, parameters[0].kind
@@ -149,7 +151,7 @@ class Parameters:
         """Return the values by name, and those for ``*args``."""
         positional_names = [
             name
-            for name, parameter in self.fixed.items()
+            for name, parameter in self.by_name.items()
             if parameter.argument.kind is not Argument.KEYWORD_ONLY
         ]
         words: dict[str, Any] = {}
@@ -187,14 +189,14 @@ class Parameters:
             errors.append(f"{name}: given twice; expected one value, not {_excerpt(value)} as well")
 
     def _of_name(self, name: str) -> Parameter | None:
-        return self.fixed.get(name, self.var_keyword)
+        return self.by_name.get(name, self.var_keyword)
 
     def _names(self) -> str:
-        return ", ".join(self.fixed) or "none"
+        return ", ".join(self.by_name) or "none"
 
     def _arguments(self, values: dict[str, Any], extra_values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
-        positional, keywords = [], {name: value for name, value in values.items() if name not in self.fixed}
-        for name, parameter in self.fixed.items():
+        positional, keywords = [], {name: value for name, value in values.items() if name not in self.by_name}
+        for name, parameter in self.by_name.items():
             value = values.get(name, parameter.argument.default)
             if parameter.argument.kind is Argument.KEYWORD_ONLY:
                 keywords[name] = value

@@ -189,19 +189,19 @@ class BatchDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
     """Thread pool, with an extra thread for each set of batched endpoints and each reserved path."""
 
     def __init__(
-        self, endpoints: Sequence[BatchedEndpoints] = (), reserved: Sequence[Collection[str]] = ()
+        self, endpoints: Sequence[BatchedEndpoints] = (), reserves: Sequence[Collection[str]] = ()
     ) -> None:
         super().__init__()
         pass_on = super().add_task
         self._batches = [BatchThread(group, pass_on) for group in endpoints]
-        self._reserved = [ReservedThread(paths) for paths in reserved]
+        self._own_threads = [ReservedThread(paths) for paths in reserves]
         self._is_closed = False
 
     def add_task(self, task: Any) -> None:
         """Have the first waiting request of a channel answered."""
         if self._is_closed:
             super().add_task(task)
-        elif (thread := self._reserved_of(task)) is not None:
+        elif (thread := self._own_thread_of(task)) is not None:
             thread.add_task(task)
         elif (batch := self._batch_of(task)) is not None:
             batch.add(task)
@@ -215,11 +215,11 @@ class BatchDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
             until_s = monotonic_s() + timeout
             for batch in self._batches:
                 batch.request_stop()
-            for thread in self._reserved:
+            for thread in self._own_threads:
                 thread.set_thread_count(0)
             for batch in self._batches:
                 batch.await_end(until_s)
-            for thread in self._reserved:
+            for thread in self._own_threads:
                 thread.shutdown(cancel_pending, max(until_s - monotonic_s(), 0))
         return bool(super().shutdown(cancel_pending, timeout))
 
@@ -227,7 +227,7 @@ class BatchDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
         """Return whether the calling thread answers a batch, after which it wakes the loop itself."""
         return any(batch.is_answering() for batch in self._batches)
 
-    def _reserved_of(self, channel: Any) -> ReservedThread | None:
+    def _own_thread_of(self, channel: Any) -> ReservedThread | None:
         """Return the thread that is reserved for a channel's request, None: there is none.
 
         A channel with unsent output is left to the pool, because writing to it may wait for its client.
@@ -235,7 +235,7 @@ class BatchDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
         request = channel.requests[0]
         if request.error is not None or channel.total_outbufs_len:
             return None
-        return next((thread for thread in self._reserved if thread.takes(request)), None)
+        return next((thread for thread in self._own_threads if thread.takes(request)), None)
 
     def _batch_of(self, channel: Any) -> BatchThread | None:
         """Return the thread for a channel's request, None: the application answers it.

@@ -219,19 +219,19 @@ def create_http_server(
     limits: ConnectionLimits,
     *,
     map: dict[int, Any] | None = None,
-    batched: Sequence[BatchedEndpoints] = (),
-    reserved: Sequence[Collection[str]] = (),
+    batches: Sequence[BatchedEndpoints] = (),
+    reserves: Sequence[Collection[str]] = (),
     **adjustments: Any,
 ) -> Any:
     """Bind and return a server; it serves by ``run()``, ``close()`` ends it.
 
-    Requests of ``batched`` are answered together, all others by ``application`` in threads: one for each path
-    of ``reserved``, given with all its spellings. ``adjustments`` are those of waitress. Raises OSError or
+    Requests of ``batches`` are answered together, all others by ``application`` in threads: one for each path
+    of ``reserves``, given with all its spellings. ``adjustments`` are those of waitress. Raises OSError or
     ValueError if an address cannot be bound.
     """
     adj = Adjustments(max_request_header_size=HEAD_MAX_BYTES, **adjustments)
     channels: dict[int, Any] = {} if map is None else map
-    dispatcher = BatchDispatcher(batched, reserved)
+    dispatcher = BatchDispatcher(batches, reserves)
     dispatcher.set_thread_count(adj.threads)
     options: dict[str, Any] = {"map": channels, "dispatcher": dispatcher, "adj": adj}
     listens: list[dict[str, Any]] = [

@@ -77,7 +77,7 @@ class OpenRun:
     run_id: int
     request: RunRequest
     accepted_ms: int
-    started: bool
+    is_started: bool
     #: its processes, see ``processes.RunProcesses``; "" if there were none
     process: str
 

@@ -16,7 +16,7 @@ from executor_client.runs.context import current_run
 class ForkObserver(Protocol):
     """Executor, or its signals, of the parent process."""
 
-    def forked(self) -> None: ...
+    def after_fork(self) -> None: ...
 
 
 _executors: "weakref.WeakSet[ForkObserver]" = weakref.WeakSet()
@@ -47,11 +47,11 @@ def prepare() -> None:
 
 
 def watch(executor: ForkObserver) -> None:
-    """Call ``forked`` of an executor in every process that this one forks."""
+    """Call ``after_fork`` of an executor in every process that this one forks."""
     _executors.add(executor)
     if not _is_registered:
         _is_registered.append(True)
-        os.register_at_fork(before=_before, after_in_parent=_unblock, after_in_child=_forked)
+        os.register_at_fork(before=_before, after_in_parent=_unblock, after_in_child=_after_fork)
 
 
 def keep(part: Any) -> None:
@@ -75,10 +75,10 @@ def _unblock() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, _thread.mask)
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     run = current_run()
     if run is not None:
-        run._forked()
+        run._after_fork()
     for executor in list(_executors):
-        executor.forked()
+        executor.after_fork()
     _unblock()

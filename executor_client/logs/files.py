@@ -125,7 +125,7 @@ class RunLog:
             if self._begin is not None:
                 self._create()
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Renew, in a forked process, the lock that another thread may have held at the fork."""
         self._lock = threading.RLock()
 

@@ -65,7 +65,7 @@ class LineBuffer:
         for tail in tails:
             self._write(stamp_lines(tail))
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Begin anew in a forked process.
 
         Another thread may have held the lock; the process before the fork writes its unfinished lines.

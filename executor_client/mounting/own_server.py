@@ -10,7 +10,7 @@ import waitress.wasyncore
 
 from executor_client.httpd.batching import BatchAnswer, BatchedEndpoints, BatchRequest
 from executor_client.httpd.server import ConnectionLimits, create_http_server
-from executor_client.mounting.wsgi import FORWARDED, WsgiApp
+from executor_client.mounting.wsgi import FORWARD_HEADERS, WsgiApp
 from executor_client.service.answers import Service
 from executor_client.service.endpoints import BODY_MAX_BYTES, RUN_PATHS, Request
 from executor_client.wire.errors import StartRefused
@@ -26,13 +26,13 @@ CONNECTION_MAX = 1_000
 LIMITS = ConnectionLimits(address_max=CONNECTION_MAX // 2)
 
 _TOKEN = TOKEN_HEADER.upper().replace("-", "_")
-_FORWARDED = frozenset(name.upper().replace("-", "_") for name in FORWARDED)
+_FORWARD_KEYS = frozenset(name.upper().replace("-", "_") for name in FORWARD_HEADERS)
 
 
 class OwnServer:
     """The executor's own port."""
 
-    def __init__(self, app: WsgiApp, host: str, port: int, batched: Sequence[BatchedEndpoints] = ()) -> None:
+    def __init__(self, app: WsgiApp, host: str, port: int, batches: Sequence[BatchedEndpoints] = ()) -> None:
         """Bind; raise StartRefused with one line if that is impossible."""
         self._socket = bound_socket(host, port)
         self._channels: dict[int, Any] = {}
@@ -41,7 +41,7 @@ class OwnServer:
             app,
             LIMITS,
             map=self._channels,
-            batched=batched,
+            batches=batches,
             sockets=[self._socket],
             threads=SERVER_THREADS,
             connection_limit=CONNECTION_MAX,
@@ -101,7 +101,7 @@ def batched_runs(service: Service) -> BatchedEndpoints:
                 request.method, request.path, request.headers.get(_TOKEN, ""), request.peer, request.body
             )
             for index, request in enumerate(requests)
-            if _FORWARDED.isdisjoint(request.headers)
+            if _FORWARD_KEYS.isdisjoint(request.headers)
         }
         for index, reply in zip(direct, endpoints.run_together([*direct.values()]), strict=True):
             if reply is not None:

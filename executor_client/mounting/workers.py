@@ -27,7 +27,7 @@ NO_HOLDER_S = 2.5
 OTHERS_STOP_S = 1.0
 _RETRY_S = 0.05
 #: variable that Flask's reloader sets for the serving process only
-_RELOADED = "WERKZEUG_RUN_MAIN"
+_RELOADER_MARK = "WERKZEUG_RUN_MAIN"
 
 logger = logging.getLogger(__name__)
 
@@ -68,11 +68,11 @@ class Worker:
         self._thread = threading.Thread(target=self._wait, args=(take_over,), name="stand-by", daemon=True)
         self._thread.start()
         logger.info("executor standing by, another worker holds it journal=%s", self._journal)
-        if os.environ.get(_RELOADED):
+        if os.environ.get(_RELOADER_MARK):
             logger.warning(
                 "the process that reloads this one may hold the executor, with the code of its own start;"
                 " with Flask's reloader, start the executor only if %s is set",
-                _RELOADED,
+                _RELOADER_MARK,
             )
 
     def is_last(self) -> bool:
@@ -104,7 +104,7 @@ class Worker:
         self._service.pass_on = None
         os.close(self._presence)
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Close the copies of a fork and forward requests to the parent, which continues."""
         self._stopping.set()
         if self._server is not None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 #: headers of proxies, and of browsers, in which any page can send requests to this host: without a token,
 #: only direct requests of programs on this host are accepted
-FORWARDED = (
+FORWARD_HEADERS = (
     "Forwarded",
     "X-Forwarded-For",
     "X-Forwarded-Host",
@@ -62,7 +62,7 @@ def respond(service: Service, request: werkzeug.Request, target: str) -> werkzeu
         return _response(TOO_LARGE)
     body = request.stream.read(BODY_MAX_BYTES + 1)
     token = request.headers.get(TOKEN_HEADER, "")
-    is_forwarded = any(name in request.headers for name in FORWARDED)
+    is_forwarded = any(name in request.headers for name in FORWARD_HEADERS)
     peer = "" if is_forwarded else request.remote_addr or ""
     return _response(service.answer(Request(request.method, target, token, peer, body)))
 

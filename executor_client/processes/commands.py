@@ -89,28 +89,28 @@ class RunningCommands:
     def __init__(self) -> None:
         #: set when they have to end
         self.ending = threading.Event()
-        self._changed = threading.Condition()
+        self._condition = threading.Condition()
         self._count = 0
 
     @contextmanager
     def register(self) -> Iterator[None]:
         """Count a command inside the ``with`` block; raise RunFailed after ``end``."""
-        with self._changed:
+        with self._condition:
             if self.ending.is_set():
                 raise RunFailed("the run has ended")
             self._count += 1
         try:
             yield
         finally:
-            with self._changed:
+            with self._condition:
                 self._count -= 1
-                self._changed.notify_all()
+                self._condition.notify_all()
 
     def end(self) -> None:
         """End the remaining commands and wait for them."""
-        with self._changed:
+        with self._condition:
             self.ending.set()
-            self._changed.wait_for(lambda: not self._count, GRACE_S + DRAIN_S)
+            self._condition.wait_for(lambda: not self._count, GRACE_S + DRAIN_S)
 
 
 class CommandRun:
@@ -124,19 +124,19 @@ class CommandRun:
         self,
         command: Command,
         write: Callable[[str], object],
-        cancelled: threading.Event,
+        cancel_event: threading.Event,
         processes: RunProcesses,
         running: RunningCommands,
     ) -> None:
-        """``cancelled`` is set when the run has to end; ``processes`` are those of the run."""
+        """``cancel_event`` is set when the run has to end; ``processes`` are those of the run."""
         self._command = command
         self._lines = LineBuffer(write)
-        self._cancelled = cancelled
+        self._cancel_event = cancel_event
         self._processes = processes
         self._running = running
         #: set if the handler was ended by an exception and waits no longer, or its executor has ended
-        self._abandoned = threading.Event()
-        self._ended = threading.Event()
+        self._abandon_event = threading.Event()
+        self._end_event = threading.Event()
         self._problem = ""
         self._result: CommandResult | None = None
         self._error: Exception | None = None
@@ -146,11 +146,11 @@ class CommandRun:
         name = f"{threading.current_thread().name}-command"
         threading.Thread(target=self._main, name=name, daemon=True).start()
         try:
-            while not self._ended.wait(_POLL_S):
+            while not self._end_event.wait(_POLL_S):
                 pass
         except BaseException:
-            self._abandoned.set()
-            self._ended.wait(GRACE_S + DRAIN_S)  # this process may end with the handler
+            self._abandon_event.set()
+            self._end_event.wait(GRACE_S + DRAIN_S)  # this process may end with the handler
             raise
         if self._result is None:
             raise RunFailed(f"cannot start {self._command.argv[0]}: {self._error}") from self._error
@@ -166,13 +166,13 @@ class CommandRun:
                 process = self._command.start()
                 identity = identity_of(process.pid)
                 if not self._processes.add(identity):
-                    self._abandoned.set()
+                    self._abandon_event.set()
                 self._result = self._follow(process)
                 self._processes.remove(identity)
         except Exception as exc:
             self._error = exc
         finally:
-            self._ended.set()
+            self._end_event.set()
 
     def _follow(self, process: "subprocess.Popen[bytes]") -> CommandResult:
         assert process.stdout is not None
@@ -216,7 +216,7 @@ class CommandRun:
     def _reason_to_end(self, elapsed_s: float) -> str:
         if self._command.timeout_s is not None and elapsed_s >= self._command.timeout_s:
             return f"timed out after {self._command.timeout_s:g} s"
-        reasons = (self._cancelled, self._abandoned, self._running.ending)
+        reasons = (self._cancel_event, self._abandon_event, self._running.ending)
         return "ended with the run" if any(reason.is_set() for reason in reasons) else ""
 
 

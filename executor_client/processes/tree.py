@@ -79,7 +79,7 @@ class ProcessTree:
         #: whether descendants with the output continue in the background
         self.has_left_processes = False
         self._is_terminating = False
-        self._killed = threading.Event()
+        self._kill_event = threading.Event()
         self._has_exited = False
         self._process = subprocess.Popen(
             list(command.argv),
@@ -106,7 +106,7 @@ class ProcessTree:
                 self.has_left_processes = not self._is_terminating
         code = self._process.wait()
         while not self._has_ended():
-            self._killed.wait(_POLL_S)
+            self._kill_event.wait(_POLL_S)
         if self._is_terminating:
             self.kill()
         self._has_exited = True
@@ -119,13 +119,13 @@ class ProcessTree:
     def kill(self) -> None:
         """Send SIGKILL to the whole tree."""
         self._signal(signal.SIGKILL)
-        self._killed.set()
+        self._kill_event.set()
 
     def _has_ended(self) -> bool:
         """Return whether the process has ended, and after SIGTERM also its descendants, if in time."""
         if self._process.poll() is None:
             return False
-        return not self._is_terminating or self._killed.is_set() or not members_of(self._process.pid)
+        return not self._is_terminating or self._kill_event.is_set() or not members_of(self._process.pid)
 
     def _signal(self, number: signal.Signals) -> None:
         self._is_terminating = True

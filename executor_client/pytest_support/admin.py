@@ -17,7 +17,7 @@ class StandInAdmin:
 
     def __init__(self, token: str) -> None:
         self._token = token
-        self._changed = threading.Condition()
+        self._condition = threading.Condition()
         self._results: dict[int, CallbackItem] = {}
         self._last_log_id = 0
         self._server = _Server(self)
@@ -31,9 +31,9 @@ class StandInAdmin:
 
     def store(self, items: list[CallbackItem]) -> None:
         """Store results."""
-        with self._changed:
+        with self._condition:
             self._results.update({item.log_id: item for item in items})
-            self._changed.notify_all()
+            self._condition.notify_all()
 
     def run(self, address: str, handler: str, param: str, timeout: float) -> tuple[str, str, str]:
         """Run a handler and return state, message and log; raise ExecutorError if it does not end."""
@@ -46,8 +46,8 @@ class StandInAdmin:
         reply = self._call(address, "run", request.to_wire())
         if reply["code"] != SUCCESS:
             raise ExecutorError(f"the executor refused {handler}: {reply['msg']}")
-        with self._changed:
-            if not self._changed.wait_for(lambda: log_id in self._results, timeout):
+        with self._condition:
+            if not self._condition.wait_for(lambda: log_id in self._results, timeout):
                 raise ExecutorError(f"{handler} did not end within {timeout:g} s")
             result = self._results[log_id]
         log_request = {"logId": log_id, "logDateTim": triggered_ms, "fromLineNum": 1}

@@ -27,7 +27,7 @@ BESIDE = Path(executor_client.__file__).resolve().parent.parent
 #: files that only the server has
 MARKS = ("wsgi.py", "workers/processes/supervisor.py", "migrations/versions", "app/dev/test_server.py")
 #: a dependency of the server that the client does not have
-NEEDED = "sqlalchemy"
+SERVER_PACKAGE = "sqlalchemy"
 CONTEXT_PATH = "/xxl-job-admin"
 #: seconds for a start on a slow machine
 START_S = 60.0
@@ -41,9 +41,9 @@ def missing_server(beside: Path = BESIDE) -> str:
             f"the fixture console needs the server duetime beside executor_client, in {beside}:"
             f" install it into this environment, or use a checkout of the project: {_command('CHECKOUT')}"
         )
-    if importlib.util.find_spec(NEEDED) is None:  # a checkout, with the client's packages only
+    if importlib.util.find_spec(SERVER_PACKAGE) is None:  # a checkout, with the client's packages only
         return (
-            f"the fixture console needs the packages of the server in {beside}, such as {NEEDED}, and"
+            f"the fixture console needs the packages of the server in {beside}, such as {SERVER_PACKAGE}, and"
             " Python 3.11 or newer: run the tests in the environment that `make setup` made:"
             f" {_command(beside)}"
         )

@@ -44,22 +44,22 @@ class RunEnd:
         self._process = os.getpid()
         self._is_set = False
         #: shared byte that forked processes read; None before the first fork
-        self._shared: mmap.mmap | None = None
+        self._memory: mmap.mmap | None = None
 
     def share(self) -> None:
         """Create the shared flag, before a fork."""
-        if self._shared is None:
-            self._shared = mmap.mmap(-1, 1)
+        if self._memory is None:
+            self._memory = mmap.mmap(-1, 1)
 
     def set(self) -> None:
         """End the run; in a forked process, which ends before the run does, for that process only."""
         self._is_set = True
-        if self._shared is not None and os.getpid() == self._process:
-            self._shared[0] = 1
+        if self._memory is not None and os.getpid() == self._process:
+            self._memory[0] = 1
 
     def is_set(self) -> bool:
         """Return whether the run has ended."""
-        return self._is_set or (self._shared is not None and self._shared[0] == 1)
+        return self._is_set or (self._memory is not None and self._memory[0] == 1)
 
 
 class JobContext:
@@ -211,11 +211,11 @@ class JobContext:
             self._log.flush()
         self._end.share()
 
-    def _forked(self) -> None:
+    def _after_fork(self) -> None:
         """Renew, in a forked process, the locks that other threads may have held at the fork."""
         for part in (self._output, self._log):
             if part is not None:
-                part.forked()
+                part.after_fork()
 
 
 class _NoRun(JobContext):

@@ -57,7 +57,7 @@ class Run:
         self._lock = threading.Lock()
         # Created on demand, because thousands of runs may be queued.
         self._context: JobContext | None = None
-        self._ended: threading.Event | None = None
+        self._end_event: threading.Event | None = None
         self._has_ended = False
         self._result: RunResult | None = None
         self._work: Work | None = None
@@ -74,21 +74,21 @@ class Run:
             return self._context
 
     @property
-    def ended(self) -> threading.Event:
+    def end_event(self) -> threading.Event:
         """Event that is set when the run has ended or was abandoned."""
         with self._lock:
-            if self._ended is None:
-                self._ended = threading.Event()
+            if self._end_event is None:
+                self._end_event = threading.Event()
                 if self._has_ended:
-                    self._ended.set()
-            return self._ended
+                    self._end_event.set()
+            return self._end_event
 
     def end(self) -> None:
-        """Set ``ended``."""
+        """Set ``end_event``."""
         with self._lock:
             self._has_ended = True
-            if self._ended is not None:
-                self._ended.set()
+            if self._end_event is not None:
+                self._end_event.set()
 
     @property
     def result(self) -> RunResult | None:

@@ -60,7 +60,7 @@ class CallbackSender:
         #: cuts short the wait after a failure
         self._retry_requested = threading.Event()
         #: rejected results by run id
-        self._deferred: dict[int, Deferral] = {}
+        self._deferrals: dict[int, Deferral] = {}
         #: results rejected since the last one that was accepted
         self._in_a_row = 0
         self._failure_logged: set[int] = set()
@@ -94,7 +94,7 @@ class CallbackSender:
             self._wake.clear()
             if self._retry_requested.is_set():
                 self._retry_requested.clear()
-                self._deferred = dict.fromkeys(self._deferred, Deferral(0.0, 0.0))
+                self._deferrals = dict.fromkeys(self._deferrals, Deferral(0.0, 0.0))
             has_delivered = survive(self._send_all, False, "sending results")
             wait_s = (
                 0.0
@@ -106,7 +106,7 @@ class CallbackSender:
 
     def _idle_s(self) -> float:
         """Return how long to wait for further results: until a deferred one is due."""
-        due_s = min((deferral.until_s for deferral in self._deferred.values()), default=float("inf"))
+        due_s = min((deferral.until_s for deferral in self._deferrals.values()), default=float("inf"))
         return max(0.0, min(due_s - monotonic_s(), self._services.timing.callback_retry_max_s))
 
     def _send_all(self) -> bool:
@@ -128,13 +128,13 @@ class CallbackSender:
 
         Of those no more than REFUSALS_IN_A_ROW, so that each of them gets its turn.
         """
-        journal, deferred = self._services.journal, self._deferred
-        if new_results := journal.find_unacknowledged(BATCH_MAX, skip=deferred.keys()):
+        journal, deferrals = self._services.journal, self._deferrals
+        if new_results := journal.find_unacknowledged(BATCH_MAX, skip=deferrals.keys()):
             return new_results
         now_s = monotonic_s()
-        due_run_ids = [run_id for run_id, deferral in deferred.items() if deferral.until_s <= now_s]
-        due_run_ids.sort(key=lambda run_id: deferred[run_id].until_s)
-        return journal.find_unacknowledged(BATCH_MAX, skip=deferred.keys() - due_run_ids[:REFUSALS_IN_A_ROW])
+        due_run_ids = [run_id for run_id, deferral in deferrals.items() if deferral.until_s <= now_s]
+        due_run_ids.sort(key=lambda run_id: deferrals[run_id].until_s)
+        return journal.find_unacknowledged(BATCH_MAX, skip=deferrals.keys() - due_run_ids[:REFUSALS_IN_A_ROW])
 
     def _set_apart(self, batch: list[PendingResult], rejection: Reply) -> bool:
         """Send a rejected batch one by one and defer what is rejected again.
@@ -156,11 +156,11 @@ class CallbackSender:
 
     def _defer(self, result: PendingResult, least_s: float) -> bool:
         """Defer a rejected result, each time for longer; False after too many rejections in a row."""
-        deferral = self._deferred.get(result[0])
+        deferral = self._deferrals.get(result[0])
         delay_s = max(
             min(max(deferral.delay_s * 2 if deferral else 0.0, least_s), REFUSED_WAIT_S), LEAST_WAIT_S
         )
-        self._deferred[result[0]] = Deferral(monotonic_s() + delay_s, delay_s)
+        self._deferrals[result[0]] = Deferral(monotonic_s() + delay_s, delay_s)
         self._in_a_row += 1
         return self._in_a_row < REFUSALS_IN_A_ROW
 
@@ -215,7 +215,7 @@ class CallbackSender:
     def _settle(self, batch: list[PendingResult], text: str) -> None:
         """Send these results no more."""
         for run_id, _ in batch:
-            self._deferred.pop(run_id, None)
+            self._deferrals.pop(run_id, None)
         self._services.journal.acknowledge([run_id for run_id, _ in batch], now_ms=now_ms()).result()
         self._log_to_runs(batch, text)
         self._failure_logged.difference_update(run_id for run_id, _ in batch)

@@ -150,7 +150,7 @@ class Engine:
         Runs that had not started are left out: the next start of the executor starts them.
         """
         self._services.log_ended()
-        lost_results = [run.result for run in self._services.lost_runs if run.started]
+        lost_results = [run.result for run in self._services.lost_runs if run.is_started]
         if lost_results:
             remaining = send_unstored(lost_results, self._admins(), drain_s=self._config.timing.drain_s)
             logger.warning("results sent without the journal count=%s", len(lost_results) - len(remaining))

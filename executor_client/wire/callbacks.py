@@ -110,7 +110,7 @@ class CallbackBatch:
 
     items: tuple[CallbackItem, ...]
     #: one reason per unreadable element
-    rejected: tuple[str, ...]
+    rejections: tuple[str, ...]
     #: those of ``items`` that have no result
     missing: tuple[MissingResult, ...] = ()
 
@@ -123,7 +123,7 @@ def parse_callbacks(body: bytes) -> CallbackBatch:
     """
     elements = _callback_elements(body)
     items: list[CallbackItem] = []
-    rejected: list[str] = []
+    rejections: list[str] = []
     missing: list[MissingResult] = []
     for element in elements:
         if element is None:
@@ -131,12 +131,12 @@ def parse_callbacks(body: bytes) -> CallbackBatch:
         try:
             item = CallbackItem.from_wire(element)
         except ValueError as exc:
-            rejected.append(str(exc))
+            rejections.append(str(exc))
             continue
         items.append(item)
         if (lacking := MissingResult.find(element, item)) is not None:
             missing.append(lacking)
-    return CallbackBatch(tuple(items), tuple(rejected), tuple(missing))
+    return CallbackBatch(tuple(items), tuple(rejections), tuple(missing))
 
 
 def _callback_elements(body: bytes) -> list[Any]:

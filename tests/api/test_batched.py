@@ -41,7 +41,7 @@ def test_the_answer_is_that_of_the_executor_api(executor: Executor, headers: dic
     runs = [make_run(make_job()) for _number in range(3)]
     given = {name.upper().replace("-", "_"): text for name, text in headers.items()}
     requests = [request([item(run.id)], **given) for run in runs[:2]]
-    answers = executor.api.batched.answer(requests)
+    answers = executor.api.batches.answer(requests)
     ordinary = executor.post("callback", json.dumps([item(runs[2].id)]), headers=headers)
     ids = set()
     for answer in answers:
@@ -65,7 +65,7 @@ def test_requests_are_stored_in_one_transaction(executor: Executor) -> None:
         engine = session.get_bind()
     event.listen(engine, "commit", note)
     try:
-        answers = executor.api.batched.answer([request([item(run.id, 500)]) for run in runs])
+        answers = executor.api.batches.answer([request([item(run.id, 500)]) for run in runs])
     finally:
         event.remove(engine, "commit", note)
     assert (codes(answers), len(commits), results()) == ([200] * 4, 1, [500] * 4)
@@ -83,7 +83,7 @@ def test_what_is_not_plain_goes_the_ordinary_way(executor: Executor) -> None:
         request([item(killed.id, 500)]),
     ]
     with kills.hold(killed.id):
-        answers = executor.api.batched.answer(requests)
+        answers = executor.api.batches.answer(requests)
     assert codes(answers) == [None] * 6 + [200]
     assert results() == [0, 500]
 
@@ -100,7 +100,7 @@ def test_a_failed_request_does_not_harm_the_others(
         return store(session, batches)
 
     monkeypatch.setattr(callbacks, "_store", fails)
-    answers = executor.api.batched.answer([request([item(run.id)]) for run in runs])
+    answers = executor.api.batches.answer([request([item(run.id)]) for run in runs])
     assert codes(answers) == [200, 200, None, 200, 200]
     assert results() == [200, 200, 0, 200, 200]
 
@@ -114,7 +114,7 @@ def test_runs_of_a_group_with_another_token_are_refused(
     )
     own = make_run(make_job(job_group=make_group(access_token="the-token-of-the-group").id))
     run = make_run(make_job())
-    answers = executor.api.batched.answer([request([item(own.id)]), request([item(run.id)])])
+    answers = executor.api.batches.answer([request([item(own.id)]), request([item(run.id)])])
     assert codes(answers) == [500, 200]
     assert results() == [0, 200]
     assert noted == [("refused.token", "127.0.0.1")]
@@ -129,7 +129,7 @@ def test_results_of_lost_runs_are_accepted_and_noted(
     )
     run = make_run(make_job(), log={"trigger_type": "CRON"})
     lost = {**item(run.id), "logDateTim": T0 - 60_000}
-    assert codes(executor.api.batched.answer([request([lost]), request([item(run.id, 500)])])) == [200, 200]
+    assert codes(executor.api.batches.answer([request([lost]), request([item(run.id, 500)])])) == [200, 200]
     assert results() == [500]
     assert noted == [("refused.other_run", "127.0.0.1")]
 
@@ -143,7 +143,7 @@ def test_without_a_database_nothing_is_answered(
         if warm:
             assert executor.call("callback", "[]") == (200, None)
         bind_engine(replace(api_config, database_url=NOWHERE[database_kind]))
-        assert api.batched.answer([request([item(run.id)])]) == [None]
+        assert api.batches.answer([request([item(run.id)])]) == [None]
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_another_context_path(database: str, api_config: Config, context_path: s
     assert executor.call("", REGISTRATION, path=f"{context_path}/api/registry") == (200, None)
     assert executor.call("", REGISTRATION, path="/api/registry") == (200, None)
     assert executor.call("", REGISTRATION, path=f"{CONTEXT}/api/registry") == (200, None)
-    paths = executor.api.batched.endpoints()
+    paths = executor.api.batches.endpoints()
     for path in (f"{context_path}/api/callback", "/api/callback", f"{CONTEXT}/api/callback"):
         assert paths.takes(path)
 

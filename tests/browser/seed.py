@@ -19,6 +19,7 @@ from app.domain.schedules.schedule import Schedule, next_after_ms
 from app.domain.text.texts import fold
 from app.models.api_token import ApiToken
 from app.models.base import local_datetime, zone_name
+from app.models.code import CodeObject
 from app.models.drain import Drain
 from app.models.favourite import Favourite
 from app.models.fire import Fire
@@ -27,7 +28,6 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.last_seen import LastSeen
 from app.models.log import JobLog
-from app.models.managed import Managed
 from app.models.node import Node
 from app.models.registry import Registration
 from app.models.report import DayReport
@@ -654,7 +654,7 @@ def _managed(session: Session, job: Job, now_ms: Millis) -> None:
     """Let code own fields of a job, of which two were changed since."""
     owned = {"description": job.job_desc, "owner": job.author, "param": "--full --since=7d", "timeout_s": 600}
     session.add(
-        Managed(
+        CodeObject(
             kind=JOB,
             managed_key="shop-orders/import-catalogue",
             object_id=job.id,

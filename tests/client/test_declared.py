@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from app.domain.access.permissions import Right
+from app.models.code import Apply, CodeObject
 from app.models.group import Group
 from app.models.job import Job
-from app.models.managed import Apply, Managed
 from executor_client.__main__ import main
 from executor_client.handlers.declarations import Terms
 from executor_client.handlers.registry import registry
@@ -141,11 +141,11 @@ def test_only_what_is_declared_is_owned_and_a_job_arrives_stopped(run: Run) -> N
     close, report = (only_row(Job, executor_handler=name) for name in ("closeOrders", "report"))
     assert (close.trigger_status, report.trigger_status) == (0, 1)
     assert (close.executor_fail_retry_count, close.author, report.child_ids) == (3, "ann", [close.id])
-    owned = json.loads(only_row(Managed, managed_key="my-app/closeOrders").fields)
+    owned = json.loads(only_row(CodeObject, managed_key="my-app/closeOrders").fields)
     owned.pop("group_id")
     assert sorted(owned) == ["handler", "owner", "retry_count", "schedule", "schedule_type", "time_zone"]
     assert only_row(Group, app_name="my-app").title == "my-app"
-    assert json.loads(only_row(Managed, managed_key="my-app").fields) == {}
+    assert json.loads(only_row(CodeObject, managed_key="my-app").fields) == {}
 
 
 def test_an_existing_job_of_the_handler_is_adopted(run: Run) -> None:
@@ -155,7 +155,7 @@ def test_an_existing_job_of_the_handler_is_adopted(run: Run) -> None:
     assert (planned.code, "= job my-app/closeOrders" in planned.out) == (1, True)
     run("apply", "jobs.py", "-y")
     assert only_row(Job, executor_handler="closeOrders").trigger_status == 1
-    assert [each.kind for each in all_rows(Managed)] == ["job", "job"]
+    assert [each.kind for each in all_rows(CodeObject)] == ["job", "job"]
 
 
 def test_a_job_no_longer_declared_is_pruned_by_name(run: Run, folder: Path) -> None:

@@ -12,8 +12,8 @@ from app.api.v1.access import LOCAL_ACTOR
 from app.commands import main
 from app.database.engine import session_scope
 from app.domain.access.permissions import system_actor
+from app.models.code import Apply
 from app.models.job import Job
-from app.models.managed import Apply
 from app.settings.config import Config
 from executor_client.api.wsgi import WsgiTransport
 from tests.support.api_v1 import app_of

@@ -206,7 +206,7 @@ def test_close_writes_waiting_items_and_accepts_no_more() -> None:
     )
     closing = threading.Thread(target=writer.close)
     closing.start()
-    eventually(lambda: writer._closed)
+    eventually(lambda: writer._is_closed)
     with pytest.raises(RuntimeError, match="test is closed"):
         writer.submit(9, Work())
     release(work, [*threads, closing])

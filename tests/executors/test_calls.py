@@ -7,7 +7,7 @@ from ipaddress import ip_network
 import pytest
 
 from app.errors import ExecutorUnreachable
-from app.executors.calls import Delivered, Peer, reason_of
+from app.executors.calls import Delivery, Peer, reason_of
 from app.executors.dispatch_client import DispatchClient
 from app.executors.gateway import Gateway
 from app.settings.config import Network
@@ -31,7 +31,7 @@ def by_dispatch(peer: Peer, networks: tuple[Network, ...]) -> str:
         client = DispatchClient(networks)
         outcome = await client.call(peer, "beat", b"{}", timeout_s=0.3)
         await client.close()
-        assert outcome.delivered is not Delivered.ANSWERED
+        assert outcome.delivery is not Delivery.ANSWERED
         return outcome.reason
 
     return in_loop(call())

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pytest
 
 from app.executors import dispatch_client
-from app.executors.calls import CallOutcome, Delivered, Peer
+from app.executors.calls import CallOutcome, Delivery, Peer
 from app.executors.connection import HEAD_MAX, Connection
 from app.executors.dispatch_client import DispatchClient
 from tests.support.executors import NETWORKS, TOKEN, in_loop
@@ -124,7 +124,7 @@ async def twice(call: Callable[[], Awaitable[CallOutcome]]) -> tuple[CallOutcome
 def test_an_answer_and_whether_its_connection_is_reused(raw: bytes, connections: int) -> None:
     server = Server(raw)
     for outcome in against(server, twice):
-        assert (outcome.delivered, outcome.reason) == (Delivered.ANSWERED, "")
+        assert (outcome.delivery, outcome.reason) == (Delivery.ANSWERED, "")
         assert outcome.reply is not None
         assert (outcome.reply.code, outcome.boot_id) == (200, "")
     assert (server.requests, server.connections) == (2, connections)
@@ -170,9 +170,9 @@ def test_a_body_may_end_with_its_connection(head: bytes) -> None:
 def test_an_invalid_answer_is_an_error(raw: bytes, reason: str) -> None:
     server = Server(raw, YES)
     first, second = against(server, twice)
-    assert (first.delivered, first.reply) == (Delivered.PERHAPS, None)
+    assert (first.delivery, first.reply) == (Delivery.PERHAPS, None)
     assert reason in first.reason
-    assert second.delivered is Delivered.ANSWERED, "the next call is not affected"
+    assert second.delivery is Delivery.ANSWERED, "the next call is not affected"
     assert (server.requests, server.connections) == (2, 2)
 
 
@@ -187,8 +187,8 @@ def test_an_invalid_answer_is_an_error(raw: bytes, reason: str) -> None:
 )
 def test_a_connection_that_closes_within_an_answer(cut: bytes) -> None:
     (outcome, _) = against(Server(cut, close=True), twice)
-    assert (outcome.delivered, outcome.reason) == (
-        Delivered.PERHAPS,
+    assert (outcome.delivery, outcome.reason) == (
+        Delivery.PERHAPS,
         "the connection was closed before an answer arrived",
     )
 
@@ -211,7 +211,7 @@ def test_a_cancelled_call_leaves_no_connection_open() -> None:
         await asyncio.sleep(0.05)
         return await call()
 
-    assert against(server, work).delivered is Delivered.ANSWERED
+    assert against(server, work).delivery is Delivery.ANSWERED
     assert (server.connections, server.ended) == (2, 1 + 1)
 
 
@@ -252,7 +252,7 @@ def test_a_header_value_cannot_inject_another_header(token: str, app_name: str) 
             )
 
     outcome = in_loop(run())
-    assert outcome.delivered is Delivered.NO
+    assert outcome.delivery is Delivery.NO
     assert "not allowed in a header" in outcome.reason
     assert server.connections == 0
 
@@ -277,7 +277,7 @@ def test_a_process_out_of_files_closes_its_idle_connections(monkeypatch: pytest.
             )
 
     first, second = in_loop(run())
-    assert first.delivered is Delivered.ANSWERED
+    assert first.delivery is Delivery.ANSWERED
     assert "refused" in second.reason, "the second attempt was made: nothing listens there"
     assert (full, server.ended) == ([], 1)
 
@@ -291,7 +291,7 @@ def test_what_this_host_lacks_says_nothing_of_an_executor(
 
     monkeypatch.setattr(DispatchClient, "_open_connection", lack)
     outcomes = against(Server(YES), twice)
-    assert {(outcome.delivered, outcome.reply) for outcome in outcomes} == {(Delivered.UNTRIED, None)}
+    assert {(outcome.delivery, outcome.reply) for outcome in outcomes} == {(Delivery.UNTRIED, None)}
     assert len(caplog.messages) == 1, "a log line a minute"
     assert os.strerror(number) in caplog.text
 
@@ -328,7 +328,7 @@ def test_an_executor_with_tls_is_called_only_with_a_trusted_certificate(
             return await twice(partial(client.call, peer, "run", b"{}", timeout_s=2))
 
     for outcome in in_loop(run()):
-        assert outcome.delivered is (Delivered.ANSWERED if trusted else Delivered.NO)
+        assert outcome.delivery is (Delivery.ANSWERED if trusted else Delivery.NO)
         assert trusted or "certificate" in outcome.reason
     assert server.requests == (2 if trusted else 0)
     assert server.connections <= 1

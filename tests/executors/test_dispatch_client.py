@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.executors.calls import REPLY_MAX, CallOutcome, Delivered, Peer
+from app.executors.calls import REPLY_MAX, CallOutcome, Delivery, Peer
 from app.executors.connection import Connection
 from app.executors.dispatch_client import KNOWN_ANSWER_MAX, DispatchClient, _known_boot_id
 from executor_client.wire.lenient_json import dump_json
@@ -64,7 +64,7 @@ def test_the_bytes_of_a_run_request(executor: FakeExecutor, peer: Peer) -> None:
     assert headers["Host"] == executor.address.removeprefix("http://").rstrip("/")
     assert "Transfer-Encoding" not in headers
     assert "Cookie" not in headers
-    assert (outcome.delivered, outcome.reason) == (Delivered.ANSWERED, "")
+    assert (outcome.delivery, outcome.reason) == (Delivery.ANSWERED, "")
     assert outcome.reply is not None
     assert outcome.reply.code == 200
 
@@ -108,7 +108,7 @@ def test_a_request_that_may_have_arrived_is_never_repeated(
 ) -> None:
     executor.respond("run", Answer(fault=fault), Answer())
     (outcome,) = call(peer, timeout_s=0.3)
-    assert (outcome.delivered, outcome.reply) == (Delivered.PERHAPS, None)
+    assert (outcome.delivery, outcome.reply) == (Delivery.PERHAPS, None)
     assert reason in outcome.reason
     assert len(executor.requests) == 1
 
@@ -118,10 +118,10 @@ def test_a_request_on_a_connection_closed_meanwhile_is_not_repeated(
 ) -> None:
     executor.respond("run", Answer(), Answer(fault=Fault.RESET_AFTER_BODY), Answer())
     outcomes = call(peer, times=3)
-    assert [outcome.delivered for outcome in outcomes] == [
-        Delivered.ANSWERED,
-        Delivered.PERHAPS,
-        Delivered.ANSWERED,
+    assert [outcome.delivery for outcome in outcomes] == [
+        Delivery.ANSWERED,
+        Delivery.PERHAPS,
+        Delivery.ANSWERED,
     ]
     assert len(executor.requests) == 3
 
@@ -136,7 +136,7 @@ def test_a_server_that_drops_idle_connections_costs_nothing(executor: FakeExecut
             await asyncio.sleep(0.05)  # the end of the connection has arrived
         return outcomes
 
-    assert [outcome.delivered for outcome in with_client(work)] == [Delivered.ANSWERED] * 3
+    assert [outcome.delivery for outcome in with_client(work)] == [Delivery.ANSWERED] * 3
     assert executor.connections == 3
 
 
@@ -149,7 +149,7 @@ def closed_port() -> int:
 
 def test_a_refused_connection_has_delivered_nothing() -> None:
     (outcome,) = call(Peer(f"http://127.0.0.1:{closed_port()}/", "demo", TOKEN))
-    assert (outcome.delivered, outcome.reply) == (Delivered.NO, None)
+    assert (outcome.delivery, outcome.reply) == (Delivery.NO, None)
     assert "refused" in outcome.reason.lower() or "connect" in outcome.reason.lower()
 
 
@@ -165,7 +165,7 @@ def test_a_connection_that_times_out_has_delivered_nothing() -> None:
         (outcome,) = call(Peer(f"http://127.0.0.1:{port}/", "demo", TOKEN), timeout_s=0.3)
         for connection in waiting:
             connection.close()
-    assert (outcome.delivered, outcome.reason) == (Delivered.NO, "no connection in time")
+    assert (outcome.delivery, outcome.reason) == (Delivery.NO, "no connection in time")
     assert outcome.took_ms >= 290
 
 
@@ -175,22 +175,22 @@ def test_a_connection_that_times_out_has_delivered_nothing() -> None:
 )
 def test_a_forbidden_address_is_not_called(address: str) -> None:
     (outcome,) = call(Peer(address, "demo", TOKEN))
-    assert (outcome.delivered, outcome.reply) == (Delivered.NO, None)
+    assert (outcome.delivery, outcome.reply) == (Delivery.NO, None)
     assert "refused" in outcome.reason
 
 
 def test_a_name_that_resolves_outside_is_not_called(executor: FakeExecutor) -> None:
     address = executor.address.replace("127.0.0.1", "localhost")
     (outcome,) = call(Peer(address, "demo", TOKEN), networks=(ip_network("10.0.0.0/8"),))
-    assert outcome.delivered is Delivered.NO
+    assert outcome.delivery is Delivery.NO
     assert "outside the networks" in outcome.reason
     assert executor.connections == 0
-    assert call(Peer(address, "demo", TOKEN))[0].delivered is Delivered.ANSWERED
+    assert call(Peer(address, "demo", TOKEN))[0].delivery is Delivery.ANSWERED
 
 
 def test_an_unknown_name(executor: FakeExecutor) -> None:
     (outcome,) = call(Peer("http://no-such-host.invalid:9999/", "demo", TOKEN))
-    assert outcome.delivered is Delivered.NO
+    assert outcome.delivery is Delivery.NO
 
 
 def test_a_redirect_is_an_answer_and_not_followed(executor: FakeExecutor, peer: Peer) -> None:
@@ -210,7 +210,7 @@ def test_proxies_of_the_environment_are_ignored(
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1/")
     monkeypatch.delenv("NO_PROXY", raising=False)
-    assert call(peer)[0].delivered is Delivered.ANSWERED
+    assert call(peer)[0].delivery is Delivery.ANSWERED
 
 
 @pytest.mark.parametrize(
@@ -234,13 +234,13 @@ def test_invalid_and_unusual_answers(executor: FakeExecutor, peer: Peer, answer:
     (outcome,) = call(peer)
     assert outcome.reply is not None
     assert outcome.reply.code == code
-    assert outcome.delivered is Delivered.ANSWERED
+    assert outcome.delivery is Delivery.ANSWERED
 
 
 def test_an_answer_in_slow_pieces_times_out(executor: FakeExecutor, peer: Peer) -> None:
     executor.respond("run", Answer(b'{"code":200' + b" " * 500 + b"}", drip_s=0.05))
     (outcome,) = call(peer, timeout_s=0.3)
-    assert (outcome.delivered, outcome.reason) == (Delivered.PERHAPS, "no answer in time")
+    assert (outcome.delivery, outcome.reason) == (Delivery.PERHAPS, "no answer in time")
     assert outcome.took_ms < 2_500
 
 
@@ -265,8 +265,8 @@ def test_a_hanging_executor_does_not_delay_others(executor: FakeExecutor, peer: 
             return await slow, answers
 
         hung, answers = with_client(work)
-    assert hung.delivered is Delivered.PERHAPS
-    assert {outcome.delivered for outcome in answers} == {Delivered.ANSWERED}
+    assert hung.delivery is Delivery.PERHAPS
+    assert {outcome.delivery for outcome in answers} == {Delivery.ANSWERED}
 
 
 def test_a_long_header_of_an_executor_is_read_but_not_kept(executor: FakeExecutor, peer: Peer) -> None:
@@ -290,7 +290,7 @@ def test_nothing_is_sent_on_a_connection_made_before_a_suspension(
         suspended_s[0] += 3_600
         return connection
 
-    async def work(client: DispatchClient) -> list[Delivered]:
+    async def work(client: DispatchClient) -> list[Delivery]:
         first = await client.call(peer, "run", b"{}", timeout_s=1.0)
         suspended_s[0] += 3_600
         second = await client.call(peer, "run", b"{}", timeout_s=1.0)
@@ -298,7 +298,7 @@ def test_nothing_is_sent_on_a_connection_made_before_a_suspension(
         client._idle.clear()
         monkeypatch.setattr(DispatchClient, "_connect", connect_and_suspend)
         third = await client.call(peer, "run", b"{}", timeout_s=1.0)
-        return [outcome.delivered for outcome in (first, second, third)]
+        return [outcome.delivery for outcome in (first, second, third)]
 
-    assert with_client(work) == [Delivered.ANSWERED, Delivered.ANSWERED, Delivered.NO]
+    assert with_client(work) == [Delivery.ANSWERED, Delivery.ANSWERED, Delivery.NO]
     assert len(executor.requests_for("run")) == 2

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from app.executors import names
-from app.executors.calls import Delivered, Peer
+from app.executors.calls import Delivery, Peer
 from app.executors.dispatch_client import DispatchClient
 from app.executors.names import LOOKUPS_MAX, Names
 from tests.support.executors import NETWORKS, TOKEN, in_loop, with_client
@@ -149,7 +149,7 @@ def test_an_unresponsive_address_leaves_time_for_the_next_and_then_comes_last(
             for connection in list(client._open):
                 connection.close()
             await asyncio.sleep(0.01)
-        assert [outcome.delivered for outcome in outcomes] == [Delivered.ANSWERED] * 2
+        assert [outcome.delivery for outcome in outcomes] == [Delivery.ANSWERED] * 2
         return [outcome.took_ms for outcome in outcomes]
 
     first_ms, second_ms = with_client(work)
@@ -176,13 +176,13 @@ def test_a_name_that_this_host_has_no_file_to_look_up_is_not_unknown(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    async def work(client: DispatchClient) -> list[Delivered]:
+    async def work(client: DispatchClient) -> list[Delivery]:
         monkeypatch.setattr(socket, "getaddrinfo", fail)
         monkeypatch.setattr(os, "open", lack)
         peer = Peer("http://some:9999/", "demo", TOKEN)
-        return [(await client.call(peer, "run", b"{}", timeout_s=1.0)).delivered for _ in range(2)]
+        return [(await client.call(peer, "run", b"{}", timeout_s=1.0)).delivery for _ in range(2)]
 
-    assert with_client(work) == [Delivered.UNTRIED] * 2
+    assert with_client(work) == [Delivery.UNTRIED] * 2
 
 
 def test_an_answer_stays_known_while_this_host_has_no_file_to_renew_it(
@@ -209,10 +209,10 @@ def test_a_name_is_not_resolved_where_no_thread_can_be_started(monkeypatch: pyte
     def fail(_thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    async def work(client: DispatchClient) -> Delivered:
+    async def work(client: DispatchClient) -> Delivery:
         with monkeypatch.context() as at_the_limit:
             at_the_limit.setattr(threading.Thread, "start", fail)
             outcome = await client.call(Peer("http://some:9999/", "demo", TOKEN), "run", b"{}", timeout_s=1.0)
-        return outcome.delivered
+        return outcome.delivery
 
-    assert with_client(work) is Delivered.NO
+    assert with_client(work) is Delivery.NO

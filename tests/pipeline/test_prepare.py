@@ -25,7 +25,7 @@ from app.pipeline.handover import hand_back
 from app.pipeline.prepare import EDITED_MS, PreparedFire, prepare
 from app.store.fires import logs, scheduled_fires
 from app.store.fires import queue as fires
-from app.store.jobs import listing as job_lists
+from app.store.jobs import removal
 from app.store.runs import clearing as log_clearing
 from app.store.runs.clearing import Clearing
 from executor_client.wire.lenient_json import dump_json
@@ -338,7 +338,7 @@ def test_it_leaves_no_log_row_if_it_is_prepared_while_its_job_is_deleted(
         return delete_of_jobs(session, job_ids)
 
     monkeypatch.setattr(fires, "delete_of_jobs", delete_prepared)
-    transact(lambda session: job_lists.delete_jobs(session, [job.id]))
+    transact(lambda session: removal.delete_jobs(session, [job.id]))
     assert all_rows(Fire) == all_rows(JobLog) == []
 
 

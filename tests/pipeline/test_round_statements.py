@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from app.database.sql.compiled import compile_statement
+from app.database.sql.compilation import compile_statement
 from app.models.job import Job
 from app.pipeline.complete import callback_result
 from tests.pipeline.round_steps import claim_due, follow, following, look

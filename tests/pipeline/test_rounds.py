@@ -5,9 +5,9 @@ Source: docs/reference/rounds.md.
 
 from app.clock import Millis
 from app.database.engine import session_scope
+from app.models.code import CodeObject
 from app.models.fire import Fire
 from app.models.log import JobLog
-from app.models.managed import Managed
 from app.models.round import Round
 from app.models.skip import Skip
 from app.pipeline.complete import Result, Source
@@ -324,7 +324,7 @@ def test_a_predecessor_that_is_gone_was_not_run(database: str) -> None:
 def test_predecessors_give_their_results_to_the_run_that_follows(database: str) -> None:
     first = make_job()
     shards = make_job(executor_route_strategy="SHARDING_BROADCAST", addresses=f"{FIRST},{SECOND}")
-    save(Managed(kind="job", managed_key="demo/load", object_id=first.id, fields="{}"))
+    save(CodeObject(kind="job", managed_key="demo/load", object_id=first.id, fields="{}"))
     by_id = f"${{parents.{first.id}.result}}"
     template = f"${{parents.load.result.rows}} {by_id} ${{shards.results}} ${{parent.result}}"
     last = follow(

@@ -4,10 +4,10 @@ Source: docs/reference/rounds.md.
 """
 
 from app.database.engine import session_scope
+from app.models.code import CodeObject
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
-from app.models.managed import Managed
 from app.models.round import Round
 from tests.pipeline.round_steps import claim_due, follow, following, look, outcomes, run, states
 from tests.pipeline.steps import call_back
@@ -94,7 +94,7 @@ def test_an_unknown_zone_of_a_job_that_follows_holds_up_no_result(database: str)
 def test_a_key_that_two_predecessors_have_names_neither_of_them(database: str) -> None:
     first, second, third = make_job(), make_job(), make_job()
     for job, key in ((first, "demo/load"), (second, "other/load"), (third, f"demo/{first.id}")):
-        save(Managed(kind="job", managed_key=key, object_id=job.id, fields="{}"))
+        save(CodeObject(kind="job", managed_key=key, object_id=job.id, fields="{}"))
     last = follow(first, second, third)
     with session_scope() as session:
         job = session.get_one(Job, last.id)

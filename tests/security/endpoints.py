@@ -191,7 +191,7 @@ JOBS: dict[str, list[Call]] = {
     "job_actions.stop": [Call(RUN, "/jobinfo/{job}/stop", {})],
     "job_actions.run": confirmed(RUN, "/jobinfo/{job}/run") + confirmed(RUN, "/jobinfo/{job}/run?log={log}"),
     "parameter_previews.of_run": [Call(RUN, "/jobinfo/{job}/parameter-preview", {"executor_param": "x"})],
-    "run_once.queued": [Call(VIEW, f"/jobinfo/{{job}}/run/{{job}}.{'1' * 13}.{'0' * 32}")],
+    "run_once.show": [Call(VIEW, f"/jobinfo/{{job}}/run/{{job}}.{'1' * 13}.{'0' * 32}")],
     "run_once.withdraw": confirmed(RUN, f"/jobinfo/{{job}}/run/{{job}}.{'1' * 13}.{'0' * 32}/withdraw"),
     "job_actions.kill": confirmed(RUN, "/jobinfo/{job}/kill"),
     "job_actions.remove": confirmed(EDIT, "/jobinfo/{job}/delete"),
@@ -298,7 +298,7 @@ VARIABLES: dict[str, list[Call]] = {
     "backfills.show": [Call(VIEW, "/backfills/{backfill}")],
     "backfill_forms.new": confirmed(RUN, "/backfills/new?job={job}", **RANGE)
     + [Call(RUN, "/backfills/new?id={log}")],
-    "backfill_forms.listed": [Call(RUN, "/backfills/new/list?job={job}", RANGE)],
+    "backfill_forms.preview": [Call(RUN, "/backfills/new/list?job={job}", RANGE)],
     "backfill_actions.pause": [Call(RUN, "/backfills/{backfill}/pause", {})],
     "backfill_actions.resume": confirmed(RUN, "/backfills/{backfill}/resume"),
     "backfill_actions.cancel": confirmed(RUN, "/backfills/{backfill}/cancel"),

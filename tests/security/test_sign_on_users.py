@@ -15,6 +15,7 @@ from app.commands.flask_app import create_command_app
 from app.console.account import sign_on as view
 from app.console.web.current import COOKIE as LOGIN_COOKIE
 from app.database.engine import read_scope, session_scope
+from app.domain.access import stored_passwords
 from app.domain.access.permissions import system_actor
 from app.domain.enums import Role, WeakPassword
 from app.errors import Conflict, InvalidInput, SignOnRefused
@@ -242,7 +243,7 @@ def test_a_user_of_the_provider_has_no_password(console: Console, provider: Fake
     assert sign_in(console, provider).status_code == 303
     user = user_named("ann")
     assert user is not None
-    for guess in (passwords.UNUSABLE, user.identity):
+    for guess in (stored_passwords.UNUSABLE, user.identity):
         answer = console.another().call("/login", userName="ann", password=guess)
         assert (answer["code"], answer["msg"]) == (500, "Wrong user name or password")
     with pytest.raises(InvalidInput, match="identity provider"), session_scope() as session:
@@ -346,7 +347,7 @@ def test_the_command_links_and_unlinks(console: Console, provider: FakeProvider)
 def test_an_identity_is_compared_exactly(app: Flask, oidc: OidcConfig) -> None:
     with session_scope() as session:
         for number, subject in enumerate(("abc", "ABC", "äbc")):
-            user = User(username=f"user{number}", password=passwords.UNUSABLE, role=0, permission="")
+            user = User(username=f"user{number}", password=stored_passwords.UNUSABLE, role=0, permission="")
             user.identity = sign_on.identity_of(oidc, subject)
             session.add(user)
     with session_scope() as session:

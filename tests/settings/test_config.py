@@ -20,7 +20,7 @@ from app.settings.config import (
     Config,
 )
 from app.settings.oidc import OIDC_SETTINGS, RIGHTS, Grant, OidcConfig
-from app.settings.sources import shown
+from app.settings.sources import display_text
 from app.settings.system_zone import system_zone
 from executor_client.api import profiles
 from executor_client.config.config import VARIABLES
@@ -234,7 +234,7 @@ def test_invalid_values_are_refused_in_one_line(name: str, text: str, reason: st
     assert reason in message
     assert "\n" not in message
     secret = f"XXL_JOB_{name}" in SECRET_VARIABLES
-    assert (repr(shown(text)) in message) is not secret
+    assert (repr(display_text(text)) in message) is not secret
 
 
 def test_mysqlclient_is_accepted_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,17 +4,17 @@ from app.database.engine import transact
 from app.models.alarm import Alarm
 from app.models.base import Base
 from app.models.channel import ChannelScope
+from app.models.code import JobVersion
 from app.models.favourite import Favourite
 from app.models.fire import Fire
 from app.models.glue import GlueVersion
 from app.models.job import Job
 from app.models.log import JobLog
-from app.models.managed import JobVersion
 from app.models.mute import Mute
 from app.models.promise import JobPromise, PromiseCheck
 from app.models.skip import Skip
 from app.models.tag import JobTag
-from app.store.jobs.listing import delete_jobs
+from app.store.jobs.removal import delete_jobs
 from tests.support.factories import T0, all_rows, make_job, make_run, save
 from tests.support.plan import every_database
 from tests.support.statements import statements

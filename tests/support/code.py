@@ -7,9 +7,9 @@ from sqlalchemy import update
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import Actor
+from app.models.code import CodeObject
 from app.models.group import Group
 from app.models.job import Job
-from app.models.managed import Managed
 from app.services.code.drift import DriftedObject, find_drift
 from app.services.code.export import export_document
 from app.services.code.undo import PreparedUndo, prepare_undo, undo_apply
@@ -52,7 +52,7 @@ def exported() -> Any:
 
 
 def managed() -> list[tuple[str, str, int, str]]:
-    rows = all_rows(Managed)
+    rows = all_rows(CodeObject)
     return sorted((row.kind, row.managed_key, row.object_id, row.fields) for row in rows)
 
 

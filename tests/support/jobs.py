@@ -6,7 +6,7 @@ from typing import Any
 from app.clock import Millis
 from app.database.engine import session_scope
 from app.domain.access.permissions import Actor, system_actor
-from app.models.managed import JobVersion
+from app.models.code import JobVersion
 from app.services.jobs import jobs
 from app.services.jobs.rules import JobDraft
 from tests.support.factories import T0, all_rows, only_row

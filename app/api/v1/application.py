@@ -149,13 +149,13 @@ class Endpoint:
             return end.answer
 
     def _prepare(self, call: Call, arguments: dict[str, Any], key: idempotency.Key | None) -> Response | None:
-        """Add ``prepared`` to the arguments of the view; if that is refused, return any stored answer.
+        """Add ``preparation`` to the arguments of the view; if that is refused, return any stored answer.
 
         A repeated request cannot be prepared again: an undo would be refused because it is already done.
         """
         assert self._operation.prepare is not None
         try:
-            arguments["prepared"] = self._operation.prepare(call, **arguments)
+            arguments["preparation"] = self._operation.prepare(call, **arguments)
         except XxlJobError:
             if key is None:
                 raise

@@ -102,14 +102,14 @@ def _path_parameters(operation: Operation) -> Iterable[dict[str, Any]]:
 def _query_parameters(operation: Operation) -> Iterable[dict[str, Any]]:
     if operation.query is not None:
         query_schema = operation.query.model_json_schema()
-        required = query_schema.get("required", ())
+        required_names = query_schema.get("required", ())
         for name, schema in query_schema.get("properties", {}).items():
             parameter_schema = _inline(schema, query_schema.get("$defs", {}))
             text = parameter_schema.pop("description", None)
             yield {
                 "name": name,
                 "in": "query",
-                "required": name in required,
+                "required": name in required_names,
                 "description": text,
                 "schema": parameter_schema,
             }

@@ -45,7 +45,7 @@ class Operation:
     #: False: the view opens its own transactions, because it calls executors, waits or takes long
     transaction: bool = True
     #: slow work before the transaction: called with the arguments of the view, which gets the result as
-    #: ``prepared`` and has to check that it is still valid
+    #: ``preparation`` and has to check that it is still valid
     prepare: Callable[..., object] | None = None
     #: whether it calls an executor, which may not answer
     calls_executors: bool = False

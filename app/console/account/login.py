@@ -86,7 +86,7 @@ def logged_in(new_login: Login) -> Response:
     return redirection
 
 
-def check_login(values: Any, *, scripted: bool = False) -> Login:
+def check_login(values: Any, *, is_script: bool = False) -> Login:
     """Log in with the parameters of the original: ``userName``, ``password``, ``ifRemember=on``."""
     attempt = Attempt(
         username=values.get("userName") or "",
@@ -94,6 +94,6 @@ def check_login(values: Any, *, scripted: bool = False) -> Login:
         remember=values.get("ifRemember") == "on",
         address=remote_address(),
         agent=request.headers.get("User-Agent", ""),
-        is_script=scripted,
+        is_script=is_script,
     )
     return login.log_in(attempt, now_ms=now_ms(), keep_hash=settings().shared_with_java)

@@ -59,7 +59,7 @@ POLICY = {
 }
 
 #: preferences kept in a cookie: parameter -> (cookie, allowed values, seconds)
-KEPT = {
+PREFERENCES = {
     "theme": (THEME_COOKIE, (*THEMES, SYSTEM_THEME), YEAR_S),
     "sidebar": (SIDEBAR_COOKIE, SIDEBARS, WEEK_S),
     "rows": (ROWS_COOKIE, ROWS, YEAR_S),
@@ -120,7 +120,7 @@ def preferences() -> ResponseReturnValue:
     response = make_response(
         redirect(way_back("auth.login_page" if current_user() is None else "dashboard.index"), 303)
     )
-    for parameter, (cookie, values, seconds) in KEPT.items():
+    for parameter, (cookie, values, seconds) in PREFERENCES.items():
         if (value := request.form.get(parameter)) in values:
             keep(response, cookie, value, max_age_s=seconds)
     keep_columns(response, request.form.get("table", ""), request.form.getlist("column"))
@@ -192,8 +192,8 @@ def _page(*, password_form: PasswordForm | None = None, settings_form: SettingsF
         ("", _("As in the browser")),
         *((code, name) for code, (name, _tag) in LANGUAGES.items()),
     ]
-    configured = _("As configured (%(zone)s)", zone=settings().time_zone)
-    form.time_zone.choices = [("", configured), *((name, name) for name in zone_names())]
+    default_text = _("As configured (%(zone)s)", zone=settings().time_zone)
+    form.time_zone.choices = [("", default_text), *((name, name) for name in zone_names())]
     with read_scope() as session:
         live = login_list.list_logins(session, user.actor.user_id, actor=user.actor, now_ms=now_ms())
         views, start = (

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.clock import now_ms
 from app.console.alarms.forms import ChannelForm
 from app.console.alarms.sections import read_sections
-from app.console.ui.filters import listed
+from app.console.ui.filters import comma_list
 from app.console.ui.forms import stale
 from app.console.ui.forms.confirm import Question, confirm_page
 from app.console.ui.forms.picked_ids import picked_ids
@@ -44,7 +44,7 @@ POLICY = {
 }
 
 #: groups and jobs named in a row of the list
-NAMED = 3
+NAMES_MAX = 3
 
 
 @blueprint.get("/alarmchannels")
@@ -119,7 +119,7 @@ def edit(channel_id: int) -> ResponseReturnValue:
     form.describe(kind, settings_of(channel))
     if request.method == "POST":
         try:
-            draft = replace(form.draft(), loaded=stale.loaded())
+            draft = replace(form.draft(), loaded=stale.form_fingerprint())
             save = partial(
                 channel_setup.update_channel,
                 channel_id=channel_id,
@@ -175,7 +175,7 @@ def _scope_texts(
     session: Session, rows: Sequence[ScopedChannel], titles: Mapping[int, str]
 ) -> dict[int, str]:
     """Return channel id -> its scope in words; ``titles`` are those of the groups."""
-    job_ids = {job_id for row in rows for job_id in sorted(row.job_ids)[:NAMED]}
+    job_ids = {job_id for row in rows for job_id in sorted(row.job_ids)[:NAMES_MAX]}
     jobs = {int(choice.value): choice.text for choice in _jobs(session, job_ids)}
     return {row.channel.id: _scope_text(row, titles, jobs) for row in rows}
 
@@ -183,9 +183,9 @@ def _scope_texts(
 def _scope_text(row: ScopedChannel, titles: Mapping[int, str], jobs: Mapping[int, str]) -> str:
     if row.channel.for_all:
         return _("all jobs")
-    names = [titles.get(group_id, str(group_id)) for group_id in sorted(row.group_ids)[:NAMED]]
-    names += [jobs[job_id] for job_id in sorted(row.job_ids)[:NAMED]]
-    text, more = listed(names[:NAMED]), len(row.group_ids) + len(row.job_ids) - NAMED
+    names = [titles.get(group_id, str(group_id)) for group_id in sorted(row.group_ids)[:NAMES_MAX]]
+    names += [jobs[job_id] for job_id in sorted(row.job_ids)[:NAMES_MAX]]
+    text, more = comma_list(names[:NAMES_MAX]), len(row.group_ids) + len(row.job_ids) - NAMES_MAX
     return _("%(named)s and %(n)s more", named=text, n=more) if more > 0 else text
 
 

@@ -60,18 +60,18 @@ class Sections:
         """Number of broken channels."""
         return sum(channel.health.is_broken for channel in self.health)
 
-    def may_operate(self, muted: Muted) -> bool:
+    def may_operate(self, row: Muted) -> bool:
         """Whether the user may end a mute."""
-        return muted.group_id in self.operable
+        return row.group_id in self.operable
 
     def short_time(self, ms: Millis) -> str:
         """Return an instant as a time of today, or as a day and time."""
         text = absolute(ms)[:16]
         return text[11:] if text[:10] == self.days[-1] else text
 
-    def end(self, muted: Muted) -> str:
+    def end(self, row: Muted) -> str:
         """Return the end of a mute that has none, in words; empty for an instant."""
-        return _("no end") if muted.mute.until_ms >= UNTIL_UNDONE_MS else ""
+        return _("no end") if row.mute.until_ms >= UNTIL_UNDONE_MS else ""
 
     def problem(self, channel: ChannelHealth) -> str:
         """Return the last error of a channel in the reader's language, as a sentence."""
@@ -87,14 +87,14 @@ def read_sections(
 ) -> Sections:
     """Read what all three pages show; ``after``: end and id of the mute before the first."""
     starts = day_starts(now_ms)
-    muted = mutes.list_muted(session, actor, now_ms=now_ms, limit=mutes.LISTED_MAX + 1, after=after)
+    rows = mutes.list_muted(session, actor, now_ms=now_ms, limit=mutes.LISTED_MAX + 1, after=after)
     health = find_health(session, actor=actor, now_ms=now_ms, days=starts)
     return Sections(
         sorted(health, key=lambda channel: (not channel.health.is_broken, not channel.health.problem)),
-        muted[: mutes.LISTED_MAX],
-        len(muted) > mutes.LISTED_MAX,
+        rows[: mutes.LISTED_MAX],
+        len(rows) > mutes.LISTED_MAX,
         [datetime.fromtimestamp(start / 1000, reader_zone()).date().isoformat() for start in starts],
-        frozenset(mute.group_id for mute in muted if actor.may(mute.group_id, Right.OPERATE)),
+        frozenset(mute.group_id for mute in rows if actor.may(mute.group_id, Right.OPERATE)),
     )
 
 
@@ -108,10 +108,10 @@ def day_bars(counts: Sequence[DayCount], days: Sequence[str]) -> list[DayBar]:
     most = max((count.sent + count.failed for count in counts), default=0)
     bars = []
     for number, (count, day) in enumerate(zip(counts, days, strict=False)):
-        sent, failed = _height(count.sent, most), _height(count.failed, most)
-        parts = [BarPart(HEIGHT - sent, sent, "ok")] if sent else []
-        if failed:
-            parts.append(BarPart(max(0, HEIGHT - sent - failed), failed, "fail"))
+        sent_height, failed_height = _height(count.sent, most), _height(count.failed, most)
+        parts = [BarPart(HEIGHT - sent_height, sent_height, "ok")] if sent_height else []
+        if failed_height:
+            parts.append(BarPart(max(0, HEIGHT - sent_height - failed_height), failed_height, "fail"))
         title = _("%(day)s: %(sent)s sent, %(failed)s failed", day=day, sent=count.sent, failed=count.failed)
         bars.append(DayBar(number * SLOT, title, parts or [BarPart(HEIGHT - LEAST, LEAST, "none")]))
     return bars

@@ -27,7 +27,7 @@ blueprint = Blueprint(
     "backfill_actions", __name__, url_prefix="/backfills/<int(max=9223372036854775807):backfill_id>"
 )
 #: of runs that are killed
-KILLED = _l(
+KILL_TEXT = _l(
     "The executor ends all runs of this job on its instance, including queued ones."
     " Work already done is not rolled back."
 )
@@ -85,7 +85,7 @@ def cancel(backfill_id: int) -> ResponseReturnValue:
         question = Question(
             _("Kill the runs in progress?"),
             _subject_text(view),
-            [str(KILLED), _("It is cancelled when the last of its runs has ended.")],
+            [str(KILL_TEXT), _("It is cancelled when the last of its runs has ended.")],
             _("Kill the runs in progress"),
             kind="danger",
             glyph="x-octagon",

@@ -77,12 +77,12 @@ class BackfillForm(ConsoleForm):
         )
 
 
-def _member(kind: type[T], entered: str | None, default: T) -> T:
-    return kind(entered) if entered in {member.value for member in kind} else default
+def _member(kind: type[T], value: str | None, default: T) -> T:
+    return kind(value) if value in {member.value for member in kind} else default
 
 
-def _instant(field: str, entered: str | None, zone: ZoneInfo) -> Millis:
-    text = (entered or "").strip()
+def _instant(field: str, value: str | None, zone: ZoneInfo) -> Millis:
+    text = (value or "").strip()
     if not text:
         raise InvalidInput(field, N_("Enter a time"))
     at_ms = read_local(text, zone)

@@ -94,8 +94,8 @@ def index() -> ResponseReturnValue:
         if search.parameters and not search.hints:
             return redirect(address_with(page=None, q=None, **search.parameters))
         states = TABS[state][1] if state else ()
-        listed = partial(views.list_backfills, session, actor=actor, job_id=job_id, states=states)
-        page, paging = fetch_requested(listed)
+        fetch = partial(views.list_backfills, session, actor=actor, job_id=job_id, states=states)
+        page, paging = fetch_requested(fetch)
         job_text = choices.name_jobs(session, [job_id], actor=actor)[0].text if job_id else ""
         jobs = job_store.find_jobs(session, {view.row.job_id for view in page.rows})
     return render_template(
@@ -128,11 +128,11 @@ def show(backfill_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         view = show_backfill(session, backfill_id, actor=actor)
         states = (state,) if state else ()
-        listed = partial(views.list_instants, session, backfill_id, states=states)
-        page, paging = fetch_requested(listed)
+        fetch = partial(views.list_instants, session, backfill_id, states=states)
+        page, paging = fetch_requested(fetch)
         job = job_store.find_jobs(session, [view.row.job_id]).get(view.row.job_id)
         is_going = view.row.state in ACTIVE and view.row.state != BackfillState.PAUSED
-        stalled = missing_scheduler(session, now_ms=now_ms()) if is_going else ""
+        problem = missing_scheduler(session, now_ms=now_ms()) if is_going else ""
     row, zone = view.row, zone_of(job.time_zone if job is not None else "")
     return render_template(
         "backfills/show.html",
@@ -143,17 +143,17 @@ def show(backfill_id: int) -> ResponseReturnValue:
         paging=paging,
         tabs=_instant_tabs(view, state),
         state=state,
-        choices=_chosen(row),
+        choices=_option_texts(row),
         summary=translate(view.sentence),
         reason=translate(view.reason) if view.reason else "",
         hint=HINTS.get(BackfillState(row.state), ""),
         rest=_rest(view),
-        stalled=stalled,
+        stalled=problem,
         zone=zone,
     )
 
 
-def _chosen(row: Backfill) -> list[tuple[str, str]]:
+def _option_texts(row: Backfill) -> list[tuple[str, str]]:
     """Return what was asked for, in words."""
     return [
         (str(LABELS["which"]), str(WHICH[Which(row.which)])),
@@ -171,8 +171,8 @@ def _rest(view: BackfillView) -> str:
     left = sum(view.counts.get(state, 0) for state in UNSUCCESSFUL_STATES)
     if not is_over or not left or not view.has_job:
         return ""
-    asked = {name: getattr(row, name) for name in ("max_running", "children", "on_failure")}
-    return url_for("backfill_forms.new", rest=row.id, order=row.run_order, **asked)
+    parameters = {name: getattr(row, name) for name in ("max_running", "children", "on_failure")}
+    return url_for("backfill_forms.new", rest=row.id, order=row.run_order, **parameters)
 
 
 def _instant_tabs(view: BackfillView, state: str) -> list[Tab]:

@@ -43,15 +43,15 @@ class PlannedDay:
 
 def planned_days(instants: Iterable[ListedInstant], which: Which, zone: ZoneInfo) -> list[PlannedDay]:
     """Return the instants, which ascend, by local day."""
-    days, listed = list[PlannedDay](), 0
+    days, count = list[PlannedDay](), 0
 
     def day_of(instant: ListedInstant) -> date:
         return datetime.fromtimestamp(instant.logical_ms / 1000, zone).date()
 
     for day, group in groupby(instants, key=day_of):
         of_day = list(group)
-        visible = of_day if listed + len(of_day) <= LISTED_MAX else []
-        listed += len(of_day)
+        visible = of_day if count + len(of_day) <= LISTED_MAX else []
+        count += len(of_day)
         rows = [_row(instant, zone) for instant in visible]
         summary = translate(sentence_of(summary_of(of_day), which))
         days.append(PlannedDay(day.isoformat(), str(format_date(day, "full")), summary, rows))

@@ -33,14 +33,14 @@ from app.services.backfills.backfills import (
 blueprint = Blueprint("backfill_forms", __name__, url_prefix="/backfills/new")
 POLICY = {
     "new": Access.OPERATE,
-    "listed": Access.OPERATE,
+    "preview": Access.OPERATE,
 }
 #: range of a new form
 FIRST_PRESET = "yesterday"
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class JobPlan:
     """What would be run of one job."""
 
     target: Target
@@ -59,13 +59,13 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class RunList:
     """What the form would run; ``error``: why nothing can be said."""
 
-    of_jobs: Sequence[Planned] = ()
+    of_jobs: Sequence[JobPlan] = ()
     error: str = ""
     #: named instants that are left out, as they have succeeded
-    succeeded: int = 0
+    succeeded_count: int = 0
 
     @property
     def to_run(self) -> int:
@@ -91,23 +91,23 @@ def new() -> ResponseReturnValue:
         targets = requested_targets(session)
     form = _form(targets)
     if settings().shared_with_java:
-        return _page(form, targets, Listed(error=translate(WITHOUT_JAVA)))
-    listed = _listed(form, targets)
+        return _page(form, targets, RunList(error=translate(WITHOUT_JAVA)))
+    run_list = _list_runs(form, targets)
     if request.method == "GET":
         form.forget_errors()  # The list has them.
-        return _page(form, targets, listed)
-    if (answer := _start(form, listed)) is not None:
+        return _page(form, targets, run_list)
+    if (answer := _start(form, run_list)) is not None:
         return answer
-    return _page(form, targets, listed), 400 if form.wrong_fields or form.form_errors else 200
+    return _page(form, targets, run_list), 400 if form.wrong_fields or form.form_errors else 200
 
 
 @blueprint.post("/list")
-def listed() -> ResponseReturnValue:
+def preview() -> ResponseReturnValue:
     """Return the list while the form is edited."""
     with read_scope() as session:
         targets = requested_targets(session)
     form = _form(targets)
-    return render_template("backfills/_plan.html", listed=_listed(form, targets), cancel=_cancel(targets))
+    return render_template("backfills/_plan.html", listed=_list_runs(form, targets), cancel=_cancel(targets))
 
 
 def _form(targets: Targets) -> BackfillForm:
@@ -115,33 +115,33 @@ def _form(targets: Targets) -> BackfillForm:
     preset = request.args.get("preset", "")
     from_text, to_text = preset_range(preset if preset in PRESETS else FIRST_PRESET, zone, now_ms=now_ms())
     names = ("order", "max_running", "children", "on_failure", "which")
-    asked = {name: request.args[name] for name in names if name in request.args}
+    options = {name: request.args[name] for name in names if name in request.args}
     if not targets.is_named and not preset:
         from_text, to_text = request.args.get("from", from_text), request.args.get("to", to_text)
-    form = BackfillForm(request.form or None, data=asked | {"from_": from_text, "to": to_text})
+    form = BackfillForm(request.form or None, data=options | {"from_": from_text, "to": to_text})
     form.offer(is_named=targets.is_named)
     return form
 
 
-def _listed(form: BackfillForm, targets: Targets) -> Listed:
+def _list_runs(form: BackfillForm, targets: Targets) -> RunList:
     """Return what the form would run; what is wrong with it is shown there, too."""
     try:
         with read_scope() as session:
             candidates = [
-                _planned(session, form, target)
+                _plan_job(session, form, target)
                 for target in targets.of_jobs
                 if target.times or not targets.is_named
             ]
     except InvalidInput as exc:
         form.refuse(exc)
         errors = [f"{field.label.text}{_(': ')}{' '.join(field.errors)}" for field in form.wrong_fields]
-        return Listed(error=" ".join([*form.form_errors, *errors]))
-    planned = [item for item in candidates if item is not None]
+        return RunList(error=" ".join([*form.form_errors, *errors]))
+    plans = [item for item in candidates if item is not None]
     count = sum(len(target.times) for target in targets.of_jobs)
-    return Listed(planned, succeeded=count - sum(len(item.target.times) for item in planned))
+    return RunList(plans, succeeded_count=count - sum(len(item.target.times) for item in plans))
 
 
-def _planned(session: Session, form: BackfillForm, target: Target) -> Planned | None:
+def _plan_job(session: Session, form: BackfillForm, target: Target) -> JobPlan | None:
     if target.times and (form.which.data or UNSUCCESSFUL) != "all":
         target = without_succeeded(session, target)
         if not target.times:
@@ -149,19 +149,19 @@ def _planned(session: Session, form: BackfillForm, target: Target) -> Planned | 
     draft = form.draft(target.zone, target.times)
     actor, zone = current_actor(), settings().time_zone
     plan = plan_backfill(session, target.job.id, draft, actor=actor, zone=zone, now_ms=now_ms())
-    return Planned(target, draft, plan)
+    return JobPlan(target, draft, plan)
 
 
-def _start(form: BackfillForm, listed: Listed) -> ResponseReturnValue | None:
+def _start(form: BackfillForm, run_list: RunList) -> ResponseReturnValue | None:
     """Start what was listed; None with the reason in the form or in the list, or to show the list first."""
     fingerprint = request.form.get("listed", "")
-    if listed.error or not fingerprint or not listed.to_run:
+    if run_list.error or not fingerprint or not run_list.to_run:
         return None
-    if fingerprint != listed.fingerprint:
+    if fingerprint != run_list.fingerprint:
         form.form_errors.append(_("The list has changed since it was shown. Look at it again."))
         return None
     try:
-        ids = transact(partial(_start_all, planned=listed.of_jobs))
+        ids = transact(partial(_start_all, plans=run_list.of_jobs))
     except InvalidInput as exc:
         form.refuse(exc)
         return None
@@ -173,7 +173,7 @@ def _start(form: BackfillForm, listed: Listed) -> ResponseReturnValue | None:
     return done("backfills_started", url_for("backfills.index"))
 
 
-def _start_all(session: Session, planned: Sequence[Planned]) -> list[int]:
+def _start_all(session: Session, plans: Sequence[JobPlan]) -> list[int]:
     return [
         start_backfill(
             session,
@@ -184,7 +184,7 @@ def _start_all(session: Session, planned: Sequence[Planned]) -> list[int]:
             shared_with_java=settings().shared_with_java,
             clock=now_ms,
         )
-        for item in planned
+        for item in plans
         if item.plan.to_run
     ]
 
@@ -195,7 +195,7 @@ def _cancel(targets: Targets) -> str:
     return way_back("jobs.show", job_id=targets.of_jobs[0].job.id)
 
 
-def _page(form: BackfillForm, targets: Targets, listed: Listed) -> str:
+def _page(form: BackfillForm, targets: Targets, run_list: RunList) -> str:
     zone: ZoneInfo = targets.of_jobs[0].zone
     times: list[Millis] = sorted(at_ms for target in targets.of_jobs for at_ms in target.times)
     return render_template(
@@ -206,9 +206,9 @@ def _page(form: BackfillForm, targets: Targets, listed: Listed) -> str:
         times=times,
         presets=presets_of(zone, now_ms=now_ms()),
         preset=request.args.get("preset", FIRST_PRESET if "from" not in request.args else ""),
-        listed=listed,
+        listed=run_list,
         is_refused=settings().shared_with_java,
         action=address_with(),
-        list_address=f"{url_for('backfill_forms.listed')}?{request.query_string.decode('ascii', 'ignore')}",
+        list_address=url_for("backfill_forms.preview") + "?" + request.query_string.decode("ascii", "ignore"),
         cancel=_cancel(targets),
     )

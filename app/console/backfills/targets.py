@@ -72,7 +72,7 @@ def requested_targets(session: Session) -> Targets:
     job = jobs.get_job(session, whole_number("job", 0), actor=current_actor(), right=Right.OPERATE)
     if "missed" not in request.args:
         return Targets([Target(job)])
-    return Targets([Target(job, tuple(_missed(session, job)))], is_named=True)
+    return Targets([Target(job, tuple(_missed_instants(session, job)))], is_named=True)
 
 
 def _of_runs(session: Session) -> list[Target]:
@@ -89,8 +89,8 @@ def _of_runs(session: Session) -> list[Target]:
     if not job_by_id:
         raise NotFound(jobs.MISSING)
     # In the order in which groups are locked.
-    ordered = sorted(job_by_id.values(), key=lambda job: (job.job_group, job.id))
-    return [Target(job, tuple(sorted(times[job.id]))) for job in ordered]
+    rows = sorted(job_by_id.values(), key=lambda job: (job.job_group, job.id))
+    return [Target(job, tuple(sorted(times[job.id]))) for job in rows]
 
 
 def _rest_of(session: Session, backfill_id: int) -> Target:
@@ -102,7 +102,7 @@ def _rest_of(session: Session, backfill_id: int) -> Target:
     return Target(job, tuple(sorted(row.logical_ms for row in rows)))
 
 
-def _missed(session: Session, job: Job) -> list[Millis]:
+def _missed_instants(session: Session, job: Job) -> list[Millis]:
     """Return the instants of the days of the report that were due and did not run."""
     days = sorted(day for name in ("from", "to") if (day := read_day(request.args.get(name, ""))) is not None)
     if not days:

@@ -77,9 +77,9 @@ class BlackoutForm(ConsoleForm):
             if recurs and not (self.cron.data or "").strip():
                 raise InvalidInput("cron", N_("Enter when the windows begin, such as 0 0 2 ? * SUN"))
         with errors:
-            group_id = _chosen("group_id", self.group.data, N_("Choose an executor"), scope == GROUP)
+            group_id = _row_id("group_id", self.group.data, N_("Choose an executor"), scope == GROUP)
         with errors:
-            job_id = _chosen("job_id", self.job.data, N_("Choose a job"), scope == JOB)
+            job_id = _row_id("job_id", self.job.data, N_("Choose a job"), scope == JOB)
         with errors:
             if scope == TAG and not (self.tag.data or "").strip():
                 raise InvalidInput("tag", N_("Enter a tag"))
@@ -115,8 +115,8 @@ class OffForm(ConsoleForm):
         self.afterwards.choices = choices(AFTERWARDS)
 
 
-def _instant(field: str, entered: str | None, local: ZoneInfo) -> Millis | None:
-    text = (entered or "").strip()
+def _instant(field: str, value: str | None, local: ZoneInfo) -> Millis | None:
+    text = (value or "").strip()
     if not text:
         return None
     at_ms = read_local(text, local)
@@ -127,10 +127,10 @@ def _instant(field: str, entered: str | None, local: ZoneInfo) -> Millis | None:
     return at_ms
 
 
-def _chosen(field: str, entered: str | None, problem: str, is_wanted: bool) -> int | None:
+def _row_id(field: str, value: str | None, problem: str, is_wanted: bool) -> int | None:
     if not is_wanted:
         return None
-    row_id = to_id(entered or "")
-    if not row_id:
+    number = to_id(value or "")
+    if not number:
         raise InvalidInput(field, problem)
-    return row_id
+    return number

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import now_ms
 from app.console.calendars.forms import COUNTRY, FILE, NONE, SourceForm
-from app.console.calendars.pages import calendar_page, filled, find, requested_year, today
+from app.console.calendars.pages import calendar_page, find, form_of, requested_year, today
 from app.console.calendars.year_view import country_names
 from app.console.ui.forms import stale
 from app.console.ui.forms.confirm import Question, confirm_page
@@ -35,7 +35,7 @@ POLICY = {
     "take_days": Access.ADMIN,
     "remove": Access.ADMIN,
 }
-TAKEN = N_("There is a calendar of this name already")
+NAME_TAKEN = N_("There is a calendar of this name already")
 #: most bytes of an uploaded file that are read
 _BYTES_MAX = imports.BYTES_MAX + 1
 #: first line of an iCalendar file
@@ -58,11 +58,11 @@ def edit(calendar_id: int) -> ResponseReturnValue:
     year, errors = requested_year(), InputErrors()
     with read_scope() as session:
         row = find(session, calendar_id)
-    form = filled(row, year)
+    form = form_of(row, year)
     draft = form.draft(row.calendar, year, errors)
     try:
         errors.raise_all()
-        put = partial(calendars.put_calendar, name=row.name, draft=draft, loaded=stale.loaded())
+        put = partial(calendars.put_calendar, name=row.name, draft=draft, loaded=stale.form_fingerprint())
         transact(partial(put, actor=current_actor(), clock=now_ms))
     except InvalidInput as exc:
         form.refuse(exc)
@@ -109,15 +109,15 @@ def remove(calendar_id: int) -> ResponseReturnValue:
 def _take(form: SourceForm, row: NamedCalendar | None) -> NamedCalendar | None:
     """Store the days that were asked for; None with the errors in the form."""
     errors = InputErrors()
-    name, imported = row.name if row is not None else form.name.data or "", None
+    name, days = row.name if row is not None else form.name.data or "", None
     try:
         if row is None:
             with errors:
                 name = check_name(name)
         with errors:
-            imported = _read(form)
+            days = _read(form)
         errors.raise_all()
-        return transact(partial(_store, name=name, imported=imported, form=form, is_new=row is None))
+        return transact(partial(_store, name=name, days=days, form=form, is_new=row is None))
     except InvalidInput as exc:
         form.refuse(exc)
     except Conflict as exc:
@@ -154,18 +154,18 @@ def _sent_text(form: SourceForm) -> str:
 
 
 def _store(
-    session: Session, *, name: str, imported: CountryDays | None, form: SourceForm, is_new: bool
+    session: Session, *, name: str, days: CountryDays | None, form: SourceForm, is_new: bool
 ) -> NamedCalendar:
     actor, with_java = current_actor(), settings().shared_with_java
     if is_new and store.find_calendar(session, name) is not None:
-        raise InvalidInput("name", TAKEN)
-    if imported is None:
+        raise InvalidInput("name", NAME_TAKEN)
+    if days is None:
         draft = CalendarDraft(readable_by_java=with_java)
         return calendars.put_calendar(session, name, draft, actor=actor, clock=now_ms)
     return calendars.import_days(
         session,
         name,
-        imported,
+        days,
         actor=actor,
         clock=now_ms,
         replace=bool(form.replace.data),

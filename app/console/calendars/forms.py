@@ -51,8 +51,8 @@ class CalendarForm(ConsoleForm):
         days = {day: kind for day, kind in present.days.items() if not day.startswith(f"{year}-")}
         names = {day: name for day, name in present.names.items() if day in days}
         with errors:
-            entered, day_names = read_days(self.days.data or "", year)
-            days |= {day.isoformat(): kind.value for day, kind in entered.items()}
+            kinds, day_names = read_days(self.days.data or "", year)
+            days |= {day.isoformat(): kind.value for day, kind in kinds.items()}
             names |= {day.isoformat(): name for day, name in day_names.items()}
         return CalendarDraft(
             self.weekend.data or (),

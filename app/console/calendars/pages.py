@@ -87,7 +87,7 @@ def show(calendar_id: int) -> ResponseReturnValue:
     """Show a year of a calendar; ``?job=`` marks the days of a job."""
     with read_scope() as session:
         row = find(session, calendar_id)
-    return calendar_page(row, filled(row, requested_year()))
+    return calendar_page(row, form_of(row, requested_year()))
 
 
 @blueprint.get("/calendars/of-job/<int(max=2147483647):job_id>")
@@ -112,7 +112,7 @@ def requested_year() -> int:
     return year if FIRST_YEAR <= year <= LAST_YEAR else today().year
 
 
-def filled(row: NamedCalendar, year: int) -> CalendarForm:
+def form_of(row: NamedCalendar, year: int) -> CalendarForm:
     """Return the form of a calendar, with what was entered instead of its values."""
     state = fingerprint(calendars.state_of(row))
     # Boxes that an empty form does not name would be unticked.

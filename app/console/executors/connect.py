@@ -37,7 +37,7 @@ POLICY = {
 }
 
 #: AppName suggested for a first executor
-SUGGESTED = "my-app"
+FIRST_APP_NAME = "my-app"
 #: groups in the select box
 OFFERED_MAX = 100
 CLIENT_FOLDER = Path(__file__).resolve().parents[3] / "executor_client"
@@ -101,7 +101,9 @@ def _selection() -> Selection:
     app_name = request.args.get("appname", "").strip()
     is_usable = 0 < len(app_name) <= APP_NAME_MAX and app_name.isprintable()
     language = request.args.get("language", "")
-    return Selection(app_name if is_usable else SUGGESTED, language if language in LANGUAGES else "python")
+    return Selection(
+        app_name if is_usable else FIRST_APP_NAME, language if language in LANGUAGES else "python"
+    )
 
 
 def _page(
@@ -137,12 +139,12 @@ def _app_state(app_name: str) -> AppState:
             registrations = [row for row in rows if (row.update_time or 0) >= since_ms]
         if actor.is_admin:
             attempts = list(connecting.find_refused(session, app_name, actor=actor, now_ms=at_ms))
-    connected = {urlsplit(row.registry_value).hostname for row in registrations}
+    hosts = {urlsplit(row.registry_value).hostname for row in registrations}
     return AppState(
         groups=visible[:OFFERED_MAX],
         group=group,
         registrations=registrations,
-        attempts=[row for row in attempts if row.is_of_connected or row.address not in connected],
+        attempts=[row for row in attempts if row.is_of_connected or row.address not in hosts],
     )
 
 

@@ -46,10 +46,10 @@ def show(group_id: int) -> ResponseReturnValue:
     return instances_page(group_id, {})
 
 
-def instances_page(group_id: int, checked: Mapping[str, CheckResult]) -> str:
-    """Render the page; ``checked`` holds the results of a connection check by address."""
+def instances_page(group_id: int, checks: Mapping[str, CheckResult]) -> str:
+    """Render the page; ``checks`` holds the results of a connection check by address."""
     actor = current_actor()
-    group, instances = _found(group_id, Right.VIEW)
+    group, instances = _get_instances(group_id, Right.VIEW)
     networks = settings().executor_networks
     with read_scope() as session:
         mute = mutes.find_of(session, group_id=group_id, now_ms=now_ms())
@@ -61,7 +61,7 @@ def instances_page(group_id: int, checked: Mapping[str, CheckResult]) -> str:
         group=group,
         instances=instances,
         unusable={address: translate_reason(why) for address, why in instances.unusable(networks).items()},
-        checked=checked,
+        checked=checks,
         overview=overview,
         bars=hour_bars(overview.hours, [record.instance.address for record in overview.records]),
         states=count_states(overview.records),
@@ -80,7 +80,7 @@ def instances_page(group_id: int, checked: Mapping[str, CheckResult]) -> str:
 def drain(group_id: int) -> ResponseReturnValue:
     """Drain the instance ``?address=``, after a confirmation."""
     address = request.values.get("address", "")
-    group, instances = _found(group_id, Right.OPERATE)
+    group, instances = _get_instances(group_id, Right.OPERATE)
     if request.method == "POST":
         with session_scope() as session:
             drains.drain(session, group_id, address, actor=current_actor(), now_ms=now_ms())
@@ -117,7 +117,7 @@ def undrain(group_id: int) -> ResponseReturnValue:
     )
 
 
-def _found(group_id: int, right: Right) -> tuple[Group, Instances]:
+def _get_instances(group_id: int, right: Right) -> tuple[Group, Instances]:
     with read_scope() as session:
         group = groups.get_group(session, group_id, actor=current_actor(), right=right)
         return group, find_instances(session, group, now_ms=now_ms())

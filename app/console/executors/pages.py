@@ -235,7 +235,7 @@ def _draft(form: GroupForm, *, of: Group | None = None) -> GroupDraft:
         **numbers,
         readable_by_java=settings().shared_with_java,
         networks=settings().executor_networks,
-        loaded=stale.loaded(),
+        loaded=stale.form_fingerprint(),
     )
 
 

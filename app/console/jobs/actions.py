@@ -13,7 +13,7 @@ from app.console.jobs.form.run_times import input_text, requested_logical, reque
 from app.console.jobs.run_once import after_run
 from app.console.ui import tasks
 from app.console.ui.calendars.blackout_words import lines_of_job
-from app.console.ui.filters import absolute, listed, reader_zone
+from app.console.ui.filters import absolute, comma_list, reader_zone
 from app.console.ui.forms.base_form import keep_line_ends
 from app.console.ui.forms.confirm import Question, confirm_page
 from app.console.ui.limits.words import shares_in
@@ -94,11 +94,11 @@ def remove(job_id: int) -> ResponseReturnValue:
         )
     if parents:
         consequences.append(
-            _("These jobs trigger it as a child and will no longer do so: %(ids)s", ids=listed(parents))
+            _("These jobs trigger it as a child and will no longer do so: %(ids)s", ids=comma_list(parents))
         )
     if followers:
         consequences.append(
-            _("These jobs run after it and lose it as a predecessor: %(ids)s", ids=listed(followers))
+            _("These jobs run after it and lose it as a predecessor: %(ids)s", ids=comma_list(followers))
         )
     question = Question(
         _("Delete the job?"), _name(job), consequences, _("Delete"), kind="danger", glyph="trash"
@@ -110,8 +110,8 @@ def remove(job_id: int) -> ResponseReturnValue:
 def run(job_id: int) -> ResponseReturnValue:
     """Run the job once."""
     job = _job(job_id, Right.OPERATE)
-    repeated = _run_to_repeat(job)
-    parameter, shard_address, logical_ms = _values_of(job, repeated)
+    log = _run_to_repeat(job)
+    parameter, shard_address, logical_ms = _values_of(job, log)
     # A box that an empty form does not name would be unticked.
     form = RunForm(
         request.form or None,
@@ -122,19 +122,23 @@ def run(job_id: int) -> ResponseReturnValue:
         chain="chain" in request.args,
     )
     parameters = parameters_of(job.job_group, job.executor_handler or "", job.glue_type, parameter)
-    if request.method == "POST" and (answer := _queue(job, form, parameters, repeated)) is not None:
+    if request.method == "POST" and (answer := _queue(job, form, parameters, log)) is not None:
         return answer
     with read_scope() as session:
         blackout = lines_of_job(session, job_id, job.job_group, actor=current_actor(), now_ms=now_ms())
         group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
-        drained = drains.find_drained(session, [job.job_group]).get(job.job_group, frozenset())
+        drains_of_group = drains.find_drained(session, [job.job_group]).get(job.job_group, frozenset())
         following = find_following(session, job, actor=current_actor())
         params = log_lists.find_used_params(session, job_id, group_id=job.job_group, limit=USED_SHOWN)
     if blackout.lines:
         form.force.label.text = _("Run it all the same")
     addresses = group.addresses if group is not None else []
-    limited = bool(job.max_running or shares_in(job.limits) or (group is not None and group.max_running))
-    values = {"addresses": addresses, "drained": leave_out(addresses, drained).left_out, "used": params}
+    is_limited = bool(job.max_running or shares_in(job.limits) or (group is not None and group.max_running))
+    values = {
+        "addresses": addresses,
+        "drained": leave_out(addresses, drains_of_group).left_out,
+        "used": params,
+    }
     page = render_template(
         "jobs/run.html",
         form=form,
@@ -145,8 +149,8 @@ def run(job_id: int) -> ResponseReturnValue:
         cancel=way_back("jobs.index"),
         repeated=whole_number("log", 0),
         zone=reader_zone().key,
-        parameter_preview=preview_of_run(job, form, repeated),
-        is_limited=limited,
+        parameter_preview=preview_of_run(job, form, log),
+        is_limited=is_limited,
         blackout=blackout,
         following=following,
         **values,
@@ -155,7 +159,7 @@ def run(job_id: int) -> ResponseReturnValue:
 
 
 def _queue(
-    job: Job, form: RunForm, parameters: ParameterForm | None, repeated: JobLog | None
+    job: Job, form: RunForm, parameters: ParameterForm | None, log: JobLog | None
 ) -> ResponseReturnValue | None:
     """Queue the run that the form describes; None with the errors in the form."""
     keep_line_ends(form.executor_param)
@@ -163,7 +167,7 @@ def _queue(
         composed_text = sent_parameter(parameters)
         if composed_text is not None:
             form.executor_param.data = composed_text
-        trigger, is_new = _trigger(job, form, repeated)
+        trigger, is_new = _trigger(job, form, log)
         return after_run(trigger, back=way_back("jobs.index"), is_new=is_new)
     except InvalidInput as exc:
         if parameters is None or not parameters.form.errors:
@@ -175,7 +179,7 @@ def _queue(
     return None
 
 
-def _trigger(job: Job, form: RunForm, repeated: JobLog | None) -> tuple[Trigger, bool]:
+def _trigger(job: Job, form: RunForm, log: JobLog | None) -> tuple[Trigger, bool]:
     """Queue the run that the form describes; return its trigger, and False where the form was sent before."""
     return transact(
         partial(
@@ -183,25 +187,25 @@ def _trigger(job: Job, form: RunForm, repeated: JobLog | None) -> tuple[Trigger,
             job_id=job.id,
             form_key=tasks.requested_form_key(),
             executor_param=form.executor_param.data or "",
-            repeats=_run_to_continue(job, request.form.get("repeats", "")) or _id_to_refill(repeated),
+            repeats=_run_to_continue(job, request.form.get("repeats", "")) or _id_to_refill(log),
             address_list=form.address_list.data or "",
             due_ms=requested_start(form),
             logical_ms=requested_logical(form),
             force=bool(form.force.data),
-            in_chain=_in_chain(form, repeated),
+            in_chain=_in_chain(form, log),
             actor=current_actor(),
             now_ms=now_ms(),
         )
     )
 
 
-def _in_chain(form: RunForm, repeated: JobLog | None) -> InChain:
+def _in_chain(form: RunForm, log: JobLog | None) -> InChain:
     """Return a new chain if the form asks for one, else round and chain of the run that is run again."""
     if form.chain.data:
         return InChain(opens=True, shared_with_java=settings().shared_with_java)
-    if repeated is None:
+    if log is None:
         return InChain()
-    return InChain(chain=repeated.chain, round_id=repeated.round_id, shard=repeated.executor_sharding_param)
+    return InChain(chain=log.chain, round_id=log.round_id, shard=log.executor_sharding_param)
 
 
 @blueprint.route("/kill", methods=["GET", "POST"])
@@ -273,32 +277,32 @@ def _run_to_continue(job: Job, text: str) -> int | None:
         return log.id if log.job_id == job.id and log.failed and log.checkpoint is not None else None
 
 
-def _id_to_refill(repeated: JobLog | None) -> int | None:
+def _id_to_refill(log: JobLog | None) -> int | None:
     """Return the id of the run that is run again, whose filled parameter the new run gets; None without one.
 
     It is no run with a checkpoint, which the form asks about.
     """
-    if repeated is None or repeated.param_form != ParamForm.TEMPLATE:
+    if log is None or log.param_form != ParamForm.TEMPLATE:
         return None
-    return None if repeated.failed and repeated.checkpoint is not None else repeated.id
+    return None if log.failed and log.checkpoint is not None else log.id
 
 
 def _run_to_repeat(job: Job) -> JobLog | None:
     """Return the run that is run again (``?log=``), None without one; raises NotFound for another job's."""
-    repeated = run_to_repeat(job)
-    if repeated is None and whole_number("log", 0):
+    log = run_to_repeat(job)
+    if log is None and whole_number("log", 0):
         raise NotFound(logs.MISSING)
-    return repeated
+    return log
 
 
-def _values_of(job: Job, repeated: JobLog | None) -> tuple[str, str, Millis | None]:
+def _values_of(job: Job, log: JobLog | None) -> tuple[str, str, Millis | None]:
     """Return parameter, address and logical time of the run to repeat, else the job's parameter.
 
     A shard is repeated on its own instance, any other run on the one that the job's route strategy chooses.
     """
-    if repeated is None:
+    if log is None:
         return job.executor_param or "", "", None
     with read_scope() as session:
-        param = param_to_repeat(session, repeated)
+        param = param_to_repeat(session, log)
     param = (job.executor_param or "") if param is None else param
-    return param, address_to_repeat(repeated), logical_of(repeated)
+    return param, address_to_repeat(log), logical_of(log)

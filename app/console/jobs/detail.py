@@ -64,13 +64,13 @@ TABS = {
 #: tabs that are refreshed, and that begin with why the job is failing
 LIVE_TABS = ("overview", "runs")
 #: bars of the strip, runs in the figures
-DRAWN, COUNTED = 60, 100
+BARS_MAX, RUNS_MAX = 60, 100
 #: rows of the tabs
 RUNS_SHOWN, SKIPS_SHOWN, VERSIONS_SHOWN = 25, 10, 25
 #: planned runs of the overview
 PLANNED_SHOWN = 10
 #: runs of the overview that wait for a limit
-LIMITED_SHOWN = 5
+WAITING_SHOWN = 5
 #: alarms read, to be grouped
 ALARMS_READ = 200
 
@@ -115,10 +115,10 @@ class Overview:
     norm: Norm | None
     waiting: list[Waiting]
     #: the first runs that wait for a limit
-    limited: WaitingRows
+    limit_rows: WaitingRows
     mutes: list[Mute]
     #: the next runs planned for an instant
-    planned: list[PlannedRun]
+    planned_runs: list[PlannedRun]
     #: what became of the instants of the last days; None: none was due
     completeness: Line | None
     promises: JobSummary
@@ -189,8 +189,8 @@ def page_of(session: Session, job: Job, tab: str, *, actor: Actor, now_ms: Milli
 
 
 def _overview(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Overview:
-    logs = overview.find_job_logs(session, job.id, group_ids=actor.group_ids(Right.VIEW), limit=COUNTED)
-    reasons = find_reasons(session, logs[:DRAWN])
+    logs = overview.find_job_logs(session, job.id, group_ids=actor.group_ids(Right.VIEW), limit=RUNS_MAX)
+    reasons = find_reasons(session, logs[:BARS_MAX])
     children = job_store.find_jobs(session, job.child_ids).values()
     group = groups.find_groups(session, [job.job_group]).get(job.job_group)
     zone = ZoneInfo(settings().time_zone)
@@ -199,13 +199,15 @@ def _overview(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Overv
         children=[child for child in children if actor.may(child.job_group, Right.VIEW)],
         logs=logs,
         reason=reasons.get(logs[0].id, "") if logs else "",
-        chart=last_runs_chart(logs[:DRAWN], reasons),
+        chart=last_runs_chart(logs[:BARS_MAX], reasons),
         statistics=statistics(logs),
         norm=norm_of(ended_runs(logs)),
         waiting=waiting_fires(session, [job.job_group], now_ms=now_ms, job_id=job.id),
-        limited=waiting_rows(session, actor=actor, criteria=WaitFilter(job_id=job.id), limit=LIMITED_SHOWN),
+        limit_rows=waiting_rows(
+            session, actor=actor, criteria=WaitFilter(job_id=job.id), limit=WAITING_SHOWN
+        ),
         mutes=_mutes(session, job, now_ms),
-        planned=list_planned(session, job.id, now_ms=now_ms, limit=PLANNED_SHOWN),
+        planned_runs=list_planned(session, job.id, now_ms=now_ms, limit=PLANNED_SHOWN),
         promises=find_summary(session, job, actor=actor),
         owed=_owed(group, job),
         limits=_limits(session, group, job),
@@ -248,10 +250,10 @@ def _alarms(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Alarms:
     group = groups.find_groups(session, [job.job_group]).get(job.job_group)
     rows = alarms.list_of_job(session, job.id, group_ids=actor.group_ids(Right.VIEW), limit=ALARMS_READ)
     reach = reach_of(session, job, group, settings())
-    return Alarms(reach, grouped(rows), _mutes(session, job, now_ms))
+    return Alarms(reach, group_alarms(rows), _mutes(session, job, now_ms))
 
 
-def grouped(newest_first: Sequence[Alarm]) -> list[AlarmRow]:
+def group_alarms(newest_first: Sequence[Alarm]) -> list[AlarmRow]:
     """Return alarms as rows, one for consecutive ones that differ only in their run."""
     rows: list[AlarmRow] = []
     for alarm in newest_first:

@@ -24,14 +24,14 @@ def show(job_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=actor)
         graph = graph_of(session, job_id, actor=actor)
-        affected = find_affected(session, job_id, actor=actor)
+        effects = find_affected(session, job_id, actor=actor)
     return render_template(
         "jobs/graph.html",
         job=job,
         picture=picture_of(graph, job_id),
         is_cut=graph.truncated,
         jobs_max=NODES_MAX,
-        effects=effect_rows(affected.jobs),
-        effects_cut=affected.is_cut,
+        effects=effect_rows(effects.jobs),
+        effects_cut=effects.is_cut,
         may_edit=actor.may(job.job_group, Right.EDIT),
     )

@@ -196,8 +196,8 @@ def _form_of(job_id: int) -> tuple[JobForm, Job]:
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.EDIT)
         tags = tags_of(session, job_id)
-    loaded = fingerprint(read_members(job, tags))
-    return form_of(job, settings().time_zone, tags, form_data=request.form, loaded=loaded), job
+    state = fingerprint(read_members(job, tags))
+    return form_of(job, settings().time_zone, tags, form_data=request.form, fingerprint=state), job
 
 
 @blueprint.get("/jobinfo/preview")
@@ -210,8 +210,8 @@ def preview_part() -> ResponseReturnValue:
     form, job_id = JobForm(request.args), whole_number("jobId", 0)
     job = None
     if job_id:
-        filled, origin = _form_of(job_id)
-        form.bounds = filled.bounds
+        origin_form, origin = _form_of(job_id)
+        form.bounds = origin_form.bounds
         job = None if "copy" in request.args else origin
         form.filled_from = job.id if job is not None else None
     return render_template("jobs/_preview.html", preview=preview_of_form(form, job))

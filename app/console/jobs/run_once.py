@@ -27,7 +27,7 @@ from app.services.runs.trigger_runs import find_trigger_runs
 
 blueprint = Blueprint("run_once", __name__, url_prefix="/jobinfo/<int(max=2147483647):job_id>/run")
 POLICY = {
-    "queued": Access.VIEW,
+    "show": Access.VIEW,
     "withdraw": Access.OPERATE,
 }
 
@@ -37,12 +37,12 @@ SOON_MS: Millis = 60_000
 
 def after_run(trigger: Trigger, *, back: str, is_new: bool = True) -> ResponseReturnValue:
     """Redirect to the run of a trigger; its page leads ``back``, with a note if the run is not new."""
-    address = url_for("run_once.queued", job_id=trigger.job_id, token=trigger.id, next=back)
+    address = url_for("run_once.show", job_id=trigger.job_id, token=trigger.id, next=back)
     return redirect(address, 303) if is_new else done("queued_before", address)
 
 
 @blueprint.get("/<token>")
-def queued(job_id: int, token: str) -> ResponseReturnValue:
+def show(job_id: int, token: str) -> ResponseReturnValue:
     """Redirect to the run, or show why it waits."""
     trigger = _trigger(job_id, token)
     actor, at_ms, back = current_actor(), now_ms(), way_back("jobs.index")
@@ -50,10 +50,10 @@ def queued(job_id: int, token: str) -> ResponseReturnValue:
         job = jobs.get_job(session, job_id, actor=actor)
         trigger_runs = find_trigger_runs(session, trigger)
         if trigger_runs.log_ids:
-            said = request.args.get("done")
-            return redirect(url_for("logs.show", log_id=trigger_runs.log_ids[0], next=back, done=said), 303)
+            notice = request.args.get("done")
+            return redirect(url_for("logs.show", log_id=trigger_runs.log_ids[0], next=back, done=notice), 303)
         run = waiting.find_waiting(session, token, actor=actor) if trigger_runs.is_limited else None
-        limited = rows_of(session, [run], actor=actor)[0] if run is not None else None
+        row = rows_of(session, [run], actor=actor)[0] if run is not None else None
         late = waiting_fires(session, [job.job_group], now_ms=at_ms, job_id=job_id)
         reason = late[0].reason if late else missing_scheduler(session, now_ms=at_ms)
     return render_template(
@@ -62,7 +62,7 @@ def queued(job_id: int, token: str) -> ResponseReturnValue:
         is_waiting=trigger_runs.is_waiting,
         planned_ms=trigger_runs.due_ms if (trigger_runs.due_ms or 0) > at_ms + SOON_MS else None,
         reason=reason,
-        limited=limited,
+        limited=row,
         skipped=trigger_runs.skipped,
         may_withdraw=trigger_runs.is_waiting and actor.may(job.job_group, Right.OPERATE),
         token=token,

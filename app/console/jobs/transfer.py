@@ -90,13 +90,13 @@ def import_file() -> ResponseReturnValue:
         page = _Page(_sent_text())
         inputs = {"text": page.text, "with_switches": form.with_switches.data}
         if "apply" in request.form:
-            submitted = tasks.redirect_to_existing_task(TaskKind.IMPORT, inputs, back=way_back("jobs.index"))
-            if submitted is not None:
-                return submitted
+            answer = tasks.redirect_to_existing_task(TaskKind.IMPORT, inputs, back=way_back("jobs.index"))
+            if answer is not None:
+                return answer
         document, options = read_file(page.text), _options(form)
-        page = _planned(page, document, options)
+        page = _plan(page, document, options)
     except InvalidInput as exc:
-        return _render(_refused(page, exc), form), 400
+        return _render(_with_errors(page, exc), form), 400
     except PermissionDenied as exc:
         refusals.note_error(exc)
         return _render(replace(page, error=translate_error(exc)), form), 403
@@ -120,16 +120,16 @@ def _options(form: ImportForm) -> ImportOptions:
     )
 
 
-def _planned(page: _Page, document: Document, options: ImportOptions) -> _Page:
+def _plan(page: _Page, document: Document, options: ImportOptions) -> _Page:
     with read_scope() as session:
-        prepared = importing.prepare_import(
+        preparation = importing.prepare_import(
             session, document, options, actor=current_actor(), now_ms=now_ms()
         )
-    lines = importing.plan_lines(prepared.plans, Ids())
-    return replace(page, lines=lines, plan=prepared.plan, has_code=has_source(document))
+    lines = importing.plan_lines(preparation.plans, Ids())
+    return replace(page, lines=lines, plan=preparation.plan, has_code=has_source(document))
 
 
-def _refused(page: _Page, error: InvalidInput) -> _Page:
+def _with_errors(page: _Page, error: InvalidInput) -> _Page:
     """Return the page with the errors of a file: one that has none of its objects in a notice."""
     if error.field != "file":
         return replace(page, lines=importing.error_lines(error), error_count=len(error.errors))

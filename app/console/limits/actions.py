@@ -41,14 +41,14 @@ def start(run_id: str) -> ResponseReturnValue:
     if request.method == "POST":
         transact(partial(waiting.start_now, run_id=run.id, actor=current_actor(), now_ms=now_ms()))
         return done("started_now", back, of=Subject("job", run.job_id, run.job_name))
-    started = _("It starts all the same and counts as one more; the limit is exceeded until a run has ended.")
+    effect = _("It starts all the same and counts as one more; the limit is exceeded until a run has ended.")
     if run.blackout is not None:
-        started = _("It starts all the same, whatever the limits are.")
+        effect = _("It starts all the same, whatever the limits are.")
     if run.is_missed:
-        started = _("It starts beside the one before it. If a limit has no slot for it, it waits for that.")
+        effect = _("It starts beside the one before it. If a limit has no slot for it, it waits for that.")
     if run.is_gated:
-        started = _("It starts without them. If a limit has no slot for it, it waits for that.")
-    consequences = [reason, started]
+        effect = _("It starts without them. If a limit has no slot for it, it waits for that.")
+    consequences = [reason, effect]
     question = Question(_("Run it now?"), _subject(run), consequences, _("Run now"), "warning", "play-fill")
     return confirm_page(question, back=back)
 

@@ -32,7 +32,7 @@ POLICY = {
     "edit": Access.EDIT,
     "remove": Access.EDIT,
 }
-TAKEN = N_("There is a limit of this name already")
+NAME_TAKEN = N_("There is a limit of this name already")
 
 
 @blueprint.route("/limits/new", methods=["GET", "POST"])
@@ -88,7 +88,7 @@ def _limit(limit_id: int) -> NamedLimit:
 def _save(form: LimitForm, limit: NamedLimit | None) -> NamedLimit | None:
     """Store what was entered; None with the errors in the form."""
     errors = InputErrors()
-    draft = LimitDraft(form.read_slots(errors), form.read_group(errors), loaded=stale.loaded())
+    draft = LimitDraft(form.read_slots(errors), form.read_group(errors), loaded=stale.form_fingerprint())
     name = limit.name if limit is not None else form.name.data or ""
     try:
         with errors:
@@ -107,7 +107,7 @@ def _save(form: LimitForm, limit: NamedLimit | None) -> NamedLimit | None:
 
 def _store(session: Session, *, name: str, draft: LimitDraft, is_new: bool) -> NamedLimit:
     if is_new and listing.find_named(session, name.strip()) is not None:
-        raise InvalidInput("name", TAKEN)
+        raise InvalidInput("name", NAME_TAKEN)
     return limits.set_limit(session, name, draft, actor=current_actor(), now_ms=now_ms())
 
 

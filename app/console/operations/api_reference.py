@@ -49,10 +49,10 @@ def _curl(operation: Operation, base: str) -> str:
     if not operation.is_public:
         words += ["-H", '"Authorization: Bearer $TOKEN"']
     if operation.example:
-        words += ["-H", "'Content-Type: application/json'", "-d", _quoted(operation.example)]
-    return " ".join([*words, _quoted(base + operation.path)])
+        words += ["-H", "'Content-Type: application/json'", "-d", _quote(operation.example)]
+    return " ".join([*words, _quote(base + operation.path)])
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     safe = text.replace("'", "'\\''")
     return f"'{safe}'"

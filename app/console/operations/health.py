@@ -41,7 +41,7 @@ def ready() -> Response:
     problem = _readiness().find_problem(now_ms=now_ms())
     if problem is None:
         return as_json({"status": "READY"})
-    return as_json({"status": "NOT_READY", **_shown(problem)}, status=503)
+    return as_json({"status": "NOT_READY", **_problem_members(problem)}, status=503)
 
 
 def _readiness() -> Readiness:
@@ -49,7 +49,7 @@ def _readiness() -> Readiness:
     return readiness
 
 
-def _shown(problem: Problem) -> dict[str, str | None]:
+def _problem_members(problem: Problem) -> dict[str, str | None]:
     since = None if problem.since_ms is None else _utc(problem.since_ms)
     return {"part": problem.part, "problem": problem.text, "since": since}
 

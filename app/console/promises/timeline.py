@@ -15,9 +15,9 @@ from app.services.alarms.targets import displayed
 from app.services.promises.incidents import REPORTED_AS_FAILURE
 
 #: title of the first entry
-OPENED = lazy_pgettext("incident", "Opened")
+START = lazy_pgettext("incident", "Opened")
 _UNDERWAY = frozenset({AlarmState.PENDING, AlarmState.SENDING})
-_TRIED = frozenset({AlarmState.SENT, AlarmState.PARTLY, AlarmState.FAILED})
+_SEND_STATES = frozenset({AlarmState.SENT, AlarmState.PARTLY, AlarmState.FAILED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +45,15 @@ class Entry:
 def timeline_of(incident: Incident, messages: Sequence[IncidentMessage], *, now_ms: Millis) -> list[Entry]:
     """Return what has happened to an incident, and what is planned, oldest first."""
     entries = [
-        Entry(incident.opened_ms, str(OPENED), "exclamation-octagon-fill", "danger", breaches_text(incident)),
+        Entry(incident.opened_ms, str(START), "exclamation-octagon-fill", "danger", breaches_text(incident)),
         *(entry for message in messages if (entry := _of_message(message, incident)) is not None),
     ]
     if incident.acknowledged_ms:
         text = _("by %(name)s", name=incident.acknowledged_by)
         entries.append(Entry(incident.acknowledged_ms, _("Acknowledged"), "person-check", "info", text))
     if incident.state == IncidentState.KEPT_AGAIN:
-        lasted = duration(incident.ended_ms - incident.opened_ms)
-        text = _("after %(time)s", time=lasted)
+        length = duration(incident.ended_ms - incident.opened_ms)
+        text = _("after %(time)s", time=length)
         entries.append(Entry(incident.ended_ms, _("Kept again"), "check-circle-fill", "success", text))
     elif incident.state == IncidentState.WITHDRAWN:
         text = _("The job or the promise was removed.")
@@ -69,7 +69,7 @@ def _of_message(message: IncidentMessage, incident: Incident) -> Entry | None:
         return None
     if (
         is_escalation
-        and state not in _TRIED
+        and state not in _SEND_STATES
         and (state is AlarmState.SILENT or incident.state != IncidentState.OPEN)
     ):
         return None

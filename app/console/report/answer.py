@@ -51,7 +51,7 @@ def answer_of(board: Board, *, is_admin: bool) -> Answer:
         )
         for finding in board.findings
     }
-    more = [part for trouble, part in parts.items() if _listed(trouble, board) > SHOWN_OTHERS]
+    more = [part for trouble, part in parts.items() if _count_rows(trouble, board) > SHOWN_OTHERS]
     tone = tone_of(board.findings)
     if tone in (None, Tone.NOTE):
         return Answer("success", [*_calm_parts(board), *parts.values()], more)
@@ -66,7 +66,7 @@ def with_yesterday(answer: Answer, yesterday: Line | None) -> Answer:
     return Answer("danger", [part] if answer.is_well else [*answer.parts, part], answer.more)
 
 
-def _listed(trouble: Trouble, board: Board) -> int:
+def _count_rows(trouble: Trouble, board: Board) -> int:
     """Return how many rows a trouble has, of which SHOWN_OTHERS are shown; 0: its rows are counted apart."""
     attention = board.attention
     rows = {

@@ -18,14 +18,14 @@ RESULTS = {
     "running": ("info", _l("Running")),
 }
 #: most days that are named below, and most bars that carry their number of runs
-NAMED, COUNTED = 8, 31
+NAMES_MAX, COUNTS_MAX = 8, 31
 #: most bars whose number is not shortened
-NUMBERED = 8
+FULL_NUMBERS_MAX = 8
 
 
 def days_chart(chart: Chart, zone: ZoneInfo) -> BarChart:
     """Return the drawn days; without runs its bars are empty."""
-    every = -(-len(chart.days) // NAMED)
+    every = -(-len(chart.days) // NAMES_MAX)
     slots = [
         _slot(day, zone, is_named=(len(chart.days) - 1 - place) % every == 0, days=len(chart.days))
         for place, day in enumerate(chart.days)
@@ -44,12 +44,12 @@ def days_chart(chart: Chart, zone: ZoneInfo) -> BarChart:
 def _slot(day: DayCount, zone: ZoneInfo, *, is_named: bool, days: int) -> Slot:
     counts = {kind: getattr(day, result) for result, (kind, _label) in RESULTS.items()}
     total = sum(counts.values())
-    count_text = number(total) if days <= NUMBERED else short_number(total)
+    count_text = number(total) if days <= FULL_NUMBERS_MAX else short_number(total)
     return Slot(
         {kind: count for kind, count in counts.items() if count},
         _label(day),
         day_address(date.fromisoformat(day.day), zone) if total else "",
-        above=count_text if total and days <= COUNTED else "",
+        above=count_text if total and days <= COUNTS_MAX else "",
         tick=day.day[5:] if is_named else "",
     )
 
@@ -68,10 +68,10 @@ def _label(day: DayCount) -> str:
 
 def failure_rate(success: int, failed: int) -> float | None:
     """Return the percentage of finished runs that failed, not 0 if any did; None without one."""
-    finished = success + failed
-    if not finished:
+    total = success + failed
+    if not total:
         return None
-    return max(0.1, 100 * failed / finished) if failed else 0.0
+    return max(0.1, 100 * failed / total) if failed else 0.0
 
 
 def _percent(rate: float) -> str:

@@ -159,17 +159,17 @@ def _bars(kind: str, counts: Sequence[int]) -> Spark | None:
 
 def _line(week: Sequence[Counts], kind: str) -> Spark | None:
     """Return the success rate of the days that have one, its least value at the bottom; None without two."""
-    rates = [(place, success_rate([day])) for place, day in enumerate(week)]
-    known = [(place, rate) for place, rate in rates if rate is not None]
-    if len(known) < 2:
+    all_rates = [(place, success_rate([day])) for place, day in enumerate(week)]
+    day_rates = [(place, rate) for place, rate in all_rates if rate is not None]
+    if len(day_rates) < 2:
         return None
-    least, most = (choose(rate for _place, rate in known) for choose in (min, max))
+    least, most = (choose(rate for _place, rate in day_rates) for choose in (min, max))
     room = HEIGHT - 2 * POINT
     span = most - least or 1
     return Spark(
         kind,
         points=[
             (DAY_WIDTH * place + BAR_WIDTH // 2, POINT + round(room * (most - rate) / span))
-            for place, rate in known
+            for place, rate in day_rates
         ],
     )

@@ -55,17 +55,17 @@ def index() -> ResponseReturnValue:
     first = first_day(at_ms, zone)
     first_ms = int(datetime(first.year, first.month, first.day, tzinfo=zone).timestamp()) * 1000
     with read_scope() as session:
-        planned = _planned(session, actor, at_ms)
+        plan_values = _plan_values(session, actor, at_ms)
         chart = dashboard.chart(session, actor, from_ms=first_ms, to_ms=at_ms)
     calendar = run_calendar(
         chart, first, now_ms=at_ms, zone=zone, retention_days=settings().log_retention_days
     )
     return render_template(
-        "report/load.html", **planned, calendar=calendar, all_jobs=actor.is_admin, calendar_zone=zone.key
+        "report/load.html", **plan_values, calendar=calendar, all_jobs=actor.is_admin, calendar_zone=zone.key
     )
 
 
-def _planned(session: Session, actor: Actor, at_ms: Millis) -> dict[str, object]:
+def _plan_values(session: Session, actor: Actor, at_ms: Millis) -> dict[str, object]:
     """Return what the template shows of the coming days."""
     reader, with_frequent = reader_zone().key, "all" in request.args
     window = next_days(at_ms, reader, days=DAYS)

@@ -112,12 +112,12 @@ class Groups:
 def groups_of(load: PlannedLoad, titles: Mapping[int, str]) -> Groups:
     """Give the groups with most starts in the next hours a colour of their own."""
     sums = {group_id: sum(starts[:NEXT_HOURS]) for group_id, starts in load.starts.items()}
-    ranked = sorted(sums, key=lambda group_id: (-sums[group_id], group_id))
-    kinds = {group_id: f"group-{place}" for place, group_id in enumerate(ranked[:GROUPS], 1)}
+    group_ids = sorted(sums, key=lambda group_id: (-sums[group_id], group_id))
+    kinds = {group_id: f"group-{place}" for place, group_id in enumerate(group_ids[:GROUPS], 1)}
     names = {kind: titles.get(group_id, str(group_id)) for group_id, kind in kinds.items()}
-    if len(ranked) > GROUPS:
+    if len(group_ids) > GROUPS:
         names[OTHERS] = _("Other executors")
-    return Groups({group_id: kinds.get(group_id, OTHERS) for group_id in ranked}, names)
+    return Groups({group_id: kinds.get(group_id, OTHERS) for group_id in group_ids}, names)
 
 
 def planned_hours(

@@ -104,8 +104,8 @@ def run_calendar(
     return RunCalendar(markup, month_and_day_labels(days), rows[::-1], legend, runs, failed, cut)
 
 
-def _cut_sentence(days: Sequence[date], uncounted: str) -> str:
-    counted_days = [day.isoformat() for day in days if day.isoformat() > uncounted]
+def _cut_sentence(days: Sequence[date], cut_day: str) -> str:
+    counted_days = [day.isoformat() for day in days if day.isoformat() > cut_day]
     if not counted_days:
         return _("Runs of your executor groups on these days have not been counted yet.")
     return _(

@@ -37,7 +37,7 @@ POLICY = {
     "show": Access.VIEW,
 }
 #: rounds of a page
-SHOWN = 50
+LENGTH = 50
 _LOOKS = {
     ArrivalOutcome.SUCCEEDED: ("success", "check-circle-fill"),
     ArrivalOutcome.FAILED: ("danger", "x-circle-fill"),
@@ -75,12 +75,12 @@ def index() -> ResponseReturnValue:
             return redirect(address_with(before=None, q=None, **search.parameters))
         chain = parse_number(request.args.get("chain", ""))
         criteria = RoundFilter(job_id=job_id, state=state, chain=chain)
-        rounds = listing.list_rounds(session, criteria, actor=actor, before_id=before_id, limit=SHOWN + 1)
+        rounds = listing.list_rounds(session, criteria, actor=actor, before_id=before_id, limit=LENGTH + 1)
         job_text = choices.name_jobs(session, [job_id], actor=actor)[0].text if job_id else ""
     return render_template(
         "rounds/index.html",
-        rows=rows_of(rounds[:SHOWN]),
-        older=address_with(before=rounds[SHOWN - 1].id) if len(rounds) > SHOWN else "",
+        rows=rows_of(rounds[:LENGTH]),
+        older=address_with(before=rounds[LENGTH - 1].id) if len(rounds) > LENGTH else "",
         before_id=before_id,
         tabs=_tabs(state, titles),
         state=state,

@@ -74,12 +74,12 @@ def _facts(old: LogRow, new: LogRow) -> list[Fact]:
 
 def _values(row: LogRow) -> tuple[str, ...]:
     log = row.log
-    sent = sent_text(log)
+    text = sent_text(log)
     return (
         "" if outcome(log) in OPEN else duration(run_duration(log)),
         host(log.executor_address or ""),
         log.executor_handler or "",
-        (log.executor_param or "") if sent is None else sent,
+        (log.executor_param or "") if text is None else text,
         log.executor_sharding_param or "",
     )
 

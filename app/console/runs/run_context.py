@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from flask import request, url_for
 
 from app.clock import now_ms
-from app.console.runs.archived import archived_fact
+from app.console.runs.archive import archive_fact
 from app.console.runs.chain import chain_of
 from app.console.runs.dispatch_steps import steps_of
 from app.console.runs.neighbours import around
@@ -56,7 +56,7 @@ def run_context(log_id: int) -> dict[str, Any]:
         shards = [
             shard for shard in neighbours.find_shards(session, log) if actor.may(shard.job_group, Right.VIEW)
         ]
-        archived = archived_fact(session, log_id)
+        fact = archive_fact(session, log_id)
         parameter = find_parameter(session, log, actor=actor)
         rounds = find_rounds(session, log, actor=actor)
         backfill_id = find_backfills_of(session, [log]).get(log.id)
@@ -67,7 +67,7 @@ def run_context(log_id: int) -> dict[str, Any]:
     remedy = find_remedy(row.reason) if log.trigger_code not in (0, 200) else None
     steps = steps_of(log.trigger_msg)
     return {
-        "archived": archived,
+        "archived": fact,
         "around": beside,
         "log": log,
         "parameter": parameter,

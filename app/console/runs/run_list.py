@@ -67,7 +67,7 @@ def list_values() -> dict[str, Any]:
             if filters.group_id
             else None,
             "waiting": _waiting_fires(session, filters, actor, at_ms) if is_first else [],
-            "limited": _limited(session, filters, actor) if is_first else None,
+            "limited": _limit_rows(session, filters, actor) if is_first else None,
             "newer": _count_newer(session, filters, actor),
         }
         views = views_of(session, ListName.LOGS)
@@ -111,7 +111,7 @@ def _waiting_fires(session: Session, filters: RequestedLogs, actor: Actor, at_ms
     return [late for late in fires if from_ms <= late.fire.due_time <= to_ms]
 
 
-def _limited(session: Session, filters: RequestedLogs, actor: Actor) -> WaitingRows | None:
+def _limit_rows(session: Session, filters: RequestedLogs, actor: Actor) -> WaitingRows | None:
     """Return the first runs that wait for a limit and match the filters; they stand above the others."""
     if filters.status not in (LogStatus.ALL, LogStatus.WAITING):
         return None

@@ -60,7 +60,7 @@ NOT_SENT_HEAD = re.compile(r"^[^,\uff0c]*[,\uff0c]\s*")
 
 def trace_line(line: str) -> str:
     """Translate a line of `trigger_msg`."""
-    return _translated(line, LINES)
+    return _translate(line, LINES)
 
 
 def run_result(text: str) -> str:
@@ -70,8 +70,8 @@ def run_result(text: str) -> str:
     """
     message, head, children = plain_text(text).rpartition(CHILDREN_HEAD)
     if not head:
-        return _translated(children, RESULTS)
-    return message + "\n".join(_translated(line, CHILDREN) for line in (head + children).split("\n"))
+        return _translate(children, RESULTS)
+    return message + "\n".join(_translate(line, CHILDREN) for line in (head + children).split("\n"))
 
 
 def run_reason(run: JobLog | str) -> str:
@@ -79,10 +79,10 @@ def run_reason(run: JobLog | str) -> str:
     text = run if isinstance(run, str) else _reason_of(run)
     if not text:
         return ""
-    not_sent = _translated(NOT_SENT + text, UNSENT)
+    not_sent = _translate(NOT_SENT + text, UNSENT)
     if not_sent != NOT_SENT + text:
         return NOT_SENT_HEAD.sub("", not_sent)
-    return _translated(text, [*OWN_REASONS, *RESULTS, *LINES, *REASONS])
+    return _translate(text, [*OWN_REASONS, *RESULTS, *LINES, *REASONS])
 
 
 def _reason_of(run: JobLog) -> str:
@@ -90,7 +90,7 @@ def _reason_of(run: JobLog) -> str:
     return find_reason(run.trigger_code, run.handle_code, Messages(run.trigger_msg or "", result, result))
 
 
-def _translated(text: str, templates: Sequence[Text]) -> str:
+def _translate(text: str, templates: Sequence[Text]) -> str:
     match = find_template(text, templates)
     if match is None:
         return text
@@ -117,8 +117,8 @@ FORMATS: dict[str, Callable[[str], str]] = {
     "fate": _label_of(FATES),
     "outcome": _label_of(OUTCOMES),
     "sign": _label_of(SIGNS),
-    "reason": lambda text: _translated(text, REASONS),
-    "why": lambda text: _translated(text, WHYS),
+    "reason": lambda text: _translate(text, REASONS),
+    "why": lambda text: _translate(text, WHYS),
 }
 
 

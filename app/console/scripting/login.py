@@ -21,7 +21,7 @@ POLICY = {
 def log_in() -> Response:
     """Log in; the response sets one cookie."""
     values = {name: text_parameter(name) for name in ("userName", "password", "ifRemember")}
-    new_login = check_login(values, scripted=True)
+    new_login = check_login(values, is_script=True)
     response = envelope()
     set_cookie(response, new_login.token, max_age_s=new_login.max_age_s)
     return response

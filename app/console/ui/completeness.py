@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import url_for
 
-from app.console.ui.filters import listed, number
+from app.console.ui.filters import comma_list, number
 from app.console.web.language import _, ngettext
 from app.domain.completeness.equation import Tally
 
@@ -45,7 +45,7 @@ def job_line(job_id: int, first: date, last: date, tally: Tally) -> Line | None:
         n=number(tally.on_time),
         all=number(tally.expected),
     )
-    text = listed([on_time, *flaws_of(tally)])
+    text = comma_list([on_time, *flaws_of(tally)])
     return Line(text, _address(first, last, job_id=job_id), _tone(tally))
 
 
@@ -62,7 +62,7 @@ def yesterday_line(yesterday: date, tally: Tally) -> Line | None:
             n=number(tally.expected),
         )
         flaws.insert(0, complete)
-    text = _("Yesterday: %(what)s", what=listed(flaws))
+    text = _("Yesterday: %(what)s", what=comma_list(flaws))
     return Line(text, _address(yesterday, yesterday), _tone(tally))
 
 

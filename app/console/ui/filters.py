@@ -99,17 +99,17 @@ def _distance(distance: timedelta, _locale: object) -> str:
     granularity = "day" if abs(distance) >= timedelta(days=1) else "second"
     threshold = DAYS_ONLY if granularity == "day" else 1.5
     text = format_timedelta(distance, granularity=granularity, add_direction=True, threshold=threshold)
-    return spaced(str(text))
+    return space_units(str(text))
 
 
 def age(ms: Millis) -> str:
     """Return ``3 days`` or ``2 hours``: how long ago an instant was, in one unit, at least a minute."""
     length = timedelta(milliseconds=max(MINUTE_MS, now_ms() - ms))
     granularity, threshold = ("day", DAYS_ONLY) if length.days else ("second", 1)
-    return spaced(str(format_timedelta(length, granularity=granularity, threshold=threshold)))
+    return space_units(str(format_timedelta(length, granularity=granularity, threshold=threshold)))
 
 
-def spaced(text: str) -> str:
+def space_units(text: str) -> str:
     """Return text with a blank between a number and a Chinese word, and the short word for seconds."""
     return _NUMBER_BEFORE_WORD.sub(" ", text).replace("秒钟", "秒")
 
@@ -203,14 +203,14 @@ def number(value: int) -> str:
     return _number(value, get_locale())
 
 
-def listed(texts: Iterable[object]) -> str:
+def comma_list(texts: Iterable[object]) -> str:
     """Return ``a, b, c``, with the separator of the reader's language."""
     return _(", ").join(map(str, texts))
 
 
-def counted(skipped: int) -> str:
+def skip_count(count: int) -> str:
     """Return how many instants were skipped: ``3,000+`` if counting ended there."""
-    return f"{number(skipped)}+" if is_capped(skipped) else number(skipped)
+    return f"{number(count)}+" if is_capped(count) else number(count)
 
 
 @lru_cache(NUMBERS_KEPT)
@@ -239,8 +239,8 @@ def init_app(app: Flask) -> None:
         next_time_label,
         host,
         number,
-        listed,
-        counted,
+        comma_list,
+        skip_count,
     ):
         app.add_template_filter(filter_)
     app.add_template_global(instant)

@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Flask
 
-from app.console.ui.filters import listed
+from app.console.ui.filters import comma_list
 from app.console.web.language import _, lazy_pgettext, ngettext
 from app.console.web.language import lazy_gettext as _l
 from app.domain.access.permissions import Right
@@ -271,7 +271,7 @@ def capabilities(names: str) -> str:
     """Return what a client announces in words, as ``durable-dedup,version=0.1.0``, version first."""
     label, version = _label_filter(CAPABILITIES), client_version(names)
     words = [name for name in names.split(",") if name and not name.startswith(f"{VERSION_WORD}=")]
-    return listed([*([version] if version else []), *map(label, words)])
+    return comma_list([*([version] if version else []), *map(label, words)])
 
 
 def client_version(names: str) -> str:

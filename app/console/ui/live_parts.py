@@ -8,8 +8,8 @@ into its heading. No include is needed for the two functions, and no view change
   `{% call live_part('rows', tag='tbody') %}`; then new, gone and moved rows are live too. A changed tr or li
   is marked for two seconds. A part that comes and goes needs one around it that stays.
 - More arguments are attributes of the element: `class='grid'`, `data_id=7`; None and False leave one out.
-- Text of `<time>` (`instant()`, `elapsed()`, `aged()`) and CSRF tokens are no change; js/live.js lets times
-  tick.
+- Text of `<time>` (`instant()`, `elapsed_time()`, `age_time()`) and CSRF tokens are no change; js/live.js
+  lets times tick.
 - What a script added to a part may be gone after a change: listen to `live-refreshed` on the document; its
   `detail.changed` lists the elements. Children of an element with `data-live-keep` belong to the script;
   `live_data('d7', marks=…)` is data for it. Focus, ticked boxes, open menus and details stay.
@@ -73,7 +73,7 @@ def live_row(part_id: str, *, caller: Callable[[], str], **attributes: object) -
 
 def live_data(part_id: str, **data: object) -> Markup:
     """Render data for a script as a part that is not shown, in ``data-`` attributes."""
-    attributes = "".join(f' data-{name}="{_quoted(value)}"' for name, value in data.items())
+    attributes = "".join(f' data-{name}="{_quote(value)}"' for name, value in data.items())
     return _part(_page(), part_id, f"<i hidden{attributes}", "</i>")
 
 
@@ -82,14 +82,14 @@ def is_refresh() -> bool:
     return HEADER in request.headers
 
 
-def elapsed(since_ms: Millis) -> Markup:
+def elapsed_time(since_ms: Millis) -> Markup:
     """Render the time since an instant as a duration that counts up: ``12 s``."""
     return Markup('<time datetime="{}" data-elapsed>{}</time>').format(
         iso(since_ms), duration(now_ms() - since_ms)
     )
 
 
-def aged(since_ms: Millis) -> Markup:
+def age_time(since_ms: Millis) -> Markup:
     """Render the time since an instant in one unit, which counts up: ``3 days``."""
     return Markup('<time datetime="{}" title="{}" data-age>{}</time>').format(
         iso(since_ms), absolute(since_ms), age(since_ms)
@@ -106,7 +106,7 @@ def _part(page: _Page, part_id: str, start: str, remainder: str) -> Markup:
     if page.depth:
         return Markup(f"{_MARK}{part_id}\x03")  # nosec B704  # an id
     # Rendered by the template; the answer to a refresh has the parts alone.
-    return Markup("" if is_refresh() else _filled(text, page))  # nosec B704
+    return Markup("" if is_refresh() else _fill(text, page))  # nosec B704
 
 
 def _page() -> _Page:
@@ -117,13 +117,13 @@ def _page() -> _Page:
 
 def _format_attributes(attributes: dict[str, object]) -> str:
     return "".join(
-        f" {name.replace('_', '-')}" + ("" if value is True else f'="{_quoted(value)}"')
+        f" {name.replace('_', '-')}" + ("" if value is True else f'="{_quote(value)}"')
         for name, value in attributes.items()
         if value is not None and value is not False
     )
 
 
-def _quoted(value: object) -> str:
+def _quote(value: object) -> str:
     text = str(value)
     if _PLAIN.fullmatch(text):
         return text
@@ -141,8 +141,8 @@ def _hash_of(text: str) -> str:
     return urlsafe_b64encode(digest).decode()[:HASH_LENGTH]
 
 
-def _filled(text: str, page: _Page) -> str:
-    return _PLACE.sub(lambda place: _filled(page.parts[place[1]][1], page), text)
+def _fill(text: str, page: _Page) -> str:
+    return _PLACE.sub(lambda place: _fill(page.parts[place[1]][1], page), text)
 
 
 def _with_slots(text: str) -> str:
@@ -169,7 +169,7 @@ def _answer(response: Response) -> Response:
 
 def init_app(app: Flask) -> None:
     """Make the parts available to the templates, and answer refreshes."""
-    for function in (live_part, live_row, live_data, is_refresh, elapsed, aged):
+    for function in (live_part, live_row, live_data, is_refresh, elapsed_time, age_time):
         app.add_template_global(function)
     app.add_template_global(now_ms)
     app.after_request(_answer)

@@ -56,7 +56,7 @@ TEXTS = {
 }
 
 #: code -> text that names what was changed; without one, the text of TEXTS stands with its link
-NAMED = {
+NAMED_TEXTS = {
     "saved": lazy_gettext("%(thing)s saved"),
     "added": lazy_gettext("%(thing)s added"),
     "added_started": lazy_gettext("%(thing)s added, and its schedule is on"),
@@ -192,7 +192,7 @@ def _notice_of(code: str, subject: Subject) -> Notice:
     is_elsewhere = href and code != "removed" and urlsplit(href).path != request.script_root + request.path
     can_undo = code in UNDONE_BY and subject.kind == "job"
     return Notice(
-        str(NAMED[code]) % {"thing": subject.title} if code in NAMED else str(TEXTS[code]),
+        str(NAMED_TEXTS[code]) % {"thing": subject.title} if code in NAMED_TEXTS else str(TEXTS[code]),
         href=href if is_elsewhere else "",
         link=link,
         undo=url_for(UNDONE_BY[code], job_id=subject.id) if can_undo else "",
@@ -209,5 +209,5 @@ def _marked_subject(code: str) -> Subject | None:
 
 def _mark(code: str, subject: Subject) -> str:
     """Return a signature of this login, so that a foreign link can neither name nor undo."""
-    signed = f"{code}:{subject.kind}:{subject.id}:{subject.name}"
-    return hmac.new(csrf_token().encode(), signed.encode("utf-8", "replace"), sha256).hexdigest()[:16]
+    text = f"{code}:{subject.kind}:{subject.id}:{subject.name}"
+    return hmac.new(csrf_token().encode(), text.encode("utf-8", "replace"), sha256).hexdigest()[:16]

@@ -15,12 +15,12 @@ PARTS_KEPT = 4_096
 _FIRST = secrets.randbelow(100_000_000) + 2_000_000_000
 
 
-def kept(macro: Callable[..., str]) -> Callable[..., str]:
+def cache_macro(macro: Callable[..., str]) -> Callable[..., str]:
     """Cache a macro whose text depends only on its arguments, not on reader or time."""
     return lru_cache(PARTS_KEPT, typed=True)(macro)  # Typed, because plain text differs from equal Markup.
 
 
-def filled(macro: Callable[..., str], ids: int = 1, texts: int = 0) -> Callable[..., Markup]:
+def fill_macro(macro: Callable[..., str], ids: int = 1, texts: int = 0) -> Callable[..., Markup]:
     """Cache a macro per request; its first arguments, ids and then texts, are filled in.
 
     The other arguments, flags, should have few different values. The macro may only write a text, in an
@@ -30,12 +30,12 @@ def filled(macro: Callable[..., str], ids: int = 1, texts: int = 0) -> Callable[
     places = re.compile("|".join(placeholders))
 
     def part(*arguments: int | bool | str) -> Markup:
-        rendered, flags = _rendered(), arguments[ids + texts :]
+        cache, flags = _request_cache(), arguments[ids + texts :]
         key = (part, flags)
-        if key not in rendered:
+        if key not in cache:
             text = str(macro(*map(int, placeholders[:ids]), *placeholders[ids:], *flags))
-            rendered[key] = places.split(text), [int(place) - _FIRST for place in places.findall(text)]
-        literals, filled_in = rendered[key]
+            cache[key] = places.split(text), [int(place) - _FIRST for place in places.findall(text)]
+        literals, filled_in = cache[key]
         values = [str(int(value)) for value in arguments[:ids]]  # A number needs no escaping.
         values += [
             text if isinstance(text, Markup) else escape(text) for text in arguments[ids : ids + texts]
@@ -49,11 +49,11 @@ def filled(macro: Callable[..., str], ids: int = 1, texts: int = 0) -> Callable[
     return part
 
 
-def _rendered() -> dict[Any, tuple[list[str], list[int]]]:
+def _request_cache() -> dict[Any, tuple[list[str], list[int]]]:
     """Return the cache of this request."""
     return cast(dict[Any, tuple[list[str], list[int]]], g.setdefault("rendered_parts", {}))
 
 
 def init_app(app: Flask) -> None:
     """Make both available to the templates."""
-    app.jinja_env.globals.update(kept=kept, filled=filled)
+    app.jinja_env.globals.update(cache_macro=cache_macro, fill_macro=fill_macro)

@@ -9,7 +9,7 @@ from flask import Flask
 from flask_babel import format_decimal
 
 from app.clock import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Millis
-from app.console.ui.filters import listed
+from app.console.ui.filters import comma_list
 from app.console.web.language import _, lazy_pgettext, ngettext
 from app.console.web.language import lazy_gettext as _l
 from app.domain.enums import IncidentState, MessageStep, PromiseKind, PromiseState
@@ -141,7 +141,7 @@ def clock_text(at: str) -> str:
 
 def breaches_text(incident: Incident) -> str:
     """Return what is wrong with all broken promises of an incident."""
-    return listed(breach_text(promise) for promise in broken_of(incident))
+    return comma_list(breach_text(promise) for promise in broken_of(incident))
 
 
 def broken_of(incident: Incident) -> list[Promise]:
@@ -169,7 +169,7 @@ def kept_share(verdicts: Verdicts) -> str:
 def promises_value(value: Any) -> str:
     """Return stored promises, as JSON text or list, in words; a dash for none."""
     members = json.loads(value) if isinstance(value, str) else value
-    return listed(promise_text(promise_of(member)) for member in members or ()) or "–"
+    return comma_list(promise_text(promise_of(member)) for member in members or ()) or "–"
 
 
 def escalation_value(value: Any) -> str:

@@ -40,7 +40,7 @@ def remedy_links(remedy: Remedy, group: Group | None, job: Job | JobName | None)
         links = by_remedy.get(remedy, [])
     if remedy is Remedy.VARIABLES:
         links = [Link(_("Variables and secrets"), url_for("variables.index"))]
-    edited = (Remedy.JOB, Remedy.GLUE, Remedy.VARIABLES)
-    if job is not None and remedy in edited and actor.may(job.job_group, Right.EDIT):
+    remedies = (Remedy.JOB, Remedy.GLUE, Remedy.VARIABLES)
+    if job is not None and remedy in remedies and actor.may(job.job_group, Right.EDIT):
         links = [*links, Link(_("Edit the job"), url_for("jobs.edit", job_id=job.id))]
     return links

@@ -78,8 +78,8 @@ def submit(draft: TaskDraft, *, back: str) -> ResponseReturnValue:
 
 
 def _lead_to(task_id: int, *, back: str, is_new: bool) -> ResponseReturnValue:
-    repeated = None if is_new else 1
-    return redirect(url_for("tasks.show", task_id=task_id, next=back, repeated=repeated), 303)
+    mark = None if is_new else 1
+    return redirect(url_for("tasks.show", task_id=task_id, next=back, repeated=mark), 303)
 
 
 @blueprint.get("")
@@ -127,7 +127,7 @@ def translated_lines(lines: list[ResultLine]) -> list[dict[str, object]]:
             "job_id": line.object_id,
             "name": line.name,
             "outcome": line.outcome,
-            "detail": _translated(line.detail),
+            "detail": _translate(line.detail),
         }
         for line in lines
     ]
@@ -145,9 +145,9 @@ def _done_word(task: Task) -> str:
     return str(word)
 
 
-def _translated(value: object) -> object:
+def _translate(value: object) -> object:
     if isinstance(value, Text):
         return translate(value)
     if isinstance(value, dict):
-        return {name: _translated(member) for name, member in value.items()}
-    return [_translated(member) for member in value] if isinstance(value, list) else value
+        return {name: _translate(member) for name, member in value.items()}
+    return [_translate(member) for member in value] if isinstance(value, list) else value

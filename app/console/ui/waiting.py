@@ -13,7 +13,7 @@ from app.store.pickers import overview
 from app.store.pickers.overview import GroupIds, WaitingFire
 
 #: limit of the list
-SHOWN = 10
+FIRES_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ def waiting_fires(
     session: Session, group_ids: GroupIds, *, now_ms: Millis, job_id: int | None = None
 ) -> list[Waiting]:
     """Return the oldest waiting fires of these groups (None: all groups)."""
-    fires = overview.find_waiting(session, group_ids, now_ms=now_ms, limit=SHOWN, job_id=job_id)
+    fires = overview.find_waiting(session, group_ids, now_ms=now_ms, limit=FIRES_MAX, job_id=job_id)
     if not fires:
         return []
     if reason := missing_scheduler(session, now_ms=now_ms):

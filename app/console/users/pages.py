@@ -142,7 +142,7 @@ def edit(user_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         try:
             with session_scope() as session:
-                draft = replace(_draft(form, user.username), loaded=stale.loaded())
+                draft = replace(_draft(form, user.username), loaded=stale.form_fingerprint())
                 users.update_user(session, user_id, draft, actor=current_actor(), now_ms=now_ms())
             if draft.password:
                 forget_first_password(settings(), user.username)

@@ -4,7 +4,7 @@ from flask import Blueprint, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.ui.filters import listed
+from app.console.ui.filters import comma_list
 from app.console.ui.forms.confirm import Question, confirm_page
 from app.console.ui.notices import done, way_back
 from app.console.web.access import Access
@@ -46,7 +46,7 @@ def _end(user_list: list[User]) -> ResponseReturnValue:
                 session, [user.id for user in user_list], actor=current_actor(), now_ms=now_ms()
             )
         return done("grace_ended", url_for("users.index"))
-    names = listed(user.username for user in user_list[:NAMED_MAX])
+    names = comma_list(user.username for user in user_list[:NAMED_MAX])
     subject = ngettext("%(num)d user: %(names)s", "%(num)d users: %(names)s", len(user_list), names=names)
     consequences = [
         _("Scripts can no longer log in with the common password, and their present logins are refused."),

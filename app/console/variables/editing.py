@@ -91,7 +91,7 @@ def _add(form: VariableForm, *, is_secret: bool) -> int:
             is_secret=is_secret,
             names_groups=is_secret and group_id == INSTALLATION,
             keeps=False,
-            loaded="",
+            fingerprint="",
         )
         add_it = partial(variables.add_variable, draft=draft, group_id=group_id)
         form.made_id = transact(lambda session: add_it(session, actor=current_actor(), now_ms=now_ms()))
@@ -109,7 +109,7 @@ def _change(form: VariableForm, variable: Variable) -> int:
         is_secret=is_secret,
         names_groups=is_secret and variable.group_id == INSTALLATION,
         keeps=True,
-        loaded=stale.loaded(),
+        fingerprint=stale.form_fingerprint(),
     )
     try:
         with session_scope() as session:
@@ -134,7 +134,7 @@ def _page(form: VariableForm, variable: Variable | None, *, is_secret: bool) -> 
     if not editable:
         raise PermissionDenied(N_("permission denied"))
     form.group.choices = [("", _("Choose an executor")), *((str(key), owners[key]) for key in editable)]
-    picked = [
+    group_choices = [
         Choice(str(group_id), owners.get(group_id, str(group_id)))
         for group_id in picked_ids(form.allowed.data)
     ]
@@ -146,7 +146,7 @@ def _page(form: VariableForm, variable: Variable | None, *, is_secret: bool) -> 
         owner=owners.get(variable.group_id, str(variable.group_id)) if variable else "",
         is_secret=is_secret,
         names_groups=is_secret and (variable.group_id == INSTALLATION if variable else actor.is_admin),
-        picked=picked,
+        picked=group_choices,
         confirmation=confirmation_kind() if is_secret else "",
         action=here(),
         cancel=way_back("variables.index") if variable is None else cancel,

@@ -31,7 +31,7 @@ class VariableForm(ConsoleForm):
     #: id of what was added
     made_id = 0
 
-    def draft(self, *, is_secret: bool, names_groups: bool, keeps: bool, loaded: str) -> VariableDraft:
+    def draft(self, *, is_secret: bool, names_groups: bool, keeps: bool, fingerprint: str) -> VariableDraft:
         """Return what was entered; ``keeps``: an empty secret keeps the stored one."""
         secret = (self.secret.data or "").replace("\r\n", "\n")
         return VariableDraft(
@@ -39,7 +39,7 @@ class VariableForm(ConsoleForm):
             value=None if is_secret else (self.value.data or "").replace("\r\n", "\n"),
             secret=(secret or None if keeps else secret) if is_secret else None,
             allowed=picked_ids(self.allowed.data) if names_groups else None,
-            loaded=loaded,
+            loaded=fingerprint,
             is_confirmed=True,
         )
 

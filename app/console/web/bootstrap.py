@@ -23,10 +23,10 @@ def style_sheet() -> bytes:
         return b""
     texts = (path.read_text(encoding="utf-8") for pattern in SOURCES for path in APP.glob(pattern))
     words = {word for text in texts for word in _WORD.findall(text)}
-    return reduced(SHEET.read_text(encoding="utf-8"), words).encode()
+    return reduce_sheet(SHEET.read_text(encoding="utf-8"), words).encode()
 
 
-def reduced(sheet: str, words: set[str]) -> str:
+def reduce_sheet(sheet: str, words: set[str]) -> str:
     """Return a minified style sheet without the selectors whose classes are not among ``words``.
 
     A word that ends with a hyphen is the beginning of a class: ``btn-`` of ``btn-{{ kind }}``.
@@ -40,7 +40,7 @@ def reduced(sheet: str, words: set[str]) -> str:
     rules = []
     for head, body in _rules(sheet):
         if head.startswith(_GROUPS):
-            body = reduced(body, words)
+            body = reduce_sheet(body, words)
         elif not head.startswith("@"):
             # A comma in brackets separates no selectors.
             head = ",".join(selector for selector in re.split(r",(?![^()]*\))", head) if is_used(selector))

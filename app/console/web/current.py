@@ -121,16 +121,18 @@ def form_token() -> str:
     """
     if "form_token" not in g:
         user = current_user()
-        g.form_token = masked(user.csrf_token, secrets.token_bytes(TOKEN_BYTES)) if user is not None else ""
+        g.form_token = (
+            mask_token(user.csrf_token, secrets.token_bytes(TOKEN_BYTES)) if user is not None else ""
+        )
     return str(g.form_token)
 
 
-def masked(token: str, mask: bytes) -> str:
+def mask_token(token: str, mask: bytes) -> str:
     """Return mask and masked token as hexadecimal digits."""
     return mask.hex() + _xor(bytes.fromhex(token), mask).hex()
 
 
-def unmasked(token: str) -> str:
+def unmask_token(token: str) -> str:
     """Return the token of a form; empty if it is no masked token."""
     try:
         raw = bytes.fromhex(token)
@@ -228,12 +230,12 @@ def translate(message: str) -> str:
     """Return a message in the reader's language."""
     if isinstance(message, Text):
         return str(
-            gettext(message.msgid, **{name: _translated(value) for name, value in message.params.items()})
+            gettext(message.msgid, **{name: _param_text(value) for name, value in message.params.items()})
         )
     return str(gettext(message)) if message else ""
 
 
-def _translated(value: object) -> object:
+def _param_text(value: object) -> object:
     """Translate a parameter that is itself a message."""
     text = value.message if isinstance(value, InvalidCronExpression) else value
     return translate(text) if isinstance(text, Text) else text

@@ -1,8 +1,8 @@
 """Request gate of the console: who may call which endpoint, checked before any view runs.
 
-Every module with routes has a ``POLICY``: view name -> Access. ``merged`` combines the parts; an endpoint
-without an entry is refused, and a test checks the whole URL map. A right's name means that the user has it on
-at least one group; the services check the object itself when they load it.
+Every module with routes has a ``POLICY``: view name -> Access. ``merge_policies`` combines the parts; an
+endpoint without an entry is refused, and a test checks the whole URL map. A right's name means that the user
+has it on at least one group; the services check the object itself when they load it.
 
 A state-changing request of a page carries ``csrf_token`` (a form field, or the header ``X-CSRF-Token``), see
 ``form_token()``. The original's JSON endpoints and the login carry none, because scripts have none: for all
@@ -38,7 +38,7 @@ from app.console.web.current import (
     remote_address,
     request_host,
     settings,
-    unmasked,
+    unmask_token,
 )
 from app.database.faults import fault_log
 from app.database.flask_db import read_scope, session_scope
@@ -65,7 +65,7 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 WITHOUT_TOKEN = frozenset({"auth.log_in"})
 
 
-def merged(modules: Iterable[ModuleType]) -> dict[str, Access]:
+def merge_policies(modules: Iterable[ModuleType]) -> dict[str, Access]:
     """Return endpoint -> access of all modules, each with a ``blueprint`` and its part of the ``POLICY``."""
     policy = {"static": Access.PUBLIC}
     for module in modules:
@@ -243,11 +243,11 @@ def _check_origin() -> None:
     """Refuse a state-changing request that another site caused."""
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
-        allowed = site in {"same-origin", "none"}
+        is_allowed = site in {"same-origin", "none"}
     else:
         origin = request.headers.get("Origin")
-        allowed = origin is None or _is_own_origin(origin)
-    if not allowed:
+        is_allowed = origin is None or _is_own_origin(origin)
+    if not is_allowed:
         refusals.note_origin()
         abort(403, description="This request comes from another site.")
 
@@ -283,7 +283,7 @@ def _check_token(user: LoggedIn) -> None:
     if request.method in SAFE_METHODS or is_scripting() or request.endpoint in WITHOUT_TOKEN:
         return
     token = request.form.get("csrf_token") or request.headers.get("X-CSRF-Token", "")
-    if not hmac.compare_digest(unmasked(token), user.csrf_token):
+    if not hmac.compare_digest(unmask_token(token), user.csrf_token):
         refusals.note("refused.form")
         abort(403, description=N_("This form has expired. Reload the page and try again."))
 

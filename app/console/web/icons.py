@@ -27,7 +27,7 @@ _RULES = """\
 def used_names() -> set[str]:
     """Return all names in the sources that could be icons; some are other words."""
     texts = (path.read_text(encoding="utf-8") for pattern in SOURCES for path in APP.glob(pattern))
-    return {quoted or plain for text in texts for quoted, plain in _NAME.findall(text)}
+    return {literal or plain for text in texts for literal, plain in _NAME.findall(text)}
 
 
 def style_sheet() -> bytes:

@@ -46,21 +46,21 @@ def catalogue() -> NullTranslations:
         return NullTranslations()
 
 
-def marked(msgid: str, **params: object) -> Markup:
+def markup_of(msgid: str, **params: object) -> Markup:
     """Translate a text for a template; parameters are escaped. Cached: a list row has some thirty texts."""
     if not params:
-        return _marked(catalogue(), msgid)
+        return _markup(catalogue(), msgid)
     return Markup(catalogue().gettext(msgid)) % params  # nosec B704  # the catalogue is ours
 
 
-def marked_count(singular: str, plural: str, num: int, **params: object) -> Markup:
+def plural_markup_of(singular: str, plural: str, num: int, **params: object) -> Markup:
     """Translate a text with a plural form for a template; parameters are escaped."""
     text = catalogue().ngettext(singular, plural, num)
     return Markup(text) % {"num": num, **params}  # nosec B704  # the catalogue is ours
 
 
 @lru_cache(TEXTS_KEPT)
-def _marked(texts: NullTranslations, msgid: str) -> Markup:
+def _markup(texts: NullTranslations, msgid: str) -> Markup:
     no_params: dict[str, Any] = {}
     # "%%" becomes "%"
     return Markup(texts.gettext(msgid)) % no_params  # nosec B704  # the catalogue is ours

@@ -4,7 +4,7 @@ from flask import Flask, has_request_context, request
 from flask_babel import Babel
 
 from app.console.web.current import current_user, settings
-from app.console.web.language import marked, marked_count
+from app.console.web.language import markup_of, plural_markup_of
 from app.domain.schedules.schedule import zone
 from app.errors import InvalidInput
 from app.settings.config import Config
@@ -29,7 +29,7 @@ def init_app(app: Flask, config: Config) -> None:
     app.config["BABEL_DEFAULT_LOCALE"] = "en"
     app.config["BABEL_DEFAULT_TIMEZONE"] = config.time_zone
     Babel(app, locale_selector=choose_language, timezone_selector=choose_zone)
-    app.jinja_env.globals.update(_=marked, gettext=marked, ngettext=marked_count)
+    app.jinja_env.globals.update(_=markup_of, gettext=markup_of, ngettext=plural_markup_of)
 
 
 def choose_zone() -> str | None:
@@ -61,8 +61,8 @@ def language_of_request() -> str:
 
 
 def _of_browser() -> str:
-    for accepted, _quality in request.accept_languages:
-        tag = accepted.lower().replace("_", "-")
+    for value, _quality in request.accept_languages:
+        tag = value.lower().replace("_", "-")
         for prefix, language in _TAGS.items():
             if tag == prefix or tag.startswith(prefix + "-"):
                 return language

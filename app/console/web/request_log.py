@@ -56,7 +56,7 @@ class _Access:
         self._method = environ["REQUEST_METHOD"]
         # before the application removes its prefix
         self._path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
-        self._started = time.monotonic()
+        self._start_s = time.monotonic()
         self._answer: Iterable[bytes] = ()
         self._count = 0
         self.status = "-"
@@ -85,7 +85,7 @@ class _Access:
             re.sub(r"[^A-Z]", "?", self._method)[:16],
             path,
             int(self.status) if self.status.isdigit() else self.status,
-            int((time.monotonic() - self._started) * 1000),
+            int((time.monotonic() - self._start_s) * 1000),
             count,
             QuotedText(self._environ.get(USER, "")),
             self._environ.get("REMOTE_ADDR") or "-",

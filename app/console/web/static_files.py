@@ -26,9 +26,9 @@ from app.console.web import style
 from app.console.web.style import HASH_LENGTH
 
 #: cached files; the console has 150, most of them languages of the editor
-KEPT = 400
+FILES_MAX = 400
 #: files that are generated, not read
-MADE: dict[str, Callable[[], bytes]] = {"css/console.css": style.style_sheet}
+GENERATORS: dict[str, Callable[[], bytes]] = {"css/console.css": style.style_sheet}
 #: a script that another one imports, ``from "./copy.js"`` or ``import("./copy.js")``; there are no circles
 _IMPORT = re.compile(r'((?:\bfrom |\bimport\())"(\.[^"]+\.js)"')
 #: a comment that begins a line of a script
@@ -42,11 +42,11 @@ _VENDORS_HASH = re.compile(r"vendor/.*-[\w-]{8}\.js")
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
-    """Content of a file; ``packed`` is None where packing saves nothing."""
+    """Content of a file; ``gzip_content`` is None where packing saves nothing."""
 
     digest: str
     content: bytes
-    packed: bytes | None
+    gzip_content: bytes | None
     mimetype: str
 
 
@@ -72,23 +72,23 @@ def _serve(filename: str) -> Response:
         file, digest = _find(parts[1] + parts[3]), parts[2]
     if file is None:
         abort(404)
-    packed = file.packed if request.accept_encodings.quality("gzip") else None
-    response = Response(file.content if packed is None else packed, mimetype=file.mimetype)
-    if packed is not None:
+    gzip_content = file.gzip_content if request.accept_encodings.quality("gzip") else None
+    response = Response(file.content if gzip_content is None else gzip_content, mimetype=file.mimetype)
+    if gzip_content is not None:
         response.content_encoding = "gzip"
-    if file.packed is not None:
+    if file.gzip_content is not None:
         response.vary.add("Accept-Encoding")
     is_fixed = digest == file.digest or _VENDORS_HASH.fullmatch(filename)
     response.headers["Cache-Control"] = FOR_EVER if is_fixed else "no-cache"
-    response.set_etag(file.digest if packed is None else f"{file.digest}-gzip")
+    response.set_etag(file.digest if gzip_content is None else f"{file.digest}-gzip")
     response.make_conditional(request)
     return response
 
 
 def _find(filename: str) -> StaticFile | None:
     """Return a file of the static folder, as it is now; None without it."""
-    if filename in MADE:
-        return _made(filename)
+    if filename in GENERATORS:
+        return _generate(filename)
     path = safe_join(str(current_app.static_folder), filename)
     try:
         status = Path(path).stat() if path else None
@@ -100,25 +100,25 @@ def _find(filename: str) -> StaticFile | None:
     is_script = filename.startswith("js/")
     names = _imported_names(path, *version) if is_script else ()
     imports = tuple(
-        _name_with(imported.digest, name) if (imported := _find(normpath(f"js/{name}"))) else name
+        _name_with(script.digest, name) if (script := _find(normpath(f"js/{name}"))) else name
         for name in names
     )
     return _read(path, *version, imports, is_script)
 
 
 @cache
-def _made(filename: str) -> StaticFile:
-    return _static_file(filename, MADE[filename]())
+def _generate(filename: str) -> StaticFile:
+    return _static_file(filename, GENERATORS[filename]())
 
 
-@lru_cache(KEPT)
+@lru_cache(FILES_MAX)
 def _imported_names(path: str, _mtime_ns: int, _size: int) -> tuple[str, ...]:
     """Return the names that a script imports, in the order of its text."""
     text = _without_comments(Path(path).read_bytes()).decode()
     return tuple(name for _words, name in _IMPORT.findall(text))
 
 
-@lru_cache(KEPT)
+@lru_cache(FILES_MAX)
 def _read(path: str, _mtime_ns: int, _size: int, imports: tuple[str, ...], is_script: bool) -> StaticFile:
     """Return a file; ``imports`` are the names for those that it imports, in the order of its text."""
     content = Path(path).read_bytes()
@@ -136,7 +136,7 @@ def _without_comments(script: bytes) -> bytes:
 
 def _static_file(name: str, content: bytes) -> StaticFile:
     mimetype = guess_type(name)[0] or "application/octet-stream"
-    packed = gzip.compress(content, 9, mtime=0) if PACKED_TYPES.fullmatch(mimetype) else None
-    if packed is not None and len(packed) >= len(content):
-        packed = None
-    return StaticFile(sha256(content).hexdigest()[:HASH_LENGTH], content, packed, mimetype)
+    gzip_content = gzip.compress(content, 9, mtime=0) if PACKED_TYPES.fullmatch(mimetype) else None
+    if gzip_content is not None and len(gzip_content) >= len(content):
+        gzip_content = None
+    return StaticFile(sha256(content).hexdigest()[:HASH_LENGTH], content, gzip_content, mimetype)

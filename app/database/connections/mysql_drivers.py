@@ -42,8 +42,8 @@ def _of_pymysql() -> dict[Any, Any]:
 
 
 def _of_mysqlclient() -> dict[Any, Any]:
-    converted: dict[Any, Any] = import_module("MySQLdb.converters").conversions
-    return converted
+    conversions: dict[Any, Any] = import_module("MySQLdb.converters").conversions
+    return conversions
 
 
 def _is_pymysql(connection: Any) -> bool:

@@ -45,9 +45,9 @@ def find_pooling(engine: Engine) -> Pooling:
     a transaction of a second one takes the server process that the first has used last.
     """
     name = f"xxl_job_probe_{secrets.token_hex(8)}".encode()
-    with closing(engine.raw_connection()) as pooled:
-        first: Any = pooled.driver_connection
-        if not _succeeded(_execute(first, lambda: first.pgconn.send_prepare(name, _PID))):
+    with closing(engine.raw_connection()) as connection:
+        first: Any = connection.driver_connection
+        if not _is_success(_execute(first, lambda: first.pgconn.send_prepare(name, _PID))):
             return Pooling.MIXED
         rounds = (_compare(engine, first, name) for _ in range(ROUNDS))
         return next((pooling for pooling in rounds if pooling is not None), Pooling.NONE)
@@ -58,15 +58,15 @@ def _compare(engine: Engine, first: Any, name: bytes) -> Pooling | None:
     process = _execute_prepared(first, name)
     if process is None:
         return Pooling.MIXED
-    pooled = engine.raw_connection()
-    second: Any = pooled.driver_connection
+    connection = engine.raw_connection()
+    second: Any = connection.driver_connection
     try:
         _execute(second, lambda: second.pgconn.send_query(b"BEGIN"))
         if _execute(second, lambda: second.pgconn.send_query(_PID)).get_value(0, 0) == process:
             return Pooling.SHARED if _execute_prepared(second, name) is None else Pooling.MIXED
         later = _execute_prepared(first, name)
     finally:
-        pooled.invalidate()  # The pooler ends its process, with its prepared statements.
+        connection.invalidate()  # The pooler ends its process, with its prepared statements.
     if later is None:
         return Pooling.MIXED
     return Pooling.SHARED if later != process else None
@@ -80,7 +80,7 @@ def _execute_prepared(connection: Any, name: bytes) -> bytes | None:
         if not connection.broken:
             raise
         return None  # The pooler ends a connection that names a statement of another.
-    return result.get_value(0, 0) if _succeeded(result) else None
+    return result.get_value(0, 0) if _is_success(result) else None
 
 
 def _execute(connection: Any, send: Callable[[], None]) -> "PGresult":
@@ -92,7 +92,7 @@ def _execute(connection: Any, send: Callable[[], None]) -> "PGresult":
     return results[-1]
 
 
-def _succeeded(result: "PGresult") -> bool:
+def _is_success(result: "PGresult") -> bool:
     from psycopg.pq import ExecStatus
 
     return result.status in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)

@@ -27,7 +27,7 @@ _KINDS = dict.fromkeys(
 #: PostgreSQL's default of a random page, which is that of a hard disk, and an SSD's, which replaces it
 _PAGE_COSTS = ("4", "1.1")
 #: key of whether a pooler is in front of the server, in what the pool keeps of a connection
-_POOLED = "pooled"
+_POOL_KEY = "pooled"
 _PREPARE = (
     "a pooler in transaction mode mixes up the prepared statements of its clients; set"
     " XXL_JOB_DATABASE_PREPARE=false, or use its session mode, or PgBouncer 1.21 or later with"
@@ -112,15 +112,15 @@ class PostgreSqlConnections(servers.ServerConnections):
         """
         version, process = connection.execute("SELECT version(), pg_backend_pid()").fetchone()
         require_suitable(version)
-        record.info[_POOLED] = process != connection.info.backend_pid
-        if not record.info[_POOLED]:  # Through a pooler another client would inherit the settings.
+        record.info[_POOL_KEY] = process != connection.info.backend_pid
+        if not record.info[_POOL_KEY]:  # Through a pooler another client would inherit the settings.
             connection.execute(self._settings(is_local=False))
         connection.commit()  # A ROLLBACK would undo the settings.
 
     def begin(self, connection: Connection) -> None:
         """Set up a transaction through a pooler, whose server process may be new to this connection."""
         raw: Any = connection.connection.driver_connection
-        if connection.info.get(_POOLED) and not raw.autocommit:
+        if connection.info.get(_POOL_KEY) and not raw.autocommit:
             run(connection, self._settings(is_local=True), (), rows_of)
 
     def _settings(self, *, is_local: bool) -> str:

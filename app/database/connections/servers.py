@@ -113,11 +113,11 @@ class ServerConnections(ABC):
         self._lost_at = time.monotonic()
 
 
-_watched: WeakSet[Engine] = WeakSet()
+_engines: WeakSet[Engine] = WeakSet()
 
 
 def watch(engine: Engine, kind: type[ServerConnections], answer_s: float) -> None:
     """Set up, check and end the connections of an engine by a new ``kind``; does nothing the second time."""
-    if engine not in _watched:
-        _watched.add(engine)
+    if engine not in _engines:
+        _engines.add(engine)
         kind(engine.dialect, answer_s).watch(engine)

@@ -86,7 +86,7 @@ class QueuedConnection(sqlite3.Connection):
         """
         until = time.monotonic() + timeout_ms / 1000
         if not self._holds_lock and not self.queue.acquire(timeout_ms / 1000):
-            raise _locked()
+            raise _lock_error()
         self._holds_lock = True
         try:
             self._poll(until, timeout_ms)
@@ -150,7 +150,7 @@ class QueuedConnection(sqlite3.Connection):
             self.queue.release()
 
 
-def _locked() -> sqlite3.OperationalError:
+def _lock_error() -> sqlite3.OperationalError:
     """Return the error SQLite itself raises if the file stays locked."""
     error = sqlite3.OperationalError("database is locked")
     error.sqlite_errorcode, error.sqlite_errorname = sqlite3.SQLITE_BUSY, "SQLITE_BUSY"

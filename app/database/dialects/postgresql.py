@@ -160,8 +160,8 @@ def _insert(
     source = _given_rows(table, names, columns, session.get_bind().dialect)
     column_names, expressions = ", ".join(names), ", ".join(source.expressions)
     # The names are those of the model.
-    selected = f"SELECT {expressions} FROM {source.source}"  # nosec B608
-    statement = f"INSERT INTO {table.name} ({column_names}) {selected}"  # nosec B608
+    selection = f"SELECT {expressions} FROM {source.source}"  # nosec B608
+    statement = f"INSERT INTO {table.name} ({column_names}) {selection}"  # nosec B608
     return statement, source.values
 
 

@@ -85,11 +85,11 @@ def insert_ignore(session: Session, model: type[Base], rows: Sequence[Row]) -> N
     if rows:
         connection = session.connection()
         statement = dialect_of(connection).insert_ignoring(table_of(model))
-        connection.execute(_compiled(statement, connection.dialect, tuple(rows[0])), list(rows))
+        connection.execute(_compile(statement, connection.dialect, tuple(rows[0])), list(rows))
 
 
 @cache
-def _compiled(statement: Insert, dialect: Dialect, names: tuple[str, ...]) -> Any:
+def _compile(statement: Insert, dialect: Dialect, names: tuple[str, ...]) -> Any:
     # SQLAlchemy compiles an INSERT that ignores rows anew each time, which takes as long as a few rows.
     return statement.compile(dialect=dialect, column_keys=list(names), for_executemany=True)
 

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.database.driver import Values, count_of, fetch_rows, rows_of, run
-from app.database.sql.compiled import Statement, compile_statement
+from app.database.sql.compilation import Statement, compile_statement
 
 
 def read(session: Session, statement: Statement, parameters: Mapping[str, Any]) -> Sequence[Sequence[Any]]:

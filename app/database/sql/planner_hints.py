@@ -47,7 +47,7 @@ class unindexed_on_mysql(_UnindexedColumn):  # noqa: N801 a function, as SQLAlch
 
 
 @compiles(_UnindexedColumn)
-def _unchanged(element: _UnindexedColumn, compiler: SQLCompiler, **options: Any) -> str:
+def _compile_plain(element: _UnindexedColumn, compiler: SQLCompiler, **options: Any) -> str:
     return compiler.process(element.clauses, **options)
 
 
@@ -56,12 +56,12 @@ def _with_plus(element: _UnindexedColumn, compiler: SQLCompiler, **options: Any)
     return f"+{compiler.process(element.clauses, **options)}"
 
 
-compiles(unindexed_on_postgresql, "sqlite")(_unchanged)
+compiles(unindexed_on_postgresql, "sqlite")(_compile_plain)
 
 
 @compiles(unindexed_on_postgresql, "postgresql")
 @compiles(unindexed_but_on_mysql, "postgresql")
 @compiles(unindexed_on_mysql, "mysql", "mariadb")
-def _coalesced(element: _UnindexedColumn, compiler: SQLCompiler, **options: Any) -> str:
+def _compile_coalesce(element: _UnindexedColumn, compiler: SQLCompiler, **options: Any) -> str:
     column = compiler.process(element.clauses, **options)
     return f"coalesce({column}, {column})"

@@ -16,6 +16,7 @@ from app.clock import LATEST_MS, MINUTE_MS, Millis
 from app.database.engine import read_scope, session_scope, transact
 from app.database.faults import fault_of
 from app.domain.access import api_tokens as rules
+from app.domain.access import stored_passwords
 from app.domain.access.api_tokens import Grant
 from app.domain.access.permissions import Actor, Right, require_admin, unknown_actor
 from app.domain.code.change_sources import TOKEN, source_text
@@ -35,7 +36,7 @@ from app.errors import (
 from app.models.api_token import ApiToken
 from app.models.user import User
 from app.runtime.logging import QuotedText
-from app.services.accounts import login_throttle, passwords
+from app.services.accounts import login_throttle
 from app.services.accounts.actors import actor_of
 from app.services.auditing import audit, refusals
 from app.store.accounts import api_tokens, throttle, users
@@ -247,7 +248,7 @@ def _require_active(user: User | None, name: str) -> None:
         raise Unauthorized("the user of the API token was deleted", name=name)
     if user.disabled:
         raise Unauthorized("the user of the API token is disabled", name=name)
-    if passwords.must_change(user.password) or user.weak_password == WeakPassword.REFUSED:
+    if stored_passwords.must_change(user.password) or user.weak_password == WeakPassword.REFUSED:
         raise Unauthorized("the user of the API token has to change the password first", name=name)
 
 

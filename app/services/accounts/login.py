@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
 from app.database.engine import read_scope, session_scope, transact
+from app.domain.access import stored_passwords
 from app.domain.access.permissions import Actor, unknown_actor
 from app.domain.enums import WeakPassword
 from app.domain.text.texts import N_
@@ -162,7 +163,7 @@ def open_session(
         token,
         user.username,
         actor,
-        passwords.must_change(user.password) or (bool(user.weak_password) and not attempt.is_script),
+        stored_passwords.must_change(user.password) or (bool(user.weak_password) and not attempt.is_script),
         life_ms // SECOND_MS if attempt.remember else None,
     )
 
@@ -203,8 +204,8 @@ def hash_token(token: str) -> str:
 def _is_to_renew(password_hash: str, keep_hash: bool) -> bool:
     return (
         passwords.is_outdated(password_hash)
-        and not passwords.must_change(password_hash)
-        and not (keep_hash and passwords.is_bare(password_hash))
+        and not stored_passwords.must_change(password_hash)
+        and not (keep_hash and stored_passwords.is_bare(password_hash))
     )
 
 
@@ -219,7 +220,7 @@ def _visitor(session: Session, row: LoginSession, user: User, address: str) -> V
         session_id=row.id,
         token_hash=row.token_hash,
         last_seen_ms=row.last_seen_ms,
-        must_change=passwords.must_change(user.password),
+        must_change=stored_passwords.must_change(user.password),
         weak_password=WeakPassword.NO if row.sign_on else user.weak_password,
         language=user.language,
         time_zone=user.time_zone,

@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import MINUTE_MS, SECOND_MS, Millis
 from app.database.engine import read_scope, session_scope
+from app.domain.access import stored_passwords
 from app.domain.access.passwords import check_new_password
 from app.domain.access.permissions import Actor
 from app.domain.enums import WeakPassword
@@ -54,7 +55,7 @@ def change_in_login(
     )
     with session_scope() as session:
         user = _lock_user(session, actor, old_hash)
-        if not with_old and not (passwords.must_change(user.password) or user.weak_password):
+        if not with_old and not (stored_passwords.must_change(user.password) or user.weak_password):
             raise Conflict(N_("The password has been changed already"))
         _store(session, user, new_hash, actor=actor, now_ms=now_ms, but_id=visitor.session_id)
         return _renew_token(session, visitor, now_ms=now_ms)

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis
 from app.database.engine import read_scope, transact
+from app.domain.access import stored_passwords
 from app.domain.access.claims import claim, claim_values, granted_rights, printable
 from app.domain.access.permissions import Actor, require_admin, unknown_actor
 from app.domain.enums import Role, WeakPassword
@@ -27,7 +28,7 @@ from app.errors import (
     TooManyAttempts,
 )
 from app.models.user import User
-from app.services.accounts import login, login_throttle, passwords, users
+from app.services.accounts import login, login_throttle, users
 from app.services.accounts.users import UserDraft
 from app.services.auditing import audit, refusals
 from app.settings.oidc import OidcConfig
@@ -225,7 +226,7 @@ def link(
     other_admins = [admin for admin in admins if admin.id != user.id and _has_password(admin)]
     if identity and user.is_admin and not other_admins:
         raise Conflict(N_("This is the last administrator with a password; add another one first"))
-    user.identity, user.password, user.weak_password = identity, passwords.UNUSABLE, WeakPassword.NO
+    user.identity, user.password, user.weak_password = identity, stored_passwords.UNUSABLE, WeakPassword.NO
     sessions.delete_of_user(session, user.id)
     changes = {"identity": identity or ""}
     audit.record(session, "user.link", actor=actor, now_ms=now_ms, target=("user", user.id), changes=changes)
@@ -233,14 +234,14 @@ def link(
 
 def _has_password(user: User) -> bool:
     """Whether a user can log in here without the provider."""
-    return user.identity is None and user.password != passwords.UNUSABLE
+    return user.identity is None and user.password != stored_passwords.UNUSABLE
 
 
 def _new_user(session: Session, username: str, identity: str) -> User:
     if user_store.is_name_taken(session, username):
         text = N_("There is another user %(name)s here. An administrator can link it to you.", name=username)
         raise SignOnRefused(text, reason=f"name taken, identity {identity}", username=username)
-    user = User(username=username, password=passwords.UNUSABLE, identity=identity, role=Role.NORMAL)
+    user = User(username=username, password=stored_passwords.UNUSABLE, identity=identity, role=Role.NORMAL)
     user.permission, user.disabled, user.language, user.time_zone = "", 0, "", ""
     session.add(user)
     session.flush()

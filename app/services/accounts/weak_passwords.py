@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope
 from app.domain.access import passwords as policy
+from app.domain.access import stored_passwords
 from app.domain.access.permissions import Actor, require_admin
 from app.domain.enums import WeakPassword
 from app.domain.text.texts import N_
@@ -49,12 +50,12 @@ def mark_adopted() -> int:
         bare = [
             (user.id, user.username, user.password)
             for user in users.all_users(session)
-            if passwords.is_bare(user.password) and user.weak_password == WeakPassword.NO
+            if stored_passwords.is_bare(user.password) and user.weak_password == WeakPassword.NO
         ]
     if not bare:
         return 0
     words = common_passwords() | policy.PRODUCT_WORDS
-    common = {passwords.fast_hash(word, length) for word in words for length in passwords.BARE_LENGTHS}
+    common = {passwords.fast_hash(word, length) for word in words for length in stored_passwords.BARE_LENGTHS}
     weak = {
         user_id: bare_hash
         for user_id, username, bare_hash in bare

@@ -9,7 +9,7 @@ from app.models.alarm import Alarm
 from app.models.promise import IncidentMessage
 from app.services.alarms.targets import displayed
 from app.services.executors import groups
-from app.services.jobs import jobs
+from app.services.jobs import job_list
 from app.store.alarms import listing as alarm_lists
 from app.store.alarms.listing import AlarmFilter
 from app.store.base.paging import Slice
@@ -23,7 +23,7 @@ def list_before(
     Raises NotFound for a job or group that the actor may not see.
     """
     if alarm_filter.job_id is not None:
-        jobs.get_job(session, alarm_filter.job_id, actor=actor, right=Right.VIEW)
+        job_list.get_job(session, alarm_filter.job_id, actor=actor, right=Right.VIEW)
     if alarm_filter.group_id is not None:
         groups.get_group(session, alarm_filter.group_id, actor=actor, right=Right.VIEW)
     visible = actor.group_ids(Right.VIEW)

@@ -15,7 +15,7 @@ from app.models.mute import Mute
 from app.services.alarms.muted_alarms import when_text
 from app.services.auditing import audit
 from app.services.executors import groups
-from app.services.jobs import jobs
+from app.services.jobs import job_list
 from app.store.alarms import mutes
 from app.store.base import locks
 from app.store.executors import groups as group_store
@@ -55,8 +55,8 @@ def mute_job(session: Session, job_id: int, draft: MuteDraft, *, actor: Actor, n
     # locked, since deleting the job meanwhile would leave its mute behind
     job = next(iter(locks.lock_jobs(session, [job_id])), None)
     if job is None:
-        raise NotFound(jobs.MISSING)
-    require_right(actor, job.job_group, Right.OPERATE, missing=jobs.MISSING)
+        raise NotFound(job_list.MISSING)
+    require_right(actor, job.job_group, Right.OPERATE, missing=job_list.MISSING)
     _mute(session, ("job", job_id), draft, actor=actor, now_ms=now_ms)
 
 
@@ -71,7 +71,7 @@ def mute_group(session: Session, group_id: int, draft: MuteDraft, *, actor: Acto
 def unmute(session: Session, *, job_id: int = 0, group_id: int = 0, actor: Actor, now_ms: Millis) -> None:
     """End the mute of a job, or that of a group alone, if there is one. Needs the right to operate it."""
     if job_id:
-        jobs.get_job(session, job_id, actor=actor, right=Right.OPERATE)
+        job_list.get_job(session, job_id, actor=actor, right=Right.OPERATE)
     else:
         groups.get_group(session, group_id, actor=actor, right=Right.OPERATE)
     if mutes.end_mute(session, job_id=job_id, group_id=group_id, now_ms=now_ms):

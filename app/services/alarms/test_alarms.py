@@ -28,7 +28,7 @@ from app.services.alarms.targets import Target, all_mails, displayed, targets_of
 from app.services.alarms.texts import compose_test
 from app.services.auditing import audit
 from app.services.executors import groups
-from app.services.jobs import jobs
+from app.services.jobs import job_list
 from app.settings.config import Config
 from app.store.accounts import throttle
 from app.store.alarms import channels
@@ -74,7 +74,7 @@ class TargetResult:
 
 def job_to_test(session: Session, job_id: int, *, actor: Actor, config: Config) -> AlarmTest:
     """Return the test of a job's alarms. Needs the right to edit the job."""
-    job = jobs.get_job(session, job_id, actor=actor, right=Right.EDIT)
+    job = job_list.get_job(session, job_id, actor=actor, right=Right.EDIT)
     group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
     reach = reach_of(session, job, group, config)
     name = f"{job.job_desc} (job {job.id})"

@@ -17,7 +17,7 @@ from app.domain.code.document import CODE
 from app.domain.code.plan import Action, ObjectPlan, Plan
 from app.domain.text.texts import N_
 from app.errors import Conflict
-from app.models.managed import Apply
+from app.models.code import Apply
 from app.services.alarms.targets import settings_of
 from app.services.auditing import audit
 from app.services.code.channel_plans import ChannelPlan

@@ -32,10 +32,10 @@ from app.errors import InvalidInput, NotFound
 from app.models.job import Job
 from app.services.alarms.targets import settings_of
 from app.services.code.state import State, find_state, group_values, is_secret, with_jobs, with_places
-from app.services.jobs.jobs import JobFilter
 from app.store.alarms.channels import ScopedChannel
 from app.store.base.paging import ID_MAX
 from app.store.jobs import listing as job_lists
+from app.store.jobs.filtering import JobFilter
 from app.store.jobs.managed import CHANNEL, GROUP, JOB
 
 #: members that are written even with the value of a new job

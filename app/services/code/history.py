@@ -11,7 +11,7 @@ from app.clock import Millis
 from app.domain.code.change_sources import APPLY, UNDO, source_text
 from app.domain.code.document import ALARM_CHANNELS, CODE, ENABLED
 from app.domain.code.plan import Action
-from app.models.managed import Apply
+from app.models.code import Apply
 from app.services.code.state import code_value
 from app.store.accounts import audit
 from app.store.jobs import managed

@@ -16,7 +16,7 @@ from app.domain.jobs.members import CHILDREN
 from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs
 from app.domain.text.texts import N_
 from app.errors import Conflict, NotFound
-from app.models.managed import Apply
+from app.models.code import Apply
 from app.services.auditing import audit
 from app.services.code.apply import record
 from app.services.code.deletions import check_runs

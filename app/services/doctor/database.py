@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
 from app.database.dialects.choice import dialect_of
 from app.database.engine import ENGINE_POOL
+from app.domain.access import stored_passwords
 from app.domain.enums import NodeKind, WeakPassword
 from app.domain.runs.log_copies import UNLIMITED
 from app.domain.schedules.time_zones import differ
@@ -264,7 +265,7 @@ def check_passwords(session: Session) -> Findings:
         name
         for name, password_hash, mark in diagnosis.find_admins(session, limit=ADMINS_MAX)
         # This program accepts no common password, and marks those that it finds at a login.
-        if (passwords.is_adopted(password_hash) or mark != WeakPassword.NO)
+        if (stored_passwords.is_adopted(password_hash) or mark != WeakPassword.NO)
         and any(passwords.verify(password_hash, password) for password in DEFAULT_PASSWORDS)
     ]
     if defaults:

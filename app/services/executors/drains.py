@@ -11,7 +11,7 @@ from app.models.drain import Drain
 from app.models.group import Group
 from app.pipeline.archive_at_once import fetch_at_once
 from app.services.auditing import audit
-from app.services.executors.groups import MISSING, get_group
+from app.services.executors.group_list import MISSING, get_group
 from app.services.executors.instances import find_instances
 from app.store.executors import drains
 from app.store.executors import listing as group_lists

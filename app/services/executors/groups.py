@@ -10,7 +10,7 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.access.permissions import Actor, Right, require_admin, require_right
+from app.domain.access.permissions import Actor, require_admin
 from app.domain.alarms.alarm_urls import check_urls
 from app.domain.archive.kinds import KEEPING
 from app.domain.enums import AddressType
@@ -28,12 +28,18 @@ from app.executors.addresses import check_address
 from app.models.group import Group
 from app.pipeline.registration import listed_addresses
 from app.services.auditing import audit
+from app.services.executors.group_list import (
+    MISSING,
+    get_group,
+    list_after,
+    list_groups,
+    visible_groups,
+)
 from app.services.executors.group_tokens import changed_columns
 from app.settings.config import Network
 from app.store.accounts import api_tokens, rights, users
 from app.store.alarms import mutes
 from app.store.alarms.channels import has_channel
-from app.store.base.paging import Page
 from app.store.calendars import blackouts
 from app.store.executors import drains, last_seen
 from app.store.executors import listing as group_lists
@@ -43,9 +49,8 @@ from app.store.limits import listing as limits
 from app.store.runs import reporting
 from app.store.variables import variables
 
-__all__ = ["GroupFilter"]
+__all__ = ["MISSING", "GroupFilter", "get_group", "list_after", "list_groups", "visible_groups"]
 
-MISSING = N_("Executor id is invalid")
 APP_NAME_MIN, APP_NAME_MAX = 4, 64
 TITLE_MAX = 64
 ADDRESS_LIST_MAX = 20_000
@@ -84,36 +89,6 @@ class GroupDraft:
     networks: tuple[Network, ...] = ()
     #: fingerprint of the state that was edited; empty: not compared
     loaded: str = ""
-
-
-def get_group(session: Session, group_id: int, *, actor: Actor, right: Right = Right.VIEW) -> Group:
-    """Return a group the actor has ``right`` on; raises NotFound if it is missing or not visible."""
-    group = group_lists.find_group(session, group_id)
-    if group is None:
-        raise NotFound(MISSING)
-    require_right(actor, group.id, right, missing=MISSING)
-    return group
-
-
-def list_groups(
-    session: Session, group_filter: GroupFilter, *, actor: Actor, start: int = 0, length: int = 10
-) -> Page[Group]:
-    """Return a page of the groups the actor may see."""
-    group_ids = actor.group_ids(Right.VIEW)
-    return group_lists.list_groups(session, group_filter, group_ids=group_ids, start=start, length=length)
-
-
-def list_after(
-    session: Session, group_filter: GroupFilter, *, actor: Actor, after: tuple[str, int] | None, limit: int
-) -> list[Group]:
-    """Return the first groups the actor may see by AppName and id, after these (None: from the start)."""
-    group_ids = actor.group_ids(Right.VIEW)
-    return group_lists.list_after(session, group_filter, group_ids=group_ids, after=after, limit=limit)
-
-
-def visible_groups(session: Session, actor: Actor) -> list[Group]:
-    """Return all groups the actor may see, in display order."""
-    return group_lists.find_visible(session, actor.group_ids(Right.VIEW))
 
 
 def add_group(session: Session, draft: GroupDraft, *, actor: Actor, now_ms: Millis) -> int:

@@ -14,7 +14,7 @@ from app.domain.enums import (
 )
 from app.services.executors.groups import GroupDraft, add_group
 from app.services.jobs import jobs
-from app.services.jobs.jobs import JobDraft
+from app.services.jobs.rules import JobDraft
 from app.store.executors import listing as group_lists
 from app.store.jobs import listing as job_lists
 

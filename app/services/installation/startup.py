@@ -6,6 +6,7 @@ from sqlalchemy.exc import IntegrityError
 
 from app.clock import Millis, now_ms
 from app.database.engine import bound_engine, read_scope, session_scope
+from app.domain.access import stored_passwords
 from app.domain.access.permissions import system_actor
 from app.domain.enums import NodeKind, Role
 from app.executors.addresses import refusal
@@ -81,7 +82,9 @@ def wrap_adopted_hashes(config: Config) -> int:
         return 0
     with read_scope() as session:
         bare = {
-            user.id: user.password for user in users.all_users(session) if passwords.is_bare(user.password)
+            user.id: user.password
+            for user in users.all_users(session)
+            if stored_passwords.is_bare(user.password)
         }
     for user_id, bare_hash in bare.items():
         new_hash = passwords.wrap(bare_hash)

@@ -14,8 +14,8 @@ from app.domain.runs.trigger_keys import new_trigger
 from app.errors import XxlJobError
 from app.services.auditing import audit
 from app.services.calendars.by_hand import find_refusal
-from app.services.jobs.jobs import QueuedRun, check_group
 from app.services.jobs.placeholders import PARAM_MAX, check_given, check_param, has_placeholders
+from app.services.jobs.triggers import QueuedRun, check_group
 from app.services.limits.forced_runs import keys_of_forced
 from app.store.base import locks
 from app.store.calendars import current_book
@@ -42,7 +42,7 @@ class BatchEntry(NamedTuple):
 def trigger_jobs(
     session: Session, entries: Sequence[BatchEntry], *, actor: Actor, now_ms: Millis
 ) -> list[QueuedRun | XxlJobError]:
-    """Queue runs as ``jobs.trigger_job`` does, in as many statements as it takes for one.
+    """Queue runs as ``trigger_job`` does, in as many statements as it takes for one.
 
     A refused run leaves the others alone: its error stands in its place.
     """

@@ -20,10 +20,11 @@ from app.domain.text.texts import N_
 from app.errors import InvalidInput, XxlJobError
 from app.models.task import Task
 from app.services.jobs import jobs
-from app.services.jobs.jobs import JobFilter
 from app.services.tasks.task_step import DATABASE_REFUSED, Turn, is_of_data
 from app.services.tasks.tasks import TaskDraft
 from app.store.jobs import listing as job_lists
+from app.store.jobs import removal
+from app.store.jobs.filtering import JobFilter
 
 logger = logging.getLogger(__name__)
 
@@ -153,7 +154,7 @@ def _clear_before_removal(session: Session, job_id: int, actor: Actor, clock: Cl
     """Switch a job off, then delete its log rows by the batch; False where the rest fits into one piece."""
     if jobs.stop_before_removal(session, job_id, actor=actor, clock=clock):
         return True
-    return job_lists.delete_logs_batch(session, [job_id]) == job_lists.DELETE_BATCH
+    return removal.delete_logs_batch(session, [job_id]) == removal.DELETE_BATCH
 
 
 def _step(

@@ -21,7 +21,7 @@ from app.errors import Conflict, InvalidInput, NotFound, NotVisible
 from app.models.glue import GlueVersion
 from app.models.job import Job
 from app.services.auditing import audit
-from app.services.jobs import jobs
+from app.services.jobs import job_list
 from app.services.jobs.rules import clean_source
 from app.store.base import locks
 from app.store.jobs import glue
@@ -36,14 +36,14 @@ VERSIONS_MAX = 30
 
 def get_glue_job(session: Session, job_id: int, *, actor: Actor, right: Right = Right.VIEW) -> Job:
     """Return a GLUE job; raises Conflict for a job that runs a handler."""
-    job = jobs.get_job(session, job_id, actor=actor, right=right)
+    job = job_list.get_job(session, job_id, actor=actor, right=right)
     _require_glue(job)
     return job
 
 
 def list_versions(session: Session, job_id: int, *, actor: Actor) -> list[GlueVersion]:
     """Return the versions of a job, newest first."""
-    jobs.get_job(session, job_id, actor=actor)
+    job_list.get_job(session, job_id, actor=actor)
     return glue.list_versions(session, job_id)
 
 
@@ -53,7 +53,7 @@ def get_version(session: Session, version_id: int, *, actor: Actor) -> GlueVersi
     if version is None:
         raise NotFound(MISSING_VERSION)
     try:
-        jobs.get_job(session, version.job_id, actor=actor)
+        job_list.get_job(session, version.job_id, actor=actor)
     except NotVisible as exc:
         raise NotVisible(MISSING_VERSION, target=exc.target) from exc
     except NotFound as exc:
@@ -77,7 +77,7 @@ def save_source(
     """
     job = next(iter(locks.lock_jobs(session, [job_id])), None)
     if job is None:
-        raise NotFound(jobs.MISSING)
+        raise NotFound(job_list.MISSING)
     row = version_row(job, source, remark, actor=actor, now_ms=now_ms)
     require_unchanged(loaded, job.glue_source or "")
     return save_versions(session, [row], actor=actor, now_ms=now_ms)[0]
@@ -85,7 +85,7 @@ def save_source(
 
 def version_row(job: Job, source: str, remark: str | None, *, actor: Actor, now_ms: Millis) -> dict[str, Any]:
     """Return the row of a new version; raises PermissionDenied, Conflict for a BEAN job, or InvalidInput."""
-    require_right(actor, job.job_group, Right.GLUE, missing=jobs.MISSING)
+    require_right(actor, job.job_group, Right.GLUE, missing=job_list.MISSING)
     _require_glue(job)
     columns = check_version(job, source, remark)
     # Executors compare the time of a version in whole seconds, so no two may share one.

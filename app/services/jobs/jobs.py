@@ -24,6 +24,14 @@ from app.services.auditing import audit
 from app.services.calendars.scopes import hold_scopes, keep_scopes
 from app.services.jobs import tags as job_tags
 from app.services.jobs import versions
+from app.services.jobs.job_list import (
+    MISSING,
+    get_job,
+    list_jobs,
+    list_jobs_of_group,
+    list_newest,
+    list_rows,
+)
 from app.services.jobs.lookup import StoredJobLookup
 from app.services.jobs.replan import PLANNED_BY, next_time_of, set_next_time, void_job, withdraw_unsent
 from app.services.jobs.rules import (
@@ -33,16 +41,15 @@ from app.services.jobs.rules import (
     check_move,
     schedule_of,
 )
-from app.services.jobs.triggers import MISSING, QueuedRun, check_group, trigger_job
+from app.services.jobs.triggers import QueuedRun, check_group, trigger_job
 from app.services.limits.uses import keep_uses
 from app.services.rounds import keeping
 from app.store.alarms import mutes
 from app.store.base import locks
 from app.store.base.paging import Page
 from app.store.calendars import blackouts
-from app.store.jobs import listing as job_lists
+from app.store.jobs import removal
 from app.store.jobs.filtering import JobFilter
-from app.store.jobs.listing import ListedJob
 from app.store.promises.clearing import withdraw_of_jobs
 
 __all__ = [
@@ -52,48 +59,14 @@ __all__ = [
     "Page",
     "QueuedRun",
     "check_group",
+    "get_job",
+    "list_jobs",
+    "list_jobs_of_group",
+    "list_newest",
+    "list_rows",
     "schedule_of",
     "trigger_job",
 ]
-
-
-def get_job(session: Session, job_id: int, *, actor: Actor, right: Right = Right.VIEW) -> Job:
-    """Return a job on which the actor has ``right``; raises NotFound if the actor cannot see it."""
-    job = job_lists.find_job(session, job_id)
-    if job is None:
-        raise NotFound(MISSING)
-    require_right(actor, job.job_group, right, missing=MISSING)
-    return job
-
-
-def list_jobs(session: Session, job_filter: JobFilter, *, actor: Actor, start: int, length: int) -> Page[Job]:
-    """Return a page of the jobs the actor may see, newest first unless the filter names an order."""
-    return job_lists.list_jobs(
-        session, job_filter, group_ids=actor.group_ids(Right.VIEW), start=start, length=length
-    )
-
-
-def list_rows(
-    session: Session, job_filter: JobFilter, *, actor: Actor, start: int, length: int
-) -> Page[ListedJob]:
-    """Return a page as ``list_jobs``, with only the columns that the list shows."""
-    group_ids = actor.group_ids(Right.VIEW)
-    page = job_lists.list_ids(session, job_filter, group_ids=group_ids, start=start, length=length)
-    row_by_id = job_lists.find_listed(session, page.rows)
-    return Page([row_by_id[job_id] for job_id in page.rows if job_id in row_by_id], page.total)
-
-
-def list_newest(
-    session: Session, job_filter: JobFilter, *, actor: Actor, before_id: int, limit: int
-) -> list[Job]:
-    """Return the newest jobs the actor may see, with ids below ``before_id`` (0: all), without their code."""
-    group_ids = actor.group_ids(Right.VIEW)
-    return job_lists.list_before(session, job_filter, group_ids=group_ids, before_id=before_id, limit=limit)
-
-
-def list_jobs_of_group(session: Session, group_id: int, *, actor: Actor) -> list[Job]:
-    """Return the jobs of a group by id; an empty list if the actor cannot see the group."""
-    return job_lists.list_of_group(session, group_id) if actor.may(group_id, Right.VIEW) else []
 
 
 def add_job(session: Session, draft: JobDraft, *, actor: Actor, clock: Clock, start: bool = False) -> int:
@@ -208,7 +181,7 @@ def remove_jobs(session: Session, job_ids: Collection[int], *, actor: Actor, now
         require_right(actor, job.job_group, Right.EDIT, missing=MISSING)
     ids = [job.id for job in rows]
     withdraw_unsent(session, ids, clock=lambda: now_ms)
-    job_lists.delete_jobs(session, ids)
+    removal.delete_jobs(session, ids)
     keeping.forget_jobs(session, ids, predecessors, now_ms=now_ms)
     withdraw_of_jobs(session, ids, now_ms=now_ms)
     blackouts.end_of_jobs(session, ids, now_ms=now_ms)
@@ -231,7 +204,7 @@ def stop_before_removal(session: Session, job_id: int, *, actor: Actor, clock: C
 def clear_before_removal(job_id: int, *, actor: Actor, clock: Clock) -> None:
     """Switch off a job that is about to be deleted and delete most of its log rows, in short transactions."""
     transact(partial(stop_before_removal, job_id=job_id, actor=actor, clock=clock))
-    while transact(partial(job_lists.delete_logs_batch, job_ids=[job_id])) == job_lists.DELETE_BATCH:
+    while transact(partial(removal.delete_logs_batch, job_ids=[job_id])) == removal.DELETE_BATCH:
         pass
 
 

@@ -8,8 +8,7 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, Millis
 from app.domain.access.permissions import Actor
 from app.domain.runs.trigger_keys import Trigger, parse_id
-from app.services.jobs.jobs import trigger_job
-from app.services.jobs.triggers import ALONE, InChain
+from app.services.jobs.triggers import ALONE, InChain, trigger_job
 from app.store.nodes import idempotency
 
 #: how long a form is remembered after it was sent

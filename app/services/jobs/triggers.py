@@ -17,6 +17,7 @@ from app.pipeline.retries import NO_SLOT
 from app.runtime.logging import request_id
 from app.services.auditing import audit
 from app.services.calendars.by_hand import require_no_blackout
+from app.services.jobs.job_list import MISSING
 from app.services.jobs.placeholders import check_run_param
 from app.services.jobs.run_addresses import check_addresses
 from app.services.limits.forced_runs import forced_slot
@@ -25,7 +26,6 @@ from app.store.base import locks
 from app.store.fires import queue as fires
 from app.store.fires import triggered_fires as planned_fires
 
-MISSING = N_("Job id is invalid")
 #: how far ahead a run can be planned
 AHEAD_DAYS = 366
 #: planned runs of one job

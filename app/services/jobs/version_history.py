@@ -14,8 +14,8 @@ from app.domain.code.change_sources import RESTORE, source_text
 from app.domain.jobs.members import MEMBER_OF, draft_values, read_members
 from app.domain.text.texts import N_
 from app.errors import NotFound
+from app.models.code import JobVersion
 from app.models.job import Job
-from app.models.managed import JobVersion
 from app.services.jobs import jobs, versions
 from app.services.jobs.rules import JobDraft
 from app.services.jobs.tags import tags_of

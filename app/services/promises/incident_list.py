@@ -12,7 +12,7 @@ from app.domain.jobs.structures import read_structure
 from app.domain.promises.promise import effective_promises, read_promises
 from app.models.promise import Incident
 from app.services.executors import groups
-from app.services.jobs import jobs
+from app.services.jobs import job_list
 from app.services.promises.lists import SHOWN, Verdicts, verdicts_of
 from app.store.promises import listing, promises
 from app.store.promises.listing import IncidentFilter, PromiseFilter, PromiseRow
@@ -26,7 +26,7 @@ def list_before(
     Raises NotFound for a job or group that the actor may not see.
     """
     if criteria.job_id is not None:
-        jobs.get_job(session, criteria.job_id, actor=actor, right=Right.VIEW)
+        job_list.get_job(session, criteria.job_id, actor=actor, right=Right.VIEW)
     if criteria.group_id is not None:
         groups.get_group(session, criteria.group_id, actor=actor, right=Right.VIEW)
     visible = actor.group_ids(Right.VIEW)
@@ -49,7 +49,7 @@ class PromiseRecord(NamedTuple):
 
 def promises_of(session: Session, job_id: int, *, actor: Actor) -> list[PromiseRecord]:
     """Return the promises that hold for a job; raises NotFound for a job that the actor may not see."""
-    jobs.get_job(session, job_id, actor=actor, right=Right.VIEW)
+    job_list.get_job(session, job_id, actor=actor, right=Right.VIEW)
     job = promises.find_promising(session, [job_id]).get(job_id)
     if job is None:
         return []

@@ -13,7 +13,7 @@ from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel
 from app.services.alarms.alarm_list import results_of
 from app.services.alarms.targets import destinations_of, identity
-from app.services.jobs import jobs
+from app.services.jobs import job_list
 from app.services.runs.rows import LogRow, log_rows
 from app.store.alarms import listing
 from app.store.alarms.listing import AlarmFilter, StateCount
@@ -69,7 +69,7 @@ def list_inbox(session: Session, query: InboxFilter, *, actor: Actor, before_id:
     Raises NotFound for a job that the actor may not see. The number of statements is bounded.
     """
     if query.alarms.job_id is not None:
-        jobs.get_job(session, query.alarms.job_id, actor=actor, right=Right.VIEW)
+        job_list.get_job(session, query.alarms.job_id, actor=actor, right=Right.VIEW)
     visible, criteria = actor.group_ids(Right.VIEW), _criteria(query)
     end_id = listing.find_id_after(session, criteria.to_ms) if criteria.to_ms is not None else None
     page = listing.list_before(

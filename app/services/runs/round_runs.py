@@ -18,7 +18,7 @@ from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound, PermissionDenied
 from app.pipeline.rounds.decisions import may_reopen
 from app.services.auditing import audit
-from app.services.jobs.jobs import QueuedRun
+from app.services.jobs.triggers import QueuedRun
 from app.services.runs.run_actions import retry_run
 from app.services.runs.run_lookup import look_until_ended
 from app.store.base import locks

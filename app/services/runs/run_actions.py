@@ -20,9 +20,7 @@ from app.domain.text.texts import N_
 from app.errors import Conflict, ExecutorUnreachable, NotFound
 from app.models.log import JobLog
 from app.services.executors.callers import Caller
-from app.services.jobs import jobs
-from app.services.jobs.jobs import QueuedRun
-from app.services.jobs.triggers import InChain
+from app.services.jobs.triggers import InChain, QueuedRun, trigger_job
 from app.services.runs import logs
 from app.services.runs.run_lookup import get_run, row_of
 from app.store.fires import logs as run_rows
@@ -144,7 +142,7 @@ def retry_run(
     param = param_to_repeat(session, log)
     if param is None:
         raise Conflict(PARAM_CUT)
-    return jobs.trigger_job(
+    return trigger_job(
         session,
         log.job_id,
         executor_param=param,

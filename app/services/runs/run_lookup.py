@@ -19,7 +19,7 @@ from app.domain.text.texts import N_
 from app.errors import Conflict, NotFound
 from app.models.log import JobLog
 from app.runtime.interruptible_wait import pause
-from app.services.jobs import jobs
+from app.services.jobs import job_list
 from app.services.runs import logs, waiting
 from app.services.runs.trigger_runs import NO_RUN, find_trigger_runs
 from app.services.runs.waiting import WaitingRun
@@ -137,7 +137,7 @@ def _of_trigger(session: Session, trigger: Trigger, actor: Actor, right: Right) 
         return _of_row(logs.get_log(session, outcome.log_ids[0], actor=actor, right=right))
     if not outcome.log_ids and outcome.due_ms is None and not outcome.skipped:
         raise NotFound(NO_RUN)
-    job = jobs.get_job(session, trigger.job_id, actor=actor, right=right)
+    job = job_list.get_job(session, trigger.job_id, actor=actor, right=right)
     if outcome.skipped:
         return FoundRun(
             trigger.id, job.id, job.job_group, "not_started", (), trigger.due_ms, skipped=outcome.skipped

@@ -26,7 +26,7 @@
   const dates = new Intl.DateTimeFormat("en-CA", { timeZone, year: "numeric", month: "2-digit", day: "2-digit" });
   const clock = new Intl.DateTimeFormat("en-GB", { timeZone, hour: "2-digit", minute: "2-digit" });
 
-  /* A blank between a number and a Chinese word, as filters.spaced(). */
+  /* A blank between a number and a Chinese word, as filters.space_units(). */
   function spaced(text) {
     return text.replace(/([0-9])(?=[\u4e00-\u9fff])/g, "$1 ").replace("秒钟", "秒");
   }

@@ -3,43 +3,25 @@
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, and_, bindparam, case, func, not_, or_, select
+from sqlalchemy import Select, and_, case, func, not_, or_, select
 from sqlalchemy.orm import Session, defer
 
 from app.clock import Millis
-from app.database.rows import bulk, deletion
-from app.database.sql import direct
-from app.database.sql.in_list import WANTED, among
+from app.database.rows import bulk
+from app.database.sql.in_list import among
 from app.database.sql.planner_hints import unindexed_on_mysql
-from app.domain.enums import LimitKind, TriggerStatus
+from app.domain.enums import TriggerStatus
 from app.domain.jobs.children import child_ids_of
 from app.domain.lists.orders import UNSORTED, Order
 from app.domain.schedules.schedule import RESTING
-from app.models.alarm import Alarm
-from app.models.favourite import Favourite
-from app.models.glue import GlueVersion
 from app.models.group import Group
 from app.models.job import Job
-from app.models.limit import LimitUse
-from app.models.log import JobLog
-from app.models.managed import JobVersion
-from app.models.mute import Mute
-from app.models.promise import JobPromise, PromiseCheck
-from app.models.skip import Skip
-from app.models.tag import JobTag
-from app.store.alarms import channels
 from app.store.base.ordering import SortKey, by_instant, by_text, ordering
 from app.store.base.paging import ID_MAX, Page, fetch_page, is_storable
-from app.store.fires import queue as fires
 from app.store.jobs import last_runs
 from app.store.jobs import scheduling as jobs
 from app.store.jobs.filtering import JobFilter, conditions_of
-from app.store.limits import listing as limits
-from app.store.rounds import editing as rounds
-from app.store.runs import clearing as log_clearing
 
-#: rows deleted by one statement
-DELETE_BATCH = 1_000
 #: limits of generations of child jobs, and of ids per statement; beyond them all jobs are read at once
 DESCENDANT_STATEMENTS, DESCENDANT_IDS = 8, 1_000
 _IS_PLANNED = and_(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time > 0)
@@ -60,11 +42,7 @@ ORDERS: dict[str, SortKey] = {
     ),
 }
 LAST_RUN = "last"
-#: tables whose rows are deleted by the id of their job
-_OF_JOB = (GlueVersion, JobVersion, Skip, Alarm, JobTag, Favourite, PromiseCheck, JobPromise, LimitUse)
-_MUTES = select(Mute.id).where(among(Mute.job_id)).order_by(Mute.id)
 _GROUPS_OF = select(Job.id, Job.job_group).where(among(Job.id))
-_RUNS = select(JobLog.id).where(among(JobLog.job_id)).limit(bindparam("most"))
 #: group id and ids of child jobs
 Links = tuple[int, list[int]]
 
@@ -315,31 +293,3 @@ def count_jobs(session: Session) -> int:
 def find_groups_of(session: Session, job_ids: Collection[int]) -> dict[int, int]:
     """Return job id -> group id; missing jobs are left out."""
     return {row[0]: row[1] for row in bulk.read_among(session, _GROUPS_OF, list(job_ids))}
-
-
-def delete_logs_batch(session: Session, job_ids: Sequence[int]) -> int:
-    """Delete up to DELETE_BATCH log rows of these jobs with their fires and alarms; return how many."""
-    parameters = {WANTED: list(job_ids), "most": DELETE_BATCH}
-    ids = [row[0] for row in direct.read(session, _RUNS, parameters)]
-    if ids:
-        log_clearing.delete_runs(session, ids)
-    return len(ids)
-
-
-def delete_jobs(session: Session, job_ids: Sequence[int]) -> None:
-    """Delete jobs with fires, runs, rounds, versions, skips, alarms, mutes, tags, promises and scopes."""
-    deletion.by_values(session, Job, "id", job_ids)
-    # Mutes are deleted before the alarms and by id, in the order of the monitor that ends mutes: in another
-    # order both could deadlock.
-    mute_ids = [row[0] for row in bulk.read_among(session, _MUTES, job_ids)]
-    deletion.by_values(session, Mute, "id", mute_ids)
-    while delete_logs_batch(session, job_ids) == DELETE_BATCH:
-        pass
-    fires.delete_of_jobs(session, job_ids)
-    while delete_logs_batch(session, job_ids) == DELETE_BATCH:  # Fires may have been claimed meanwhile.
-        pass
-    channels.forget(session, job_ids=job_ids)
-    limits.delete_own(session, LimitKind.JOB, job_ids)
-    rounds.delete_of_jobs(session, job_ids)
-    for model in _OF_JOB:
-        deletion.by_values(session, model, "job_id", job_ids)

@@ -11,20 +11,20 @@ from sqlalchemy.orm import Session, load_only
 from app.clock import Millis
 from app.database.engine import affected
 from app.database.rows import bulk, deletion
+from app.models.code import Apply, CodeObject
 from app.models.job import Job
-from app.models.managed import Apply, Managed
 
 JOB, GROUP, CHANNEL, CALENDAR = "job", "group", "channel", "calendar"
 #: newest applies that are searched for a job
 SEARCHED_MAX = 100
 _COLUMNS = (
-    Managed.kind,
-    Managed.managed_key,
-    Managed.object_id,
-    Managed.fields,
-    Managed.source,
-    Managed.apply_id,
-    Managed.applied_ms,
+    CodeObject.kind,
+    CodeObject.managed_key,
+    CodeObject.object_id,
+    CodeObject.fields,
+    CodeObject.source,
+    CodeObject.apply_id,
+    CodeObject.applied_ms,
 )
 
 
@@ -43,12 +43,12 @@ class ManagedObject:
 
 def list_managed(session: Session) -> list[ManagedObject]:
     """Return all managed objects by kind and key, also those whose object is gone."""
-    return _read(session, select(*_COLUMNS).order_by(Managed.kind, Managed.managed_key))
+    return _read(session, select(*_COLUMNS).order_by(CodeObject.kind, CodeObject.managed_key))
 
 
 def find_of_objects(session: Session, kind: str, object_ids: Collection[int]) -> dict[int, ManagedObject]:
     """Return object id -> managed object of this kind; objects that no code manages are left out."""
-    query = select(*_COLUMNS).where(Managed.kind == kind, Managed.object_id.in_(list(object_ids)))
+    query = select(*_COLUMNS).where(CodeObject.kind == kind, CodeObject.object_id.in_(list(object_ids)))
     return {entry.object_id: entry for entry in _read(session, query)}
 
 
@@ -59,12 +59,12 @@ def find_managed(session: Session, kind: str, object_id: int) -> ManagedObject |
 
 def is_managed() -> ColumnElement[bool]:
     """Return the condition for jobs that are managed as code."""
-    return Job.id.in_(select(Managed.object_id).where(Managed.kind == JOB))
+    return Job.id.in_(select(CodeObject.object_id).where(CodeObject.kind == JOB))
 
 
 def list_changed_last(session: Session, *, limit: int) -> list[int]:
     """Return the ids of the jobs managed as code that were changed last, the newest change first."""
-    query = select(Job.id).join(Managed, Managed.object_id == Job.id).where(Managed.kind == JOB)
+    query = select(Job.id).join(CodeObject, CodeObject.object_id == Job.id).where(CodeObject.kind == JOB)
     newest_first = query.order_by(Job.update_time.desc(), Job.id.desc()).limit(limit)
     return [row[0] for row in bulk.read_rows(session, newest_first)]
 
@@ -78,10 +78,12 @@ def replace_managed(
     """
     keys = {*removed_keys, *((entry.kind, entry.key) for entry in new_objects)}
     objects = {(entry.kind, entry.object_id) for entry in new_objects}
-    rows = bulk.read_rows(session, select(Managed.id, Managed.kind, Managed.managed_key, Managed.object_id))
+    rows = bulk.read_rows(
+        session, select(CodeObject.id, CodeObject.kind, CodeObject.managed_key, CodeObject.object_id)
+    )
     ids = [row[0] for row in rows if (row[1], row[2]) in keys or (row[1], row[3]) in objects]
-    deletion.by_values(session, Managed, "id", ids)
-    bulk.insert_many(session, Managed, [_row(entry) for entry in new_objects])
+    deletion.by_values(session, CodeObject, "id", ids)
+    bulk.insert_many(session, CodeObject, [_row(entry) for entry in new_objects])
 
 
 def insert_apply(session: Session, apply: Apply) -> int:

@@ -10,8 +10,8 @@ from app.clock import Millis
 from app.database.rows import bulk, deletion
 from app.domain.jobs.members import PLAIN_MEMBERS
 from app.domain.jobs.tags import FIELD as TAGS
+from app.models.code import JobVersion
 from app.models.job import Job
-from app.models.managed import JobVersion
 
 _FIELDS = tuple(getattr(Job, member.attribute) for member in PLAIN_MEMBERS if member.attribute != TAGS)
 

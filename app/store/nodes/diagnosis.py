@@ -18,10 +18,10 @@ from app.domain.enums import (
 )
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel, ChannelScope
+from app.models.code import JobVersion
 from app.models.fire import Fire
 from app.models.group import Group, split_addresses
 from app.models.job import Job
-from app.models.managed import JobVersion
 from app.models.round import After
 from app.models.user import User
 

@@ -11,11 +11,11 @@ from app.database.rows import bulk
 from app.models.api_token import ApiToken
 from app.models.base import Base
 from app.models.channel import ChannelScope
+from app.models.code import JobVersion
 from app.models.drain import Drain
 from app.models.favourite import Favourite
 from app.models.group import Group
 from app.models.job import Job
-from app.models.managed import JobVersion
 from app.models.mute import Mute
 from app.models.promise import JobPromise, PromiseCheck
 from app.models.report import GroupDay

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app.database.rows import bulk
 from app.database.sql.in_list import among
 from app.domain.rounds.kinds import ArrivalOutcome
-from app.models.managed import Managed
+from app.models.code import CodeObject
 from app.models.round import Arrival
 
 #: `kind` of jobs in the table of objects managed as code
@@ -45,7 +45,9 @@ def find_giving(session: Session, round_ids: Collection[int]) -> dict[int, dict[
     return by_round
 
 
-_KEYS = select(Managed.object_id, Managed.managed_key).where(among(Managed.object_id), Managed.kind == JOB)
+_KEYS = select(CodeObject.object_id, CodeObject.managed_key).where(
+    among(CodeObject.object_id), CodeObject.kind == JOB
+)
 
 
 def find_keys(session: Session, job_ids: Iterable[int]) -> dict[int, str]:

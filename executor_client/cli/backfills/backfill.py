@@ -13,7 +13,7 @@ from executor_client.cli.output.output import note, plain, show_document, show_d
 from executor_client.cli.output.tables import Column
 from executor_client.cli.output.times import Duration, Instant, local_time
 
-LISTED = (
+COLUMNS = (
     Column("LOGICAL TIME", lambda item: local_time(item["time"])),
     Column("STANDING", lambda item: plain(item["standing"])),
     Column("TO RUN", lambda item: plain(item["run"]), colours={"yes": "green"}),
@@ -110,7 +110,7 @@ def _show_list(invocation: Invocation, answer: Item) -> None:
     if not invocation.is_for_people:
         show_document(invocation, answer)
         return
-    show_list(invocation, answer["instants"], LISTED)
+    show_list(invocation, answer["instants"], COLUMNS)
     click.echo(plain(answer["message"]))
     if answer["overlapping"]:
         note(f"refused while these run some of the instants: backfills {plain(answer['overlapping'])}")

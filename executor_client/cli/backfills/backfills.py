@@ -88,7 +88,7 @@ def pause_backfill(invocation: Invocation, backfill_id: int) -> None:
 @api_command
 def resume_backfill(invocation: Invocation, backfill_id: int, wait: bool) -> None:
     """Go on with a BACKFILL that is paused or has stopped at a failure: what failed is run once more."""
-    result = _changed(invocation, backfill_id, "resume")
+    result = _post_change(invocation, backfill_id, "resume")
     if wait:
         finish(invocation, backfill_id)
     else:
@@ -105,11 +105,11 @@ def cancel_backfill(invocation: Invocation, backfill_id: int, kill: bool) -> Non
 
 
 def _change(invocation: Invocation, backfill_id: int, action: str, body: Item | None = None) -> None:
-    result = _changed(invocation, backfill_id, action, body)
+    result = _post_change(invocation, backfill_id, action, body)
     show_done(invocation, progress_line(result), result)
 
 
-def _changed(invocation: Invocation, backfill_id: int, action: str, body: Item | None = None) -> Item:
+def _post_change(invocation: Invocation, backfill_id: int, action: str, body: Item | None = None) -> Item:
     with explain_missing("backfill", str(backfill_id)):
         return invocation.client.post(f"/backfills/{backfill_id}/{action}", body)
 

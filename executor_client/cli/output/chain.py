@@ -27,7 +27,7 @@ class ChainWait:
         self._is_quiet = quiet
         #: standard output is reserved for the id, or for one document
         self._is_note = quiet or not invocation.is_for_people
-        self._printed = set[str]()
+        self._printed_ids = set[str]()
 
     def finish(self) -> None:
         """Wait, print each run that ends and the rounds that were not run, and leave with the exit code."""
@@ -73,9 +73,9 @@ class ChainWait:
 
     def _print_ended(self) -> None:
         runs = self._invocation.client.items("/runs", {"chain": self._chain})
-        ended = [run for run in runs if run["state"] not in OPEN_STATES and run["id"] not in self._printed]
-        for run in reversed(ended):
-            self._printed.add(run["id"])
+        rows = [run for run in runs if run["state"] not in OPEN_STATES and run["id"] not in self._printed_ids]
+        for run in reversed(rows):
+            self._printed_ids.add(run["id"])
             self._print(f"job {run['job_id']}: {run_line(run)}", run["state"])
 
     def _print(self, line: str, state: str) -> None:

@@ -104,13 +104,13 @@ def _lines(client: ApiClient, run_id: str, from_line: int) -> Iterator[Item]:
 
 
 def _read(client: ApiClient, run_id: str, from_line: int) -> Iterator[Item]:
-    printed = set[str]()
+    notes = set[str]()
     for piece in client.log(run_id, from_line=from_line):
         for number, text in enumerate(piece["lines"], piece["from_line"]):
             yield {"line": number, "text": text}
         for reason in _reasons(piece):
-            if reason not in printed:
-                printed.add(reason)
+            if reason not in notes:
+                notes.add(reason)
                 note(reason, fg="yellow")
 
 

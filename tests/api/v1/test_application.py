@@ -89,9 +89,9 @@ def _prepare_thing(_call: Call, body: ThingIn) -> str:
 
 
 @things.post("/prepared", body=ThingIn, answer=Thing, status=201, right=Right.EDIT, prepare=_prepare_thing)
-def add_prepared(call: Call, body: ThingIn, prepared: str) -> Made:
+def add_prepared(call: Call, body: ThingIn, preparation: str) -> Made:
     """Add a thing whose AppName is chosen outside the transaction."""
-    group = Group(title=body.title, app_name=prepared, address_type=0)
+    group = Group(title=body.title, app_name=preparation, address_type=0)
     call.session.add(group)
     call.session.flush()
     return Made(Thing(id=group.id, title=group.title), f"/things/{group.id}")

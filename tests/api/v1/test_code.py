@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from app.domain.access.permissions import Right
+from app.models.code import Apply
 from app.models.job import Job
-from app.models.managed import Apply
 from tests.support.api_v1 import Api
 from tests.support.factories import all_rows, make_group, make_job, only_row
 from tests.support.statements import statements

@@ -9,9 +9,9 @@ import pytest
 from app.clock import DAY_MS, now_ms
 from app.domain.access.permissions import Right
 from app.models.audit import AuditEntry
+from app.models.code import CodeObject
 from app.models.job import Job
 from app.models.log import JobLog
-from app.models.managed import Managed
 from tests.support.api_v1 import Api
 from tests.support.factories import T0, all_rows, make_due_job, make_group, make_job, make_log, only_row, save
 from tests.support.plan import every_database
@@ -284,7 +284,7 @@ def test_a_schedule_is_tried_without_a_job(api_of: ApiOf) -> None:
 def test_a_job_shows_which_of_its_members_code_owns(api: Api) -> None:
     mine, other = make_job(), make_job()
     row = {"kind": "job", "managed_key": "app/night", "source": "infra@1a2b", "applied_ms": T0}
-    save(Managed(**row, object_id=mine.id, fields='{"schedule": "0 0 * * * ?", "owner": "ann"}'))
+    save(CodeObject(**row, object_id=mine.id, fields='{"schedule": "0 0 * * * ?", "owner": "ann"}'))
     assert api.get(f"/jobs/{mine.id}").json["managed"] == {
         "key": "app/night",
         "source": "infra@1a2b",

@@ -1,4 +1,4 @@
-"""Resources by path: a command on the server imports only those of the paths that it calls."""
+"""Resources by path and method: a command on the server imports only those of the paths that it calls."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,12 @@ def methods_at(path: str, resources: Iterable[Resource]) -> set[str]:
 
 def test_at_each_path_are_all_its_operations() -> None:
     every = all_resources()
-    paths = {operation.path for resource in every for operation in resource.operations}
-    found = {path: methods_at(path, resources_at(path)) for path in paths}
-    assert found == {path: methods_at(path, every) for path in paths}
-    assert (resources_at("/nothing"), resources_at("/")) == ((), ())
+    operations = [operation for resource in every for operation in resource.operations]
+    missing = [
+        (operation.method, operation.path)
+        for operation in operations
+        if operation.method not in methods_at(operation.path, resources_at(operation.path, operation.method))
+    ]
+    assert missing == []
+    assert (resources_at("/nothing", "GET"), resources_at("/", "GET")) == ((), ())
+    assert not methods_at("/jobs", resources_at("/jobs", "GET")) - {"GET"}

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from app.domain.access.permissions import Right
+from app.models.code import JobVersion
 from app.models.job import Job
-from app.models.managed import JobVersion
 from tests.support.api_v1 import Api
 from tests.support.factories import all_rows, make_group, only_row, remove
 from tests.support.jobs import add, update

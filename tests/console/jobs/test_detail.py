@@ -202,7 +202,7 @@ def test_a_time_after_a_clock_change_is_marked(admin: Console) -> None:
     with admin.app.test_request_context():
         times = preview(schedule, "en", now_ms=march).times
     assert [time.offset for time in times] == ["+01:00", "+01:00", "+02:00", "+02:00", "+02:00"]
-    assert [time.shifted for time in times] == [False, False, True, False, False]
+    assert [time.is_shifted for time in times] == [False, False, True, False, False]
 
 
 def test_a_pause_when_clocks_go_back_is_named(admin: Console) -> None:

@@ -15,10 +15,10 @@ from app.clock import now_ms
 from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import Right
 from app.models.audit import AuditEntry
+from app.models.code import JobVersion
 from app.models.glue import GlueVersion
 from app.models.group import Group
 from app.models.job import Job
-from app.models.managed import JobVersion
 from app.models.task import Task
 from app.models.user import User
 from app.services.code.job_file import SIZE_MAX

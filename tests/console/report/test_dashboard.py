@@ -13,9 +13,9 @@ from app.domain.enums import NodeKind
 from app.models.alarm import Alarm
 from app.models.base import Base, local_datetime
 from app.models.channel import AlarmChannel, ChannelScope
+from app.models.code import CodeObject
 from app.models.fire import Fire
 from app.models.log import JobLog
-from app.models.managed import Managed
 from app.models.mute import Mute
 from app.models.node import Node
 from app.models.report import DayReport
@@ -485,7 +485,7 @@ def test_jobs_that_differ_from_their_code_are_counted_for_those_who_see_them(
     same = add_job(group_id, job_desc="as in the code")
     for job_id, name in ((drifted, "its name in the code"), (same, "as in the code")):
         fields = json.dumps({"description": name})
-        save(Managed(kind="job", managed_key=f"key/{job_id}", object_id=job_id, fields=fields))
+        save(CodeObject(kind="job", managed_key=f"key/{job_id}", object_id=job_id, fields=fields))
     page = admin.get("/")
     assert "All is well. · 1 job differs from its code" in text_of(page).replace("  ", " ")
     assert 'href="/xxl-job-admin/jobinfo?code=drifted"' in page.text

@@ -4,7 +4,7 @@ import pytest
 from flask import Flask
 from flask_babel import force_locale
 
-from app.console.ui.filters import duration, listed
+from app.console.ui.filters import comma_list, duration
 
 
 @pytest.mark.parametrize(
@@ -34,4 +34,4 @@ def test_a_duration_is_as_exact_as_one_reads(app: Flask, ms: int | None, text: s
 )
 def test_a_list_has_the_separator_of_its_language(app: Flask, language: str, text: str) -> None:
     with app.test_request_context(), force_locale(language):
-        assert listed([8, 9, "a <b>"]) == text
+        assert comma_list([8, 9, "a <b>"]) == text

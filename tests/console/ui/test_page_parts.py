@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from app.clock import now_ms
 from app.console.ui.filters import instant, relative
-from app.console.ui.page_parts import filled
+from app.console.ui.page_parts import fill_macro
 
 #: independent of the database
 pytestmark = pytest.mark.databases("sqlite")
@@ -59,7 +59,7 @@ def test_a_filled_part_is_made_once_per_flags_and_has_each_id(
         made.append((is_on, count))
         return f'<a href="/{number}?x=1%d">{number} {is_on} {count}</a>'
 
-    part = filled(macro)
+    part = fill_macro(macro)
     expected = [(1, True, 0), (22, True, 0), (3, False, 0), (4, True, 7), (2_000_000_011, True, 0)]
     parts = in_request(lambda: [part(*arguments) for arguments in expected])
     assert parts == [
@@ -73,7 +73,7 @@ def test_a_filled_part_is_made_once_per_flags_and_has_each_id(
 
 def test_a_filled_part_accepts_only_numbers(in_request: Callable[..., object]) -> None:
     with pytest.raises(ValueError, match="<b>"):
-        in_request(lambda: filled(str)("<b>"))  # type: ignore[arg-type]
+        in_request(lambda: fill_macro(str)("<b>"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from flask import Response, url_for
 
 from app.console.web import bootstrap, icons
 from app.console.web.compression import LEAST_BYTES
-from app.console.web.current import masked, unmasked
+from app.console.web.current import mask_token, unmask_token
 from tests.console.pages import token_of
 from tests.support.console import CONTEXT, Console, add_group, add_job
 
@@ -109,7 +109,7 @@ def test_nothing_else_is_served(admin: Console, name: str) -> None:
     ],
 )
 def test_rules_for_classes_that_no_page_has_are_left_out(sheet: str, reduced: str) -> None:
-    assert bootstrap.reduced(sheet, {"btn", "btn-", "other"}) == reduced
+    assert bootstrap.reduce_sheet(sheet, {"btn", "btn-", "other"}) == reduced
 
 
 def test_every_icon_named_in_a_page_has_its_rule() -> None:
@@ -151,10 +151,10 @@ def test_what_is_compressed(admin: Console, body: object, mimetype: str, is_pack
 def test_the_token_of_the_forms_looks_different_in_each_response(admin: Console) -> None:
     first, second = token_of(admin), token_of(admin)
     assert first != second
-    assert unmasked(first) == unmasked(second)
+    assert unmask_token(first) == unmask_token(second)
 
 
 @pytest.mark.parametrize("given", ["", "0", "zz" * 64, "00" * 63, "00" * 65, "é" * 64])
 def test_what_is_no_masked_token_is_empty(given: str) -> None:
-    assert unmasked(given) == ""
-    assert unmasked(masked("01" * 32, b"\xff" * 32)) == "01" * 32
+    assert unmask_token(given) == ""
+    assert unmask_token(mask_token("01" * 32, b"\xff" * 32)) == "01" * 32

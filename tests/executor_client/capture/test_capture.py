@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from executor_client import HandlerRegistry, context
-from executor_client.capture.capture import captured
+from executor_client.capture.capture import capturing
 from executor_client.logs.lines import TEXT_MAX, LineBuffer
 from executor_client.runs.context import current_run
 from executor_client.testing import run_handler
@@ -63,7 +63,7 @@ def test_bytes_are_decoded_across_pieces() -> None:
 
 
 def test_text_outside_a_run_passes_through(capsys: pytest.CaptureFixture[str]) -> None:
-    with captured():
+    with capturing():
         print("outside")  # noqa: T201
         sys.stdout.buffer.write(b"bytes\n")
         assert sys.stdout.encoding.lower() == "utf-8"
@@ -71,7 +71,7 @@ def test_text_outside_a_run_passes_through(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_stream_set_later_is_captured_too() -> None:
-    with captured():
+    with capturing():
         later = io.StringIO()
         with contextlib.redirect_stdout(later):
             assert texts(lambda: print("run")) == ["run"]  # noqa: T201
@@ -99,9 +99,9 @@ def test_everything_is_restored_at_the_end() -> None:
         return sys.stdout, sys.stderr, *patched, logging.Logger.isEnabledFor, logging.Logger.callHandlers
 
     before = state()
-    with captured():
+    with capturing():
         inside = state()
-        with captured():
+        with capturing():
             assert state() == inside
         assert state() == inside
     assert state() == before
@@ -162,7 +162,7 @@ def test_a_level_of_its_own_is_respected(recorder: Recorder) -> None:
 
 
 def test_records_outside_a_run_are_left_alone(recorder: Recorder) -> None:
-    with captured():
+    with capturing():
         logging.getLogger("myapp").info("informed")
         logging.getLogger("myapp").warning("warned")
     assert recorder.texts == ["warned"]
@@ -239,7 +239,7 @@ class TestThreads:
         assert texts(getattr(self, method)) == expected
 
     def test_a_thread_of_a_shared_pool_belongs_to_no_run(self) -> None:
-        with captured(), ThreadPoolExecutor(1) as pool:
+        with capturing(), ThreadPoolExecutor(1) as pool:
             run_handler(lambda: pool.submit(current_run).result())
             assert pool.submit(current_run).result() is None
 
@@ -251,7 +251,7 @@ class TestThreads:
                 pools.append(ThreadPool(1))
             return str(pools[0].starmap(lambda: context.param, [()]))
 
-        with captured():
+        with capturing():
             assert [run_handler(param_in_pool, param).msg for param in ("a", "b")] == ["['a']", "['b']"]
             with pools[0] as pool:
                 assert pool.starmap(lambda: context.param, [()]) == [None]
@@ -264,7 +264,7 @@ class TestThreads:
             seen.extend([current_run(), context.param, context.log_id, context.cancelled.is_set()])
 
         thread = threading.Thread(target=stay)
-        with captured():
+        with capturing():
             run_handler(thread.start, "a", cancelled=True)
             ended.set()
             thread.join()
@@ -281,7 +281,7 @@ class TestThreads:
             print("late")  # noqa: T201
 
         thread = threading.Thread(target=stay)
-        with captured():
+        with capturing():
             result = run_handler(thread.start)
             ended.set()
             thread.join()

@@ -61,11 +61,11 @@ class Batches:
 @contextmanager
 def serving(*answers: Batches) -> Iterator[LimitedServer]:
     """Serve ``/run`` by the first function, ``/run2`` by the second."""
-    batched = [
+    batches = [
         BatchedEndpoints(path, path.__eq__, answer)
         for path, answer in zip(("/run", "/run2"), answers, strict=False)
     ]
-    with serving_by(application, batched=batched) as server:
+    with serving_by(application, batches=batches) as server:
         yield server
 
 
@@ -277,7 +277,7 @@ def held() -> Iterator[Held]:
 @pytest.fixture
 def busy_port(connect: Connect, held: Held) -> Iterator[int]:
     """Port of a server with all threads of its pool in a request."""
-    with serving_by(held, reserved=[{"/free", "/context/free"}, {"/held"}]) as server:
+    with serving_by(held, reserves=[{"/free", "/context/free"}, {"/held"}]) as server:
         for _ in range(2):
             connect(server.effective_port).request("GET", "/")
             assert held.entered.acquire(timeout=TIMEOUT_S)

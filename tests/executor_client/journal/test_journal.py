@@ -43,7 +43,7 @@ def test_a_run_goes_through_its_states(journal: Journal) -> None:
     run_id = accept(journal)
     assert run_id is not None
     (left,) = journal.open_runs()
-    assert (left.run_id, left.started, left.request.log_id, left.request.executor_params) == (
+    assert (left.run_id, left.is_started, left.request.log_id, left.request.executor_params) == (
         run_id,
         False,
         5,
@@ -66,9 +66,9 @@ def test_a_run_that_starts_at_once_is_stored_as_started(journal: Journal) -> Non
     run_id = journal.accept(REQUEST, now_ms=T0, starts=True)
     assert run_id is not None
     assert not journal.start(run_id), "it starts only once"
-    assert [left.started for left in journal.open_runs()] == [True]
+    assert [left.is_started for left in journal.open_runs()] == [True]
     journal.requeue(run_id).result(5)
-    assert [left.started for left in journal.open_runs()] == [False]
+    assert [left.is_started for left in journal.open_runs()] == [False]
 
 
 def test_a_run_with_a_result_does_not_start(journal: Journal) -> None:
@@ -134,7 +134,7 @@ def test_the_journal_survives_its_process(path: Path) -> None:
     first.finish(ids[2], 200, None, now_ms=T0).result(5)
     first.close()
     second = Journal(path)
-    assert [(left.request.log_id, left.started, left.process) for left in second.open_runs()] == [
+    assert [(left.request.log_id, left.is_started, left.process) for left in second.open_runs()] == [
         (1, False, ""),
         (2, True, "1:2"),
     ]
@@ -284,7 +284,7 @@ def test_runs_are_accepted_in_one_transaction_each_for_itself(journal: Journal) 
     duplicate, error, *run_ids = journal.accept_all([triggers[0], invalid, *triggers[1:]], now_ms=T0)
     assert duplicate is None
     assert isinstance(error, OverflowError)
-    assert [(run.run_id, run.started) for run in journal.open_runs()] == [
+    assert [(run.run_id, run.is_started) for run in journal.open_runs()] == [
         (known, False),
         (run_ids[0], True),
         (run_ids[1], False),

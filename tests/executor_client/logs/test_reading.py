@@ -329,7 +329,7 @@ def test_a_forked_process_does_not_wait_for_a_thread_that_was_writing(tmp_path: 
     thread = threading.Thread(target=write)
     thread.start()
     held.wait(30)
-    log.forked()
+    log.after_fork()
     written = log.write("x")
     release.set()
     thread.join()

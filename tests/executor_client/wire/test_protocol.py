@@ -137,8 +137,8 @@ def test_a_result_is_parsed_in_every_spelling(element: dict[str, object], expect
 def test_a_bad_element_does_not_affect_the_others() -> None:
     batch = parse_callbacks(b'[null, {"logId": "x"}, 5, {"logId": 1, "handleCode": 200}]')
     assert [item.log_id for item in batch.items] == [1]
-    assert len(batch.rejected) == 2
-    assert "logId" in batch.rejected[0]
+    assert len(batch.rejections) == 2
+    assert "logId" in batch.rejections[0]
 
 
 @truth_table(

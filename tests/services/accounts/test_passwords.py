@@ -3,6 +3,7 @@
 import pytest
 from argon2 import PasswordHasher, Type, extract_parameters
 
+from app.domain.access import stored_passwords
 from app.services.accounts import passwords
 
 PASSWORD = "correct-horse-7"
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("real_hasher")
 @pytest.mark.parametrize("must_change", [False, True])
 def test_a_hash_costs_as_much_as_rfc_9106_recommends(must_change: bool) -> None:
     stored = passwords.hash_password(PASSWORD, must_change=must_change)
-    cost = extract_parameters(stored.removeprefix(passwords.FIRST_PREFIX))
+    cost = extract_parameters(stored.removeprefix(stored_passwords.FIRST_PREFIX))
     assert cost.type is Type.ID
     assert (cost.time_cost, cost.memory_cost, cost.parallelism) == (3, 64 * 1024, 4)
     assert (cost.salt_len, cost.hash_len) == (16, 32)

@@ -21,7 +21,7 @@ from app.services.jobs import jobs
 from app.settings.config import Config
 from app.store.alarms import alarms
 from app.store.alarms import mutes as mute_store
-from app.store.jobs import listing as job_lists
+from app.store.jobs import removal
 from tests.support.alarms import (
     HOUR,
     fail_run,
@@ -117,7 +117,7 @@ def test_deleting_a_job_deletes_its_mute(database: str) -> None:
     mute(other)
     mute(group_id=job.job_group)
     with session_scope() as session:
-        job_lists.delete_jobs(session, [job.id])
+        removal.delete_jobs(session, [job.id])
     assert {(row.job_id, row.group_id) for row in all_rows(Mute)} == {(other.id, 0), (0, job.job_group)}
 
 
@@ -142,7 +142,7 @@ def test_deleting_a_job_while_its_mute_ends_does_not_deadlock(
     with ThreadPoolExecutor(1) as other:
         with session_scope() as session:
             assert mute_store.lock_taken(session, held_by) is not None
-            deleted = other.submit(transact_once, lambda deleting: job_lists.delete_jobs(deleting, [job.id]))
+            deleted = other.submit(transact_once, lambda deleting: removal.delete_jobs(deleting, [job.id]))
             assert deletes_the_mute.wait(10)
             alarms.release(session, held_by.id, log_ids=[1], outcome="{}", lease_until=0)
             mute_store.delete_mute(session, held_by.id)

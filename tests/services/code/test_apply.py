@@ -8,10 +8,10 @@ import pytest
 from app.errors import InvalidInput
 from app.models.audit import AuditEntry
 from app.models.channel import AlarmChannel, ChannelScope
+from app.models.code import Apply, CodeObject, JobVersion
 from app.models.glue import GlueVersion
 from app.models.group import Group
 from app.models.job import Job
-from app.models.managed import Apply, JobVersion, Managed
 from app.models.tag import JobTag
 from tests.services.code.steps import CLOSE, apply, plan, shown
 from tests.support.code import WHOLE
@@ -32,7 +32,7 @@ def test_an_empty_installation_gets_groups_jobs_and_channels() -> None:
     channel = only_row(AlarmChannel, name="Ops")
     assert [row.job_id for row in all_rows(ChannelScope, channel_id=channel.id)] == [mail.id]
     assert {row.source for row in all_rows(JobVersion)} == {"apply infra@1a2b3c"}
-    owned = json.loads(only_row(Managed, managed_key="sample/close").fields)
+    owned = json.loads(only_row(CodeObject, managed_key="sample/close").fields)
     assert owned["children"] == [mail.id]
     assert owned["group_id"] == group.id
 
@@ -65,7 +65,7 @@ def test_only_named_fields_are_changed() -> None:
     job = only_row(Job, job_desc="Close the books")
     assert job.schedule_conf == "0 0 3 * * ?"
     assert [row.tag for row in all_rows(JobTag, job_id=job.id)] == ["money"]
-    assert "tags" not in json.loads(only_row(Managed, managed_key="sample/close").fields)
+    assert "tags" not in json.loads(only_row(CodeObject, managed_key="sample/close").fields)
 
 
 def test_code_is_saved_as_a_version() -> None:

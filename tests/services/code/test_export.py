@@ -8,9 +8,9 @@ from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import ALL_RIGHTS, Actor, Right
 from app.errors import InvalidInput, NotFound
 from app.models.channel import AlarmChannel, ChannelScope
+from app.models.code import CodeObject
 from app.models.group import Group
 from app.models.job import Job
-from app.models.managed import Managed
 from app.services.code.export import Export, export_document
 from tests.services.code.steps import ADMIN, apply, plan
 from tests.support.code import WHOLE
@@ -92,7 +92,7 @@ def test_an_export_is_adopted_where_it_was_made_without_a_change() -> None:
     document = filled(export())
     applied = apply(document)
     assert {(each.action.value, each.fields) for each in applied.plan.objects} == {("adopt", ())}
-    assert len(all_rows(Managed)) == 6
+    assert len(all_rows(CodeObject)) == 6
     assert filled(export()) == document
     assert plan(document).is_empty
 

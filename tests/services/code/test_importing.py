@@ -13,11 +13,11 @@ from app.domain.access.permissions import Actor, Right
 from app.domain.enums import TriggerType
 from app.errors import Conflict, InvalidInput, PermissionDenied
 from app.models.audit import AuditEntry
+from app.models.code import Apply, JobVersion
 from app.models.fire import Fire
 from app.models.glue import GlueVersion
 from app.models.group import Group
 from app.models.job import Job
-from app.models.managed import Apply, JobVersion
 from app.models.skip import Skip
 from app.services.code.drift import find_drift
 from app.services.code.export import export_document

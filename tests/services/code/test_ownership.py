@@ -6,9 +6,9 @@ import pytest
 
 from app.database.engine import read_scope, session_scope
 from app.models.channel import AlarmChannel
+from app.models.code import JobVersion
 from app.models.group import Group
 from app.models.job import Job
-from app.models.managed import JobVersion
 from app.services.code.ownership import Ownership, ownership_of
 from app.services.jobs import glue
 from tests.services.code.steps import ADMIN, CLOSE, NIGHTLY, apply

@@ -9,9 +9,9 @@ from sqlalchemy import select
 from app.database.engine import session_scope
 from app.errors import Conflict
 from app.models.channel import AlarmChannel
+from app.models.code import Apply
 from app.models.group import Group
 from app.models.job import Job
-from app.models.managed import Apply
 from app.models.tag import JobTag
 from tests.services.code.steps import CLOSE, NIGHTLY, apply, plan, prepare, write
 from tests.support import code

@@ -7,9 +7,9 @@ import pytest
 from app.database.engine import session_scope
 from app.errors import InvalidInput
 from app.models.channel import AlarmChannel, ChannelScope
+from app.models.code import CodeObject
 from app.models.group import Group
 from app.models.job import Job
-from app.models.managed import Managed
 from tests.services.code.steps import CLOSE, apply, plan, shown
 from tests.support.code import exported, managed, rename, undo
 from tests.support.factories import all_rows, only_row
@@ -104,7 +104,7 @@ def test_a_channel_that_the_files_rename_too_is_kept(name: str) -> None:
         ("channel", "Ops", "delete", []),
     ]
     assert applied.plan.objects[-1].notes == (f"it stays: the files have it as {name}",)
-    assert (only_row(AlarmChannel).name, only_row(Managed, kind="channel").managed_key) == (name, name)
+    assert (only_row(AlarmChannel).name, only_row(CodeObject, kind="channel").managed_key) == (name, name)
     assert only_row(ChannelScope).job_id == only_row(Job).id
     undo(applied.apply_id)
     assert (only_row(AlarmChannel).name, managed()) == (name, before)

@@ -9,9 +9,9 @@ from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import ALL_RIGHTS, Actor
 from app.errors import InvalidInput, PermissionDenied
 from app.models.channel import AlarmChannel
+from app.models.code import CodeObject
 from app.models.group import Group
 from app.models.job import Job
-from app.models.managed import Managed
 from app.services.code.drift import find_drift
 from app.store.jobs.managed import JOB
 from tests.services.code.steps import ADMIN, CLOSE, apply, plan
@@ -60,7 +60,7 @@ def test_a_foreign_child_that_an_administrator_set_stays() -> None:
 
 
 def ids() -> dict[str, int]:
-    return {each.managed_key: each.object_id for each in all_rows(Managed) if each.kind == JOB}
+    return {each.managed_key: each.object_id for each in all_rows(CodeObject) if each.kind == JOB}
 
 
 def test_the_key_of_a_foreign_child_is_not_shown() -> None:

@@ -11,9 +11,9 @@ from app.database.engine import session_scope
 from app.errors import Conflict, NotFound
 from app.models.audit import AuditEntry
 from app.models.channel import AlarmChannel, ChannelScope
+from app.models.code import CodeObject
 from app.models.group import Group
 from app.models.job import Job
-from app.models.managed import Managed
 from app.services.alarms.targets import settings_of
 from tests.services.code.steps import CLOSE, NIGHTLY, apply, plan
 from tests.support.code import WHOLE, exported, managed, undo
@@ -76,7 +76,7 @@ def test_what_an_apply_deleted_is_made_again() -> None:
     undo(applied.apply_id)
     assert exported() == before
     assert plan(WHOLE).is_empty
-    assert {row.object_id for row in all_rows(Managed, kind="job")} == {row.id for row in all_rows(Job)}
+    assert {row.object_id for row in all_rows(CodeObject, kind="job")} == {row.id for row in all_rows(Job)}
     channel = only_row(AlarmChannel)
     assert (
         only_row(ChannelScope, channel_id=channel.id).job_id == only_row(Job, job_desc="Mail the report").id
@@ -93,7 +93,7 @@ def test_a_job_that_is_made_again_is_a_child_again() -> None:
     undo(applied.apply_id)
     mail = only_row(Job, job_desc="Mail")
     assert [job.child_ids for job in all_rows(Job, job_desc="Close the books")] == [[mail.id], [mail.id]]
-    fields = [json.loads(row.fields).get("children") for row in all_rows(Managed, kind="job")]
+    fields = [json.loads(row.fields).get("children") for row in all_rows(CodeObject, kind="job")]
     assert fields.count([mail.id]) == 2
 
 

@@ -20,8 +20,8 @@ from app.models.archive import LogArchive
 from app.models.backfill import Backfill
 from app.models.calendar import JobBlackout
 from app.models.channel import AlarmChannel
+from app.models.code import JobVersion
 from app.models.job import Job
-from app.models.managed import JobVersion
 from app.models.node import Node
 from app.models.registry import Registration
 from app.models.user import User

@@ -12,6 +12,7 @@ from sqlalchemy.exc import ResourceClosedError
 
 from app.database.engine import bind_engine, read_scope, session_scope, unbind_engine
 from app.database.opening import check_database
+from app.domain.access import stored_passwords
 from app.domain.access.permissions import system_actor
 from app.domain.enums import AddressType, TriggerStatus
 from app.errors import NotConfigured
@@ -50,7 +51,7 @@ def test_the_first_start_creates_an_administrator_with_a_stored_password(
     file = config.home / "admin_password"
     assert file.stat().st_mode & 0o777 == 0o600
     assert passwords.verify(admin().password, file.read_text().strip())
-    assert passwords.must_change(admin().password)
+    assert stored_passwords.must_change(admin().password)
     assert admin().is_admin
 
 
@@ -58,7 +59,7 @@ def test_a_configured_first_password_need_not_be_changed(database: str, config: 
     configured = replace(config, admin_password="given-secret-1")
     startup.ensure_admin(configured, now_ms=NOW)
     assert passwords.verify(admin().password, "given-secret-1")
-    assert not passwords.must_change(admin().password)
+    assert not stored_passwords.must_change(admin().password)
     assert not (config.home / "admin_password").exists()
 
 

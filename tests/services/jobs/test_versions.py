@@ -7,8 +7,8 @@ import pytest
 
 from app.clock import Millis
 from app.database.engine import session_scope
+from app.models.code import JobVersion
 from app.models.job import Job
-from app.models.managed import JobVersion
 from app.models.tag import JobTag
 from app.services.jobs import jobs, versions
 from tests.services.code import imports

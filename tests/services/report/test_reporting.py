@@ -13,13 +13,13 @@ from app.models.api_token import ApiToken, IdempotentRequest
 from app.models.audit import AuditEntry
 from app.models.backfill import Backfill, BackfillInstant
 from app.models.channel import ChannelScope
+from app.models.code import JobVersion
 from app.models.drain import Drain
 from app.models.favourite import Favourite
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.last_seen import LastSeen
 from app.models.log import JobLog
-from app.models.managed import JobVersion
 from app.models.mute import Mute
 from app.models.node import Node
 from app.models.promise import Incident, JobPromise, PromiseCheck

@@ -18,7 +18,7 @@ from app.store.fires import open as open_fires
 from app.store.fires import queue as fires
 from app.store.fires import sent as sent_fires
 from app.store.fires.queue import NewFire
-from app.store.jobs import listing as job_lists
+from app.store.jobs import removal
 from app.store.jobs.skips import list_skips
 from app.store.runs import reporting
 from tests.pipeline.steps import run_concurrently
@@ -117,7 +117,7 @@ def test_fires_of_deleted_jobs_and_cleared_runs_are_deleted(database: str) -> No
 @pytest.mark.parametrize(
     "delete",
     [
-        lambda session, job_id: job_lists.delete_logs_batch(session, [job_id]),
+        lambda session, job_id: removal.delete_logs_batch(session, [job_id]),
         lambda session, _: reporting.delete_logs_before(session, before_ms=LATEST_MS, limit=10),
     ],
     ids=["job", "retention"],

@@ -12,7 +12,7 @@ from app.models.base import use_zone
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.mute import Mute
-from app.store.jobs.listing import delete_jobs
+from app.store.jobs.removal import delete_jobs
 from app.store.runs.clearing import Clearing, clear_batch
 from tests.support.factories import (
     BERLIN_FIRST_TWO,

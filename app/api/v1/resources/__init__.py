@@ -1,6 +1,7 @@
 """Resources of the API, which are imported when they are needed.
 
-A console needs all of them, a command on the server (``--local``) only those of the path that it calls.
+A console needs all of them, a command on the server (``--local``) only those of the path and the method that
+it calls.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,12 +20,14 @@ PLACES = {
     "channels": ("channels",),
     "jobs.code": ("code",),
     "completeness": ("report",),
-    "drains": ("drains",),
+    "executors.drains": ("drains",),
     "jobs.glue": ("jobs/code",),
-    "groups": ("groups",),
+    "executors.groups": ("groups",),
+    "executors.group_changes": ("groups",),
     "incidents": ("incidents", "jobs/promises"),
-    "instances": ("instances", "groups/instances"),
+    "executors.instances": ("instances", "groups/instances"),
     "jobs.jobs": ("jobs",),
+    "jobs.job_changes": ("jobs",),
     "limits": ("limits",),
     "logs": ("logs", "runs/log"),
     "mutes": ("mutes",),
@@ -41,6 +44,8 @@ PLACES = {
     "variables": ("variables",),
     "jobs.versions": ("jobs/versions",),
 }
+#: modules whose operations all change something
+CHANGES = frozenset(("executors.group_changes", "jobs.job_changes"))
 
 
 def all_resources() -> Sequence[Resource]:
@@ -48,12 +53,12 @@ def all_resources() -> Sequence[Resource]:
     return _resources(PLACES)
 
 
-def resources_at(path: str) -> Sequence[Resource]:
-    """Return those that may have operations at a path, such as ``/jobs/7/versions``."""
+def resources_at(path: str, method: str) -> Sequence[Resource]:
+    """Return those that may have the operation of this method at a path, such as ``/jobs/7/versions``."""
     words = [*path.split("/"), "", "", ""]
     for place in (f"{words[1]}/{words[3]}", words[1]):
         if names := [name for name, places in PLACES.items() if place in places]:
-            return _resources(names)
+            return _resources(name for name in names if method != "GET" or name not in CHANGES)
     return ()
 
 

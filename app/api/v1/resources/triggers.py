@@ -10,10 +10,9 @@ from app.clock import SECOND_MS
 from app.domain.access.permissions import Right
 from app.errors import XxlJobError
 from app.runtime.logging import request_id
-from app.services.jobs import batch_triggers, jobs
+from app.services.jobs import batch_triggers, triggers
 from app.services.jobs.batch_triggers import BatchEntry
-from app.services.jobs.jobs import QueuedRun
-from app.services.jobs.triggers import InChain
+from app.services.jobs.triggers import InChain, QueuedRun
 
 #: names that the services give to the members
 MEMBERS = {"executorParam": "param", "addressList": "addresses", "logicalTime": "logical_time"}
@@ -28,7 +27,7 @@ def trigger_job(call: Call, job_id: int, body: TriggerIn) -> Made:
     The answer has the id that leads to the run, whatever else is triggered. A run with `at` or `in_s` starts
     at that time, or as soon as a scheduler is back, and can be withdrawn until then.
     """
-    run = jobs.trigger_job(
+    run = triggers.trigger_job(
         call.session,
         job_id,
         executor_param=body.param,

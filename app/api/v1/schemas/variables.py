@@ -10,7 +10,7 @@ from app.domain.text.limits import SECRET_MIN
 
 Value = Annotated[str, Field(max_length=VALUE_MAX)]
 SecretValue = Annotated[str, Field(min_length=SECRET_MIN, max_length=VALUE_MAX)]
-Allowed = Annotated[list[Id], Field(max_length=ALLOWED_MAX)]
+GroupIds = Annotated[list[Id], Field(max_length=ALLOWED_MAX)]
 _OF_A_VARIABLE = "Value of a variable; it may be empty."
 _OF_A_SECRET = "Value of a secret. It is stored sealed and never returned; needs the right `glue`."
 _ALLOWED = "Groups that may use a secret of the installation; by default none."
@@ -52,7 +52,7 @@ class VariableIn(Partial):
     group_id: Id | None = Field(None, description="null: of the installation; for administrators.")
     value: Value | None = Field(None, description=_OF_A_VARIABLE, examples=["eu-1"])
     secret: SecretValue | None = Field(None, description=_OF_A_SECRET)
-    allowed: Allowed = Field([], description=_ALLOWED)
+    allowed: GroupIds = Field([], description=_ALLOWED)
 
 
 class VariablePatch(Partial):
@@ -62,4 +62,4 @@ class VariablePatch(Partial):
 
     value: Value = Field("", description=_OF_A_VARIABLE, examples=["eu-2"])
     secret: SecretValue = Field("", description=_OF_A_SECRET)
-    allowed: Allowed = Field([], description=_ALLOWED)
+    allowed: GroupIds = Field([], description=_ALLOWED)

@@ -38,9 +38,9 @@ def clock_note(change: ClockChange, zone_name: str) -> ClockNote:
         once = _("%(day)s: %(times)s occurs twice in %(zone)s, runs once", **values)
         return ClockNote(change.at_ms, text if twice else once)
     if change.runs_ms:
-        moved = datetime.fromtimestamp(min(change.runs_ms[0], LATEST_MS) / 1000, ZoneInfo(zone_name))
+        first = datetime.fromtimestamp(min(change.runs_ms[0], LATEST_MS) / 1000, ZoneInfo(zone_name))
         text = _(
-            "%(day)s: %(times)s does not exist in %(zone)s, runs at %(at)s", at=f"{moved:%H:%M}", **values
+            "%(day)s: %(times)s does not exist in %(zone)s, runs at %(at)s", at=f"{first:%H:%M}", **values
         )
         return ClockNote(change.at_ms, text)
     text = _("%(day)s: %(times)s does not exist in %(zone)s, no run", **values)

@@ -55,13 +55,13 @@ def form_of(
     tags: Sequence[str] = (),
     *,
     form_data: MultiDict[str, str] | None = None,
-    loaded: str = "",
+    fingerprint: str = "",
 ) -> JobForm:
     """Return the form of a job, with what was entered instead of its values."""
     local = _zone_of(job, config_zone)
     texts = {bound: write_local(getattr(job, f"{bound}_ms"), local) for bound in BOUNDS}
     # A box that an empty form does not name would be unticked.
-    form = JobForm(form_data or None, data={**_values_of(job, tags), **texts, "loaded": loaded})
+    form = JobForm(form_data or None, data={**_values_of(job, tags), **texts, "loaded": fingerprint})
     form.bounds = {
         (bound, text, local.key): getattr(job, f"{bound}_ms") for bound, text in texts.items() if text
     }
@@ -164,8 +164,8 @@ def schedule_of(form: JobForm, config_zone: str, errors: InputErrors) -> Schedul
         for bound in BOUNDS:
             with errors:
                 bounds[bound] = _bound(form, bound, local)
-    entered = calendar_json(form)
-    calendar = "" if entered == "null" else entered
+    calendar = calendar_json(form)
+    calendar = "" if calendar == "null" else calendar
     is_known = form.schedule_type.data in set(ScheduleType)
     return Schedule(
         type=ScheduleType(form.schedule_type.data) if is_known else ScheduleType.NONE,

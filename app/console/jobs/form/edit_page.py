@@ -78,7 +78,7 @@ def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
         if job is None and draft.glue_type != GlueType.BEAN:
             draft = replace(draft, executor_handler="")  # It may have been filled in before the run mode.
         job_id = job.id if job is not None else 0
-        work = partial(_store, draft=draft, job_id=job_id, loaded=stale.loaded(), action=action)
+        work = partial(_store, draft=draft, job_id=job_id, state=stale.form_fingerprint(), action=action)
         job_id, trigger = transact(work)
     except InvalidInput as exc:
         form.refuse(exc)
@@ -119,12 +119,12 @@ def offer_parameters(form: JobForm) -> None:
 
 
 def _store(
-    session: Session, *, draft: JobDraft, job_id: int, loaded: str, action: str
+    session: Session, *, draft: JobDraft, job_id: int, state: str, action: str
 ) -> tuple[int, Trigger | None]:
     """Store the job; return its id, and the trigger that runs it or None."""
     actor = current_actor()
     if job_id:
-        if loaded:
+        if state:
             changes.hold_job(
                 session,
                 job_id,
@@ -132,7 +132,7 @@ def _store(
                 runs_after=draft.runs_after,
             )
             job = jobs.get_job(session, job_id, actor=actor, right=Right.EDIT)
-            require_unchanged(loaded, version_history.present_fields(session, job))
+            require_unchanged(state, version_history.present_fields(session, job))
         jobs.update_job(session, job_id, draft, actor=actor, clock=now_ms)
     else:
         draft = with_template(draft, actor)
@@ -165,7 +165,7 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         groups = group_lists.find_visible(session, actor.group_ids(Right.EDIT))
         if len(groups) == 1 and not form.job_group.data:
             form.job_group.data = groups[0].id
-        related = _related(session, form)
+        neighbours = _neighbours(session, form)
         handlers = choices.offer_handlers(session, form.job_group.data or 0, actor=actor)
         is_filled_in = _fill_in_handler(form, handlers.only)
         owner = ownership_of(session, job) if job is not None else None
@@ -193,7 +193,7 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         parameter_preview=preview_of_job(form, job.id if job is not None else None),
         config_zone=settings().time_zone,
         zones=zone_offsets(now_ms() // DAY_MS),
-        **related,
+        **neighbours,
         handlers=handlers,
         is_filled_in=is_filled_in,
         group_text=next(titles, ""),
@@ -210,7 +210,7 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
     return page, 400 if form.form_errors or form.wrong_fields else 200
 
 
-def _related(session: Session, form: JobForm) -> dict[str, Any]:
+def _neighbours(session: Session, form: JobForm) -> dict[str, Any]:
     """Return the children and predecessors in the form by name, and the next rounds."""
     actor, ids = current_actor(), picked_ids(form.after_jobs.data)
     predecessors = choices.name_jobs(session, ids, actor=actor)

@@ -29,7 +29,7 @@ MAIN = (
     *("job_group", "job_desc", "glue_type", "executor_handler", "executor_param", "fill_parameter"),
     *("schedule_type", "cron", "rate_s", "delay_s", "at"),
 )
-_PLACED = {
+_INPUTS = {
     "calendar": CALENDAR_INPUTS,
     "after": AFTER_INPUTS,
     "routing": ("executor_route_strategy", "executor_block_strategy", "child_jobid"),
@@ -50,7 +50,7 @@ _PLACED = {
 #: folded sections -> their fields
 SECTIONS = {
     section: (*names, *(field.attribute for field in PLAIN_FIELDS if field.section == section))
-    for section, names in _PLACED.items()
+    for section, names in _INPUTS.items()
 }
 
 
@@ -76,7 +76,7 @@ def _group_id(text: str | int) -> int:
     return int(text or 0)
 
 
-def _stripped(text: str | None) -> str:
+def _strip(text: str | None) -> str:
     return (text or "").strip()
 
 
@@ -100,7 +100,7 @@ class JobForm(CalendarFields, RunsAfterFields, LimitFields, PromiseFields):
     rate_s = StringField(_l("Period in seconds"))
     delay_s = StringField(_l("Delay in seconds"))
     at = StringField(_l("Time"))
-    time_zone = StringField(_l("Time zone"), filters=[_stripped])
+    time_zone = StringField(_l("Time zone"), filters=[_strip])
     not_before = StringField(_l("Not before"))
     not_after = StringField(_l("Not after"))
     glue_type = SelectField(_label("glue_type"), validate_choice=False)

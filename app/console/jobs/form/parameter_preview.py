@@ -78,7 +78,7 @@ def of_job() -> ResponseReturnValue:
     """Return the preview of the job form while it is edited; ``?jobId=`` is the job that is edited."""
     form = JobForm(request.form)
     try:
-        form["executor_param"].data = _composed(
+        form["executor_param"].data = _compose(
             form.job_group.data or 0,
             form["executor_handler"].data or "",
             form.glue_type.data or GlueType.BEAN,
@@ -96,7 +96,7 @@ def of_run(job_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.OPERATE)
     try:
-        form.executor_param.data = _composed(
+        form.executor_param.data = _compose(
             job.job_group, job.executor_handler or "", job.glue_type, form.executor_param.data or ""
         )
     except InvalidInput:
@@ -131,10 +131,10 @@ def preview_of_job(form: JobForm, job_id: int | None) -> ParameterPreview | None
     return _preview(job, form["executor_param"].data or "", times, with_secrets=True)
 
 
-def preview_of_run(job: Job, form: RunForm, repeated: JobLog | None = None) -> ParameterPreview | None:
+def preview_of_run(job: Job, form: RunForm, log: JobLog | None = None) -> ParameterPreview | None:
     """Return the preview of a run by hand; None if its parameter is sent as it is, or its time is wrong.
 
-    ``repeated``: the run that is run again; with the same template and logical time its text is sent again.
+    ``log``: the run that is run again; with the same template and logical time its text is sent again.
     """
     if not job.fill_parameter:
         return None
@@ -146,13 +146,13 @@ def preview_of_run(job: Job, form: RunForm, repeated: JobLog | None = None) -> P
     except InvalidInput:
         return None
     text = form.executor_param.data or ""
-    previewed = PreviewedJob.of(job)._replace(has_no_parent=repeated is None)
-    if repeated is not None and (text, logical_ms) == (repeated.executor_param, logical_of(repeated)):
-        sent = sent_text(repeated)
-        if sent is not None:
-            return _shown(previewed, [PreviewedRun(logical_ms, sent, None)])
+    preview_job = PreviewedJob.of(job)._replace(has_no_parent=log is None)
+    if log is not None and (text, logical_ms) == (log.executor_param, logical_of(log)):
+        log_text = sent_text(log)
+        if log_text is not None:
+            return _with_times(preview_job, [PreviewedRun(logical_ms, log_text, None)])
     is_own = text.replace("\r\n", "\n") == (job.executor_param or "").replace("\r\n", "\n")
-    return _preview(previewed, text, [logical_ms], with_secrets=is_own)
+    return _preview(preview_job, text, [logical_ms], with_secrets=is_own)
 
 
 def _preview(
@@ -164,10 +164,12 @@ def _preview(
             runs = placeholders.preview(session, text, job, logical_times, with_secrets=with_secrets)
         except InvalidInput as exc:
             return ParameterPreview(job.zone, error=translate(exc.message), names=names)
-    return _shown(job, runs, names)
+    return _with_times(job, runs, names)
 
 
-def _shown(job: PreviewedJob, runs: Sequence[PreviewedRun], names: tuple[str, ...] = ()) -> ParameterPreview:
+def _with_times(
+    job: PreviewedJob, runs: Sequence[PreviewedRun], names: tuple[str, ...] = ()
+) -> ParameterPreview:
     try:
         local = zone(job.zone)
     except InvalidInput:  # It is shown at its own field.
@@ -181,10 +183,10 @@ def _shown(job: PreviewedJob, runs: Sequence[PreviewedRun], names: tuple[str, ..
     return ParameterPreview(local.key, tuple(rows), names=names)
 
 
-def _composed(group_id: int, handler: str, glue_type: str, text: str) -> str:
+def _compose(group_id: int, handler: str, glue_type: str, text: str) -> str:
     """Return the parameter that was sent, as fields or as text; raises InvalidInput."""
-    composed = sent_parameter(parameters_of(group_id, handler, glue_type, text))
-    return text if composed is None else composed
+    parameter = sent_parameter(parameters_of(group_id, handler, glue_type, text))
+    return text if parameter is None else parameter
 
 
 def _part(preview: ParameterPreview | None) -> str:

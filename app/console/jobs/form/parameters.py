@@ -18,8 +18,8 @@ from app.errors import InvalidInput
 from app.services.jobs import choices as job_choices
 
 #: input that is sent only if the fields are shown, and not the text; its value names them
-TYPED = "typed"
-CHANGED = N_("The handler's parameters have changed. Check the value and send it again.")
+FIELDS_INPUT = "typed"
+FIELDS_CHANGED = N_("The handler's parameters have changed. Check the value and send it again.")
 _INPUT_TYPES = {Kind.INTEGER: "number", Kind.NUMBER: "number", Kind.DATE: "date"}
 
 
@@ -32,7 +32,7 @@ class ParameterForm:
         names = "\n".join(f"{parameter.kind} {parameter.name}" for parameter in fields)
         #: of these fields: those of another version of the handler have another one
         self.version = sha256(names.encode()).hexdigest()[:16]
-        self.is_sent = request.form.get(TYPED) == self.version
+        self.is_sent = request.form.get(FIELDS_INPUT) == self.version
         values = values_of(fields, text)
         #: whether the fields are shown at first, and not the text
         self.starts_with_fields = values is not None
@@ -78,10 +78,10 @@ def parameters_of(group_id: int, handler: str, glue_type: str, text: str) -> Par
 
 def sent_parameter(parameters: ParameterForm | None) -> str | None:
     """Return the parameter that was sent as fields, None if it was sent as text; raises InvalidInput."""
-    if TYPED not in request.form:
+    if FIELDS_INPUT not in request.form:
         return None
     if parameters is None or not parameters.is_sent:
-        raise InvalidInput("executor_param", CHANGED)
+        raise InvalidInput("executor_param", FIELDS_CHANGED)
     return parameters.compose()
 
 

@@ -52,8 +52,8 @@ def suggestions(job_id: int) -> ResponseReturnValue:
     """Return what the last runs of a job suggest."""
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.EDIT)
-        suggested = find_suggestions(session, job, now_ms=now_ms())
-    return render_template("jobs/_promise_suggestions.html", suggestions=suggested)
+        rows = find_suggestions(session, job, now_ms=now_ms())
+    return render_template("jobs/_promise_suggestions.html", suggestions=rows)
 
 
 def defaults_of(groups: Iterable[Group], form: JobForm) -> Defaults | None:

@@ -76,20 +76,20 @@ def rounds_of(session: Session, form: JobForm) -> RoundsPreview | None:
     value = runs_after_in(form)
     if value is None:
         return None
-    known = _known(session, value.jobs, actor=current_actor())
-    following = _following(session, known.values())
+    jobs = _find_visible(session, value.jobs, actor=current_actor())
+    following = _following(session, jobs.values())
     zone_name = settings().time_zone
     schedule = schedule_of(form, zone_name, InputErrors())
     predecessors = {
         job_id: predecessor
-        for job_id, job in known.items()
+        for job_id, job in jobs.items()
         if (predecessor := _predecessor(job, zone_name, following)) is not None
     }
-    names = {job_id: f"{job_id} {job.job_desc}" for job_id, job in known.items()}
+    names = {job_id: f"{job_id} {job.job_desc}" for job_id, job in jobs.items()}
     return preview_of(value, _own(schedule, zone_name), predecessors, names, now_ms=now_ms())
 
 
-def _known(session: Session, job_ids: Sequence[int], *, actor: Actor) -> dict[int, Job]:
+def _find_visible(session: Session, job_ids: Sequence[int], *, actor: Actor) -> dict[int, Job]:
     jobs = job_store.find_jobs(session, job_ids)
     return {
         job_id: jobs[job_id]

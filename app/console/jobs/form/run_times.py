@@ -26,11 +26,11 @@ def requested_start(form: RunForm) -> Millis | None:
 
 def requested_logical(form: RunForm) -> Millis | None:
     """Return the logical time that is given, None without one; raises InvalidInput."""
-    text, repeated = (form.logical_time.data or "").strip(), form.repeated_ms.data or ""
+    text, ms_text = (form.logical_time.data or "").strip(), form.repeated_ms.data or ""
     if not text:
         return None
-    if repeated.isascii() and repeated.isdecimal() and len(repeated) <= MS_DIGITS:
-        repeated_ms = int(repeated)
+    if ms_text.isascii() and ms_text.isdecimal() and len(ms_text) <= MS_DIGITS:
+        repeated_ms = int(ms_text)
         # The field has neither the milliseconds nor which of two equal hours is meant.
         if text.replace("T", " ") == write_local(repeated_ms, reader_zone()):
             return repeated_ms

@@ -42,7 +42,7 @@ class Instant:
     #: UTC offset at that time: ``+02:00``
     offset: str
     #: the offset differs from that of the previous instant: daylight saving time starts or ends in between
-    shifted: bool = False
+    is_shifted: bool = False
     #: changes of the clocks since the previous instant that leave out or move a run
     notes: tuple[ClockNote, ...] = ()
     #: how many other jobs start with it, as a text, and the page that lists them; or empty
@@ -185,14 +185,14 @@ def _describe(schedule: Schedule, language: str) -> str:
 def _instants(
     instants: list[Millis], local: ZoneInfo, now_ms: Millis, notes: list[ClockNote]
 ) -> tuple[Instant, ...]:
-    """Return local times with their offsets; ``shifted`` compares the first one with now."""
+    """Return local times with their offsets; ``is_shifted`` compares the first one with now."""
     moments = [datetime.fromtimestamp(min(ms, LATEST_MS) / 1000, local) for ms in (now_ms, *instants)]
     return tuple(
         Instant(
             ms,
             f"{moment:%Y-%m-%d %H:%M:%S}",
             moment.isoformat(timespec="seconds")[19:25],
-            shifted=moment.utcoffset() != before.utcoffset(),
+            is_shifted=moment.utcoffset() != before.utcoffset(),
             notes=tuple(note for note in notes if before.timestamp() * 1000 < note.at_ms <= ms),
         )
         for ms, moment, before in zip(instants, moments[1:], moments, strict=False)

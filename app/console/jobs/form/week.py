@@ -33,7 +33,7 @@ HOURS_A_DAY, TICK_HOURS = 24, 6
 #: dots that count as few, and the radius of few and of many
 FEW_DOTS, FEW_RADIUS, MANY_RADIUS = 56, 3.5, 2.0
 #: schedules whose instants are known before they are saved
-KNOWN = frozenset({ScheduleType.CRON, ScheduleType.AT})
+PREVIEW_TYPES = frozenset({ScheduleType.CRON, ScheduleType.AT})
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ def with_neighbours(
     ``job`` is the stored one that is edited; the instants of periods depend on when they are saved.
     """
     instants = [time.ms for time in preview.runs]
-    if schedule.type not in KNOWN or not instants:
+    if schedule.type not in PREVIEW_TYPES or not instants:
         return preview
     week = group_week(session, group_id, job, instants, _window(schedule, now_ms), now_ms=now_ms)
     times = [

@@ -114,7 +114,7 @@ def _save(form: GlueForm, job: Job) -> int:
                     remark,
                     actor=current_actor(),
                     now_ms=now_ms(),
-                    loaded=stale.loaded(),
+                    loaded=stale.form_fingerprint(),
                 )
     except InvalidInput as exc:
         form.refuse(exc)

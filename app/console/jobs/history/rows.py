@@ -22,7 +22,7 @@ from app.services.code.history import CodeChange, list_code_changes
 from app.store.accounts import audit
 
 #: rows of the tab
-SHOWN = 25
+ROWS_MAX = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ class HistoryRow:
 
 def history_rows(session: Session, job: Job, *, actor: Actor) -> list[HistoryRow]:
     """Return the last changes of the job: entries with their versions, other versions, applies."""
-    newest = audit.list_of_object(session, "job", job.id, limit=SHOWN)
+    newest = audit.list_of_object(session, "job", job.id, limit=ROWS_MAX)
     entries = _visible(newest, actor)
-    versions = version_page(session, job, actor=actor, before=0, limit=SHOWN).rows
+    versions = version_page(session, job, actor=actor, before=0, limit=ROWS_MAX).rows
     rows = _merge(job, entry_rows(session, entries, actor=actor), versions)
     since_ms = entries[-1].at_ms if len(entries) < len(newest) else 0
-    changes = list_code_changes(session, job.id, limit=SHOWN)
+    changes = list_code_changes(session, job.id, limit=ROWS_MAX)
     rows += [_of_code(job, change) for change in changes if change.at_ms >= since_ms]
-    return sorted(rows, key=lambda row: -row.at_ms)[:SHOWN]
+    return sorted(rows, key=lambda row: -row.at_ms)[:ROWS_MAX]
 
 
 def _merge(job: Job, entries: Sequence[EntryRow], versions: Sequence[VersionRow]) -> list[HistoryRow]:
@@ -117,7 +117,7 @@ def _visible(newest_first: list[AuditEntry], actor: Actor) -> list[AuditEntry]:
 def _came_from_visible(changes: str, actor: Actor) -> bool:
     """Return whether the job was in a visible group before a change; False if the entry is unreadable."""
     try:
-        moved = json.loads(changes).get("job_group")
+        group_ids = json.loads(changes).get("job_group")
     except ValueError:
         return False
-    return not isinstance(moved, list) or actor.may(moved[0], Right.VIEW)
+    return not isinstance(group_ids, list) or actor.may(group_ids[0], Right.VIEW)

@@ -15,7 +15,7 @@ from app.services.jobs import version_history
 from app.services.jobs.version_history import KeptVersion
 
 #: versions on a page
-SHOWN = 15
+LENGTH = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,9 @@ class VersionPage:
     is_changed_since: bool
 
 
-def version_page(session: Session, job: Job, *, actor: Actor, before: int, limit: int = SHOWN) -> VersionPage:
+def version_page(
+    session: Session, job: Job, *, actor: Actor, before: int, limit: int = LENGTH
+) -> VersionPage:
     """Return the newest versions of a job, below number ``before`` unless that is 0."""
     history, has_older = version_history.list_versions(
         session, job.id, actor=actor, limit=limit, before=before or None

@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.console.ui.audit.entries import Change
-from app.console.ui.audit.words import NESTED, field_label, value_text
-from app.console.ui.filters import listed
+from app.console.ui.audit.words import MEMBER_WORDS, field_label, value_text
+from app.console.ui.filters import comma_list
 from app.console.web.language import _, lazy_gettext, ngettext
 from app.domain.access.permissions import Actor, Right
 from app.domain.code import change_sources as sources
@@ -36,8 +36,8 @@ def source_text(source: str) -> str:
     restored_from = sources.name_in(source, sources.RESTORE)
     if restored_from is not None:
         number, _comma, further = restored_from.partition(", ")
-        restored = _("restored version %(number)s", number=number)
-        return listed(filter(None, (restored, source_text(further))))
+        head = _("restored version %(number)s", number=number)
+        return comma_list(filter(None, (head, source_text(further))))
     for kind, text in _SOURCES.items():
         name = sources.name_in(source, kind)
         if name is not None:
@@ -79,7 +79,7 @@ def label(name: str) -> str:
 def stored_value(text: str, name: str) -> str:
     """Return the value of a member in a change of a file, which is text; numbers have their unit."""
     member = MEMBER_OF.get(name)
-    if member is not None and member.attribute in NESTED:
+    if member is not None and member.attribute in MEMBER_WORDS:
         return value_text(member.attribute, text or "null")
     return value_text(member.attribute, int(text)) if member is not None and text.isdecimal() else text
 

@@ -5,7 +5,7 @@ from flask.typing import ResponseReturnValue
 
 from app.console.jobs.lists.filter import requested_filter
 from app.console.ui import tasks
-from app.console.ui.filters import listed
+from app.console.ui.filters import comma_list
 from app.console.ui.forms.typed_phrase import deletion_phrase, require_phrase
 from app.console.ui.lists.listing import address_with, here, ticked_ids
 from app.console.ui.notices import way_back
@@ -33,7 +33,7 @@ POLICY = {
 }
 
 #: most jobs that the question names
-NAMED = 5
+NAMES_MAX = 5
 
 
 @blueprint.route("/bulk/<any(start, stop, run, move, tag, untag, delete):act>", methods=["GET", "POST"])
@@ -106,7 +106,7 @@ def _question(action: BulkAction, targets: list[Job], left_out: int, error: str 
         out = sum(overview.count_out(session, [job.id for job in targets]).values())
         editable = current_actor().group_ids(Right.EDIT)
         groups = group_lists.find_visible(session, editable) if action == BulkAction.MOVE else []
-        group_by_id = group_store.find_groups(session, {job.job_group for job in targets[:NAMED]})
+        group_by_id = group_store.find_groups(session, {job.job_group for job in targets[:NAMES_MAX]})
     consequences = _consequences(action, targets, out)
     if left_out:
         consequences.append(_("Skipped, because you may not change them: %(n)s.", n=left_out))
@@ -116,9 +116,9 @@ def _question(action: BulkAction, targets: list[Job], left_out: int, error: str 
         heading=_heading(action, len(targets)),
         form_key=tasks.requested_form_key(),
         ids=",".join(str(job.id) for job in targets),
-        named=targets[:NAMED],
+        named=targets[:NAMES_MAX],
         titles={group_id: group.title or group.app_name for group_id, group in group_by_id.items()},
-        rest=max(0, len(targets) - NAMED),
+        rest=max(0, len(targets) - NAMES_MAX),
         consequences=consequences,
         phrase=deletion_phrase(len(targets)) if action == BulkAction.REMOVE and len(targets) > 1 else "",
         tag=request.form.get("tag", ""),
@@ -167,7 +167,7 @@ def _consequences(action: BulkAction, targets: list[Job], out: int) -> list[str]
                 "The schedules start no further runs. "
                 "Runs in progress continue; you can still run the jobs once."
             )
-            return [text, *_followed(targets)]
+            return [text, *_follower_texts(targets)]
         case BulkAction.RUN:
             return [
                 _(
@@ -187,17 +187,17 @@ def _consequences(action: BulkAction, targets: list[Job], out: int) -> list[str]
         case BulkAction.UNTAG:
             return [_("Jobs without the tag stay as they are. Case is ignored.")]
         case BulkAction.REMOVE:
-            lost = (
+            warnings = (
                 [_("Runs in progress: %(n)s. They continue, but their results are lost.", n=out)]
                 if out
                 else []
             )
             text = _("Their runs, logs and versions are deleted with them. This cannot be undone.")
-            return [text, *lost, *_followed(targets)]
+            return [text, *warnings, *_follower_texts(targets)]
 
 
-def _followed(targets: list[Job]) -> list[str]:
+def _follower_texts(targets: list[Job]) -> list[str]:
     """Name the jobs of an action that others run after."""
     ids = [job.id for job in targets if job.has_followers]
-    names = listed(ids[:NAMED]) + (" …" if len(ids) > NAMED else "")
+    names = comma_list(ids[:NAMES_MAX]) + (" …" if len(ids) > NAMES_MAX else "")
     return [_("Other jobs run after these and may go without a run: %(ids)s", ids=names)] if ids else []

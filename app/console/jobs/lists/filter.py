@@ -42,8 +42,8 @@ def requested_filter(session: Session, *, is_exact: bool = True) -> JobFilter:
         tag=request.args.get("tag", "").strip(),
         starred_by=actor.user_id if request.args.get("favourites") == "1" else 0,
         words=searched_words(request.args.get("q", "")),
-        last=_known("last", LastRun),
-        code=_known("code", CodeState),
+        last=_choice("last", LastRun),
+        code=_choice("code", CodeState),
         by_group=is_grouped(),
         order=requested_order(JOBS),
     )
@@ -68,7 +68,7 @@ def filter_labels(job_filter: JobFilter, groups: Sequence[Group]) -> list[tuple[
     ]
 
 
-def _known(name: str, values: type[LastRun] | type[CodeState]) -> str:
+def _choice(name: str, values: type[LastRun] | type[CodeState]) -> str:
     """Return a query parameter with few values; empty for any other."""
     value = request.args.get(name, "").strip()
     return value if value in list(values) else ""

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from app.console.jobs.lists.failing_words import failing_title, failures_in_a_row
 from app.console.jobs.lists.recent_run_bars import strip_drawer
 from app.console.ui.calendars.words import rule_text
-from app.console.ui.filters import instant, listed, muted_until, next_time_label, outcome
+from app.console.ui.filters import comma_list, instant, muted_until, next_time_label, outcome
 from app.console.ui.labels import GLUE_TYPES, interval_words
 from app.console.ui.last_runs import SIGNS
 from app.console.web.language import _
@@ -114,14 +114,14 @@ def last_finder(failing: Mapping[int, Failing[Run]]) -> Callable[[JobRow, str], 
 
     def find(row: JobRow, why: str) -> tuple[object, ...]:
         last, word = row.last, outcome(row.last)
-        muted = muted_until(row.muted_until_ms) if row.muted_until_ms else ""
+        mute_end = muted_until(row.muted_until_ms) if row.muted_until_ms else ""
         out = row.out if row.out > 1 or word != "running" else 0
-        started, strip = (instant(last.trigger_time), draw(row.runs)) if last else ("", "")
+        start, strip = (instant(last.trigger_time), draw(row.runs)) if last else ("", "")
         times, title = "", ""
         if failures := failing.get(row.job.id):
             times, title = failures_in_a_row(failures, last), failing_title(failures)
-        texts = (why, started, str(out), str(row.waiting), muted, strip, times, title)
-        flags = (why != "", out > 0, row.waiting > 0, muted != "", times != "", title != "")
+        texts = (why, start, str(out), str(row.waiting), mute_end, strip, times, title)
+        flags = (why != "", out > 0, row.waiting > 0, mute_end != "", times != "", title != "")
         return last.id if last else 0, *texts, word, *flags
 
     return find
@@ -171,7 +171,7 @@ def schedule_words(job: Job | ListedJob) -> str:
 @lru_cache(SCHEDULES_KEPT)
 def _schedule(kind: str, conf: str, time_zone: str, language: str, *, after: str, days: str) -> Markup:
     value = parse_runs_after(after)
-    predecessors = _("after %(ids)s", ids=listed(map(str, value.jobs))) if value is not None else ""
+    predecessors = _("after %(ids)s", ids=comma_list(map(str, value.jobs))) if value is not None else ""
     if kind == ScheduleType.NONE:
         if not predecessors:
             return Markup('<span class="muted">{}</span>').format(_("none"))

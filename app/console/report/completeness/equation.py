@@ -6,7 +6,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from app.clock import HOUR_MS, SECOND_MS
-from app.console.report.completeness.period import Requested
+from app.console.report.completeness.period import Query
 from app.console.report.completeness.terms import (
     MEANINGS,
     OUTCOMES,
@@ -16,7 +16,7 @@ from app.console.report.completeness.terms import (
     reasons_of,
 )
 from app.console.ui.completeness import flaws_of
-from app.console.ui.filters import listed, number
+from app.console.ui.filters import comma_list, number
 from app.console.web.language import _, ngettext
 from app.domain.completeness.equation import Tally, Term
 from app.domain.completeness.expected import Interval
@@ -48,7 +48,7 @@ class Line:
 class Equation:
     """Numbers of a period, and their verdict in words."""
 
-    expected: int
+    expected_count: int
     tone: str
     verdict: str
     terms: list[Line]
@@ -74,7 +74,7 @@ class JobRow:
     #: narrows the page to the job
     href: str
     group: str
-    expected: int
+    expected_count: int
     cells: list[Cell]
     reasons: str
     is_wrong: bool
@@ -99,13 +99,13 @@ def equation_of(tally: Tally, place: Place, elsewhere: str = JOBS) -> Equation:
 
 def _others(tally: Tally, place: Place) -> list[Line]:
     """Return what stands beside the equation."""
-    unexpected = _("runs of instants that were not due, or the second one; must be 0")
-    unknown = _("runs from before the history of their job")
+    unexpected_text = _("runs of instants that were not due, or the second one; must be 0")
+    unknown_text = _("runs from before the history of their job")
     java = _("started by a Java admin on the same database; on time or late as well")
     href = place.runs() if place.job_id else JOBS
     lines = (
-        (_("Unexpected"), "danger", unexpected, tally.unexpected),
-        (_("Unknown"), "", unknown, tally.unknown),
+        (_("Unexpected"), "danger", unexpected_text, tally.unexpected),
+        (_("Unknown"), "", unknown_text, tally.unknown),
         (_("By a Java admin"), "", java, tally.java),
     )
     return [
@@ -153,20 +153,20 @@ def verdict_of(tally: Tally) -> str:
         tally.expected,
         n=number(tally.expected),
     )
-    return f"{sentence} {listed(flaws)}" if flaws else sentence
+    return f"{sentence} {comma_list(flaws)}" if flaws else sentence
 
 
-def _share(count: int, expected: int) -> str:
+def _share(count: int, total: int) -> str:
     """Return a share in per cent, rounded down, so that 100 % are all."""
-    if not expected or not count:
+    if not total or not count:
         return ""
-    tenths = count * 1_000 // expected
+    tenths = count * 1_000 // total
     return f"{tenths / 10:.1f} %".replace(".0 %", " %") if tenths else "< 0.1 %"
 
 
 def job_rows(
     jobs: Sequence[JobSum],
-    query: Requested,
+    query: Query,
     place: Place,
     titles: Mapping[int, str],
     job_texts: Mapping[int, str],
@@ -177,8 +177,8 @@ def job_rows(
         of_job = Place(place.interval, 0, job.job_id)
         href = query.address(job_id=job.job_id, group_id=0)
         cells = [_cell(job.tally, term, of_job, href) for term in TERMS]
-        unexpected = job.tally.unexpected
-        cells.append(Cell(_("Unexpected"), unexpected, of_job.runs() if unexpected else "", "danger"))
+        wrong = job.tally.unexpected
+        cells.append(Cell(_("Unexpected"), wrong, of_job.runs() if wrong else "", "danger"))
         rows.append(
             JobRow(
                 job_texts.get(job.job_id, str(job.job_id)),
@@ -199,12 +199,12 @@ class HourRow:
 
     title: str
     href: str
-    expected: int
+    expected_count: int
     #: number and tone of each term
     counts: list[tuple[int, str]]
 
 
-def hour_rows(job_day: JobDay, query: Requested, zone: ZoneInfo) -> list[HourRow]:
+def hour_rows(job_day: JobDay, query: Query, zone: ZoneInfo) -> list[HourRow]:
     """Return the hours of a job's day, in the zone of the days; each leads to its runs."""
     return [
         HourRow(
@@ -230,4 +230,4 @@ def _cell(tally: Tally, term: Term, place: Place, elsewhere: str) -> Cell:
 def _reasons(tally: Tally) -> str:
     reasons = [*reasons_of(tally, Term.NOT_STARTED), *reasons_of(tally, Term.SKIPPED)]
     texts = [f"{number(count)} × {text}" for text, count in reasons[:REASONS_SHOWN]]
-    return listed([*texts, *(["…"] if len(reasons) > REASONS_SHOWN else [])])
+    return comma_list([*texts, *(["…"] if len(reasons) > REASONS_SHOWN else [])])

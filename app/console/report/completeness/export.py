@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from flask import Blueprint, Response, stream_with_context
 
 from app.clock import Millis, now_ms
-from app.console.report.completeness.period import Requested, requested
+from app.console.report.completeness.period import Query, read_query
 from app.console.ui.csv_cells import BYTE_ORDER_MARK, csv_lines
 from app.console.ui.filters import iso
 from app.console.web.access import Access
@@ -61,33 +61,33 @@ def _row(job: JobSum, text: str, executor: str) -> Row:
 @blueprint.get("/completeness.csv")
 def as_csv() -> Response:
     """Return the numbers of the jobs as a table for spreadsheets."""
-    query, export, actor = _requested()
+    query, export, actor = _read_request()
     return _download(_csv(query, _rows(export, actor)), query, "csv", "text/csv; charset=utf-8")
 
 
 @blueprint.get("/completeness.json")
 def as_json() -> Response:
     """Return the numbers of the jobs, and then those of all of them, as JSON."""
-    query, export, actor = _requested()
+    query, export, actor = _read_request()
     return _download(_json(query, export.until_ms, _rows(export, actor)), query, "json", "application/json")
 
 
-def _requested() -> tuple[Requested, Export, Actor]:
+def _read_request() -> tuple[Query, Export, Actor]:
     actor, at_ms, zone = current_actor(), now_ms(), ZoneInfo(settings().time_zone)
-    query = requested(zone, now_ms=at_ms)
+    query = read_query(zone, now_ms=at_ms)
     scope = scope_of(actor, group_id=query.group_id, job_id=query.job_id)
     with read_scope() as session:
         return query, find_export(session, scope, query.period, zone=zone, now_ms=at_ms), actor
 
 
-def _download(chunks: Iterator[str], query: Requested, kind: str, content_type: str) -> Response:
+def _download(chunks: Iterator[str], query: Query, kind: str, content_type: str) -> Response:
     response = Response(stream_with_context(chunks), content_type=content_type)
     first, last = query.period
     response.headers.set("Content-Disposition", "attachment", filename=f"completeness-{first}-{last}.{kind}")
     return response
 
 
-def _csv(query: Requested, pages: Iterator[list[Row]]) -> Iterator[str]:
+def _csv(query: Query, pages: Iterator[list[Row]]) -> Iterator[str]:
     yield BYTE_ORDER_MARK + csv_lines([HEAD])
     days = [day.isoformat() for day in query.period]
     for rows in pages:
@@ -100,7 +100,7 @@ def _cells(row: Row) -> list[str]:
     return [str(row["job_id"]), row["job"], row["executor"], *map(str, numbers), ", ".join(reasons)]
 
 
-def _json(query: Requested, until_ms: Millis, pages: Iterator[list[Row]]) -> Iterator[str]:
+def _json(query: Query, until_ms: Millis, pages: Iterator[list[Row]]) -> Iterator[str]:
     first, last = query.period
     head = {"from": first.isoformat(), "to": last.isoformat(), "time_zone": settings().time_zone}
     yield json.dumps(head | {"counted_until": iso(until_ms) if until_ms else None})[:-1] + ', "jobs": ['

@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 
 from flask_babel import format_date, get_locale
 
-from app.console.report.completeness.period import Requested, neighbour_month
+from app.console.report.completeness.period import Query, neighbour_month
 from app.console.ui.completeness import flaws_of
-from app.console.ui.filters import listed, number
+from app.console.ui.filters import comma_list, number
 from app.console.web.language import _
 from app.domain.completeness.days import day_of, interval_of
 from app.domain.completeness.equation import Tally
@@ -37,7 +37,7 @@ class Cell:
     kind: str
     icon: str
     #: instants that were expected; empty: not known
-    expected: str
+    count_text: str
     #: number and name of what is wrong or was skipped, short; empty: nothing
     flaw: str
     #: the day in words
@@ -62,7 +62,7 @@ class Month:
     href: str
 
 
-def month_of(query: Requested, overview: Overview, zone: ZoneInfo) -> Month:
+def month_of(query: Query, overview: Overview, zone: ZoneInfo) -> Month:
     """Return the calendar of the month that is asked for."""
     first, length = query.month, monthrange(query.month.year, query.month.month)[1]
     cells: list[Cell | None] = [None] * first.weekday()
@@ -85,13 +85,13 @@ def month_title(month: date) -> str:
     return str(format_date(month, locale.datetime_skeletons["yMMMM"].pattern))
 
 
-def _month_href(query: Requested, month: date | None) -> str:
+def _month_href(query: Query, month: date | None) -> str:
     if month is None:
         return ""
     return query.address(**{"from": None, "to": None, "month": f"{month:%Y-%m}"})
 
 
-def _cell(day: date, query: Requested, overview: Overview, zone: ZoneInfo) -> Cell:
+def _cell(day: date, query: Query, overview: Overview, zone: ZoneInfo) -> Cell:
     name = day.isoformat()
     tally = overview.days.get(name, Tally())
     kind = _kind(day, tally, query.today, overview, zone)
@@ -104,7 +104,7 @@ def _cell(day: date, query: Requested, overview: Overview, zone: ZoneInfo) -> Ce
         ICONS[kind],
         number(tally.expected) if is_known else "",
         _flaw(tally) if is_known else "",
-        f"{format_date(day, 'medium')}: {listed([summary, *([_('sealed')] if is_sealed else [])])}",
+        f"{format_date(day, 'medium')}: {comma_list([summary, *([_('sealed')] if is_sealed else [])])}",
         query.address(**{"month": None, "from": name, "to": name}) if kind != "future" else "",
         is_sealed,
         not query.is_month and query.period.has(name),
@@ -138,4 +138,4 @@ def summary_of(tally: Tally, kind: str) -> str:
         return _("not known")
     if kind == "idle":
         return _("nothing was due")
-    return listed([_("%(n)s expected", n=number(tally.expected)), *flaws_of(tally)])
+    return comma_list([_("%(n)s expected", n=number(tally.expected)), *flaws_of(tally)])

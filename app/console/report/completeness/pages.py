@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis, now_ms
 from app.console.report.completeness.equation import JOBS, equation_of, hour_rows, job_rows
 from app.console.report.completeness.month import month_of, month_title
-from app.console.report.completeness.period import Requested, period_parameters, requested
+from app.console.report.completeness.period import Query, period_parameters, read_query
 from app.console.report.completeness.search import page_parameters, read_search
 from app.console.report.completeness.terms import TERMS, Place, reason_text
 from app.console.ui.lists.listing import Chip
@@ -40,7 +40,7 @@ def index() -> ResponseReturnValue:
     actor, at_ms, zone = current_actor(), now_ms(), ZoneInfo(settings().time_zone)
     if not actor.has_anywhere(Right.VIEW):
         return render_template("report/completeness/index.html", month=None)
-    query = requested(zone, now_ms=at_ms)
+    query = read_query(zone, now_ms=at_ms)
     scope = scope_of(actor, group_id=query.group_id, job_id=query.job_id)
     with read_scope() as session:
         groups = visible_groups(session, actor)
@@ -77,9 +77,7 @@ def index() -> ResponseReturnValue:
     )
 
 
-def _of_job(
-    session: Session, scope: Scope, query: Requested, zone: ZoneInfo, at_ms: Millis
-) -> dict[str, Any]:
+def _of_job(session: Session, scope: Scope, query: Query, zone: ZoneInfo, at_ms: Millis) -> dict[str, Any]:
     """Return what is shown of one job: when its schedule was off, and on one day its hours."""
     if not query.job_id:
         return {"off": [], "job_day": None, "missed": 0}
@@ -90,10 +88,10 @@ def _of_job(
         job_day = find_job_day(session, spans, query.one_day, zone=zone, now_ms=at_ms)
     off = find_off(spans, interval, at_ms)
     may_run = _may_run(spans) and not any(period.is_deleted for period in off)
-    missed = find_missed(session, spans, interval, zone=zone, now_ms=at_ms) if may_run else []
+    instants = find_missed(session, spans, interval, zone=zone, now_ms=at_ms) if may_run else []
     parameters: dict[str, Any] = {"job": query.job_id, "missed": 1, **period_parameters(query.period)}
     return {
-        "missed": len(missed),
+        "missed": len(instants),
         "missed_href": url_for("backfill_forms.new", **parameters),
         "off": off,
         "job_day": job_day,
@@ -107,7 +105,7 @@ def _may_run(spans: Sequence[Span]) -> bool:
     return bool(spans) and current_actor().may(spans[-1].group_id, Right.OPERATE)
 
 
-def _period_title(query: Requested) -> str:
+def _period_title(query: Query) -> str:
     if query.is_month:
         return month_title(query.month)
     if query.one_day is not None:
@@ -116,19 +114,19 @@ def _period_title(query: Requested) -> str:
     return f"{first} – {last}"
 
 
-def _elsewhere(query: Requested) -> str:
+def _elsewhere(query: Query) -> str:
     """Return the part of the page that has the instants without a run."""
     if not query.job_id:
         return JOBS
     return "#irregular" if query.one_day is not None else "#month"
 
 
-def _is_before(query: Requested, overview: Overview, zone: ZoneInfo) -> bool:
+def _is_before(query: Query, overview: Overview, zone: ZoneInfo) -> bool:
     """Whether the period ends before anything is known."""
     return overview.first_ms is not None and query.period.interval(zone).until_ms <= overview.first_ms
 
 
-def _chips(query: Requested, titles: dict[int, str], job_texts: dict[int, str]) -> list[Chip]:
+def _chips(query: Query, titles: dict[int, str], job_texts: dict[int, str]) -> list[Chip]:
     chips = []
     if query.group_id:
         title = titles.get(query.group_id, str(query.group_id))
@@ -141,6 +139,6 @@ def _chips(query: Requested, titles: dict[int, str], job_texts: dict[int, str]) 
     return chips
 
 
-def _days_text(query: Requested) -> str:
+def _days_text(query: Query) -> str:
     first, last = (day.isoformat() for day in query.period)
     return first if first == last else f"{first} – {last}"

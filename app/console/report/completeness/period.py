@@ -16,7 +16,7 @@ from app.services.completeness.overview import Days, days_up_to
 DAYS_MAX = 31
 
 
-class Requested(NamedTuple):
+class Query(NamedTuple):
     """What is asked for; 0 means all."""
 
     today: date
@@ -54,7 +54,7 @@ def period_parameters(period: Days) -> dict[str, str]:
     return {"from": period.first.isoformat(), "to": period.last.isoformat()}
 
 
-def requested(zone: ZoneInfo, *, now_ms: Millis) -> Requested:
+def read_query(zone: ZoneInfo, *, now_ms: Millis) -> Query:
     """Read the parameters; what is no day, month or id is left out."""
     today = day_of(now_ms, zone)
     group_id, job_id = max(0, whole_number("group_id", 0)), max(0, whole_number("job_id", 0))
@@ -62,9 +62,9 @@ def requested(zone: ZoneInfo, *, now_ms: Millis) -> Requested:
         group_id, job_id = 0, of_hint
     period = _period()
     if period is not None:
-        return Requested(today, period.last.replace(day=1), period, False, group_id, job_id)
+        return Query(today, period.last.replace(day=1), period, False, group_id, job_id)
     month = _month() or today.replace(day=1)
-    return Requested(today, month, days_up_to(month, today), True, group_id, job_id)
+    return Query(today, month, days_up_to(month, today), True, group_id, job_id)
 
 
 def _period() -> Days | None:

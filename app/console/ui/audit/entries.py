@@ -8,8 +8,8 @@ from flask import url_for
 from markupsafe import Markup, escape
 from sqlalchemy.orm import Session
 
-from app.console.ui.audit.words import NAMED, NESTED, field_label, sentence_of, value_text
-from app.console.ui.filters import listed
+from app.console.ui.audit.words import MEMBER_WORDS, OBJECT_TEXTS, field_label, sentence_of, value_text
+from app.console.ui.filters import comma_list
 from app.console.ui.labels import RIGHTS
 from app.console.web.language import _
 from app.domain.access.api_tokens import ADMIN
@@ -95,14 +95,14 @@ def _row(entry: AuditEntry, names: Names) -> EntryRow:
     noun = object_phrase(entry.object_type, entry.object_id, fields, names)
     sentence = sentence_of(entry.action, frozenset(fields), has_object=bool(noun))
     text = escape(sentence)
-    hidden = _IN_SENTENCE.get(entry.action, set())
+    hides = _IN_SENTENCE.get(entry.action, set())
     own_name = _NAME_FIELDS.get(entry.object_type, "")
     if not isinstance(fields.get(own_name), list) or entry.action.endswith(".add"):
-        hidden = hidden | {own_name}
+        hides = hides | {own_name}
     if not fields.get("withdrawn"):
-        hidden = hidden | {"withdrawn"}
+        hides = hides | {"withdrawn"}
     changes = [
-        _change(entry.action, name, value, names) for name, value in fields.items() if name not in hidden
+        _change(entry.action, name, value, names) for name, value in fields.items() if name not in hides
     ]
     return EntryRow(entry, text % {"object": noun}, [change for change in changes if change is not None])
 
@@ -114,7 +114,7 @@ def object_phrase(kind: str, object_id: int, fields: Mapping[str, Any], names: N
     exists = (kind, object_id) in names
     name = names.get((kind, object_id)) or _former_name(kind, fields)
     values = {"id": object_id, "name": name or ("" if kind == "job" else object_id or "")}
-    text = (str(NAMED[kind]) % values if kind in NAMED else f"{kind} {object_id}").strip()
+    text = (str(OBJECT_TEXTS[kind]) % values if kind in OBJECT_TEXTS else f"{kind} {object_id}").strip()
     phrase = escape(text)
     if exists:
         phrase = Markup('<a href="{}">{}</a>').format(_href(kind, object_id, name), text)
@@ -150,7 +150,7 @@ def _change(action: str, name: str, value: Any, names: Names) -> Change | None:
         old, new = value
         if old in (None, "", []) and new in (None, "", []):
             return None
-        if name in NESTED and value_text(name, old) == value_text(name, new):
+        if name in MEMBER_WORDS and value_text(name, old) == value_text(name, new):
             return None  # both none, stored in two ways
         if BLANKED in value:
             return Change(label, None, _("changed") if new == old else _("set") if new else _("removed"))
@@ -170,7 +170,7 @@ def _value(name: str, value: Any, names: Names) -> str:
         return Markup('<a href="{}">{}</a>').format(url_for("backfills.show", backfill_id=value), value)
     if name in {"permission", "groups"} and value:
         ids = value if isinstance(value, list) else group_ids_of(value)
-        return listed(names.get(("group", group_id)) or str(group_id) for group_id in ids)
+        return comma_list(names.get(("group", group_id)) or str(group_id) for group_id in ids)
     return value_text(name, value)
 
 
@@ -211,4 +211,4 @@ def _list(rights: str) -> str:
     if rights == ADMIN:
         return _("Administration")
     words = {right.value: str(label) for right, label in RIGHTS.items()}
-    return listed(words.get(right, right) for right in rights.split(",") if right) or _("none")
+    return comma_list(words.get(right, right) for right in rights.split(",") if right) or _("none")

@@ -7,7 +7,7 @@ from app.console.ui import labels, tasks
 from app.console.ui.audit.sentences import SENTENCES, WITHOUT_OBJECT
 from app.console.ui.backfills import words as backfill_words
 from app.console.ui.calendars.words import UNKNOWNS, rule_value, weekend_value
-from app.console.ui.filters import instant, listed, next_time_label
+from app.console.ui.filters import comma_list, instant, next_time_label
 from app.console.ui.limits.words import limits_value
 from app.console.ui.promise_words import escalation_value, promises_value
 from app.console.ui.rounds.words import runs_after_value
@@ -57,7 +57,7 @@ OBJECTS = {
     "node": _l("Node"),
 }
 #: kind of object -> how it is named; ``%(name)s`` is empty for one that has been deleted
-NAMED = {
+OBJECT_TEXTS = {
     "job": _l("job %(id)s %(name)s"),
     "group": _l("executor %(name)s"),
     "user": _l("user %(name)s"),
@@ -176,13 +176,13 @@ _SECONDS = frozenset(
     {"executor_timeout", "retry_interval_s", "max_wait_s", "duration_s", "misfire_max_age_s"}
 )
 #: where 0 or nothing is inherited
-_INHERITED = frozenset({"log_archive", "log_days", "run_days"})
+_INHERITANCE_FIELDS = frozenset({"log_archive", "log_days", "run_days"})
 #: where 0 is none
 _NONE_IF_0 = frozenset({"executor_timeout", "max_running", "max_wait_s"})
 _INSTANTS = frozenset({"due_ms", "trigger_next_time", "glue_updatetime"})
 _BOOLEANS = frozenset({"disabled", "started", "sign_on", "for_all", "fill_parameter", "daily", "force"})
 #: fields with members -> their words
-NESTED = {
+MEMBER_WORDS = {
     "promises": promises_value,
     "escalation": escalation_value,
     "limits": limits_value,
@@ -226,8 +226,8 @@ def sentence_of(action: str, fields: frozenset[str], *, has_object: bool) -> str
     if not has_object and action in WITHOUT_OBJECT:
         return str(WITHOUT_OBJECT[action])
     if action == "job.update" and fields:
-        for expected, text in OF_FIELDS:
-            if fields <= expected:
+        for members, text in OF_FIELDS:
+            if fields <= members:
                 return str(text)
     sentence = SENTENCES.get(part_of(action), {}).get(action)
     return str(sentence) if sentence is not None else action.replace("%", "%%")
@@ -250,12 +250,12 @@ def field_label(name: str) -> str:
 
 def value_text(name: str, value: Any) -> str:
     """Return a value as the pages show it; an instant is markup."""
-    if name in _INHERITED and not value:
+    if name in _INHERITANCE_FIELDS and not value:
         return _("inherited")
     if value is None or value == "" or value == [] or value == {}:
         return "–"
-    if name in NESTED:
-        return NESTED[name](value)
+    if name in MEMBER_WORDS:
+        return MEMBER_WORDS[name](value)
     if value == BLANKED:
         return _("set")
     if name in _INSTANTS or name.endswith("_ms"):
@@ -270,9 +270,9 @@ def value_text(name: str, value: Any) -> str:
         return _("%(n)s s", n=value)
     if isinstance(value, list):
         texts = map(str, value)
-        return listed(map(labels.target_title, texts) if name == "targets" else texts)
+        return comma_list(map(labels.target_title, texts) if name == "targets" else texts)
     if isinstance(value, dict):
-        return listed(f"{key}{_(': ')}{item}" for key, item in value.items())
+        return comma_list(f"{key}{_(': ')}{item}" for key, item in value.items())
     options = _LABELS.get(name, {})
     return str(options.get(value, value))
 

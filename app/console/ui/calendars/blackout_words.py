@@ -26,7 +26,7 @@ AFTERWARDS: Mapping[Afterwards, str] = {
     Afterwards.RUN_ONCE: _l("Each schedule that was due runs once"),
 }
 #: lines that are shown in full
-SHOWN = 3
+LINES_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +93,12 @@ def on_text(view: BlackoutView, *, with_scope: bool = True) -> str:
     return _("A blackout is on until %(until)s: %(reason)s", until=until, reason=reason)
 
 
-def pause_text(waited: WaitedBlackout) -> str:
+def pause_text(wait: WaitedBlackout) -> str:
     """Return why a run waits for the end of a blackout."""
-    if waited.until_ms is None:
-        return _("a blackout is on, without an end: %(reason)s", reason=waited.reason)
+    if wait.until_ms is None:
+        return _("a blackout is on, without an end: %(reason)s", reason=wait.reason)
     return _(
-        "a blackout is on until %(until)s: %(reason)s", until=absolute(waited.until_ms), reason=waited.reason
+        "a blackout is on until %(until)s: %(reason)s", until=absolute(wait.until_ms), reason=wait.reason
     )
 
 
@@ -137,4 +137,4 @@ def _on(session: Session, actor: Actor, now_ms: Millis) -> list[BlackoutView]:
 
 def _lines(views: Iterable[BlackoutView], *, with_scope: bool) -> BlackoutLines:
     texts = [on_text(view, with_scope=with_scope) for view in views]
-    return BlackoutLines(texts[:SHOWN], max(0, len(texts) - SHOWN))
+    return BlackoutLines(texts[:LINES_MAX], max(0, len(texts) - LINES_MAX))

@@ -8,7 +8,7 @@ from typing import Any
 from flask import Flask
 from flask_babel import format_date
 
-from app.console.ui.filters import listed
+from app.console.ui.filters import comma_list
 from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
 from app.domain.calendars.calendar import UnknownDays
@@ -54,18 +54,18 @@ _ELSE: Mapping[tuple[On, Otherwise], Callable[[str], str]] = {
 
 def rule_text(text: str | None) -> str:
     """Return a stored day rule in words: "on workdays of cn; otherwise the next workday"; empty for none."""
-    entered = parse_rule(text)
-    return rule_words(entered) if entered is not None else ""
+    rule = parse_rule(text)
+    return rule_words(rule) if rule is not None else ""
 
 
-def rule_words(entered: EnteredRule) -> str:
+def rule_words(rule: EnteredRule) -> str:
     """Return a day rule in words."""
-    if entered.nth is not None and entered.nth < 0:
-        return _LAST[entered.on](entered.name)
-    if entered.nth is not None:
-        return _NTH[entered.on](entered.name, entered.nth)
-    days = _DAYS[entered.on](entered.name)
-    otherwise = _ELSE.get((entered.on, entered.otherwise))
+    if rule.nth is not None and rule.nth < 0:
+        return _LAST[rule.on](rule.name)
+    if rule.nth is not None:
+        return _NTH[rule.on](rule.name, rule.nth)
+    days = _DAYS[rule.on](rule.name)
+    otherwise = _ELSE.get((rule.on, rule.otherwise))
     return otherwise(days) if otherwise is not None else days
 
 
@@ -78,7 +78,7 @@ def weekday_names() -> list[tuple[str, str]]:
 def weekend_value(value: Any) -> str:
     """Return the days of a weekend of the change history in words; a dash for none."""
     names = dict(zip(WEEKDAYS, weekday_names(), strict=True))
-    return listed(names[name][1] for name in value if name in names) or "–"
+    return comma_list(names[name][1] for name in value if name in names) or "–"
 
 
 def rule_value(value: Any) -> str:

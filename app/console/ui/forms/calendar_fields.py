@@ -47,11 +47,11 @@ class CalendarFields(ConsoleForm):
     def offer_calendars(self, names: Iterable[str]) -> None:
         """Fill the select with the calendars; one that does not exist stays."""
         own = self.calendar_name.data or ""
-        offered = list(names)
-        known = [*offered, *([own] if own and own not in offered else [])]
+        visible = list(names)
+        offers = [*visible, *([own] if own and own not in visible else [])]
         self._select("calendar_name").choices = [
             ("", _("none: it runs on all days")),
-            *((name, name) for name in known),
+            *((name, name) for name in offers),
         ]
 
     def field_at(self, name: str) -> Field | None:

@@ -30,7 +30,7 @@ def jobs() -> ResponseReturnValue:
     group_id, skip_id = max(0, whole_number("jobGroup", 0)), whole_number("skip", 0)
     with read_scope() as session:
         offer = choices.offer_jobs(
-            session, _typed(), actor=current_actor(), right=_right(), group_id=group_id, skip_id=skip_id
+            session, _query(), actor=current_actor(), right=_right(), group_id=group_id, skip_id=skip_id
         )
     return _fragment(offer)
 
@@ -39,7 +39,7 @@ def jobs() -> ResponseReturnValue:
 def groups() -> ResponseReturnValue:
     """Search executor groups by id, title or AppName."""
     with read_scope() as session:
-        offer = choices.offer_groups(session, _typed(), actor=current_actor(), right=_right())
+        offer = choices.offer_groups(session, _query(), actor=current_actor(), right=_right())
     return _fragment(offer)
 
 
@@ -47,7 +47,7 @@ def groups() -> ResponseReturnValue:
 def everything() -> ResponseReturnValue:
     """Search all that the user may see, for the command palette: a few of each kind."""
     with read_scope() as session:
-        matches = palette.find_matches(session, _typed(), actor=current_actor())
+        matches = palette.find_matches(session, _query(), actor=current_actor())
     return render_template("macros/_palette.html", matches=matches)
 
 
@@ -64,11 +64,11 @@ def handlers() -> ResponseReturnValue:
 def users() -> ResponseReturnValue:
     """Search users by name."""
     with read_scope() as session:
-        offer = choices.offer_users(session, _typed(), actor=current_actor())
+        offer = choices.offer_users(session, _query(), actor=current_actor())
     return _fragment(offer)
 
 
-def _typed() -> str:
+def _query() -> str:
     return request.args.get("q", "").strip()
 
 

@@ -73,9 +73,9 @@ class PromiseFields(ConsoleForm):
     def offer_channels(self, names: Iterable[str], *, none: str) -> None:
         """Fill the select of the escalation; a stored channel that the user may not see stays."""
         channel = self.escalation_channel.data or ""
-        listed = [*names]
-        extra = [channel] if channel and channel not in listed else []
-        self.escalation_channel.choices = [("", none), *((name, name) for name in [*listed, *extra])]
+        channels = [*names]
+        extra = [channel] if channel and channel not in channels else []
+        self.escalation_channel.choices = [("", none), *((name, name) for name in [*channels, *extra])]
 
     def refuse(self, error: InvalidInput) -> None:
         """Show each error at its field; kinds and schedule types are named as the selects name them."""

@@ -26,7 +26,7 @@ class LastChange:
     at_ms: Millis
 
 
-def loaded() -> str:
+def form_fingerprint() -> str:
     """Return the fingerprint in the form of the request; empty without one."""
     return request.form.get(FIELD, "")
 

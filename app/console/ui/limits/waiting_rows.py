@@ -23,7 +23,7 @@ from app.store.base.paging import to_id
 from app.store.executors import groups as group_store
 
 #: rows of a page
-SHOWN = 50
+ROWS_MAX = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def waiting_rows(
     actor: Actor,
     group_id: int = 0,
     criteria: WaitFilter = waiting.ALL,
-    limit: int = SHOWN,
+    limit: int = ROWS_MAX,
 ) -> WaitingRows:
     """Return the first runs that wait, of an executor or of all that the actor may see."""
     runs, following = waiting.list_waiting(

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from flask import url_for
 from markupsafe import Markup, escape
 
-from app.console.ui.filters import listed
+from app.console.ui.filters import comma_list
 from app.console.web.language import _, ngettext
 from app.domain.enums import LimitKind
 from app.domain.jobs.fields import FIELD_OF
@@ -35,7 +35,7 @@ def shares_in(text: str | None) -> list[Share]:
 def limits_value(value: Any) -> str:
     """Return stored limits, as JSON text or list, in words; a dash for none."""
     text = value if isinstance(value, str) else json.dumps(value or [])
-    return listed(share.text for share in shares_in(text)) or "–"
+    return comma_list(share.text for share in shares_in(text)) or "–"
 
 
 def slots_text(slots: int) -> str:

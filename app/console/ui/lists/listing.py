@@ -30,7 +30,7 @@ class Paging:
     length: int
     total: int
     #: whether the count stopped at ``total``
-    capped: bool = False
+    is_capped: bool = False
     #: second up to which further pages list rows, so that new ones do not move them; 0: no bound
     until_s: int = 0
     sizes: tuple[int, ...] = PAGE_SIZES
@@ -81,7 +81,7 @@ def fetch_requested(fetch: Callable[..., Page[T]]) -> tuple[Page[T], Paging]:
     if not page.rows and number > 1:
         number = Paging(number, length, page.total).pages
         page = fetch(start=(number - 1) * length, length=length)
-    return page, Paging(number, length, page.total, capped=page.is_capped)
+    return page, Paging(number, length, page.total, is_capped=page.is_capped)
 
 
 def whole_number(name: str, default: int) -> int:
@@ -111,8 +111,8 @@ def address_with(**changes: Any) -> str:
         if value is not None:
             query[name] = value
     # endpoint, _scheme and others are parameters of url_for
-    reserved = ("endpoint", *(name for name in request.args if name.startswith("_")))
-    for name in (*PASSING, *reserved):
+    reserved_names = ("endpoint", *(name for name in request.args if name.startswith("_")))
+    for name in (*PASSING, *reserved_names):
         query.poplist(name)
     values: dict[str, Any] = {**query.to_dict(flat=False), **(request.view_args or {})}
     return url_for(request.endpoint or "dashboard.index", **values)

@@ -69,8 +69,8 @@ def read_names(text: str, fields: Sequence[SearchField], parameter: str) -> Sear
 
 
 def _read_term(term: Term, fields: Sequence[SearchField]) -> Changes | Hint:
-    typed = term.word.casefold()
-    field = next((field for field in fields if typed in map(str.casefold, field.words)), None)
+    word = term.word.casefold()
+    field = next((field for field in fields if word in map(str.casefold, field.words)), None)
     if field is None:
         return Hint(
             _(
@@ -104,17 +104,17 @@ def choice_field(
     """
 
     def read(term: Term) -> Changes | Hint:
-        typed = _joined(term.value)
+        entry = _hyphenate(term.value)
         for value, title in titles.items():
-            if typed in {_joined(word) for word in (value, title, *(aliases or {}).get(value, ()))}:
+            if entry in {_hyphenate(word) for word in (value, title, *(aliases or {}).get(value, ()))}:
                 return {parameter: value, **dict.fromkeys(removes)}
-        choices = ", ".join(_joined(title) for title in titles.values())
+        choices = ", ".join(_hyphenate(title) for title in titles.values())
         return Hint(_("“%(word)s:” can be one of: %(choices)s.", word=term.word, choices=choices))
 
     return SearchField(words, read)
 
 
-def _joined(text: str) -> str:
+def _hyphenate(text: str) -> str:
     """Return a value as it is typed without quotes: ``not-started``."""
     return _BETWEEN_WORDS.sub("-", str(text).strip().casefold())
 
@@ -131,13 +131,13 @@ def executor_field(groups: Sequence[Group], parameter: str = "jobGroup") -> Sear
 
 def _find_executor(text: str, groups: Sequence[Group]) -> Group | Hint:
     """Return the group with this title, AppName or id, or the only one whose title has the text."""
-    typed = text.casefold()
+    needle = text.casefold()
     exact = [
         group
         for group in groups
-        if typed in {group.title.casefold(), group.app_name.casefold()} or group.id == to_id(text)
+        if needle in {group.title.casefold(), group.app_name.casefold()} or group.id == to_id(text)
     ]
-    matches = exact or [group for group in groups if typed in f"{group.title}\n{group.app_name}".casefold()]
+    matches = exact or [group for group in groups if needle in f"{group.title}\n{group.app_name}".casefold()]
     if len(matches) == 1:
         return matches[0]
     if not matches:

@@ -32,9 +32,9 @@ class EffectRow:
     text: str
 
 
-def effect_rows(affected: Sequence[AffectedJob]) -> list[EffectRow]:
+def effect_rows(jobs: Sequence[AffectedJob]) -> list[EffectRow]:
     """Return the rows of a list of jobs that follow one that does not run."""
-    return [EffectRow(row.job, *SIGNS[row.effect], _words(row)) for row in affected]
+    return [EffectRow(row.job, *SIGNS[row.effect], _words(row)) for row in jobs]
 
 
 def _words(row: AffectedJob) -> str:

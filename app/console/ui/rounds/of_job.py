@@ -21,7 +21,7 @@ from app.store.rounds import edges
 from app.store.rounds.edges import Followers
 
 #: rounds of the page of a job
-SHOWN = 5
+ROUNDS_MAX = 5
 #: jobs that follow: those that are counted, and those that are named
 FOLLOWING_MAX, FOLLOWING_NAMED = 501, 10
 
@@ -44,7 +44,7 @@ def find_after(session: Session, job: Job, *, actor: Actor) -> After:
     followers = [link.target for link in links if not link.is_child]
     names = name_jobs(session, [*(value.jobs if value is not None else ()), *followers], actor=actor)
     rounds = (
-        listing.list_rounds(session, RoundFilter(job_id=job.id), actor=actor, limit=SHOWN)
+        listing.list_rounds(session, RoundFilter(job_id=job.id), actor=actor, limit=ROUNDS_MAX)
         if value is not None
         else []
     )
@@ -58,8 +58,8 @@ def find_after(session: Session, job: Job, *, actor: Actor) -> After:
 
 def name_jobs(session: Session, job_ids: Collection[int], *, actor: Actor) -> dict[int, Markup]:
     """Return the names of jobs with links; one that is gone or foreign says so."""
-    known = job_store.find_names(session, set(job_ids))
-    return {job_id: _name(job_id, known.get(job_id), actor) for job_id in job_ids}
+    names = job_store.find_names(session, set(job_ids))
+    return {job_id: _name(job_id, names.get(job_id), actor) for job_id in job_ids}
 
 
 def _name(job_id: int, job: job_store.JobName | None, actor: Actor) -> Markup:
@@ -75,12 +75,12 @@ def find_following(session: Session, job: Job, *, actor: Actor) -> list[str]:
     if not job.has_followers and not job.child_ids:
         return []
     job_ids, is_cut = reachable([job.id], Followers(session), most=FOLLOWING_MAX)
-    known = job_store.find_names(session, job_ids - {job.id})
+    followers = job_store.find_names(session, job_ids - {job.id})
     visible = [
-        follower for _id, follower in sorted(known.items()) if actor.may(follower.job_group, Right.VIEW)
+        follower for _id, follower in sorted(followers.items()) if actor.may(follower.job_group, Right.VIEW)
     ]
     names = [f"{follower.id} {follower.job_desc}" for follower in visible[:FOLLOWING_NAMED]]
-    more = len(known) - len(names)
+    more = len(followers) - len(names)
     if more:
         names.append(_("%(n)s more", n=f"{more}+" if is_cut else more))
     return names

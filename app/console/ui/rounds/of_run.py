@@ -38,7 +38,7 @@ class RunRounds:
     #: address of the form that runs the chain again; empty without one, or without the right
     again: str
     #: jobs that were not run because of it, with links to their rounds
-    stopped: Sequence[Markup]
+    stopped_jobs: Sequence[Markup]
 
 
 def find_rounds(session: Session, log: JobLog, *, actor: Actor) -> RunRounds:
@@ -55,7 +55,7 @@ def find_rounds(session: Session, log: JobLog, *, actor: Actor) -> RunRounds:
         number_text(log.chain or 0) if is_chained else "",
         root.id if root is not None and is_visible else None,
         again_address(root, actor),
-        _stopped(session, log, actor) if log.failed else [],
+        _stopped_jobs(session, log, actor) if log.failed else [],
     )
 
 
@@ -66,7 +66,7 @@ def again_address(root: neighbours.Root | None, actor: Actor) -> str:
     return url_for("job_actions.run", job_id=root.job_id, log=root.id, chain=1)
 
 
-def _stopped(session: Session, log: JobLog, actor: Actor) -> list[Markup]:
+def _stopped_jobs(session: Session, log: JobLog, actor: Actor) -> list[Markup]:
     followers, _is_cut = reachable([log.job_id], Followers(session), most=causes.JOBS_MAX)
     rows = causes.find_stopped(session, log.id, followers - {log.job_id}, limit=STOPPED_MAX)
     visible = [row for row in rows if actor.may(row.group_id, Right.VIEW)]

@@ -7,7 +7,7 @@ from flask import url_for
 from markupsafe import Markup, escape
 
 from app.clock import Millis, now_ms
-from app.console.ui.filters import absolute, listed
+from app.console.ui.filters import absolute, comma_list
 from app.console.ui.rounds.words import ROUND_REASONS, ROUND_STATES, foreign_name
 from app.console.web.language import _
 from app.domain.rounds.kinds import ArrivalOutcome, RoundReason, RoundState
@@ -118,9 +118,9 @@ def progress_of(predecessor: PredecessorView, *, is_open: bool) -> str:
                 else _("no run yet")
             )
     if is_open and predecessor.retry_ms and predecessor.outcome is not None:
-        return listed((text, _("retry at %(time)s", time=clock(predecessor.retry_ms))))
+        return comma_list((text, _("retry at %(time)s", time=clock(predecessor.retry_ms))))
     if is_open and predecessor.is_running and predecessor.outcome is not None:
-        return listed((text, _("running again")))
+        return comma_list((text, _("running again")))
     return text
 
 

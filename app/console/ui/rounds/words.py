@@ -7,7 +7,7 @@ from typing import Any
 from flask import Flask
 
 from app.clock import SECOND_MS
-from app.console.ui.filters import listed
+from app.console.ui.filters import comma_list
 from app.console.ui.promise_words import length_text
 from app.console.web.language import _, lazy_pgettext
 from app.console.web.language import lazy_gettext as _l
@@ -121,7 +121,7 @@ def _deadline(value: RunsAfter) -> str:
 
 def parts_of(value: RunsAfter) -> list[str]:
     """Return what a job runs after in short, without what is the default: ``after 7, 9 · same day``."""
-    parts = [_("after %(ids)s", ids=listed(map(str, value.jobs)))]
+    parts = [_("after %(ids)s", ids=comma_list(map(str, value.jobs)))]
     if value.rule is RoundRule.K_OF_N:
         parts.append(_("%(k)s of them", k=min(value.k, len(value.jobs))))
     elif value.rule is not RoundRule.ALL_SUCCEEDED:
@@ -140,11 +140,11 @@ def runs_after_value(value: Any) -> str:
     """
     members = json.loads(value) if isinstance(value, str) else value
     names = members.get("jobs", []) if isinstance(members, dict) else []
-    parsed = parse_runs_after(json.dumps({**(members or {}), "jobs": [*range(len(names))]}))
-    if parsed is None:
+    rule = parse_runs_after(json.dumps({**(members or {}), "jobs": [*range(len(names))]}))
+    if rule is None:
         return "–"
-    ids = _("after %(ids)s", ids=listed(names))
-    return f"{ids}{_(': ')}{rule_text(parsed)}"
+    ids = _("after %(ids)s", ids=comma_list(names))
+    return f"{ids}{_(': ')}{rule_text(rule)}"
 
 
 def init_app(app: Flask) -> None:

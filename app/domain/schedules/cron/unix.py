@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from copy import copy
 from datetime import datetime, tzinfo
 from functools import lru_cache
-from typing import Final
-
-from croniter import CroniterBadDateError, croniter
+from typing import TYPE_CHECKING, Final
 
 from app.clock import SECOND_MS, Millis
 from app.domain.schedules.cron.fields import (
@@ -26,6 +24,9 @@ from app.domain.schedules.cron.fields import (
     InvalidCronExpression,
 )
 from app.domain.text.texts import N_
+
+if TYPE_CHECKING:
+    from croniter import croniter
 
 #: number of fields by which a Unix expression is recognized
 FIELD_COUNT: Final = 5
@@ -49,6 +50,8 @@ def check_unix_cron(fields: list[str]) -> None:
 
 def next_after_ms(fields: list[str], after_ms: Millis, tz: tzinfo) -> Millis | None:
     """Return the first fire strictly after an instant; None if there is none within croniter's 50 years."""
+    from croniter import CroniterBadDateError  # Most expressions have six fields.
+
     if after_ms >= _LAST_START_MS:
         return None
     search = copy(_read(" ".join(fields)))  # A search moves the start of its object.
@@ -88,8 +91,10 @@ def _mask(values: Sequence[int | str], size: int) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _read(text: str) -> croniter:
+def _read(text: str) -> "croniter":
     """Return the croniter of an expression. Cached, since reading it takes longer than a search."""
+    from croniter import croniter  # Most expressions have six fields.
+
     if any(field.startswith(_RANDOM) for field in text.split(" ")):
         raise InvalidCronExpression(N_("expression"), text, N_("random and hashed fields are not supported"))
     fields = zip(text.split(" "), _FIELDS, strict=True)

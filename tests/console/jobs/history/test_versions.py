@@ -8,7 +8,7 @@ import pytest
 
 from app.clock import now_ms
 from app.console.jobs.history import version_words
-from app.console.jobs.history.version_rows import SHOWN
+from app.console.jobs.history.version_rows import LENGTH
 from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import Right
 from app.models.job import Job
@@ -115,7 +115,7 @@ def test_what_another_program_changed_is_named(admin: Console) -> None:
 def test_older_versions_are_on_further_pages(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
-    for number in range(SHOWN):
+    for number in range(LENGTH):
         edit(job_id, group_id, executor_timeout=number + 1)
     first = admin.get(f"/jobinfo/{job_id}?tab=versions")
     assert "?tab=versions&amp;before=2#versions" in first.text

@@ -21,7 +21,7 @@ from app.models.log import JobLog
 from app.models.task import Task
 from app.services.jobs import jobs
 from app.services.runs import logs
-from app.store.jobs import listing as job_lists
+from app.store.jobs import removal
 from tests.browser.serving import stub_executor
 from tests.console.pages import is_at_login, path_after, submit, text_of
 from tests.console.tasks import result_of, run_tasks
@@ -402,7 +402,7 @@ def test_a_database_that_refuses_one_change_undoes_and_repeats_no_other(
 def test_a_long_log_goes_in_pieces_before_its_job(
     admin: Console, monkeypatch: pytest.MonkeyPatch, started: bool
 ) -> None:
-    monkeypatch.setattr(job_lists, "DELETE_BATCH", 2)
+    monkeypatch.setattr(removal, "DELETE_BATCH", 2)
     group_id = add_group()
     job_id = add_job(group_id)
     for _ in range(5):

@@ -69,8 +69,8 @@ def get_calendar(call: Call, name: str) -> CalendarDetail:
 def set_calendar(call: Call, name: str, body: CalendarIn) -> CalendarDetail:
     """Make a calendar, or replace what it says; its jobs are planned anew."""
     draft = _draft(call, body)
-    changed = calendars.put_calendar(call.session, name, draft, actor=call.actor, clock=now_ms)
-    return _detail(call, changed)
+    calendar = calendars.put_calendar(call.session, name, draft, actor=call.actor, clock=now_ms)
+    return _detail(call, calendar)
 
 
 @resource.delete("/calendars/<name>", right=ADMIN, lock=_lock)
@@ -86,18 +86,18 @@ def _read_days(_call: Call, name: str, body: CalendarImport) -> CountryDays:
 @resource.post(
     "/calendars/<name>/import", body=CalendarImport, answer=CalendarDetail, right=ADMIN, prepare=_read_days
 )
-def import_days(call: Call, name: str, body: CalendarImport, prepared: CountryDays) -> CalendarDetail:
+def import_days(call: Call, name: str, body: CalendarImport, preparation: CountryDays) -> CalendarDetail:
     """Take the holidays and make-up workdays of a country or a file into a calendar, which is made if new."""
-    changed = calendars.import_days(
+    calendar = calendars.import_days(
         call.session,
         name,
-        prepared,
+        preparation,
         actor=call.actor,
         clock=now_ms,
         replace=body.replace,
         readable_by_java=call.config.shared_with_java,
     )
-    return _detail(call, changed)
+    return _detail(call, calendar)
 
 
 @resource.get("/calendars/<name>/days", answer=CalendarDays, query=DaysQuery)

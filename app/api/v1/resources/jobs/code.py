@@ -55,14 +55,14 @@ def plan_code(call: Call, body: CodePlanIn) -> CodePlan:
 def _prepare_apply(call: Call, body: CodeApplyIn) -> tuple[PreparedApply, CodePlan]:
     request = _request(call, body)
     with read_scope() as session:
-        prepared = prepare_apply(session, request, plan_hash=body.plan_hash, now_ms=call.now_ms)
-    return prepared, _plan(prepared.plan)
+        prepared_apply = prepare_apply(session, request, plan_hash=body.plan_hash, now_ms=call.now_ms)
+    return prepared_apply, _plan(prepared_apply.plan)
 
 
 @resource.post("/code/apply", body=CodeApplyIn, answer=CodeApplied, right=Right.EDIT, prepare=_prepare_apply)
-def apply_code(call: Call, body: CodeApplyIn, prepared: tuple[PreparedApply, CodePlan]) -> CodeApplied:
+def apply_code(call: Call, body: CodeApplyIn, preparation: tuple[PreparedApply, CodePlan]) -> CodeApplied:
     """Make everything as a document says, in one transaction with one entry in the audit."""
-    prepared_apply, plan_answer = prepared
+    prepared_apply, plan_answer = preparation
     result = apply_document(call.session, prepared_apply, source=body.source, clock=now_ms)
     plan = plan_answer if result.plan is prepared_apply.plan else _plan(result.plan)
     return CodeApplied(apply_id=result.apply_id or None, plan=plan)
@@ -123,8 +123,8 @@ def list_applies(call: Call) -> Listed[CodeApplyListed]:
 def _prepare_undo(call: Call, apply_id: int, body: CodeUndoIn) -> tuple[PreparedUndo, CodePlan]:
     request = UndoRequest(apply_id, call.actor, body.force, call.config.executor_networks)
     with read_scope() as session:
-        prepared = prepare_undo(session, request, now_ms=call.now_ms)
-    return prepared, _plan(prepared.plan)
+        prepared_undo = prepare_undo(session, request, now_ms=call.now_ms)
+    return prepared_undo, _plan(prepared_undo.plan)
 
 
 @resource.post(
@@ -135,10 +135,10 @@ def _prepare_undo(call: Call, apply_id: int, body: CodeUndoIn) -> tuple[Prepared
     prepare=_prepare_undo,
 )
 def undo_code(
-    call: Call, apply_id: int, body: CodeUndoIn, prepared: tuple[PreparedUndo, CodePlan]
+    call: Call, apply_id: int, body: CodeUndoIn, preparation: tuple[PreparedUndo, CodePlan]
 ) -> CodePlan:
     """Put back what an apply changed, unless it was changed again since."""
-    prepared_undo, plan_answer = prepared
+    prepared_undo, plan_answer = preparation
     plan = undo_apply(call.session, prepared_undo, clock=now_ms)
     return plan_answer if plan is prepared_undo.plan else _plan(plan)
 

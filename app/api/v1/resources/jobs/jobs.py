@@ -1,15 +1,11 @@
-"""API: jobs, their schedules and next times."""
-
-from functools import partial
+"""API: jobs, their schedules and next times; what changes them is in ``job_changes``."""
 
 from app.api.v1.cursors import cut, read_id_cursor
-from app.api.v1.endpoint import Call, Made, Resource
+from app.api.v1.endpoint import Call, Resource
 from app.api.v1.resources.jobs.schedules import times_out
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.jobs import (
-    JobIn,
     JobOut,
-    JobPatch,
     JobQuery,
     LastRun,
     ManagedJob,
@@ -19,15 +15,12 @@ from app.api.v1.schemas.jobs import (
     ParameterPreviewQuery,
     PreviewedRun,
 )
-from app.clock import now_ms
-from app.database.engine import session_scope, transact
-from app.domain.access.permissions import Right
 from app.domain.enums import TriggerStatus
 from app.domain.jobs.members import MEMBER_OF_ERROR, read_members
 from app.domain.runs.logical_times import check_logical
 from app.domain.runs.outcome import state_of
 from app.models.base import zone_name
-from app.services.jobs import changes, jobs
+from app.services.jobs import job_list
 from app.services.jobs.details import (
     JobDetails,
     details_of,
@@ -36,8 +29,8 @@ from app.services.jobs.details import (
     upcoming_fates,
     upcoming_logical,
 )
-from app.services.jobs.jobs import JobFilter
 from app.services.jobs.placeholders import preview_job
+from app.store.jobs.filtering import JobFilter
 from app.store.jobs.managed import ManagedObject
 from app.store.runs.recent import Run
 
@@ -60,24 +53,12 @@ def list_jobs(call: Call) -> Listed[JobOut]:
         schedule_type=query.schedule_type or "",
     )
     before_id = read_id_cursor(query.cursor) or 0
-    rows = jobs.list_newest(
+    rows = job_list.list_newest(
         call.session, job_filter, actor=call.actor, before_id=before_id, limit=query.limit + 1
     )
     page, next_cursor = cut(rows, query.limit, lambda job: (job.id,))
     details = details_of(call.session, page, actor=call.actor)
     return Listed[JobOut](items=[_job_out(job_details) for job_details in details], next_cursor=next_cursor)
-
-
-@resource.post("/jobs", body=JobIn, answer=JobOut, status=201, right=Right.EDIT, etag=True)
-def add_job(call: Call, body: JobIn) -> Made:
-    """Add a job.
-
-    With `enabled` its schedule starts at once, which needs the right `operate`, too. Code needs `glue`.
-    """
-    members = body.model_dump(mode="json", exclude={changes.ENABLED})
-    draft = changes.draft_of(members, readable_by_java=call.config.shared_with_java)
-    job_id = jobs.add_job(call.session, draft, actor=call.actor, clock=now_ms, start=body.enabled)
-    return Made(_reread_job_out(call, job_id), f"/jobs/{job_id}")
 
 
 @resource.get("/jobs/<int:job_id>", answer=JobOut, etag=True)
@@ -86,61 +67,13 @@ def get_job(call: Call, job_id: int) -> JobOut:
 
     Its ETag names the version of its members; next times and last run are not part of it.
     """
-    return _job_out_of(call, job_id)
-
-
-@resource.patch(
-    "/jobs/<int:job_id>", body=JobPatch, answer=JobOut, right=Right.EDIT, etag=True, lock=changes.hold_job
-)
-def change_job(call: Call, job_id: int, body: JobPatch) -> JobOut:
-    """Change the given members of a job.
-
-    All takes effect at once: a new schedule withdraws the runs that the old one had planned. `enabled` needs
-    the right `operate`, too.
-    """
-    changes.change_job(
-        call.session,
-        job_id,
-        body.model_dump(mode="json", exclude_unset=True),
-        actor=call.actor,
-        clock=now_ms,
-        readable_by_java=call.config.shared_with_java,
-    )
-    return _reread_job_out(call, job_id)
-
-
-@resource.delete("/jobs/<int:job_id>", right=Right.EDIT, transaction=False)
-def remove_job(call: Call, job_id: int) -> None:
-    """Delete a job with its runs and versions. Runs in progress continue."""
-    remove = partial(jobs.remove_job, job_id=job_id, actor=call.actor, now_ms=call.now_ms)
-    if call.dry_run:
-        with session_scope() as session:
-            remove(session)
-            session.rollback()
-        return
-    # A long log is deleted in many transactions.
-    jobs.clear_before_removal(job_id, actor=call.actor, clock=now_ms)
-    transact(remove)
-
-
-@resource.post("/jobs/<int:job_id>/start", answer=JobOut, right=Right.OPERATE)
-def start_job(call: Call, job_id: int) -> JobOut:
-    """Switch the schedule of a job on; one that is on stays as it is."""
-    jobs.start_job(call.session, job_id, actor=call.actor, clock=now_ms)
-    return _reread_job_out(call, job_id)
-
-
-@resource.post("/jobs/<int:job_id>/stop", answer=JobOut, right=Right.OPERATE)
-def stop_job(call: Call, job_id: int) -> JobOut:
-    """Switch the schedule of a job off and withdraw its planned runs; one that is off stays as it is."""
-    jobs.stop_job(call.session, job_id, actor=call.actor, clock=now_ms)
-    return _reread_job_out(call, job_id)
+    return job_out_of(call, job_id)
 
 
 @resource.get("/jobs/<int:job_id>/next-times", answer=NextTimes, query=NextTimesQuery)
 def next_times(call: Call, job_id: int) -> NextTimes:
     """Return the next times of a job's schedule, or those it would have if it were switched on now."""
-    job = jobs.get_job(call.session, job_id, actor=call.actor)
+    job = job_list.get_job(call.session, job_id, actor=call.actor)
     count, at_ms = call.query.count, call.now_ms
     fates = upcoming_fates(job, count, now_ms=at_ms)
     return times_out(upcoming(job, count, now_ms=at_ms), job.time_zone or zone_name(), fates)
@@ -152,7 +85,7 @@ def preview_parameter(call: Call, job_id: int) -> ParameterPreview:
 
     Secrets are named, as `‹secret NAME›`; so is what only the run itself will have, as `‹parent.result›`.
     """
-    job = jobs.get_job(call.session, job_id, actor=call.actor)
+    job = job_list.get_job(call.session, job_id, actor=call.actor)
     query: ParameterPreviewQuery = call.query
     times = upcoming_logical(job, query.count, now_ms=call.now_ms)
     if query.logical_time is not None:
@@ -170,13 +103,9 @@ def preview_parameter(call: Call, job_id: int) -> ParameterPreview:
     )
 
 
-def _reread_job_out(call: Call, job_id: int) -> JobOut:
-    call.reread()
-    return _job_out_of(call, job_id)
-
-
-def _job_out_of(call: Call, job_id: int) -> JobOut:
-    job = jobs.get_job(call.session, job_id, actor=call.actor)
+def job_out_of(call: Call, job_id: int) -> JobOut:
+    """Return a job as this API answers it."""
+    job = job_list.get_job(call.session, job_id, actor=call.actor)
     return _job_out(details_of(call.session, [job], actor=call.actor)[0])
 
 
@@ -204,10 +133,10 @@ def _last_run(run: Run) -> LastRun:
     )
 
 
-def _managed(managed: ManagedObject) -> ManagedJob:
+def _managed(job: ManagedObject) -> ManagedJob:
     return ManagedJob(
-        key=managed.key,
-        source=managed.source,
-        members=list(managed.fields),
-        applied_at=managed.applied_ms,
+        key=job.key,
+        source=job.source,
+        members=list(job.fields),
+        applied_at=job.applied_ms,
     )

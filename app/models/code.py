@@ -25,7 +25,7 @@ class JobVersion(Base):
     fields: Mapped[str] = mapped_column(LongText)
 
 
-class Managed(Base):
+class CodeObject(Base):
     """Object managed as code: a job, group or channel with the key and the fields its file has."""
 
     __tablename__ = "xxl_job_managed"

@@ -9,7 +9,7 @@ from app.domain.archive.kinds import ArchiveState
 from app.services.run_logs.archived_run import ArchivedRun
 
 
-def archived_fact(session: Session, log_id: int) -> list[str]:
+def archive_fact(session: Session, log_id: int) -> list[str]:
     """Return what the archive has of a log: its state and size, then what is missing; empty: nothing."""
     run = ArchivedRun.find(session, log_id, executor_caller().archive)
     if run is None:

@@ -52,30 +52,30 @@ class CompiledStatement(NamedTuple):
 @cache
 def compile_statement(statement: Statement, dialect: Dialect) -> CompiledStatement:
     """Compile a statement with ``bindparam`` for its variable values; a SELECT may have a constant IN."""
-    compiled = _compiled(statement, dialect)
-    unset = {bind.key: None for bind in compiled.binds.values() if bind.required}
-    if compiled.post_compile_params and isinstance(statement, Select | CompoundSelect):
-        compiled = _compiled(statement.params(unset), dialect, render_postcompile=True)
-    names = (compiled.positiontup or []) if compiled.positional else [*compiled.params]
-    constants = {name: value for name, value in compiled.params.items() if name not in unset}
+    sql = _compile(statement, dialect)
+    unset = {bind.key: None for bind in sql.binds.values() if bind.required}
+    if sql.post_compile_params and isinstance(statement, Select | CompoundSelect):
+        sql = _compile(statement.params(unset), dialect, render_postcompile=True)
+    names = (sql.positiontup or []) if sql.positional else [*sql.params]
+    constants = {name: value for name, value in sql.params.items() if name not in unset}
     columns = () if isinstance(statement, Delete | Update) else tuple(statement.exported_columns)
     processors = [column.type.dialect_impl(dialect).result_processor(dialect, None) for column in columns]
     return CompiledStatement(
-        compiled.string,
+        sql.string,
         names,
-        not compiled.positional,
+        not sql.positional,
         {name: value.value if isinstance(value, Enum) else value for name, value in constants.items()},
-        [(name, encode) for name in {*names} if (encode := _encoder(compiled, name, dialect))],
+        [(name, encode) for name in {*names} if (encode := _encoder(sql, name, dialect))],
         [(index, convert) for index, convert in enumerate(processors) if convert is not None],
     )
 
 
-def _compiled(statement: Statement, dialect: Dialect, **options: bool) -> SQLCompiler:
-    compiled = statement.compile(dialect=dialect, compile_kwargs=options)
-    assert isinstance(compiled, SQLCompiler)
-    return compiled
+def _compile(statement: Statement, dialect: Dialect, **options: bool) -> SQLCompiler:
+    sql = statement.compile(dialect=dialect, compile_kwargs=options)
+    assert isinstance(sql, SQLCompiler)
+    return sql
 
 
-def _encoder(compiled: SQLCompiler, name: str, dialect: Dialect) -> Callable[[Any], Any] | None:
-    bind = compiled.binds.get(name)
+def _encoder(sql: SQLCompiler, name: str, dialect: Dialect) -> Callable[[Any], Any] | None:
+    bind = sql.binds.get(name)
     return bind.type.dialect_impl(dialect).bind_processor(dialect) if bind is not None else None
