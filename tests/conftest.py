@@ -24,8 +24,8 @@ from sqlalchemy.orm import Session
 
 from app.database.engine import bind_engine, engine_options, session_scope, unbind_engine
 from app.services.accounts import passwords
+from app.services.answer_cache import AnswerCache
 from app.services.auditing import refusals
-from app.services.kept import Kept
 from app.settings.config import Config
 from app.store.calendars import current_book
 from tests.support.databases import STARTERS, Server, missing
@@ -294,7 +294,7 @@ def no_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a page show at once what a test has changed."""
-    monkeypatch.setattr(Kept, "is_on", False)
+    monkeypatch.setattr(AnswerCache, "is_on", False)
     monkeypatch.setattr(current_book, "CHECK_S", 0)
 
 

@@ -16,7 +16,7 @@ from app.pipeline.calendars.replanning import RuleReplanning
 from app.pipeline.clocks.guard import JUMP_MS, ClockGuard, ClockWatch
 from app.pipeline.clocks.zone_rules import tick_zone_rules
 from app.pipeline.delays import tick_delays
-from app.pipeline.inherited import InheritedRuns
+from app.pipeline.inherited_runs import InheritedRuns
 from app.pipeline.rounds.watch import tick_rounds
 from app.pipeline.spans import SpanComparison
 from app.services.accounts import weak_passwords
@@ -89,8 +89,8 @@ class Monitor:
         ]
         # A Java admin ends its runs itself, and plans by the rules of its own zones.
         if not config.shared_with_java:
-            inherited = skip_if_clock_off(InheritedRuns().tick, guard)
-            self._loops.append(Loop("inherited", inherited, max_s=limit_s))
+            inherited_tick = skip_if_clock_off(InheritedRuns().tick, guard)
+            self._loops.append(Loop("inherited", inherited_tick, max_s=limit_s))
             zone_rules = partial(tick_zone_rules, zone=config.time_zone)
             self._loops.append(Loop("zone-rules", skip_if_clock_off(zone_rules, guard), max_s=None))
 
@@ -132,7 +132,7 @@ class Monitor:
         is corrected by its skew: alarms still go out, and no mute or lease ends too early for all nodes.
         """
         news = self._clock.news()
-        if not self._clock.trusted:
+        if not self._clock.is_trusted:
             at_ms -= self._clock.skew_ms
         if news:
             self._notifier.announce(compose_clock(self._node, news, self._config), at_ms)
@@ -146,10 +146,10 @@ def skip_if_clock_off(tick: Tick, guard: ClockGuard) -> Tick:
     for all nodes of the database.
     """
 
-    def guarded(at_ms: Millis) -> Millis:
+    def checked_tick(at_ms: Millis) -> Millis:
         return tick(at_ms) if guard.look() else CLOCK_WAIT_MS
 
-    return guarded
+    return checked_tick
 
 
 def warn_of_weak_passwords(_at_ms: Millis) -> Millis:

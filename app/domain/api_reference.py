@@ -147,7 +147,7 @@ class _Reader:
 
     def _operation(self, method: str, path: str, operation: Json) -> Operation:
         body = operation.get("requestBody", {}).get("content", {}).get(JSON, {}).get("schema", {})
-        schema = self._resolved(body)
+        schema = self._resolve(body)
         example = json.dumps(self._example(schema), ensure_ascii=False, indent=2) if body else ""
         return Operation(
             id=operation["operationId"],
@@ -184,7 +184,7 @@ class _Reader:
     def _members(self, schema: Json) -> Iterator[Member]:
         required_names = schema.get("required", ())
         for name, schema_of_member in schema.get("properties", {}).items():
-            member = self._resolved(schema_of_member)
+            member = self._resolve(schema_of_member)
             object_name = self._object(schema_of_member)
             yield Member(
                 name,
@@ -223,7 +223,7 @@ class _Reader:
         inner = [*_alternatives(schema), *([schema["items"]] if "items" in schema else ())]
         return next(filter(None, map(self._object, inner)), "")
 
-    def _resolved(self, schema: Json) -> Json:
+    def _resolve(self, schema: Json) -> Json:
         """Return a schema, or the one that it refers to."""
         return self._components[_name(schema)] if "$ref" in schema else schema
 
@@ -234,12 +234,12 @@ class _Reader:
         if value is not None:
             return value
         if alternatives := _alternatives(schema):
-            first = self._resolved(alternatives[0])
+            first = self._resolve(alternatives[0])
             return None if "default" in first else self._example(first, depth)
         if "properties" in schema and depth < NESTING_MAX:
             required_names = schema.get("required", ())
             return {
-                name: self._example({**self._resolved(member), **member}, depth + 1)
+                name: self._example({**self._resolve(member), **member}, depth + 1)
                 for name, member in schema["properties"].items()
                 if name in required_names or "examples" in member
             }

@@ -125,7 +125,7 @@ APART = (*HELD_BACK, FireState.HELD)
 NOT_OUT = (FireState.PENDING, *APART)
 
 
-class Killed(IntEnum):
+class KillReason(IntEnum):
     """Whether a run was killed (`xxl_job_log.killed`)."""
 
     NO = 0

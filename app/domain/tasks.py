@@ -53,6 +53,6 @@ class Step:
     #: whether anything was done, also where ``advance`` is 0
     is_progress: bool = True
     lines: Sequence[ResultLine] = ()
-    finished: bool = False
+    is_done: bool = False
     #: reason for the failure; the task ends as FAILED
     error: str = ""

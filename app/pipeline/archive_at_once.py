@@ -28,7 +28,7 @@ def fetch_at_once(session: Session, addresses: Collection[str]) -> int:
     """
     runs = find_at_instances(session, addresses)
     zone = ZoneInfo(zone_name())
-    known = [run.log_id for run, is_known in runs if is_known]
+    known_ids = [run.log_id for run, is_known in runs if is_known]
     new = [
         open_row(run, mode, zone, next_ms=AT_ONCE)
         for run, is_known in runs
@@ -36,9 +36,9 @@ def fetch_at_once(session: Session, addresses: Collection[str]) -> int:
     ]
     if new:
         rows.insert_open(session, new)
-    if known:
-        rows.hasten(session, known, next_ms=AT_ONCE)
-    count = len(known) + len(new)
+    if known_ids:
+        rows.hasten(session, known_ids, next_ms=AT_ONCE)
+    count = len(known_ids) + len(new)
     if count:
         logger.info("logs fetched at once addresses=%s count=%s", ",".join(sorted(addresses)), count)
     return count

@@ -38,8 +38,7 @@ from app.pipeline.rounds.run_marks import mark_runs
 from app.pipeline.route import RoutedFire, begin_routing, expand_broadcast, is_as_sent, route_fire
 from app.pipeline.run_rows import write_logs
 from app.store.executors import last_seen
-from app.store.fires import logs, unseen
-from app.store.fires import prepared as prepared_fires
+from app.store.fires import logs, prepared_fires, unseen_fires
 from app.store.fires import queue as fires
 from app.store.fires.logs import UnfinishedRun
 from app.store.fires.queue import PendingFire
@@ -54,14 +53,14 @@ ORPHAN_MS: Millis = 500
 class ClaimBatch:
     """Result of one claim."""
 
-    claimed: list[ClaimedRun] = field(default_factory=list)
+    claims: list[ClaimedRun] = field(default_factory=list)
     #: fires left PENDING, by the address without capacity
-    parked: dict[str, list[DueFire]] = field(default_factory=dict)
+    parked_fires: dict[str, list[DueFire]] = field(default_factory=dict)
     #: fires to claim once more: shards of broadcasts, written as fires of their own, and those whose round
     #: has started
-    expanded: list[DueFire] = field(default_factory=list)
+    new_fires: list[DueFire] = field(default_factory=list)
     #: fires left PENDING, because they need slots or a round, or a blackout is on: for ``claim_limited``
-    limited: list[DueFire] = field(default_factory=list)
+    limited_fires: list[DueFire] = field(default_factory=list)
     #: how many of these have begun to wait
     waiting: int = 0
 
@@ -81,7 +80,7 @@ class LockedFires(NamedTuple):
     #: with their jobs, in their order
     to_run: list[tuple[PendingFire, JobToRun]]
     #: log rows of earlier claims, by id
-    unfinished: dict[int, UnfinishedRun]
+    run_by_id: dict[int, UnfinishedRun]
 
 
 def claim(
@@ -90,11 +89,11 @@ def claim(
     claimer: Claimer,
     *,
     now_ms: Millis,
-    prepared: Mapping[int, PreparedFire] = NONE_PREPARED,
+    prepared_by_id: Mapping[int, PreparedFire] = NONE_PREPARED,
 ) -> ClaimBatch:
     """Claim the fires that are still PENDING and whose address has capacity.
 
-    Those that were ``prepared``, by fire id, and whose job and group have not changed since are only marked.
+    Those in ``prepared_by_id`` (fire id) whose job and group have not changed since are only marked.
     Ends runs without an address at once. Works in the caller's transaction; the runs may be sent after its
     commit.
     """
@@ -102,19 +101,19 @@ def claim(
     if claims_paused(session, now_ms=now_ms):
         return batch  # The poll finds the fires again.
     used_slots: Counter[str] = Counter()
-    if ready := [prepared[fire.id] for fire in due if fire.id in prepared]:
+    if ready := [prepared_by_id[fire.id] for fire in due if fire.id in prepared_by_id]:
         result = start(session, ready, claimer, used_slots, now_ms=now_ms)
-        batch.claimed = result.claimed
-        started_ids = {run.fire_id for run in result.claimed} | {
-            prepared_fire.claimed.fire_id for prepared_fire in result.parked
+        batch.claims = result.claims
+        started_ids = {run.fire_id for run in result.claims} | {
+            prepared_fire.claim.fire_id for prepared_fire in result.parked_fires
         }
-        for prepared_fire in result.parked:
+        for prepared_fire in result.parked_fires:
             parked_fire = DueFire(
-                prepared_fire.claimed.fire_id,
-                prepared_fire.claimed.job_id,
-                prepared_fire.claimed.due_ms,
+                prepared_fire.claim.fire_id,
+                prepared_fire.claim.job_id,
+                prepared_fire.claim.due_ms,
             )
-            batch.parked.setdefault(prepared_fire.claimed.address or "", []).append(parked_fire)
+            batch.parked_fires.setdefault(prepared_fire.claim.address or "", []).append(parked_fire)
         due = [fire for fire in due if fire.id not in started_ids]
     if due:
         _claim(session, due, claimer, used_slots, batch, now_ms)
@@ -130,25 +129,25 @@ def _claim(
     now_ms: Millis,
 ) -> None:
     """Claim fires that are not prepared; ``used_slots``: slots that this claim uses already, by address."""
-    locked = lock_due(session, due, now_ms)
-    candidates_by_group = find_group_candidates(session, locked.to_run, now_ms=now_ms)
-    limited = [
+    pending = lock_due(session, due, now_ms)
+    candidates_by_group = find_group_candidates(session, pending.to_run, now_ms=now_ms)
+    limited_fires = [
         (fire, job)
-        for fire, job in locked.to_run
+        for fire, job in pending.to_run
         if needs_round(fire, job)
         or needs_slots(fire, job, candidates_by_group[job.job_group])
         or pause_of(fire, job, now_ms=now_ms) is not None
     ]
-    if limited:
-        batch.limited += [DueFire(fire.id, fire.job_id, fire.due_time) for fire, _ in limited]
-        limited_ids = {fire.id for fire, _ in limited}
-        locked = locked._replace(to_run=[pair for pair in locked.to_run if pair[0].id not in limited_ids])
-    claim_locked(session, locked, candidates_by_group, claimer, used_slots, batch, now_ms=now_ms)
+    if limited_fires:
+        batch.limited_fires += [DueFire(fire.id, fire.job_id, fire.due_time) for fire, _ in limited_fires]
+        limited_ids = {fire.id for fire, _ in limited_fires}
+        pending = pending._replace(to_run=[pair for pair in pending.to_run if pair[0].id not in limited_ids])
+    claim_locked(session, pending, candidates_by_group, claimer, used_slots, batch, now_ms=now_ms)
 
 
 def claim_locked(
     session: Session,
-    locked: LockedFires,
+    pending: LockedFires,
     candidates_by_group: Mapping[int, GroupCandidates],
     claimer: Claimer,
     used_slots: Counter[str],
@@ -158,10 +157,10 @@ def claim_locked(
     gate: Gate = OPEN_GATE,
 ) -> None:
     """Route, log and mark those of the locked fires that the gate admits, in their order."""
-    unfinished = locked.unfinished
-    routed_fires = _route(session, locked, candidates_by_group, claimer, used_slots, batch, gate)
-    filling = fill_parameters(session, routed_fires, unfinished, zone=claimer.zone)
-    runs = write_logs(session, filling.routed_fires, unfinished, now_ms)
+    run_by_id = pending.run_by_id
+    routed_fires = _route(session, pending, candidates_by_group, claimer, used_slots, batch, gate)
+    filling = fill_parameters(session, routed_fires, run_by_id, zone=claimer.zone)
+    runs = write_logs(session, filling.routed_fires, run_by_id, now_ms)
     log_ids = {fire_id: run.log_id for fire_id, run in runs.items()}
     routed_fires = write_run_ids(session, filling, log_ids)
     mark_runs(session, routed_fires, log_ids)
@@ -173,7 +172,7 @@ def claim_locked(
             for routed_fire in routed_fires
         ],
     )
-    batch.claimed += [
+    batch.claims += [
         claimed_run(
             routed_fire,
             runs[routed_fire.fire.id],
@@ -189,7 +188,7 @@ def claim_locked(
 
 def _route(
     session: Session,
-    locked: LockedFires,
+    pending: LockedFires,
     candidates_by_group: Mapping[int, GroupCandidates],
     claimer: Claimer,
     used_slots: Counter[str],
@@ -197,21 +196,21 @@ def _route(
     gate: Gate,
 ) -> list[RoutedFire]:
     """Return the fires to claim, with their addresses; expands broadcasts, parks those without capacity."""
-    routes = begin_routing(session, claimer.routes, {job.id for _, job in locked.to_run})
+    routes = begin_routing(session, claimer.routes, {job.id for _, job in pending.to_run})
     routed_fires: list[RoutedFire] = []
-    for fire, job in locked.to_run:
+    for fire, job in pending.to_run:
         candidates = candidates_by_group[job.job_group]
         if not gate.admits(fire, job, candidates):
             continue
-        sent_to = locked.unfinished[fire.log_id].address if fire.attempt and fire.log_id else None
+        sent_to = pending.run_by_id[fire.log_id].address if fire.attempt and fire.log_id else None
         routed_fire = route_fire(session, fire, job, candidates, routes, sent_to=sent_to)
         if routed_fire is None:
             columns = gate.take(fire)
-            batch.expanded += expand_broadcast(session, fire, candidates, node=claimer.node, columns=columns)
+            batch.new_fires += expand_broadcast(session, fire, candidates, node=claimer.node, columns=columns)
             continue
         address = routed_fire.address
         if address is not None and used_slots[address] >= claimer.capacity(address):
-            batch.parked.setdefault(address, []).append(DueFire(fire.id, fire.job_id, fire.due_time))
+            batch.parked_fires.setdefault(address, []).append(DueFire(fire.id, fire.job_id, fire.due_time))
         else:
             if address is not None:
                 used_slots[address] += 1
@@ -240,21 +239,21 @@ def lock_due(
         session, [fire for fire in lock(session, [fire.id for fire in due]) if fire.due_time <= now_ms]
     )
     job_by_id = jobs.find_to_run(session, {fire.job_id for fire in pending})
-    unfinished = logs.find_unfinished(session, [fire.log_id for fire in pending if fire.log_id])
+    run_by_id = logs.find_unfinished(session, [fire.log_id for fire in pending if fire.log_id])
     to_run = [
         fire
         for fire in pending
-        if fire.job_id in job_by_id and (fire.log_id is None or fire.log_id in unfinished)
+        if fire.job_id in job_by_id and (fire.log_id is None or fire.log_id in run_by_id)
     ]
     fires.delete_fires(session, {fire.id for fire in pending} - {fire.id for fire in to_run})
     return LockedFires(
-        [(fire, _job_for_run(session, job_by_id[fire.job_id], fire, unfinished)) for fire in to_run],
-        unfinished,
+        [(fire, _job_for_run(session, job_by_id[fire.job_id], fire, run_by_id)) for fire in to_run],
+        run_by_id,
     )
 
 
 def _job_for_run(
-    session: Session, job: JobToRun, fire: PendingFire, unfinished: Mapping[int, UnfinishedRun]
+    session: Session, job: JobToRun, fire: PendingFire, run_by_id: Mapping[int, UnfinishedRun]
 ) -> JobToRun:
     """Return the job with the handler and parameter of the run's log row once it may have been sent.
 
@@ -265,7 +264,7 @@ def _job_for_run(
     """
     if fire.log_id is None:
         return job
-    run = unfinished[fire.log_id]
+    run = run_by_id[fire.log_id]
     job = job._replace(job_group=run.job_group)
     if not is_as_sent(fire, job, run):
         return job
@@ -289,23 +288,25 @@ def _refuse(
 
     Of the latter, one that may have been sent earlier ends as unresolved.
     """
-    refused = [
+    unroutable_fires = [
         routed_fire
         for routed_fire in routed_fires
         if not routed_fire.addresses or routed_fire.fire.id in reasons
     ]
-    if not refused:
+    if not unroutable_fires:
         return
-    last = last_seen.find_last(session, {routed_fire.candidates.app_name for routed_fire in refused})
+    last = last_seen.find_last(session, {routed_fire.candidates.app_name for routed_fire in unroutable_fires})
     results = []
-    for routed_fire in refused:
+    for routed_fire in unroutable_fires:
         reason = reasons.get(routed_fire.fire.id)
         trace = join_lines(
             _trace(routed_fire, claimer, gate, now_ms),
             trace_unroutable(routed_fire, last, claimer.zone) if reason is None else trace_unfilled(reason),
         )
         source, code = Source.REFUSED, TriggerCode.REFUSED
-        not_started = NotStarted.DRAINED if routed_fire.candidates.drained else NotStarted.NO_INSTANCE
+        not_started = (
+            NotStarted.DRAINED if routed_fire.candidates.drained_addresses else NotStarted.NO_INSTANCE
+        )
         why = not_started.value if reason is None else NotStarted.PARAMETER.value
         if reason is not None and routed_fire.fire.attempt > 0:
             source, code, why = Source.RESOLVER, TriggerCode.UNRESOLVED, ""
@@ -316,4 +317,6 @@ def _refuse(
 
 def find_unseen(node: str, *, after_id: int, now_ms: Millis, limit: int) -> list[DueFire]:
     """Return due PENDING fires that no ring holds; opens its own reading transaction."""
-    return unseen.find_unseen(owner=node, after_id=after_id, now_ms=now_ms, orphan_ms=ORPHAN_MS, limit=limit)
+    return unseen_fires.find_unseen(
+        owner=node, after_id=after_id, now_ms=now_ms, orphan_ms=ORPHAN_MS, limit=limit
+    )

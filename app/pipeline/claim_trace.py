@@ -45,17 +45,17 @@ LINES_KEPT = 256
 
 
 def trace_claim(
-    routed: RoutedFire, *, node: str, zone: str, now_ms: Millis, admission: tuple[str, ...] = ()
+    routed_fire: RoutedFire, *, node: str, zone: str, now_ms: Millis, admission: tuple[str, ...] = ()
 ) -> tuple[str, ...]:
     """Return the first lines of a run's trace, or the lines that a repeated claim adds.
 
     ``admission``: lines about its limits.
     """
-    fire, job = routed.fire, routed.job
-    drained = _drained_lines(fire, routed.candidates)
+    fire, job = routed_fire.fire, routed_fire.job
+    drained_lines = _drained_lines(fire, routed_fire.candidates)
     if fire.log_id is not None and fire.attempt > 0:
-        claimed = write(CLAIMED_AGAIN, instant=format_instant(now_ms, zone), node=node)
-        return (write(SENT_AGAIN, n=fire.attempt + 1), claimed, *drained)
+        claim_line = write(CLAIMED_AGAIN, instant=format_instant(now_ms, zone), node=node)
+        return (write(SENT_AGAIN, n=fire.attempt + 1), claim_line, *drained_lines)
     request = request_of(fire.fire_key)
     return (
         trace_trigger(TriggerType(fire.trigger_type), fire.due_time, zone, seen_by=fire.owner),
@@ -63,10 +63,16 @@ def trace_claim(
         _claimed_line(now_ms, now_ms - fire.due_time, zone, node),
         *admission,
         *([FORCED.msgid] if fire.admitted_ms and _is_forced(fire) else ()),
-        _addresses_line(routed.addresses, is_manual=bool(fire.address_list) or routed.candidates.is_manual),
-        *drained,
+        _addresses_line(
+            routed_fire.addresses, is_manual=bool(fire.address_list) or routed_fire.candidates.is_manual
+        ),
+        *drained_lines,
         _route_line(
-            routed.route, job.executor_block_strategy, routed.retries, routed.shard, job.executor_timeout
+            routed_fire.route,
+            job.executor_block_strategy,
+            routed_fire.retries,
+            routed_fire.shard,
+            job.executor_timeout,
         ),
         TRIGGERING,
     )
@@ -85,15 +91,15 @@ def trace_trigger(kind: str, due_ms: Millis, zone: str, *, seen_by: str = "") ->
     return write(TRIGGER_SEEN if seen_by else TRIGGER, trigger=kind, instant=due, node=seen_by)
 
 
-def trace_unroutable(routed: RoutedFire, last_seen: Mapping[str, Millis], zone: str) -> str:
+def trace_unroutable(routed_fire: RoutedFire, last_seen: Mapping[str, Millis], zone: str) -> str:
     """Return the result line of a run without an address; ``last_seen``: by AppName, of its last executor."""
-    candidates, app_name = routed.candidates, routed.candidates.app_name
+    candidates, app_name = routed_fire.candidates, routed_fire.candidates.app_name
     if not app_name:
         return GROUP_GONE
-    if is_restricted(routed.fire):
+    if is_restricted(routed_fire.fire):
         return fill(NONE_ENTERED, app=app_name)
-    if candidates.drained:
-        return trace_all_drained(app_name, len(candidates.drained))
+    if candidates.drained_addresses:
+        return trace_all_drained(app_name, len(candidates.drained_addresses))
     if (seen_ms := last_seen.get(app_name)) is None:
         return fill(NONE_REGISTERED, app=app_name)
     return fill(NONE_REGISTERED_SINCE, app=app_name, instant=format_instant(seen_ms, zone))
@@ -134,8 +140,8 @@ def _drained_lines(fire: PendingFire, candidates: GroupCandidates) -> tuple[str,
         return ()
     if is_restricted(fire):
         addresses = addresses_for(fire, candidates)
-        drained = [address for address in addresses if is_drained(address, candidates.bare_drained)]
-        return trace_drained(drained, are_entered=True)
+        drained_addresses = [address for address in addresses if is_drained(address, candidates.bare_drained)]
+        return trace_drained(drained_addresses, are_entered=True)
     if fire.address is None or fire.attempt == 0:
-        return trace_drained(candidates.drained)
+        return trace_drained(candidates.drained_addresses)
     return () if fixed_address(fire, candidates) else trace_drained([fire.address])

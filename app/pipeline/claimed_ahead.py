@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Clock
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS
-from app.store.fires import scheduled as scheduled_fires
+from app.store.fires import scheduled_fires
 
 
 def wait_for_claimed(session: Session, job_ids: Collection[int], *, clock: Clock) -> None:

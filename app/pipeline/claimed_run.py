@@ -77,7 +77,7 @@ class ClaimedRun(NamedTuple):
     request: RunRequest
     trace: tuple[str, ...]
     #: the executor may have accepted an earlier send of this run and would start it even after a restart
-    remembered: bool = False
+    is_remembered: bool = False
     #: address of the last send; None: never sent, or no longer known
     sent_to: str | None = None
     #: address before this claim, restored if nothing is sent
@@ -94,7 +94,7 @@ class ClaimedRun(NamedTuple):
     #: this claim inserted the log row
     has_new_id: bool = False
     #: parameter with its secrets, if it has any: they are filled in when it is sent
-    filled: FilledParameter | None = None
+    parameter: FilledParameter | None = None
 
     def content_for(self, address: str) -> bytes:
         """Return the body of the request as it is sent there."""
@@ -105,17 +105,19 @@ class ClaimedRun(NamedTuple):
         request = self.request
         if address not in self.checkpoint_addresses:
             request = request.without_checkpoint()
-        if self.filled is not None and self.filled.marked is not None:
-            values = {name: open_sealed(text) for name, text in self.filled.sealed.items()}
-            request = request._replace(executor_params=fill_secrets(self.filled.marked, values))
+        if self.parameter is not None and self.parameter.marked_text is not None:
+            values = {name: open_sealed(text) for name, text in self.parameter.secrets.items()}
+            request = request._replace(executor_params=fill_secrets(self.parameter.marked_text, values))
         takes_time = without_slash(address) in self.logical_addresses
         return request if takes_time else request.without_logical_time()
 
-    def masked(self, text: str) -> str:
+    def mask_text(self, text: str) -> str:
         """Return a text of the executor without the values of the secrets that are sent."""
-        if not text or self.filled is None:
+        if not text or self.parameter is None:
             return text
-        return Masker((name, [open_sealed(sealed)]) for name, sealed in self.filled.sealed.items()).mask(text)
+        return Masker(
+            (name, [open_sealed(ciphertext)]) for name, ciphertext in self.parameter.secrets.items()
+        ).mask(text)
 
     def was_sent_to(self, address: str) -> bool:
         """Whether an earlier send may have reached an executor; after more than one send, any executor."""
@@ -133,10 +135,10 @@ class RunRow(NamedTuple):
     """The log row of a claimed fire."""
 
     log_id: int
-    unfinished: UnfinishedRun
+    run: UnfinishedRun
     #: as in ClaimedRun
-    remembered: bool
-    repeated: RepeatedRun | None = None
+    is_remembered: bool
+    source: RepeatedRun | None = None
 
 
 def log_row(routed_fire: RoutedFire, now_ms: Millis) -> bulk.Row:
@@ -152,15 +154,15 @@ def log_row(routed_fire: RoutedFire, now_ms: Millis) -> bulk.Row:
 
 def filled_columns(routed_fire: RoutedFire) -> bulk.Row:
     """Return the columns of the log row of a run whose parameter is filled in; none of any other."""
-    if routed_fire.filled is None:
+    if routed_fire.parameter is None:
         return {}
-    return {"param_form": ParamForm.TEMPLATE.value, "filled_param": routed_fire.filled.marked}
+    return {"param_form": ParamForm.TEMPLATE.value, "filled_param": routed_fire.parameter.marked_text}
 
 
 def bare_row(fire: PendingFire, job: JobToRun, now_ms: Millis) -> bulk.Row:
     """Return the log row of a run without its address and the texts of its job."""
-    scheduled = fire.trigger_type in fires.SCHEDULED
-    trigger = None if scheduled else trigger_of(job.id, fire.fire_key)
+    is_scheduled = fire.trigger_type in fires.SCHEDULED
+    trigger = None if is_scheduled else trigger_of(job.id, fire.fire_key)
     return {
         "job_group": job.job_group,
         "job_id": job.id,
@@ -170,10 +172,10 @@ def bare_row(fire: PendingFire, job: JobToRun, now_ms: Millis) -> bulk.Row:
         "trigger_code": 0,
         "handle_code": 0,
         "alarm_status": 0,
-        "fire_time": fire.due_time if scheduled else None,
+        "fire_time": fire.due_time if is_scheduled else None,
         "logical_ms": fire.logical_time,
         "trigger_type": fire.trigger_type,
-        "source_log_id": None if scheduled else fires.source_of(fire.fire_key),
+        "source_log_id": None if is_scheduled else fires.source_of(fire.fire_key),
         "trigger_key": trigger.number if trigger is not None else None,
     }
 
@@ -222,24 +224,24 @@ def claimed_run(
         peers=_peers(addresses, candidates.app_name, _tokens(routed_fire, claimer)),
         request=_request(routed_fire, run, claimer.zone),
         trace=trace,
-        remembered=run.remembered,
-        sent_to=run.unfinished.address,
+        is_remembered=run.is_remembered,
+        sent_to=run.run.address,
         former_address=fire.address,
         job_group=job.job_group,
         request_id=request_of(fire.fire_key),
-        checkpoint_addresses=(run.repeated.checkpoint_addresses if run.repeated is not None else frozenset()),
+        checkpoint_addresses=(run.source.checkpoint_addresses if run.source is not None else frozenset()),
         logical_addresses=candidates.logical,
         has_new_id=fire.log_id is None,
-        filled=_with_secrets(routed_fire),
+        parameter=_with_secrets(routed_fire),
     )
 
 
 def _with_secrets(routed_fire: RoutedFire) -> FilledParameter | None:
     """Return the filled parameter if it has secrets; an address that must not learn them gets their names."""
-    filled = routed_fire.filled
-    if filled is None or not filled.sealed:
+    parameter = routed_fire.parameter
+    if parameter is None or not parameter.secrets:
         return None
-    return None if routed_fire.address in routed_fire.candidates.foreign_to_token else filled
+    return None if routed_fire.address in routed_fire.candidates.foreign_to_token else parameter
 
 
 def _tokens(routed_fire: RoutedFire, claimer: Claimer) -> tuple[str, ...]:
@@ -266,14 +268,14 @@ def _request(routed_fire: RoutedFire, run: RunRow, zone: str) -> RunRequest:
         executor_timeout=max(job.executor_timeout, 0),
         log_id=run.log_id,
         # The time is that of the log row, as in resends and /log, because it names the executor's log file.
-        log_date_time=run.unfinished.trigger_ms,
+        log_date_time=run.run.trigger_ms,
         glue_type=job.glue_type,
         glue_source=job.glue_source or "",
         glue_updatetime=max(job.glue_updatetime or 0, 0),
         broadcast_index=shard.index,
         broadcast_total=shard.total,
-        checkpoint=run.repeated.checkpoint if run.repeated is not None else "",
-        repeats=run.repeated.log_id if run.repeated is not None else 0,
+        checkpoint=run.source.checkpoint if run.source is not None else "",
+        repeats=run.source.log_id if run.source is not None else 0,
         logical_time=routed_fire.fire.logical_time if is_told else None,
         time_zone=(job.time_zone or zone) if is_told else "",
     )

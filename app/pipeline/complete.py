@@ -20,7 +20,7 @@ from app.domain.enums import (
     AlarmState,
     AlarmStatus,
     HandleCode,
-    Killed,
+    KillReason,
     ScheduleType,
     TriggerCode,
 )
@@ -57,7 +57,7 @@ from app.store.alarms import alarms
 from app.store.base import locks
 from app.store.fires import logs
 from app.store.fires import queue as fires
-from app.store.fires.ended import EndedFire
+from app.store.fires.ended_fires import EndedFire
 from app.store.fires.logs import RunState
 from app.store.jobs.of_results import JobOfResult, find_of_results
 
@@ -115,7 +115,7 @@ class OtherRun(NamedTuple):
 class Completion:
     """Effect of a batch: the runs it ended, and late results: log id -> handle code of the row."""
 
-    won: tuple[int, ...]
+    run_ids: tuple[int, ...]
     late: dict[int, int]
     #: runs whose results were left out, because another run has their log id now
     other_runs: tuple[OtherRun, ...] = ()
@@ -165,7 +165,7 @@ def complete(
         results = [result for result in results if _other_run(runs, result) is None]
     maskers = find_maskers(session, runs.values(), now_ms=now_ms)
     if maskers:
-        results = _masked(results, maskers)
+        results = _mask(results, maskers)
     first = {result.log_id: result for result in reversed(results)}
     endings = [
         (runs[log_id], result)
@@ -179,7 +179,7 @@ def complete(
     }
     if not endings:
         return Completion((), late, other_runs, maskers)
-    won = tuple(run.id for run, _ in endings)
+    run_ids = tuple(run.id for run, _ in endings)
     unresolved_ids = {run.id for run, result in endings if result.trigger_code == TriggerCode.UNRESOLVED}
     ended_fires = end_fires(session, [run for run, _ in endings], unresolved_ids, job_by_log)
     sent_ms_by_log = {log_id: fire.sent_ms for log_id, fire in ended_fires.items()}
@@ -189,12 +189,12 @@ def complete(
     _write_successors(session, endings, job_by_log, ended_fires, now_ms)
     ends = [(run, _is_failure(result)) for run, result in endings if result.source is not Source.REFUSED]
     archive_ends(session, ends, job_by_log, now_ms=now_ms)
-    count_ends(session, [_measured(ended, now_ms) for ended in ended_runs])
+    count_ends(session, [_measure(end, now_ms) for end in ended_runs])
     set_delayed(session, delayed_ids, now_ms=now_ms)
-    return Completion(won, late, other_runs, maskers)
+    return Completion(run_ids, late, other_runs, maskers)
 
 
-def _masked(results: Iterable[Result], maskers: Mapping[int, Masker]) -> list[Result]:
+def _mask(results: Iterable[Result], maskers: Mapping[int, Masker]) -> list[Result]:
     """Return results without the secrets of their runs; a text that is cut first could hide one."""
     return [
         replace(result, handle_msg=mask_text(maskers, result.log_id, result.handle_msg)) for result in results
@@ -218,8 +218,8 @@ class _EndedRun(NamedTuple):
     sent_ms: Millis
 
 
-def _measured(ended: _EndedRun, now_ms: Millis) -> MeasuredEnd:
-    run, result, sent_ms = ended
+def _measure(end: _EndedRun, now_ms: Millis) -> MeasuredEnd:
+    run, result, sent_ms = end
     return MeasuredEnd(run.job_group, _outcome(result), _duration_ms(result, sent_ms, now_ms))
 
 
@@ -232,7 +232,7 @@ def _outcome(result: Result) -> str:
 def _yields(run: RunState, result: Result) -> bool:
     if run.handle_code or not run.is_replaced or _is_failure(result):
         return False
-    return result.yields_to_kill or run.killed == Killed.CONFIRMED
+    return result.yields_to_kill or run.killed == KillReason.CONFIRMED
 
 
 def _is_open(run: RunState, result: Result) -> bool:

@@ -70,13 +70,13 @@ def tick_delays(now_ms: Millis) -> Millis:
     """
     with read_scope() as session:
         job_ids = jobs.find_after_current_run(session)
-        stuck = [
+        idle_ids = [
             job_id for job_id, count in fires.count_open_scheduled(session, job_ids).items() if not count
         ]
-    if not stuck:
+    if not idle_ids:
         return PERIOD_MS
-    for start in range(0, len(stuck), PAGE):
-        page = stuck[start : start + PAGE]
+    for start in range(0, len(idle_ids), PAGE):
+        page = idle_ids[start : start + PAGE]
         if transact(partial(set_delayed, job_ids=page, now_ms=now_ms)):
             logger.warning("fixed delay resumed, its run had ended job_ids=%s", page)
     return PERIOD_MS

@@ -24,8 +24,8 @@ class MeasuredEnd(NamedTuple):
 
 def count_ends(session: Session, ends: Iterable[MeasuredEnd]) -> None:
     """Count ends when the transaction is committed."""
-    measured = [*ends]
-    for (group_id, outcome), count in Counter((end.group_id, end.outcome) for end in measured).items():
+    all_ends = [*ends]
+    for (group_id, outcome), count in Counter((end.group_id, end.outcome) for end in all_ends).items():
         call_at_commit(session, partial(RUNS_ENDED.add, str(group_id), outcome, count=count))
-    seconds = [end.duration_ms / SECOND_MS for end in measured if end.duration_ms is not None]
+    seconds = [end.duration_ms / SECOND_MS for end in all_ends if end.duration_ms is not None]
     call_at_commit(session, partial(RUN_DURATION.observe, *seconds))

@@ -29,7 +29,7 @@ class GroupCandidates(NamedTuple):
     #: its own access tokens, the one to send first; empty: the global token
     tokens: tuple[str, ...]
     open: tuple[str, ...]
-    drained: tuple[str, ...]
+    drained_addresses: tuple[str, ...]
     #: all drained addresses of the group in their bare form, including those not in its list
     bare_drained: frozenset[str]
     #: addresses, without a final slash, of executors that take the logical time of a run

@@ -17,8 +17,8 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.pipeline.scan import first_ahead, last_decided
 from app.store.base import locks
-from app.store.fires import scheduled as scheduled_fires
-from app.store.fires.scheduled import ScheduledFire
+from app.store.fires import scheduled_fires
+from app.store.fires.scheduled_fires import ScheduledFire
 from app.store.jobs import scheduling as jobs
 
 logger = logging.getLogger(__name__)

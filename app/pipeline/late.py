@@ -21,11 +21,10 @@ from app.pipeline.delays import set_delayed
 from app.pipeline.rounds.ends import record_skips
 from app.pipeline.scan import misfire_of, run_all_of
 from app.pipeline.skips import skip_rows
-from app.store.calendars.paused import PAUSED
-from app.store.fires import logs
-from app.store.fires import scheduled as scheduled_fires
-from app.store.fires.missed import MISSED
-from app.store.fires.scheduled import ScheduledFire
+from app.store.calendars.paused_fires import PAUSED
+from app.store.fires import logs, scheduled_fires
+from app.store.fires.missed_runs import MISSED
+from app.store.fires.scheduled_fires import ScheduledFire
 from app.store.jobs import scheduling as jobs
 from app.store.jobs.scheduling import DueJob
 from app.store.nodes import nodes
@@ -65,17 +64,17 @@ def settle_late(due: Sequence[DueFire], *, node: str, zone: str, now_ms: Millis)
         late_fires = scheduled_fires.find_unclaimed(session, *conditions)
     if not late_fires:
         return frozenset()
-    settled = transact(lambda session: _settle(session, late_fires, zone=zone, now_ms=now_ms))
+    settlement = transact(lambda session: _settle(session, late_fires, zone=zone, now_ms=now_ms))
     logger.warning(
         "late fires settled skipped=%s fired_once=%s held=%s",
-        len(settled.skipped_ids),
-        settled.fired_once,
-        len(settled.held_ids),
+        len(settlement.skipped_ids),
+        settlement.fired_once,
+        len(settlement.held_ids),
     )
-    return settled.skipped_ids | settled.held_ids
+    return settlement.skipped_ids | settlement.held_ids
 
 
-class _Settled(NamedTuple):
+class _Settlement(NamedTuple):
     """What became of late fires."""
 
     skipped_ids: frozenset[int]
@@ -85,7 +84,7 @@ class _Settled(NamedTuple):
     fired_once: int
 
 
-def _settle(session: Session, late: Sequence[ScheduledFire], *, zone: str, now_ms: Millis) -> _Settled:
+def _settle(session: Session, late: Sequence[ScheduledFire], *, zone: str, now_ms: Millis) -> _Settlement:
     job_by_id = jobs.lock_planned(session, {fire.job_id for fire in late})
     fires_by_job: defaultdict[int, list[ScheduledFire]] = defaultdict(list)
     is_late = (Fire.id.in_([fire.id for fire in late]), Fire.state == FireState.PENDING)
@@ -93,15 +92,15 @@ def _settle(session: Session, late: Sequence[ScheduledFire], *, zone: str, now_m
         fires_by_job[fire.job_id].append(fire)
     skipped_fires: list[ScheduledFire] = []
     misfires: list[bulk.Row] = []
-    held: list[ScheduledFire] = []
+    held_fires: list[ScheduledFire] = []
     fired_once = 0
     skips: list[bulk.Row] = []
     for job_id, job_fires in fires_by_job.items():
         if (job := job_by_id.get(job_id)) is None:  # It was deleted meanwhile: a claim drops its fires.
             continue
         if misfire_of(job) is MisfireStrategy.RUN_ALL:
-            to_run = _kept(job, job_fires, now_ms)
-            held += [fire for fire in job_fires if fire.due_time in to_run]
+            to_run = _instants_to_run(job, job_fires, now_ms)
+            held_fires += [fire for fire in job_fires if fire.due_time in to_run]
         else:
             fired_ms = _fired_once(job, job_fires, now_ms)
             to_run = {fired_ms} if fired_ms is not None else set()
@@ -113,15 +112,15 @@ def _settle(session: Session, late: Sequence[ScheduledFire], *, zone: str, now_m
             job, [fire.due_time for fire in job_skips], zone=zone, reason="misfire", now_ms=now_ms
         )
     bulk.update_many(session, Fire, misfires)
-    _hold(session, held)
+    _hold(session, held_fires)
     record_skips(session, skips, job_by_id, now_ms=now_ms)
     scheduled_fires.remove(session, skipped_fires)
-    set_delayed(session, _delayed(job_by_id, skipped_fires), now_ms=now_ms)
-    return _Settled(_ids(skipped_fires), _ids(held), fired_once)
+    set_delayed(session, _delayed_ids(job_by_id, skipped_fires), now_ms=now_ms)
+    return _Settlement(_ids(skipped_fires), _ids(held_fires), fired_once)
 
 
-def _ids(settled: Sequence[ScheduledFire]) -> frozenset[int]:
-    return frozenset(fire.id for fire in settled)
+def _ids(late_fires: Sequence[ScheduledFire]) -> frozenset[int]:
+    return frozenset(fire.id for fire in late_fires)
 
 
 def _fired_once(job: DueJob, late: Sequence[ScheduledFire], now_ms: Millis) -> Millis | None:
@@ -133,18 +132,18 @@ def _fired_once(job: DueJob, late: Sequence[ScheduledFire], now_ms: Millis) -> M
     return latest_ms
 
 
-def _kept(job: DueJob, late: Sequence[ScheduledFire], now_ms: Millis) -> set[Millis]:
+def _instants_to_run(job: DueJob, late: Sequence[ScheduledFire], now_ms: Millis) -> set[Millis]:
     """Return the instants that run, of a job that runs all."""
     limits = run_all_of(job)
     newest = sorted({fire.due_time for fire in late})[-limits.most :]
     return {due_ms for due_ms in newest if due_ms >= now_ms - limits.max_age_ms}
 
 
-def _hold(session: Session, held: Sequence[ScheduledFire]) -> None:
+def _hold(session: Session, held_fires: Sequence[ScheduledFire]) -> None:
     """Have fires wait for one another, without the log rows prepared for them, which would look like runs."""
     waiting = {"state": FireState.GATED.value, "waits_for": MISSED, "log_id": None}
-    bulk.update_many(session, Fire, [_as_misfire(fire) | waiting for fire in held])
-    logs.delete_logs(session, [fire.log_id for fire in held if fire.log_id])
+    bulk.update_many(session, Fire, [_as_misfire(fire) | waiting for fire in held_fires])
+    logs.delete_logs(session, [fire.log_id for fire in held_fires if fire.log_id])
 
 
 def _as_misfire(fire: ScheduledFire) -> bulk.Row:
@@ -152,7 +151,7 @@ def _as_misfire(fire: ScheduledFire) -> bulk.Row:
     return {"id": fire.id, "fire_key": key, "trigger_type": TriggerType.MISFIRE.value}
 
 
-def _delayed(job_by_id: dict[int, DueJob], skipped_fires: Collection[ScheduledFire]) -> list[int]:
+def _delayed_ids(job_by_id: dict[int, DueJob], skipped_fires: Collection[ScheduledFire]) -> list[int]:
     """Return the FIX_DELAY jobs that wait for the result of a run that was skipped."""
     skipped_jobs = {fire.job_id for fire in skipped_fires}
     return [

@@ -13,7 +13,7 @@ from app.clock import Millis
 from app.domain.enums import ParamForm
 from app.domain.parameters.marked_text import may_name_secret, secrets_of
 from app.domain.parameters.masking import Masker
-from app.store.fires import given, logs
+from app.store.fires import earlier_runs, logs
 from app.store.variables import values as variables
 
 
@@ -49,27 +49,29 @@ def find_maskers(session: Session, runs: Iterable[SentRun], *, now_ms: Millis) -
     groups = {run.id: run.job_group for run in runs if _may_have_secrets(session, run)}
     if not groups:
         return {}
-    filled = given.find_filled(session, groups)
-    sent = {
+    filled_runs = earlier_runs.find_filled(session, groups)
+    secrets_by_run = {
         log_id: SentSecrets(groups[log_id], names)
-        for log_id, run in filled.items()
-        if (names := secrets_of(run.filled or ""))
+        for log_id, run in filled_runs.items()
+        if (names := secrets_of(run.marked_text or ""))
     }
-    return maskers_of(session, sent, now_ms=now_ms)
+    return maskers_of(session, secrets_by_run, now_ms=now_ms)
 
 
-def maskers_of(session: Session, sent: Mapping[int, SentSecrets], *, now_ms: Millis) -> dict[int, Masker]:
+def maskers_of(
+    session: Session, secrets_by_run: Mapping[int, SentSecrets], *, now_ms: Millis
+) -> dict[int, Masker]:
     """Return log id -> masker of runs whose secrets are known: one statement, or none."""
-    if not sent:
+    if not secrets_by_run:
         return {}
     names_by_group: dict[int, set[str]] = {}
-    for secrets in sent.values():
+    for secrets in secrets_by_run.values():
         names_by_group.setdefault(secrets.group_id, set()).update(secrets.names)
     values = variables.find_masked_by_group(session, names_by_group, now_ms=now_ms)
     # Runs of a job have the same secrets: one masker for all.
     masker_by_secrets: dict[tuple[int, frozenset[str]], Masker] = {}
     maskers = {}
-    for log_id, secrets in sent.items():
+    for log_id, secrets in secrets_by_run.items():
         key = secrets.group_id, frozenset(secrets.names)
         if key not in masker_by_secrets:
             masker_by_secrets[key] = Masker(item for item in values[key[0]] if item.name in key[1])

@@ -28,8 +28,7 @@ from app.pipeline.gate import needs_slots
 from app.pipeline.group_candidates import find_group_candidates
 from app.pipeline.rounds.gate import needs_round
 from app.pipeline.route import RoutedFire, begin_routing, route_fire
-from app.store.fires import logs
-from app.store.fires import prepared as prepared_fires
+from app.store.fires import logs, prepared_fires
 from app.store.fires import queue as fires
 from app.store.fires.logs import UnfinishedRun
 from app.store.fires.queue import PendingFire
@@ -44,10 +43,10 @@ PREPARED_BODY_MAX = 4_096
 
 
 class PreparedFire(NamedTuple):
-    """A routed and logged fire that is not due yet; ``claimed`` lacks the trace of its claim."""
+    """A routed and logged fire that is not due yet; ``claim`` lacks the trace of its claim."""
 
-    routed: RoutedFire
-    claimed: ClaimedRun
+    routed_fire: RoutedFire
+    claim: ClaimedRun
     #: when the job was edited last; never 0, which stands for unknown
     edited_ms: Millis
 
@@ -102,7 +101,7 @@ def prepare(
     bulk.update_many(session, Fire, rows)
     return {
         routed_fire.fire.id: PreparedFire(
-            routed_fire, _claimed(routed_fire, log_id, claimer), edited_ms_by_job[routed_fire.job.id]
+            routed_fire, _claim_of(routed_fire, log_id, claimer), edited_ms_by_job[routed_fire.job.id]
         )
         for routed_fire, log_id in zip(routed_fires, log_ids, strict=True)
     }
@@ -112,19 +111,19 @@ def _is_new(fire: PendingFire) -> bool:
     return fire.log_id is None and not fire.epoch and fire.trigger_type in fires.SCHEDULED
 
 
-def _claimed(routed_fire: RoutedFire, log_id: int, claimer: Claimer) -> ClaimedRun:
-    row = RunRow(log_id, UnfinishedRun(as_stored(routed_fire.fire.due_time), None), remembered=False)
+def _claim_of(routed_fire: RoutedFire, log_id: int, claimer: Claimer) -> ClaimedRun:
+    row = RunRow(log_id, UnfinishedRun(as_stored(routed_fire.fire.due_time), None), is_remembered=False)
     run = claimed_run(routed_fire, row, claimer)
     is_short = len(run.request.executor_params) + len(run.request.glue_source) <= PREPARED_BODY_MAX
-    body = run.content_for(run.address or "") if is_short and run.filled is None else None
+    body = run.content_for(run.address or "") if is_short and run.parameter is None else None
     return run._replace(prepared_body=body, has_new_id=False)
 
 
 class StartResult(NamedTuple):
     """Result of a start: claimed runs, and prepared fires whose address has no capacity."""
 
-    claimed: list[ClaimedRun]
-    parked: list[PreparedFire]
+    claims: list[ClaimedRun]
+    parked_fires: list[PreparedFire]
 
 
 def start(
@@ -140,17 +139,17 @@ def start(
     ``used_slots``: how many slots this claim uses, by address; is updated.
     """
     result = StartResult([], [])
-    for prepared_fire in _unchanged(session, ready, now_ms):
-        run, address = prepared_fire.claimed, prepared_fire.claimed.address or ""
+    for prepared_fire in _find_current(session, ready, now_ms):
+        run, address = prepared_fire.claim, prepared_fire.claim.address or ""
         if used_slots[address] >= claimer.capacity(address):
-            result.parked.append(prepared_fire)
+            result.parked_fires.append(prepared_fire)
             continue
         used_slots[address] += 1
-        trace = trace_claim(prepared_fire.routed, node=claimer.node, zone=claimer.zone, now_ms=now_ms)
-        result.claimed.append(run._replace(trace=trace))
+        trace = trace_claim(prepared_fire.routed_fire, node=claimer.node, zone=claimer.zone, now_ms=now_ms)
+        result.claims.append(run._replace(trace=trace))
     prepared_fires.claim(
         session,
-        [run.fire_id for run in result.claimed],
+        [run.fire_id for run in result.claims],
         owner=claimer.node,
         lease_until=now_ms + claimer.lease_ms,
         now_ms=now_ms,
@@ -158,24 +157,25 @@ def start(
     return result
 
 
-def _unchanged(session: Session, ready: Sequence[PreparedFire], now_ms: Millis) -> list[PreparedFire]:
+def _find_current(session: Session, ready: Sequence[PreparedFire], now_ms: Millis) -> list[PreparedFire]:
     """Return the prepared fires that are due, or almost, and may be sent as they were prepared, locked."""
     candidates_by_group = find_group_candidates(
         session,
-        [(prepared_fire.routed.fire, prepared_fire.routed.job) for prepared_fire in ready],
+        [(prepared_fire.routed_fire.fire, prepared_fire.routed_fire.job) for prepared_fire in ready],
         now_ms=now_ms,
     )
-    unchanged = [
+    current_fires = [
         prepared_fire
         for prepared_fire in ready
-        if prepared_fire.claimed.due_ms <= now_ms + CLAIM_AHEAD_MS
-        and candidates_by_group[prepared_fire.routed.job.job_group] == prepared_fire.routed.candidates
+        if prepared_fire.claim.due_ms <= now_ms + CLAIM_AHEAD_MS
+        and candidates_by_group[prepared_fire.routed_fire.job.job_group]
+        == prepared_fire.routed_fire.candidates
     ]
     edited_ms_by_fire = prepared_fires.lock_with_edits(
-        session, [prepared_fire.claimed.fire_id for prepared_fire in unchanged]
+        session, [prepared_fire.claim.fire_id for prepared_fire in current_fires]
     )
     return [
         prepared_fire
-        for prepared_fire in unchanged
-        if edited_ms_by_fire.get(prepared_fire.claimed.fire_id) == prepared_fire.edited_ms
+        for prepared_fire in current_fires
+        if edited_ms_by_fire.get(prepared_fire.claim.fire_id) == prepared_fire.edited_ms
     ]

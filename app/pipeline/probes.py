@@ -46,7 +46,7 @@ def probe_all(gateway: Gateway, pool: Executor, runs: Sequence[SentRun]) -> list
     failing: set[str] = set()
     hanging: set[str] = set()
 
-    def guarded(peer: Peer, probe: Callable[[], T]) -> T | None:
+    def probe_or_none(peer: Peer, probe: Callable[[], T]) -> T | None:
         if peer.address in silent | failing:
             return None
         try:
@@ -57,17 +57,18 @@ def probe_all(gateway: Gateway, pool: Executor, runs: Sequence[SentRun]) -> list
             return None
 
     def beat(peer: Peer) -> None:
-        if guarded(peer, lambda: _is_alive(gateway, peer)) is False:
+        if probe_or_none(peer, lambda: _is_alive(gateway, peer)) is False:
             silent.add(peer.address)
 
     list(pool.map(beat, {run.peer.address: run.peer for run in runs}.values()))
     one_of_each_job = {run.job_at: run for run in runs}
     idle_beats = pool.map(
-        lambda run: guarded(run.peer, lambda: _probe_idle(gateway, run, hanging)), one_of_each_job.values()
+        lambda run: probe_or_none(run.peer, lambda: _probe_idle(gateway, run, hanging)),
+        one_of_each_job.values(),
     )
     idle = dict(zip(one_of_each_job, idle_beats, strict=True))
     signs = pool.map(
-        lambda run: guarded(run.peer, lambda: _probe(gateway, run, idle[run.job_at], hanging)), runs
+        lambda run: probe_or_none(run.peer, lambda: _probe(gateway, run, idle[run.job_at], hanging)), runs
     )
     return [
         sign or (Sign.SILENT if run.peer.address in silent else Sign.INCONCLUSIVE)

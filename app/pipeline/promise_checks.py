@@ -18,8 +18,10 @@ def check_ends(
 
     Runs of backfills count for no promise, nor do their retries.
     """
-    ended = [run for run in runs if (job := job_by_id.get(run.job_id)) and job.promises_ends]
-    of_backfills = logs.find_of_backfills(session, {run.id: run.trigger_type for run in ended})
-    ended = [run for run in ended if run.id not in of_backfills]
+    promised_runs = [run for run in runs if (job := job_by_id.get(run.job_id)) and job.promises_ends]
+    of_backfills = logs.find_of_backfills(session, {run.id: run.trigger_type for run in promised_runs})
+    promised_runs = [run for run in promised_runs if run.id not in of_backfills]
     instants = {"number": 0, "logical_ms": 0, "until_ms": 0, "due_ms": now_ms}
-    checks.insert_checks(session, [{"job_id": run.job_id, "log_id": run.id, **instants} for run in ended])
+    checks.insert_checks(
+        session, [{"job_id": run.job_id, "log_id": run.id, **instants} for run in promised_runs]
+    )

@@ -36,35 +36,35 @@ def record(session: Session, outcomes: Sequence[SendOutcome], *, node: str, now_
     The log's trigger columns are written if `trigger_msg` is still empty, even if an early callback has
     already ended the run.
     """
-    runs = logs.lock_traced(session, [outcome.claimed.log_id for outcome in outcomes])
-    fire_by_id = sent_fires.lock_sent(session, [outcome.claimed.fire_id for outcome in outcomes])
-    outcomes = _masked(session, outcomes, now_ms)
+    runs = logs.lock_traced(session, [outcome.claim.log_id for outcome in outcomes])
+    fire_by_id = sent_fires.lock_sent(session, [outcome.claim.fire_id for outcome in outcomes])
+    outcomes = _mask(session, outcomes, now_ms)
     refusals: list[Result] = []
     traces: list[bulk.Row] = []
     resent: list[bulk.Row] = []
     marks: list[bulk.Row] = []
     for outcome in outcomes:
-        claimed, run, fire = (
-            outcome.claimed,
-            runs.get(outcome.claimed.log_id),
-            fire_by_id.get(outcome.claimed.fire_id),
+        claim, run, fire = (
+            outcome.claim,
+            runs.get(outcome.claim.log_id),
+            fire_by_id.get(outcome.claim.fire_id),
         )
         is_current = fire is not None and _counts(outcome, fire, node)
         if run is not None and is_current and outcome.verdict.fate is Fate.REFUSED:
-            trace = join_lines(claimed.trace, outcome.trace)
+            trace = join_lines(claim.trace, outcome.trace)
             refusals.append(_refusal(run.id, outcome, trace))
         elif run is not None and (is_current or run.trigger_msg is None):
-            trace = join_lines(run.trigger_msg, claimed.trace, outcome.trace)
+            trace = join_lines(run.trigger_msg, claim.trace, outcome.trace)
             is_accepted = outcome.verdict.fate is Fate.ACCEPTED and run.trigger_code == TriggerCode.NONE
             row = {
                 "id": run.id,
                 "trigger_msg": trace,
                 "trigger_code": 200 if is_accepted else run.trigger_code,
             }
-            if claimed.attempt > 1:
+            if claim.attempt > 1:
                 resent.append(row)
             else:
-                late_ms = max(0, outcome.sent_ms - claimed.due_ms) if outcome.sent_ms else None
+                late_ms = max(0, outcome.sent_ms - claim.due_ms) if outcome.sent_ms else None
                 traces.append(row | {"late_ms": late_ms})
         if is_current and outcome.verdict.fate is not Fate.REFUSED:
             marks.append(_mark(outcome, now_ms))
@@ -78,19 +78,19 @@ def record(session: Session, outcomes: Sequence[SendOutcome], *, node: str, now_
         open_fires.check_soon(session, unreachable, now_ms=now_ms)
 
 
-def _masked(session: Session, outcomes: Sequence[SendOutcome], now_ms: Millis) -> Sequence[SendOutcome]:
+def _mask(session: Session, outcomes: Sequence[SendOutcome], now_ms: Millis) -> Sequence[SendOutcome]:
     """Return the outcomes with traces that have no value, also no former one, of secrets that were sent."""
-    sent = {
-        outcome.claimed.log_id: SentSecrets(outcome.claimed.job_group, outcome.claimed.filled.sealed)
+    secrets_by_run = {
+        outcome.claim.log_id: SentSecrets(outcome.claim.job_group, outcome.claim.parameter.secrets)
         for outcome in outcomes
-        if outcome.claimed.filled is not None
+        if outcome.claim.parameter is not None
     }
-    if not sent:
+    if not secrets_by_run:
         return outcomes
-    maskers = maskers_of(session, sent, now_ms=now_ms)
+    maskers = maskers_of(session, secrets_by_run, now_ms=now_ms)
     return [
         outcome._replace(trace=tuple(map(masker.mask, outcome.trace)))
-        if (masker := maskers.get(outcome.claimed.log_id)) is not None
+        if (masker := maskers.get(outcome.claim.log_id)) is not None
         else outcome
         for outcome in outcomes
     ]
@@ -105,10 +105,10 @@ def _counts(outcome: SendOutcome, fire: SentFire, node: str) -> bool:
     """
     fate = outcome.verdict.fate
     if fire.state == FireState.ACCEPTED:
-        return fate is Fate.REFUSED and _is_mistaken(outcome.claimed, fire, node)
+        return fate is Fate.REFUSED and _is_mistaken(outcome.claim, fire, node)
     if fire.state == FireState.UNKNOWN and fate is Fate.UNKNOWN:
         return False
-    return fire.belongs_to(node, outcome.claimed.epoch)
+    return fire.belongs_to(node, outcome.claim.epoch)
 
 
 def _refusal_code(outcome: SendOutcome) -> int:
@@ -128,7 +128,7 @@ def _refusal(log_id: int, outcome: SendOutcome, trace: str) -> Result:
 def _mark(outcome: SendOutcome, now_ms: Millis) -> bulk.Row:
     is_accepted = outcome.verdict.fate is Fate.ACCEPTED
     return {
-        "id": outcome.claimed.fire_id,
+        "id": outcome.claim.fire_id,
         "state": (FireState.ACCEPTED if is_accepted else FireState.UNKNOWN).value,
         "accepted_ms": now_ms if is_accepted else 0,
         "deadline_ms": now_ms + FIRST_CHECK_MS if is_accepted else now_ms,
@@ -148,13 +148,11 @@ def give_back(session: Session, claims: Sequence[ClaimedRun], *, node: str) -> i
     unsent = _lock_unsent(session, claims, node)
     pending = {"state": FireState.PENDING.value, "owner": "", "lease_until": 0, "deadline_ms": 0}
     rows = [
-        {"id": claimed.fire_id, **pending, "address": claimed.former_address, "attempt": claimed.attempt - 1}
-        for claimed in unsent
+        {"id": claim.fire_id, **pending, "address": claim.former_address, "attempt": claim.attempt - 1}
+        for claim in unsent
     ]
     log_rows = [
-        {"id": claimed.log_id, "executor_address": claimed.sent_to}
-        for claimed in unsent
-        if claimed.attempt > 1
+        {"id": claim.log_id, "executor_address": claim.sent_to} for claim in unsent if claim.attempt > 1
     ]
     bulk.update_many(session, JobLog, log_rows)
     bulk.update_many(session, Fire, rows)
@@ -171,7 +169,7 @@ class Lease(NamedTuple):
 def renew(session: Session, claims: Sequence[ClaimedRun], lease: Lease) -> list[ClaimedRun]:
     """Renew the leases of unsent claims; return those still held."""
     valid_claims = _lock_unsent(session, claims, lease.node)
-    bulk.update_many(session, Fire, [_renewed(claimed, lease.until_ms) for claimed in valid_claims])
+    bulk.update_many(session, Fire, [_renewal(claim, lease.until_ms) for claim in valid_claims])
     return valid_claims
 
 
@@ -181,16 +179,16 @@ def _lock_unsent(session: Session, claims: Sequence[ClaimedRun], node: str) -> l
     This also overrides a resolver that mistook a busy executor for one that has the run, and resets its row.
     """
     # Logs are locked before fires everywhere.
-    runs = logs.lock_runs(session, [claimed.log_id for claimed in claims])
-    fire_by_id = sent_fires.lock_sent(session, [claimed.fire_id for claimed in claims])
+    runs = logs.lock_runs(session, [claim.log_id for claim in claims])
+    fire_by_id = sent_fires.lock_sent(session, [claim.fire_id for claim in claims])
     valid_claims, resets = [], []
-    for claimed in claims:
-        fire, run = fire_by_id.get(claimed.fire_id), runs.get(claimed.log_id)
+    for claim in claims:
+        fire, run = fire_by_id.get(claim.fire_id), runs.get(claim.log_id)
         if fire is None or run is None or run.handle_code != HandleCode.NONE:
             continue
-        is_mistaken = _is_mistaken(claimed, fire, node)
-        if is_mistaken or fire.belongs_to(node, claimed.epoch):
-            valid_claims.append(claimed)
+        is_mistaken = _is_mistaken(claim, fire, node)
+        if is_mistaken or fire.belongs_to(node, claim.epoch):
+            valid_claims.append(claim)
         if is_mistaken:
             trace = join_lines(run.trigger_msg, LEASE_EXPIRED)
             resets.append({"id": run.id, "trigger_code": TriggerCode.NONE.value, "trigger_msg": trace})
@@ -198,31 +196,31 @@ def _lock_unsent(session: Session, claims: Sequence[ClaimedRun], node: str) -> l
     return valid_claims
 
 
-def _is_mistaken(claimed: ClaimedRun, fire: SentFire, node: str) -> bool:
+def _is_mistaken(claim: ClaimedRun, fire: SentFire, node: str) -> bool:
     """Whether a resolver marked this run as started on mere evidence, before its first send."""
-    return fire.state == FireState.ACCEPTED and claimed.attempt == 1 and fire.is_of(node, claimed.epoch)
+    return fire.state == FireState.ACCEPTED and claim.attempt == 1 and fire.is_of(node, claim.epoch)
 
 
-def _renewed(claimed: ClaimedRun, lease_until: Millis) -> bulk.Row:
-    state = FireState.ROUTING if claimed.address is None else FireState.SENDING
-    return {"id": claimed.fire_id, "state": state.value, "lease_until": lease_until, "deadline_ms": 0}
+def _renewal(claim: ClaimedRun, lease_until: Millis) -> bulk.Row:
+    state = FireState.ROUTING if claim.address is None else FireState.SENDING
+    return {"id": claim.fire_id, "state": state.value, "lease_until": lease_until, "deadline_ms": 0}
 
 
 def fix_address(
-    session: Session, claimed: ClaimedRun, address: str, lease: Lease, *, late: bool = False
+    session: Session, claim: ClaimedRun, address: str, lease: Lease, *, late: bool = False
 ) -> bool:
     """Store the address that a probe has chosen, ROUTING -> SENDING.
 
     False if the claim has been lost meanwhile. Also False after long probing (``late``) if the address has
     been drained since the claim: the run is then routed again.
     """
-    logs.lock_runs(session, [claimed.log_id])  # Logs are locked before fires everywhere.
-    fire = sent_fires.lock_sent(session, [claimed.fire_id]).get(claimed.fire_id)
-    if fire is None or not fire.belongs_to(lease.node, claimed.epoch):
+    logs.lock_runs(session, [claim.log_id])  # Logs are locked before fires everywhere.
+    fire = sent_fires.lock_sent(session, [claim.fire_id]).get(claim.fire_id)
+    if fire is None or not fire.belongs_to(lease.node, claim.epoch):
         return False
     if late and drains.takes_no_more(session, fire.id, address):
         return False
-    bulk.update_many(session, JobLog, [{"id": claimed.log_id, "executor_address": address}])
+    bulk.update_many(session, JobLog, [{"id": claim.log_id, "executor_address": address}])
     row = {"id": fire.id, "state": FireState.SENDING.value, "address": address, "lease_until": lease.until_ms}
     bulk.update_many(session, Fire, [row])
     return True

@@ -56,7 +56,7 @@ def check_registration(request: RegistryRequest, networks: tuple[Network, ...]) 
     check_address(address if has_scheme(address) else f"http://{address}", networks)
 
 
-class Registered(NamedTuple):
+class RegistryAnswer(NamedTuple):
     """What an executor of ours is answered."""
 
     #: whether it has schemas that it should send
@@ -66,8 +66,8 @@ class Registered(NamedTuple):
 
 
 def register(
-    session: Session, request: RegistryRequest, announced: Capabilities, *, now_ms: Millis
-) -> Registered:
+    session: Session, request: RegistryRequest, announcement: Capabilities, *, now_ms: Millis
+) -> RegistryAnswer:
     """Record a heartbeat; a new address joins its groups' lists in this transaction.
 
     Raises Conflict if too many are registered. An executor that registers again, or with a new boot id, has
@@ -78,23 +78,23 @@ def register(
         logger.info(
             "registration ignored registry_group=%r app_name=%s address=%s", group[:50], app_name, address
         )
-        return Registered()
+        return RegistryAnswer()
     announced_row: bulk.Row = {
-        "capabilities": replace(announced, boot_id="", schemas="").to_header(),
-        "boot_id": announced.boot_id,
-        "handlers": to_handlers_header(announced.handlers),
+        "capabilities": replace(announcement, boot_id="", schemas="").to_header(),
+        "boot_id": announcement.boot_id,
+        "handlers": to_handlers_header(announcement.handlers),
     }
-    is_ours = bool(announced.boot_id or announced.schemas)
+    is_ours = bool(announcement.boot_id or announcement.schemas)
     last = registry.find_last_beat(session, group, app_name, address) if is_ours else None
     needs_schemas = False
-    if not announced.schemas or request.schemas is not None:
-        announced_row["schemas"] = _schemas_text(request, announced)
+    if not announcement.schemas or request.schemas is not None:
+        announced_row["schemas"] = _schemas_text(request, announcement)
     else:
-        needs_schemas = last is None or last.schemas_digest != announced.schemas
+        needs_schemas = last is None or last.schemas_digest != announcement.schemas
     if registry.touch(session, group, app_name, address, announced_row=announced_row, now_ms=now_ms):
-        if announced.boot_id and announced.boot_id != (last.boot_id if last is not None else ""):
-            _check_runs_after_restart(session, address, announced.boot_id, now_ms)
-        return Registered(needs_schemas, last is None or last.has_group)
+        if announcement.boot_id and announcement.boot_id != (last.boot_id if last is not None else ""):
+            _check_runs_after_restart(session, address, announcement.boot_id, now_ms)
+        return RegistryAnswer(needs_schemas, last is None or last.has_group)
     if registry.count_registrations(session, app_name) >= APP_MAX:
         raise Conflict(f"{app_name} has {APP_MAX} addresses registered already")
     if registry.count_registrations(session) >= TOTAL_MAX:
@@ -104,16 +104,16 @@ def register(
     )
     logger.info("executor registered app_name=%s address=%s", app_name, address)
     _refresh_one(session, app_name, now_ms=now_ms)
-    _check_runs_after_restart(session, address, announced.boot_id, now_ms)
-    return Registered(needs_schemas, not is_ours or bool(groups.find_by_app_name(session, app_name)))
+    _check_runs_after_restart(session, address, announcement.boot_id, now_ms)
+    return RegistryAnswer(needs_schemas, not is_ours or bool(groups.find_by_app_name(session, app_name)))
 
 
-def _schemas_text(request: RegistryRequest, announced: Capabilities) -> str | None:
+def _schemas_text(request: RegistryRequest, announcement: Capabilities) -> str | None:
     """Return digest and JSON of the schemas, None without any; of too long ones only the digest is kept."""
-    if not announced.schemas:
+    if not announcement.schemas:
         return None
     text = dump_json(request.schemas).decode()
-    return announced.schemas.ljust(SCHEMAS_DIGEST) + (text if len(text.encode()) <= SCHEMAS_MAX else "{}")
+    return announcement.schemas.ljust(SCHEMAS_DIGEST) + (text if len(text.encode()) <= SCHEMAS_MAX else "{}")
 
 
 def _check_runs_after_restart(session: Session, address: str, boot_id: str, now_ms: Millis) -> None:

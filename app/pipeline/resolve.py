@@ -66,7 +66,7 @@ class _Case:
     durable: bool
     #: boot id of a durable executor; empty for others
     boot_id: str
-    registered: bool
+    is_registered: bool
     trigger_ms: Millis
     #: a console is running that could have taken a result
     reachable: bool
@@ -74,7 +74,7 @@ class _Case:
     withheld: bool
 
     @property
-    def sent(self) -> SentRun:
+    def sent_run(self) -> SentRun:
         """The run as the probes need it."""
         return SentRun(self.peer, self.fire.job_id, self.fire.log_id, self.trigger_ms)
 
@@ -130,7 +130,7 @@ class Resolver:
         cases = transact(lambda session: _take(session, self._tokens, now_ms))
         if cases:
             cases_to_probe = [case for case in cases if not case.withheld]
-            probe_signs = probe_all(self._gateway, self._pool, [case.sent for case in cases_to_probe])
+            probe_signs = probe_all(self._gateway, self._pool, [case.sent_run for case in cases_to_probe])
             signs = {case.fire.id: sign for case, sign in zip(cases_to_probe, probe_signs, strict=True)}
             decisions = [
                 (case, decide(_evidence(case, signs.get(case.fire.id, Sign.INCONCLUSIVE), now_ms)))
@@ -144,20 +144,18 @@ class Resolver:
 def _take(session: Session, tokens: tuple[str, ...], now_ms: Millis) -> list[_Case]:
     """Take the runs that are due for a check."""
     due = open_fires.take_open(session, now_ms=now_ms, next_check_ms=now_ms + RECHECK_MS, limit=CHECK_ROWS)
-    unfinished = logs.find_unfinished(session, [fire.log_id for fire in due])
-    unfinished_fires = [fire for fire in due if fire.log_id in unfinished]
-    _forget(session, [fire for fire in due if fire.log_id not in unfinished])
+    run_by_id = logs.find_unfinished(session, [fire.log_id for fire in due])
+    unfinished_fires = [fire for fire in due if fire.log_id in run_by_id]
+    _forget(session, [fire for fire in due if fire.log_id not in run_by_id])
     delivery_by_job = find_deliveries(session, {fire.job_id for fire in unfinished_fires})
     # The groups are those of the log rows, because a job may have been moved since.
-    group_by_id = groups.find_groups(
-        session, {unfinished[fire.log_id].job_group for fire in unfinished_fires}
-    )
-    withheld = _find_withheld(session, unfinished_fires, unfinished, group_by_id, now_ms)
+    group_by_id = groups.find_groups(session, {run_by_id[fire.log_id].job_group for fire in unfinished_fires})
+    withheld = _find_withheld(session, unfinished_fires, run_by_id, group_by_id, now_ms)
     boots = registry.find_boots(session, {fire.address for fire in unfinished_fires})
     reachable = bool(nodes.count_live(session, NodeKind.CONSOLE, now_ms=now_ms))
     cases = []
     for fire in unfinished_fires:
-        run = unfinished[fire.log_id]
+        run = run_by_id[fire.log_id]
         group = group_by_id.get(run.job_group)
         # It stays durable once its registration has expired.
         accepted_durably = fire.state == FireState.ACCEPTED and bool(fire.boot_id)
@@ -188,21 +186,21 @@ def _peer(fire: OpenFire, group: Group | None, tokens: tuple[str, ...]) -> Peer:
 def _find_withheld(
     session: Session,
     fires_to_check: Sequence[OpenFire],
-    unfinished: Mapping[int, UnfinishedRun],
+    run_by_id: Mapping[int, UnfinishedRun],
     group_by_id: Mapping[int, Group],
     now_ms: Millis,
 ) -> set[int]:
     """Return the ids of those whose address must not get a token."""
     addresses_by_group: dict[int, set[str]] = {}
     for fire in fires_to_check:
-        group_id = unfinished[fire.log_id].job_group
+        group_id = run_by_id[fire.log_id].job_group
         if withholds_token(group_by_id.get(group_id)):
             addresses_by_group.setdefault(group_id, set()).add(fire.address)
     foreign = find_foreign(session, addresses_by_group, group_by_id, now_ms=now_ms)
     return {
         fire.id
         for fire in fires_to_check
-        if fire.address in foreign.get(unfinished[fire.log_id].job_group, ())
+        if fire.address in foreign.get(run_by_id[fire.log_id].job_group, ())
     }
 
 
@@ -237,7 +235,7 @@ def _evidence(case: _Case, sign: Sign, now_ms: Millis) -> Evidence:
         delivery=case.delivery,
         sign=sign,
         durable=case.durable,
-        registered=case.registered,
+        is_registered=case.is_registered,
         probes=fire.probe_count,
         attempt=fire.attempt,
         age_ms=now_ms - since_ms,
@@ -303,10 +301,10 @@ def _write_resolved(
 def _lines(fire: OpenFire, run: RunState, decision: Decision, zone: str) -> list[str]:
     """Return the lines to add to the run's trace."""
     line = fill(RESOLVED, outcome=decision.action, reason=decision.reason)
-    return [*([] if run.trigger_msg else _unreported(fire, zone)), line]
+    return [*([] if run.trigger_msg else _unreported_trace(fire, zone)), line]
 
 
-def _unreported(fire: OpenFire, zone: str) -> list[str]:
+def _unreported_trace(fire: OpenFire, zone: str) -> list[str]:
     """Return the trace, from the fire, of a send whose node ended before recording it."""
     return [
         trace_trigger(fire.trigger_type, fire.due_time, zone),

@@ -12,7 +12,7 @@ from app.models.fire import Fire
 from app.store.base.text_widths import width_of
 from app.store.fires import logs
 from app.store.fires import queue as fires
-from app.store.fires.ended import EndedFire
+from app.store.fires.ended_fires import EndedFire
 from app.store.fires.logs import RunState
 from app.store.jobs.of_results import JobOfResult
 

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.database.engine import call_at_commit
 from app.database.rows import bulk
 from app.domain.enums import FireState, GlueType, RouteStrategy
-from app.domain.parameters.marked_text import unmarked
+from app.domain.parameters.marked_text import unmark
 from app.domain.runs.routing import PROBING, ROUTERS, SEED_ROWS, RouteState, route_of
 from app.domain.runs.sharding import Shard, parse_shard
 from app.domain.schedules.planning import DueFire
@@ -30,9 +30,9 @@ class FilledParameter(NamedTuple):
     """Parameter with its values, all but those of secrets."""
 
     #: marked text (``app.domain.parameters``); None: it could not be filled in
-    marked: str | None
+    marked_text: str | None
     #: name -> sealed value of the secrets in it
-    sealed: Mapping[str, str]
+    secrets: Mapping[str, str]
 
 
 class RoutedFire(NamedTuple):
@@ -47,7 +47,7 @@ class RoutedFire(NamedTuple):
     address: str | None
     shard: Shard | None
     #: None: the parameter is sent as it is
-    filled: FilledParameter | None = None
+    parameter: FilledParameter | None = None
 
     @property
     def probes(self) -> bool:
@@ -63,9 +63,9 @@ class RoutedFire(NamedTuple):
     @property
     def sent_param(self) -> str:
         """The parameter as it is sent, with placeholders where it has secrets."""
-        if self.filled is None or self.filled.marked is None:
+        if self.parameter is None or self.parameter.marked_text is None:
             return self.param
-        return unmarked(self.filled.marked)
+        return unmark(self.parameter.marked_text)
 
     @property
     def retries(self) -> int:
@@ -117,7 +117,7 @@ def route_fire(
     elif route is RouteStrategy.SHARDING_BROADCAST:
         if shard is None and addresses and fire.log_id is None:
             return None
-        address = _address_of_shard(shard, addresses, spread=bool(candidates.drained))
+        address = _address_of_shard(shard, addresses, spread=bool(candidates.drained_addresses))
     elif route not in PROBING and addresses:
         if routes.needs_seed(route, job.id):
             routes.seed(job.id, logs.find_recent_addresses(session, job.id, limit=SEED_ROWS))

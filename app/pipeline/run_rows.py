@@ -22,7 +22,7 @@ from app.store.fires.logs import UnfinishedRun
 def write_logs(
     session: Session,
     routed_fires: Sequence[RoutedFire],
-    unfinished: Mapping[int, UnfinishedRun],
+    run_by_id: Mapping[int, UnfinishedRun],
     now_ms: Millis,
 ) -> dict[int, RunRow]:
     """Insert the log rows of new runs, update those of repeated ones, and return the runs by fire id."""
@@ -31,7 +31,7 @@ def write_logs(
     log_ids = logs.insert_logs(session, [log_row(routed_fire, now_ms) for routed_fire in new])
     unsent = UnfinishedRun(as_stored(now_ms), None)
     runs = {
-        routed_fire.fire.id: RunRow(log_id, unsent, remembered=False)
+        routed_fire.fire.id: RunRow(log_id, unsent, is_remembered=False)
         for routed_fire, log_id in zip(new, log_ids, strict=True)
     }
     earlier_runs = find_repeated(session, routed_fires)
@@ -50,19 +50,19 @@ def write_logs(
         capabilities = boots.get((address or "", routed_fire.candidates.app_name), ("", ""))[1]
         durable = "durable-dedup" in capabilities or bool(routed_fire.fire.boot_id)
         runs[routed_fire.fire.id] = RunRow(
-            log_id, unfinished[log_id], remembered=routed_fire.fire.attempt > 0 and durable
+            log_id, run_by_id[log_id], is_remembered=routed_fire.fire.attempt > 0 and durable
         )
         if address not in (None, routed_fire.fire.address):
             moved_rows.append({"id": log_id, "executor_address": storable(address)})
-        edited_rows += _edited(session, routed_fire, log_id, unfinished[log_id])
+        edited_rows += _edit(session, routed_fire, log_id, run_by_id[log_id])
     bulk.update_many(session, JobLog, moved_rows)
     bulk.update_many(session, JobLog, edited_rows)
     return runs | {
-        fire_id: runs[fire_id]._replace(repeated=earlier_run) for fire_id, earlier_run in earlier_runs.items()
+        fire_id: runs[fire_id]._replace(source=earlier_run) for fire_id, earlier_run in earlier_runs.items()
     }
 
 
-def _edited(session: Session, routed_fire: RoutedFire, log_id: int, run: UnfinishedRun) -> list[bulk.Row]:
+def _edit(session: Session, routed_fire: RoutedFire, log_id: int, run: UnfinishedRun) -> list[bulk.Row]:
     """Return the changes of the log row of a run that executes what its job has now, if that was edited."""
     row: bulk.Row = {
         "executor_handler": routed_fire.job.executor_handler,
@@ -70,7 +70,7 @@ def _edited(session: Session, routed_fire: RoutedFire, log_id: int, run: Unfinis
         "executor_fail_retry_count": routed_fire.retries,
     }
     row |= logs.copies_of(session, row)
-    is_filled_again = routed_fire.filled is not None or run.param_form != ParamForm.TEXT
+    is_filled_again = routed_fire.parameter is not None or run.param_form != ParamForm.TEXT
     is_unchanged = [*row.values()] == [run.handler, run.param, run.retries] and not is_filled_again
     if is_unchanged or is_as_sent(routed_fire.fire, routed_fire.job, run):
         return []

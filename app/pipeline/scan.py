@@ -18,7 +18,6 @@ from app.database.faults import REPEAT_MS, reason_of
 from app.database.rows import bulk
 from app.domain.calendars.effective import JobRules, Start, StartKind
 from app.domain.enums import MisfireStrategy, ScheduleType, TriggerStatus, TriggerType
-from app.domain.schedules.missed import RunAll
 from app.domain.schedules.planning import (
     MAX_COUNTED,
     MAX_COUNTED_UNIX,
@@ -28,6 +27,7 @@ from app.domain.schedules.planning import (
     plan,
     plan_delay,
 )
+from app.domain.schedules.run_all import RunAll
 from app.domain.schedules.schedule import RESTING, Schedule, is_unix_cron, next_after_ms, period_s
 from app.errors import InvalidInput
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
@@ -37,7 +37,7 @@ from app.runtime.metrics import FIRES_DUE
 from app.store.base import locks
 from app.store.calendars import current_book
 from app.store.fires import queue as fires
-from app.store.fires.missed import MISSED
+from app.store.fires.missed_runs import MISSED
 from app.store.fires.queue import NewFire
 from app.store.jobs import scheduling as jobs
 from app.store.jobs.scheduling import DueJob, schedule_of
@@ -199,7 +199,7 @@ def count_max_of(schedule: Schedule, count_max: int = MAX_COUNTED) -> int:
     return min(count_max, MAX_COUNTED_UNIX if is_unix_cron(schedule.conf) else MAX_COUNTED)
 
 
-def first_ahead(job: DueJob, unclaimed: Collection[Millis], zone: str) -> Millis | None:
+def first_ahead(job: DueJob, instants: Collection[Millis], zone: str) -> Millis | None:
     """Return the earliest read-ahead instant that can be handed back with all later ones, or None.
 
     By the job's current schedule the instants must lead up to its next time without a gap: a missing one was
@@ -209,7 +209,7 @@ def first_ahead(job: DueJob, unclaimed: Collection[Millis], zone: str) -> Millis
     running = job.trigger_status == TriggerStatus.RUNNING
     next_ms = job.trigger_next_time if running else None
     schedule, first_ms = schedule_of(job, zone), next_ms
-    for instant in sorted(unclaimed, reverse=True):
+    for instant in sorted(instants, reverse=True):
         try:
             follows = next_after_ms(schedule, instant) == first_ms
         except (ValueError, InvalidInput):
@@ -280,7 +280,7 @@ def _write(session: Session, page: Sequence[PlannedJob], *, node: str, now_ms: M
         {planned_job.job.id: planned_job.job for planned_job in valid},
         now_ms=now_ms,
     )
-    bulk.update_many(session, Job, [_advanced(planned_job) for planned_job in valid])
+    bulk.update_many(session, Job, [_advance(planned_job) for planned_job in valid])
     endings = {
         planned_job.job.id: planned_job.error for planned_job in valid if planned_job.plan.next_ms is None
     }
@@ -291,17 +291,17 @@ def _write(session: Session, page: Sequence[PlannedJob], *, node: str, now_ms: M
 def _fires(planned_job: PlannedJob, node: str) -> list[NewFire]:
     prefixes: Mapping[TriggerType, str] = {TriggerType.CRON: "cron", TriggerType.MISFIRE: "misfire"}
     job_id = planned_job.job.id
-    planned = [
+    fire_rows = [
         NewFire(f"{prefixes[kind]}:{job_id}:{instant}", job_id, instant, kind, owner=node)
         if (start := planned_job.starts.get(instant)) is None
         else _moved_fire(job_id, start, kind, node)
         for instant, kind in planned_job.plan.fires
     ]
     if misfire_of(planned_job.job) is not MisfireStrategy.RUN_ALL:
-        return planned
+        return fire_rows
     return [
         fire._replace(waits_for=MISSED) if fire.trigger_type is TriggerType.MISFIRE else fire
-        for fire in planned
+        for fire in fire_rows
     ]
 
 
@@ -315,20 +315,25 @@ def _moved_fire(job_id: int, start: Start, kind: TriggerType, node: str) -> NewF
 
 
 def _skips(planned_job: PlannedJob, now_ms: Millis) -> list[bulk.Row]:
-    skipped = planned_job.plan.skipped
+    skipped_range = planned_job.plan.skipped_range
     row = {"job_id": planned_job.job.id, "recorded_ms": now_ms}
     if planned_job.error:
         due_ms = planned_job.job.trigger_next_time
         return [row | {"from_ms": due_ms, "to_ms": due_ms, "skipped": 1, "reason": BROKEN}]
-    if skipped is None:
+    if skipped_range is None:
         return []
     return [
         row
-        | {"from_ms": skipped.from_ms, "to_ms": skipped.to_ms, "skipped": skipped.count, "reason": MISFIRE}
+        | {
+            "from_ms": skipped_range.from_ms,
+            "to_ms": skipped_range.to_ms,
+            "skipped": skipped_range.count,
+            "reason": MISFIRE,
+        }
     ]
 
 
-def _advanced(planned_job: PlannedJob) -> bulk.Row:
+def _advance(planned_job: PlannedJob) -> bulk.Row:
     """Return the job's new times; a schedule without a next time stops its job, as in XXL-JOB."""
     job, job_plan = planned_job.job, planned_job.plan
     last_ms = job_plan.last_ms

@@ -43,7 +43,7 @@ TRIGGER_ADDRESSES_MAX = 5_000
 class SendOutcome(NamedTuple):
     """Outcome of one claimed run; ``trace`` has the lines about the send."""
 
-    claimed: ClaimedRun
+    claim: ClaimedRun
     verdict: Verdict
     trace: tuple[str, ...]
     took_ms: Millis
@@ -90,50 +90,50 @@ class Sender:
         """Close all connections."""
         await self._client.close()
 
-    def start(self, claimed: ClaimedRun, address: str, callback: SendCallback) -> bool:
+    def start(self, claim: ClaimedRun, address: str, callback: SendCallback) -> bool:
         """POST the run without a task; False: no byte was sent, and it takes ``send``.
 
         ``callback`` is called once, in a later round of the loop.
         """
 
-        def answered(outcome: CallOutcome) -> None:
+        def on_answer(outcome: CallOutcome) -> None:
             if outcome.reply is not None and is_unknown_path(outcome.reply, RUN):
-                self._start_at_trigger(claimed, address, outcome, callback)
+                self._start_at_trigger(claim, address, outcome, callback)
             else:
-                callback(partial(_sent, claimed, address, outcome))
+                callback(partial(_outcome_of, claim, address, outcome))
 
-        peer = claimed.peers[address]
+        peer = claim.peers[address]
         if address in self._at_trigger or peer.former_token:
             return False
-        content = claimed.content_for(address)
-        return self._client.start(peer, RUN, content, timeout_s=self._timeout_s, on_outcome=answered)
+        content = claim.content_for(address)
+        return self._client.start(peer, RUN, content, timeout_s=self._timeout_s, on_outcome=on_answer)
 
     def _start_at_trigger(
-        self, claimed: ClaimedRun, address: str, first_outcome: CallOutcome, callback: SendCallback
+        self, claim: ClaimedRun, address: str, first_outcome: CallOutcome, callback: SendCallback
     ) -> None:
-        def ended(task: asyncio.Task[CallOutcome]) -> None:
+        def on_end(task: asyncio.Task[CallOutcome]) -> None:
             self._repeating.discard(task)
-            callback(lambda: _sent(claimed, address, task.result()))
+            callback(lambda: _outcome_of(claim, address, task.result()))
 
-        task = asyncio.create_task(self._send_to(TRIGGER, claimed, address, first_outcome))
+        task = asyncio.create_task(self._send_to(TRIGGER, claim, address, first_outcome))
         self._repeating.add(task)
-        task.add_done_callback(ended)
+        task.add_done_callback(on_end)
 
-    async def send(self, claimed: ClaimedRun, address: str) -> SendOutcome | None:
+    async def send(self, claim: ClaimedRun, address: str) -> SendOutcome | None:
         """POST the run. Never raises for failures of the executor or the network.
 
         None: this host could not open a connection, and the executor has not read the run.
         """
         path = TRIGGER if address in self._at_trigger else RUN
         outcome = await self._client.call(
-            claimed.peers[address], path, claimed.content_for(address), timeout_s=self._timeout_s
+            claim.peers[address], path, claim.content_for(address), timeout_s=self._timeout_s
         )
         if outcome.reply is not None and is_unknown_path(outcome.reply, path):
-            outcome = await self._send_to(TRIGGER if path == RUN else RUN, claimed, address, outcome)
-        return _sent(claimed, address, outcome)
+            outcome = await self._send_to(TRIGGER if path == RUN else RUN, claim, address, outcome)
+        return _outcome_of(claim, address, outcome)
 
     async def _send_to(
-        self, path: str, claimed: ClaimedRun, address: str, first_outcome: CallOutcome
+        self, path: str, claim: ClaimedRun, address: str, first_outcome: CallOutcome
     ) -> CallOutcome:
         """POST the run to the other path in the time left; remember the path unless it is unknown as well."""
         self._remember_path(address, path)
@@ -141,7 +141,7 @@ class Sender:
         if left_s <= 0:
             return first_outcome
         outcome = await self._client.call(
-            claimed.peers[address], path, claimed.content_for(address), timeout_s=left_s
+            claim.peers[address], path, claim.content_for(address), timeout_s=left_s
         )
         if outcome.reply is not None and is_unknown_path(outcome.reply, path):
             self._remember_path(address, RUN)
@@ -156,14 +156,14 @@ class Sender:
             self._at_trigger.clear()
         self._at_trigger.add(address)
 
-    async def probe(self, claimed: ClaimedRun, address: str) -> ProbeAnswer | None:
+    async def probe(self, claim: ClaimedRun, address: str) -> ProbeAnswer | None:
         """Probe whether a candidate is alive (FAILOVER) or idle (BUSYOVER).
 
         Concurrent probes with the same question share a request. None: this host could not open a connection.
         """
-        action = probe_action(claimed)
-        content = dump_json(JobRequest(claimed.job_id).to_wire()) if action == "idleBeat" else b"{}"
-        outcome = await asyncio.shield(self._probe(_Question(claimed.peers[address], action, content)))
+        action = probe_action(claim)
+        content = dump_json(JobRequest(claim.job_id).to_wire()) if action == "idleBeat" else b"{}"
+        outcome = await asyncio.shield(self._probe(_Question(claim.peers[address], action, content)))
         if outcome.delivery is Delivery.UNTRIED:
             return None
         yes = outcome.reply is not None and outcome.reply.code == SUCCESS
@@ -171,7 +171,7 @@ class Sender:
         if outcome.reply is not None:
             message = f": {one_line(outcome.reply.msg)}" if outcome.reply.msg else ""
             reason = f"code {outcome.reply.code}{message}"
-        line = trace_probe(claimed, address, reason, outcome.took_ms, yes=yes)
+        line = trace_probe(claim, address, reason, outcome.took_ms, yes=yes)
         return ProbeAnswer(yes, line, outcome.delivery is Delivery.NO)
 
     def _probe(self, question: _Question) -> asyncio.Task[CallOutcome]:
@@ -193,36 +193,38 @@ class Sender:
             del self._probes[question]
 
 
-def probe_action(claimed: ClaimedRun) -> str:
+def probe_action(claim: ClaimedRun) -> str:
     """Return the probe of the run's route: ``idleBeat`` or ``beat``."""
-    return "idleBeat" if claimed.route is RouteStrategy.BUSYOVER else "beat"
+    return "idleBeat" if claim.route is RouteStrategy.BUSYOVER else "beat"
 
 
-def trace_probe(claimed: ClaimedRun, address: str, reason: str, took_ms: Millis, *, yes: bool = False) -> str:
+def trace_probe(claim: ClaimedRun, address: str, reason: str, took_ms: Millis, *, yes: bool = False) -> str:
     """Return the trace line of one probe."""
     template = PROBE_YES if yes else PROBE_NO
-    return fill(template, action=probe_action(claimed), address=address, reason=reason, ms=took_ms)
+    return fill(template, action=probe_action(claim), address=address, reason=reason, ms=took_ms)
 
 
-def _sent(claimed: ClaimedRun, address: str, outcome: CallOutcome) -> SendOutcome | None:
+def _outcome_of(claim: ClaimedRun, address: str, outcome: CallOutcome) -> SendOutcome | None:
     if outcome.delivery is Delivery.UNTRIED:
         return None
-    verdict = _judge(outcome, claimed, address)
+    verdict = _judge(outcome, claim, address)
     if verdict.text:  # Before it is cut, which could cut a value, too.
-        verdict = replace(verdict, text=claimed.masked(verdict.text))
+        verdict = replace(verdict, text=claim.mask_text(verdict.text))
     unreachable = (address,) if outcome.delivery is Delivery.NO else ()
     trace, sent_ms = _trace(address, outcome, verdict), now_ms() - outcome.took_ms
-    return SendOutcome(claimed, verdict, trace, outcome.took_ms, outcome.boot_id, unreachable, sent_ms)
+    return SendOutcome(claim, verdict, trace, outcome.took_ms, outcome.boot_id, unreachable, sent_ms)
 
 
-def _judge(outcome: CallOutcome, claimed: ClaimedRun, address: str) -> Verdict:
+def _judge(outcome: CallOutcome, claim: ClaimedRun, address: str) -> Verdict:
     if (reply := outcome.reply) is not None:
-        may_have_been_sent_here = claimed.was_sent_to(address)
-        if may_have_been_sent_here and not claimed.peers[address].token and refuses_token(reply):
+        may_have_been_sent_here = claim.was_sent_to(address)
+        if may_have_been_sent_here and not claim.peers[address].token and refuses_token(reply):
             return Verdict(Fate.UNKNOWN, reply.code, reply.msg or "")  # It may have the run all the same.
         return judge_answer(reply, may_have_been_sent_here=may_have_been_sent_here)
     return judge_silence(
-        delivered=outcome.delivery is not Delivery.NO, reason=outcome.reason, remembered=claimed.remembered
+        is_delivered=outcome.delivery is not Delivery.NO,
+        reason=outcome.reason,
+        is_remembered=claim.is_remembered,
     )
 
 
@@ -244,11 +246,11 @@ def _answered_line(fate: Fate, took_ms: Millis, code: int) -> str:
     return write(ANSWERED, fate=fate, ms=took_ms, code=code)
 
 
-def no_candidate(claimed: ClaimedRun, lines: Sequence[str], unreachable: Sequence[str] = ()) -> SendOutcome:
+def no_candidate(claim: ClaimedRun, lines: Sequence[str], unreachable: Sequence[str] = ()) -> SendOutcome:
     """Return the outcome of a run without an available candidate: a definite refusal."""
     verdict = Verdict(Fate.REFUSED, 500, "no executor is available")
     return SendOutcome(
-        claimed,
+        claim,
         verdict,
         (*lines, NO_CANDIDATE),
         0,

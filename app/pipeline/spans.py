@@ -120,22 +120,22 @@ class SpanComparison:
         it noted in the job if that is later; the instants that were planned meanwhile tell when it was.
         """
         with read_scope() as session:
-            compared = store.find_different(session, zone=zone_name())
+            comparisons = store.find_different(session, zone=zone_name())
             orphans = store.find_without_job(session)
-        changed = [
+        changed_jobs = [
             job
-            for job in compared
+            for job in comparisons
             if job.differs or not _is_in_phase(job.anchor_ms or 0, job.schedule_conf, job.trigger_next_time)
         ]
         since_ms = self._last_ms or now_ms - FIRST_MS
-        for first in range(0, len(changed), PAGE):
-            page = changed[first : first + PAGE]
+        for first in range(0, len(changed_jobs), PAGE):
+            page = changed_jobs[first : first + PAGE]
             transact(partial(_keep, page=page, since_ms=since_ms, now_ms=now_ms, is_first=not self._last_ms))
         for first in range(0, len(orphans), PAGE):
             ids = orphans[first : first + PAGE]
             transact(partial(keep_spans, job_ids=ids, now_ms=now_ms, reason=EndReason.DELETED))
         self._last_ms = now_ms
-        outside = [job.job_id for job in changed if job.anchor_ms is not None]
+        outside = [job.job_id for job in changed_jobs if job.anchor_ms is not None]
         if outside or orphans:
             logger.info("schedules changed outside job_ids=%s gone=%s", outside[:20], orphans[:20])
         return PERIOD_MS
@@ -147,32 +147,32 @@ def _keep(
     ids = [job.job_id for job in page]
     jobs.lock_planned(session, ids)
     current, open_spans = jobs.find_planned(session, ids), store.find_open(session, ids)
-    planned = find_planned_instants(session, ids, since_ms=since_ms)
-    undated, ends, new = list[int](), dict[int, Millis](), list[Span]()
-    for compared in page:
-        job, open_span = current.get(compared.job_id), open_spans.get(compared.job_id)
-        changed_ms = min(compared.update_time or 0, now_ms)
+    planned_instants = find_planned_instants(session, ids, since_ms=since_ms)
+    undated_ids, ends, new = list[int](), dict[int, Millis](), list[Span]()
+    for comparison in page:
+        job, open_span = current.get(comparison.job_id), open_spans.get(comparison.job_id)
+        changed_ms = min(comparison.update_time or 0, now_ms)
         is_dated = changed_ms > max(since_ms, open_span.span.from_ms if open_span else 0)
         if job is None or (open_span is None and (is_first or not is_dated)):
-            undated.append(compared.job_id)
+            undated_ids.append(comparison.job_id)
             continue
         from_ms = changed_ms if is_dated else since_ms
         is_on = job.trigger_status == TriggerStatus.RUNNING
         otherwise_ms = now_ms if is_first and is_on and not is_dated else from_ms
         since = Interval(from_ms, now_ms)
-        change = _dated(job, open_span, planned.get(job.id, set()), since, otherwise_ms)
+        change = _date(job, open_span, planned_instants.get(job.id, set()), since, otherwise_ms)
         if change is not None:
             ends |= _end(open_span, change.until_ms)
             new.append(change.following)
     store.close_spans(session, ends, EndReason.OUTSIDE.value)
     store.insert_spans(session, new)
-    keep_spans(session, undated, now_ms=now_ms, reason=EndReason.OUTSIDE)
+    keep_spans(session, undated_ids, now_ms=now_ms, reason=EndReason.OUTSIDE)
 
 
-def _dated(
+def _date(
     job: DueJob,
     open_span: OpenSpan | None,
-    planned: Collection[Millis],
+    instants: Collection[Millis],
     since: Interval,
     otherwise_ms: Millis,
 ) -> Change | None:
@@ -186,4 +186,4 @@ def _dated(
         from_ms = max(from_ms, former.from_ms)
     next_ms = {job.trigger_next_time} if span.is_on else set()
     within = Interval(from_ms, now_ms + 2 * AHEAD_MS)
-    return date_change(former, span, {*planned, *next_ms}, within, otherwise_ms=max(from_ms, otherwise_ms))
+    return date_change(former, span, {*instants, *next_ms}, within, otherwise_ms=max(from_ms, otherwise_ms))

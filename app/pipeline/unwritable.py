@@ -17,8 +17,7 @@ from app.models.fire import Fire
 from app.pipeline.claim_trace import trace_trigger
 from app.pipeline.claimed_run import bare_row
 from app.pipeline.complete import Result, Source, complete
-from app.store.fires import logs
-from app.store.fires import prepared as prepared_fires
+from app.store.fires import logs, prepared_fires
 from app.store.fires import queue as fires
 from app.store.fires.queue import PendingFire
 from app.store.jobs import scheduling as jobs

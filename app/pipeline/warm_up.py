@@ -44,14 +44,13 @@ def warm_up(claimer: Claimer, *, now_ms: Millis) -> None:
         verdict = Verdict(Fate.ACCEPTED, HandleCode.SUCCESS, "")
         record(
             session,
-            [SendOutcome(claimed, verdict, (), 0) for claimed in batch.claimed],
+            [SendOutcome(run, verdict, (), 0) for run in batch.claims],
             node=claimer.node,
             now_ms=now_ms,
         )
         codes = (HandleCode.SUCCESS, HandleCode.FAIL)
         results = [
-            Result(claimed.log_id, Source.CALLBACK, code)
-            for claimed, code in zip(batch.claimed, codes, strict=True)
+            Result(run.log_id, Source.CALLBACK, code) for run, code in zip(batch.claims, codes, strict=True)
         ]
         complete(session, results, now_ms=now_ms)
         raise _Undo

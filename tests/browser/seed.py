@@ -16,7 +16,7 @@ from app.domain.alarms.channel_kinds import ChannelKind
 from app.domain.enums import FireState, NodeKind, RegistryGroup, ScheduleType, TriggerStatus, TriggerType
 from app.domain.runs.trigger_report import format_instant
 from app.domain.schedules.schedule import Schedule, next_after_ms
-from app.domain.text.texts import folded
+from app.domain.text.texts import fold
 from app.models.api_token import ApiToken
 from app.models.base import local_datetime, zone_name
 from app.models.code import CodeObject
@@ -496,11 +496,11 @@ def _days(session: Session, now_ms: Millis, chance: random.Random) -> None:
 def _kept(session: Session, jobs: list[Job], language: str) -> int:
     """Tag jobs, and give the administrator stars and a view; return its id."""
     for index, tags in TAGS[language].items():
-        session.add_all(JobTag(job_id=jobs[index].id, tag=tag, tag_key=folded(tag)) for tag in tags)
+        session.add_all(JobTag(job_id=jobs[index].id, tag=tag, tag_key=fold(tag)) for tag in tags)
     admin = session.query(User).filter_by(username=ADMIN[0]).one()
     session.add_all(Favourite(user_id=admin.id, job_id=jobs[index].id) for index in STARRED)
     name, filters = VIEW[language]
-    view = SavedView(user_id=admin.id, list_name="jobs", name=name, name_key=folded(name), filters=filters)
+    view = SavedView(user_id=admin.id, list_name="jobs", name=name, name_key=fold(name), filters=filters)
     session.add(view)
     session.flush()
     return view.id

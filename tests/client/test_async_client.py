@@ -16,7 +16,7 @@ from tests.support.fake_executor import FakeExecutor
 
 
 def started() -> list[int]:
-    claims = claim_fires(now_ms=now_ms()).claimed
+    claims = claim_fires(now_ms=now_ms()).claims
     record_sent(*(sent(each) for each in claims), now_ms=now_ms())
     return [each.log_id for each in claims]
 

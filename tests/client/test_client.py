@@ -43,7 +43,7 @@ from tests.support.fake_executor import FakeExecutor
 
 def start() -> int:
     """Start the one run that waits, and return its number."""
-    claims = claim_fires(now_ms=now_ms()).claimed
+    claims = claim_fires(now_ms=now_ms()).claims
     record_sent(*(sent(each) for each in claims), now_ms=now_ms())
     return claims[0].log_id
 

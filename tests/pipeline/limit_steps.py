@@ -17,8 +17,8 @@ def claim_all(now_ms: Millis = T0, **changes: Any) -> ClaimBatch:
     """Claim all due fires as a dispatcher does; return what became of those with limits."""
     by = claimer(**changes)
     first = claim_fires([fire for fire in all_rows(Fire) if fire.state == "PENDING"], by, now_ms=now_ms)
-    assert not first.claimed
-    return transact(lambda session: claim_limited(session, first.limited, by, now_ms=now_ms))
+    assert not first.claims
+    return transact(lambda session: claim_limited(session, first.limited_fires, by, now_ms=now_ms))
 
 
 def look(now_ms: Millis = T0) -> ClaimBatch:

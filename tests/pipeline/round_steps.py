@@ -36,14 +36,14 @@ def claim_due(now_ms: Millis = T0) -> list[ClaimedRun]:
     due: list[DueFire] = as_due(all_rows(Fire, state="PENDING"))
     while due:
         batch: ClaimBatch = transact(lambda session, due=due: claim(session, due, by, now_ms=now_ms))
-        limited = batch.limited
+        limited = batch.limited_fires
         later = (
             transact(lambda session, due=limited: claim_limited(session, due, by, now_ms=now_ms))
             if limited
             else ClaimBatch()
         )
-        claimed += [*batch.claimed, *later.claimed]
-        due = [*batch.expanded, *later.expanded]
+        claimed += [*batch.claims, *later.claims]
+        due = [*batch.new_fires, *later.new_fires]
     return claimed
 
 

@@ -74,7 +74,7 @@ def claim_fires(
 
 def claim_one(by: Claimer | None = None, *, now_ms: Millis = T0) -> ClaimedRun:
     """Claim the only fire."""
-    (claimed,) = claim_fires(by=by, now_ms=now_ms).claimed
+    (claimed,) = claim_fires(by=by, now_ms=now_ms).claims
     return claimed
 
 
@@ -111,13 +111,13 @@ def end(*results: Result, now_ms: Millis = T0) -> Completion:
 
 def call_back(log_id: int, code: int = 200, message: str | None = None, *, now_ms: Millis = T0) -> bool:
     """Report a result as an executor does; True if it ended the run."""
-    return bool(end(callback_result(log_id, code, message), now_ms=now_ms).won)
+    return bool(end(callback_result(log_id, code, message), now_ms=now_ms).run_ids)
 
 
 def unresolve(log_id: int, *, now_ms: Millis = T0) -> bool:
     """End a run as unresolved."""
     return bool(
-        end(Result(log_id, Source.RESOLVER, trigger_code=504, trace="no evidence"), now_ms=now_ms).won
+        end(Result(log_id, Source.RESOLVER, trigger_code=504, trace="no evidence"), now_ms=now_ms).run_ids
     )
 
 

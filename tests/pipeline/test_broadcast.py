@@ -28,7 +28,7 @@ def test_a_broadcast_becomes_one_fire_per_shard(database: str, trigger_type: str
         job, fire_key="key", trigger_type=trigger_type, executor_param="p", fail_retry_count=2, owner="two"
     )
     batch = claim_fires()
-    assert (batch.claimed, batch.parked, all_rows(JobLog)) == ([], {}, [])
+    assert (batch.claims, batch.parked_fires, all_rows(JobLog)) == ([], {}, [])
     shards = all_rows(Fire)
     assert [(shard.fire_key, shard.sharding_param, shard.address) for shard in shards] == [
         ("key:0", "0/3", FIRST),
@@ -40,8 +40,8 @@ def test_a_broadcast_becomes_one_fire_per_shard(database: str, trigger_type: str
         for shard in shards
     }
     assert kept == {(trigger_type, "p", 2, "PENDING", T0)}
-    assert [fire.id for fire in batch.expanded] == [shard.id for shard in shards]
-    claims = claim_fires().claimed
+    assert [fire.id for fire in batch.new_fires] == [shard.id for shard in shards]
+    claims = claim_fires().claims
     assert [
         (claim.address, claim.request.broadcast_index, claim.request.broadcast_total) for claim in claims
     ] == [
@@ -61,7 +61,7 @@ def test_shards_keep_the_snapshot_when_the_group_changes(database: str) -> None:
     claim_fires()
     group.address_list = THIRD
     save(group)
-    assert [claimed.address for claimed in claim_fires().claimed] == [FIRST, SECOND, THIRD]
+    assert [claimed.address for claimed in claim_fires().claims] == [FIRST, SECOND, THIRD]
 
 
 def test_a_broadcast_to_manual_addresses_uses_them(database: str) -> None:
@@ -69,8 +69,8 @@ def test_a_broadcast_to_manual_addresses_uses_them(database: str) -> None:
         make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST"),
         address_list=f"{SECOND},{THIRD}",
     )
-    assert len(claim_fires().expanded) == 2
-    assert [claimed.address for claimed in claim_fires().claimed] == [SECOND, THIRD]
+    assert len(claim_fires().new_fires) == 2
+    assert [claimed.address for claimed in claim_fires().claims] == [SECOND, THIRD]
 
 
 @pytest.mark.parametrize(("shard", "address"), [("1/3", SECOND), ("2/3", THIRD), ("7/9", FIRST)])
@@ -92,5 +92,5 @@ def test_concurrent_claimers_expand_a_broadcast_once(database: str) -> None:
     batches = run_concurrently(
         lambda: claim_fires(fires, claimer("one")), lambda: claim_fires(fires, claimer("two"))
     )
-    assert sum(len(batch.expanded) for batch in batches) == 3
+    assert sum(len(batch.new_fires) for batch in batches) == 3
     assert len(all_rows(Fire)) == 3

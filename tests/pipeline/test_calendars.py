@@ -17,7 +17,7 @@ from app.pipeline.calendars.replanning import RuleReplanning
 from app.pipeline.late import settle_late
 from app.pipeline.scan import scan
 from app.services.jobs.replan import switch_off, switch_on
-from app.store.calendars import current_book, paused
+from app.store.calendars import current_book, paused_fires
 from tests.pipeline.calendar_steps import (
     WORKDAYS,
     ZONE,
@@ -247,7 +247,7 @@ def test_runs_that_wait_for_long_do_not_keep_others_waiting(
     make_fire(frozen, trigger_type="RETRY", due_time=T0 + 1_000)
     fire = make_fire(job, trigger_type="RETRY", due_time=T0 + 2_000)
     claim_due(T0 + 2_000)
-    monkeypatch.setattr(paused, "PAUSED_MAX", 1)
+    monkeypatch.setattr(paused_fires, "PAUSED_MAX", 1)
     resume(now_ms=T0 + HOUR_MS)
 
     assert [run.fire_id for run in claim_due(T0 + HOUR_MS)] == [fire.id]

@@ -50,7 +50,7 @@ def registered(address: str = FIRST, capabilities: str = "durable-dedup,run-stat
 
 def claim_retry() -> ClaimedRun:
     fire = only_row(Fire)
-    (claimed,) = claim_fires([fire], now_ms=fire.due_time).claimed
+    (claimed,) = claim_fires([fire], now_ms=fire.due_time).claims
     return claimed
 
 
@@ -132,4 +132,4 @@ def test_shards_of_a_repeated_broadcast_remember_the_run(database: str) -> None:
     )
     batch = claim_fires()
     with read_scope() as session:
-        assert list(session.scalars(select(Fire.repeats_log_id))) == [run.id] * len(batch.expanded)
+        assert list(session.scalars(select(Fire.repeats_log_id))) == [run.id] * len(batch.new_fires)

@@ -227,7 +227,7 @@ def test_lfu_and_lru_start_from_the_log(database: str) -> None:
             make_log(job, executor_address=address, trigger_time=T0 - 60_000 + number * 1000)
         make_log(job, executor_address=None)
         make_fire(job)
-    by_route = {claimed.route: claimed.address for claimed in claim_fires().claimed}
+    by_route = {claimed.route: claimed.address for claimed in claim_fires().claims}
     assert by_route == {
         RouteStrategy.LEAST_FREQUENTLY_USED: SECOND,
         RouteStrategy.LEAST_RECENTLY_USED: SECOND,
@@ -243,7 +243,7 @@ def test_a_claim_that_is_rolled_back_takes_no_turn(database: str, route: str) ->
     make_fire(job)
     due = as_due(all_rows(Fire))
     with session_scope() as session:
-        (undone,) = claim(session, due, by, now_ms=T0).claimed
+        (undone,) = claim(session, due, by, now_ms=T0).claims
         session.rollback()
     assert claim_one(by).address == undone.address
 
@@ -252,7 +252,7 @@ def test_round_continues_within_one_claim(database: str) -> None:
     job = make_job(addresses=ALL, executor_route_strategy="ROUND")
     for _ in range(6):
         make_fire(job)
-    addresses = [claimed.address for claimed in claim_fires().claimed]
+    addresses = [claimed.address for claimed in claim_fires().claims]
     assert sorted(addresses[:3]) == [FIRST, SECOND, THIRD]  # type: ignore[type-var]
     assert addresses[3:] == addresses[:3]
 
@@ -270,7 +270,7 @@ def test_round_continues_within_one_claim(database: str) -> None:
 def test_an_empty_group_gives_one_failed_row(database: str, route: str, addresses: str | None) -> None:
     make_fire(make_job(addresses=addresses, executor_route_strategy=route))
     batch = claim_fires()
-    assert (batch.claimed, batch.expanded, batch.parked) == ([], [], {})
+    assert (batch.claims, batch.new_fires, batch.parked_fires) == ([], [], {})
     log = only_row(JobLog)
     assert (log.trigger_code, log.handle_code, log.executor_address, log.alarm_status) == (500, 0, None, -1)
     assert (log.trigger_msg or "").endswith("Result: not sent, no executor of demo-executor is registered")
@@ -296,7 +296,7 @@ def test_a_run_without_instances_shows_when_one_was_last_seen(database: str, reg
 
 def test_a_missing_group_gives_one_failed_row(database: str) -> None:
     make_fire(make_job(job_group=4711))
-    assert claim_fires().claimed == []
+    assert claim_fires().claims == []
     log = only_row(JobLog)
     assert (log.job_group, log.trigger_code, log.handle_code) == (4711, 500, 0)
     assert "group of this job no longer exists" in (log.trigger_msg or "")
@@ -325,7 +325,7 @@ def test_fires_of_deleted_jobs_are_removed(database: str) -> None:
     make_fire(kept)
     remove(job)
     batch = claim_fires()
-    assert [claimed.job_id for claimed in batch.claimed] == [kept.id]
+    assert [claimed.job_id for claimed in batch.claims] == [kept.id]
     assert [fire.job_id for fire in all_rows(Fire)] == [kept.id]
     assert [log.job_id for log in all_rows(JobLog)] == [kept.id]
 
@@ -333,7 +333,7 @@ def test_fires_of_deleted_jobs_are_removed(database: str) -> None:
 @pytest.mark.parametrize("state", ["ROUTING", "SENDING", "ACCEPTED", "UNKNOWN"])
 def test_only_pending_fires_are_claimed(database: str, state: str) -> None:
     make_fire(make_job(), state=state, log_id=7)
-    assert claim_fires().claimed == []
+    assert claim_fires().claims == []
     assert all_rows(JobLog) == []
 
 
@@ -343,9 +343,9 @@ def test_a_fire_without_capacity_at_its_address_is_parked_and_stays_pending(data
         make_fire(job)
     capacities = {FIRST: 2, SECOND: 5}
     batch = claim_fires(by=claimer(capacity=capacities.__getitem__))
-    assert [claimed.address for claimed in batch.claimed] == [FIRST, FIRST, SECOND]
+    assert [claimed.address for claimed in batch.claims] == [FIRST, FIRST, SECOND]
     pending = only_row(Fire, state="PENDING")
-    assert {address: [fire.id for fire in waiting] for address, waiting in batch.parked.items()} == {
+    assert {address: [fire.id for fire in waiting] for address, waiting in batch.parked_fires.items()} == {
         FIRST: [pending.id]
     }
     assert (pending.log_id, pending.attempt, pending.epoch) == (None, 0, 0)
@@ -424,7 +424,7 @@ def resend_elsewhere(job: Job, silent: str, shard: str | None = None) -> Claimed
     """Claim a run that is to be sent elsewhere, since its executor does not answer."""
     log = make_log(job, executor_address=silent, trigger_code=0)
     fire = make_fire(job, log_id=log.id, attempt=1, epoch=1, sharding_param=shard)
-    (claimed,) = claim_fires([fire]).claimed
+    (claimed,) = claim_fires([fire]).claims
     return claimed
 
 
@@ -524,9 +524,9 @@ def test_concurrent_claimers_have_one_winner_per_fire(database: str) -> None:
     batches = run_concurrently(
         *(lambda node=f"node{number}": claim_fires(fires, claimer(node)) for number in range(4))
     )
-    claimed = [claimed for batch in batches for claimed in batch.claimed]
+    claimed = [claimed for batch in batches for claimed in batch.claims]
     for _ in range(4):  # a row skipped because the other claimer held it may have been left by both
-        claimed += claim_fires().claimed
+        claimed += claim_fires().claims
     assert sorted(claim.fire_id for claim in claimed) == [fire.id for fire in fires]
     assert len({claim.log_id for claim in claimed}) == len(all_rows(JobLog)) == len(fires)
 
@@ -537,8 +537,8 @@ def test_log_ids_match_their_fires_in_a_large_batch(database: str) -> None:
         make_fire(jobs[number % 5])
     batch = claim_fires()
     logs = {log.id: log for log in all_rows(JobLog)}
-    assert len(batch.claimed) == len(logs) == 120
-    for claimed in batch.claimed:
+    assert len(batch.claims) == len(logs) == 120
+    for claimed in batch.claims:
         assert logs[claimed.log_id].job_id == claimed.job_id
         assert logs[claimed.log_id].executor_param == claimed.request.executor_params
 
@@ -546,7 +546,7 @@ def test_log_ids_match_their_fires_in_a_large_batch(database: str) -> None:
 def test_an_unknown_route_uses_the_first_address(database: str) -> None:
     make_fire(make_job(addresses=ALL, executor_route_strategy="MAGIC"))
     make_fire(make_job(addresses=ALL, executor_route_strategy=None))
-    assert [claimed.address for claimed in claim_fires().claimed] == [FIRST, FIRST]
+    assert [claimed.address for claimed in claim_fires().claims] == [FIRST, FIRST]
 
 
 def test_the_trace_shows_trigger_node_and_address(database: str) -> None:

@@ -117,7 +117,7 @@ def test_a_second_result_changes_nothing(database: str) -> None:
 def test_the_first_of_two_results_in_a_batch_counts(database: str) -> None:
     run = make_run(make_job())
     done = end(callback_result(run.id, 500, "first"), callback_result(run.id, 200, "second"))
-    assert done.won == (run.id,)
+    assert done.run_ids == (run.id,)
     assert (only_row(JobLog).handle_code, only_row(JobLog).handle_msg) == (500, "first")
 
 
@@ -152,10 +152,10 @@ def test_overlapping_batches_in_different_orders_end_each_run_once(database: str
     runs = [make_run(job).id for _ in range(20)]
     results = [callback_result(log_id, 500, "no") for log_id in runs]
     done = run_concurrently(
-        lambda: end(*results).won,
-        lambda: end(*reversed(results)).won,
-        lambda: end(*results[10:], *results[:10]).won,
-        lambda: end(*results).won,
+        lambda: end(*results).run_ids,
+        lambda: end(*reversed(results)).run_ids,
+        lambda: end(*results[10:], *results[:10]).run_ids,
+        lambda: end(*results).run_ids,
     )
     assert sorted(log_id for won in done for log_id in won) == runs
     assert len(all_rows(Fire)) == len(all_rows(Alarm)) == 20

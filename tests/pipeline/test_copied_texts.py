@@ -55,7 +55,7 @@ def test_a_run_gets_the_whole_texts_and_its_log_row_their_beginnings() -> None:
 def test_a_prepared_run_gets_the_whole_texts() -> None:
     fire = make_fire(make_long_job(update_time=T0 - 60_000), due_time=T0 + 1_000)
     prepared = transact(lambda session: prepare(session, as_due([fire]), claimer(), now_ms=T0))
-    assert prepared[fire.id].claimed.request.executor_params == LONG_PARAM
+    assert prepared[fire.id].claim.request.executor_params == LONG_PARAM
     assert copies() == [(CUT_PARAM, CUT_HANDLER)]
 
 
@@ -81,7 +81,7 @@ def test_a_retry_gets_the_whole_parameter(own: str | None) -> None:
     make_fire(make_long_job(executor_fail_retry_count=1), executor_param=own)
     call_back(claim_one().log_id, 500)
     assert only_row(Fire).executor_param == own
-    (claimed,) = claim_fires(now_ms=T0 + 60_000).claimed
+    (claimed,) = claim_fires(now_ms=T0 + 60_000).claims
     assert claimed.request.executor_params == LONG_PARAM
 
 
@@ -92,7 +92,7 @@ def test_an_address_longer_than_its_columns_is_handed_to_the_sender_which_refuse
 ) -> None:
     fire = make_fire(make_job(addresses=LONG_ADDRESS, executor_route_strategy=route))
     batch = claim_fires([fire])
-    (claimed,) = batch.claimed or claim_fires().claimed
+    (claimed,) = batch.claims or claim_fires().claims
     assert claimed.address == LONG_ADDRESS
     row = only_row(Fire)
     assert (row.state, row.address, only_row(JobLog).executor_address) == ("ROUTING", None, None)

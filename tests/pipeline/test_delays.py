@@ -49,7 +49,7 @@ def test_a_run_ends_without_waiting_for_its_fixed_delay(database: str, config: C
         pytest.skip("a SQLite writer waits for the other's whole transaction")
     job = make_due_job(AFTER_THE_CURRENT_RUN, "FIX_DELAY", "20", addresses=GONE if stage == "record" else "")
     open_run(GONE, job=job) if stage == "resolve" else make_fire(job)
-    refused = [sent(claimed, Fate.REFUSED) for claimed in claim_fires().claimed] if stage == "record" else []
+    refused = [sent(claimed, Fate.REFUSED) for claimed in claim_fires().claims] if stage == "record" else []
     ends: dict[str, Callable[[], object]] = {
         "claim": claim_fires,
         "record": lambda: record_sent(*refused),

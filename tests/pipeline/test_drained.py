@@ -55,7 +55,7 @@ def claim_all(job: Job, count: int) -> Counter[str | None]:
     """Claim this many fires of a job; return the number of runs per address."""
     for _ in range(count):
         make_fire(job)
-    return Counter(claimed.address for claimed in claim_fires().claimed)
+    return Counter(claimed.address for claimed in claim_fires().claims)
 
 
 @pytest.mark.parametrize("route", PICKING)
@@ -90,8 +90,8 @@ def test_a_broadcast_counts_only_undrained_addresses(database: str) -> None:
     job = job_on_all("SHARDING_BROADCAST")
     make_drains(job, FIRST)
     make_fire(job)
-    assert len(claim_fires().expanded) == 2
-    claimed = claim_fires().claimed
+    assert len(claim_fires().new_fires) == 2
+    claimed = claim_fires().claims
     assert [
         (claim.address, claim.request.broadcast_index, claim.request.broadcast_total) for claim in claimed
     ] == [
@@ -106,7 +106,7 @@ def test_an_unsent_shard_moves_to_another_address(database: str) -> None:
     make_fire(job)
     claim_fires()
     make_drains(job, SECOND)
-    claimed = claim_fires().claimed
+    claimed = claim_fires().claims
     assert [claim.address for claim in claimed] == [FIRST, THIRD, THIRD]
     assert [(claim.request.broadcast_index, claim.request.broadcast_total) for claim in claimed] == [
         (0, 3),
@@ -124,7 +124,7 @@ def test_unsent_shards_are_shared_by_the_other_addresses(database: str) -> None:
     make_fire(job)
     claim_fires()
     make_drains(job, THIRD, "http://10.0.0.4:9999/", fifth)
-    assert Counter(claim.address for claim in claim_fires().claimed) == {FIRST: 3, SECOND: 2}
+    assert Counter(claim.address for claim in claim_fires().claims) == {FIRST: 3, SECOND: 2}
 
 
 def test_the_trace_shows_which_address_was_left_out(database: str) -> None:
@@ -151,7 +151,7 @@ def test_a_run_fails_with_a_reason_if_all_addresses_are_drained(database: str, r
     make_drains(job, FIRST, SECOND, THIRD)
     make_fire(job)
     batch = claim_fires()
-    assert (batch.claimed, batch.expanded) == ([], [])
+    assert (batch.claims, batch.new_fires) == ([], [])
     log = only_row(JobLog)
     assert (log.trigger_code, log.executor_address) == (500, None)
     assert (
@@ -173,7 +173,7 @@ def test_manual_addresses_are_used_even_if_drained(database: str, route: str) ->
     job = job_on_all(route)
     make_drains(job, SECOND)
     make_fire(job, trigger_type="MANUAL", address_list=SECOND)
-    (claimed,) = claim_fires().claimed or claim_fires().claimed
+    (claimed,) = claim_fires().claims or claim_fires().claims
     assert list(claimed.peers) == [SECOND]
     assert f"Drained: 1 address used anyway, entered for this run [{SECOND}]" in claimed.trace
 
@@ -226,7 +226,7 @@ def test_a_run_that_a_durable_executor_may_have_stays_with_it(database: str) -> 
     save(Registration(**registration, capabilities="durable-dedup", boot_id="b1"))
     redelivered(job, FIRST)
     claimed = claim_one()
-    assert (claimed.address, claimed.remembered) == (FIRST, True)
+    assert (claimed.address, claimed.is_remembered) == (FIRST, True)
     assert not any(line.startswith("Drained") for line in claimed.trace)
 
 
@@ -236,7 +236,7 @@ def test_it_stays_there_even_if_the_registration_vanished_after_the_probe(databa
     make_drains(job, FIRST)
     redelivered(job, FIRST, boot_id="b1")
     claimed = claim_one()
-    assert (claimed.address, claimed.remembered) == (FIRST, True)
+    assert (claimed.address, claimed.is_remembered) == (FIRST, True)
 
 
 @pytest.mark.parametrize("route", ["FIRST", "FAILOVER"])
@@ -297,7 +297,7 @@ def test_redelivery_keeps_the_log_if_the_route_became_a_broadcast(database: str)
     make_drains(job, FIRST)
     log = redelivered(job, FIRST)
     batch = claim_fires()
-    assert (batch.expanded, [claim.log_id for claim in batch.claimed]) == ([], [log.id])
+    assert (batch.new_fires, [claim.log_id for claim in batch.claims]) == ([], [log.id])
 
 
 def test_a_candidate_drained_during_probing_is_not_used(database: str) -> None:
@@ -353,7 +353,7 @@ def test_the_claim_queries_drains_once_per_batch(database: str, monkeypatch: pyt
     for job in jobs:
         for _ in range(5):
             make_fire(job)
-    assert len(claim_fires(by=claimer()).claimed) == 20
+    assert len(claim_fires(by=claimer()).claims) == 20
     assert probed == [{job.job_group for job in jobs}]
 
 
@@ -365,7 +365,7 @@ def test_it_stays_drained_through_deregistration_expiry_and_registration(databas
     make_drains(job, FIRST)
     for _ in range(2):
         make_fire(job)
-        assert claim_fires().claimed == []
+        assert claim_fires().claims == []
         transact(lambda session: deregister(session, request, now_ms=T0))
         assert all_rows(Group)[0].addresses == []
         transact(lambda session: register(session, request, Capabilities(boot_id="new"), now_ms=T0))

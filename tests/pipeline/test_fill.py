@@ -54,7 +54,7 @@ def trigger(job: Job, param: str | None, *, form: ParamForm = ParamForm.TEMPLATE
 
 def claim_next() -> ClaimedRun:
     (fire,) = all_rows(Fire, state="PENDING")
-    (claimed,) = claim_fires([fire], now_ms=fire.due_time).claimed
+    (claimed,) = claim_fires([fire], now_ms=fire.due_time).claims
     return claimed
 
 
@@ -94,7 +94,7 @@ def test_runs_of_one_claim_get_each_its_own(database: str) -> None:
     plain, filled = make_job(executor_param="a"), filling_job("${run.id}-${job.id}")
     for job in (filled, plain, filled):
         make_fire(job)
-    runs = claim_fires(now_ms=T0).claimed
+    runs = claim_fires(now_ms=T0).claims
     assert sorted((run.job_id, sent_param(run)) for run in runs) == sorted(
         (run.job_id, "a" if run.job_id == plain.id else f"{run.log_id}-{filled.id}") for run in runs
     )
@@ -148,7 +148,7 @@ def test_a_retry_of_a_child_still_knows_its_parent(database: str) -> None:
 
 def test_what_cannot_be_filled_in_ends_the_run_with_its_reason(database: str) -> None:
     make_fire(filling_job("${parent.result}", executor_fail_retry_count=1))
-    assert claim_fires(now_ms=T0).claimed == []
+    assert claim_fires(now_ms=T0).claims == []
     log = only_row(JobLog)
     assert (log.trigger_code, *stored(log.id)) == (500, "${parent.result}", 1, None)
     reason = "Result: not sent, parameter not filled: ${parent.result}: the run has no parent"
@@ -173,7 +173,7 @@ def test_a_secret_counts_only_in_the_parameter_of_the_job(database: str) -> None
     other = filling_job("x")
     save(Variable(name="TOKEN", group_id=other.job_group, secret=SECRET))
     trigger(other, "${secret.TOKEN}")
-    assert claim_fires(now_ms=T0).claimed == []
+    assert claim_fires(now_ms=T0).claims == []
     assert "secret TOKEN does not exist" in (only_row(JobLog).trigger_msg or "")
 
 
@@ -181,9 +181,9 @@ def test_a_refused_run_that_names_its_id_stores_no_text(database: str) -> None:
     job = filling_job("x", executor_fail_retry_count=1)
     save(Variable(name="TOKEN", group_id=job.job_group, secret=SECRET))
     trigger(job, "${run.id} ${secret.TOKEN}")
-    assert claim_fires(now_ms=T0).claimed == []
+    assert claim_fires(now_ms=T0).claims == []
     assert stored(only_row(JobLog).id) == ("${run.id} ${secret.TOKEN}", 1, None)
-    assert claim_fires(now_ms=T0).claimed == [], "nor does its retry get the secret"
+    assert claim_fires(now_ms=T0).claims == [], "nor does its retry get the secret"
 
 
 def test_no_result_can_name_a_secret(database: str) -> None:
@@ -200,7 +200,7 @@ def test_a_secret_that_is_sealed_with_another_key_ends_the_run(database: str) ->
     statement = text("UPDATE xxl_job_variable SET secret = :sealed")
     transact(lambda session: session.execute(statement, {"sealed": f"{PREFIX}{'A' * 120}"}))
     make_fire(job)
-    claimed = claim_fires(now_ms=T0).claimed
+    claimed = claim_fires(now_ms=T0).claims
     texts = [log.trigger_msg or "" for log in all_rows(JobLog)]
     assert claimed == [], texts
     assert "secret TOKEN cannot be opened" in texts[0]
@@ -226,8 +226,8 @@ def test_each_shard_is_filled_in_for_itself(database: str) -> None:
     )
     make_fire(job)
     batch = claim_fires(now_ms=T0)
-    shards = claim_fires(all_rows(Fire), now_ms=T0).claimed
-    assert len(batch.expanded) == 2
+    shards = claim_fires(all_rows(Fire), now_ms=T0).claims
+    assert len(batch.new_fires) == 2
     assert sorted(map(sent_param, shards)) == ["0/2", "1/2"]
 
 
@@ -252,7 +252,7 @@ def test_a_run_that_may_run_is_unresolved_without_its_secret(database: str) -> N
     record_sent(sent(claim_next()))
     transact(lambda session: session.execute(update(Fire).values(state="PENDING", due_time=T0)))
     transact(lambda session: session.execute(delete(Variable)))
-    assert claim_fires(now_ms=T0).claimed == []
+    assert claim_fires(now_ms=T0).claims == []
     log = only_row(JobLog)
     assert log.trigger_code == TriggerCode.UNRESOLVED
     assert "secret TOKEN does not exist" in (log.trigger_msg or "")
@@ -263,10 +263,10 @@ def test_runs_given_back_store_what_their_edited_jobs_send(database: str) -> Non
     save(Variable(name="TOKEN", group_id=jobs[1].job_group, secret=SECRET))
     for job in jobs:
         make_fire(job)
-    give_back_all(*claim_fires(now_ms=T0).claimed)
+    give_back_all(*claim_fires(now_ms=T0).claims)
     edit(jobs[0], executor_param="plain", fill_parameter=0)
     edit(jobs[1], executor_param="${secret.TOKEN}", fill_parameter=1)
-    assert len(claim_fires(now_ms=T0).claimed) == 3
+    assert len(claim_fires(now_ms=T0).claims) == 3
     assert {log.job_id: stored(log.id) for log in all_rows(JobLog)} == {
         jobs[0].id: ("plain", 0, None),
         jobs[1].id: ("${secret.TOKEN}", 1, "${secret.TOKEN}"),
@@ -286,11 +286,11 @@ def test_a_prepared_run_knows_its_id_and_holds_no_secret(database: str) -> None:
     fire = make_fire(job, trigger_type="CRON", fire_key=f"cron:{job.id}:{T0}")
     ahead = transact(lambda session: prepare(session, as_due([fire]), claimer(), now_ms=T0 - 1_000))
     (prepared,) = ahead.values()
-    assert prepared.claimed.prepared_body is None
+    assert prepared.claim.prepared_body is None
     assert SECRET not in repr(prepared)
     due = as_due([fire])
-    batch = transact(lambda session: claim(session, due, claimer(), now_ms=T0, prepared=ahead))
-    (claimed,) = batch.claimed
+    batch = transact(lambda session: claim(session, due, claimer(), now_ms=T0, prepared_by_id=ahead))
+    (claimed,) = batch.claims
     assert sent_param(claimed) == f"{claimed.log_id} {SECRET}"
     assert stored(claimed.log_id)[2] == f"{claimed.log_id} ${{secret.TOKEN}}"
 
@@ -299,7 +299,7 @@ def test_secrets_that_make_it_too_long_end_the_run(database: str) -> None:
     job = filling_job("${secret.TOKEN}" * 7)
     save(Variable(name="TOKEN", group_id=job.job_group, secret="x" * 10_000))
     make_fire(job)
-    assert claim_fires(now_ms=T0).claimed == []
+    assert claim_fires(now_ms=T0).claims == []
     assert "longer than 60,000 bytes" in (only_row(JobLog).trigger_msg or "")
 
 
@@ -307,5 +307,5 @@ def test_a_text_that_is_too_long_with_a_longer_id_ends_the_run(database: str) ->
     job = filling_job("${secret.TOKEN}" * 6 + "${run.id}")
     save(Variable(name="TOKEN", group_id=job.job_group, secret="x" * 9_999))
     make_fire(job)
-    assert claim_fires(now_ms=T0).claimed == []
+    assert claim_fires(now_ms=T0).claims == []
     assert "longer than 60,000 bytes" in (only_row(JobLog).trigger_msg or "")

@@ -59,7 +59,7 @@ def test_a_run_is_not_sent_to_an_address_of_the_group_its_job_has_left(
     job = make_job(executor_route_strategy=route)
     entered(job, FIRST)
     move(job, make_group(app_name="group-b", address_list=SECOND, access_token=token))
-    assert claim_fires().claimed == []
+    assert claim_fires().claims == []
     log = only_row(JobLog)
     assert (log.trigger_code, log.executor_address, log.alarm_status) == (500, None, -1)
     assert (log.trigger_msg or "").endswith(
@@ -77,9 +77,9 @@ def test_a_run_goes_to_the_entered_addresses_that_are_still_listed(database: str
 def test_the_shard_of_a_removed_address_goes_to_another_that_was_entered(database: str) -> None:
     job = make_job(addresses=f"{FIRST},{SECOND},{THIRD}", executor_route_strategy="SHARDING_BROADCAST")
     entered(job, SECOND, THIRD)
-    assert len(claim_fires().expanded) == 2
+    assert len(claim_fires().new_fires) == 2
     list_only(job, f"{FIRST},{SECOND}")
-    assert [claimed.address for claimed in claim_fires().claimed] == [SECOND, SECOND]
+    assert [claimed.address for claimed in claim_fires().claims] == [SECOND, SECOND]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_an_unsent_shard_leaves_an_address_that_must_not_get_the_token(database:
     make_fire(job)
     claim_fires()
     list_only(job, FIRST)
-    assert [(claimed.address, claimed.request.broadcast_index) for claimed in claim_fires().claimed] == [
+    assert [(claimed.address, claimed.request.broadcast_index) for claimed in claim_fires().claims] == [
         (FIRST, 0),
         (FIRST, 1),
     ]
@@ -154,10 +154,10 @@ def test_only_a_claim_of_unlisted_addresses_reads_the_registry(database: str) ->
     make_fire(job, log_id=log.id, address=FIRST, attempt=1, epoch=1)
     entered(job, SECOND)
     with statements() as executed:
-        assert len(claim_fires().claimed) == 3
+        assert len(claim_fires().claims) == 3
     live = [sql for sql in executed if "FROM xxl_job_registry" in sql and "registry_key IN" in sql]
     assert live == []
     entered(job, SECOND, THIRD)
     with statements() as executed:
-        assert len(claim_fires().claimed) == 1
+        assert len(claim_fires().claims) == 1
     assert len([sql for sql in executed if "FROM xxl_job_registry" in sql and "registry_key IN" in sql]) == 1

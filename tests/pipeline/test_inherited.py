@@ -9,9 +9,9 @@ from app.database.engine import read_scope, session_scope
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.log import JobLog
-from app.pipeline import inherited
-from app.pipeline.inherited import LOST_AFTER_MS, PERIOD_MS, InheritedRuns
-from app.store.runs import inherited as inherited_runs
+from app.pipeline import inherited_runs
+from app.pipeline.inherited_runs import LOST_AFTER_MS, PERIOD_MS, InheritedRuns
+from app.store.runs import inherited_runs as open_runs
 from tests.pipeline.steps import register
 from tests.support.factories import FIRST, SECOND, T0, all_rows, make_job, make_log, only_row
 from tests.support.plan import every_database
@@ -73,7 +73,7 @@ def test_other_runs_stay_as_they_are(database: str, changes: dict[str, object]) 
 
 def test_many_lost_runs_take_several_rounds(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tick = InheritedRuns().tick
-    monkeypatch.setattr(inherited, "ROUND_ROWS", 2)
+    monkeypatch.setattr(inherited_runs, "ROUND_ROWS", 2)
     job = make_job()
     for _ in range(3):
         make_log(job)
@@ -85,7 +85,7 @@ def test_many_lost_runs_take_several_rounds(database: str, monkeypatch: pytest.M
 def test_lost_runs_are_found_beside_more_open_ones_than_a_search_finds(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inherited, "SEARCH_ROWS", 2)
+    monkeypatch.setattr(inherited_runs, "SEARCH_ROWS", 2)
     job, tick = make_job(), InheritedRuns().tick
     register(FIRST)
     waiting = [make_log(job) for _ in range(3)]
@@ -128,7 +128,7 @@ def test_only_runs_that_this_node_ended_are_logged(
     database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     mine, theirs = make_log(make_job()), make_log(make_job())
-    find_waiting = inherited_runs.find_waiting
+    find_waiting = open_runs.find_waiting
 
     def after_another_node(*arguments: Any, **options: Any) -> dict[int, bool]:
         found = find_waiting(*arguments, **options)
@@ -136,7 +136,7 @@ def test_only_runs_that_this_node_ended_are_logged(
             session.get_one(JobLog, theirs.id).handle_code = 500
         return found
 
-    monkeypatch.setattr(inherited_runs, "find_waiting", after_another_node)
+    monkeypatch.setattr(open_runs, "find_waiting", after_another_node)
     InheritedRuns().tick(NOW)
     assert f"log_ids=[{mine.id}]" in caplog.text
 
@@ -144,7 +144,7 @@ def test_only_runs_that_this_node_ended_are_logged(
 @pytest.mark.databases("sqlite")
 def test_runs_are_found_through_an_index_on_their_result_and_by_id(database: str) -> None:
     with read_scope() as session:
-        searched = plan(session, lambda session: inherited_runs.find_open(session, limit=9))
-        looked_up = plan(session, lambda session: inherited_runs.find_waiting(session, [1, 2], before_ms=NOW))
+        searched = plan(session, lambda session: open_runs.find_open(session, limit=9))
+        looked_up = plan(session, lambda session: open_runs.find_waiting(session, [1, 2], before_ms=NOW))
     assert "I_handle_code" in searched[0]
     assert "rowid=?" in looked_up[0]

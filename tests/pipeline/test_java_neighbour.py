@@ -81,6 +81,6 @@ def test_nothing_is_sent_for_a_row_that_has_a_result(database: str, ending: str)
         make_fire(job, log_id=make_log(job, trigger_code=0).id, address=FIRST, attempt=attempt, epoch=1)
     other = make_fire(job)
     end_as_java(ending)
-    (claimed,) = claim_fires(now_ms=T0).claimed
+    (claimed,) = claim_fires(now_ms=T0).claims
     assert claimed.fire_id == other.id
     assert only_row(Fire).id == other.id

@@ -19,7 +19,7 @@ from app.services.jobs.jobs import trigger_job
 from app.services.runs import waiting as waiting_runs
 from app.store.fires.clock_return import bring_back_open
 from app.store.limits import slots
-from app.store.limits.slots import JobKey, Shared, WaitingRuns
+from app.store.limits.slots import JobKey, LimitShares, WaitingRuns
 from app.store.limits.waiting import find_to_replace
 from tests.pipeline.limit_steps import claim_all, look, share, waiting
 from tests.pipeline.steps import as_due, call_back, claim_fires, claimer, give_back_all, record_sent, sent
@@ -49,7 +49,7 @@ def test_a_run_that_a_user_starts_meanwhile_does_not_wait_again(database: str) -
     batch = transact(lambda session: claim_limited(session, found, claimer(), now_ms=T0))
     assert not batch.waiting
     assert only_row(Fire, id=fire.id).state == "PENDING"
-    assert [run.fire_id for run in claim_fires([only_row(Fire, id=fire.id)]).claimed] == [fire.id]
+    assert [run.fire_id for run in claim_fires([only_row(Fire, id=fire.id)]).claims] == [fire.id]
 
 
 def test_a_forced_run_counts_for_its_key(database: str) -> None:
@@ -99,14 +99,14 @@ def test_a_waiting_run_of_a_job_that_is_gone_is_deleted(database: str) -> None:
 def test_a_run_claimed_before_its_job_had_limits_goes_on(database: str) -> None:
     job = make_job()
     make_fire(job)
-    (run,) = claim_fires().claimed
+    (run,) = claim_fires().claims
     give_back_all(run)
     set_job(job, max_running=1, when_full="skip")
     make_fire(job)
     due = as_due([fire for fire in all_rows(Fire) if fire.id != run.fire_id])
     transact(lambda session: claim_limited(session, due, claimer(), now_ms=T0))
     batch = claim_fires([only_row(Fire)])
-    assert ([each.log_id for each in batch.claimed], batch.limited) == ([run.log_id], [])
+    assert ([each.log_id for each in batch.claims], batch.limited_fires) == ([run.log_id], [])
 
 
 def test_keys_that_jobs_have_in_common_hide_none(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +143,7 @@ def test_keys_that_collations_take_for_equal_are_counted_by_themselves(database:
     job = make_job(max_running=1, limit_key="${param}")
     for key in ("acme", "ACME", "acme", "ACME", "acme "):
         make_fire(job, executor_param=key)
-    runs = claim_all().claimed
+    runs = claim_all().claims
     assert len(runs) == 3
     assert transact(lambda session: slots.count_waiting(session, None)) == {
         JobKey(job.id, "acme"): WaitingRuns(1),
@@ -151,7 +151,7 @@ def test_keys_that_collations_take_for_equal_are_counted_by_themselves(database:
     }
     for run in runs:
         call_back(run.log_id)
-    assert len(look().claimed) == 2
+    assert len(look().claims) == 2
 
 
 def test_a_run_that_others_bring_does_not_overtake(database: str) -> None:
@@ -211,7 +211,7 @@ def test_runs_are_no_longer_replaced_once_their_job_is_to_wait(database: str) ->
 
     job = make_job(max_running=1, when_full="replace")
     make_fire(job)
-    (run,) = claim_all().claimed
+    (run,) = claim_all().claims
     record_sent(sent(run, Fate.ACCEPTED))
     make_fire(job)
     claim_all()
@@ -225,7 +225,7 @@ def test_no_more_runs_are_looked_at_than_a_shared_limit_may_have(database: str) 
     fires = [make_fire(job, state="WAITING", deadline_ms=T0 + n) for n, job in enumerate([*sharing, other])]
     room = {JobKey(fire.job_id, ""): 3 for fire in fires}
     limits = {pair: frozenset({7}) for pair in room} | {JobKey(other.id, ""): frozenset[int]()}
-    first = transact(lambda session: slots.find_first(session, room, Shared({7: 2}, limits)))
+    first = transact(lambda session: slots.find_first(session, room, LimitShares({7: 2}, limits)))
     assert [fire.id for fire, _ in first] == [fires[0].id, fires[1].id, fires[5].id]
 
 
@@ -242,5 +242,5 @@ def test_a_claim_looks_beyond_the_free_slots(database: str) -> None:
     assert call_back(ended.log_id or 0)
     usage = transact(lambda session: LimitUsage.read(session, [jobs[0].id]))
     room = usage.room()
-    assert usage.shared(room).most == {limit.id: 1 + LOOKED_AHEAD}
-    assert len(look().claimed) == 1
+    assert usage.share(room).most == {limit.id: 1 + LOOKED_AHEAD}
+    assert len(look().claims) == 1

@@ -44,16 +44,16 @@ MINUTE: Millis = 60_000
 def test_one_runs_and_the_others_wait_in_the_order_of_their_instants(database: str) -> None:
     job = make_job(max_running=1)
     second, first = make_fire(job, due_time=T0), make_fire(job, due_time=T0 - 5_000)
-    (run,) = claim_all().claimed
+    (run,) = claim_all().claims
     assert run.fire_id == first.id
     fire = only_row(Fire, state="WAITING")
     assert (fire.id, fire.deadline_ms, fire.lease_until, fire.log_id) == (second.id, T0, NO_END, None)
     limit = only_row(Limit)
     assert (limit.kind, limit.name) == ("job", str(job.id))
     assert fire.waits_for == f"{limit.id} full 1/1"
-    assert not look(T0 + 1_000).claimed
+    assert not look(T0 + 1_000).claims
     assert call_back(run.log_id)
-    (run,) = look(T0 + 34_000).claimed
+    (run,) = look(T0 + 34_000).claims
     assert run.fire_id == second.id
     fire = only_row(Fire)
     assert (fire.state, fire.admitted_ms, fire.waits_for, fire.deadline_ms) == (
@@ -69,11 +69,11 @@ def test_the_trace_names_the_runs_that_had_the_slots(database: str) -> None:
     job, limit = make_job(), save(Limit(kind="named", name="reports", slots=1))
     share(limit, job)
     make_fire(job)
-    (run,) = claim_all().claimed
+    (run,) = claim_all().claims
     make_fire(job)
     claim_all(T0 + 1_000)
     call_back(run.log_id)
-    (next_run,) = look(T0 + 4_000).claimed
+    (next_run,) = look(T0 + 4_000).claims
     expected = f"Waited: 4 s for limit reports (1 of 1: runs {run.log_id})"
     assert expected in next_run.trace
 
@@ -81,12 +81,12 @@ def test_the_trace_names_the_runs_that_had_the_slots(database: str) -> None:
 def test_a_new_fire_does_not_overtake_one_that_waits(database: str) -> None:
     job = make_job(max_running=1)
     make_fire(job)
-    (run,) = claim_all().claimed
+    (run,) = claim_all().claims
     former = make_fire(job, due_time=T0 + 1)
     claim_all(T0 + 1)
     call_back(run.log_id)
     make_fire(job, due_time=T0 + 2)
-    (run,) = claim_all(T0 + 2).claimed
+    (run,) = claim_all(T0 + 2).claims
     assert run.fire_id == former.id
     assert len(waiting()) == 1
 
@@ -97,15 +97,15 @@ def test_a_light_run_does_not_overtake_a_heavy_one(database: str) -> None:
     share(limit, light, 1)
     share(limit, heavy, 3)
     make_fire(light)
-    (run,) = claim_all().claimed
+    (run,) = claim_all().claims
     make_fire(heavy, due_time=T0 + 1)
     claim_all(T0 + 1)
     make_fire(light, due_time=T0 + 2)
-    assert not claim_all(T0 + 2).claimed
+    assert not claim_all(T0 + 2).claims
     assert [fire.job_id for fire in waiting()] == [heavy.id, light.id]
     assert not find_ready()
     call_back(run.log_id)
-    assert [run.job_id for run in look(T0 + 3).claimed] == [heavy.id]
+    assert [run.job_id for run in look(T0 + 3).claims] == [heavy.id]
 
 
 def test_the_group_a_named_limit_and_the_job_must_all_have_room(database: str) -> None:
@@ -120,14 +120,14 @@ def test_the_group_a_named_limit_and_the_job_must_all_have_room(database: str) -
         make_fire(each)
     batch = claim_all()
     # The second needs three of four slots, of which three are taken; the others do not overtake it.
-    assert [run.job_id for run in batch.claimed] == [job.id]
+    assert [run.job_id for run in batch.claims] == [job.id]
     assert [fire.waits_for.split()[:2] for fire in waiting()] == [
         [str(limit.id), "full"],
         [str(limit.id), "behind"],
         [str(limit.id), "behind"],
     ]
-    call_back(batch.claimed[0].log_id)
-    assert [run.job_id for run in look().claimed] == [job.id, other.id]
+    call_back(batch.claims[0].log_id)
+    assert [run.job_id for run in look().claims] == [job.id, other.id]
     assert [fire.job_id for fire in waiting()] == [other.id]
 
 
@@ -137,7 +137,7 @@ def test_each_key_has_slots_of_its_own_and_takes_turns(database: str) -> None:
     share(limit, job)
     for number, customer in enumerate(("acme", "acme", "acme", "globex")):
         make_fire(job, due_time=T0 + number, executor_param=f'{{"customer": "{customer}"}}')
-    (run,) = claim_all(T0 + 10).claimed
+    (run,) = claim_all(T0 + 10).claims
     assert [fire.limit_key for fire in waiting()] == ["globex", "acme", "acme"]
     call_back(run.log_id)
     look(T0 + 20)
@@ -161,7 +161,7 @@ def test_max_running_counts_for_each_key_by_itself(database: str) -> None:
     job = make_job(max_running=1, limit_key="${param}")
     for key in ("acme", "acme", "globex"):
         make_fire(job, executor_param=key)
-    assert len(claim_all().claimed) == 2
+    assert len(claim_all().claims) == 2
     assert [fire.limit_key for fire in waiting()] == ["acme"]
 
 
@@ -180,9 +180,9 @@ def test_higher_priorities_come_first_and_waiting_counts(database: str) -> None:
 def test_a_full_limit_may_skip(database: str) -> None:
     job = make_job(max_running=1, when_full="skip", schedule_type="CRON", schedule_conf="* * * * * ?")
     make_fire(job, due_time=T0 - 1_000)
-    (run,) = claim_all().claimed
+    (run,) = claim_all().claims
     make_fire(job)
-    assert not claim_all().claimed
+    assert not claim_all().claims
     assert not waiting()
     skip = only_row(Skip)
     assert (skip.job_id, skip.from_ms, skip.to_ms, skip.skipped, skip.reason, skip.trigger_type) == (
@@ -261,14 +261,14 @@ def test_a_broadcast_is_one_run_of_its_job_and_several_elsewhere(database: str) 
     make_fire(job)
     make_fire(job, due_time=T0 + 1)
     batch = claim_all(T0 + 1)
-    assert len(batch.expanded) == 2
+    assert len(batch.new_fires) == 2
     assert [fire.waits_for.split(" ", 1)[1] for fire in waiting()] == ["full 1/1"]
-    runs = claim_fires([fire for fire in all_rows(Fire) if fire.state == "PENDING"], now_ms=T0 + 1).claimed
+    runs = claim_fires([fire for fire in all_rows(Fire) if fire.state == "PENDING"], now_ms=T0 + 1).claims
     assert len(runs) == 2
     call_back(runs[0].log_id)
-    assert not look().expanded
+    assert not look().new_fires
     call_back(runs[1].log_id)
-    assert len(look(T0 + 2).expanded) == 2
+    assert len(look(T0 + 2).new_fires) == 2
 
 
 def test_a_broadcast_with_more_shards_than_slots_runs_alone(database: str) -> None:
@@ -277,26 +277,26 @@ def test_a_broadcast_with_more_shards_than_slots_runs_alone(database: str) -> No
     share(limit, job)
     make_fire(job)
     make_fire(job)
-    assert len(claim_all().expanded) == 2
+    assert len(claim_all().new_fires) == 2
     assert len(waiting()) == 1
 
 
 def test_an_unresolved_run_holds_its_slot_until_a_late_result(database: str) -> None:
     job = make_job(max_running=1, schedule_type="FIX_DELAY")
     make_fire(job)
-    (run,) = claim_all().claimed
+    (run,) = claim_all().claims
     assert unresolve(run.log_id)
     assert only_row(Fire).state == "HELD"
     make_fire(job)
-    assert not claim_all().claimed
+    assert not claim_all().claims
     assert call_back(run.log_id)
     assert [fire.state for fire in all_rows(Fire)] == ["WAITING"]
-    assert len(look().claimed) == 1
+    assert len(look().claims) == 1
 
 
 def test_an_unresolved_run_without_limits_holds_nothing(database: str) -> None:
     make_fire(make_job())
-    (run,) = claim_fires().claimed
+    (run,) = claim_fires().claims
     assert unresolve(run.log_id)
     assert not all_rows(Fire)
 
@@ -304,7 +304,7 @@ def test_an_unresolved_run_without_limits_holds_nothing(database: str) -> None:
 def test_a_retry_of_an_unresolved_run_takes_its_slot_over(database: str) -> None:
     job = make_job(max_running=1, delivery="at_least_once", executor_fail_retry_count=1, limit_key="${param}")
     make_fire(job, executor_param="acme")
-    (run,) = claim_all().claimed
+    (run,) = claim_all().claims
     assert unresolve(run.log_id)
     retry = only_row(Fire)
     assert (retry.trigger_type, retry.limit_key) == ("RETRY", "acme")
@@ -317,10 +317,10 @@ def test_a_retry_of_an_unresolved_run_takes_its_slot_over(database: str) -> None
 def test_the_slot_of_a_failed_run_is_free_until_its_retry(database: str) -> None:
     job = make_job(max_running=1, executor_fail_retry_count=1)
     make_fire(job, due_time=T0 - MINUTE)
-    (run,) = claim_all().claimed
+    (run,) = claim_all().claims
     call_back(run.log_id, 500)
     make_fire(job)
-    assert len(claim_all().claimed) == 1
+    assert len(claim_all().claims) == 1
     claim_all(T0 + MINUTE)
     # Its place is that of the first run of its chain.
     assert only_row(Fire, state="WAITING").deadline_ms == T0 - MINUTE
@@ -329,11 +329,11 @@ def test_the_slot_of_a_failed_run_is_free_until_its_retry(database: str) -> None
 def test_a_run_that_was_given_back_keeps_its_slot(database: str) -> None:
     job = make_job(max_running=1)
     make_fire(job)
-    (run,) = claim_all().claimed
+    (run,) = claim_all().claims
     give_back_all(run)
     make_fire(job)
-    assert not claim_all_limited().claimed
-    (again,) = claim_fires([only_row(Fire, id=run.fire_id)]).claimed
+    assert not claim_all_limited().claims
+    (again,) = claim_fires([only_row(Fire, id=run.fire_id)]).claims
     assert again.log_id == run.log_id
 
 
@@ -347,7 +347,7 @@ def test_a_forced_run_is_not_asked_and_counts(database: str) -> None:
     job = make_job(max_running=1)
     make_fire(job, admitted_ms=T0)
     make_fire(job, admitted_ms=T0)
-    runs = claim_fires().claimed
+    runs = claim_fires().claims
     assert ["Limits: not asked, forced by a user" in run.trace for run in runs] == [True, True]
     make_fire(job)
     claim_all()
@@ -359,8 +359,8 @@ def test_a_fire_whose_address_has_no_capacity_takes_no_slot(database: str) -> No
     other = make_fire(make_job(job_group=job.job_group))
     make_fire(job)
     batch = claim_all_limited_with(0)
-    assert not batch.claimed
-    assert [fire.job_id for fires in batch.parked.values() for fire in fires] == [job.id]
+    assert not batch.claims
+    assert [fire.job_id for fires in batch.parked_fires.values() for fire in fires] == [job.id]
     assert {fire.state for fire in all_rows(Fire)} == {"PENDING"}
     assert other.id
 
@@ -398,7 +398,7 @@ def test_limits_that_are_gone_let_all_run(database: str) -> None:
     claim_all()
     with session_scope() as session:
         session.get_one(Job, job.id).max_running = 0
-    assert len(look().claimed) == 2
+    assert len(look().claims) == 2
     assert {fire.admitted_ms for fire in all_rows(Fire, state="SENDING")} == {0, T0}
 
 
@@ -421,9 +421,9 @@ def test_a_run_whose_executor_refuses_frees_its_slot(database: str) -> None:
     job = make_job(max_running=1)
     make_fire(job)
     make_fire(job)
-    (run,) = claim_all().claimed
+    (run,) = claim_all().claims
     record_sent(sent(run, Fate.REFUSED))
-    assert len(look().claimed) == 1
+    assert len(look().claims) == 1
     assert len(all_rows(JobLog)) == 2
 
 
@@ -441,7 +441,7 @@ def test_claims_of_two_nodes_take_turns(database: str) -> None:
         other.join(0.5)
         assert other.is_alive()
     other.join()
-    assert sum(len(batch.claimed) for batch in batches) == 1
+    assert sum(len(batch.claims) for batch in batches) == 1
     assert len(waiting()) == 1
 
 

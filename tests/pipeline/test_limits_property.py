@@ -198,7 +198,7 @@ class Limits(RuleBasedStateMachine):
         while True:
             batches = claim_due(1_000, self.now_ms) + [look(self.now_ms)]
             self._keep(batches)
-            if not any(batch.claimed or batch.expanded for batch in batches):
+            if not any(batch.claims or batch.new_fires for batch in batches):
                 break
         used, slots = self._used(forced=True), self._slots()
         waiting = sorted(
@@ -226,7 +226,7 @@ class Limits(RuleBasedStateMachine):
 
     def _keep(self, batches: list[ClaimBatch]) -> None:
         for batch in batches:
-            self.running |= {run.log_id: run for run in batch.claimed}
+            self.running |= {run.log_id: run for run in batch.claims}
 
     def _slots(self) -> dict[Name, int]:
         slots: defaultdict[Name, int] = defaultdict(lambda: 10**9)
@@ -271,7 +271,7 @@ def claim_due(free: int, now_ms: Millis) -> list[ClaimBatch]:
     by = claimer(capacity=lambda _: free)
     pending = [fire for fire in all_rows(Fire) if fire.state == FireState.PENDING]
     batch = claim_fires(pending, by, now_ms=now_ms)
-    limited = transact(lambda session: claim_limited(session, batch.limited, by, now_ms=now_ms))
+    limited = transact(lambda session: claim_limited(session, batch.limited_fires, by, now_ms=now_ms))
     return [
         batch,
         limited,

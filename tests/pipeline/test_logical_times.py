@@ -81,11 +81,11 @@ def given(job: Job) -> None:
 
 
 def planned(job: Job) -> None:
-    trigger(job, T0 + DAY_MS, planned=True)
+    trigger(job, T0 + DAY_MS, is_planned=True)
 
 
 def planned_and_given(job: Job) -> None:
-    trigger(job, T0 + DAY_MS, planned=True, logical_ms=GIVEN)
+    trigger(job, T0 + DAY_MS, is_planned=True, logical_ms=GIVEN)
 
 
 def by_an_older_version(job: Job) -> None:
@@ -154,7 +154,7 @@ def test_of_a_prepared_run(database: str) -> None:
 def test_of_a_retry_and_of_its_retry(database: str) -> None:
     trigger(make_job(executor_fail_retry_count=2), logical_ms=GIVEN)
     for days in range(1, 4):
-        (claimed,) = claim_fires(now_ms=T0 + days * DAY_MS).claimed
+        (claimed,) = claim_fires(now_ms=T0 + days * DAY_MS).claims
         call_back(claimed.log_id, 500, now_ms=T0 + days * DAY_MS)
     logs = all_rows(JobLog)
     assert [log.trigger_type for log in logs] == ["MANUAL", "RETRY", "RETRY"]
@@ -166,7 +166,7 @@ def test_of_children_and_their_children(database: str) -> None:
     child = make_job(child_jobid=str(grandchild.id))
     trigger(make_job(child_jobid=str(child.id)), logical_ms=GIVEN)
     for _ in range(3):
-        (claimed,) = claim_fires(now_ms=T0 + DAY_MS).claimed
+        (claimed,) = claim_fires(now_ms=T0 + DAY_MS).claims
         call_back(claimed.log_id, 200, now_ms=T0 + DAY_MS)
     logs = all_rows(JobLog)
     assert [log.trigger_type for log in logs] == ["MANUAL", "PARENT", "PARENT"]
@@ -189,7 +189,7 @@ def test_shards_have_that_of_their_broadcast(database: str) -> None:
     job = make_job(addresses=f"{FIRST},{SECOND}", executor_route_strategy="SHARDING_BROADCAST")
     trigger(job, logical_ms=GIVEN)
     claim_fires()
-    assert len(claim_fires().claimed) == 2
+    assert len(claim_fires().claims) == 2
     assert [log.logical_ms for log in all_rows(JobLog)] == [GIVEN, GIVEN]
 
 
@@ -200,7 +200,7 @@ def test_a_run_that_is_sent_again_keeps_it(database: str) -> None:
     fire.state, fire.lease_until = "PENDING", 0
     save(fire)
     registered(FIRST, "durable-dedup,logical-time")
-    (claimed,) = claim_fires(now_ms=T0 + DAY_MS).claimed
+    (claimed,) = claim_fires(now_ms=T0 + DAY_MS).claims
     assert claimed.request_for(FIRST).logical_time == only_row(JobLog).logical_ms == GIVEN
 
 
@@ -230,7 +230,7 @@ def registered(address: str, capabilities: str, app_name: str = "demo-executor")
 
 def claim_given(**job: object) -> ClaimedRun:
     trigger(make_job(**job), logical_ms=GIVEN)
-    (claimed,) = claim_fires().claimed
+    (claimed,) = claim_fires().claims
     return claimed
 
 
@@ -270,7 +270,7 @@ def test_the_body_of_a_prepared_run_is_the_same(database: str, capabilities: str
     registered(FIRST, capabilities)
     fire = make_fire(make_job(update_time=T0 - DAY_MS), due_time=T0 + 300)
     prepared = transact(lambda session: prepare(session, as_due([fire]), claimer(), now_ms=T0))
-    body = json.loads(prepared[fire.id].claimed.content_for(FIRST))
+    body = json.loads(prepared[fire.id].claim.content_for(FIRST))
     assert [*body] == [*TWELVE, *more]
     assert body.get("logicalTime", T0 + 300) == T0 + 300
 
@@ -280,9 +280,9 @@ def test_an_executor_that_announces_it_later_is_told_although_the_run_was_prepar
     prepared = transact(lambda session: prepare(session, as_due([fire]), claimer(), now_ms=T0))
     registered(FIRST, "logical-time")
     batch = transact(
-        lambda session: claim(session, as_due([fire]), claimer(), now_ms=T0 + 300, prepared=prepared)
+        lambda session: claim(session, as_due([fire]), claimer(), now_ms=T0 + 300, prepared_by_id=prepared)
     )
-    (claimed,) = batch.claimed
+    (claimed,) = batch.claims
     assert json.loads(claimed.content_for(FIRST))["logicalTime"] == T0 + 300
 
 
@@ -294,6 +294,6 @@ def test_no_further_statement_is_needed(database: str) -> None:
             registered(SECOND, "logical-time")
         fire = make_fire(make_job(addresses=address), fire_key=f"manual:{number}", trigger_type="MANUAL")
         with statements() as executed:
-            assert len(claim_fires([fire]).claimed) == 1
+            assert len(claim_fires([fire]).claims) == 1
         counts.append(len(executed))
     assert counts[1] == counts[2]

@@ -107,7 +107,7 @@ def test_each_run_is_masked_by_its_own_secrets(database: str) -> None:
     plain = make_job(executor_param="${secret.TOKEN}")
     for job in (with_secret, other, plain):
         make_fire(job)
-    runs = {run.job_id: run.log_id for run in claim_fires().claimed}
+    runs = {run.job_id: run.log_id for run in claim_fires().claims}
     end(*(Result(log_id, Source.CALLBACK, 200, TOKEN) for log_id in runs.values()))
     shown = {job_id: stored(log_id)[1] for job_id, log_id in runs.items()}
     assert shown == {with_secret.id: SHOWN, other.id: TOKEN, plain.id: TOKEN}
@@ -117,7 +117,7 @@ def counted(job: Job, count: int) -> int:
     """Return how many statements the end of some runs of a job takes."""
     for _ in range(count):
         make_fire(job)
-    runs = claim_fires().claimed
+    runs = claim_fires().claims
     assert len(runs) == count
     with statements() as executed:
         end(*(Result(run.log_id, Source.CALLBACK, 200, "x") for run in runs))

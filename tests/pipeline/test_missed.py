@@ -11,10 +11,10 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.skip import Skip
 from app.pipeline.late import LATE_MS, settle_late
-from app.pipeline.missed import release_next
+from app.pipeline.missed_runs import release_next
 from app.pipeline.scan import scan
 from app.services.jobs.replan import switch_off
-from app.store.fires import missed
+from app.store.fires import missed_runs
 from tests.pipeline.calendar_steps import account_of, add_blackout, ruled_job
 from tests.pipeline.round_steps import claim_due
 from tests.pipeline.steps import as_due, call_back, run_concurrently, unresolve
@@ -98,10 +98,10 @@ def test_which_fires_hold_the_next_one(database: str, column: str, value: Any, i
     values = {"trigger_type": "MISFIRE", "state": "ACCEPTED", "job_id": job.id, column: value}
     make_fire(job, due_time=T0 - 80_000, **values)
     scan(node="one", zone=ZONE, now_ms=T0)
-    assert [fire_id for fire_id in missed.find_heads() if is_free] == (
+    assert [fire_id for fire_id in missed_runs.find_heads() if is_free] == (
         [all_rows(Fire, due_time=T0 - 60_000)[0].id] if is_free else []
     )
-    assert bool(missed.find_heads()) is is_free
+    assert bool(missed_runs.find_heads()) is is_free
 
 
 def test_an_unresolved_run_holds_the_next_one_no_longer(database: str) -> None:
@@ -153,9 +153,9 @@ def test_two_schedulers_release_one(database: str) -> None:
 def test_a_look_that_is_overtaken_releases_nothing(database: str) -> None:
     job = run_all()
     scan(node="one", zone=ZONE, now_ms=T0)
-    heads = missed.find_heads()
+    heads = missed_runs.find_heads()
     make_fire(job, due_time=T0 - 70_000, trigger_type="MISFIRE", state="GATED", waits_for="missed")
-    assert transact(lambda session: missed.lock_heads(session, heads)) == []
+    assert transact(lambda session: missed_runs.lock_heads(session, heads)) == []
 
 
 def test_late_fires_of_a_schedule_join_them(database: str) -> None:

@@ -15,10 +15,10 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.skip import Skip
-from app.pipeline import missed as release
+from app.pipeline import missed_runs as release
 from app.pipeline.late import LATE_MS, settle_late
 from app.pipeline.scan import scan
-from app.store.fires import missed
+from app.store.fires import missed_runs
 from tests.pipeline.calendar_steps import ZONE, account_of, ruled_job
 from tests.pipeline.limit_steps import look as claim_waiting
 from tests.pipeline.round_steps import claim_due
@@ -73,7 +73,7 @@ class World:
 
     def find(self) -> None:
         """A scheduler finds what it may release, and pauses, or is killed."""
-        self.found = missed.find_heads()
+        self.found = missed_runs.find_heads()
 
     def release(self) -> None:
         transact(partial(release._release, fire_ids=self.found))
@@ -84,7 +84,7 @@ class World:
 
     def claim(self) -> None:
         self.running += [run.log_id for run in claim_due(self.now_ms)]
-        self.running += [run.log_id for run in claim_waiting(self.now_ms).claimed]
+        self.running += [run.log_id for run in claim_waiting(self.now_ms).claims]
 
     def end(self) -> None:
         if self.running:

@@ -23,9 +23,8 @@ from app.pipeline.claim import ClaimBatch, claim
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS, Claimer
 from app.pipeline.handover import hand_back
 from app.pipeline.prepare import EDITED_MS, PreparedFire, prepare
-from app.store.fires import logs
+from app.store.fires import logs, scheduled_fires
 from app.store.fires import queue as fires
-from app.store.fires import scheduled as scheduled_fires
 from app.store.jobs import removal
 from app.store.runs import clearing as log_clearing
 from app.store.runs.clearing import Clearing
@@ -63,7 +62,9 @@ def claim_prepared(
     prepared: dict[int, PreparedFire], by: Claimer | None = None, *, now_ms: Millis = T0 + 2
 ) -> ClaimBatch:
     due = as_due(all_rows(Fire))
-    return transact(lambda session: claim(session, due, by or claimer(), now_ms=now_ms, prepared=prepared))
+    return transact(
+        lambda session: claim(session, due, by or claimer(), now_ms=now_ms, prepared_by_id=prepared)
+    )
 
 
 def change(model: type[Any], **values: Any) -> None:
@@ -86,7 +87,7 @@ def test_a_prepared_fire_is_pending_and_has_the_log_row_of_its_instant(database:
     assert (fire.attempt, fire.epoch, fire.lease_until, fire.owner) == (0, 0, 0, "one")
     assert (log.trigger_time, log.fire_time, log.trigger_code, log.handle_code) == (T0, T0, 0, 0)
     assert (log.executor_address, log.executor_handler, log.executor_param) == (FIRST, "report", "day=1")
-    assert (made.claimed.log_id, made.claimed.request.log_id) == (log.id, log.id)
+    assert (made.claim.log_id, made.claim.request.log_id) == (log.id, log.id)
 
 
 def test_a_preparation_that_is_rolled_back_takes_no_turn(database: str) -> None:
@@ -97,14 +98,14 @@ def test_a_preparation_that_is_rolled_back_takes_no_turn(database: str) -> None:
         session.rollback()
     assert by.routes.needs_seed(RouteStrategy.LEAST_RECENTLY_USED, job.id)
     (made,) = prepare_fires(by).values()
-    assert (undone.claimed.address, made.claimed.address) == (FIRST, FIRST)
+    assert (undone.claim.address, made.claim.address) == (FIRST, FIRST)
 
 
 def test_its_claim_keeps_the_log_row(database: str) -> None:
     old_job(executor_param="day=1")
     prepared = prepare_fires()
     logged = only_row(JobLog)
-    (run,) = claim_prepared(prepared).claimed
+    (run,) = claim_prepared(prepared).claims
     fire = only_row(Fire)
     assert (run.log_id, run.address, run.epoch, run.attempt) == (logged.id, FIRST, 1, 1)
     assert (fire.state, fire.log_id, fire.address, fire.owner) == ("SENDING", logged.id, FIRST, "one")
@@ -120,7 +121,7 @@ def test_its_request_has_the_time_that_its_row_reads_back_in_a_repeated_hour(dat
     old_job()
     change(Fire, due_time=BERLIN_SECOND_TWO)
     (made,) = prepare_fires(now_ms=BERLIN_SECOND_TWO - AHEAD).values()
-    assert made.claimed.request.log_date_time == only_row(JobLog).trigger_time
+    assert made.claim.request.log_date_time == only_row(JobLog).trigger_time
 
 
 def test_it_is_claimed_like_one_that_was_not_prepared(database: str) -> None:
@@ -129,7 +130,7 @@ def test_it_is_claimed_like_one_that_was_not_prepared(database: str) -> None:
     first, second = as_due(all_rows(Fire))
     by = claimer()
     prepared = transact(lambda session: prepare(session, [first], by, now_ms=T0 - AHEAD))
-    one, other = sorted(claim_prepared(prepared, by).claimed, key=lambda run: run.fire_id)
+    one, other = sorted(claim_prepared(prepared, by).claims, key=lambda run: run.fire_id)
     ids = {"fire_id": second.id, "log_id": other.log_id, "job_id": second.job_id}
     request = one.request._replace(job_id=second.job_id, log_id=other.log_id)
     assert one._replace(**ids, request=request, prepared_body=None, has_new_id=True) == other
@@ -140,7 +141,7 @@ def test_it_is_claimed_like_one_that_was_not_prepared(database: str) -> None:
 def test_a_short_request_is_prepared(length: int, has_body: bool, database: str) -> None:
     old_job(glue_type="GLUE_SHELL", glue_source="x" * length, executor_param="day=31")
     (prepared_fire,) = prepare_fires().values()
-    run = prepared_fire.claimed
+    run = prepared_fire.claim
     assert (run.prepared_body is not None) is has_body
     assert json.loads(run.content_for(run.address or ""))["glueSource"] == "x" * length
 
@@ -193,19 +194,19 @@ def test_it_is_routed_anew_if(database: str, act: Callable[[], object], param: s
     logged = only_row(JobLog)
     act()
     batch = claim_prepared(prepared)
-    if batch.expanded:
+    if batch.new_fires:
         batch = claim_fires(now_ms=T0 + 2)
-    assert logged.id not in [run.log_id for run in batch.claimed]
-    assert [run.request.executor_params for run in batch.claimed] == [param] * len(batch.claimed)
-    assert sorted(log.id for log in all_rows(JobLog)) == sorted(run.log_id for run in batch.claimed)
+    assert logged.id not in [run.log_id for run in batch.claims]
+    assert [run.request.executor_params for run in batch.claims] == [param] * len(batch.claims)
+    assert sorted(log.id for log in all_rows(JobLog)) == sorted(run.log_id for run in batch.claims)
     assert {fire.state for fire in all_rows(Fire)} == {"SENDING"}
-    assert batch.claimed
+    assert batch.claims
 
 
 def test_another_node_claims_it_like_any(database: str) -> None:
     old_job()
     prepare_fires()
-    (run,) = claim_fires(by=claimer("two"), now_ms=T0 + 600).claimed
+    (run,) = claim_fires(by=claimer("two"), now_ms=T0 + 600).claims
     assert [log.id for log in all_rows(JobLog)] == [run.log_id]
     assert (only_row(Fire).owner, only_row(Fire).attempt) == ("two", 1)
 
@@ -218,7 +219,7 @@ def test_one_of_two_nodes_gets_it(database: str) -> None:
         lambda: claim_prepared(prepared, now_ms=T0 + 600),
         lambda: claim_fires(by=claimer("two"), now_ms=T0 + 600),
     )
-    claimed = [run.fire_id for batch in batches for run in batch.claimed]
+    claimed = [run.fire_id for batch in batches for run in batch.claims]
     assert sorted(claimed) == sorted(fire.id for fire in all_rows(Fire))
     assert len(all_rows(JobLog)) == 20
 
@@ -226,9 +227,9 @@ def test_one_of_two_nodes_gets_it(database: str) -> None:
 def test_it_is_claimed_shortly_before_its_instant(database: str) -> None:
     old_job()
     prepared = prepare_fires()
-    assert claim_prepared(prepared, now_ms=T0 - CLAIM_AHEAD_MS - 1).claimed == []
+    assert claim_prepared(prepared, now_ms=T0 - CLAIM_AHEAD_MS - 1).claims == []
     assert (only_row(Fire).state, only_row(Fire).log_id) == ("PENDING", only_row(JobLog).id)
-    (run,) = claim_prepared(prepared, now_ms=T0 - CLAIM_AHEAD_MS).claimed
+    (run,) = claim_prepared(prepared, now_ms=T0 - CLAIM_AHEAD_MS).claims
     assert (run.due_ms, only_row(Fire).sent_ms, only_row(JobLog).trigger_time) == (T0, T0, T0)
     assert any("(100 ms before due), node one" in line for line in run.trace)
 
@@ -238,7 +239,7 @@ def test_each_is_sent_at_its_own_instant(database: str, now_ms: Millis, sent: li
     """A result that comes before the instant of another run of the claim has a duration."""
     old_job()
     make_fire(only_row(Job), due_time=T0 + 50, owner="one")
-    assert len(claim_prepared(prepare_fires(), now_ms=now_ms).claimed) == 2
+    assert len(claim_prepared(prepare_fires(), now_ms=now_ms).claims) == 2
     assert [fire.sent_ms for fire in all_rows(Fire)] == sent
 
 
@@ -248,7 +249,7 @@ def test_one_that_has_changed_waits_for_its_instant(database: str) -> None:
     change(Job, update_time=T0 - 1_000)
     assert claim_prepared(prepared, now_ms=T0 - 1) == ClaimBatch()
     assert only_row(Fire).state == "PENDING"
-    assert len(claim_fires(now_ms=T0).claimed) == 1
+    assert len(claim_fires(now_ms=T0).claims) == 1
 
 
 def test_it_waits_for_its_address_as_it_was_prepared(database: str) -> None:
@@ -256,10 +257,10 @@ def test_it_waits_for_its_address_as_it_was_prepared(database: str) -> None:
         old_job()
     prepared = prepare_fires()
     batch = claim_prepared(prepared, claimer(capacity=lambda _: 2))
-    (waiting,) = batch.parked[FIRST]
-    assert len(batch.claimed) == 2
-    (run,) = claim_prepared(prepared).claimed
-    assert (run.fire_id, run.log_id) == (waiting.id, prepared[waiting.id].claimed.log_id)
+    (waiting,) = batch.parked_fires[FIRST]
+    assert len(batch.claims) == 2
+    (run,) = claim_prepared(prepared).claims
+    assert (run.fire_id, run.log_id) == (waiting.id, prepared[waiting.id].claim.log_id)
     assert len(all_rows(JobLog)) == 3
 
 
@@ -268,7 +269,7 @@ def test_a_withdrawal_leaves_no_log_row(database: str) -> None:
     prepared = prepare_fires()
     assert transact(lambda session: scheduled_fires.withdraw(session, [job.id])) == {job.id: [T0]}
     assert all_rows(Fire) == all_rows(JobLog) == []
-    assert claim_prepared(prepared).claimed == []
+    assert claim_prepared(prepared).claims == []
 
 
 def test_it_is_handed_back_at_a_stop(database: str) -> None:
@@ -283,7 +284,7 @@ def test_clearing_the_log_leaves_it(database: str) -> None:
     old_job()
     prepared = prepare_fires()
     assert transact(lambda session: log_clearing.clear_batch(session, Clearing(0, 0))) == (0, True)
-    assert len(claim_prepared(prepared).claimed) == 1
+    assert len(claim_prepared(prepared).claims) == 1
 
 
 def test_clearing_goes_on_behind_those_that_wait_for_their_address(
@@ -303,7 +304,7 @@ def test_a_run_that_was_ended_before_its_instant_is_not_sent(database: str) -> N
     old_job()
     prepared = prepare_fires()
     change(JobLog, handle_code=500)
-    assert claim_prepared(prepared).claimed == []
+    assert claim_prepared(prepared).claims == []
     assert all_rows(Fire) == []
     assert only_row(JobLog).handle_code == 500
 
@@ -313,7 +314,7 @@ def test_it_runs_though_its_log_row_was_cleared(database: str) -> None:
     old_job()
     prepared = prepare_fires()
     remove(only_row(JobLog))
-    (run,) = claim_prepared(prepared).claimed
+    (run,) = claim_prepared(prepared).claims
     assert (only_row(Fire).state, only_row(JobLog).id) == ("SENDING", run.log_id)
 
 
@@ -322,7 +323,7 @@ def test_without_its_job_it_leaves_no_log_row(database: str) -> None:
     old_job()
     prepared = prepare_fires()
     remove(only_row(Job))
-    assert claim_prepared(prepared).claimed == []
+    assert claim_prepared(prepared).claims == []
     assert all_rows(Fire) == all_rows(JobLog) == []
 
 
@@ -345,7 +346,7 @@ def test_an_unresolved_end_removes_it(database: str) -> None:
     old_job()
     prepared = prepare_fires()
     assert unresolve(only_row(JobLog).id)
-    assert claim_prepared(prepared).claimed == []
+    assert claim_prepared(prepared).claims == []
     assert all_rows(Fire) == []
 
 
@@ -356,7 +357,7 @@ def test_a_claim_does_not_lock_the_log_row(database: str) -> None:
     logged = only_row(JobLog)
     with session_scope() as other:
         assert logs.lock_runs(other, [logged.id])
-        (run,) = claim_prepared(prepared).claimed
+        (run,) = claim_prepared(prepared).claims
     assert (run.log_id, only_row(Fire).state) == (logged.id, "SENDING")
 
 
@@ -370,5 +371,5 @@ def test_the_fire_of_a_job_that_a_java_admin_has_deleted_is_not_sent(database: s
     job = old_job()
     prepared = prepare_fires()
     remove(job)
-    assert claim_prepared(prepared).claimed == []
+    assert claim_prepared(prepared).claims == []
     assert all_rows(Fire) == []

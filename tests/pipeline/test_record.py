@@ -226,7 +226,7 @@ def test_a_cleared_log_row_or_a_deleted_job_does_not_stop_recording(database: st
     cleared, orphan, kept = make_job(), make_job(), make_job()
     for job in (cleared, orphan, kept):
         make_fire(job)
-    claims = {claimed.job_id: claimed for claimed in claim_fires().claimed}
+    claims = {claimed.job_id: claimed for claimed in claim_fires().claims}
     remove(only_row(JobLog, job_id=cleared.id))
     remove(only_row(Fire, job_id=cleared.id))
     remove(only_row(Job, id=orphan.id))
@@ -244,7 +244,7 @@ def test_a_group_of_outcomes_is_written_together(database: str) -> None:
     for _ in range(30):
         make_fire(job)
     fates = list(Fate)
-    claims = claim_fires().claimed
+    claims = claim_fires().claims
     outcomes = [
         sent(claimed, fates[number % 3], text=f"number {number}") for number, claimed in enumerate(claims)
     ]

@@ -18,7 +18,7 @@ from app.pipeline import resolve
 from app.pipeline.record import FIRST_CHECK_MS
 from app.pipeline.resolve import PERIOD_MS, expire_leases
 from app.settings.config import Config
-from app.store.fires import scheduled as scheduled_fires
+from app.store.fires import scheduled_fires
 from executor_client.wire.protocol import TOKEN_HEADER
 from tests.pipeline.steps import (
     ABSENT,
@@ -83,7 +83,7 @@ def test_a_durable_executor_gets_the_run_again_at_once(
     assert trace().endswith("Resolver: send again, the executor starts a log id at most once")
     assert fire.boot_id == "boot-1", "so that the claim knows it even without the registration"
     claimed = claim_one(now_ms=T0 + 500)
-    assert (claimed.log_id, claimed.attempt, claimed.address, claimed.remembered) == (
+    assert (claimed.log_id, claimed.attempt, claimed.address, claimed.is_remembered) == (
         run.id,
         2,
         executor.address,
@@ -119,7 +119,7 @@ def test_a_foreign_executor_gets_it_again_after_two_probes_without_evidence(
         probe(10_000)
     assert fire_state() == ("PENDING", 0)
     assert "idle and without a log in 2 checks" in trace()
-    assert claim_one(now_ms=T0 + 10_500).remembered is False
+    assert claim_one(now_ms=T0 + 10_500).is_remembered is False
     log_request = executor.requests_for("log")[0].json
     assert (log_request["logId"], log_request["logDateTim"], log_request["fromLineNum"]) == (run.id, T0, 1)
 

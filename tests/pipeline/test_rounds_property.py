@@ -14,7 +14,7 @@ from sqlalchemy import delete
 
 from app.clock import Millis
 from app.database.engine import session_scope
-from app.domain.rounds.evaluation import Arrived, evaluate
+from app.domain.rounds.evaluation import RoundArrival, evaluate
 from app.domain.rounds.kinds import ArrivalOutcome, RoundState
 from app.domain.rounds.runs_after import parse_runs_after
 from app.models.fire import Fire
@@ -168,9 +168,9 @@ class Rounds(RuleBasedStateMachine):
     def open_rounds_can_not_be_decided_and_others_have_a_cause(self) -> None:
         rules = {job.id: parse_runs_after(job.runs_after) for job in all_rows(Job)}
         logs = {log.id for log in all_rows(JobLog)}
-        arrived: dict[int, list[Arrived]] = {}
+        arrived: dict[int, list[RoundArrival]] = {}
         for row in all_rows(Arrival):
-            value = Arrived(
+            value = RoundArrival(
                 row.predecessor_id,
                 row.shard,
                 row.total,

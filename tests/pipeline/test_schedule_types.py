@@ -67,7 +67,7 @@ def test_a_fixed_delay_of_a_broadcast_waits_for_all_shards(database: str) -> Non
     )
     scan_at(T0)
     claim_fires()
-    first, second = claim_fires().claimed
+    first, second = claim_fires().claims
     record_sent(sent(first), sent(second, Fate.REFUSED), now_ms=T0)
     assert next_time() == AFTER_THE_CURRENT_RUN
     assert call_back(first.log_id, 200, now_ms=T0 + 9_000)

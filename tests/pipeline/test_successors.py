@@ -93,7 +93,7 @@ def test_a_job_is_never_its_own_child(database: str) -> None:
 def test_a_child_that_does_not_exist_is_removed_by_its_claim(database: str) -> None:
     _, text = children_of("4711")
     assert text == "done\n>>> child jobs <<<\n1/1 job 4711: not triggered: there is no such job"
-    assert claim_fires().claimed == []
+    assert claim_fires().claims == []
     assert all_rows(Fire) == []
     assert len(all_rows(JobLog)) == 1
 
@@ -135,7 +135,7 @@ def test_retries_count_down_to_the_last(database: str) -> None:
     make_fire(make_job(executor_fail_retry_count=2))
     retries_left = []
     for _ in range(5):
-        claims = claim_fires(now_ms=T0 + DAY_MS).claimed
+        claims = claim_fires(now_ms=T0 + DAY_MS).claims
         for claimed in claims:
             record_sent(sent(claimed))
             call_back(claimed.log_id, 500, "no", now_ms=T0)
@@ -192,7 +192,7 @@ def test_an_edit_of_the_retries_does_not_change_the_delays_of_a_run(database: st
     make_fire(job)
     waits, at_ms = [], T0
     for _ in range(3):
-        (claimed,) = claim_fires(now_ms=at_ms).claimed
+        (claimed,) = claim_fires(now_ms=at_ms).claims
         record_sent(sent(claimed))
         job.executor_fail_retry_count = now_retries
         save(job)
@@ -230,7 +230,7 @@ def test_a_late_failure_is_not_retried_a_second_time(database: str, taken_up: bo
     run = make_run(make_job(executor_fail_retry_count=1, delivery="at_least_once"))
     unresolve(run.id)
     if taken_up:
-        (claimed,) = claim_fires(now_ms=T0 + 500).claimed
+        (claimed,) = claim_fires(now_ms=T0 + 500).claims
         record_sent(sent(claimed))
         call_back(claimed.log_id, 200)
     assert call_back(run.id, 500, "late")
@@ -281,7 +281,7 @@ def test_a_fixed_delay_waits_for_its_last_shard(database: str) -> None:
     job = delay_job(addresses=f"{FIRST},{SECOND}", executor_route_strategy="SHARDING_BROADCAST")
     make_fire(job)
     claim_fires()
-    claims = claim_fires().claimed
+    claims = claim_fires().claims
     record_sent(*(sent(claimed) for claimed in claims))
     call_back(claims[0].log_id, 200, now_ms=T0 + 1000)
     assert only_row(Job).trigger_next_time == AFTER_THE_CURRENT_RUN
@@ -293,7 +293,7 @@ def test_a_fixed_delay_waits_for_its_last_retry(database: str) -> None:
     job = delay_job(executor_fail_retry_count=1)
     call_back(make_run(job).id, 500, now_ms=T0)
     assert only_row(Job).trigger_next_time == AFTER_THE_CURRENT_RUN
-    (retry,) = claim_fires(now_ms=T0 + 500).claimed
+    (retry,) = claim_fires(now_ms=T0 + 500).claims
     record_sent(sent(retry))
     assert only_row(Job).trigger_next_time == AFTER_THE_CURRENT_RUN
     call_back(retry.log_id, 500, now_ms=T0 + 9000)
@@ -350,7 +350,7 @@ def test_runs_of_many_jobs_end_in_one_batch(database: str) -> None:
             for number, run in enumerate(runs)
         )
     )
-    assert sorted(done.won) == [run.id for run in runs]
+    assert sorted(done.run_ids) == [run.id for run in runs]
     assert [log.handle_msg.partition("\n")[0] for log in all_rows(JobLog) if log.handle_msg] == [
         str(number) for number in range(15)
     ]

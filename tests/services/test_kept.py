@@ -2,20 +2,20 @@
 
 import pytest
 
-from app.services import kept
-from app.services.kept import KEPT_MAX, Kept
+from app.services import answer_cache
+from app.services.answer_cache import KEPT_MAX, AnswerCache
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     time = [1_000]
-    monkeypatch.setattr(Kept, "is_on", True)
-    monkeypatch.setattr(kept, "monotonic_ms", lambda: time[0])
+    monkeypatch.setattr(AnswerCache, "is_on", True)
+    monkeypatch.setattr(answer_cache, "monotonic_ms", lambda: time[0])
     return time
 
 
 def test_an_answer_is_kept_for_a_while(clock: list[int]) -> None:
-    numbers, answers = iter(range(9)), Kept[int](3_000)
+    numbers, answers = iter(range(9)), AnswerCache[int](3_000)
     assert [answers.get([1, 2], lambda: next(numbers)), answers.get({2, 1}, lambda: next(numbers))] == [0, 0]
     clock[0] += 2_999
     assert answers.get([1, 2], lambda: next(numbers)) == 0
@@ -24,7 +24,7 @@ def test_an_answer_is_kept_for_a_while(clock: list[int]) -> None:
 
 
 def test_readers_of_other_groups_get_their_own(clock: list[int]) -> None:
-    answers = Kept[str](3_000)
+    answers = AnswerCache[str](3_000)
     assert answers.get(None, lambda: "all") == "all"
     assert answers.get([], lambda: "none") == "none"
     assert answers.get([1], lambda: "first") == "first"
@@ -32,7 +32,7 @@ def test_readers_of_other_groups_get_their_own(clock: list[int]) -> None:
 
 
 def test_a_bounded_number_is_kept(clock: list[int]) -> None:
-    answers = Kept[int](3_000)
+    answers = AnswerCache[int](3_000)
     for number in range(3 * KEPT_MAX):
         answers.get([number], lambda: 0)
     assert len(answers._answers) <= KEPT_MAX

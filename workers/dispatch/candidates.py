@@ -18,10 +18,10 @@ PROBE_S = PROBE_MS / 1000
 class CandidateSearch:
     """The candidates of one run: those not probed yet, and those that may still answer."""
 
-    def __init__(self, sender: Sender, claimed: ClaimedRun) -> None:
+    def __init__(self, sender: Sender, claim: ClaimedRun) -> None:
         self._sender = sender
-        self._claimed = claimed
-        self._unprobed = deque(claimed.peers)
+        self._claim = claim
+        self._unprobed = deque(claim.peers)
         #: probes whose answer has not been read yet, in the order of the candidates
         self._probes: dict[str, asyncio.Task[ProbeAnswer | None]] = {}
         #: time of each probe, in seconds of the loop's clock
@@ -77,7 +77,7 @@ class CandidateSearch:
 
     def _probe(self, address: str) -> None:
         self._probed_at[address] = _now()
-        self._probes[address] = asyncio.create_task(self._sender.probe(self._claimed, address))
+        self._probes[address] = asyncio.create_task(self._sender.probe(self._claim, address))
 
     def _trace_unanswered(self) -> None:
         """Add to the trace, once each, the candidates that have not answered when another is chosen."""
@@ -88,7 +88,7 @@ class CandidateSearch:
         ]
         for address in silent:
             took_ms = round((_now() - self._probed_at[address]) * 1000)
-            self.lines.append(trace_probe(self._claimed, address, OTHER_CHOSEN, took_ms))
+            self.lines.append(trace_probe(self._claim, address, OTHER_CHOSEN, took_ms))
         self._unanswered.update(silent)
 
     def _trace(self, answer: ProbeAnswer, address: str) -> bool:

@@ -50,12 +50,12 @@ AHEAD_DECAY = 0.95
 class Timing(NamedTuple):
     """When a claim ran, by ``elapsed_s``: first statement, just before its commit; and its lease."""
 
-    started: float
+    started_s: float
     committing: float
     lease_s: float
 
 
-def timed(
+def with_timing(
     work: Callable[[Session, Sequence[Item]], Result], lease_ms: Millis
 ) -> Callable[[Session, Sequence[Item]], tuple[Result, Timing]]:
     """Wrap ``work`` so that it also returns its timing; ``lease_ms`` is the lease it gives its claims."""
@@ -96,7 +96,7 @@ class ClaimPace:
         """Return the deadline for starting a claim's sends; in the past if the claim overran its lease."""
         window_s = max(START_WITHIN_S, START_COMMITS * (committed_s - timing.committing))
         after_start_s = self._timeout_s + LEASE_MARGIN_S - START_WITHIN_S
-        return min(timing.committing + window_s, timing.started + timing.lease_s - after_start_s)
+        return min(timing.committing + window_s, timing.started_s + timing.lease_s - after_start_s)
 
     def observe(self, took_s: float) -> None:
         """Record the duration of a transaction."""

@@ -31,7 +31,7 @@ from app.pipeline.warm_up import warm_up
 from app.runtime.metrics import CLAIM_DURATION
 from app.runtime.wake_up import WakeSocket
 from app.settings.config import Config
-from workers.dispatch.claim_pace import BACKLOG_WAIT_S, OUTCOMES_WAIT_S, ClaimPace, Timing, timed
+from workers.dispatch.claim_pace import BACKLOG_WAIT_S, OUTCOMES_WAIT_S, ClaimPace, Timing, with_timing
 from workers.dispatch.early_claims import EarlySends
 from workers.dispatch.failed_claims import FailedClaims
 from workers.dispatch.lanes import Lanes
@@ -181,7 +181,7 @@ class Dispatcher:
         self._offered.set()
         self._wake.set()
 
-    def _signalled(self) -> None:
+    def _on_signal(self) -> None:
         self._wake_socket.drain()
         self._poll.wake()
 
@@ -200,7 +200,7 @@ class Dispatcher:
         watch = asyncio.create_task(self._watch_lanes())
         signals = self._wake_socket.open()
         if signals is not None:
-            self._loop.add_reader(signals, self._signalled)
+            self._loop.add_reader(signals, self._on_signal)
         self._started.set()
         try:
             while not self._stopping:
@@ -224,11 +224,11 @@ class Dispatcher:
         """Claim due fires; write outcomes once no fire is due and all are sent, or after OUTCOMES_WAIT_S."""
         while self._has_work() and not self._stopping:
             await self._wait_for_backlog(BACKLOG_MAX, time.monotonic() + BACKLOG_WAIT_S)
-            if limited := list(self._limited.values())[: self._pace.group]:
-                await self._claim(limited, claim_limited)
+            if limited_fires := list(self._limited.values())[: self._pace.group]:
+                await self._claim(limited_fires, claim_limited)
             due = self._lanes.take(self._pace.group)
             if due:
-                await self._claim(due, partial(claim, prepared=self._preparation.prepared))
+                await self._claim(due, partial(claim, prepared_by_id=self._preparation.prepared))
             elif self._preparation.waiting:
                 await self._preparation.advance()
             elif self._results.outcomes < OUTCOMES_GROUP:
@@ -289,7 +289,10 @@ class Dispatcher:
         try:
             if self._may_fire():  # A clock that is ahead would make everything due.
                 await self._writer.write(
-                    due, timed(claim_group, claimer.lease_ms), results=batches, on_poison=self._failed.observe
+                    due,
+                    with_timing(claim_group, claimer.lease_ms),
+                    results=batches,
+                    on_poison=self._failed.observe,
                 )
         except AWAY as exc:
             fault_log.write(logger, f"claim failed fires={len(due)}", exc)
@@ -299,17 +302,20 @@ class Dispatcher:
             self._limited.pop(fire.id, None)
         self._preparation.forget(due, [batch for batch, _ in batches])
         if batches:
-            took_s = elapsed_s() - batches[0][1].started
+            took_s = elapsed_s() - batches[0][1].started_s
             self._pace.observe_claim(len(due), took_s)
             CLAIM_DURATION.observe(took_s)
         for batch, timing in batches:
-            self._lanes.add(batch.expanded)
-            self._limited |= {fire.id: fire for fire in batch.limited}
+            self._lanes.add(batch.new_fires)
+            self._limited |= {fire.id: fire for fire in batch.limited_fires}
             if batch.waiting:
                 self._poll.waiting_list.note()
-            lease = await keep_leases(batch.claimed, timing, self._pace, self._writer, self._node)
+            lease = await keep_leases(batch.claims, timing, self._pace, self._writer, self._node)
             self._launch(*lease)
-            for address, parked_fires in batch.parked.items():  # The runs claimed above are counted by now.
+            for (
+                address,
+                parked_fires,
+            ) in batch.parked_fires.items():  # The runs claimed above are counted by now.
                 self._lanes.park(address, parked_fires)
         self._lanes.unpark_orphaned()
         self._follow_up(due, [batch for batch, _ in batches], began_ms)
@@ -323,16 +329,16 @@ class Dispatcher:
             return
         if batches:
             self._pace.observe_ahead(now_ms() - min(fire.due_time for fire in ahead))
-        known_ids = {run.fire_id for batch in batches for run in batch.claimed} | self._limited.keys()
+        known_ids = {run.fire_id for batch in batches for run in batch.claims} | self._limited.keys()
         self._take([fire for fire in ahead if fire.id not in known_ids and not self._lanes.knows(fire.id)])
 
     def _launch(self, claims: Sequence[ClaimedRun], start_before: float) -> None:
-        sends = [SendTask(self._services, claimed, start_before, self._ended) for claimed in claims]
+        sends = [SendTask(self._services, run, start_before, self._on_end) for run in claims]
         self._sends.update(sends)
         self._sending.set()
         self._early_sends.start(sends, start_before)
 
-    def _ended(self, send: SendTask, outcome: SendOutcome | None) -> None:
+    def _on_end(self, send: SendTask, outcome: SendOutcome | None) -> None:
         """Keep the outcome of a run until it is written."""
         self._sends.discard(send)
         self._results.add(send, outcome)

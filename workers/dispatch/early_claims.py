@@ -50,7 +50,7 @@ class EarlySends:
 
         Give all back if the database may have lost commits, as their log ids may show.
         """
-        claims = [send.claimed for send in sends]
+        claims = [send.claim for send in sends]
         new_ids = [run.log_id for run in claims if run.has_new_id]
         if not self._sent_log_ids.admit([run.log_id for run in claims], new_ids):
             for send in sends:
@@ -59,10 +59,10 @@ class EarlySends:
         ahead: dict[Millis, list[SendTask]] = {}
         moment = self._clock()
         for send in sends:
-            if send.claimed.due_ms <= moment:
+            if send.claim.due_ms <= moment:
                 send.start()
             else:
-                ahead.setdefault(send.claimed.due_ms, []).append(send)
+                ahead.setdefault(send.claim.due_ms, []).append(send)
         for due_ms, sends_of_instant in ahead.items():
             self._lanes.held += len(sends_of_instant)
             not_before = self._monotonic() + (due_ms - moment) / 1000
@@ -85,7 +85,7 @@ class EarlySends:
     def keep_early(
         self,
         due_fires: Sequence[DueFire],
-        prepared: Container[int],
+        prepared_ids: Container[int],
         offer: Callable[[Sequence[DueFire]], None],
     ) -> list[DueFire]:
         """Return the fires to claim now: those that are due or prepared, by id; offer the others when due."""
@@ -93,7 +93,7 @@ class EarlySends:
         ready: list[DueFire] = []
         early: list[DueFire] = []
         for fire in due_fires:
-            (ready if fire.due_time <= moment or fire.id in prepared else early).append(fire)
+            (ready if fire.due_time <= moment or fire.id in prepared_ids else early).append(fire)
         if early:
             self._call_in(min(fire.due_time for fire in early) - moment, partial(offer, early))
         return ready

@@ -10,7 +10,7 @@ from app.database.batch_writer import BatchWriter
 from app.database.faults import AWAY, fault_log
 from app.pipeline.claimed_run import ClaimedRun
 from app.pipeline.record import Lease, renew
-from workers.dispatch.claim_pace import ClaimPace, Timing, timed
+from workers.dispatch.claim_pace import ClaimPace, Timing, with_timing
 
 logger = logging.getLogger(__name__)
 
@@ -37,12 +37,12 @@ async def keep_leases(
             return renew(session, group, Lease(node, now_ms() + lease_ms))
 
         try:
-            renewals = await writer.write(claims, timed(renew_group, lease_ms))
+            renewals = await writer.write(claims, with_timing(renew_group, lease_ms))
         except AWAY as exc:
             fault_log.write(logger, f"leases not renewed count={len(claims)}", exc)
             break
         claims = [run for runs, _ in renewals for run in runs]
         committed_s, timing = elapsed_s(), renewals[-1][1] if renewals else timing
-        pace.observe(committed_s - timing.started)
+        pace.observe(committed_s - timing.started_s)
         start_before = pace.start_before(timing, committed_s)
     return claims, start_before

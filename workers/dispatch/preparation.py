@@ -76,7 +76,7 @@ class Preparation:
             if group and self._may_fire():
                 batches = await self._writer.write(group, prepare_group, on_poison=_leave_to_claim)
                 for fires in batches:
-                    log_ids = [fire.claimed.log_id for fire in fires.values()]
+                    log_ids = [fire.claim.log_id for fire in fires.values()]
                     # Ids that are not new belong to runs that the database has lost.
                     if self._claimer.sent_log_ids.admit((), log_ids):
                         self.prepared |= fires
@@ -87,7 +87,7 @@ class Preparation:
 
     def forget(self, due: Iterable[DueFire], batches: Iterable[ClaimBatch]) -> None:
         """Drop fires whose claim was tried, but for those that wait for their address."""
-        parked_ids = {fire.id for batch in batches for fires in batch.parked.values() for fire in fires}
+        parked_ids = {fire.id for batch in batches for fires in batch.parked_fires.values() for fire in fires}
         for fire in due:
             if fire.id not in parked_ids:
                 self.prepared.pop(fire.id, None)

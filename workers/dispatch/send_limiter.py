@@ -30,7 +30,7 @@ class Permit:
     lane: Lane
     address: str
     #: by the clock of the limiter
-    granted: float
+    granted_s: float
     #: demoted: it no longer counts in the fast lane
     overdue: bool = False
 
@@ -91,7 +91,7 @@ class SendLimiter:
         """Free the fast-lane slots of sends without an answer after SLOW_SEND_MS; return their addresses."""
         addresses: list[str] = []
         for permit in list(self._in_fast):
-            if now - permit.granted < SLOW_SEND_MS / 1000:
+            if now - permit.granted_s < SLOW_SEND_MS / 1000:
                 break
             del self._in_fast[permit]
             permit.overdue = True

@@ -48,7 +48,7 @@ class SendResults:
         if outcome is not None:
             self._outcomes.append(outcome)
         elif not send.is_broken:
-            self._unsent.append(send.claimed)
+            self._unsent.append(send.claim)
 
     async def write(self) -> None:
         """Write outcomes and give unsent runs back."""

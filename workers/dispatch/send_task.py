@@ -22,7 +22,7 @@ from app.pipeline.send import Sender, SendOutcome, no_candidate
 from app.runtime.logging import request_id
 from app.runtime.metrics import FIRE_LAG, FIRES_LATE, FIRES_SENT, SEND_DURATION
 from workers.dispatch.candidates import CandidateSearch
-from workers.dispatch.claim_pace import ClaimPace, timed
+from workers.dispatch.claim_pace import ClaimPace, with_timing
 from workers.dispatch.lanes import Lanes
 from workers.dispatch.send_limiter import Permit
 
@@ -63,32 +63,32 @@ class SendTask:
         "_slots",
         "_start_before",
         "_task",
-        "claimed",
+        "claim",
         "is_broken",
     )
 
     def __init__(
-        self, services: SendServices, claimed: ClaimedRun, start_before: float, on_end: EndCallback
+        self, services: SendServices, claim: ClaimedRun, start_before: float, on_end: EndCallback
     ) -> None:
         self._services = services
-        self.claimed = claimed
+        self.claim = claim
         #: deadline for starting the send, by ``elapsed_s``: other nodes go on while this host is suspended
         self._start_before = start_before
         self._on_end = on_end
-        self._lane = services.lanes.lane_of(claimed.job_id)
+        self._lane = services.lanes.lane_of(claim.job_id)
         self._slots: list[str] = []
         self._is_sent = False
         self._task: asyncio.Task[None] | None = None
         #: an error ended it: the resolver takes over when the lease has expired
         self.is_broken = False
 
-        services.lanes.enter(self._lane, claimed.address)
-        if claimed.address is not None:
-            self._slots.append(claimed.address)
+        services.lanes.enter(self._lane, claim.address)
+        if claim.address is not None:
+            self._slots.append(claim.address)
 
     def start(self) -> None:
         """Send the run."""
-        lanes, address = self._services.lanes, self.claimed.address
+        lanes, address = self._services.lanes, self.claim.address
         if address is None:
             self._run(self._probe_and_send())
             return
@@ -108,9 +108,9 @@ class SendTask:
         if permit is None:
             self._end(None)
             return
-        on_answer = partial(self._answered, address, permit, now_ms())
+        on_answer = partial(self._on_answer, address, permit, now_ms())
         try:
-            if self._services.sender.start(self.claimed, address, on_answer):
+            if self._services.sender.start(self.claim, address, on_answer):
                 return
         except Exception:
             self._services.lanes.limiter.release(permit, now=elapsed_s())
@@ -118,7 +118,7 @@ class SendTask:
         else:
             self._run(self._send_permitted(address, permit))
 
-    def _answered(
+    def _on_answer(
         self, address: str, permit: Permit, started_ms: Millis, outcome: Callable[[], SendOutcome | None]
     ) -> None:
         """The end of a send without a task, so every exception is handled here."""
@@ -136,8 +136,8 @@ class SendTask:
 
     async def _ended_by(self, sending: Coroutine[Any, Any, SendOutcome | None]) -> None:
         """The body of a task, so every exception is handled here."""
-        if self.claimed.request_id:
-            request_id.set(self.claimed.request_id)  # Each task has a context of its own.
+        if self.claim.request_id:
+            request_id.set(self.claim.request_id)  # Each task has a context of its own.
         try:
             outcome = await sending
         except Exception:
@@ -146,7 +146,7 @@ class SendTask:
             self._end(outcome)
 
     def _break(self) -> None:
-        logger.exception("send failed log_id=%s", self.claimed.log_id)
+        logger.exception("send failed log_id=%s", self.claim.log_id)
         self.is_broken = True
         self._end(None)
 
@@ -155,7 +155,7 @@ class SendTask:
         for address in self._slots:
             self._services.lanes.free_slot(address)
         self._services.lanes.leave(self._lane)
-        if outcome is not None and self.claimed.request_id:
+        if outcome is not None and self.claim.request_id:
             _log_sent(outcome)
         self._on_end(self, outcome)
 
@@ -169,7 +169,7 @@ class SendTask:
     async def _send_permitted(self, address: str, permit: Permit) -> SendOutcome | None:
         started_ms = now_ms()
         try:
-            outcome = await self._services.sender.send(self.claimed, address)
+            outcome = await self._services.sender.send(self.claim, address)
         finally:
             self._services.lanes.limiter.release(permit, now=elapsed_s())
         self._observe(address, started_ms, outcome)
@@ -182,13 +182,13 @@ class SendTask:
         """
         if outcome is None:
             return
-        self._services.lanes.observe(self.claimed.job_id, address, outcome.took_ms, now_ms())
-        group, is_first = str(self.claimed.job_group), self.claimed.attempt == 1 and not self._is_sent
+        self._services.lanes.observe(self.claim.job_id, address, outcome.took_ms, now_ms())
+        group, is_first = str(self.claim.job_group), self.claim.attempt == 1 and not self._is_sent
         self._is_sent = True
         FIRES_SENT.add(group, outcome.verdict.fate.value)
         SEND_DURATION.observe(outcome.took_ms / 1000)
         if is_first:
-            lag_ms = started_ms - self.claimed.due_ms
+            lag_ms = started_ms - self.claim.due_ms
             FIRE_LAG.observe(lag_ms / 1000)
             if lag_ms > LATE_MS:
                 FIRES_LATE.add(group)
@@ -207,7 +207,7 @@ class SendTask:
     async def _probe_and_send(self) -> SendOutcome | None:
         """Send to the first candidate that accepts the probe, or to the next if it then refuses the run."""
         services, fresh_until = self._services, self._start_before
-        search = CandidateSearch(services.sender, self.claimed)
+        search = CandidateSearch(services.sender, self.claim)
         try:
             while address := await self._next_candidate(search):
                 services.lanes.take_slot(address)
@@ -222,31 +222,31 @@ class SendTask:
                     return outcome._replace(trace=tuple(search.lines), unreachable=tuple(search.unreachable))
             if services.stopping() or search.is_given_up:
                 return None
-            return no_candidate(self.claimed, search.lines, search.unreachable)
+            return no_candidate(self.claim, search.lines, search.unreachable)
         finally:
             search.close()
 
     async def _next_candidate(self, search: CandidateSearch) -> str | None:
         """Search for a candidate; a search that takes long is as slow as a send."""
         lanes, started_s = self._services.lanes, elapsed_s()
-        lanes.start_search(self._lane, self.claimed.fire_id, started_s)
+        lanes.start_search(self._lane, self.claim.fire_id, started_s)
         try:
             return await search.next_candidate(stopping=self._services.stopping)
         finally:
-            lanes.end_search(self.claimed.fire_id)
-            lanes.observe_search(self.claimed.job_id, round((elapsed_s() - started_s) * 1000), now_ms())
+            lanes.end_search(self.claim.fire_id)
+            lanes.observe_search(self.claim.job_id, round((elapsed_s() - started_s) * 1000), now_ms())
 
     async def _fix(self, address: str, *, late: bool) -> bool:
         """Store the candidate before the first byte is sent; the new lease covers probing the others."""
         services, lease_ms = self._services, self._services.pace.lease_ms
-        probe_ms = probing_ms(services.claimer, len(self.claimed.peers))
+        probe_ms = probing_ms(services.claimer, len(self.claim.peers))
 
         def fix(session: Session, group: Sequence[ClaimedRun]) -> bool:
             lease = Lease(services.claimer.node, now_ms() + lease_ms + probe_ms)
             return fix_address(session, group[0], address, lease, late=late)
 
         try:
-            results = await services.writer.write([self.claimed], timed(fix, lease_ms))
+            results = await services.writer.write([self.claim], with_timing(fix, lease_ms))
         except AWAY as exc:  # Nothing was sent to this candidate: the run is given back.
             fault_log.write(logger, "candidate not fixed", exc)
             return False
@@ -258,6 +258,6 @@ class SendTask:
 
 def _log_sent(outcome: SendOutcome) -> None:
     """Log the outcome of a run that a user waits for; those of schedules have their trace."""
-    token, fate = request_id.set(outcome.claimed.request_id), outcome.verdict.fate.value
-    logger.info("run sent log_id=%s fate=%s ms=%s", outcome.claimed.log_id, fate, outcome.took_ms)
+    token, fate = request_id.set(outcome.claim.request_id), outcome.verdict.fate.value
+    logger.info("run sent log_id=%s fate=%s ms=%s", outcome.claim.log_id, fate, outcome.took_ms)
     request_id.reset(token)

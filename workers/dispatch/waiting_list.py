@@ -11,7 +11,7 @@ from app.clock import Millis
 from app.domain.schedules.planning import DueFire
 from app.pipeline.calendars.pauses import resume
 from app.pipeline.limits.claim_limited import end_waits, find_ready, has_waiting
-from app.pipeline.missed import release_next
+from app.pipeline.missed_runs import release_next
 from app.pipeline.rounds.gate import release
 
 #: period of the question whether any run waits

@@ -94,6 +94,6 @@ def check_login(values: Any, *, is_script: bool = False) -> Login:
         remember=values.get("ifRemember") == "on",
         address=remote_address(),
         agent=request.headers.get("User-Agent", ""),
-        scripted=is_script,
+        is_script=is_script,
     )
     return login.log_in(attempt, now_ms=now_ms(), keep_hash=settings().shared_with_java)

@@ -82,7 +82,7 @@ def change_password() -> ResponseReturnValue:
     old, new = form.old_password.data or "", form.new_password.data or ""
     try:
         cookie = own_password.change_in_login(
-            old, new, repeated=form.repeated.data or "", visitor=user.visitor, now_ms=now_ms()
+            old, new, second_entry=form.repeated.data or "", visitor=user.visitor, now_ms=now_ms()
         )
     except InvalidInput as exc:
         form.refuse(exc)

@@ -34,7 +34,7 @@ def start() -> BaseResponse:
     except ProviderUnreachable as exc:
         return refused_login(exc, status=503)
     response = Response(status=303, headers={"Location": start_data.url})
-    _set_cookie(response, start_data.sealed, max_age_s=start_data.max_age_s)
+    _set_cookie(response, start_data.cookie, max_age_s=start_data.max_age_s)
     return response
 
 
@@ -46,7 +46,7 @@ def callback() -> BaseResponse:
     answer = Answer(
         **parameters,
         issuer=request.args.get("iss", ""),
-        sealed=request.cookies.get(COOKIE, ""),
+        cookie=request.cookies.get(COOKIE, ""),
         address=remote_address(),
         agent=request.headers.get("User-Agent", ""),
     )

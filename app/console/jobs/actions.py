@@ -37,7 +37,7 @@ from app.services.calendars.by_hand import find_refusal
 from app.services.jobs import jobs
 from app.services.jobs.run_forms import trigger_by_form
 from app.services.jobs.triggers import InChain
-from app.services.rounds.affected import find_affected
+from app.services.rounds.effects import find_affected
 from app.services.runs import logs
 from app.services.runs.run_actions import address_to_repeat, kill_runs, param_to_repeat
 from app.store.calendars import current_book
@@ -136,7 +136,7 @@ def run(job_id: int) -> ResponseReturnValue:
     is_limited = bool(job.max_running or shares_in(job.limits) or (group is not None and group.max_running))
     values = {
         "addresses": addresses,
-        "drained": leave_out(addresses, drains_of_group).drained,
+        "drained": leave_out(addresses, drains_of_group).left_out,
         "used": params,
     }
     page = render_template(

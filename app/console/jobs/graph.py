@@ -10,7 +10,7 @@ from app.console.web.current import current_actor
 from app.database.flask_db import read_scope
 from app.domain.access.permissions import Right
 from app.services.jobs import jobs
-from app.services.rounds.affected import find_affected
+from app.services.rounds.effects import find_affected
 from app.services.rounds.graph import NODES_MAX, graph_of
 
 blueprint = Blueprint("job_graph", __name__)

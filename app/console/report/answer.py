@@ -72,7 +72,7 @@ def _count_rows(trouble: Trouble, board: Board) -> int:
     rows = {
         Trouble.NO_EXECUTOR: len(attention.offline),
         Trouble.OFFLINE: len(attention.offline),
-        Trouble.DRAINED: len(attention.drained),
+        Trouble.DRAINED: len(attention.drained_groups),
         Trouble.INCIDENT: attention.incident_count,
         Trouble.UNRESOLVED: attention.unresolved_count,
         Trouble.CHANNEL: len(attention.channels),
@@ -103,7 +103,7 @@ def _failing(board: Board, count: int) -> str:
 
 
 def _clock(board: Board, count: int) -> str:
-    if not board.nodes.skewed:
+    if not board.nodes.skewed_nodes:
         return _("The clock of a scheduler is wrong.")
     return ngettext(
         "The clock of %(num)d scheduler is wrong", "The clocks of %(num)d schedulers are wrong", count
@@ -164,8 +164,8 @@ def _href(trouble: Trouble, board: Board, is_admin: bool) -> str:
             return url_for("incidents.index")
         case Trouble.OFFLINE if len(attention.offline) == 1:
             return url_for("group_page.show", group_id=attention.offline[0].group.id)
-        case Trouble.DRAINED if len(attention.drained) == 1:
-            return url_for("group_page.show", group_id=attention.drained[0].id)
+        case Trouble.DRAINED if len(attention.drained_groups) == 1:
+            return url_for("group_page.show", group_id=attention.drained_groups[0].id)
         case Trouble.NO_EXECUTOR | Trouble.OFFLINE | Trouble.DRAINED:
             return url_for("groups.index") if is_admin else ROWS
         case Trouble.LATE:

@@ -15,7 +15,7 @@ from app.console.ui.labels import BLOCK_STRATEGIES, ROUTE_STRATEGIES, TRIGGER_TY
 from app.console.web.current import translate
 from app.console.web.language import lazy_gettext as _l
 from app.domain.runs.evidence import Fate, ResolveAction, Sign
-from app.domain.runs.log_levels import levelled
+from app.domain.runs.log_levels import split_levels
 from app.domain.runs.reason import NOT_SENT, OWN_REASONS, Messages, find_reason
 from app.domain.runs.result_tables import table_of
 from app.domain.runs.trace_templates import (
@@ -128,5 +128,5 @@ def init_app(app: Flask) -> None:
     app.add_template_filter(table_of, "result_table")
     app.add_template_filter(Progress.parse, "progress")
     app.add_template_filter(progress_text)
-    app.add_template_filter(levelled)
+    app.add_template_filter(split_levels)
     app.add_template_filter(run_reason, "reason")

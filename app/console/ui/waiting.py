@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.console.web.language import _
 from app.domain.enums import NodeKind
-from app.services.operations.unclaimed import unexplained_groups
+from app.services.operations.unclaimed_fires import unexplained_groups
 from app.store.nodes import nodes as node_store
 from app.store.pickers import overview
 from app.store.pickers.overview import GroupIds, WaitingFire

@@ -237,7 +237,7 @@ def audit() -> ResponseReturnValue:
         "search": search,
         "day_heads": day_heads(instants, reader_zone(), now_ms=now_ms(), today_alone=True),
     }
-    not_searched = SEARCHED_MAX if page.capped and page.total < COUNT_MAX else 0
+    not_searched = SEARCHED_MAX if page.is_capped and page.total < COUNT_MAX else 0
     return render_template("users/audit.html", rows=rows, not_searched=not_searched, **values)
 
 

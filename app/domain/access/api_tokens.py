@@ -64,7 +64,7 @@ def stored_groups(grant: Grant) -> str | None:
     return ",".join(str(group_id) for group_id in sorted(grant.group_ids)) or NO_GROUP
 
 
-def limited(
+def limit_actor(
     owner: Actor, grant: Grant, *, existing: Collection[int]
 ) -> tuple[bool, Mapping[int, frozenset[Right]]]:
     """Return what a token may do: whether all, else its rights by group; never more than its owner may now.

@@ -33,11 +33,13 @@ def granted_rights(
     values: frozenset[str], grants: Iterable[Grant], app_names: Mapping[int, str]
 ) -> dict[int, frozenset[Right]]:
     """Return the rights per group id that the values grant; ``app_names`` are those of all groups by id."""
-    granted: dict[int, frozenset[Right]] = {}
+    rights_by_group: dict[int, frozenset[Right]] = {}
     for grant in grants:
         if grant.value not in values:
             continue
         for group_id, app_name in app_names.items():
             if grant.app_name in (ALL_GROUPS, app_name):
-                granted[group_id] = granted.get(group_id, frozenset()) | parse_rights(",".join(grant.rights))
-    return granted
+                rights_by_group[group_id] = rights_by_group.get(group_id, frozenset()) | parse_rights(
+                    ",".join(grant.rights)
+                )
+    return rights_by_group

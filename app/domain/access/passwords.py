@@ -58,7 +58,7 @@ def is_common(password: str, *, username: str, common: Set[str]) -> bool:
     return any(
         spelling in common or spelling in words
         for candidate in (*_without_surroundings(password), *_without_number(password, common))
-        for spelling in _spellings(_repeated(candidate))
+        for spelling in _spellings(_repeat_of(candidate))
     ) or any(len(word) < WORD_MIN for word in _without_number(password, common))
 
 
@@ -73,7 +73,7 @@ def _spellings(word: str) -> Iterator[str]:
         yield word.translate(spelling)
 
 
-def _repeated(text: str) -> str:
+def _repeat_of(text: str) -> str:
     """Return what a text repeats, such as ``root`` for ``rootrootro``; the text itself if nothing."""
     period = next(size for size in range(1, len(text) + 1) if text.startswith(text[size:]))
     return text[:period] if 2 * period <= len(text) else text

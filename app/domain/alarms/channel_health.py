@@ -100,26 +100,26 @@ def health_of(
     ``days`` are the beginnings of the days to count, oldest first. What failed before ``changed_ms``, the
     last change of the channel, says nothing about it any more.
     """
-    ordered = sorted(results, key=attrgetter("at_ms"))
-    counts = _count(ordered, days)
-    last_ok_ms = max((result.at_ms for result in ordered if not result.problem), default=None)
+    by_time = sorted(results, key=attrgetter("at_ms"))
+    counts = _count(by_time, days)
+    last_ok_ms = max((result.at_ms for result in by_time if not result.problem), default=None)
     known_ms = max(changed_ms, last_ok_ms + 1 if last_ok_ms is not None else 0)
-    failures = [result for result in ordered if result.problem and result.at_ms >= known_ms]
+    failures = [result for result in by_time if result.problem and result.at_ms >= known_ms]
     if not failures:
         state = ChannelState.QUIET if last_ok_ms is None else ChannelState.HEALTHY
         return Health(state, last_ok_ms=last_ok_ms, days=counts)
-    lost, since_ms = sum(result.is_lost for result in failures), failures[0].at_ms
-    is_broken = lost >= BROKEN_LOST or now_ms - since_ms >= BROKEN_AFTER_MS
+    loss_count, since_ms = sum(result.is_lost for result in failures), failures[0].at_ms
+    is_broken = loss_count >= BROKEN_LOST or now_ms - since_ms >= BROKEN_AFTER_MS
     state = ChannelState.BROKEN if is_broken else ChannelState.FAILING
-    return Health(state, since_ms, lost, failures[-1].problem, last_ok_ms, counts)
+    return Health(state, since_ms, loss_count, failures[-1].problem, last_ok_ms, counts)
 
 
 def _count(results: Iterable[MessageResult], days: Sequence[Millis]) -> tuple[DayCount, ...]:
     if not days:
         return ()
-    sent, failed = [0] * len(days), [0] * len(days)
+    successes, failed = [0] * len(days), [0] * len(days)
     for result in results:
         number = bisect_right(days, result.at_ms) - 1
         if number >= 0 and not result.is_test:
-            (failed if result.problem else sent)[number] += 1
-    return tuple(map(DayCount, sent, failed))
+            (failed if result.problem else successes)[number] += 1
+    return tuple(map(DayCount, successes, failed))

@@ -40,7 +40,7 @@ def check_settings(kind: ChannelKind, values: Settings) -> dict[str, str]:
     errors, settings = InputErrors(), dict[str, str]()
     for field in KINDS[kind].fields:
         with errors:
-            settings[field.name] = _checked(kind, field, values.get(field.name, "").strip())
+            settings[field.name] = _check(kind, field, values.get(field.name, "").strip())
     errors.raise_all()
     return settings
 
@@ -79,7 +79,7 @@ def summary_of(kind: ChannelKind, settings: Settings) -> str:
     return f"{parts}/…" if parts else "…"
 
 
-def _checked(kind: ChannelKind, field: ChannelField, text: str) -> str:
+def _check(kind: ChannelKind, field: ChannelField, text: str) -> str:
     if not text:
         if field.is_required:
             raise InvalidInput(field.name, N_("Enter a value, such as %(example)s", example=field.example))

@@ -64,7 +64,9 @@ def parse_chunks(text: str) -> tuple[Chunk, ...]:
     """Return the chunks that a row names; ValueError for a text that is none."""
     rows = json.loads(text or "[]")
     try:
-        return tuple(Chunk(int(a), int(b), int(size), int(stored), str(e)) for a, b, size, stored, e in rows)
+        return tuple(
+            Chunk(int(a), int(b), int(size), int(packed_size), str(e)) for a, b, size, packed_size, e in rows
+        )
     except (TypeError, ValueError) as exc:
         raise ValueError("no list of chunks") from exc
 
@@ -74,7 +76,7 @@ class Window(NamedTuple):
 
     chunks: tuple[Chunk, ...]
     #: chunks between them that are given up
-    dropped: tuple[Chunk, ...]
+    gap_chunks: tuple[Chunk, ...]
     #: lines between head and tail that are not kept, both ends inclusive; 0, 0: all are
     gap_from: int = 0
     gap_to: int = 0
@@ -105,8 +107,8 @@ class Window(NamedTuple):
                 break
             tail_count, left = tail_count + 1, left - chunk.size
         tail_from = len(chunks) - tail_count
-        dropped = (*chunks[head_count:tail_from],)
-        if dropped:
-            gap_from = gap_from or dropped[0].first
-            gap_to = dropped[-1].last
-        return cls((*chunks[:head_count], *chunks[tail_from:]), dropped, gap_from, gap_to)
+        gap_chunks = (*chunks[head_count:tail_from],)
+        if gap_chunks:
+            gap_from = gap_from or gap_chunks[0].first
+            gap_to = gap_chunks[-1].last
+        return cls((*chunks[:head_count], *chunks[tail_from:]), gap_chunks, gap_from, gap_to)

@@ -12,6 +12,6 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     text = text.translate(_FOLDED).lower()
-    for letter, folded in _SINGLE:
-        text = text.replace(letter, folded)
+    for letter, replacement in _SINGLE:
+        text = text.replace(letter, replacement)
     return text

@@ -11,8 +11,8 @@ from app.domain.archive.trigrams import Need, all_of, any_of, need_of
 
 def need_of_regex(pattern: str, flags: int) -> Need | None:
     """Return what each match of a regular expression has; None: nothing is known. Raises re.error."""
-    parsed = parse_regex(re, pattern, flags)
-    return _of_items(parsed, bool(parsed.state.flags & re.IGNORECASE))
+    tree = parse_regex(re, pattern, flags)
+    return _of_items(tree, bool(tree.state.flags & re.IGNORECASE))
 
 
 def _of_items(items: Iterable[Any], ignores_case: bool) -> Need | None:
@@ -31,10 +31,10 @@ def _of_items(items: Iterable[Any], ignores_case: bool) -> Need | None:
 def _of_item(name: str, argument: Any, ignores_case: bool) -> Need | None:
     match name:
         case "SUBPATTERN":
-            _group, added, removed, items = argument
-            ignores = ignores_case or bool(added & re.IGNORECASE)
+            _group, flags_on, flags_off, items = argument
+            ignores = ignores_case or bool(flags_on & re.IGNORECASE)
             # Case that an inner group heeds again is ignored all the same: that finds more, never less.
-            return _of_items(items, ignores or bool(removed & re.IGNORECASE))
+            return _of_items(items, ignores or bool(flags_off & re.IGNORECASE))
         case "BRANCH":
             return any_of(_of_items(items, ignores_case) for items in argument[1])
         case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":

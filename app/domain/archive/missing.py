@@ -27,9 +27,9 @@ class Caps(NamedTuple):
 _NOT_KEPT = (Missing.RUN_CAP, Missing.JOB_CAP, Missing.EXPIRED, Missing.PURGED)
 
 
-def missing_lines(first: int, last: int, reason: Missing, *, caps: Caps, pulled: str = "") -> MissingLines:
-    """Return missing lines with their text; ``pulled``: local time of the last pull that was answered."""
-    why = _why(reason, caps, pulled)
+def missing_lines(first: int, last: int, reason: Missing, *, caps: Caps, pull_time: str = "") -> MissingLines:
+    """Return missing lines with their text; ``pull_time``: local time of the last pull that was answered."""
+    why = _why(reason, caps, pull_time)
     if reason in _NOT_KEPT:
         text = _not_kept(first, last, why)
     elif reason is Missing.UNREADABLE:
@@ -47,10 +47,10 @@ def _not_kept(first: int, last: int, why: Text) -> Text:
     return N_("Lines from %(first)s on were not kept: %(reason)s", first=first, reason=why)
 
 
-def _why(reason: Missing, caps: Caps, pulled: str) -> Text:
+def _why(reason: Missing, caps: Caps, pull_time: str) -> Text:
     match reason:
-        case Missing.INSTANCE_GONE if pulled:
-            return N_("the instance did not answer after %(at)s", at=pulled)
+        case Missing.INSTANCE_GONE if pull_time:
+            return N_("the instance did not answer after %(at)s", at=pull_time)
         case Missing.INSTANCE_GONE:
             return N_("the instance did not answer")
         case Missing.LOG_GONE:

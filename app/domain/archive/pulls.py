@@ -46,7 +46,7 @@ class Progress(NamedTuple):
     reason: str = ""
 
 
-class Pulled(NamedTuple):
+class PullOutcome(NamedTuple):
     """What a pull has found."""
 
     #: whether lines came
@@ -67,16 +67,16 @@ class Next(NamedTuple):
     reason: str = ""
 
 
-def after_pull(progress: Progress, pulled: Pulled, *, at_ms: Millis) -> Next:
+def after_pull(progress: Progress, result: PullOutcome, *, at_ms: Millis) -> Next:
     """Return what follows a pull that was made at a time."""
-    if pulled.failure is not None:
-        return _after_failure(progress, pulled.failure, at_ms)
-    if pulled.has_more:
+    if result.failure is not None:
+        return _after_failure(progress, result.failure, at_ms)
+    if result.has_more:
         return Next(progress.state, at_ms + PAUSE_MIN_MS, PAUSE_MIN_MS, progress.reason)
-    pause_ms = PAUSE_MIN_MS if pulled.has_lines else _longer(progress.pause_ms)
+    pause_ms = PAUSE_MIN_MS if result.has_lines else _longer(progress.pause_ms)
     if not progress.ended_ms:
         return Next(ArchiveState.OPEN, at_ms + pause_ms, pause_ms, progress.reason)
-    if not pulled.has_lines and at_ms >= progress.ended_ms + LATE_LINES_MS:
+    if not result.has_lines and at_ms >= progress.ended_ms + LATE_LINES_MS:
         is_partial = bool(progress.reason)
         state = ArchiveState.PARTIAL if is_partial else ArchiveState.COMPLETE
         return Next(state, 0, 0, progress.reason)

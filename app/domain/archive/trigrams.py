@@ -93,15 +93,15 @@ def select(need: Need, row: Callable[[int], int], every: int) -> int:
             return bits
 
 
-def holds(need: Need, folded: str) -> bool:
+def holds(need: Need, content: str) -> bool:
     """Whether a folded text has what each match has."""
     match need:
         case Word(text):
-            return text in folded
+            return text in content
         case AllOf(parts):
-            return all(holds(part, folded) for part in parts)
+            return all(holds(part, content) for part in parts)
         case AnyOf(parts):
-            return any(holds(part, folded) for part in parts)
+            return any(holds(part, content) for part in parts)
 
 
 def dump_need(need: Need | None) -> Any:

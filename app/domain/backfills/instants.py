@@ -47,7 +47,7 @@ class ListedInstant(NamedTuple):
     reason: str = ""
 
 
-class Excluded(NamedTuple):
+class Exclusion(NamedTuple):
     """Why an instant of the schedule is not run."""
 
     standing: Standing
@@ -56,26 +56,26 @@ class Excluded(NamedTuple):
 
 def list_instants(
     logical_times: Iterable[Millis],
-    excluded: Mapping[Millis, Excluded],
+    exclusions: Mapping[Millis, Exclusion],
     runs: Iterable[tuple[Millis, Standing]],
     which: Which,
 ) -> list[ListedInstant]:
     """Return the instants of a range, ascending.
 
-    ``logical_times``: those that are to run by the schedule or because they were named; ``excluded``: those
+    ``logical_times``: those that are to run by the schedule or because they were named; ``exclusions``: those
     that it leaves out; ``runs``: logical time and standing of each run that there is.
     """
     best: dict[Millis, Standing] = {}
     for logical_ms, standing in runs:
         former = best.get(logical_ms, standing)
         best[logical_ms] = min(former, standing, key=_BY_WEIGHT.index)
-    listed = [
+    instants = [
         ListedInstant(at_ms, standing, standing in RUN[which])
-        for at_ms in {*logical_times} - excluded.keys()
+        for at_ms in {*logical_times} - exclusions.keys()
         for standing in (best.get(at_ms, Standing.MISSING),)
     ]
-    listed += [ListedInstant(at_ms, why.standing, False, why.reason) for at_ms, why in excluded.items()]
-    return sorted(listed)
+    instants += [ListedInstant(at_ms, why.standing, False, why.reason) for at_ms, why in exclusions.items()]
+    return sorted(instants)
 
 
 def run_order(instants: Iterable[ListedInstant], order: Order) -> list[Millis]:

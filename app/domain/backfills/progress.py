@@ -32,8 +32,8 @@ def decide(
     """
     match state:
         case BackfillState.CANCELLING:
-            ended = BackfillState.CANCELLED if not running else state
-            return Decision(ended, withdraws=True)
+            end_state = BackfillState.CANCELLED if not running else state
+            return Decision(end_state, withdraws=True)
         case BackfillState.RUNNING | BackfillState.STOPPING if has_failed and on_failure is OnFailure.STOP:
             return Decision(BackfillState.STOPPING if running else BackfillState.FAILED)
         case BackfillState.RUNNING | BackfillState.STOPPING | BackfillState.PAUSED:

@@ -46,9 +46,9 @@ def sentence_of(summary: Mapping[str, int], which: Which) -> Text:
         )
     else:
         parts.append(N_("%(count)s to run", count=to_run))
-    listed = parts[0]
+    list_text = parts[0]
     for part in parts[1:]:
-        listed = N_("%(first)s, %(next)s", first=listed, next=part)
+        list_text = N_("%(first)s, %(next)s", first=list_text, next=part)
     if summary.get("instants", 0) == 1:
-        return N_("1 instant: %(listed)s", listed=listed)
-    return N_("%(count)s instants: %(listed)s", count=summary.get("instants", 0), listed=listed)
+        return N_("1 instant: %(listed)s", listed=list_text)
+    return N_("%(count)s instants: %(listed)s", count=summary.get("instants", 0), listed=list_text)

@@ -80,20 +80,20 @@ class DayRule:
     """Rule of a job with the calendar that it names."""
 
     calendar: Calendar
-    entered: EnteredRule
+    rule: EnteredRule
 
     @property
     def moves(self) -> bool:
         """Whether instants are moved to other days."""
-        return self.entered.moves
+        return self.rule.moves
 
     def allows(self, day: date) -> bool:
         """Whether the schedule runs on a day."""
-        kind = DayKind.WORKDAY if self.entered.on is On.WORKDAYS else DayKind.HOLIDAY
-        if self.entered.nth is None:
+        kind = DayKind.WORKDAY if self.rule.on is On.WORKDAYS else DayKind.HOLIDAY
+        if self.rule.nth is None:
             return self.calendar.kind_of(day) is kind
         days = days_of_month(self.calendar, kind, day.year, day.month)
-        index = self.entered.nth if self.entered.nth < 0 else self.entered.nth - 1
+        index = self.rule.nth if self.rule.nth < 0 else self.rule.nth - 1
         return index < len(days) and bool(days) and days[index] == day
 
     def first_allowed(self, day: date) -> date | None:
@@ -104,19 +104,19 @@ class DayRule:
         """Return the day to which the instants of a day are moved; None: they are skipped."""
         if not self.moves:
             return day if self.allows(day) else None
-        step = _DAY if self.entered.otherwise is Otherwise.NEXT else -_DAY
+        step = _DAY if self.rule.otherwise is Otherwise.NEXT else -_DAY
         return self._search(day, step, 1 + SHIFT_DAYS_MAX)
 
     def sources(self, target: date) -> list[date]:
         """Return the days whose instants are moved to an allowed one, ascending, without itself."""
         if not self.moves:
             return []
-        step = -_DAY if self.entered.otherwise is Otherwise.NEXT else _DAY
+        step = -_DAY if self.rule.otherwise is Otherwise.NEXT else _DAY
         days: list[date] = []
-        day = _moved(target, step)
+        day = _move(target, step)
         while day is not None and len(days) < SHIFT_DAYS_MAX and not self.allows(day):
             days.append(day)
-            day = _moved(day, step)
+            day = _move(day, step)
         return sorted(days)
 
     def _search(self, day: date, step: timedelta, days: int) -> date | None:
@@ -124,11 +124,11 @@ class DayRule:
         for _ in range(days):
             if at is None or self.allows(at):
                 return at
-            at = _moved(at, step)
+            at = _move(at, step)
         return None
 
 
-def _moved(day: date, step: timedelta) -> date | None:
+def _move(day: date, step: timedelta) -> date | None:
     """Return another day; None beyond the days that there are."""
     try:
         return day + step
@@ -137,6 +137,6 @@ def _moved(day: date, step: timedelta) -> date | None:
 
 
 @lru_cache(maxsize=4_096)
-def day_rule(calendar: Calendar, entered: EnteredRule) -> DayRule:
+def day_rule(calendar: Calendar, rule: EnteredRule) -> DayRule:
     """Return the rule of a calendar; the same object for the same, by which results are cached."""
-    return DayRule(calendar, entered)
+    return DayRule(calendar, rule)

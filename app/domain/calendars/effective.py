@@ -48,7 +48,7 @@ class Start(NamedTuple):
     kind: StartKind = StartKind.REGULAR
 
 
-class Merged(NamedTuple):
+class Merge(NamedTuple):
     """Instant that is not moved, because the schedule has one already at the time it would move to."""
 
     logical_ms: Millis
@@ -205,10 +205,10 @@ def _next_allowed(
         day = datetime.fromtimestamp(raw_ms // SECOND_MS, tz).date()
         if rule.allows(day):
             return Start(raw_ms, raw_ms)
-        allowed = rule.first_allowed(day)
-        if allowed is None or raw_ms > until_ms:
+        next_day = rule.first_allowed(day)
+        if next_day is None or raw_ms > until_ms:
             return None
-        at_ms = day_start(allowed, schedule.time_zone) - 1
+        at_ms = day_start(next_day, schedule.time_zone) - 1
     return None
 
 
@@ -243,7 +243,7 @@ class StartsOfDay(NamedTuple):
 
     #: ascending
     starts: Sequence[Start]
-    merged: Sequence[Merged]
+    merges: Sequence[Merge]
 
 
 @lru_cache(maxsize=4_096)
@@ -254,16 +254,16 @@ def starts_on(conf: str, time_zone: str, rule: DayRule, target: date) -> StartsO
     """
     schedule = Schedule(ScheduleType.CRON, conf, time_zone)
     starts = {raw_ms: Start(raw_ms, raw_ms) for raw_ms in raw_of_day(schedule, target)}
-    tz, merged = zone(time_zone), list[Merged]()
+    tz, merges = zone(time_zone), list[Merge]()
     for day in rule.sources(target):
         for raw_ms in raw_of_day(schedule, day):
             wall = datetime.fromtimestamp(raw_ms // SECOND_MS, tz).replace(tzinfo=None).time()
             due_ms = instant_of(target, wall, time_zone)
             if due_ms in starts:
-                merged.append(Merged(raw_ms, due_ms))
+                merges.append(Merge(raw_ms, due_ms))
             else:
                 starts[due_ms] = Start(due_ms, raw_ms, StartKind.MOVED)
-    return StartsOfDay(sorted(starts.values()), merged)
+    return StartsOfDay(sorted(starts.values()), merges)
 
 
 def raw_of_day(schedule: Schedule, day: date) -> Iterator[Millis]:

@@ -116,9 +116,9 @@ def count_kinds(calendar: Calendar) -> dict[DayKind, int]:
     return {kind: kinds.count(kind) for kind in DayKind}
 
 
-def _read_weekend(entered: Sequence[str | int]) -> frozenset[int]:
+def _read_weekend(weekdays: Sequence[str | int]) -> frozenset[int]:
     numbers = set()
-    for place, weekday in enumerate(entered):
+    for place, weekday in enumerate(weekdays):
         text = str(weekday).strip().lower()
         if text in WEEKDAYS:
             numbers.add(WEEKDAYS.index(text) + 1)
@@ -130,13 +130,13 @@ def _read_weekend(entered: Sequence[str | int]) -> frozenset[int]:
     return frozenset(numbers)
 
 
-def _read_days(entered: Mapping[str, str], errors: InputErrors) -> dict[date, DayKind]:
+def _read_days(day_kinds: Mapping[str, str], errors: InputErrors) -> dict[date, DayKind]:
     days: dict[date, DayKind] = {}
-    if len(entered) > DAYS_MAX:
+    if len(day_kinds) > DAYS_MAX:
         with errors:
             raise InvalidInput("days", N_("at most %(limit)s days", limit=DAYS_MAX))
         return days
-    for text, kind in entered.items():
+    for text, kind in day_kinds.items():
         place = f"days.{text[:20]}"
         with errors:
             days[_read_day(place, text)] = DayKind(_read_word(place, kind, DayKind))
@@ -144,14 +144,14 @@ def _read_days(entered: Mapping[str, str], errors: InputErrors) -> dict[date, Da
 
 
 def _read_names(
-    entered: Mapping[str, str], days: Mapping[date, DayKind], errors: InputErrors
+    day_names: Mapping[str, str], days: Mapping[date, DayKind], errors: InputErrors
 ) -> dict[date, str]:
     names: dict[date, str] = {}
-    if len(entered) > DAYS_MAX:
+    if len(day_names) > DAYS_MAX:
         with errors:
             raise InvalidInput("names", N_("at most %(limit)s days", limit=DAYS_MAX))
         return names
-    for text, entered_name in entered.items():
+    for text, entered_name in day_names.items():
         place = f"names.{text[:20]}"
         with errors:
             day = _read_day(place, text)

@@ -118,13 +118,13 @@ class _Finder:
             instant = _of_day(instant, self._day_rule, day)
             target = self._day_rule.target(day)
             if target is None:
-                skipped = instant._replace(fate=Fate.SKIPPED, due_ms=None)
-                return self._within(skipped, raw_ms), self._end_of(day)
+                skip = instant._replace(fate=Fate.SKIPPED, due_ms=None)
+                return self._within(skip, raw_ms), self._end_of(day)
             if target != day:
                 due_ms = instant_of(target, local.time(), self._schedule.time_zone)
                 if self._is_merged(raw_ms, target, self._day_rule):
-                    merged = instant._replace(fate=Fate.MERGED, due_ms=None, into_ms=due_ms)
-                    return self._within(merged, due_ms), raw_ms
+                    merge = instant._replace(fate=Fate.MERGED, due_ms=None, into_ms=due_ms)
+                    return self._within(merge, due_ms), raw_ms
                 instant = instant._replace(fate=Fate.MOVED, due_ms=due_ms)
         if instant.due_ms is not None and self._within(instant, instant.due_ms) is None:
             return None, raw_ms
@@ -134,20 +134,20 @@ class _Finder:
         closure = None if instant.due_ms is None else self.rules.closure_at(instant.due_ms)
         if closure is None:
             return instant, instant.raw_ms
-        covered = instant._replace(fate=Fate.BLACKOUT, due_ms=None, reason=closure.blackout.reason)
+        pause = instant._replace(fate=Fate.BLACKOUT, due_ms=None, reason=closure.blackout.reason)
         once = self.rules.run_once(self._schedule, closure)
         if once is not None and once.logical_ms == instant.raw_ms:
-            return covered._replace(due_ms=once.due_ms), instant.raw_ms
+            return pause._replace(due_ms=once.due_ms), instant.raw_ms
         if self._moving:
-            return covered, instant.raw_ms
+            return pause, instant.raw_ms
         ends = [self._end_of(day)]
         ends += [] if closure.until_ms is None else [closure.until_ms - 1]
         ends += [] if once is None else [once.logical_ms - 1]
-        return covered, min(ends)
+        return pause, min(ends)
 
     def _is_merged(self, raw_ms: Millis, target: date, rule: DayRule) -> bool:
         of_day = starts_on(self._schedule.conf, self._schedule.time_zone, rule, target)
-        return any(merged.logical_ms == raw_ms for merged in of_day.merged)
+        return any(merge.logical_ms == raw_ms for merge in of_day.merges)
 
     def _within(self, instant: PreviewInstant, at_ms: Millis) -> PreviewInstant | None:
         return instant if is_within(self._schedule, at_ms) else None

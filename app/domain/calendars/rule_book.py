@@ -57,9 +57,9 @@ class RuleBook:
         """
         if not calendar and not self.blackouts:
             return None
-        entered = parse_rule(calendar)
-        present = self.find(entered.name) if entered is not None else None
-        rule = day_rule(present, entered) if present is not None and entered is not None else None
+        job_rule = parse_rule(calendar)
+        present = self.find(job_rule.name) if job_rule is not None else None
+        rule = day_rule(present, job_rule) if present is not None and job_rule is not None else None
         blackouts = self.blackouts_of(job_id, group_id)
         return JobRules(rule, blackouts, anchor_ms) if rule is not None or blackouts else None
 
@@ -74,8 +74,8 @@ class RuleBook:
 
     def versions_of(self, calendar: str | None) -> Sequence[CalendarVersion]:
         """Return the versions of the calendar that a day rule as it is stored names, ascending."""
-        entered = parse_rule(calendar)
-        return self.calendars.get(entered.name, ()) if entered is not None else ()
+        job_rule = parse_rule(calendar)
+        return self.calendars.get(job_rule.name, ()) if job_rule is not None else ()
 
     def closure_at(self, job_id: int, group_id: int, at_ms: Millis) -> Closure | None:
         """Return the blackouts for whose end a job waits at a time; None: it may start."""

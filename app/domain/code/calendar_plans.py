@@ -67,22 +67,22 @@ def plan_calendar(
     if present is None:
         fields = tuple(_field(member, None, value, is_edit=False) for member, value in members.items())
         plan = ObjectPlan(CALENDAR, name, Action.CREATE, fields=fields, notes=notes)
-        return CalendarPlan(name, 0, plan, _checked(name, {}, members), members)
+        return CalendarPlan(name, 0, plan, _check(name, {}, members), members)
     current = calendar_values(present.calendar)
     changes = {member: values for member, *values in changed_fields(members, current, present.former)}
     field_changes = [
         _field(member, old, new, is_edit=is_edit) for member, (old, new, is_edit) in changes.items()
     ]
-    owned = present.former if is_import else members
+    own_members = present.former if is_import else members
     is_adopted = not present.is_managed and bool(members) and not is_import
     target = (CALENDAR, name, present.id)
-    object_plan = change_of(target, field_changes, owned, present.former, is_adopted=is_adopted)
-    draft = _checked(name, current, members) if changes else None
-    before = {member: old for member, (old, _new, _edited) in changes.items()}
+    object_plan = change_of(target, field_changes, own_members, present.former, is_adopted=is_adopted)
+    draft = _check(name, current, members) if changes else None
+    before = {member: old for member, (old, _new, _edit) in changes.items()}
     return CalendarPlan(name, present.id, object_plan, draft, members, before)
 
 
-def _checked(name: str, current: Members, members: Members) -> CalendarDraft:
+def _check(name: str, current: Members, members: Members) -> CalendarDraft:
     return draft_of(read_draft(name, _draft(current, members)))
 
 

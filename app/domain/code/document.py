@@ -115,7 +115,7 @@ def _group(_key: str, members: Members) -> Members:
     for name in GROUP_STRUCTURES:
         if name in members:
             with errors:
-                result[name] = _stored(name, members[name])
+                result[name] = _to_stored(name, members[name])
     errors.raise_all()
     return result
 
@@ -137,7 +137,7 @@ def _job(key: str, members: Members) -> Members:
     for name in JOB_MEMBERS:
         if name in members and name not in {CHILDREN, "tags"}:
             with errors:
-                result[name] = _stored(name, members[name])
+                result[name] = _to_stored(name, members[name])
     if result.get(RUNS_AFTER):
         keys = (full_key(str(other), app_of(key)) for other in named_jobs(result[RUNS_AFTER]))
         result[RUNS_AFTER] = with_named(result[RUNS_AFTER], keys)
@@ -191,7 +191,7 @@ def _code_runs_after() -> Any:
 _BY_KEYS = replace(FIELD_OF[RUNS_AFTER], model=_code_runs_after)
 
 
-def _stored(name: str, value: Any) -> Any:
+def _to_stored(name: str, value: Any) -> Any:
     """Return a value as the table would return it: trimmed, instants in UTC, structures with defaults."""
     member = MEMBER_OF[name]
     if member.field is not None and member.field.kind is Kind.STRUCTURE:
@@ -199,10 +199,10 @@ def _stored(name: str, value: Any) -> Any:
         return json.loads(stored_structure(job_field, member.write(value)))
     if member.field is not None and member.field.kind is Kind.INSTANT:
         return member.read(member.write(value))
-    return trimmed(name, value)
+    return trim(name, value)
 
 
-def trimmed(name: str, value: Any) -> Any:
+def trim(name: str, value: Any) -> Any:
     """Return the value of a job's member without surrounding blanks, unless these have a meaning."""
     job_field = MEMBER_OF[name].field
     keeps_blanks = job_field is not None and job_field.keeps_blanks

@@ -11,7 +11,7 @@ _SETS = frozenset({"children", "tags"})
 _WHOLE = frozenset({"days", "names"})
 
 
-def drifted(fields: Mapping[str, Any], current: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+def drift_of(fields: Mapping[str, Any], current: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return the owned ``fields`` that differ from the ``current`` ones, as name -> (in code, now).
 
     Both have the member names and JSON values of the API. An empty text or list equals a missing one. Of an
@@ -21,13 +21,13 @@ def drifted(fields: Mapping[str, Any], current: Mapping[str, Any]) -> dict[str, 
     return {
         name: (value, current.get(name))
         for name, value in fields.items()
-        if _comparable(name, value) != _comparable(name, _named(name, value, current.get(name)))
+        if _comparable(name, value) != _comparable(name, _named_members(name, value, current.get(name)))
     }
 
 
-def _named(name: str, owned: Any, now: Any) -> Any:
-    if name not in _WHOLE and isinstance(owned, Mapping) and isinstance(now, Mapping):
-        return {member: now.get(member) for member in owned}
+def _named_members(name: str, own_value: Any, now: Any) -> Any:
+    if name not in _WHOLE and isinstance(own_value, Mapping) and isinstance(now, Mapping):
+        return {member: now.get(member) for member in own_value}
     return now
 
 

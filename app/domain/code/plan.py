@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from app.clock import Millis
-from app.domain.code.drift import drifted
+from app.domain.code.drift import drift_of
 from app.domain.jobs.members import instant_text
 from app.domain.text.line_diff import LineMatcher
 
@@ -69,8 +69,8 @@ class ObjectPlan:
     #: planned instants that are withdrawn
     withdrawn: tuple[Millis, ...] = ()
     #: fields that the code owns from now on, and those it owns no longer
-    owned: tuple[str, ...] = ()
-    released: tuple[str, ...] = ()
+    owned_names: tuple[str, ...] = ()
+    released_names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
@@ -88,8 +88,8 @@ class ObjectPlan:
             "fields": [change.as_json() for change in self.fields],
             "next_times": times if is_moved else None,
             "withdrawn": [instant_text(instant) for instant in self.withdrawn],
-            "owned": list(self.owned),
-            "released": list(self.released),
+            "owned": list(self.owned_names),
+            "released": list(self.released_names),
             "notes": list(self.notes),
         }
 
@@ -101,7 +101,7 @@ class Plan:
     objects: tuple[ObjectPlan, ...] = ()
     unchanged: int = 0
     #: managed objects of the groups in the document that it does not name; only ``prune`` deletes them
-    unlisted: tuple[str, ...] = field(default=())
+    unlisted_keys: tuple[str, ...] = field(default=())
 
     @property
     def is_empty(self) -> bool:
@@ -112,7 +112,7 @@ class Plan:
     def digest(self) -> str:
         """Hash of what would be changed; the times of runs do not count."""
         content = [
-            [item.kind, item.key, item.action.value, item.object_id, item.owned, item.released]
+            [item.kind, item.key, item.action.value, item.object_id, item.owned_names, item.released_names]
             + [[change.field, change.old, change.new, change.mark] for change in item.fields]
             for item in self.objects
         ]
@@ -128,7 +128,7 @@ class Plan:
                 "unchanged": self.unchanged,
             },
             "objects": [item.as_json() for item in self.objects],
-            "unlisted": list(self.unlisted),
+            "unlisted": list(self.unlisted_keys),
         }
 
 
@@ -139,8 +139,8 @@ def changed_fields(
 
     ``code_fields`` are those of the code now, ``applied_fields`` those applied last.
     """
-    differing = drifted(code_fields, current)
-    edited_fields = drifted(applied_fields, current)
+    differing = drift_of(code_fields, current)
+    edited_fields = drift_of(applied_fields, current)
     for name, (new, old) in differing.items():
         yield name, old, new, name in edited_fields
 
@@ -148,29 +148,33 @@ def changed_fields(
 def change_of(
     target: tuple[str, str, int],
     fields: Sequence[FieldChange],
-    applied: Mapping[str, Any],
-    owned: Mapping[str, Any],
+    new_fields: Mapping[str, Any],
+    past_fields: Mapping[str, Any],
     *,
     is_adopted: bool,
 ) -> ObjectPlan | None:
     """Return the plan of an existing object (kind, key, id); None if nothing changes.
 
-    ``applied`` are the fields that the code owns from now on, ``owned`` those it owned before; an import
-    leaves these as they are.
+    ``new_fields`` are the fields that the code owns from now on, ``past_fields`` those it owned before; an
+    import leaves these as they are.
     """
     kind, key, object_id = target
     changed_names = {change.field for change in fields}
-    new_names = [name for name in applied if name not in owned or drifted({name: applied[name]}, owned)]
+    new_names = [
+        name
+        for name in new_fields
+        if name not in past_fields or drift_of({name: new_fields[name]}, past_fields)
+    ]
     plan = ObjectPlan(
         kind,
         key,
         Action.ADOPT if is_adopted else Action.UPDATE,
         object_id,
         tuple(fields),
-        owned=tuple(sorted(name for name in new_names if not is_adopted and name not in changed_names)),
-        released=tuple(sorted(name for name in owned if name not in applied)),
+        owned_names=tuple(sorted(name for name in new_names if not is_adopted and name not in changed_names)),
+        released_names=tuple(sorted(name for name in past_fields if name not in new_fields)),
     )
-    return plan if fields or is_adopted or plan.owned or plan.released else None
+    return plan if fields or is_adopted or plan.owned_names or plan.released_names else None
 
 
 def code_shown(source: str | None) -> dict[str, Any] | None:
@@ -182,13 +186,13 @@ def code_shown(source: str | None) -> dict[str, Any] | None:
 
 def code_diff(old: str, new: str) -> tuple[str, ...]:
     """Return the differing lines of two sources with a few lines around them, at most DIFF_LINES."""
-    lines = list(_unified(old.splitlines(), new.splitlines()))
+    lines = list(_unified_lines(old.splitlines(), new.splitlines()))
     if len(lines) > DIFF_LINES:
         return (*lines[:DIFF_LINES], f"… {len(lines) - DIFF_LINES} more lines")
     return tuple(lines)
 
 
-def _unified(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+def _unified_lines(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
     """Yield what ``difflib.unified_diff`` does, without file names, in bounded time."""
     for group in LineMatcher(before, after).get_grouped_opcodes(DIFF_CONTEXT):
         (_, old_from, _, new_from, _), (_, _, old_to, _, new_to) = group[0], group[-1]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from app.clock import SECOND_MS, Millis
-from app.domain.completeness.expected import Interval, expected
+from app.domain.completeness.expected import Interval, expected_instants
 from app.domain.completeness.spans import Span
 from app.domain.enums import ScheduleType
 from app.domain.schedules.schedule import period_s
@@ -22,14 +22,14 @@ class Change(NamedTuple):
 def date_change(
     former: Span | None,
     now: Span,
-    planned: Collection[Millis],
+    plan: Collection[Millis],
     within: Interval,
     *,
     otherwise_ms: Millis | None = None,
 ) -> Change:
     """Return when a job became as it is now.
 
-    ``planned``: instants of runs and fires, and the next one. ``within``: from the earliest time of the
+    ``plan``: instants of runs and fires, and the next one. ``within``: from the earliest time of the
     change to after the latest instant that can have been planned. An instant that only one of both schedules
     has tells which of them held. Between the last of the former and the first of the following one nothing
     was expected: a Java admin plans from five seconds after its change on. ``otherwise_ms``: the time of a
@@ -38,7 +38,7 @@ def date_change(
     present = _from_beginning(now, within.from_ms)
     of_former = _instants(former, within)
     of_present = _instants(present, within)
-    instants = sorted(instant for instant in planned if instant in range(*within))
+    instants = sorted(instant for instant in plan if instant in range(*within))
     if _is_delay(former):
         of_former |= {*instants} - of_present
     if _is_delay(present):
@@ -56,7 +56,7 @@ def date_change(
         last_ms = max(
             (instant for instant in instants if instant in of_former and instant < first_ms), default=last_ms
         )
-    beyond_ms = within.until_ms if max(planned, default=0) >= within.until_ms else last_ms + 1
+    beyond_ms = within.until_ms if max(plan, default=0) >= within.until_ms else last_ms + 1
     begin_ms = min(
         (instant for instant in instants if instant in of_present and instant > last_ms), default=beyond_ms
     )
@@ -70,7 +70,9 @@ def _is_delay(span: Span | None) -> bool:
 def _instants(span: Span | None, within: Interval) -> set[Millis]:
     if span is None:
         return set()
-    return set(expected([replace(span, from_ms=min(span.from_ms, within.from_ms), until_ms=None)], within))
+    return set(
+        expected_instants([replace(span, from_ms=min(span.from_ms, within.from_ms), until_ms=None)], within)
+    )
 
 
 def _from_beginning(span: Span, from_ms: Millis) -> Span:

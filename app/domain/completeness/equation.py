@@ -10,8 +10,8 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, Self
 
 from app.clock import SECOND_MS, Millis
-from app.domain.completeness.expected import Interval, excluded, expected
-from app.domain.completeness.ruled import BLACKOUT, CALENDAR, Excluded
+from app.domain.completeness.expected import Interval, expected_instants, find_exclusions
+from app.domain.completeness.rule_instants import BLACKOUT, CALENDAR, Exclusion
 from app.domain.completeness.spans import Span, in_order
 from app.domain.enums import EndReason, NotStarted, ScheduleType
 from app.domain.schedules.schedule import next_after_ms
@@ -59,7 +59,7 @@ class InstantRuns(NamedTuple):
     #: NotStarted; empty: an executor has taken one
     not_started: str = ""
     #: how many the schedule has started; the shards of a broadcast are one
-    started: int = 1
+    start_count: int = 1
 
 
 class SkippedTimes(NamedTuple):
@@ -83,7 +83,7 @@ class Evidence:
     #: of a fixed delay that has neither a fire nor an open run: when its last run ended; None: it has one
     idle_since_ms: Millis | None = None
     #: term, or term and reason as ``skipped:misfire`` -> number of instants whose rows were deleted
-    removed: Mapping[str, int] = field(default_factory=dict)
+    deleted_runs: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -170,9 +170,9 @@ class Account:
     #: earliest instant that waits or whose last run is open; None: there is none
     open_ms: Millis | None = None
     #: what is left of ``Evidence.removed``
-    removed: Mapping[str, int] = field(default_factory=dict)
+    deleted_runs: Mapping[str, int] = field(default_factory=dict)
     #: instants that a calendar or a blackout excludes; they are no irregular ones
-    excluded: Sequence[Excluded] = ()
+    exclusions: Sequence[Exclusion] = ()
 
 
 def account(spans: Sequence[Span], evidence: Evidence, interval: Interval, *, scanned_ms: Millis) -> Account:
@@ -182,14 +182,14 @@ def account(spans: Sequence[Span], evidence: Evidence, interval: Interval, *, sc
     instants.
     """
     spans = in_order(spans)
-    instants = sorted({*expected(spans, interval), *_of_delays(spans, evidence, interval)})
-    left_out = list(excluded(spans, interval))
+    instants = sorted({*expected_instants(spans, interval), *_of_delays(spans, evidence, interval)})
+    left_out = list(find_exclusions(spans, interval))
     tally, irregular = Tally(expected=len(instants)), list[Irregular]()
     for part in left_out:
         tally.expected += len(part.instants)
         tally.skipped[part.reason] += len(part.instants)
     skips, java = _Skips(evidence.skips), _JavaRuns(evidence.java)
-    deleted_until_ms, removed = _deleted_until(spans), Counter(evidence.removed)
+    deleted_until_ms, deleted_runs = _deleted_until(spans), Counter(evidence.deleted_runs)
     for instant in instants:
         runs = evidence.runs.get(instant)
         term, reason = Term.UNEXPLAINED, ""
@@ -197,13 +197,13 @@ def account(spans: Sequence[Span], evidence: Evidence, interval: Interval, *, sc
             term, reason = runs.term, runs.not_started
         elif instant in evidence.waiting:
             term = Term.WAITING
-        elif skipped := skips.reason_of(instant):
-            term, reason = Term.SKIPPED, skipped
+        elif skip_reason := skips.reason_of(instant):
+            term, reason = Term.SKIPPED, skip_reason
         elif (late_ms := java.take(instant)) is not None:
             term = Term.ON_TIME if late_ms <= ON_TIME_MS else Term.LATE
             tally.java += 1
-        elif removed:
-            term, reason = _take(removed)
+        elif deleted_runs:
+            term, reason = _take(deleted_runs)
         elif instant <= deleted_until_ms:
             term, reason = Term.SKIPPED, DELETED
         elif instant > scanned_ms:
@@ -218,7 +218,7 @@ def account(spans: Sequence[Span], evidence: Evidence, interval: Interval, *, sc
         for instant in instants
         if (runs := evidence.runs.get(instant)) and runs.outcome is Outcome.RUNNING
     )
-    return Account(tally, irregular, min([*waiting, *open_runs], default=None), removed, left_out)
+    return Account(tally, irregular, min([*waiting, *open_runs], default=None), deleted_runs, left_out)
 
 
 def key_of(term: Term, reason: str) -> str:
@@ -226,12 +226,12 @@ def key_of(term: Term, reason: str) -> str:
     return f"{term}:{reason}" if term in (Term.NOT_STARTED, Term.SKIPPED) else term.value
 
 
-def _take(removed: Counter[str]) -> tuple[Term, str]:
+def _take(deleted_runs: Counter[str]) -> tuple[Term, str]:
     """Take the term of one instant whose row was deleted."""
-    key = next(iter(removed))
-    removed[key] -= 1
-    if removed[key] <= 0:
-        del removed[key]
+    key = next(iter(deleted_runs))
+    deleted_runs[key] -= 1
+    if deleted_runs[key] <= 0:
+        del deleted_runs[key]
     term, _, reason = key.partition(":")
     return Term(term), reason
 
@@ -263,11 +263,11 @@ def _count_runs(
         if instant in instants:
             name = runs.outcome.value
             setattr(tally, name, getattr(tally, name) + 1)
-            tally.unexpected += runs.started - 1
+            tally.unexpected += runs.start_count - 1
         elif instant <= known_ms:
             tally.unknown += 1
         else:
-            tally.unexpected += runs.started
+            tally.unexpected += runs.start_count
 
 
 def _of_delays(spans: Sequence[Span], evidence: Evidence, interval: Interval) -> set[Millis]:

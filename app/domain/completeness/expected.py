@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from app.clock import SECOND_MS, Millis
 from app.domain.calendars.effective import JobRules
-from app.domain.completeness.ruled import Excluded, RuledInstants
+from app.domain.completeness.rule_instants import Exclusion, RuledInstants
 from app.domain.completeness.spans import Span, in_order
 from app.domain.enums import ScheduleType
 from app.domain.schedules.cron import unix
@@ -34,7 +34,7 @@ class Interval(NamedTuple):
     until_ms: Millis
 
 
-def expected(spans: Sequence[Span], interval: Interval) -> Iterator[Millis]:
+def expected_instants(spans: Sequence[Span], interval: Interval) -> Iterator[Millis]:
     """Yield the instants at which a job with this history was expected to fire, ascending.
 
     ``spans`` are of one job. A fixed delay has none: when it fires depends on its runs.
@@ -50,7 +50,7 @@ def expected(spans: Sequence[Span], interval: Interval) -> Iterator[Millis]:
 
 
 def count_expected(spans: Sequence[Span], interval: Interval) -> int:
-    """Return how many instants ``expected`` yields; whole hours of a cron are not enumerated."""
+    """Return how many instants ``expected_instants`` yields; whole hours of a cron are not enumerated."""
     count = 0
     for span in in_order(spans):
         after_ms, last_ms = _bounds(span, interval)
@@ -63,15 +63,15 @@ def count_expected(spans: Sequence[Span], interval: Interval) -> int:
     return count
 
 
-def excluded(spans: Sequence[Span], interval: Interval) -> Iterator[Excluded]:
+def find_exclusions(spans: Sequence[Span], interval: Interval) -> Iterator[Exclusion]:
     """Yield the instants that the calendar of a job or blackouts exclude, by reason."""
     for span in in_order(spans):
         after_ms, last_ms = _bounds(span, interval)
         if not span.is_on or after_ms >= last_ms:
             continue
         try:
-            if (ruled := _ruled(span, after_ms, last_ms)) is not None:
-                yield from ruled.excluded()
+            if (instants := _rule_instants(span, after_ms, last_ms)) is not None:
+                yield from instants.exclusions()
         except (ValueError, InvalidInput):
             continue
 
@@ -79,7 +79,7 @@ def excluded(spans: Sequence[Span], interval: Interval) -> Iterator[Excluded]:
 def count_excluded(spans: Sequence[Span], interval: Interval) -> Counter[str]:
     """Return how many instants the calendar of a job or blackouts exclude, by reason."""
     count = Counter[str]()
-    for part in excluded(spans, interval):
+    for part in find_exclusions(spans, interval):
         count[part.reason] += len(part.instants)
     return count
 
@@ -93,16 +93,16 @@ def _bounds(span: Span, interval: Interval) -> tuple[Millis, Millis]:
 
 
 def _instants(span: Span, after_ms: Millis, last_ms: Millis) -> Iterator[Millis]:
-    ruled = _ruled(span, after_ms, last_ms)
-    return chain.from_iterable(_raw_blocks(span, after_ms, last_ms)) if ruled is None else iter(ruled)
+    instants = _rule_instants(span, after_ms, last_ms)
+    return chain.from_iterable(_raw_blocks(span, after_ms, last_ms)) if instants is None else iter(instants)
 
 
 def _count(span: Span, after_ms: Millis, last_ms: Millis) -> int:
-    ruled = _ruled(span, after_ms, last_ms)
-    return sum(map(len, _raw_blocks(span, after_ms, last_ms))) if ruled is None else ruled.count()
+    instants = _rule_instants(span, after_ms, last_ms)
+    return sum(map(len, _raw_blocks(span, after_ms, last_ms))) if instants is None else instants.count()
 
 
-def _ruled(span: Span, after_ms: Millis, last_ms: Millis) -> RuledInstants | None:
+def _rule_instants(span: Span, after_ms: Millis, last_ms: Millis) -> RuledInstants | None:
     """Return the instants of a span with a calendar or blackouts; None: it has none."""
     rules = span.schedule.rules
     if not isinstance(rules, JobRules) or span.schedule.type is ScheduleType.FIX_DELAY:

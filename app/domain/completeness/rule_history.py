@@ -21,7 +21,7 @@ def with_rules(history: RuleBook, spans: Iterable[Span]) -> list[Span]:
 
 
 def _parts(history: RuleBook, span: Span) -> list[Span]:
-    entered, versions = parse_rule(span.schedule.calendar), history.versions_of(span.schedule.calendar)
+    job_rule, versions = parse_rule(span.schedule.calendar), history.versions_of(span.schedule.calendar)
     blackouts = history.blackouts_of(span.job_id, span.group_id)
     if not versions and not blackouts:
         return [span]
@@ -31,7 +31,7 @@ def _parts(history: RuleBook, span: Span) -> list[Span]:
     for version in (*versions, None):
         until_ms = end_ms if version is None else min(version.from_ms - 1, end_ms)
         if until_ms > from_ms or (version is None and not parts):
-            rule = day_rule(calendar, entered) if calendar is not None and entered is not None else None
+            rule = day_rule(calendar, job_rule) if calendar is not None and job_rule is not None else None
             schedule = replace(span.schedule, rules=JobRules(rule, blackouts, span.anchor_ms))
             ends = None if until_ms == _ENDLESS else until_ms
             parts.append(replace(span, from_ms=from_ms, until_ms=ends, schedule=schedule))

@@ -20,7 +20,7 @@ def without_slash(address: str) -> str:
 def spellings(addresses: Iterable[str]) -> set[str]:
     """Return the addresses as they are, with and without a final slash."""
     return {
-        spelled
+        spelling
         for address in addresses
-        for spelled in (address, without_slash(address), f"{without_slash(address)}/")
+        for spelling in (address, without_slash(address), f"{without_slash(address)}/")
     }

@@ -33,7 +33,7 @@ def is_allowed(address: IPAddress, networks: tuple[Network, ...]) -> bool:
     """
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
-    if any(_is_never_called(candidate) for candidate in (address, *_embedded(address))):
+    if any(_is_never_called(candidate) for candidate in (address, *_embedded_addresses(address))):
         return False
     return any(address in network for network in networks if network.version == address.version)
 
@@ -42,7 +42,7 @@ def _is_never_called(address: IPAddress) -> bool:
     return address.is_link_local or address.is_multicast or address.is_unspecified or address in METADATA
 
 
-def _embedded(address: IPAddress) -> Iterator[IPv4Address]:
+def _embedded_addresses(address: IPAddress) -> Iterator[IPv4Address]:
     if isinstance(address, IPv4Address):
         return
     if address.sixtofour is not None:

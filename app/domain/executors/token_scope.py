@@ -14,13 +14,13 @@ class TokenScope:
     #: groups that have this token
     own: frozenset[int] = frozenset()
     #: all groups with a token of their own
-    protected: frozenset[int] = frozenset()
+    protected_ids: frozenset[int] = frozenset()
 
     @property
     def covers_all(self) -> bool:
         """Whether no run has to be looked up: the global token, and no group has another."""
-        return self.is_global and not self.protected
+        return self.is_global and not self.protected_ids
 
     def covers(self, group_id: int) -> bool:
         """Whether the token acts for a group."""
-        return group_id in self.own if group_id in self.protected else self.is_global
+        return group_id in self.own if group_id in self.protected_ids else self.is_global

@@ -77,9 +77,9 @@ def failing_of(runs: Sequence[R], *, is_all: bool) -> Failing[R] | None:
 
     ``runs``: its newest runs, newest first; ``is_all``: it has no others.
     """
-    ended = [run for run in runs if outcome(run) not in OPEN]
-    failures = list(takewhile(lambda run: outcome(run) != "success", ended))
+    finished_runs = [run for run in runs if outcome(run) not in OPEN]
+    failures = list(takewhile(lambda run: outcome(run) != "success", finished_runs))
     if not failures:
         return None
-    success = ended[len(failures)] if len(failures) < len(ended) else None
+    success = finished_runs[len(failures)] if len(failures) < len(finished_runs) else None
     return Failing(failures[0], failures[-1], len(failures), success, is_cut=success is None and not is_all)

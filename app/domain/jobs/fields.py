@@ -310,8 +310,8 @@ class JobDraft:
 
 
 def _read_table() -> tuple[JobField, ...]:
-    declared = ((member.name, member.metadata.get("job_field")) for member in fields(JobDraft))
-    return tuple(replace(job_field, attribute=name) for name, job_field in declared if job_field is not None)
+    members = ((member.name, member.metadata.get("job_field")) for member in fields(JobDraft))
+    return tuple(replace(job_field, attribute=name) for name, job_field in members if job_field is not None)
 
 
 #: a new job, where nothing else is entered

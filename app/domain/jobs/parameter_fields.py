@@ -68,8 +68,8 @@ def fields_of(schema: Any) -> tuple[ParameterField, ...]:
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or not 0 < len(properties) <= FIELDS_MAX:
         return ()
-    required = schema.get("required")
-    names = required if isinstance(required, list) else []
+    required_names = schema.get("required")
+    names = required_names if isinstance(required_names, list) else []
     if any(not isinstance(member, dict) or len(name) > NAME_MAX for name, member in properties.items()):
         return ()
     if any(text_of(name) != name or not name.strip() for name in properties):
@@ -179,10 +179,10 @@ def _value(field: ParameterField, text: str) -> Any:
         if not matches:
             raise InvalidInput(field.name, N_('"%(value)s" is not one of the choices', value=text))
         return matches[0]
-    return _checked(field, text.strip())
+    return _check(field, text.strip())
 
 
-def _checked(field: ParameterField, text: str) -> Any:
+def _check(field: ParameterField, text: str) -> Any:
     try:
         if field.kind is Kind.DATE:
             return date.fromisoformat(text).isoformat()

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from app.domain.text.texts import N_, folded
+from app.domain.text.texts import N_, fold
 from app.errors import InvalidInput
 
 #: wire name of the field, and its limits
@@ -29,7 +29,7 @@ def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """
     tag_by_key: dict[str, str] = {}
     for tag in tags:
-        tag_by_key.setdefault(folded(tag), check_tag(tag))
+        tag_by_key.setdefault(fold(tag), check_tag(tag))
     if len(tag_by_key) > TAGS_MAX:
         raise InvalidInput(
             FIELD,

@@ -76,9 +76,9 @@ def allowed_ids(text: str) -> frozenset[int]:
     return frozenset(item for item in ids if type(item) is int) if isinstance(ids, list) else frozenset()
 
 
-def may_use_secret(group_id: int, *, owner_id: int, allowed: str) -> bool:
+def may_use_secret(group_id: int, *, owner_id: int, group_list: str) -> bool:
     """Whether jobs of a group may use a secret: one of the group, or of the installation that names it."""
-    return owner_id == group_id or (owner_id == INSTALLATION and group_id in allowed_ids(allowed))
+    return owner_id == group_id or (owner_id == INSTALLATION and group_id in allowed_ids(group_list))
 
 
 def placeholder(name: str, *, is_secret: bool) -> str:

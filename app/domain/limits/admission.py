@@ -78,20 +78,20 @@ class Slots:
     there. A scope that has room stays open, so that they pass a run that waits for another one.
     """
 
-    #: ``slots``: by limit; ``holders``: log ids of the runs that have the slots; ``closed``: scopes that are
-    #: not locked, hence give none
+    #: ``slots``: by limit; ``holders``: log ids of the runs that have the slots; ``closed_scopes``: those
+    #: that are not locked, hence give none
 
     def __init__(
         self,
         slots: Mapping[int, int],
         used: Mapping[Scope, int],
         holders: Mapping[Scope, Sequence[int]] | None = None,
-        closed: Iterable[Scope] = (),
+        closed_scopes: Iterable[Scope] = (),
     ) -> None:
         self._slots = slots
         self.used = Counter(used)
         self._holders = holders or {}
-        self._closed = set(closed)
+        self._closed = set(closed_scopes)
 
     def decide(self, demand: Demand) -> Decision:
         """Return what becomes of a run; one that is admitted must be taken before the next is decided."""

@@ -17,12 +17,12 @@ def key_for(template: str, param: str) -> str | None:
     A longer one is its SHA-256, in hexadecimal digits.
     """
     try:
-        text = _parsed(template).fill(Values(0, "UTC", 0, "", own_param=param)).text
+        text = _parse(template).fill(Values(0, "UTC", 0, "", own_param=param)).text
     except (InvalidTemplate, NotFilled):
         return None
     return text if len(text) <= KEY_MAX else hashlib.sha256(text.encode()).hexdigest()
 
 
 @lru_cache(256)
-def _parsed(template: str) -> Template:
+def _parse(template: str) -> Template:
     return parse(template, with_param=True)

@@ -58,21 +58,21 @@ def uses_of(text: str | None) -> list[tuple[str, int]]:
     return [(name, weight) for name, weight in uses if isinstance(name, str) and type(weight) is int]
 
 
-def check_limits(entered: EnteredLimits, find_limits: FindLimits) -> None:
+def check_limits(draft: EnteredLimits, find_limits: FindLimits) -> None:
     """Raise InvalidInput for what is wrong with the limits of a job, with all errors."""
     errors = InputErrors()
-    if entered.readable_by_java:
+    if draft.readable_by_java:
         with errors:
-            _check_without_java(entered)
-    uses = uses_of(entered.limits)
+            _check_without_java(draft)
+    uses = uses_of(draft.limits)
     known_limits = find_limits([name for name, _ in uses]) if uses else {}
     for number, (name, weight) in enumerate(uses):
         place = f"{LIMITS}.{number}"
         with errors:
             _check_repeated(place, name, is_repeated=any(other == name for other, _ in uses[:number]))
-            check_share(place, name, weight, known_limits.get(name), entered.group_id)
+            check_share(place, name, weight, known_limits.get(name), draft.group_id)
     with errors:
-        _check_key(entered)
+        _check_key(draft)
     errors.raise_all()
 
 
@@ -112,22 +112,22 @@ def _check_repeated(place: str, name: str, *, is_repeated: bool) -> None:
         raise InvalidInput(f"{place}.limit", problem)
 
 
-def _check_key(entered: EnteredLimits) -> None:
-    if not entered.limit_key.strip():
+def _check_key(draft: EnteredLimits) -> None:
+    if not draft.limit_key.strip():
         return
-    if not entered.max_running and not uses_of(entered.limits):
+    if not draft.max_running and not uses_of(draft.limits):
         problem = N_("Give the job most runs at once or a named limit first; without them nothing is counted")
         raise InvalidInput(KEY, problem)
-    check_key(entered.limit_key.strip())
+    check_key(draft.limit_key.strip())
 
 
-def _check_without_java(entered: EnteredLimits) -> None:
+def _check_without_java(draft: EnteredLimits) -> None:
     """Raise InvalidInput for limits beside a Java admin, whose runs no limit counts."""
     errors = InputErrors()
     fields = (
-        ("maxRunning", entered.max_running),
-        (LIMITS, uses_of(entered.limits)),
-        (KEY, entered.limit_key.strip()),
+        ("maxRunning", draft.max_running),
+        (LIMITS, uses_of(draft.limits)),
+        (KEY, draft.limit_key.strip()),
     )
     for name, value in fields:
         with errors:

@@ -45,7 +45,7 @@ class Moment:
         return self.second * SECOND_MS + self.rest_ms
 
 
-def moved(at_ms: Millis, zone: ZoneInfo, steps: Iterable[Shift | Edge]) -> Moment:
+def move(at_ms: Millis, zone: ZoneInfo, steps: Iterable[Shift | Edge]) -> Moment:
     """Return an instant after the steps, from left to right; raise YearOutOfRange."""
     second, rest_ms = divmod(at_ms, SECOND_MS)
     local = _local(second, zone)
@@ -54,7 +54,7 @@ def moved(at_ms: Millis, zone: ZoneInfo, steps: Iterable[Shift | Edge]) -> Momen
             second += step.seconds
         else:
             wall = local.replace(tzinfo=None, fold=0)
-            target = _shifted(wall, step) if isinstance(step, Shift) else _edge(wall, step)
+            target = _shift(wall, step) if isinstance(step, Shift) else _edge(wall, step)
             second = _second_of(target, zone, local.utcoffset())
         local = _local(second, zone)
     return Moment(second, rest_ms, local)
@@ -79,7 +79,7 @@ def _second_of(wall: datetime, zone: ZoneInfo, offset: timedelta | None) -> int:
     return (wall - _EPOCH - (after if after == offset else before)) // _SECOND
 
 
-def _shifted(wall: datetime, step: Shift) -> datetime:
+def _shift(wall: datetime, step: Shift) -> datetime:
     if step.months:
         month = wall.year * 12 + wall.month - 1 + step.months
         return _with_date(wall, month // 12, month % 12 + 1, wall.day)
@@ -106,7 +106,7 @@ def _edge(wall: datetime, step: Edge) -> datetime:
             return _month_edge(wall, wall.month, step)
         case Period.WEEK:
             weekday = wall.weekday()
-            return _shifted(wall, Shift(days=6 - weekday if step.is_last else -weekday))
+            return _shift(wall, Shift(days=6 - weekday if step.is_last else -weekday))
         case Period.DAY:
             return datetime.combine(wall.date(), time(23, 59, 59) if step.is_last else time())
         case Period.HOUR:

@@ -23,7 +23,7 @@ class NotFilled(ValueError):
         self.message = message
 
 
-def quoted(placeholder: str) -> str:
+def quote(placeholder: str) -> str:
     """Return a placeholder for an error: in one line, and not too long."""
     line = " ".join(placeholder[: AT_MAX + 1].split())
     return line if len(placeholder) <= AT_MAX else f"{line[:AT_MAX]}…"

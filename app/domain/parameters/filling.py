@@ -3,9 +3,9 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from app.domain.parameters.civil_time import YearOutOfRange, moved
+from app.domain.parameters.civil_time import YearOutOfRange, move
 from app.domain.parameters.date_patterns import write_moment
-from app.domain.parameters.errors import NotFilled, quoted
+from app.domain.parameters.errors import NotFilled, quote
 from app.domain.parameters.given_values import Default, GivenReader
 from app.domain.parameters.json_values import (
     Digits,
@@ -16,7 +16,7 @@ from app.domain.parameters.json_values import (
     storable,
     text_of,
 )
-from app.domain.parameters.marked_text import BYTES_MAX, FILLED_MAX, check_size, display, mark, unmarked
+from app.domain.parameters.marked_text import BYTES_MAX, FILLED_MAX, check_size, display, mark, unmark
 from app.domain.parameters.placeholders import (
     Epoch,
     Fact,
@@ -41,19 +41,19 @@ from app.errors import InvalidInput
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class FilledText:
     """Filled template: marked text, and the names of its secrets."""
 
-    marked: str
+    marked_text: str
     secrets: frozenset[str]
 
     @property
     def text(self) -> str:
         """Text that is sent; a secret is still ``${secret.NAME}``."""
-        return unmarked(self.marked)
+        return unmark(self.marked_text)
 
 
-def fill_pieces(pieces: Sequence[Piece], contexts: Sequence[bool] | None, values: Values) -> Filled:
+def fill_pieces(pieces: Sequence[Piece], contexts: Sequence[bool] | None, values: Values) -> FilledText:
     """Return the pieces of a template with their values; raise NotFilled.
 
     ``contexts``: of each piece whether it is inside of a JSON string; None: the template is not JSON.
@@ -70,15 +70,15 @@ def fill_pieces(pieces: Sequence[Piece], contexts: Sequence[bool] | None, values
             secrets.append(piece.name)
         else:
             value = _value_of(piece, values, reader)
-            written = _written(value, None if contexts is None else contexts[number])
-            texts.append(written)
-            length += len(written)
+            value_text = _text_of(value, None if contexts is None else contexts[number])
+            texts.append(value_text)
+            length += len(value_text)
             if length > FILLED_MAX:  # Further values would take time in the claim for nothing.
                 raise NotFilled(fill(FILLED_TOO_LONG))
-    marked = mark(texts)
-    if len(marked) > FILLED_MAX // BYTES_MAX:
+    full_text = mark(texts)
+    if len(full_text) > FILLED_MAX // BYTES_MAX:
         check_size("".join(text for text in texts if isinstance(text, str)))
-    return Filled(marked, frozenset(secrets))
+    return FilledText(full_text, frozenset(secrets))
 
 
 def preview_pieces(
@@ -88,8 +88,8 @@ def preview_pieces(
 
     What is ``unknown`` is only named: ``‹parent.result›``.
     """
-    known = [_only_named(piece) if _is_unknown(piece, unknown) else piece for piece in pieces]
-    return display(fill_pieces(known, contexts, values).marked)
+    fillable = [_only_named(piece) if _is_unknown(piece, unknown) else piece for piece in pieces]
+    return display(fill_pieces(fillable, contexts, values).marked_text)
 
 
 def _is_unknown(piece: Piece, unknown: Collection[Unknown]) -> bool:
@@ -122,7 +122,7 @@ def _value_of(
             return _fact_value(piece.fact, values)
         case VariableValue():
             if piece.name not in values.variables:
-                raise NotFilled(fill(NO_VARIABLE, at=quoted(piece.at), name=piece.name))
+                raise NotFilled(fill(NO_VARIABLE, at=quote(piece.at), name=piece.name))
             return storable(values.variables[piece.name])
         case GivenValue():
             return reader.value(piece)
@@ -131,12 +131,12 @@ def _value_of(
 def _time_value(piece: TimeValue, values: Values) -> str:
     name = piece.zone or values.time_zone
     try:
-        moment = moved(values.logical_ms, zone(name), piece.steps)
+        moment = move(values.logical_ms, zone(name), piece.steps)
     except YearOutOfRange as exc:
-        raise NotFilled(fill(YEAR_OUT_OF_RANGE, at=quoted(piece.at))) from exc
+        raise NotFilled(fill(YEAR_OUT_OF_RANGE, at=quote(piece.at))) from exc
     except InvalidInput as exc:
         # The node that saved the parameter may have newer zones.
-        raise NotFilled(fill(ZONE_UNKNOWN, at=quoted(piece.at), name=quoted(name))) from exc
+        raise NotFilled(fill(ZONE_UNKNOWN, at=quote(piece.at), name=quote(name))) from exc
     match piece.form:
         case Epoch.SECONDS:
             return Digits(moment.second)
@@ -160,7 +160,7 @@ def _fact_value(fact: Fact, values: Values) -> str:
             return Digits(values.shard_total)
 
 
-def _written(value: JsonValue, is_inside: bool | None) -> str:
+def _text_of(value: JsonValue, is_inside: bool | None) -> str:
     """Return a value as text; ``is_inside``: of a JSON string, None where it is no JSON."""
     if is_inside is None:
         return text_of(value)

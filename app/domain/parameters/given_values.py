@@ -1,6 +1,6 @@
 """Given values: results and parameters of other runs, and what a path finds in them."""
 
-from app.domain.parameters.errors import NotFilled, quoted
+from app.domain.parameters.errors import NotFilled, quote
 from app.domain.parameters.json_values import JsonValue, Missing, find_value, parse_json, storable
 from app.domain.parameters.placeholders import GivenValue, Origin
 from app.domain.parameters.values import GivenRun, Shards, Values
@@ -70,26 +70,26 @@ class GivenReader:
         path = item.path[path_begin:]
         if not path:
             return storable(text)
-        parsed = self._json(text)
-        if parsed is None:
+        document = self._json(text)
+        if document is None:
             raise _absent(item, RESULT_NO_JSON if item.is_result else PARAMETER_NO_JSON, id=run_id)
         try:
-            return find_value(parsed[0], path)
+            return find_value(document[0], path)
         except Missing as exc:
             template = RESULT_HAS_NO if item.is_result else PARAMETER_HAS_NO
-            raise _absent(item, template, id=run_id, path=quoted(item.path_text)) from exc
+            raise _absent(item, template, id=run_id, path=quote(item.path_text)) from exc
 
     def _of_shards(self, item: GivenValue, runs: Shards) -> JsonValue:
         if not item.path:
             return [self._of_shard(item, run) for run in runs]
         index = item.path[0]
         if not isinstance(index, int) or not -len(runs) <= index < len(runs):
-            raise _absent(item, SHARDS_HAVE_NO, path=quoted(item.path_text))
+            raise _absent(item, SHARDS_HAVE_NO, path=quote(item.path_text))
         run = runs[index]
         if len(item.path) == 1:
             return self._of_shard(item, run)
         if run is None:
-            raise _absent(item, SHARDS_HAVE_NO, path=quoted(item.path_text))
+            raise _absent(item, SHARDS_HAVE_NO, path=quote(item.path_text))
         return self._inside(item, _text_of(item, run), run.run_id, path_begin=1)
 
     def _of_shard(self, item: GivenValue, run: GivenRun | None) -> JsonValue:
@@ -97,8 +97,8 @@ class GivenReader:
         if run is None or (item.is_result and run.result is None):
             return None
         text = _text_of(item, run)
-        parsed = self._json(text)
-        return storable(text) if parsed is None else parsed[0]
+        document = self._json(text)
+        return storable(text) if document is None else document[0]
 
     def _json(self, text: str) -> tuple[JsonValue] | None:
         if text not in self._parsed:
@@ -115,9 +115,9 @@ def _text_of(item: GivenValue, run: GivenRun) -> str:
     if run.result is None:
         raise _absent(item, NO_RESULT, id=run.run_id)
     if run.result.endswith(RESULT_CUT):
-        raise NotFilled(fill(RESULT_WAS_CUT, at=quoted(item.at), id=run.run_id))
+        raise NotFilled(fill(RESULT_WAS_CUT, at=quote(item.at), id=run.run_id))
     return run.result
 
 
 def _absent(item: GivenValue, template: Text, **parameters: object) -> _Absent:
-    return _Absent(fill(template, at=quoted(item.at), **parameters))
+    return _Absent(fill(template, at=quote(item.at), **parameters))

@@ -43,33 +43,33 @@ def mark(pieces: Iterable[str | Secret]) -> str:
     return "".join([*parts, escape("".join(texts))])
 
 
-def secrets_of(marked: str) -> frozenset[str]:
+def secrets_of(text: str) -> frozenset[str]:
     """Return the names of the secrets in a marked text."""
-    return frozenset(piece.name for piece in _pieces(marked) if isinstance(piece, Secret))
+    return frozenset(piece.name for piece in _pieces(text) if isinstance(piece, Secret))
 
 
-def fill_secrets(marked: str, secrets: Mapping[str, str | None]) -> str:
+def fill_secrets(text: str, secrets: Mapping[str, str | None]) -> str:
     """Return what is sent: a marked text with the values of its secrets; raise NotFilled.
 
     ``secrets``: name -> value, None for one that cannot be opened. In JSON a value is escaped as elsewhere.
     """
-    pieces = list(_pieces(marked))
+    pieces = list(_pieces(text))
     contexts = find_contexts(pieces) if any(isinstance(piece, Secret) for piece in pieces) else None
     texts = []
     for number, piece in enumerate(pieces):
         if isinstance(piece, Secret):
-            texts.append(_written(_value(piece, secrets), None if contexts is None else contexts[number]))
+            texts.append(_text_of(_value(piece, secrets), None if contexts is None else contexts[number]))
         else:
             texts.append(piece)
-    sent = "".join(texts)
-    check_size(sent)
-    return sent
+    param = "".join(texts)
+    check_size(param)
+    return param
 
 
-def display(marked: str) -> str:
+def display(text: str) -> str:
     """Return a marked text for people: with ‹secret NAME› for secrets."""
     return "".join(
-        secret_label(piece.name) if isinstance(piece, Secret) else piece for piece in _pieces(marked)
+        secret_label(piece.name) if isinstance(piece, Secret) else piece for piece in _pieces(text)
     )
 
 
@@ -83,9 +83,9 @@ def may_name_secret(template: str) -> bool:
     return _SECRET in template
 
 
-def unmarked(marked: str) -> str:
+def unmark(text: str) -> str:
     """Return a marked text without its escapes, in which a secret is the text ``${secret.NAME}``."""
-    return "".join(piece.at if isinstance(piece, Secret) else piece for piece in _pieces(marked))
+    return "".join(piece.at if isinstance(piece, Secret) else piece for piece in _pieces(text))
 
 
 def check_size(text: str) -> None:
@@ -103,39 +103,39 @@ def _value(secret: Secret, secrets: Mapping[str, str | None]) -> str:
     return value
 
 
-def _written(value: str, is_inside: bool | None) -> str:
+def _text_of(value: str, is_inside: bool | None) -> str:
     """Return the value of a secret; ``is_inside``: of a JSON string, None where it is no JSON."""
     if is_inside is None:
         return value
     return quoted_json(value)[1:-1] if is_inside else quoted_json(value)
 
 
-def _pieces(marked: str) -> Iterator[str | Secret]:
+def _pieces(text: str) -> Iterator[str | Secret]:
     """Yield texts and secrets; what is neither an escape nor a secret is text."""
     begin = 0
-    opening = marked.find(OPEN)
+    opening = text.find(OPEN)
     while opening >= 0:
-        if opening > begin and marked[opening - 1] == "$":
-            yield marked[begin : opening - 1] + OPEN
+        if opening > begin and text[opening - 1] == "$":
+            yield text[begin : opening - 1] + OPEN
             begin = opening + len(OPEN)
-        elif (name := _secret_at(marked, opening)) is not None:
+        elif (name := _secret_at(text, opening)) is not None:
             plain = name.lstrip("$")
-            yield marked[begin:opening] + name[: len(name) - len(plain)]
+            yield text[begin:opening] + name[: len(name) - len(plain)]
             yield Secret(f"{_SECRET}{plain}{CLOSE}", plain)
             begin = opening + len(_SECRET) + len(name) + len(CLOSE)
-        opening = marked.find(OPEN, max(begin, opening + len(OPEN)))
-    yield marked[begin:]
+        opening = text.find(OPEN, max(begin, opening + len(OPEN)))
+    yield text[begin:]
 
 
-def _secret_at(marked: str, opening: int) -> str | None:
+def _secret_at(text: str, opening: int) -> str | None:
     """Return the name of the secret at a ``${``, with the ``$`` before it; None if there is none."""
-    if not marked.startswith(_SECRET, opening):
+    if not text.startswith(_SECRET, opening):
         return None
     begin = opening + len(_SECRET)
     first = begin
-    while marked.startswith("$", first):
+    while text.startswith("$", first):
         first += 1
-    end = marked.find(CLOSE, first, first + NAME_MAX + 1)
-    name = marked[first:end] if end >= 0 else ""
+    end = text.find(CLOSE, first, first + NAME_MAX + 1)
+    name = text[first:end] if end >= 0 else ""
     is_name = name.isascii() and name.replace("_", "0").isalnum() and name[:1].isalpha()
-    return marked[begin:end] if is_name else None
+    return text[begin:end] if is_name else None

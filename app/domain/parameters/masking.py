@@ -102,10 +102,10 @@ def forms_of(value: str) -> list[str]:
     lines = [line.strip() for line in unix.split("\n")] if "\n" in unix else []
     texts = [text, unix, " ".join(unix.split()) if lines else unix, *lines]
     long_enough = [item for item in dict.fromkeys(texts) if len(item) >= SECRET_MIN]
-    return list(dict.fromkeys(form for item in long_enough for form in (item, *_written(item))))
+    return list(dict.fromkeys(form for item in long_enough for form in (item, *_spellings(item))))
 
 
-def _written(text: str) -> Iterator[str]:
+def _spellings(text: str) -> Iterator[str]:
     """Yield a text as programs write it inside a string, and what they make of that in another one."""
     if _PLAIN.fullmatch(text):
         return

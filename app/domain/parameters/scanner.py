@@ -14,7 +14,7 @@ docs/parameters.md has the whole language.
 
 from typing import Final
 
-from app.domain.parameters.errors import AT_MAX, InvalidTemplate, quoted
+from app.domain.parameters.errors import AT_MAX, InvalidTemplate, quote
 from app.domain.parameters.placeholders import (
     Fact,
     FactValue,
@@ -58,7 +58,7 @@ class Scanner:
         """Return the placeholder for an error: what was read of it, and up to the next ``}``."""
         longest = self.start + AT_MAX + 1
         end = self.text.find(CLOSE, self.position, longest)
-        return quoted(self.text[self.start : end + 1 if end >= 0 else longest])
+        return quote(self.text[self.start : end + 1 if end >= 0 else longest])
 
     def is_closed(self) -> bool:
         """Whether there is a ``}`` after what was read."""
@@ -106,7 +106,7 @@ class Scanner:
         digits = self.take(_DIGITS, DIGITS_MAX)
         return int(digits) if digits and self.peek() not in _DIGITS else None
 
-    def written(self) -> str:
+    def source_text(self) -> str:
         """Return what was read of the placeholder."""
         return self.text[self.start : self.position]
 
@@ -114,7 +114,7 @@ class Scanner:
         """Read the ``}`` and return the whole placeholder as written."""
         if not self.accept(CLOSE):
             raise self.form_error()
-        return self.written()
+        return self.source_text()
 
 
 def scan_name(scanner: Scanner, *, with_param: bool) -> Placeholder:
@@ -177,7 +177,7 @@ def _scan_given(scanner: Scanner, origin: Origin, key: str, *, is_result: bool) 
             raise scanner.form_error()
     elif not scanner.accept(CLOSE):
         raise _path_error(scanner)
-    return GivenValue(scanner.written(), origin, key, is_result, tuple(path), path_text, default)
+    return GivenValue(scanner.source_text(), origin, key, is_result, tuple(path), path_text, default)
 
 
 def _scan_path_step(scanner: Scanner) -> PathStep | None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from app.domain.parameters.errors import InvalidTemplate, quoted
-from app.domain.parameters.filling import Filled, fill_pieces, preview_pieces
+from app.domain.parameters.errors import InvalidTemplate, quote
+from app.domain.parameters.filling import FilledText, fill_pieces, preview_pieces
 from app.domain.parameters.json_values import find_contexts, find_fragment
 from app.domain.parameters.placeholders import (
     GivenValue,
@@ -51,7 +51,7 @@ class Template:
         """Return what the placeholders refer to."""
         return self._names
 
-    def fill(self, values: Values) -> Filled:
+    def fill(self, values: Values) -> FilledText:
         """Return the text for one run, secrets still as placeholders; raise NotFilled."""
         return fill_pieces(self.pieces, self.contexts, values)
 
@@ -79,19 +79,19 @@ def parse(text: str, *, with_param: bool = False) -> Template:
     return (_parse_short if len(text) <= TEMPLATE_MAX else _parse)(text, with_param=with_param)
 
 
-def check_names(template: Template, known: KnownNames) -> None:
+def check_names(template: Template, known_names: KnownNames) -> None:
     """Raise InvalidTemplate for the first name that the job may not use."""
     for piece, position in zip(template.pieces, template.positions, strict=True):
         message = None
         match piece:
-            case VariableValue(at, name) if name not in known.variables:
-                message = N_("'%(at)s': variable %(name)s does not exist here", at=quoted(at), name=name)
-            case Secret(at) if known.secrets is None:
-                message = N_("'%(at)s': secrets can only stand in the job's own parameter", at=quoted(at))
-            case Secret(at, name) if name not in (known.secrets or ()):
-                message = N_("'%(at)s': secret %(name)s does not exist here", at=quoted(at), name=name)
-            case GivenValue(at, Origin.PARENTS, key) if key not in known.parents:
-                message = N_("'%(at)s': the job does not run after %(name)s", at=quoted(at), name=key)
+            case VariableValue(at, name) if name not in known_names.variables:
+                message = N_("'%(at)s': variable %(name)s does not exist here", at=quote(at), name=name)
+            case Secret(at) if known_names.secrets is None:
+                message = N_("'%(at)s': secrets can only stand in the job's own parameter", at=quote(at))
+            case Secret(at, name) if name not in (known_names.secrets or ()):
+                message = N_("'%(at)s': secret %(name)s does not exist here", at=quote(at), name=name)
+            case GivenValue(at, Origin.PARENTS, key) if key not in known_names.parents:
+                message = N_("'%(at)s': the job does not run after %(name)s", at=quote(at), name=key)
         if message is not None:
             raise InvalidTemplate(message, position=position)
 
@@ -159,6 +159,6 @@ def _check_json(pieces: list[Piece], positions: list[int], contexts: tuple[bool,
     if number is None:
         return
     piece = pieces[number]
-    at = "" if isinstance(piece, str) else quoted(piece.at)
+    at = "" if isinstance(piece, str) else quote(piece.at)
     message = N_("'%(at)s' is only a part of a JSON value; put the whole value in quotes", at=at)
     raise InvalidTemplate(message, position=positions[number])

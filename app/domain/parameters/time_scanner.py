@@ -10,7 +10,7 @@ pattern = { letters | "'" text "'" | "''" | any other character but "}" }
 from typing import Final
 
 from app.domain.parameters.date_patterns import WEEK_YEAR, WEEKS, is_known
-from app.domain.parameters.errors import InvalidTemplate, quoted
+from app.domain.parameters.errors import InvalidTemplate, quote
 from app.domain.parameters.placeholders import Edge, Epoch, Letters, Period, Shift, TimeValue
 from app.domain.parameters.scanner import CLOSE, Scanner
 from app.domain.text.texts import N_
@@ -63,22 +63,22 @@ def scan_time(scanner: Scanner) -> TimeValue | None:
     if not scanner.accept(":"):
         raise scanner.form_error()
     tokens = _scan_pattern(scanner)
-    return TimeValue(scanner.written(), tuple(steps), zone, tokens)
+    return TimeValue(scanner.source_text(), tuple(steps), zone, tokens)
 
 
 def _scan_epoch(scanner: Scanner) -> Epoch | None:
-    for written, unit in _EPOCHS.items():
-        if scanner.text.startswith(written + CLOSE, scanner.position):
-            scanner.accept(written)
+    for symbol, unit in _EPOCHS.items():
+        if scanner.text.startswith(symbol + CLOSE, scanner.position):
+            scanner.accept(symbol)
             return unit
     return None
 
 
 def _scan_step(scanner: Scanner) -> Shift | Edge:
-    for written, edge in _EDGES.items():
-        if scanner.accept(written):
+    for symbol, edge in _EDGES.items():
+        if scanner.accept(symbol):
             if scanner.peek() not in _ENDS:
-                scanner.position -= len(written)
+                scanner.position -= len(symbol)
                 raise _step_error(scanner)
             return edge
     begin = scanner.position
@@ -111,7 +111,7 @@ def _step_error(scanner: Scanner) -> InvalidTemplate:
     return scanner.error(
         N_(
             "'%(step)s' in '%(at)s' is not a step; write for example time-1d or time.month.first",
-            step=quoted(scanner.text[begin:end]),
+            step=quote(scanner.text[begin:end]),
             at=scanner.at(),
         )
     )
@@ -128,7 +128,7 @@ def _scan_zone(scanner: Scanner) -> str:
         raise scanner.error(
             N_(
                 "'%(name)s' is not a known time zone; use a name such as Asia/Shanghai or UTC",
-                name=quoted(name),
+                name=quote(name),
             )
         )
     return name
@@ -151,7 +151,7 @@ def _scan_pattern(scanner: Scanner) -> tuple[Letters | str, ...]:
     letters = {token.text for token in tokens if isinstance(token, Letters)}
     if WEEK_YEAR in letters and not letters & WEEKS:
         raise scanner.error(
-            N_("'YYYY' in '%(at)s' is the year of the week; write yyyy", at=quoted(scanner.written()))
+            N_("'YYYY' in '%(at)s' is the year of the week; write yyyy", at=quote(scanner.source_text()))
         )
     return tuple(tokens)
 
@@ -186,7 +186,7 @@ def _letters_error(scanner: Scanner, letters: str) -> InvalidTemplate:
     return scanner.error(
         N_(
             "'%(letters)s' in '%(at)s' is not a letter of a date pattern",
-            letters=quoted(letters),
+            letters=quote(letters),
             at=scanner.at(),
         )
     )

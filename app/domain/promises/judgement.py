@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any, Final, NamedTuple
 
 from app.clock import SECOND_MS, Millis
-from app.domain.enums import HandleCode, Killed, PromiseKind, TriggerCode
+from app.domain.enums import HandleCode, KillReason, PromiseKind, TriggerCode
 from app.domain.promises.promise import Promise
 from app.domain.runs.sharding import parse_shard
 
@@ -51,8 +51,8 @@ def is_kept(promise: Promise, due_ms: Millis, chain: Sequence[ChainRun]) -> bool
     """
     if promise.kind is PromiseKind.STARTS_WITHIN:
         return any(run.is_accepted and run.trigger_ms <= due_ms for run in chain)
-    ended = [run for run in chain if run.handle_ms is not None and run.handle_ms <= due_ms]
-    return has_succeeded(ended) or any(run.killed >= Killed.REPLACED for run in ended)
+    finished_runs = [run for run in chain if run.handle_ms is not None and run.handle_ms <= due_ms]
+    return has_succeeded(finished_runs) or any(run.killed >= KillReason.REPLACED for run in finished_runs)
 
 
 def has_succeeded(chain: Iterable[ChainRun]) -> bool:
@@ -149,7 +149,7 @@ def failures_in_a_row(newest_first: Sequence[tuple[Millis, Sequence[ChainRun]]])
     for instant, chain in newest_first:
         if has_succeeded(chain):
             break
-        if any(run.killed >= Killed.REPLACED for run in chain):
+        if any(run.killed >= KillReason.REPLACED for run in chain):
             continue
         failed.append((instant, chain))
     if not failed:

@@ -224,11 +224,11 @@ def _wall_time(day: date, clock: str, time_zone: str) -> Millis:
 
 
 def assign_numbers(
-    promises: Sequence[Promise], known: dict[str, int], used: Collection[int]
+    promises: Sequence[Promise], number_by_definition: dict[str, int], used: Collection[int]
 ) -> dict[int, Promise]:
     """Return number -> promise: a known one keeps its number, by definition; others get unused ones."""
     numbers, free = dict[int, Promise](), iter(n for n in range(1, 10_000) if n not in used)
     for promise in promises:
-        number = known.get(promise.definition)
+        number = number_by_definition.get(promise.definition)
         numbers[next(free) if number is None else number] = promise
     return numbers

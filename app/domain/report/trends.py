@@ -48,12 +48,12 @@ def trend_of(days: Sequence[Counts], *, share_of_today: float) -> Trend:
     if len(before) < WEEK or not any(day.total for day in before[:FIRST_DAYS]):
         return Trend(runs, failed, rate, None, None)
     rate_before = success_rate(before)
-    expected = sum(day.total for day in before) - (1 - share_of_today) * before[-1].total
+    usual = sum(day.total for day in before) - (1 - share_of_today) * before[-1].total
     return Trend(
         runs,
         failed,
         rate,
-        100 * (runs - expected) / expected if expected else None,
+        100 * (runs - usual) / usual if usual else None,
         rate - rate_before if rate is not None and rate_before is not None else None,
     )
 

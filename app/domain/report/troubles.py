@@ -77,23 +77,23 @@ class Facts:
     console_clocks: int = 0
     #: executors without an instance, those with drained instances only, and those with others
     offline: int = 0
-    drained: int = 0
+    drained_count: int = 0
     online: int = 0
     #: jobs whose last run failed or is unresolved
     failing: int = 0
     #: broken promises that are not acknowledged
     incidents: int = 0
     #: other unresolved runs
-    unresolved: int = 0
+    unresolved_count: int = 0
     #: runs that are due and not sent, and when the oldest was due
     late: int = 0
     oldest_late_ms: Millis | None = None
     broken_channels: int = 0
     #: jobs whose alarm mails are not sent
-    unmailed: int = 0
+    unmailed_count: int = 0
     weak_passwords: int = 0
     #: jobs that differ from their code
-    drifted: int = 0
+    drift_count: int = 0
 
 
 def troubles_of(facts: Facts, *, now_ms: Millis) -> list[Finding]:
@@ -103,7 +103,7 @@ def troubles_of(facts: Facts, *, now_ms: Millis) -> list[Finding]:
     scheduler, and without any executor online it does not matter which are offline.
     """
     has_scheduler = facts.is_scheduling or facts.is_stuck or bool(facts.scheduler_clocks)
-    has_executor = bool(facts.online or facts.drained or not facts.offline)
+    has_executor = bool(facts.online or facts.drained_count or not facts.offline)
     counts = {
         Trouble.CLOCK: facts.scheduler_clocks,
         Trouble.STUCK: int(facts.is_stuck),
@@ -112,14 +112,14 @@ def troubles_of(facts: Facts, *, now_ms: Millis) -> list[Finding]:
         Trouble.FAILING: facts.failing,
         Trouble.INCIDENT: facts.incidents,
         Trouble.OFFLINE: facts.offline if has_executor else 0,
-        Trouble.DRAINED: facts.drained,
+        Trouble.DRAINED: facts.drained_count,
         Trouble.LATE: facts.late if is_late(facts.oldest_late_ms, now_ms=now_ms) else 0,
         Trouble.CONSOLE_CLOCK: facts.console_clocks,
-        Trouble.UNRESOLVED: facts.unresolved,
+        Trouble.UNRESOLVED: facts.unresolved_count,
         Trouble.CHANNEL: facts.broken_channels,
-        Trouble.UNMAILED: facts.unmailed,
+        Trouble.UNMAILED: facts.unmailed_count,
         Trouble.PASSWORD: facts.weak_passwords,
-        Trouble.DRIFT: facts.drifted,
+        Trouble.DRIFT: facts.drift_count,
     }
     return [Finding(trouble, counts[trouble]) for trouble in Trouble if counts[trouble]]
 

@@ -12,7 +12,7 @@ ORDERING_SWEEPS = 6
 Edge = tuple[int, int]
 
 
-def connected(job_ids: Sequence[int], edges: Iterable[Edge]) -> list[list[int]]:
+def find_parts(job_ids: Sequence[int], edges: Iterable[Edge]) -> list[list[int]]:
     """Return the jobs that are connected with each other, the largest sets first."""
     neighbours: dict[int, list[int]] = {job_id: [] for job_id in job_ids}
     for source, target in edges:
@@ -90,19 +90,19 @@ def first_order(
 ) -> list[list[int]]:
     """Return the vertices by column in the order of a walk, which leaves trees without crossings."""
     columns: list[list[int]] = [[] for _ in range(max(column_of) + 1)]
-    seen = [False] * len(column_of)
+    marks = [False] * len(column_of)
     for first in sorted(range(len(column_of)), key=lambda vertex: (column_of[vertex], vertex)):
         waiting = [first]
         while waiting:
             vertex = waiting.pop()
-            if not seen[vertex]:
-                seen[vertex] = True
+            if not marks[vertex]:
+                marks[vertex] = True
                 columns[column_of[vertex]].append(vertex)
                 waiting += [*before[vertex], *reversed(after[vertex])]
     return columns
 
 
-def ordered(
+def order_columns(
     columns: list[list[int]], before: Sequence[list[int]], after: Sequence[list[int]]
 ) -> list[list[int]]:
     """Return the order of the columns with the fewest crossings that barycentres find."""

@@ -32,15 +32,15 @@ def find_path(start: int, goal: int, followers_of: FollowersOf) -> list[int]:
 
 def reachable(starts: Iterable[int], followers_of: FollowersOf, *, most: int) -> tuple[set[int], bool]:
     """Return these jobs and all that follow them, the nearest ones first, and whether there are more."""
-    visited = set(starts)
-    generation: Collection[int] = sorted(visited)
+    job_ids = set(starts)
+    generation: Collection[int] = sorted(job_ids)
     while generation:
-        following = {job_id for ids in followers_of(generation).values() for job_id in ids} - visited
-        generation = sorted(following)[: max(0, most - len(visited))]
-        visited.update(generation)
+        following = {job_id for ids in followers_of(generation).values() for job_id in ids} - job_ids
+        generation = sorted(following)[: max(0, most - len(job_ids))]
+        job_ids.update(generation)
         if len(generation) < len(following):
-            return visited, True
-    return visited, False
+            return job_ids, True
+    return job_ids, False
 
 
 def find_cycles(followers: Mapping[int, Collection[int]], *, most: int) -> list[list[int]]:
@@ -67,16 +67,16 @@ def circle_of_each(followers: Mapping[int, Collection[int]]) -> dict[int, int]:
     for job_id, ids in followers.items():
         for follower in ids:
             leaders.setdefault(follower, []).append(job_id)
-    circles, visited = dict[int, int](), set[int]()
+    circles, visits = dict[int, int](), set[int]()
     for number, start in enumerate(reversed(_left_last(followers)), 1):
-        if start in visited:
+        if start in visits:
             continue
         members, waiting = list[int](), [start]
-        visited.add(start)
+        visits.add(start)
         while waiting:
             members.append(waiting.pop())
-            before = [job_id for job_id in leaders.get(members[-1], ()) if job_id not in visited]
-            visited.update(before)
+            before = [job_id for job_id in leaders.get(members[-1], ()) if job_id not in visits]
+            visits.update(before)
             waiting += dict.fromkeys(before)
         if len(members) > 1 or start in followers.get(start, ()):
             circles |= dict.fromkeys(members, number)
@@ -85,18 +85,18 @@ def circle_of_each(followers: Mapping[int, Collection[int]]) -> dict[int, int]:
 
 def _left_last(followers: Mapping[int, Collection[int]]) -> list[int]:
     """Return all jobs in the order in which a walk in depth leaves them."""
-    left, visited = list[int](), set[int]()
+    left, visits = list[int](), set[int]()
     for start in followers:
-        branches = [(start, iter(followers[start]))] if start not in visited else []
-        visited.add(start)
+        branches = [(start, iter(followers[start]))] if start not in visits else []
+        visits.add(start)
         while branches:
             job_id, rest = branches[-1]
-            follower = next((job_id for job_id in rest if job_id not in visited), None)
+            follower = next((job_id for job_id in rest if job_id not in visits), None)
             if follower is None:
                 left.append(job_id)
                 branches.pop()
             else:
-                visited.add(follower)
+                visits.add(follower)
                 branches.append((follower, iter(followers.get(follower, ()))))
     return left
 

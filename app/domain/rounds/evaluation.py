@@ -15,7 +15,7 @@ from app.domain.rounds.runs_after import RunsAfter
 BAD = frozenset({ArrivalOutcome.FAILED, ArrivalOutcome.UNRESOLVED, ArrivalOutcome.NOT_RUN})
 
 
-class Arrived(NamedTuple):
+class RoundArrival(NamedTuple):
     """What became of a predecessor, or of one shard of it."""
 
     predecessor_id: int
@@ -30,20 +30,20 @@ class Arrived(NamedTuple):
     reason: str = ""
 
 
-def supersedes(new: Arrived, former: Arrived | None) -> bool:
+def supersedes(new: RoundArrival, former: RoundArrival | None) -> bool:
     """Return whether an arrival takes the place of the one that was there: a success stays.
 
     Of two others the later run counts; one that did not run at all counts only while nothing else is known.
     """
     if former is None:
         return True
-    return (_succeeded(new), _rank(new)) > (_succeeded(former), _rank(former))
+    return (_is_success(new), _rank(new)) > (_is_success(former), _rank(former))
 
 
-def _rank(arrived: Arrived) -> tuple[int, int, int]:
+def _rank(arrival: RoundArrival) -> tuple[int, int, int]:
     """Return the place of an arrival: of the same run the final outcome is the later one."""
-    is_run = arrived.outcome not in (ArrivalOutcome.NOT_RUN, ArrivalOutcome.EXCUSED)
-    return is_run, arrived.log_id or 0, _FINALITY.index(arrived.outcome)
+    is_run = arrival.outcome not in (ArrivalOutcome.NOT_RUN, ArrivalOutcome.EXCUSED)
+    return is_run, arrival.log_id or 0, _FINALITY.index(arrival.outcome)
 
 
 _FINALITY = (
@@ -63,49 +63,51 @@ class Verdict:
     state: RoundState
     reason: RoundReason | None = None
     #: arrival because of which it is not run
-    cause: Arrived | None = None
+    cause: RoundArrival | None = None
 
 
 OPEN = Verdict(RoundState.OPEN)
 STARTED = Verdict(RoundState.STARTED)
 
 
-def evaluate(rule: RunsAfter, arrivals: Iterable[Arrived]) -> Verdict:
+def evaluate(rule: RunsAfter, arrivals: Iterable[RoundArrival]) -> Verdict:
     """Return what becomes of a round with these arrivals, at most one of each predecessor and shard."""
     job_ids = set(rule.jobs)
-    by_predecessor: dict[int, list[Arrived]] = {}
-    for arrived in arrivals:
-        if arrived.predecessor_id in job_ids:
-            by_predecessor.setdefault(arrived.predecessor_id, []).append(arrived)
+    by_predecessor: dict[int, list[RoundArrival]] = {}
+    for arrival in arrivals:
+        if arrival.predecessor_id in job_ids:
+            by_predecessor.setdefault(arrival.predecessor_id, []).append(arrival)
     outcomes = [outcome_of(rule, of_job) for of_job in by_predecessor.values()]
     count = len(job_ids) - outcomes.count(ArrivalOutcome.EXCUSED)
     if not count:
         return Verdict(RoundState.NOT_RUN, RoundReason.EXCUSED)
     bad = sum(map(outcomes.count, BAD))
-    succeeded = outcomes.count(ArrivalOutcome.SUCCEEDED)
+    good = outcomes.count(ArrivalOutcome.SUCCEEDED)
     if rule.rule is RoundRule.ALL_ENDED:
-        return STARTED if succeeded + bad == count else OPEN
-    needed = _needed(rule, count)
-    if succeeded >= needed:
+        return STARTED if good + bad == count else OPEN
+    need = _need(rule, count)
+    if good >= need:
         return STARTED
-    if count - bad >= needed:
+    if count - bad >= need:
         return OPEN
     bad_ids = [job_id for job_id, outcome in zip(by_predecessor, outcomes, strict=True) if outcome in BAD]
     return Verdict(RoundState.NOT_RUN, RoundReason.PREDECESSOR, _first_cause(by_predecessor, bad_ids))
 
 
-def _needed(rule: RunsAfter, count: int) -> int:
+def _need(rule: RunsAfter, count: int) -> int:
     if rule.rule is RoundRule.ANY_SUCCEEDED:
         return 1
     return min(rule.k, count) if rule.rule is RoundRule.K_OF_N else count
 
 
-def _first_cause(by_predecessor: Mapping[int, Sequence[Arrived]], bad_ids: Collection[int]) -> Arrived | None:
+def _first_cause(
+    by_predecessor: Mapping[int, Sequence[RoundArrival]], bad_ids: Collection[int]
+) -> RoundArrival | None:
     bad = [arrival for job_id in bad_ids for arrival in by_predecessor[job_id] if arrival.outcome in BAD]
     return min(bad, key=lambda arrival: (arrival.at_ms, arrival.predecessor_id, arrival.shard), default=None)
 
 
-def outcome_of(rule: RunsAfter, arrivals: Sequence[Arrived]) -> ArrivalOutcome | None:
+def outcome_of(rule: RunsAfter, arrivals: Sequence[RoundArrival]) -> ArrivalOutcome | None:
     """Return what became of a predecessor, by its shards; None: nothing has arrived, or not enough."""
     if not arrivals:
         return None
@@ -117,18 +119,16 @@ def outcome_of(rule: RunsAfter, arrivals: Sequence[Arrived]) -> ArrivalOutcome |
         shards = [arrival for arrival in arrivals if arrival.total > 1]
         has_succeeded = outcome_of(rule, shards) is ArrivalOutcome.SUCCEEDED
         return ArrivalOutcome.SUCCEEDED if has_succeeded else newest.outcome
-    succeeded = sum(map(_succeeded, of_run))
+    good = sum(map(_is_success, of_run))
     bad = sum(arrival.outcome in BAD for arrival in of_run)
-    needed = {ShardRule.ALL: newest.total, ShardRule.ANY: 1}.get(
-        rule.shards, min(rule.shards_k, newest.total)
-    )
-    if succeeded >= needed:
+    need = {ShardRule.ALL: newest.total, ShardRule.ANY: 1}.get(rule.shards, min(rule.shards_k, newest.total))
+    if good >= need:
         return ArrivalOutcome.SUCCEEDED
-    if newest.total - bad < needed:
+    if newest.total - bad < need:
         return ArrivalOutcome.FAILED
     is_retrying = any(arrival.outcome is ArrivalOutcome.RETRYING for arrival in of_run)
     return ArrivalOutcome.RETRYING if is_retrying else None
 
 
-def _succeeded(arrived: Arrived) -> bool:
-    return arrived.outcome is ArrivalOutcome.SUCCEEDED
+def _is_success(arrival: RoundArrival) -> bool:
+    return arrival.outcome is ArrivalOutcome.SUCCEEDED

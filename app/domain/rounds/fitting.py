@@ -74,8 +74,8 @@ def next_rounds(
         return _rounds([own], None, own.schedule.time_zone, now_ms)
     if kind is RoundKind.SINCE_LAST:
         return []
-    known = [predecessor for predecessor in predecessors if predecessor.has_instants]
-    return _rounds(known, kind, own.schedule.time_zone, now_ms)
+    with_instants = [predecessor for predecessor in predecessors if predecessor.has_instants]
+    return _rounds(with_instants, kind, own.schedule.time_zone, now_ms)
 
 
 def _rounds(
@@ -114,6 +114,6 @@ def _bounds(kind: RoundKind, at_ms: Millis, zone_name: str) -> tuple[Millis, Mil
             return at_ms - DAY_MS, LATEST_MS
     local = zone(zone_name)
     day = datetime.fromtimestamp(at_ms / SECOND_MS, local).date()
-    starts = (datetime.combine(bound, time.min, local) for bound in (day, day + timedelta(days=1)))
+    starts = (datetime.combine(midnight, time.min, local) for midnight in (day, day + timedelta(days=1)))
     from_ms, until_ms = (int(start.timestamp()) * SECOND_MS for start in starts)
     return from_ms, until_ms

@@ -13,10 +13,10 @@ from app.domain.rounds.columns import (
     Edge,
     closing_edges,
     columns_by_longest_path,
-    connected,
+    find_parts,
     first_order,
     mean_of,
-    ordered,
+    order_columns,
 )
 
 #: a box, what is between two columns and between two boxes of a column, the edge of the picture
@@ -67,8 +67,8 @@ class Layout(NamedTuple):
 
 def lay_out(job_ids: Sequence[int], edges: Sequence[Edge]) -> Layout:
     """Return the picture of jobs and the edges between them, without edges to jobs that are not there."""
-    known = frozenset(job_ids)
-    inner = [edge for edge in dict.fromkeys(edges) if known.issuperset(edge) and edge[0] != edge[1]]
+    own_ids = frozenset(job_ids)
+    inner = [edge for edge in dict.fromkeys(edges) if own_ids.issuperset(edge) and edge[0] != edge[1]]
     parts, singles = _parts_of(job_ids, inner)
     boxes: list[Box] = []
     lines: list[Line] = []
@@ -93,7 +93,7 @@ def _parts_of(
     job_ids: Sequence[int], edges: Sequence[Edge]
 ) -> tuple[list[tuple[list[int], list[Edge]]], list[int]]:
     """Return the connected jobs with their edges, and the jobs without any."""
-    sets = connected(job_ids, edges)
+    sets = find_parts(job_ids, edges)
     part_of = {job_id: number for number, ids in enumerate(sets) for job_id in ids}
     of_part: list[list[Edge]] = [[] for _ in sets]
     for source, target in edges:
@@ -120,8 +120,8 @@ class _Part:
         for left, right in sorted(links):
             before[right].append(left)
             after[left].append(right)
-        columns = ordered(first_order(self._column_of, before, after), before, after)
-        self._middles = self._aligned(columns, before, after)
+        columns = order_columns(first_order(self._column_of, before, after), before, after)
+        self._middles = self._align(columns, before, after)
         tops = [self._middles[vertex] - BOX_HEIGHT // 2 for vertex in range(len(job_ids))]
         self._top = min([*tops, *self._middles])
         self.height = max([*(top + BOX_HEIGHT for top in tops), *self._middles]) - self._top
@@ -162,10 +162,10 @@ class _Part:
         for edge in sorted(self._edges, key=self._length):
             is_back = edge in self._back
             left, right = edge[::-1] if is_back else edge
-            passed = range(self._column_of[left] + 1, self._column_of[right])
-            if len(points) + len(passed) > POINTS_MAX:
-                passed = range(0)
-            keys = [(left, is_back, column) for column in passed]
+            between = range(self._column_of[left] + 1, self._column_of[right])
+            if len(points) + len(between) > POINTS_MAX:
+                between = range(0)
+            keys = [(left, is_back, column) for column in between]
             for key in keys:
                 if key not in points:
                     points[key] = len(self._column_of)
@@ -181,7 +181,7 @@ class _Part:
         """Whether two vertices are in neighbouring columns; only those order and align them."""
         return self._column_of[right] - self._column_of[left] == 1
 
-    def _aligned(
+    def _align(
         self, columns: Sequence[list[int]], before: Sequence[list[int]], after: Sequence[list[int]]
     ) -> list[int]:
         """Return how far down the middle of each vertex is."""

@@ -59,18 +59,18 @@ def parse_runs_after(text: str | None) -> RunsAfter | None:
         if not isinstance(value, dict):
             return None
         value["jobs"] = tuple(int(job_id) for job_id in value["jobs"])
-        converted = {name: kind(value[name]) for name, kind in _KINDS.items() if name in value}
-        parsed = RunsAfter(**{name: value[name] for name in RunsAfter._fields if name in value} | converted)
+        typed_values = {name: kind(value[name]) for name, kind in _KINDS.items() if name in value}
+        rule = RunsAfter(**{name: value[name] for name in RunsAfter._fields if name in value} | typed_values)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
-    is_readable = parsed.jobs and all(abs(job_id) <= ID_MAX for job_id in parsed.jobs)
-    return _within_bounds(parsed) if is_readable else None
+    is_readable = rule.jobs and all(abs(job_id) <= ID_MAX for job_id in rule.jobs)
+    return _within_bounds(rule) if is_readable else None
 
 
-def _within_bounds(parsed: RunsAfter) -> RunsAfter:
+def _within_bounds(rule: RunsAfter) -> RunsAfter:
     """Return the value with numbers that another program may have stored brought into their bounds."""
-    deadline_s = min(max(parsed.deadline_s, 0), DEADLINE_MAX_S)
-    return parsed._replace(k=max(parsed.k, 1), shards_k=max(parsed.shards_k, 1), deadline_s=deadline_s)
+    deadline_s = min(max(rule.deadline_s, 0), DEADLINE_MAX_S)
+    return rule._replace(k=max(rule.k, 1), shards_k=max(rule.shards_k, 1), deadline_s=deadline_s)
 
 
 def predecessors_of(text: str | None) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ MILLIS_MIN = 10**11
 BEHIND_MS: Millis = 5_000
 
 
-def is_of_earlier_run(reported: int, triggered_ms: Millis) -> bool:
+def is_of_earlier_run(report_time: int, triggered_ms: Millis) -> bool:
     """Whether a callback with this time reports another run than the one that was triggered then.
 
     Only earlier times show that: an id is given again after its first run, and the time of a callback is
@@ -21,5 +21,5 @@ def is_of_earlier_run(reported: int, triggered_ms: Millis) -> bool:
     a clock that may be behind. So may be whole ones, hence BEHIND_MS: to drop the only result of a run is
     worse. Of two equal local times the row has the first, which is what was sent.
     """
-    is_as_sent = reported >= MILLIS_MIN and reported % SECOND_MS == 0
-    return is_as_sent and reported < triggered_ms // SECOND_MS * SECOND_MS - BEHIND_MS
+    is_as_sent = report_time >= MILLIS_MIN and report_time % SECOND_MS == 0
+    return is_as_sent and report_time < triggered_ms // SECOND_MS * SECOND_MS - BEHIND_MS

@@ -102,13 +102,13 @@ def is_unknown_path(reply: Reply, action: str) -> bool:
     )
 
 
-def judge_silence(*, delivered: bool, reason: str, remembered: bool = False) -> Verdict:
-    """Judge a request without an answer; ``delivered`` False: certainly no byte of it was written.
+def judge_silence(*, is_delivered: bool, reason: str, is_remembered: bool = False) -> Verdict:
+    """Judge a request without an answer; ``is_delivered`` False: certainly no byte of it was written.
 
-    ``remembered``: the executor may have accepted an earlier send of this run and would start it after a
+    ``is_remembered``: the executor may have accepted an earlier send of this run and would start it after a
     restart.
     """
-    return Verdict(Fate.UNKNOWN if delivered or remembered else Fate.REFUSED, 500, reason)
+    return Verdict(Fate.UNKNOWN if is_delivered or is_remembered else Fate.REFUSED, 500, reason)
 
 
 class Sign(StrEnum):
@@ -150,7 +150,7 @@ class Evidence:
     #: our own client: it starts a log id at most once, even across restarts
     durable: bool
     #: the address is in the registry or was entered by a user
-    registered: bool
+    is_registered: bool
     #: earlier checks in a row with the same finding: no trace (UNKNOWN), idle or silent (ACCEPTED)
     probes: int
     #: sends so far
@@ -232,7 +232,7 @@ def _wait_or_give_up(evidence: Evidence, why: str) -> Decision:
 
 def _repeat(evidence: Evidence) -> Decision:
     if evidence.sign is Sign.SILENT:
-        if not evidence.registered:
+        if not evidence.is_registered:
             return Decision(ResolveAction.SEND_ELSEWHERE, EXECUTOR_GONE)
         if evidence.age_ms < UNKNOWN_MAX_MS:
             return Decision(ResolveAction.WAIT, fill(EXECUTOR_IS, sign=evidence.sign), IDLE_CHECK_MS)
@@ -264,7 +264,7 @@ def _judge_accepted(evidence: Evidence) -> Decision:
 
 def _give_up_accepted(evidence: Evidence) -> Decision:
     if evidence.delivery is Delivery.AT_LEAST_ONCE and evidence.attempt < ATTEMPTS_MAX:
-        is_gone = evidence.sign is Sign.SILENT and not evidence.registered
+        is_gone = evidence.sign is Sign.SILENT and not evidence.is_registered
         return Decision(ResolveAction.SEND_ELSEWHERE if is_gone else evidence.again, REPEAT_LOST)
     reason = RESULT_LOST if evidence.sign is Sign.ENDED else fill(RUN_LOST, sign=evidence.sign)
     return Decision(ResolveAction.UNRESOLVED, reason)

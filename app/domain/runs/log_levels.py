@@ -53,7 +53,7 @@ def level_of(line: str, before: str = "") -> str:
     return "warn" if _WARNS.search(text) else ""
 
 
-def levelled(lines: Iterable[str]) -> list[tuple[str, str]]:
+def split_levels(lines: Iterable[str]) -> list[tuple[str, str]]:
     """Return each line without terminal colours, behind its level."""
     texts: list[tuple[str, str]] = []
     for line in lines:

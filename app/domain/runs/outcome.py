@@ -28,20 +28,20 @@ _SENT = {
 }
 
 
-def outcome_of(trigger_code: int, handle_code: int, killed: int = 0) -> str:
+def outcome_of(trigger_code: int, handle_code: int, kill: int = 0) -> str:
     """Return success, failed, timeout, killed, refused, unresolved, running or sending."""
     if handle_code == HandleCode.SUCCESS:
         return "success"
     if handle_code == HandleCode.TIMEOUT:
         return "timeout"
     if handle_code != HandleCode.NONE:
-        return "killed" if killed else "failed"
+        return "killed" if kill else "failed"
     return _SENT.get(trigger_code, "refused")
 
 
-def state_of(trigger_code: int, handle_code: int, killed: int = 0) -> str:
+def state_of(trigger_code: int, handle_code: int, kill: int = 0) -> str:
     """Return one of the values of STATES."""
-    return STATES[outcome_of(trigger_code, handle_code, killed)]
+    return STATES[outcome_of(trigger_code, handle_code, kill)]
 
 
 def state_of_all(states: Collection[str], *, is_waiting: bool) -> str:

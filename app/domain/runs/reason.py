@@ -108,9 +108,9 @@ def _reason_in_result(messages: Messages) -> str:
     frames = list(_FRAME.finditer(end))
     if frames:  # Python: the exception follows the last frame
         below = end[frames[-1].end() :].split("\n")[1:]
-        raised = next((line for line in below if line[:1].strip()), "")
-        if raised:
-            return raised
+        error_line = next((line for line in below if line[:1].strip()), "")
+        if error_line:
+            return error_line
     start = plain_text(messages.result_start)
     first = next((line.strip() for line in start.split("\n") if line.strip()), "")
     cause = _CAUSE.search(start) or _CAUSE.search(end)

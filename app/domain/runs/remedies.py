@@ -97,7 +97,7 @@ def find_remedy(reason: str) -> Remedy | None:
             return _BY_TEMPLATE[match.msgid]
     if reason.startswith(_UNFILLED):
         return Remedy.JOB
-    nested = find_template(reason, _NESTED)
-    if nested is not None:
-        return find_remedy(nested.values["reason"])
+    inner = find_template(reason, _NESTED)
+    if inner is not None:
+        return find_remedy(inner.values["reason"])
     return next((remedy for pattern, remedy in _BY_TEXT if pattern.search(reason)), None)

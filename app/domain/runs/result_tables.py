@@ -52,7 +52,7 @@ class LargeNumberCell(NumberCell):
 
 def table_of(message: str | None) -> ResultTable | None:
     """Return the table of a message; None if it is something else, or cut off."""
-    value, rest = _parsed(message)
+    value, rest = _parse(message)
     if isinstance(value, dict) and value:
         rows = [(_cut(name), _cell(member)) for name, member in list(value.items())[:ROWS_MAX]]
         return ResultTable((), rows, max(len(value) - ROWS_MAX, 0), 0, rest)
@@ -61,7 +61,7 @@ def table_of(message: str | None) -> ResultTable | None:
 
 def cells_of(message: str | None) -> list[list[str]] | None:
     """Return all cells of the table of a message, uncut, with a row of headings if it has them."""
-    value, _ = _parsed(message)
+    value, _ = _parse(message)
     if isinstance(value, dict) and value:
         return [[str(name), _text(member)] for name, member in value.items()]
     if not _is_list_of_objects(value):
@@ -74,7 +74,7 @@ def _is_list_of_objects(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, dict) and item for item in value)
 
 
-def _parsed(message: str | None) -> tuple[Any, str]:
+def _parse(message: str | None) -> tuple[Any, str]:
     """Return the JSON a message begins with, and the text behind it; None: it does not begin with any."""
     text = (message or "").lstrip()
     if not text.startswith(("{", "[")):

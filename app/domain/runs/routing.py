@@ -33,16 +33,16 @@ SEED_ROWS = 100
 
 #: jobs whose state is kept: the oldest makes room, and starts as after a restart
 JOBS_MAX = 200_000
-Kept = TypeVar("Kept")
+State = TypeVar("State")
 
 
-def _keep(states: dict[int, Kept], job_id: int, state: Kept) -> None:
+def _keep(states: dict[int, State], job_id: int, state: State) -> None:
     if len(states) >= JOBS_MAX and job_id not in states:
         del states[next(iter(states))]
     states[job_id] = state
 
 
-def _copy(states: dict[int, Kept], source: dict[int, Kept], job_ids: Collection[int]) -> None:
+def _copy(states: dict[int, State], source: dict[int, State], job_ids: Collection[int]) -> None:
     for job_id in job_ids:
         if job_id in source:
             _keep(states, job_id, source[job_id])

@@ -17,7 +17,7 @@ LOW_PERCENT, BAD_PERCENT = 90, 50
 class EndedRun:
     """A run that has ended; ``duration_ms`` None: it never started."""
 
-    succeeded: bool
+    is_success: bool
     duration_ms: Millis | None
 
 
@@ -70,7 +70,7 @@ def statistics_of(runs: Sequence[EndedRun]) -> Statistics:
     durations = sorted(run.duration_ms for run in runs if run.duration_ms is not None)
     return Statistics(
         len(runs),
-        sum(not run.succeeded for run in runs),
+        sum(not run.is_success for run in runs),
         percentile(durations, 50),
         percentile(durations, 95),
     )
@@ -83,8 +83,8 @@ def norm_of(newest_first: Sequence[EndedRun]) -> Norm | None:
         return None
     return Norm(
         len(recent),
-        _percent(sum(run.succeeded for run in recent), len(recent)),
-        _percent(sum(run.succeeded for run in before), len(before)),
+        _percent(sum(run.is_success for run in recent), len(recent)),
+        _percent(sum(run.is_success for run in before), len(before)),
     )
 
 

@@ -207,7 +207,7 @@ SHAPES = {
 }
 
 
-class Found(NamedTuple):
+class TemplateMatch(NamedTuple):
     """Template of a stored sentence, with the values of its parameters."""
 
     msgid: str
@@ -224,12 +224,12 @@ def write(template: Text, **values: object) -> str:
     return template.msgid % values
 
 
-def find_template(text: str, templates: Iterable[Text]) -> Found | None:
+def find_template(text: str, templates: Iterable[Text]) -> TemplateMatch | None:
     """Return the template a text was written from; None if there is none."""
     for template in templates:
         match = _pattern(template.msgid).fullmatch(text)
         if match is not None:
-            return Found(template.msgid, match.groupdict())
+            return TemplateMatch(template.msgid, match.groupdict())
     return None
 
 

@@ -46,9 +46,9 @@ def new_trigger(job_id: int, due_ms: Millis) -> Trigger:
     return Trigger(job_id, due_ms, uuid.uuid4().hex)
 
 
-def key_of(trigger: Trigger, *, planned: bool, request: str) -> str:
+def key_of(trigger: Trigger, *, is_planned: bool, request: str) -> str:
     """Return the key of its fire; ``request``: id of the request, empty without one."""
-    kind = ONCE if planned else MANUAL
+    kind = ONCE if is_planned else MANUAL
     return f"{kind}:{trigger.due_ms}-{trigger.token}" + (f"@{request}" if request else "")
 
 

@@ -17,7 +17,7 @@ from app.domain.schedules.cron.fields import DAY_OF_WEEK, InvalidCronExpression
 from app.domain.schedules.sentences import chinese, english
 from app.domain.schedules.sentences.shapes import find_shape
 
-_WRITERS: Final = {"zh_CN": chinese.simplified, "zh_TW": chinese.traditional}
+_WRITERS: Final = {"zh_CN": chinese.to_simplified, "zh_TW": chinese.traditional}
 _LOCALES: Final = {"zh_CN": "zh_CN", "zh_TW": "zh_TW", "en": "en_US"}
 _SUNDAY_FIRST_NAMES: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _MONTH_NAMES: Final = (

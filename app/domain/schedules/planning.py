@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from app.clock import Millis
 from app.domain.enums import MisfireStrategy, TriggerType
-from app.domain.schedules.missed import NextAfter, RunAll
+from app.domain.schedules.run_all import NextAfter, RunAll
 
 #: a scan plans this far ahead; an instant older than this is a misfire
 PRE_READ_MS: Millis = 5_000
@@ -54,15 +54,15 @@ class Plan:
     """Plan for a job; ``next_ms`` None: the schedule has ended."""
 
     fires: tuple[PlannedFire, ...]
-    skipped: SkippedRange | None
+    skipped_range: SkippedRange | None
     next_ms: Millis | None
 
     @property
     def last_ms(self) -> Millis | None:
         """The latest instant this plan turns into a fire or a skip."""
         instants = [instant for instant, _ in self.fires]
-        if self.skipped is not None:
-            instants.append(self.skipped.to_ms)
+        if self.skipped_range is not None:
+            instants.append(self.skipped_range.to_ms)
         return max(instants, default=None)
 
 
@@ -88,13 +88,13 @@ def plan(
         limits = run_all or RunAll()
         return _plan_all(due_ms, limits, now_ms, next_after, period_ms=period_ms, count_max=count_max)
     # One of the missed instants may be fired. The others are skipped.
-    missed = missed_until(now_ms, due_ms, next_after, period_ms=period_ms, count_max=count_max + 1)
-    ahead = _plan_due(next_after(missed.to_ms), now_ms=now_ms, next_after=next_after)
+    misfires = missed_until(now_ms, due_ms, next_after, period_ms=period_ms, count_max=count_max + 1)
+    ahead = _plan_due(next_after(misfires.to_ms), now_ms=now_ms, next_after=next_after)
     if misfire is not MisfireStrategy.FIRE_ONCE_NOW:
-        return Plan(ahead.fires, replace(missed, count=min(missed.count, count_max)), ahead.next_ms)
-    once = (missed.to_ms, TriggerType.MISFIRE)
-    skipped = _without_last(missed, next_after, period_ms, whole=missed.count <= count_max)
-    return Plan((once, *ahead.fires), skipped, ahead.next_ms)
+        return Plan(ahead.fires, replace(misfires, count=min(misfires.count, count_max)), ahead.next_ms)
+    once = (misfires.to_ms, TriggerType.MISFIRE)
+    skips = _without_last(misfires, next_after, period_ms, whole=misfires.count <= count_max)
+    return Plan((once, *ahead.fires), skips, ahead.next_ms)
 
 
 def plan_delay(
@@ -157,30 +157,30 @@ def _plan_all(
     count_max: int,
 ) -> Plan:
     """Plan a job whose missed instants run, MAX_FIRES_A_PASS at once; the others are skipped."""
-    missed = missed_until(now_ms, due_ms, next_after, period_ms=period_ms, count_max=limits.most + 1)
+    misfires = missed_until(now_ms, due_ms, next_after, period_ms=period_ms, count_max=limits.most + 1)
     first_ms = limits.first(
         due_ms,
-        missed.to_ms,
+        misfires.to_ms,
         now_ms=now_ms,
         next_after=next_after,
         period_ms=period_ms,
-        are_few=missed.count <= limits.most,
+        are_few=misfires.count <= limits.most,
     )
-    until_ms = missed.to_ms if first_ms is None else first_ms - 1
-    skipped = (
+    until_ms = misfires.to_ms if first_ms is None else first_ms - 1
+    skips = (
         missed_until(until_ms, due_ms, next_after, period_ms=period_ms, count_max=count_max)
         if due_ms <= until_ms
         else None
     )
     fires, instant = list[PlannedFire](), first_ms
-    while instant is not None and instant <= missed.to_ms and len(fires) < MAX_FIRES_A_PASS:
+    while instant is not None and instant <= misfires.to_ms and len(fires) < MAX_FIRES_A_PASS:
         fires.append((instant, TriggerType.MISFIRE))
         instant = next_after(instant)
-    if fires and instant is not None and instant <= missed.to_ms:
-        return Plan(tuple(fires), skipped, instant)
+    if fires and instant is not None and instant <= misfires.to_ms:
+        return Plan(tuple(fires), skips, instant)
     most = MAX_FIRES_A_PASS - len(fires)
-    ahead = _plan_due(next_after(missed.to_ms), now_ms=now_ms, next_after=next_after, most=most)
-    return Plan((*fires, *ahead.fires), skipped, ahead.next_ms)
+    ahead = _plan_due(next_after(misfires.to_ms), now_ms=now_ms, next_after=next_after, most=most)
+    return Plan((*fires, *ahead.fires), skips, ahead.next_ms)
 
 
 def _plan_due(
@@ -209,16 +209,18 @@ def latest_until(until_ms: Millis, next_after: NextAfter) -> Millis:
 
 
 def _without_last(
-    missed: SkippedRange, next_after: NextAfter, period_ms: Millis, *, whole: bool
+    misfires: SkippedRange, next_after: NextAfter, period_ms: Millis, *, whole: bool
 ) -> SkippedRange | None:
     """Return the missed instants without the latest, which is fired; ``whole``: the count is exact."""
-    if missed.from_ms == missed.to_ms:
+    if misfires.from_ms == misfires.to_ms:
         return None
     if period_ms > 0:
-        return SkippedRange(missed.from_ms, missed.to_ms - period_ms, missed.count - 1)
+        return SkippedRange(misfires.from_ms, misfires.to_ms - period_ms, misfires.count - 1)
     if not whole:
-        return SkippedRange(missed.from_ms, latest_until(missed.to_ms - 1, next_after), missed.count - 1)
-    last = missed.from_ms
-    while (instant := next_after(last)) is not None and instant < missed.to_ms:
+        return SkippedRange(
+            misfires.from_ms, latest_until(misfires.to_ms - 1, next_after), misfires.count - 1
+        )
+    last = misfires.from_ms
+    while (instant := next_after(last)) is not None and instant < misfires.to_ms:
         last = instant
-    return SkippedRange(missed.from_ms, last, missed.count - 1)
+    return SkippedRange(misfires.from_ms, last, misfires.count - 1)

@@ -15,8 +15,8 @@ def fingerprint(value: object) -> str:
     return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:LENGTH]
 
 
-def require_unchanged(expected: str, value: object) -> None:
-    """Raise ChangedMeanwhile unless ``expected`` is the fingerprint of the value; empty: not compared."""
+def require_unchanged(former: str, value: object) -> None:
+    """Raise ChangedMeanwhile unless ``former`` is the fingerprint of the value; empty: not compared."""
     present = fingerprint(value)
-    if expected and expected != present:
+    if former and former != present:
         raise ChangedMeanwhile(N_("This was changed after you had opened it."), present=present)

@@ -53,8 +53,8 @@ class DiffRow:
 class DiffCount:
     """Lines of a diff that are only in the new text, and only in the old one."""
 
-    added: int
-    removed: int
+    new_lines: int
+    old_lines: int
 
 
 class LineMatcher(SequenceMatcher[str]):
@@ -87,15 +87,17 @@ def diff_rows(old: str, new: str, *, context: int = CONTEXT) -> list[DiffRow] | 
     for group in LineMatcher(before, after).get_grouped_opcodes(context):
         rows.extend(_gap(group[0][1] - end))
         for kind, old_from, old_to, new_from, new_to in group:
-            rows.extend(_rows(kind, _numbered(before, old_from, old_to), _numbered(after, new_from, new_to)))
+            rows.extend(
+                _rows(kind, _number_lines(before, old_from, old_to), _number_lines(after, new_from, new_to))
+            )
             end = old_to
     return rows + _gap(len(before) - end) if rows else rows
 
 
 def diff_count(rows: Iterable[DiffRow]) -> DiffCount:
     """Count the lines that differ; a replaced line is one removed and one added."""
-    changed = [row for row in rows if row.kind not in ("equal", "gap")]
-    return DiffCount(sum(row.new_number > 0 for row in changed), sum(row.old_number > 0 for row in changed))
+    changes = [row for row in rows if row.kind not in ("equal", "gap")]
+    return DiffCount(sum(row.new_number > 0 for row in changes), sum(row.old_number > 0 for row in changes))
 
 
 def changed_part(line: str, other: str) -> tuple[str, str, str]:
@@ -114,7 +116,7 @@ def _lines(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def _numbered(lines: list[str], first: int, end: int) -> list[tuple[int, str]]:
+def _number_lines(lines: list[str], first: int, end: int) -> list[tuple[int, str]]:
     return [(number + 1, lines[number]) for number in range(first, end)]
 
 

@@ -39,7 +39,7 @@ def with_field_name(message: str, names: Mapping[str, str]) -> str:
     return Text(message.msgid, {**message.params, "field": names[str(message.params["field"])]})
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """Return a key that is equal for texts that differ only in case, blanks or the encoding of accents."""
     return unicodedata.normalize("NFC", " ".join(text.split())).casefold()
 

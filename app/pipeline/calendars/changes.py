@@ -23,10 +23,10 @@ from app.pipeline.claimed_ahead import wait_for_claimed
 from app.pipeline.rounds.ends import record_skips
 from app.pipeline.skips import skip_row
 from app.pipeline.spans import keep_spans
-from app.pipeline.unscanned import unscanned
+from app.pipeline.unscanned_instants import find_unscanned
 from app.store.base import locks
 from app.store.calendars import current_book, rules
-from app.store.fires import scheduled as scheduled_fires
+from app.store.fires import scheduled_fires
 from app.store.jobs import scheduling as jobs
 from app.store.jobs.scheduling import DueJob, phased_schedule_of, schedule_of
 
@@ -63,8 +63,8 @@ class Change:
         ]
         bulk.update_many(session, Job, rows)
         is_rate = {job.id for job in due.values() if job.schedule_type == ScheduleType.FIX_RATE}
-        changed = [row["id"] for row in rows if row["id"] in is_rate or self._is_reopened(due[row["id"]])]
-        keep_spans(session, changed, now_ms=decided_ms)
+        changed_ids = [row["id"] for row in rows if row["id"] in is_rate or self._is_reopened(due[row["id"]])]
+        keep_spans(session, changed_ids, now_ms=decided_ms)
         current_book.forget_at_commit(session)
 
     def _is_reopened(self, job: DueJob) -> bool:
@@ -120,8 +120,8 @@ def begin_change(
     """
     locks.take_schedule_lock(session)
     former, begin_ms = current_book.refresh(session), clock()
-    concerned = jobs.find_to_replan(session, job_ids, ahead_of_ms=begin_ms, limit=PLANNED_MAX)
-    due = jobs.lock_planned(session, concerned) if concerned else {}
+    job_ids_to_replan = jobs.find_to_replan(session, job_ids, ahead_of_ms=begin_ms, limit=PLANNED_MAX)
+    due = jobs.lock_planned(session, job_ids_to_replan) if job_ids_to_replan else {}
     ahead = scheduled_fires.lock_ahead(session, list(due), after_ms=begin_ms)
     wait_for_claimed(session, list(due), clock=clock)
     decided_ms = clock()
@@ -140,12 +140,12 @@ def _skip_unscanned(session: Session, due: dict[int, DueJob], decided_ms: Millis
     skips = {
         job.id: skip
         for job in jobs.with_anchors(session, due.values()).values()
-        if job.calendar and (skip := unscanned(job, now_ms=decided_ms)) is not None
+        if job.calendar and (skip := find_unscanned(job, now_ms=decided_ms)) is not None
     }
     rows = [skip_row(job_id, skip, reason=EDITED, now_ms=decided_ms) for job_id, skip in skips.items()]
     record_skips(session, rows, due, now_ms=decided_ms)
-    settled = {
+    new_due = {
         job_id: due[job_id]._replace(last_fire_ms=skip.to_ms, trigger_next_time=decided_ms + 1)
         for job_id, skip in skips.items()
     }
-    return {**due, **settled}
+    return {**due, **new_due}

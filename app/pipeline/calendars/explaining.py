@@ -14,9 +14,9 @@ from app.clock import HOUR_MS, MINUTE_MS, SECOND_MS, Millis
 from app.database.engine import call_at_commit, read_scope, transact
 from app.database.rows import bulk
 from app.domain.calendars.rule_book import RuleBook
-from app.domain.completeness.expected import Interval, excluded
+from app.domain.completeness.expected import Interval, find_exclusions
 from app.domain.completeness.rule_history import with_rules
-from app.domain.completeness.ruled import Excluded
+from app.domain.completeness.rule_instants import Exclusion
 from app.domain.completeness.spans import Span
 from app.domain.schedules.planning import SkippedRange
 from app.domain.schedules.schedule import next_after_ms
@@ -26,8 +26,8 @@ from app.pipeline.skips import skip_row
 from app.runtime.metrics import FIRES_SKIPPED
 from app.store.base import locks
 from app.store.calendars import current_book
-from app.store.completeness import explained
-from app.store.completeness.explained import ExplainedSpan, WrittenSkip
+from app.store.completeness import explanations
+from app.store.completeness.explanations import ExplainedSpan, WrittenSkip
 from app.store.completeness.spans import read_history
 
 PERIOD_MS: Millis = 5 * SECOND_MS
@@ -60,7 +60,7 @@ def tick_explained(now_ms: Millis) -> Millis:
     after_id, only_calendars = 0, not book.blackouts
     while True:
         with read_scope() as session:
-            page = explained.find_unexplained(
+            page = explanations.find_unexplained(
                 session, after_id=after_id, limit=PAGE, with_calendar=only_calendars, now_ms=now_ms
             )
             since_ms = min((entry.explained_ms for entry in page), default=now_ms)
@@ -83,17 +83,17 @@ def _series(history: RuleBook, entry: ExplainedSpan, now_ms: Millis) -> list[_Se
     interval = Interval(entry.explained_ms + 1, now_ms + 1)
     series: list[_Series] = []
     for span in with_rules(history, [entry.span]):
-        for part in excluded([span], interval):
-            series = _joined(series, _Series(span.job_id, part.reason, _range(part), span))
+        for part in find_exclusions([span], interval):
+            series = _join(series, _Series(span.job_id, part.reason, _range(part), span))
     return series
 
 
-def _range(part: Excluded) -> SkippedRange:
+def _range(part: Exclusion) -> SkippedRange:
     instants = list(part.instants)
     return SkippedRange(min(instants), max(instants), len(instants))
 
 
-def _joined(series: list[_Series], following: _Series) -> list[_Series]:
+def _join(series: list[_Series], following: _Series) -> list[_Series]:
     last = series[-1] if series else None
     if last is None or last.reason != following.reason or not _follows(following, last.range.to_ms):
         return [*series, following]
@@ -121,30 +121,32 @@ def _write(
 ) -> None:
     """Write rows for the spans that no other node has explained meanwhile."""
     locks.take_schedule_lock(session)
-    current = explained.find_explained(session, [entry.id for entry in page])
-    unchanged = [entry for entry in page if current.get(entry.id) == entry.explained_ms]
-    left = [entry for entry in unchanged if series_by_id[entry.id]]
-    written = explained.find_last_written(session, {entry.span.job_id for entry in left})
-    rows, extended = list[bulk.Row](), dict[int, bulk.Row]()
+    current = explanations.find_explained(session, [entry.id for entry in page])
+    current_entries = [entry for entry in page if current.get(entry.id) == entry.explained_ms]
+    left = [entry for entry in current_entries if series_by_id[entry.id]]
+    last_skips = explanations.find_last_written(session, {entry.span.job_id for entry in left})
+    rows, longer_skips = list[bulk.Row](), dict[int, bulk.Row]()
     for entry in left:
         for series in series_by_id[entry.id]:
             group, count = str(entry.span.group_id), series.range.count
             call_at_commit(session, partial(FIRES_SKIPPED.add, group, series.reason, count=count))
-            last = written.pop(series.job_id, None)
+            last = last_skips.pop(series.job_id, None)
             if last is not None and last.reason == series.reason and _follows(series, last.to_ms):
-                extended[last.id] = _extended(last, series, now_ms)
+                longer_skips[last.id] = _extend(last, series, now_ms)
             else:
                 rows.append(skip_row(series.job_id, series.range, reason=series.reason, now_ms=now_ms))
     bulk.insert_many(session, Skip, rows)
-    bulk.update_many(session, Skip, list(extended.values()))
-    searched = [entry for entry in unchanged if not series_by_id[entry.id] and _is_old(entry, now_ms)]
-    explained.write_explained(
+    bulk.update_many(session, Skip, list(longer_skips.values()))
+    old_entries = [
+        entry for entry in current_entries if not series_by_id[entry.id] and _is_old(entry, now_ms)
+    ]
+    explanations.write_explained(
         session,
         [(entry.id, series_by_id[entry.id][-1].range.to_ms) for entry in left]
-        + [(entry.id, now_ms - SETTLED_MS) for entry in searched],
+        + [(entry.id, now_ms - SETTLED_MS) for entry in old_entries],
     )
 
 
-def _extended(last: WrittenSkip, series: _Series, now_ms: Millis) -> bulk.Row:
+def _extend(last: WrittenSkip, series: _Series, now_ms: Millis) -> bulk.Row:
     count = min(last.skipped + series.range.count, SKIPPED_MAX)
     return {"id": last.id, "to_ms": series.range.to_ms, "skipped": count, "recorded_ms": now_ms}

@@ -15,8 +15,8 @@ from app.database.rows import bulk
 from app.domain.calendars.blackouts import Closure
 from app.domain.enums import FireState, TriggerType
 from app.models.fire import Fire
-from app.store.calendars import current_book, paused
-from app.store.calendars.paused import PAUSED
+from app.store.calendars import current_book, paused_fires
+from app.store.calendars.paused_fires import PAUSED
 from app.store.fires import queue as fires
 from app.store.fires.queue import PendingFire
 from app.store.jobs.scheduling import JobToRun
@@ -63,7 +63,7 @@ def resume(*, now_ms: Millis) -> bool:
 
     Opens its own transactions.
     """
-    waiting = paused.find_paused_jobs()
+    waiting = paused_fires.find_paused_jobs()
     if not waiting:
         return False
     book = current_book.current()
@@ -71,19 +71,19 @@ def resume(*, now_ms: Millis) -> bool:
     if not free:
         return True
     with read_scope() as session:
-        fire_ids = paused.find_paused(session, free)
+        fire_ids = paused_fires.find_paused(session, free)
     for first in range(0, len(fire_ids), PAGE):
         transact(partial(_resume, fire_ids=fire_ids[first : first + PAGE]))
-    return len(free) < len(waiting) or len(fire_ids) == paused.PAUSED_MAX
+    return len(free) < len(waiting) or len(fire_ids) == paused_fires.PAUSED_MAX
 
 
 def _resume(session: Session, fire_ids: Sequence[int]) -> None:
-    locked = fires.lock_gated(session, fire_ids)
-    still = paused.still_paused(session, [fire.id for fire in locked])
+    gated_fires = fires.lock_gated(session, fire_ids)
+    still = paused_fires.still_paused(session, [fire.id for fire in gated_fires])
     # What they have waited for stays: an instant of a schedule is no late one therefore.
     rows = [
         {"id": fire.id, "state": FireState.PENDING.value, "owner": "", "lease_until": 0}
-        for fire in locked
+        for fire in gated_fires
         if fire.id in still
     ]
     bulk.update_many(session, Fire, rows)

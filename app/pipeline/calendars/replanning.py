@@ -82,10 +82,10 @@ class RuleReplanning:
                 for job in page
                 if (next_ms := self._next_ms(job, book, _begin(job, book, since_ms, spans.get(job.id))))
             ]
-            written = transact(partial(_write, pairs=pairs, number=book.number)) if pairs else 0
-            if written is None:
+            job_count = transact(partial(_write, pairs=pairs, number=book.number)) if pairs else 0
+            if job_count is None:
                 return count, False
-            count += written
+            count += job_count
 
     def _next_ms(self, job: DueJob, book: RuleBook, since_ms: Millis) -> Millis | None:
         """Return the next time of a job by the present rules; None: it has that."""

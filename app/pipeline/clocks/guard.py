@@ -37,7 +37,7 @@ class ClockNews:
     right: bool
     skew_ms: Millis
     #: whether it was compared with the database's; otherwise ``skew_ms`` is how far it was set ahead
-    compared: bool = True
+    is_compared: bool = True
 
 
 class JumpHold:
@@ -90,7 +90,7 @@ class ClockGuard:
         self.skew_ms: Millis = 0
 
     @property
-    def trusted(self) -> bool:
+    def is_trusted(self) -> bool:
         """Whether the clock was within SKEW_MAX_MS of the database's at the last comparison."""
         return abs(self.skew_ms) <= SKEW_MAX_MS
 
@@ -122,7 +122,7 @@ class ClockGuard:
         return (
             was_compared
             and last is not None
-            and self.trusted
+            and self.is_trusted
             and (self.compares or not self.went_back)
             and abs(self._jump_since(last)) <= JUMP_MS
         )
@@ -133,22 +133,22 @@ class ClockGuard:
             jump_ms = self._take_jump()
             if jump_ms:
                 logger.warning("clock jumped by_ms=%s", jump_ms)
-            was_trusted = self.trusted
+            was_trusted = self.is_trusted
             self._compare_when_due(jump_ms)
-            if was_trusted and not self.trusted and self.compares:
+            if was_trusted and not self.is_trusted and self.compares:
                 logger.error(
                     "clock off, scheduling stopped skew_ms=%s; set the clock of this host", self.skew_ms
                 )
-            elif was_trusted and not self.trusted:
+            elif was_trusted and not self.is_trusted:
                 hold_s = HOLD_MS // SECOND_MS
                 logger.error(
                     "clock jumped ahead, scheduling paused skew_ms=%s; trusted after %s s of steady time",
                     self.skew_ms,
                     hold_s,
                 )
-            elif not was_trusted and self.trusted:
+            elif not was_trusted and self.is_trusted:
                 logger.warning("clock trusted again, scheduling resumed skew_ms=%s", self.skew_ms)
-            return self.trusted
+            return self.is_trusted
 
     def look(self) -> bool:
         """Compare the clocks if due, or if ours was set; return whether this node may fire.
@@ -157,7 +157,7 @@ class ClockGuard:
         """
         with self._checking:
             self._compare_when_due(self._take_jump())
-            return self.trusted
+            return self.is_trusted
 
     def _compare_when_due(self, jump_ms: Millis) -> None:
         monotonic = self._monotonic()
@@ -230,9 +230,9 @@ class ClockWatch:
         return self._guard.skew_ms
 
     @property
-    def trusted(self) -> bool:
+    def is_trusted(self) -> bool:
         """Whether the clock was right at the last comparison."""
-        return self._guard.trusted
+        return self._guard.is_trusted
 
     def news(self) -> ClockNews | None:
         """Return a change to report, or None; reads the database, so call it outside of transactions."""

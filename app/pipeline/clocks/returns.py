@@ -27,9 +27,8 @@ from app.models.node import SKEW_MAX_MS
 from app.models.skip import Skip
 from app.pipeline.scan import MISFIRE, PAGE, count_max_of, period_of
 from app.store.base import locks
-from app.store.fires import clock_return
-from app.store.fires import scheduled as scheduled_fires
-from app.store.fires.scheduled import ScheduledFire
+from app.store.fires import clock_return, scheduled_fires
+from app.store.fires.scheduled_fires import ScheduledFire
 from app.store.jobs import scheduling as jobs
 from app.store.jobs.scheduling import DueJob, schedule_of
 
@@ -46,7 +45,7 @@ FAR_MS: Millis = 120_000
 class _Future:
     """Fires and skips of a job in the future."""
 
-    unclaimed: list[ScheduledFire] = field(default_factory=list)
+    fires: list[ScheduledFire] = field(default_factory=list)
     skips: list[Skip] = field(default_factory=list)
 
 
@@ -103,14 +102,14 @@ def bring_back(*, zone: str, now_ms: Millis, has_seen_return: bool) -> None:
 def _recalculate_all(session: Session, zone: str, now_ms: Millis, *, has_seen_return: bool) -> list[_Return]:
     futures: defaultdict[int, _Future] = defaultdict(_Future)
     for fire in scheduled_fires.find_unclaimed(session, Fire.due_time > now_ms):
-        futures[fire.job_id].unclaimed.append(fire)
+        futures[fire.job_id].fires.append(fire)
     for skip in clock_return.find_skips(session, after_ms=now_ms):
         futures[skip.job_id].skips.append(skip)
     soon_ms, returns = now_ms + SOON_MS, []
     affected_ids = {
         job_id
         for job_id, future in futures.items()
-        if future.skips or max(fire.due_time for fire in future.unclaimed) > soon_ms
+        if future.skips or max(fire.due_time for fire in future.fires) > soon_ms
     }
     beyond = jobs.find_beyond(session, after_ms=soon_ms)
     if not has_seen_return:
@@ -142,14 +141,14 @@ def _recalculate(job: DueJob, zone: str, future: _Future, started_ms: Millis, no
     soon_ms = now_ms + SOON_MS
     is_on = job.trigger_status == TriggerStatus.RUNNING
     # If the scan has stopped the job with the last instants of its schedule, these stay.
-    decided_instants = [fire.due_time for fire in future.unclaimed if fire.due_time <= soon_ms or not is_on]
+    decided_instants = [fire.due_time for fire in future.fires if fire.due_time <= soon_ms or not is_on]
     decided_instants += [skip.to_ms for skip in future.skips if skip.reason != MISFIRE]
     decided_instants += [job.last_fire_ms] if job.last_fire_ms <= soon_ms else []
     result = _Return(job, max([started_ms, *decided_instants]))
     reopened_instants = [
         instant for skip in future.skips if (instant := _reopen(skip, schedule, result)) is not None
     ]
-    withdrawn = [fire for fire in future.unclaimed if fire.due_time > max(result.decided_ms, soon_ms)]
+    withdrawn = [fire for fire in future.fires if fire.due_time > max(result.decided_ms, soon_ms)]
     result.fire_ids = [fire.id for fire in withdrawn]
     if not is_on:
         result.next_ms = job.trigger_next_time

@@ -39,73 +39,73 @@ def claim_limited(
     batch = ClaimBatch()
     if claims_paused(session, now_ms=now_ms):
         return batch
-    locked = _paused(session, lock_due(session, due, now_ms, fires.lock_unsent), batch, now_ms)
-    locked = _held(session, locked, claimer, batch, now_ms)
-    locked = _asking(locked)
-    if not locked.to_run:
+    pending = _pause(session, lock_due(session, due, now_ms, fires.lock_unsent), batch, now_ms)
+    pending = _hold(session, pending, claimer, batch, now_ms)
+    pending = _asking(pending)
+    if not pending.to_run:
         return batch
-    usage = LimitUsage.read(session, {fire.job_id for fire, _ in locked.to_run})
-    locked = _with_first(session, locked, usage, now_ms)
-    gate = open_gate(session, locked.to_run, usage, zone=claimer.zone, now_ms=now_ms)
-    pairs = {fire.id: (fire, job) for fire, job in locked.to_run}
-    locked = locked._replace(to_run=[pairs[fire_id] for fire_id in gate.candidates])
-    candidates_by_group = find_group_candidates(session, locked.to_run, now_ms=now_ms)
-    claim_locked(session, locked, candidates_by_group, claimer, Counter(), batch, now_ms=now_ms, gate=gate)
+    usage = LimitUsage.read(session, {fire.job_id for fire, _ in pending.to_run})
+    pending = _with_first(session, pending, usage, now_ms)
+    gate = open_gate(session, pending.to_run, usage, zone=claimer.zone, now_ms=now_ms)
+    pairs = {fire.id: (fire, job) for fire, job in pending.to_run}
+    pending = pending._replace(to_run=[pairs[fire_id] for fire_id in gate.candidates])
+    candidates_by_group = find_group_candidates(session, pending.to_run, now_ms=now_ms)
+    claim_locked(session, pending, candidates_by_group, claimer, Counter(), batch, now_ms=now_ms, gate=gate)
     # One that waits is found again by the next look at the list.
     waiting_ids = {candidate.fire.id for candidate in gate.candidates.values() if candidate.former}
-    batch.parked = {
+    batch.parked_fires = {
         address: new
-        for address, parked in batch.parked.items()
-        if (new := [fire for fire in parked if fire.id not in waiting_ids])
+        for address, parked_fires in batch.parked_fires.items()
+        if (new := [fire for fire in parked_fires if fire.id not in waiting_ids])
     }
     return batch
 
 
-def _paused(session: Session, locked: LockedFires, batch: ClaimBatch, now_ms: Millis) -> LockedFires:
+def _pause(session: Session, pending: LockedFires, batch: ClaimBatch, now_ms: Millis) -> LockedFires:
     """Return the fires without those that wait for the end of a blackout from now on."""
     closures = {
         fire.id: closure
-        for fire, job in locked.to_run
+        for fire, job in pending.to_run
         if (closure := pause_of(fire, job, now_ms=now_ms)) is not None
     }
     if not closures:
-        return locked
-    pause(session, [(fire, closures[fire.id]) for fire, _ in locked.to_run if fire.id in closures])
+        return pending
+    pause(session, [(fire, closures[fire.id]) for fire, _ in pending.to_run if fire.id in closures])
     batch.waiting += len(closures)
-    return locked._replace(to_run=[pair for pair in locked.to_run if pair[0].id not in closures])
+    return pending._replace(to_run=[pair for pair in pending.to_run if pair[0].id not in closures])
 
 
-def _held(
-    session: Session, locked: LockedFires, claimer: Claimer, batch: ClaimBatch, now_ms: Millis
+def _hold(
+    session: Session, pending: LockedFires, claimer: Claimer, batch: ClaimBatch, now_ms: Millis
 ) -> LockedFires:
     """Return the fires if none needs a round; otherwise those wait for it, and the others are claimed later.
 
     Limits are locked before rounds.
     """
-    gated = [pair for pair in locked.to_run if needs_round(*pair)]
-    if not gated:
-        return locked
-    batch.expanded += hold(session, gated, zone=claimer.zone, now_ms=now_ms)
-    batch.waiting += len(gated)
-    gated_ids = {fire.id for fire, _ in gated}
-    others = [fire for fire, _ in locked.to_run if fire.id not in gated_ids]
-    batch.expanded += [DueFire(fire.id, fire.job_id, fire.due_time) for fire in others]
-    return locked._replace(to_run=[])
+    gate_fires = [pair for pair in pending.to_run if needs_round(*pair)]
+    if not gate_fires:
+        return pending
+    batch.new_fires += hold(session, gate_fires, zone=claimer.zone, now_ms=now_ms)
+    batch.waiting += len(gate_fires)
+    gated_ids = {fire.id for fire, _ in gate_fires}
+    others = [fire for fire, _ in pending.to_run if fire.id not in gated_ids]
+    batch.new_fires += [DueFire(fire.id, fire.job_id, fire.due_time) for fire in others]
+    return pending._replace(to_run=[])
 
 
-def _asking(locked: LockedFires) -> LockedFires:
+def _asking(pending: LockedFires) -> LockedFires:
     """Leave out fires that a user has started since they were found: they ask for no slots, and are due."""
-    return locked._replace(to_run=[pair for pair in locked.to_run if asks(pair[0])])
+    return pending._replace(to_run=[pair for pair in pending.to_run if asks(pair[0])])
 
 
-def _with_first(session: Session, locked: LockedFires, usage: LimitUsage, now_ms: Millis) -> LockedFires:
+def _with_first(session: Session, pending: LockedFires, usage: LimitUsage, now_ms: Millis) -> LockedFires:
     """Return the fires with those that wait first for the same limits and have room."""
-    held_ids = {fire.id for fire, _ in locked.to_run}
+    held_ids = {fire.id for fire, _ in pending.to_run}
     first = [fire for fire, _key in usage.find_first(session) if fire.id not in held_ids]
     if not first:
-        return locked
+        return pending
     waiting = lock_due(session, first, now_ms, fires.lock_waiting)
-    return LockedFires([*locked.to_run, *waiting.to_run], locked.unfinished | waiting.unfinished)
+    return LockedFires([*pending.to_run, *waiting.to_run], pending.run_by_id | waiting.run_by_id)
 
 
 def has_waiting() -> bool:
@@ -134,9 +134,9 @@ def end_waits(*, zone: str, now_ms: Millis) -> int:
     """Skip the fires whose longest wait is over; return how many. Opens its own transactions."""
     count = 0
     while over := slots.find_over(now_ms=now_ms, limit=PAGE):
-        ended = transact(partial(_end_waits, fire_ids=over, zone=zone, now_ms=now_ms))
-        count += ended
-        if ended < PAGE:
+        page_count = transact(partial(_end_waits, fire_ids=over, zone=zone, now_ms=now_ms))
+        count += page_count
+        if page_count < PAGE:
             break
     return count
 

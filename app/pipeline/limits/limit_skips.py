@@ -24,7 +24,7 @@ LIMIT = "limit"
 
 def skip_fires(
     session: Session,
-    skipped: Sequence[PendingFire],
+    fires_to_skip: Sequence[PendingFire],
     *,
     zone: str,
     now_ms: Millis,
@@ -35,12 +35,12 @@ def skip_fires(
 
     Unless the caller ``holds_jobs``, the next time of a job that is locked is left to ``tick_delays``.
     """
-    if not skipped:
+    if not fires_to_skip:
         return
-    job_by_id = jobs.find_planned(session, {fire.job_id for fire in skipped})
+    job_by_id = jobs.find_planned(session, {fire.job_id for fire in fires_to_skip})
     rows: list[bulk.Row] = []
     instants: dict[int, list[Millis]] = {}
-    for fire in skipped:
+    for fire in fires_to_skip:
         if fire.job_id not in job_by_id:
             continue
         if fire.trigger_type in fires.SCHEDULED:
@@ -60,10 +60,10 @@ def skip_fires(
             )
         ]
     insert_skips(session, rows, job_by_id)
-    fires.delete_fires(session, [fire.id for fire in skipped])
-    followed = {job.id for job in job_by_id.values() if job.has_followers}
-    arrive_skipped(session, skipped, followed, reason=reason, now_ms=now_ms)
-    delayed = [job_id for job_id in instants if job_by_id[job_id].schedule_type == ScheduleType.FIX_DELAY]
-    if delayed:
-        locked = locks.lock_jobs(session, delayed, skip_locked=not holds_jobs)
-        set_delayed(session, [job.id for job in locked], now_ms=now_ms)
+    fires.delete_fires(session, [fire.id for fire in fires_to_skip])
+    followed_ids = {job.id for job in job_by_id.values() if job.has_followers}
+    arrive_skipped(session, fires_to_skip, followed_ids, reason=reason, now_ms=now_ms)
+    delayed_ids = [job_id for job_id in instants if job_by_id[job_id].schedule_type == ScheduleType.FIX_DELAY]
+    if delayed_ids:
+        locked_ids = locks.lock_jobs(session, delayed_ids, skip_locked=not holds_jobs)
+        set_delayed(session, [job.id for job in locked_ids], now_ms=now_ms)

@@ -14,7 +14,7 @@ from app.domain.schedules.planning import DueFire
 from app.store.limits import rules as limit_rules
 from app.store.limits import slots
 from app.store.limits.rules import LimitName, LimitRules, Share
-from app.store.limits.slots import JobKey, OpenRun, Shared, WaitingRuns
+from app.store.limits.slots import JobKey, LimitShares, OpenRun, WaitingRuns
 
 #: room of a job that has no limit any more, or does not exist
 ROOM_MAX = 512
@@ -58,17 +58,17 @@ class LimitUsage:
             )
         rules |= others
         ids = limit_rules.add_missing(session, _names(rules))
-        return cls._made(session, rules, waiting, ids)
+        return cls._make(session, rules, waiting, ids)
 
     @classmethod
     def read_waiting(cls, session: Session) -> Self:
         """Return the use of the limits for which any run waits; writes nothing."""
         waiting = slots.count_waiting(session, None)
         rules = limit_rules.find_rules(session, {pair.job_id for pair in waiting})
-        return cls._made(session, rules, waiting, limit_rules.find_ids(session, _names(rules)))
+        return cls._make(session, rules, waiting, limit_rules.find_ids(session, _names(rules)))
 
     @classmethod
-    def _made(
+    def _make(
         cls,
         session: Session,
         rules: dict[int, LimitRules],
@@ -109,15 +109,15 @@ class LimitUsage:
         shares_by_job = defaultdict[int, list[Share]](list)
         for share in self.shares:
             shares_by_job[share.job_id].append(share)
-        counted = set[tuple[int, str]]()
+        counted_runs = set[tuple[int, str]]()
         for run in runs:
             weights = {Scope(share.limit_id): share.weight for share in shares_by_job[run.job_id]}
             group_limit = self.ids.get((LimitKind.GROUP, str(run.job_group)))
             if group_limit in self.slots:
                 weights[Scope(group_limit)] = 1
             rule = self.rules.get(run.job_id)
-            if rule is not None and (run.job_id, run.run_key) not in counted:
-                counted.add((run.job_id, run.run_key))
+            if rule is not None and (run.job_id, run.run_key) not in counted_runs:
+                counted_runs.add((run.job_id, run.run_key))
                 self.open[JobKey(run.job_id, run.limit_key)] += 1
                 weights |= self._own(rule, run.limit_key)
             self.used.update(weights)
@@ -156,7 +156,7 @@ class LimitUsage:
         free = [(self.slots[scope.limit_id] - self.used[scope]) // weight for scope, weight in demand.items()]
         return max(min(free, default=ROOM_MAX), 1)
 
-    def shared(self, room: Mapping[JobKey, int]) -> Shared:
+    def share(self, room: Mapping[JobKey, int]) -> LimitShares:
         """Return which named limits and those of groups these jobs have, and how far to look for each.
 
         As many runs as there are free slots may get one; LOOKED_AHEAD more, as some need further slots.
@@ -166,7 +166,7 @@ class LimitUsage:
             limit_id: max(self.slots[limit_id] - self.used[Scope(limit_id)], 0) + LOOKED_AHEAD
             for limit_id in frozenset[int]().union(*limits.values())
         }
-        return Shared(most, limits)
+        return LimitShares(most, limits)
 
     def _shared_by(self, job_id: int) -> frozenset[int]:
         if (rule := self.rules.get(job_id)) is None:
@@ -178,15 +178,15 @@ class LimitUsage:
     def find_first(self, session: Session) -> list[tuple[DueFire, str]]:
         """Return the waiting fires that may get slots now with their keys, in their order."""
         room = self.room()
-        return slots.find_first(session, room, self.shared(room))
+        return slots.find_first(session, room, self.share(room))
 
     def is_full(self, scope: Scope) -> bool:
         """Whether a limit has no slot at all."""
         return self.used[scope] >= self.slots[scope.limit_id]
 
-    def book(self, closed: Iterable[Scope]) -> Slots:
+    def book(self, closed_scopes: Iterable[Scope]) -> Slots:
         """Return the slots for decisions."""
-        return Slots(self.slots, self.used, self.holders, closed)
+        return Slots(self.slots, self.used, self.holders, closed_scopes)
 
 
 def _reach_further(rules: Iterable[LimitRules], limit_ids: Collection[int]) -> bool:

@@ -85,7 +85,7 @@ class SlotGate:
     _demands: dict[int, Demand] = field(default_factory=dict)
     _old_waits: list[tuple[Candidate, Wait]] = field(default_factory=list)
     _waiting: list[tuple[Candidate, Wait]] = field(default_factory=list)
-    _skipped: list[Candidate] = field(default_factory=list)
+    _to_skip: list[Candidate] = field(default_factory=list)
     #: job -> how many of its runs begin to wait
     _began: Counter[int] = field(default_factory=Counter)
     #: job and key -> the fire that is to be the only one to wait
@@ -110,7 +110,7 @@ class SlotGate:
         if decision.action is Action.KEEP:
             self._old_waits.append((candidate, decision.wait))
         elif decision.action is Action.SKIP or self._count_waiting(candidate.rule.job_id) >= WAITING_MAX:
-            self._skipped.append(candidate)
+            self._to_skip.append(candidate)
         else:
             self._waiting.append((candidate, decision.wait))
             self._began[candidate.rule.job_id] += 1
@@ -143,10 +143,10 @@ class SlotGate:
             lines.append(write(KEY_UNFILLED, key=template))
         wait = parse_wait(candidate.former.waits_for) if candidate.former is not None else None
         if wait is not None:
-            lines.append(self._waited(wait, (self.now_ms - fire.due_time) // 1000))
+            lines.append(self._wait_line(wait, (self.now_ms - fire.due_time) // 1000))
         return tuple(lines)
 
-    def _waited(self, wait: Wait, seconds: int) -> str:
+    def _wait_line(self, wait: Wait, seconds: int) -> str:
         runs = ", ".join(map(str, wait.log_ids))
         limit = self._name(wait.limit_id)
         if wait.reason is WaitReason.REPLACING:
@@ -168,7 +168,7 @@ class SlotGate:
             for candidate, wait in self._waiting
             if candidate.pair not in self._newest or candidate.fire.id in newest_ids
         ]
-        superseded = [
+        superseded_fires = [
             candidate.fire
             for candidate, _ in (*self._waiting, *self._old_waits)
             if candidate.pair in self._newest
@@ -176,14 +176,14 @@ class SlotGate:
             and not candidate.is_backfill
         ]
         others = set(limit_slots.find_waiting_of(session, set(self._newest)))
-        others -= {fire.id for fire in superseded} | self.candidates.keys()
-        superseded += [
+        others -= {fire.id for fire in superseded_fires} | self.candidates.keys()
+        superseded_fires += [
             fire for fire in fires.lock_waiting(session, others) if fire.trigger_type != TriggerType.BACKFILL
         ]
         bulk.update_many(session, Fire, [self._row(candidate, wait) for candidate, wait in waiting])
         bulk.update_many(session, Fire, self._changed_reasons())
-        skipped = [candidate.fire for candidate in self._skipped]
-        skip_fires(session, [*skipped, *superseded], zone=self.zone, now_ms=self.now_ms)
+        skipped_fires = [candidate.fire for candidate in self._to_skip]
+        skip_fires(session, [*skipped_fires, *superseded_fires], zone=self.zone, now_ms=self.now_ms)
         return len(waiting)
 
     def _row(self, candidate: Candidate, wait: Wait) -> bulk.Row:
@@ -217,22 +217,22 @@ def open_gate(
     """
     candidates = _candidates(session, to_run, usage)
     demands = [usage.demand(candidate.rule, candidate.key) for candidate in candidates]
-    locked = {
+    locked_ids = {
         scope.limit_id
         for demand in demands
         if not any(usage.is_full(scope) for scope in demand)
         for scope in demand
     }
-    limit_rules.lock(session, locked)
-    if locked:
+    limit_rules.lock(session, locked_ids)
+    if locked_ids:
         usage.count(session)  # The claims before this one have ended by now.
-    closed = {scope for demand in demands for scope in demand if scope.limit_id not in locked}
+    closed_scopes = {scope for demand in demands for scope in demand if scope.limit_id not in locked_ids}
     waits = [
         parse_wait(candidate.former.waits_for) for candidate in candidates if candidate.former is not None
     ]
     names = limit_rules.find_names(session, {wait.limit_id for wait in waits if wait is not None})
     by_fire = {candidate.fire.id: candidate for candidate in sorted(candidates, key=_order)}
-    return SlotGate(usage, by_fire, usage.book(closed), names, zone, now_ms)
+    return SlotGate(usage, by_fire, usage.book(closed_scopes), names, zone, now_ms)
 
 
 def _order(candidate: Candidate) -> tuple[Millis, int]:

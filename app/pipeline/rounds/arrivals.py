@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.rows import bulk
-from app.domain.rounds.evaluation import Arrived, supersedes
+from app.domain.rounds.evaluation import RoundArrival, supersedes
 from app.domain.rounds.kinds import ArrivalOutcome, RoundKind, RoundState
 from app.domain.rounds.round_keys import FOR_NO_TIME, NONE_FOLLOWS, in_chain, round_key, since_key
 from app.domain.rounds.runs_after import LONGEST_MS, RunsAfter, parse_runs_after
@@ -53,7 +53,7 @@ class _Entry:
     rule: RunsAfter
     logical_ms: Millis
     chain: int | None
-    arrivals: list[Arrived] = field(default_factory=list)
+    arrivals: list[RoundArrival] = field(default_factory=list)
     is_by_hand: bool = False
 
     @property
@@ -71,23 +71,29 @@ def arrive(session: Session, outcomes: Sequence[Outcome], *, now_ms: Millis) -> 
     if not followers:
         return
     entries = _with_names(session, _entries(outcomes, followers, now_ms))
-    locked = _lock(session, entries, now_ms)
-    if moved := _moved(session, entries, locked):
-        entries = {name: entry for name, entry in entries.items() if entry not in moved.values()} | moved
-        locked |= _lock(session, moved, now_ms)
-    here = {name: entry for name, entry in entries.items() if name in locked}
-    arrived = rounds.find_arrivals(session, {locked[name].id for name in here})
-    changes, new, changed = list[Change](), list[tuple[int, Arrived]](), list[tuple[int, Arrived]]()
+    row_by_name = _lock(session, entries, now_ms)
+    if later_entries := _find_later(session, entries, row_by_name):
+        entries = {
+            name: entry for name, entry in entries.items() if entry not in later_entries.values()
+        } | later_entries
+        row_by_name |= _lock(session, later_entries, now_ms)
+    here = {name: entry for name, entry in entries.items() if name in row_by_name}
+    arrivals = rounds.find_arrivals(session, {row_by_name[name].id for name in here})
+    changes, new, changed_arrivals = (
+        list[Change](),
+        list[tuple[int, RoundArrival]](),
+        list[tuple[int, RoundArrival]](),
+    )
     for name, entry in here.items():
-        row = locked[name]
-        first, later = _merge(arrived[row.id], entry.arrivals)
+        row = row_by_name[name]
+        first, later = _merge(arrivals[row.id], entry.arrivals)
         new += [(row.id, arrival) for arrival in first]
-        changed += [(row.id, arrival) for arrival in later]
+        changed_arrivals += [(row.id, arrival) for arrival in later]
         if fresh := [*first, *later]:
             row = row._replace(logical_ms=max(row.logical_ms, entry.logical_ms))
-            changes.append(Change(row, entry.follower, arrived[row.id], fresh, is_by_hand=entry.is_by_hand))
+            changes.append(Change(row, entry.follower, arrivals[row.id], fresh, is_by_hand=entry.is_by_hand))
     rounds.insert_arrivals(session, new)
-    rounds.write_arrivals(session, changed)
+    rounds.write_arrivals(session, changed_arrivals)
     decide(session, changes, now_ms=now_ms)
 
 
@@ -110,7 +116,7 @@ def _entries(
             chain = outcome.chain if in_chain(outcome.chain) else None
             entry = entries.setdefault((row.id, key), _Entry(row, rule, outcome.logical_ms, chain))
             entry.logical_ms = max(entry.logical_ms, outcome.logical_ms)
-            entry.arrivals.append(_arrived(outcome, rule, now_ms))
+            entry.arrivals.append(_arrival_of(outcome, rule, now_ms))
             entry.is_by_hand |= outcome.is_by_hand
     return entries
 
@@ -121,27 +127,29 @@ def _belongs(outcome: Outcome, rule: RunsAfter) -> bool:
     return outcome.chain != FOR_NO_TIME or rule.round is not RoundKind.LOGICAL_TIME
 
 
-def _arrived(run: Outcome, rule: RunsAfter, now_ms: Millis) -> Arrived:
+def _arrival_of(run: Outcome, rule: RunsAfter, now_ms: Millis) -> RoundArrival:
     outcome = run.outcome
     if run.is_replaced:
         # The newer run has a logical time of its own, and is not in the chain.
         is_left_out = rule.round is RoundKind.LOGICAL_TIME or in_chain(run.chain)
         outcome = ArrivalOutcome.NOT_RUN if is_left_out else ArrivalOutcome.RETRYING
-    return Arrived(run.job_id, run.shard, run.total, outcome, now_ms, run.log_id, run.reason)
+    return RoundArrival(run.job_id, run.shard, run.total, outcome, now_ms, run.log_id, run.reason)
 
 
-def _merge(arrived: list[Arrived], new: Iterable[Arrived]) -> tuple[list[Arrived], list[Arrived]]:
+def _merge(
+    arrivals: list[RoundArrival], new: Iterable[RoundArrival]
+) -> tuple[list[RoundArrival], list[RoundArrival]]:
     """Add to what has arrived in a round; return the first of predecessors and shards, and later ones."""
-    by_shard = {(arrival.predecessor_id, arrival.shard): arrival for arrival in arrived}
-    first: dict[tuple[int, int], Arrived] = {}
-    later: dict[tuple[int, int], Arrived] = {}
+    by_shard = {(arrival.predecessor_id, arrival.shard): arrival for arrival in arrivals}
+    first: dict[tuple[int, int], RoundArrival] = {}
+    later: dict[tuple[int, int], RoundArrival] = {}
     for arrival in new:
         place = arrival.predecessor_id, arrival.shard
         former = by_shard.get(place)
         if supersedes(arrival, former):
             is_first = former is None or place in first
             by_shard[place] = (first if is_first else later)[place] = arrival
-    arrived[:] = by_shard.values()
+    arrivals[:] = by_shard.values()
     return list(first.values()), list(later.values())
 
 
@@ -192,22 +200,22 @@ def _wait_ms(entry: _Entry) -> Millis:
     return LONGEST_MS if is_gate(entry.follower, entry.chain) else entry.rule.wait_ms
 
 
-def _moved(
-    session: Session, entries: Mapping[RoundName, _Entry], locked: Mapping[RoundName, RoundRow]
+def _find_later(
+    session: Session, entries: Mapping[RoundName, _Entry], row_by_name: Mapping[RoundName, RoundRow]
 ) -> dict[RoundName, _Entry]:
     """Return what belongs to the next round, as the one since the last was decided since it was looked up."""
-    decided = {
+    decided_rows = {
         name: row
-        for name, row in locked.items()
+        for name, row in row_by_name.items()
         if entries[name].is_since_last and row.state != RoundState.OPEN
     }
-    if not decided:
+    if not decided_rows:
         return {}
-    later = rounds.find_ids(session, {(row.job_id, since_key(row.id)) for row in decided.values()})
-    moved = {}
-    for name, row in decided.items():
+    later = rounds.find_ids(session, {(row.job_id, since_key(row.id)) for row in decided_rows.values()})
+    later_entries = {}
+    for name, row in decided_rows.items():
         next_name = row.job_id, since_key(row.id)
         reopens = entries[name].has_success and may_reopen(row.state, row.reason) and next_name not in later
         if not reopens:
-            moved[next_name] = entries[name]
-    return moved
+            later_entries[next_name] = entries[name]
+    return later_entries

@@ -9,7 +9,7 @@ from app.clock import Millis
 from app.database.engine import announce_due_fires
 from app.database.rows import bulk
 from app.domain.enums import TriggerType
-from app.domain.rounds.evaluation import Arrived, Verdict, evaluate
+from app.domain.rounds.evaluation import RoundArrival, Verdict, evaluate
 from app.domain.rounds.kinds import ArrivalOutcome, AtDeadline, RoundReason, RoundState
 from app.domain.rounds.runs_after import RunsAfter, parse_runs_after
 from app.domain.schedules.planning import SkippedRange
@@ -49,9 +49,9 @@ class Change:
     row: RoundRow
     #: its job
     follower: FollowerRow
-    arrivals: Collection[Arrived]
+    arrivals: Collection[RoundArrival]
     #: those that came just now
-    fresh: Sequence[Arrived] = ()
+    fresh: Sequence[RoundArrival] = ()
     #: a user asked for them
     is_by_hand: bool = False
     #: its wait is over
@@ -66,12 +66,12 @@ class Change:
 
 
 @dataclass(slots=True)
-class _Written:
+class _Decisions:
     """What decisions write."""
 
     rows: list[RoundRow] = field(default_factory=list)
-    reopened: list[RoundRow] = field(default_factory=list)
-    started: list[tuple[Change, RoundRow]] = field(default_factory=list)
+    reopened_rounds: list[RoundRow] = field(default_factory=list)
+    started_rounds: list[tuple[Change, RoundRow]] = field(default_factory=list)
     not_run: list[tuple[Change, RoundRow]] = field(default_factory=list)
 
 
@@ -84,28 +84,28 @@ def may_reopen(state: str, reason: str, *, is_by_hand: bool = True) -> bool:
 
 def decide(session: Session, changes: Iterable[Change], *, now_ms: Millis) -> None:
     """Decide rounds in which something has arrived, or whose wait is over."""
-    written = _Written()
+    decisions = _Decisions()
     for change in changes:
-        _decide(change, parse_runs_after(change.follower.runs_after), written, now_ms)
+        _decide(change, parse_runs_after(change.follower.runs_after), decisions, now_ms)
     names = _WRITTEN
-    bulk.update_many(session, Round, [{name: getattr(row, name) for name in names} for row in written.rows])
-    rounds.delete_skips(session, written.reopened)
-    _start(session, written, now_ms)
-    _skip(session, written.not_run, now_ms)
+    bulk.update_many(session, Round, [{name: getattr(row, name) for name in names} for row in decisions.rows])
+    rounds.delete_skips(session, decisions.reopened_rounds)
+    _start(session, decisions, now_ms)
+    _skip(session, decisions.not_run, now_ms)
 
 
-def _decide(change: Change, rule: RunsAfter | None, written: _Written, now_ms: Millis) -> None:
+def _decide(change: Change, rule: RunsAfter | None, decisions: _Decisions, now_ms: Millis) -> None:
     row = change.row
     if row.state == RoundState.STARTED or (rule is None and row.state != RoundState.OPEN):
         return
     if rule is None:
-        _note(change, row, Verdict(RoundState.NOT_RUN, RoundReason.EDITED), written, now_ms)
+        _note(change, row, Verdict(RoundState.NOT_RUN, RoundReason.EDITED), decisions, now_ms)
         return
     if row.state == RoundState.NOT_RUN:
         is_success = any(arrival.outcome is ArrivalOutcome.SUCCEEDED for arrival in change.fresh)
         if not is_success or not may_reopen(row.state, row.reason, is_by_hand=change.is_by_hand):
             return
-        written.reopened.append(row)
+        decisions.reopened_rounds.append(row)
         end_ms = max(row.deadline_ms, now_ms + rule.wait_ms)
         row = row._replace(
             state=RoundState.OPEN, reason="", cause_log_id=None, decided_ms=0, deadline_ms=end_ms
@@ -115,14 +115,14 @@ def _decide(change: Change, rule: RunsAfter | None, written: _Written, now_ms: M
     if verdict.state is RoundState.OPEN and change.is_over:
         is_incomplete = rule.at_deadline is AtDeadline.RUN and rule.deadline_s > 0
         verdict = Verdict(RoundState.STARTED) if is_incomplete else _too_late(change.arrivals)
-    _note(change, row, verdict, written, now_ms, is_incomplete=is_incomplete)
+    _note(change, row, verdict, decisions, now_ms, is_incomplete=is_incomplete)
 
 
 def _note(
     change: Change,
     row: RoundRow,
     verdict: Verdict,
-    written: _Written,
+    decisions: _Decisions,
     now_ms: Millis,
     *,
     is_incomplete: bool = False,
@@ -138,11 +138,11 @@ def _note(
         cause = verdict.cause.log_id if verdict.cause is not None else None
         due_ms = now_ms if verdict.state is RoundState.NOT_RUN else 0
         row = row._replace(decided_ms=now_ms, due_ms=due_ms, cause_log_id=cause)
-    written.rows.append(row)
+    decisions.rows.append(row)
     if verdict.state is RoundState.STARTED:
-        written.started.append((change, row))
+        decisions.started_rounds.append((change, row))
     elif verdict.state is RoundState.NOT_RUN:
-        written.not_run.append((change, row))
+        decisions.not_run.append((change, row))
 
 
 def _next_look(change: Change, row: RoundRow) -> Millis:
@@ -152,7 +152,7 @@ def _next_look(change: Change, row: RoundRow) -> Millis:
     return min(row.due_ms, row.deadline_ms)
 
 
-def _too_late(arrivals: Collection[Arrived]) -> Verdict:
+def _too_late(arrivals: Collection[RoundArrival]) -> Verdict:
     """Return the verdict of a round whose wait is over; its cause is what failed first, if anything has."""
     failed = [
         arrival for arrival in arrivals if arrival.outcome is not ArrivalOutcome.SUCCEEDED and arrival.log_id
@@ -161,18 +161,18 @@ def _too_late(arrivals: Collection[Arrived]) -> Verdict:
     return Verdict(RoundState.NOT_RUN, RoundReason.DEADLINE, cause)
 
 
-def _start(session: Session, written: _Written, now_ms: Millis) -> None:
+def _start(session: Session, decisions: _Decisions, now_ms: Millis) -> None:
     """Insert the runs that follow; instants that wait for a round are claimed by the next look at them."""
     new = [
         _follower_fire(row, change.fresh, row.logical_ms, now_ms)
-        for change, row in written.started
+        for change, row in decisions.started_rounds
         if not change.is_gate
     ]
-    gates = {row.id: (change, row) for change, row in written.started if change.is_gate}
+    gates = {row.id: (change, row) for change, row in decisions.started_rounds if change.is_gate}
     if gates:
         # Instants may have been skipped before the round was decided anew.
-        awaited = rounds.find_awaited(session, gates)
-        left = [row for round_id, (_, row) in gates.items() if round_id not in awaited]
+        awaited_ids = rounds.find_awaited(session, gates)
+        left = [row for round_id, (_, row) in gates.items() if round_id not in awaited_ids]
         last_ms = dict(sorted(rounds.find_skipped_instants(session, left)))
         for round_id, skipped_ms in last_ms.items():
             change, row = gates[round_id]
@@ -182,7 +182,9 @@ def _start(session: Session, written: _Written, now_ms: Millis) -> None:
         announce_due_fires(session)
 
 
-def _follower_fire(row: RoundRow, fresh: Sequence[Arrived], logical_ms: Millis, now_ms: Millis) -> NewFire:
+def _follower_fire(
+    row: RoundRow, fresh: Sequence[RoundArrival], logical_ms: Millis, now_ms: Millis
+) -> NewFire:
     last = fresh[-1].log_id if fresh else None
     return NewFire(
         f"{FOLLOWER}:{row.id}:{last or 0}",
@@ -197,28 +199,30 @@ def _follower_fire(row: RoundRow, fresh: Sequence[Arrived], logical_ms: Millis, 
 
 def _skip(session: Session, not_run: Iterable[tuple[Change, RoundRow]], now_ms: Millis) -> None:
     """Record the runs that do not follow; the instants of a schedule are skipped when they are due."""
-    skipped = [row for change, row in not_run if not change.is_gate and row.reason != RoundReason.EXCUSED]
+    skipped_rounds = [
+        row for change, row in not_run if not change.is_gate and row.reason != RoundReason.EXCUSED
+    ]
     insert_round_skips(
         session,
-        [(row, row.logical_ms) for row in skipped],
+        [(row, row.logical_ms) for row in skipped_rounds],
         trigger_type=TriggerType.AFTER.value,
         now_ms=now_ms,
     )
 
 
 def insert_round_skips(
-    session: Session, skipped: Sequence[tuple[RoundRow, Millis]], *, trigger_type: str, now_ms: Millis
+    session: Session, skipped_rounds: Sequence[tuple[RoundRow, Millis]], *, trigger_type: str, now_ms: Millis
 ) -> dict[int, DueJob]:
     """Record runs or instants of rounds that were not run, each with its time; return the jobs that exist.
 
     ``trigger_type``: empty for the instants of a schedule.
     """
-    if not skipped:
+    if not skipped_rounds:
         return {}
-    job_by_id = jobs.find_planned(session, {row.job_id for row, _ in skipped})
+    job_by_id = jobs.find_planned(session, {row.job_id for row, _ in skipped_rounds})
     rows = [
         _skip_row(row, at_ms, now_ms) | {"trigger_type": trigger_type}
-        for row, at_ms in skipped
+        for row, at_ms in skipped_rounds
         if row.job_id in job_by_id
     ]
     insert_skips(session, rows, job_by_id)

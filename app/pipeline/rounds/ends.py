@@ -43,7 +43,7 @@ def arrive_ends(
 ) -> None:
     """Write the ends of runs into the rounds of the jobs that follow theirs."""
     outcomes = list[Outcome]()
-    lost = list[Outcome]()
+    lost_outcomes = list[Outcome]()
     for end in ends:
         job = job_by_id.get(end.run.job_id)
         if job is None or not (job.has_followers or end.run.chain):
@@ -54,9 +54,9 @@ def arrive_ends(
         if job.has_followers:
             outcomes.append(outcome)
         if in_chain(end.run.chain) and end.outcome in _WITHOUT_CHILDREN and job.child_jobid:
-            lost.append(outcome)
-    if lost:
-        outcomes += without_children(session, lost)
+            lost_outcomes.append(outcome)
+    if lost_outcomes:
+        outcomes += without_children(session, lost_outcomes)
     if outcomes:
         arrive(session, outcomes, now_ms=now_ms)
 
@@ -78,10 +78,10 @@ def _outcome(end: End, logical_ms: Millis) -> Outcome:
     )
 
 
-def without_children(session: Session, ended: Sequence[Outcome]) -> list[Outcome]:
+def without_children(session: Session, ends: Sequence[Outcome]) -> list[Outcome]:
     """Return that the children of these, and theirs, do not run in their chain; they run after a success."""
     outcomes: dict[tuple[int | None, int], Outcome] = {}
-    parents = {(outcome.chain, outcome.job_id): outcome for outcome in ended}
+    parents = {(outcome.chain, outcome.job_id): outcome for outcome in ends}
     while parents:
         texts = following.find_children(session, {job_id for _, job_id in parents})
         children = {
@@ -128,14 +128,19 @@ def _instants(job: DueJob, row: bulk.Row) -> list[Millis]:
 
 
 def arrive_skipped(
-    session: Session, skipped: Iterable[PendingFire], job_ids: Collection[int], *, reason: str, now_ms: Millis
+    session: Session,
+    skipped_fires: Iterable[PendingFire],
+    job_ids: Collection[int],
+    *,
+    reason: str,
+    now_ms: Millis,
 ) -> None:
     """Write skipped fires into the rounds of the jobs that follow; ``job_ids``: the jobs that have followers.
 
     The retry of a run that is skipped leaves that run failed. In a chain the children do not run either.
     """
     outcomes, in_chains = list[Outcome](), list[Outcome]()
-    for fire in skipped:
+    for fire in skipped_fires:
         shard = parse_shard(fire.sharding_param) or WHOLE
         is_retry = fire.trigger_type == TriggerType.RETRY
         outcome = Outcome(

@@ -9,7 +9,7 @@ from app.clock import Millis
 from app.domain.calendars.effective import day_start
 from app.domain.calendars.excuses import is_excused
 from app.domain.enums import TriggerStatus
-from app.domain.rounds.evaluation import Arrived
+from app.domain.rounds.evaluation import RoundArrival
 from app.domain.rounds.kinds import ArrivalOutcome, RoundKind
 from app.domain.rounds.round_keys import in_chain
 from app.domain.rounds.runs_after import RunsAfter, parse_runs_after
@@ -32,36 +32,36 @@ def looks_ahead() -> bool:
 
 def find_excused(
     session: Session,
-    opened: Sequence[RoundRow],
+    open_rounds: Sequence[RoundRow],
     followers: Mapping[int, FollowerRow],
-    arrived: Mapping[int, Sequence[Arrived]],
+    arrivals: Mapping[int, Sequence[RoundArrival]],
     *,
     now_ms: Millis,
-) -> dict[int, list[Arrived]]:
+) -> dict[int, list[RoundArrival]]:
     """Return round -> arrivals of the predecessors that have nothing to run in it."""
     missing: dict[int, tuple[RunsAfter, set[int]]] = {}
-    for row in opened:
+    for row in open_rounds:
         rule = parse_runs_after(followers[row.job_id].runs_after) if row.job_id in followers else None
         if rule is None or in_chain(row.chain) or rule.round is RoundKind.SINCE_LAST:
             continue
-        left = set(rule.jobs) - {arrival.predecessor_id for arrival in arrived.get(row.id, ())}
+        left = set(rule.jobs) - {arrival.predecessor_id for arrival in arrivals.get(row.id, ())}
         if left:
             missing[row.id] = rule, left
     if not missing or not looks_ahead():
         return {}
     predecessors = jobs.find_planned(session, {job_id for _, left in missing.values() for job_id in left})
-    excused: dict[int, list[Arrived]] = {}
-    for row in opened:
+    new_arrivals: dict[int, list[RoundArrival]] = {}
+    for row in open_rounds:
         if row.id not in missing:
             continue
         rule, left = missing[row.id]
         from_ms, until_ms = _times(row, rule, followers[row.job_id].time_zone or zone_name())
-        excused[row.id] = [
-            Arrived(job_id, 0, 1, ArrivalOutcome.EXCUSED, now_ms, None, CALENDAR)
+        new_arrivals[row.id] = [
+            RoundArrival(job_id, 0, 1, ArrivalOutcome.EXCUSED, now_ms, None, CALENDAR)
             for job_id in sorted(left)
             if (job := predecessors.get(job_id)) is not None and _is_excused(job, from_ms, until_ms)
         ]
-    return excused
+    return new_arrivals
 
 
 def _times(row: RoundRow, rule: RunsAfter, zone: str) -> tuple[Millis, Millis]:

@@ -55,29 +55,29 @@ def hold(session: Session, pairs: Sequence[Pair], *, zone: str, now_ms: Millis) 
         fire.id: (job.id, _key(fire, rules[job.id], job.time_zone or zone, last.get(job.id), used))
         for fire, job in pairs
     }
-    locked = _lock(session, pairs, names, rules)
+    row_by_name = _lock(session, pairs, names, rules)
     used = rounds.find_since_in_use(session, since)  # By now no other claim can take one.
-    is_looked_at, rows, started = looks_ahead(), list[bulk.Row](), dict[int, int]()
+    is_looked_at, rows, round_ids = looks_ahead(), list[bulk.Row](), dict[int, int]()
     started_rounds, waiting = dict[int, RoundRow](), dict[int, RoundRow]()
     for fire, job in pairs:
-        row = locked[names[fire.id]]
+        row = row_by_name[names[fire.id]]
         if job.id in since and not _is_free(row, used):
             again.append(fire)
         elif row.state == RoundState.STARTED:
             started_rounds[row.id] = row
-            started[fire.id] = row.id
+            round_ids[fire.id] = row.id
         else:
             rows.append(
                 {"id": fire.id, "state": FireState.GATED.value, "round_id": row.id, "waits_for": PREDECESSORS}
             )
             is_own = job.id in since
-            awaited = _from_instant(waiting.get(row.id, row), rules[job.id], fire, is_own=is_own)
-            waiting[row.id] = awaited._replace(due_ms=fire.due_time) if is_looked_at else awaited
+            round_row = _from_instant(waiting.get(row.id, row), rules[job.id], fire, is_own=is_own)
+            waiting[row.id] = round_row._replace(due_ms=fire.due_time) if is_looked_at else round_row
     bulk.update_many(session, Fire, rows)
-    bulk.update_many(session, Fire, [{"id": key, "round_id": started[key]} for key in started])
+    bulk.update_many(session, Fire, [{"id": key, "round_id": round_ids[key]} for key in round_ids])
     _write(session, waiting.values(), started_rounds.values(), now_ms)
-    passed = [fire for fire, _ in pairs if fire.id in started]
-    return [DueFire(fire.id, fire.job_id, fire.due_time) for fire in (*passed, *again)]
+    ready = [fire for fire, _ in pairs if fire.id in round_ids]
+    return [DueFire(fire.id, fire.job_id, fire.due_time) for fire in (*ready, *again)]
 
 
 def _first_of_each(pairs: Sequence[Pair], since: Collection[int]) -> tuple[list[Pair], list[PendingFire]]:
@@ -95,7 +95,7 @@ def _key(fire: PendingFire, rule: RunsAfter, zone: str, last: LastDecided | None
     key = round_key(rule.round, fire.logical_time, zone=zone, chain=None)
     if key:
         return key
-    if (awaited_id := used.awaited.get(fire.job_id)) is not None:
+    if (awaited_id := used.last_by_job.get(fire.job_id)) is not None:
         return since_key(awaited_id)
     if last is None:
         return since_key(0)
@@ -105,7 +105,7 @@ def _key(fire: PendingFire, rule: RunsAfter, zone: str, last: LastDecided | None
 def _is_free(row: RoundRow, used: SinceInUse) -> bool:
     """Whether an instant may take a round since the last one: one that waits for it, or runs in it."""
     if row.state == RoundState.OPEN:
-        return row.id > used.awaited.get(row.job_id, 0)
+        return row.id > used.last_by_job.get(row.job_id, 0)
     return _is_unused(row, used)
 
 
@@ -137,13 +137,15 @@ def _from_instant(row: RoundRow, rule: RunsAfter, fire: PendingFire, *, is_own: 
 
 
 def _write(
-    session: Session, waiting: Iterable[RoundRow], started: Iterable[RoundRow], now_ms: Millis
+    session: Session, waiting: Iterable[RoundRow], started_rounds: Iterable[RoundRow], now_ms: Millis
 ) -> None:
     """Write the ends of the waits, and which rounds an instant has taken."""
     names = ("id", "deadline_ms", "due_ms", "taken_ms", "epoch")
-    changed = [row._replace(epoch=row.epoch + 1) for row in waiting if row.state == RoundState.OPEN]
-    changed += [row._replace(epoch=row.epoch + 1, taken_ms=now_ms) for row in started if not row.taken_ms]
-    bulk.update_many(session, Round, [{name: getattr(row, name) for name in names} for row in changed])
+    changed_rows = [row._replace(epoch=row.epoch + 1) for row in waiting if row.state == RoundState.OPEN]
+    changed_rows += [
+        row._replace(epoch=row.epoch + 1, taken_ms=now_ms) for row in started_rounds if not row.taken_ms
+    ]
+    bulk.update_many(session, Round, [{name: getattr(row, name) for name in names} for row in changed_rows])
 
 
 def release(*, now_ms: Millis) -> bool:
@@ -153,44 +155,44 @@ def release(*, now_ms: Millis) -> bool:
     """
     if not rounds.has_gated():
         return False
-    while decided := rounds.find_decided_fires(limit=PAGE):
-        count = transact(partial(_release, fire_ids=decided, now_ms=now_ms))
+    while fire_ids := rounds.find_decided_fires(limit=PAGE):
+        count = transact(partial(_release, fire_ids=fire_ids, now_ms=now_ms))
         if count < PAGE:
             break
     return True
 
 
 def _release(session: Session, fire_ids: Sequence[int], now_ms: Millis) -> int:
-    gated = fires.lock_gated(session, fire_ids)
-    rows = rounds.lock_rounds(session, {fire.round_id for fire in gated if fire.round_id})
-    ready, skipped = list[bulk.Row](), list[tuple[PendingFire, RoundRow]]()
-    for fire in gated:
+    gate_fires = fires.lock_gated(session, fire_ids)
+    rows = rounds.lock_rounds(session, {fire.round_id for fire in gate_fires if fire.round_id})
+    ready, skipped_fires = list[bulk.Row](), list[tuple[PendingFire, RoundRow]]()
+    for fire in gate_fires:
         row = rows.get(fire.round_id or 0)
         if row is not None and row.state == RoundState.OPEN:
             continue
         if row is not None and row.state == RoundState.NOT_RUN:
-            skipped.append((fire, row))
+            skipped_fires.append((fire, row))
             continue
         # That of a round that is gone, too: nothing is left that it could wait for.
         ready.append({"id": fire.id, "state": FireState.PENDING.value, "owner": "", "waits_for": ""})
     bulk.update_many(session, Fire, ready)
     if ready:
         announce_due_fires(session)
-    _skip(session, skipped, now_ms)
-    return len(gated)
+    _skip(session, skipped_fires, now_ms)
+    return len(gate_fires)
 
 
-def _skip(session: Session, skipped: Sequence[tuple[PendingFire, RoundRow]], now_ms: Millis) -> None:
+def _skip(session: Session, skipped_fires: Sequence[tuple[PendingFire, RoundRow]], now_ms: Millis) -> None:
     """Skip instants whose round was not run; the monitor passes it on to the jobs that follow."""
-    if not skipped:
+    if not skipped_fires:
         return
-    instants = [(row, fire.due_time) for fire, row in skipped]
+    instants = [(row, fire.due_time) for fire, row in skipped_fires]
     job_by_id = insert_round_skips(session, instants, trigger_type="", now_ms=now_ms)
-    fires.delete_fires(session, [fire.id for fire, _ in skipped])
-    followed = {row.id: row for _, row in skipped if row.job_id in job_by_id}
+    fires.delete_fires(session, [fire.id for fire, _ in skipped_fires])
+    followed_rounds = {row.id: row for _, row in skipped_fires if row.job_id in job_by_id}
     due = [
         {"id": row.id, "due_ms": now_ms, "epoch": row.epoch + 1}
-        for row in followed.values()
+        for row in followed_rounds.values()
         if job_by_id[row.job_id].has_followers
     ]
     bulk.update_many(session, Round, due)

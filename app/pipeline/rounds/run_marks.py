@@ -18,10 +18,10 @@ def mark_runs(
 ) -> None:
     """Write to which chain and round new runs belong; writes nothing for those in none."""
     new = [
-        (routed.fire, chain)
-        for routed in routed_fires
-        if routed.fire.log_id is None
-        and ((chain := _chain(routed)) is not None or routed.fire.round_id is not None)
+        (routed_fire.fire, chain)
+        for routed_fire in routed_fires
+        if routed_fire.fire.log_id is None
+        and ((chain := _chain(routed_fire)) is not None or routed_fire.fire.round_id is not None)
     ]
     if not new:
         return
@@ -37,10 +37,10 @@ def mark_runs(
     rounds.write_first_runs(session, first)
 
 
-def _chain(routed: RoutedFire) -> int | None:
+def _chain(routed_fire: RoutedFire) -> int | None:
     """Return the `chain` of a run; one by hand that was asked for no logical time belongs to none."""
-    fire = routed.fire
-    if fire.chain is not None or fire.trigger_type != TriggerType.MANUAL or not routed.job.has_followers:
+    fire = routed_fire.fire
+    if fire.chain is not None or fire.trigger_type != TriggerType.MANUAL or not routed_fire.job.has_followers:
         return fire.chain
     is_own_time = fire.repeats_log_id is None and fire.logical_time == second_of(fire.due_time)
     return FOR_NO_TIME if is_own_time else None

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis
 from app.database.engine import transact
-from app.domain.rounds.evaluation import Arrived
+from app.domain.rounds.evaluation import RoundArrival
 from app.domain.rounds.kinds import ArrivalOutcome, RoundReason, RoundState
 from app.domain.rounds.runs_after import parse_runs_after
 from app.pipeline.rounds.arrivals import Outcome, arrive
@@ -47,22 +47,27 @@ def tick_rounds(now_ms: Millis) -> Millis:
 
 def _look(session: Session, round_ids: Sequence[int], now_ms: Millis) -> list[RoundRow]:
     """Decide the open ones; return those that were not run, of which the jobs that follow are to know."""
-    locked = rounds.lock_rounds(session, round_ids)
-    due = [row for row in locked.values() if 0 < row.due_ms <= now_ms]
-    opened = [row for row in due if row.state == RoundState.OPEN]
+    row_by_id = rounds.lock_rounds(session, round_ids)
+    due = [row for row in row_by_id.values() if 0 < row.due_ms <= now_ms]
+    open_rounds = [row for row in due if row.state == RoundState.OPEN]
     jobs = following.find_jobs(session, {row.job_id for row in due})
-    arrived = rounds.find_arrivals(session, [row.id for row in opened])
-    missing_ids = _find_gone(session, opened, jobs)
-    excused = find_excused(session, opened, jobs, arrived, now_ms=now_ms)
+    arrivals_by_round = rounds.find_arrivals(session, [row.id for row in open_rounds])
+    missing_ids = _find_gone(session, open_rounds, jobs)
+    excused_arrivals = find_excused(session, open_rounds, jobs, arrivals_by_round, now_ms=now_ms)
     rounds.delete_rounds(session, [row.id for row in due if row.job_id not in jobs])
     changes = []
-    for row in opened:
+    for row in open_rounds:
         if (job := jobs.get(row.job_id)) is None:
             continue
-        fresh = [*_deleted(row, job, arrived[row.id], missing_ids, now_ms), *excused.get(row.id, ())]
+        fresh = [
+            *_arrivals_of_deleted(row, job, arrivals_by_round[row.id], missing_ids, now_ms),
+            *excused_arrivals.get(row.id, ()),
+        ]
         places = {(arrival.predecessor_id, arrival.shard) for arrival in fresh}
         others = [
-            arrival for arrival in arrived[row.id] if (arrival.predecessor_id, arrival.shard) not in places
+            arrival
+            for arrival in arrivals_by_round[row.id]
+            if (arrival.predecessor_id, arrival.shard) not in places
         ]
         is_over = row.deadline_ms <= now_ms
         changes.append(Change(row, job, [*others, *fresh], fresh, is_over=is_over, is_look=True))
@@ -73,34 +78,40 @@ def _look(session: Session, round_ids: Sequence[int], now_ms: Millis) -> list[Ro
     return [row for row in due if row.state == RoundState.NOT_RUN and row.job_id in jobs]
 
 
-def _find_gone(session: Session, opened: Iterable[RoundRow], jobs: Mapping[int, FollowerRow]) -> set[int]:
+def _find_gone(
+    session: Session, open_rounds: Iterable[RoundRow], jobs: Mapping[int, FollowerRow]
+) -> set[int]:
     """Return the predecessors that do not exist any more."""
     ids = set[int]()
-    for row in opened:
+    for row in open_rounds:
         rule = parse_runs_after(jobs[row.job_id].runs_after) if row.job_id in jobs else None
         ids |= set(rule.jobs) if rule is not None else set()
     return ids - find_names(session, ids).keys()
 
 
-def _deleted(
-    row: RoundRow, job: FollowerRow, arrived: Sequence[Arrived], missing_ids: set[int], now_ms: Millis
-) -> list[Arrived]:
+def _arrivals_of_deleted(
+    row: RoundRow,
+    job: FollowerRow,
+    round_arrivals: Sequence[RoundArrival],
+    missing_ids: set[int],
+    now_ms: Millis,
+) -> list[RoundArrival]:
     rule = parse_runs_after(job.runs_after)
-    deleted = list[Arrived]()
+    new_arrivals = list[RoundArrival]()
     for job_id in set(rule.jobs if rule is not None else ()) & missing_ids:
-        of_job = [arrival for arrival in arrived if arrival.predecessor_id == job_id]
+        of_job = [arrival for arrival in round_arrivals if arrival.predecessor_id == job_id]
         # A retry that was planned does not come, nor do shards that have not arrived.
-        deleted += [
+        new_arrivals += [
             arrival._replace(outcome=ArrivalOutcome.FAILED, at_ms=now_ms, reason=DELETED)
             for arrival in of_job
             if arrival.outcome is ArrivalOutcome.RETRYING
         ]
         total = max((arrival.total for arrival in of_job), default=1)
-        deleted += [
-            Arrived(job_id, shard, total, ArrivalOutcome.NOT_RUN, now_ms, None, DELETED)
+        new_arrivals += [
+            RoundArrival(job_id, shard, total, ArrivalOutcome.NOT_RUN, now_ms, None, DELETED)
             for shard in sorted({*range(total)} - {arrival.shard for arrival in of_job})
         ]
-    return deleted
+    return new_arrivals
 
 
 def _pass_on(session: Session, not_run: Sequence[RoundRow], now_ms: Millis) -> None:
@@ -111,8 +122,8 @@ def _pass_on(session: Session, not_run: Sequence[RoundRow], now_ms: Millis) -> N
     jobs = following.find_jobs(session, {row.job_id for row in not_run})
     gates = {row.id: row for row in not_run if row.job_id in jobs and is_gate(jobs[row.job_id], row.chain)}
     outcomes = [_not_run(row, row.logical_ms) for row in not_run if row.id not in gates]
-    skipped = rounds.find_skipped_instants(session, list(gates.values()))
-    outcomes += [_not_run(gates[round_id], at_ms) for round_id, at_ms in skipped]
+    skipped_instants = rounds.find_skipped_instants(session, list(gates.values()))
+    outcomes += [_not_run(gates[round_id], at_ms) for round_id, at_ms in skipped_instants]
     in_chains = [outcome for outcome in outcomes if outcome.chain]
     if in_chains:
         outcomes += without_children(session, in_chains)

@@ -183,7 +183,7 @@ def create_token(session: Session, draft: TokenDraft, *, actor: Actor, now_ms: M
     )
     api_tokens.insert_token(session, row)
     audit.record(
-        session, "token.add", actor=actor, now_ms=now_ms, target=("token", row.id), changes=_audited(row)
+        session, "token.add", actor=actor, now_ms=now_ms, target=("token", row.id), changes=_audit_fields(row)
     )
     return CreatedToken(row.id, token)
 
@@ -233,7 +233,12 @@ def revoke_token(session: Session, token_id: int, *, actor: Actor, now_ms: Milli
     if not api_tokens.revoke(session, token_id, now_ms=now_ms):
         raise NotFound(MISSING)
     audit.record(
-        session, "token.revoke", actor=actor, now_ms=now_ms, target=("token", token_id), changes=_audited(row)
+        session,
+        "token.revoke",
+        actor=actor,
+        now_ms=now_ms,
+        target=("token", token_id),
+        changes=_audit_fields(row),
     )
 
 
@@ -255,7 +260,7 @@ def _actor(session: Session, row: ApiToken, user: User | None, *, address: str) 
     )
     grant = rules.parse_grant(row.rights, row.group_ids)
     existing_ids = group_lists.all_ids(session) if owner.is_admin and not grant.admin else ()
-    is_admin, rights = rules.limited(owner, grant, existing=existing_ids)
+    is_admin, rights = rules.limit_actor(owner, grant, existing=existing_ids)
     return replace(owner, is_admin=is_admin, rights=rights, via=source_text(TOKEN, row.name))
 
 
@@ -303,7 +308,7 @@ def _check_groups(session: Session, grant: Grant, *, actor: Actor) -> None:
         raise ForeignValue("groups", N_("There is no executor group with id %(id)s", id=min(foreign)))
 
 
-def _audited(row: ApiToken) -> dict[str, object]:
+def _audit_fields(row: ApiToken) -> dict[str, object]:
     return {
         "name": row.name,
         "kind": "personal_token" if row.user_id else "service_token",

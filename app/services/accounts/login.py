@@ -46,7 +46,7 @@ class Attempt:
     address: str
     agent: str
     #: the attempt came by the endpoint of scripts, not by the page
-    scripted: bool = False
+    is_script: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def log_in(attempt: Attempt, *, now_ms: Millis, keep_hash: bool = False) -> Logi
         user.password = new_hash or user.password
         user.weak_password = weak_passwords.updated_mark(user.weak_password, is_common=is_common)
         login_throttle.release_attempt(session, username, address, now_ms=now_ms)
-        if attempt.scripted and user.weak_password == WeakPassword.REFUSED:
+        if attempt.is_script and user.weak_password == WeakPassword.REFUSED:
             return None
         return open_session(session, user, attempt, now_ms=now_ms)
 
@@ -163,7 +163,7 @@ def open_session(
         token,
         user.username,
         actor,
-        stored_passwords.must_change(user.password) or (bool(user.weak_password) and not attempt.scripted),
+        stored_passwords.must_change(user.password) or (bool(user.weak_password) and not attempt.is_script),
         life_ms // SECOND_MS if attempt.remember else None,
     )
 

@@ -41,15 +41,15 @@ def needs_old_password(visitor: Visitor, *, now_ms: Millis) -> bool:
 
 
 def change_in_login(
-    old: str, new: str, *, visitor: Visitor, now_ms: Millis, repeated: str | None = None
+    old: str, new: str, *, visitor: Visitor, now_ms: Millis, second_entry: str | None = None
 ) -> NewCookie:
     """Change the user's password, give this login a new token and end the others.
 
-    ``old`` is ignored if it is not required, ``repeated`` is the new one as entered again. Opens its own
+    ``old`` is ignored if it is not required, ``second_entry`` is the new one as entered again. Opens its own
     transactions.
     """
     actor, with_old = visitor.actor, needs_old_password(visitor, now_ms=now_ms)
-    _check_form(old if with_old else None, new, repeated, username=actor.username)
+    _check_form(old if with_old else None, new, second_entry, username=actor.username)
     old_hash, new_hash = (
         _hash_both(old, new, actor=actor, now_ms=now_ms) if with_old else (None, _hash_new(new, actor=actor))
     )
@@ -69,7 +69,7 @@ def change_password(old: str, new: str, *, actor: Actor, now_ms: Millis) -> None
         _store(session, _lock_user(session, actor, old_hash), new_hash, actor=actor, now_ms=now_ms)
 
 
-def _check_form(old: str | None, new: str, repeated: str | None, *, username: str) -> None:
+def _check_form(old: str | None, new: str, second_entry: str | None, *, username: str) -> None:
     """Raise InvalidInput with all that is wrong with the entered texts; None: not required."""
     errors = InputErrors()
     with errors:
@@ -78,7 +78,7 @@ def _check_form(old: str | None, new: str, repeated: str | None, *, username: st
         if old == "":
             raise InvalidInput("oldPassword", N_("Enter the old password"))
     with errors:
-        if repeated not in (None, new):
+        if second_entry not in (None, new):
             raise InvalidInput("repeated", N_("The two new passwords differ"))
     errors.raise_all()
 

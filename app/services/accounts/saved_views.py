@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 from app.domain.access.permissions import Actor
 from app.domain.lists.filters import TEXT_MAX, ListName, filters_text, kept_filters
 from app.domain.text.limits import required_text
-from app.domain.text.texts import N_, folded
+from app.domain.text.texts import N_, fold
 from app.errors import InvalidInput, NotFound
 from app.models.saved_view import SavedView
 from app.store.accounts import saved_views, users
@@ -99,7 +99,7 @@ def _name_columns(text: str) -> dict[str, str]:
     name = required_text("name", " ".join(text.split()), NAME_MAX, N_("Enter a name"))
     if not name.isprintable():
         raise InvalidInput("name", N_("The name must not contain invisible characters"))
-    return {"name": name, "name_key": folded(name)}
+    return {"name": name, "name_key": fold(name)}
 
 
 def _check_free(session: Session, view: SavedView) -> None:

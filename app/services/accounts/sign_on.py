@@ -57,7 +57,7 @@ class Answer:
     error: str
     issuer: str
     #: cookie of the start
-    sealed: str
+    cookie: str
     address: str
     agent: str
 
@@ -67,7 +67,7 @@ class Start:
     """Start of a sign-on: the provider's URL and the cookie that ties its answer to the browser."""
 
     url: str
-    sealed: str
+    cookie: str
     max_age_s: int
 
 
@@ -111,9 +111,9 @@ class SignOn:
 
     def _claims(self, answer: Answer, *, now_ms: Millis) -> dict[str, Any]:
         """Return the verified claims of an answer to the sign-on that this browser started."""
-        pending = unseal(answer.sealed, now_ms=now_ms) if answer.sealed else None
+        pending = unseal(answer.cookie, now_ms=now_ms) if answer.cookie else None
         if pending is None:
-            raise SignOnExpired(EXPIRED, reason="no cookie of a start" if not answer.sealed else "cookie")
+            raise SignOnExpired(EXPIRED, reason="no cookie of a start" if not answer.cookie else "cookie")
         if not hmac.compare_digest(pending.state.encode(), answer.state.encode("utf-8", "replace")):
             raise SignOnExpired(EXPIRED, reason="state")
         if answer.error:
@@ -158,8 +158,8 @@ class SignOn:
             role = Role.ADMIN
         if role is Role.NORMAL and config.rights:
             names = {group.id: group.app_name for group in group_lists.find_visible(session, None)}
-            granted = granted_rights(values, config.rights, names)
-            draft = UserDraft(role=role, group_ids=tuple(sorted(granted)), rights=granted)
+            rights_by_group = granted_rights(values, config.rights, names)
+            draft = UserDraft(role=role, group_ids=tuple(sorted(rights_by_group)), rights=rights_by_group)
         elif role is not current:
             draft = UserDraft(role=role)
         else:

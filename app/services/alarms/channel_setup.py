@@ -16,7 +16,7 @@ from app.domain.completeness.days import latest_report_day
 from app.domain.text.fingerprints import require_unchanged
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.limits import required_text
-from app.domain.text.texts import N_, folded
+from app.domain.text.texts import N_, fold
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.base import zone_name
 from app.models.channel import AlarmChannel
@@ -71,9 +71,9 @@ def get_channel(session: Session, channel_id: int, *, actor: Actor) -> ScopedCha
 
 def free_name(session: Session, title: str) -> str:
     """Return a name for a new channel that no other one has: ``Slack``, ``Slack 2``."""
-    existing_names = {folded(row.channel.name) for row in channels.list_channels(session)}
+    existing_names = {fold(row.channel.name) for row in channels.list_channels(session)}
     names = [title, *(f"{title} {number}" for number in range(2, CHANNELS_MAX + 2))]
-    return next((name for name in names if folded(name) not in existing_names), title)
+    return next((name for name in names if fold(name) not in existing_names), title)
 
 
 def add_channel(session: Session, draft: ChannelDraft, *, actor: Actor, now_ms: Millis) -> int:
@@ -173,7 +173,7 @@ def _check(
 
 def _name(text: str, others: Collection[str]) -> str:
     name = " ".join(required_text("name", text, NAME_MAX, N_("Enter a name")).split())
-    if folded(name) in set(map(folded, others)):
+    if fold(name) in set(map(fold, others)):
         raise _name_conflict(name)
     return name
 
@@ -197,8 +197,8 @@ def _with_stored_secrets(draft: ChannelDraft, former_settings: Settings) -> Sett
         is_empty = not settings.get(name, "").strip()
         if is_empty and name in former_settings and name not in draft.dropped:
             settings[name] = former_settings[name]
-            moved = settings.get("server", "").strip().rstrip("/") != former_settings.get("server", "")
-            if former_settings[name] and moved:
+            is_moved = settings.get("server", "").strip().rstrip("/") != former_settings.get("server", "")
+            if former_settings[name] and is_moved:
                 raise InvalidInput(name, N_("Enter it again, because the server has changed"))
     return settings
 

@@ -83,7 +83,7 @@ class Delivery:
     #: stores the outcome, in a transaction that may be repeated
     store: Callable[[Session, Outcome], object]
     #: targets that accepted the message at an earlier attempt
-    delivered: set[str] = field(default_factory=set)
+    accepted_by: set[str] = field(default_factory=set)
     #: target name -> the message it gets instead of the common one
     message_by_target: Mapping[str, Message] = field(default_factory=dict)
     #: called once the outcome is stored
@@ -98,7 +98,7 @@ class Delivery:
         """Queue the message for all targets but those that have it."""
         self.queued_ms = now_ms
         for name, target in self.targets.items():
-            if not is_among(name, self.delivered):
+            if not is_among(name, self.accepted_by):
                 self.pending[name] = channels.submit(target, self.message_by_target.get(name, self.message))
 
     def finish(self, node: str, now_ms: Millis) -> None:
@@ -150,7 +150,7 @@ class Delivery:
     def results(self) -> dict[str, str]:
         """Return target name -> ``OK`` or the error, targets of earlier attempts included."""
         now = {name: _result_of(future) for name, future in self.pending.items()}
-        return now | dict.fromkeys(self.delivered, OK)
+        return now | dict.fromkeys(self.accepted_by, OK)
 
 
 def delivered_of(outcome: str | None) -> set[str]:
@@ -181,9 +181,9 @@ def split_alarms(
     Retries are sent by themselves. ``last_ms`` is the time of the last message about the job.
     """
     fresh = [alarm for alarm in alarms if alarm.attempts == 1 and not alarm.outcome]
-    retried = [alarm for alarm in alarms if alarm.attempts > 1 or alarm.outcome]
-    if retried:
-        return retried, fresh, now_ms + GROUP_MS
+    retries = [alarm for alarm in alarms if alarm.attempts > 1 or alarm.outcome]
+    if retries:
+        return retries, fresh, now_ms + GROUP_MS
     if last_ms + GROUP_MS > now_ms:
         return [], fresh, last_ms + GROUP_MS
     return fresh, [], now_ms

@@ -55,7 +55,7 @@ class _Context:
     incidents: Mapping[int, Incident]
     jobs: Mapping[int, Job]
     groups: Mapping[int, Group]
-    muted: Mapping[int, object]
+    mute_by_job: Mapping[int, object]
     channels: Sequence[ScopedChannel]
     #: incident and MessageStep -> state of its message
     states: Mapping[tuple[int, str], str]
@@ -103,12 +103,12 @@ def _take(session: Session, config: Config, node: str, before_ms: Millis, now_ms
         return []
     context = _context(session, messages, config, now_ms)
     by_job = _sendable(session, messages, context)
-    sent = defaultdict[tuple[int, str], list[Millis]](list)
+    times_by_step = defaultdict[tuple[int, str], list[Millis]](list)
     for row in incidents.find_sent_since(session, list(by_job), since_ms=now_ms - GROUP_MS):
-        sent[row.job_id, row.step].append(row.sent_ms)
+        times_by_step[row.job_id, row.step].append(row.sent_ms)
     deliveries = []
     for job_id, of_job in by_job.items():
-        for batch in _batches(session, job_id, of_job, sent):
+        for batch in _batches(session, job_id, of_job, times_by_step):
             deliveries.append(_delivery(session, batch, context))
     return deliveries
 
@@ -152,7 +152,7 @@ def _sendable(
 
 def _waits_until(message: IncidentMessage, context: _Context) -> Millis | None:
     """Return until when a message waits, for the end of a mute or the first message; None: it does not."""
-    if message.job_id in context.muted:
+    if message.job_id in context.mute_by_job:
         return context.now_ms + MUTED_MS
     if message.step == MessageStep.KEPT_AGAIN and context.is_underway(message.incident_id):
         return context.now_ms + WAIT_MS
@@ -183,7 +183,7 @@ def _batches(
     session: Session,
     job_id: int,
     messages: Sequence[IncidentMessage],
-    sent: Mapping[tuple[int, str], Sequence[Millis]],
+    times_by_step: Mapping[tuple[int, str], Sequence[Millis]],
 ) -> Iterable[list[IncidentMessage]]:
     """Yield the messages of a job as they are sent: of each step the first one by one, further ones together.
 
@@ -196,7 +196,7 @@ def _batches(
         if attempts > 1 or outcome:
             yield rows
             continue
-        sent_ms = sent.get((job_id, step), ())
+        sent_ms = times_by_step.get((job_id, step), ())
         free = max(0, AT_ONCE - len(sent_ms))
         yield from ([row] for row in rows[:free])
         rest = rows[free:]

@@ -41,8 +41,8 @@ def compose(
     if step is MessageStep.KEPT_AGAIN and len(incidents) > 1:
         title = f"{title} kept again"
     elif step is MessageStep.KEPT_AGAIN:
-        lasted = duration_text(incident.ended_ms - incident.opened_ms)
-        title = f"{name}: kept again after {lasted}"
+        duration = duration_text(incident.ended_ms - incident.opened_ms)
+        title = f"{name}: kept again after {duration}"
     elif step is MessageStep.ESCALATED:
         title = f"{title}, not acknowledged"
     kind = MessageType.SUCCESS if step is MessageStep.KEPT_AGAIN else MessageType.FAILURE
@@ -106,10 +106,10 @@ def breach_text(promise: Promise) -> str:
             return _failures_text(promise.n)
 
 
-def _failures_text(allowed: int) -> str:
-    if not allowed:
+def _failures_text(limit: int) -> str:
+    if not limit:
         return "failed"
-    return f"failed more than {'once' if allowed == 1 else f'{allowed} times'} in a row"
+    return f"failed more than {'once' if limit == 1 else f'{limit} times'} in a row"
 
 
 def duration_text(duration_ms: Millis) -> str:

@@ -86,19 +86,19 @@ def find_mutes(
 def lock_mutes(session: Session, candidates: Sequence[Job], *, now_ms: Millis) -> dict[int, Mute]:
     """Like ``find_mutes``, and keep the mutes from ending before the transaction does."""
     mute_by_job = find_mutes(session, candidates, now_ms=now_ms)
-    locked = mutes.lock_holding(session, {mute.id for mute in mute_by_job.values()})
-    return {job_id: mute for job_id, mute in mute_by_job.items() if mute.id in locked}
+    mute_ids = mutes.lock_holding(session, {mute.id for mute in mute_by_job.values()})
+    return {job_id: mute for job_id, mute in mute_by_job.items() if mute.id in mute_ids}
 
 
 def hold(session: Session, alarms_of_job: Sequence[Alarm], mute: Mute) -> None:
     """Hold back the alarms of a muted job; results of earlier attempts are kept."""
     reason = f": {mute.reason}" if mute.reason else ""
-    muted = {"muted": f"by {mute.username} until {when_text(mute.until_ms)}{reason}"}
+    mute_note = {"muted": f"by {mute.username} until {when_text(mute.until_ms)}{reason}"}
     by_outcome: dict[str, list[Alarm]] = defaultdict(list)
     for alarm in alarms_of_job:
         by_outcome[alarm.outcome or "{}"].append(alarm)
     for outcome, alarms_of_outcome in by_outcome.items():
-        results = json.dumps(json.loads(outcome) | muted, ensure_ascii=False)
+        results = json.dumps(json.loads(outcome) | mute_note, ensure_ascii=False)
         alarms.hold(session, alarms_of_outcome, mute_id=mute.id, outcome=results)
 
 
@@ -120,7 +120,7 @@ def take_ended(*, owner: str, now_ms: Millis, lease_ms: Millis) -> list[EndedMut
 
 
 def finish(
-    session: Session, mute_end: EndedMute, *, notified: bool, outcome: str, lease_until: Millis
+    session: Session, mute_end: EndedMute, *, is_sent: bool, outcome: str, lease_until: Millis
 ) -> None:
     """Delete a mute after its summary; for a mute renewed meanwhile, only release the alarms reported."""
     mute_id = mute_end.mute.id
@@ -128,12 +128,12 @@ def finish(
         alarms.release(
             session,
             mute_id,
-            log_ids=mute_end.last_failures if notified else [],
+            log_ids=mute_end.last_failures if is_sent else [],
             outcome=outcome,
             lease_until=lease_until,
         )
         mutes.delete_mute(session, mute_id)
-    elif notified and mutes.lock_renewed(session, mute_end.mute):
+    elif is_sent and mutes.lock_renewed(session, mute_end.mute):
         alarms.mark_sent(session, mute_id, mute_end.last_failures, outcome=outcome, lease_until=lease_until)
         alarms.release_until(session, mute_id, {row.job_id: row.last_log_id for row in mute_end.alarms})
 
@@ -160,8 +160,8 @@ def _find_failing(session: Session, mute: Mute) -> EndedMute:
     )
     group_id = mute.group_id or next((job.job_group for job in jobs_by_id.values()), 0)
     last = {row.job_id: row.last_log_id for row in rows if row.job_id in failing}
-    logged = logs.find_trigger_times(session, last.values())
-    unknown = frozenset(job_id for job_id, log_id in last.items() if log_id not in logged)
+    time_by_log = logs.find_trigger_times(session, last.values())
+    unknown = frozenset(job_id for job_id, log_id in last.items() if log_id not in time_by_log)
     rows = [row for row in rows if row.job_id in jobs_by_id]
     return EndedMute(
         mute,

@@ -69,7 +69,7 @@ class Notice:
     attempts: int = 0
     is_audited: bool = False
     #: targets that have it already
-    delivered: set[str] = field(default_factory=set)
+    accepted_by: set[str] = field(default_factory=set)
 
 
 class AlarmNotifier:
@@ -160,16 +160,16 @@ class AlarmNotifier:
         deliveries = []
         jobs_by_id = jobs.find_jobs(session, list(by_job))
         groups_by_id = groups.find_groups(session, {job.job_group for job in jobs_by_id.values()})
-        muted = muted_alarms.lock_mutes(session, list(jobs_by_id.values()), now_ms=now_ms)
+        mute_by_job = muted_alarms.lock_mutes(session, list(jobs_by_id.values()), now_ms=now_ms)
         scoped_channels = channels.find_for(session, group_ids=groups_by_id, job_ids=by_job)
         for job_id, alarms_of_job in by_job.items():
             recoveries = recovery_store.drop_outdated(
                 session, [alarm for alarm in alarms_of_job if alarm.reason == AlarmReason.RECOVERED]
             )
             failures = [alarm for alarm in alarms_of_job if alarm.reason != AlarmReason.RECOVERED]
-            if job_id in muted:
+            if job_id in mute_by_job:
                 if failures:
-                    muted_alarms.hold(session, failures, muted[job_id])
+                    muted_alarms.hold(session, failures, mute_by_job[job_id])
                 alarms.put_off(session, recoveries, until_ms=now_ms + GROUP_MS)
                 continue
             last_ms = last_leases.get(job_id, 0) - LEASE_MS
@@ -200,13 +200,13 @@ class AlarmNotifier:
             message = compose(job, group, batch, runs, config)
             message = incident_messages.as_update(session, message, runs, config)
         mails, urls = mails_of(job.alarm_email if job else None), group.alarm_urls if group else None
-        unmailed = [] if config.mail.host else map(mail_name, all_mails(mails, job_channels))
+        mail_names = [] if config.mail.host else map(mail_name, all_mails(mails, job_channels))
         return Delivery(
             message,
             targets_of(config, mails, urls, channels=job_channels),
             max(alarm.attempts for alarm in batch),
             ("job", job.id) if job else None,
-            partial(_store_alarms, batch=batch, unmailed=dict.fromkeys(unmailed, NO_MAIL_SERVER)),
+            partial(_store_alarms, batch=batch, problems=dict.fromkeys(mail_names, NO_MAIL_SERVER)),
             delivered_of(batch[0].outcome),
         )
 
@@ -232,7 +232,7 @@ class AlarmNotifier:
             notice.attempts + 1,
             ("node", 0),
             store=lambda _session, _outcome: None,
-            delivered=notice.delivered,
+            accepted_by=notice.accepted_by,
             after=partial(self._settle, notice),
         )
 
@@ -244,7 +244,7 @@ class AlarmNotifier:
         """Schedule a retry for the targets that failed, unless a newer notice has replaced this one."""
         if outcome.state is AlarmState.PENDING:
             notice.attempts += outcome.counts
-            notice.delivered = outcome.results.keys() - outcome.failed.keys()
+            notice.accepted_by = outcome.results.keys() - outcome.failed.keys()
             notice.next_ms = outcome.next_ms
         elif notice is self._notice:
             self._notice = None
@@ -262,13 +262,13 @@ class AlarmNotifier:
 
 
 def _store_alarms(
-    session: Session, outcome: Outcome, *, batch: Sequence[Alarm], unmailed: Mapping[str, str]
+    session: Session, outcome: Outcome, *, batch: Sequence[Alarm], problems: Mapping[str, str]
 ) -> None:
     """Store the outcome of alarms of a job or of its recovery; those that no target was asked for wait on."""
     if set(outcome.results.values()) == {NOT_TRIED}:
         alarms.put_off(session, batch, until_ms=outcome.next_ms)
         return
-    state, text = outcome.state, outcome.text(unmailed)
+    state, text = outcome.state, outcome.text(problems)
     alarms.finish(session, batch, state=state, outcome=text, next_ms=outcome.next_ms, counts=outcome.counts)
     if state is not AlarmState.PENDING:
         call_at_commit(session, partial(ALARMS_ENDED.add, state.value.lower(), count=len(batch)))

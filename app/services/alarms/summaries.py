@@ -41,12 +41,12 @@ def _store(session: Session, outcome: Outcome, *, mute_end: EndedMute) -> None:
 
     If at least one target accepted it, recoveries are sent: some mail addresses never work.
     """
-    notified, text, lease_until = OK in outcome.results.values(), outcome.text(), outcome.now_ms + LEASE_MS
+    is_sent, text, lease_until = OK in outcome.results.values(), outcome.text(), outcome.now_ms + LEASE_MS
     if outcome.state is not AlarmState.PENDING:
-        muted_alarms.finish(session, mute_end, notified=notified, outcome=text, lease_until=lease_until)
+        muted_alarms.finish(session, mute_end, is_sent=is_sent, outcome=text, lease_until=lease_until)
         return
     muted_alarms.put_off(session, mute_end, outcome=text, next_ms=outcome.next_ms, counts=outcome.counts)
-    if notified:
+    if is_sent:
         alarms.mark_sent(
             session, mute_end.mute.id, mute_end.last_failures, outcome=text, lease_until=lease_until
         )

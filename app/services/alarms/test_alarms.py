@@ -87,7 +87,7 @@ def group_to_test(session: Session, group_id: int, *, actor: Actor, config: Conf
     group_channels = [row.channel for row in channels.find_for(session, group_ids=[group.id])]
     targets = targets_of(config, [], group.alarm_urls, channels=group_channels)
     name = f"{group.title} ({group.app_name})"
-    return AlarmTest(("group", group.id), name, targets, _unmailed(config, group_channels), group)
+    return AlarmTest(("group", group.id), name, targets, _mails_without_server(config, group_channels), group)
 
 
 def installation_to_test(session: Session, *, actor: Actor, config: Config) -> AlarmTest:
@@ -95,7 +95,7 @@ def installation_to_test(session: Session, *, actor: Actor, config: Config) -> A
     require_admin(actor)
     common_channels = [row.channel for row in channels.find_for(session, group_ids=[])]
     targets = targets_of(config, [], None, channels=common_channels)
-    return AlarmTest(("", 0), "all jobs", targets, _unmailed(config, common_channels))
+    return AlarmTest(("", 0), "all jobs", targets, _mails_without_server(config, common_channels))
 
 
 def channel_to_test(session: Session, channel_id: int, *, actor: Actor, config: Config) -> AlarmTest:
@@ -104,11 +104,15 @@ def channel_to_test(session: Session, channel_id: int, *, actor: Actor, config: 
     targets = targets_of(replace(config, alarm_urls=()), [], None, channels=[row.channel])
     for_what = "all jobs" if row.channel.for_all else "the executors and jobs chosen for it"
     return AlarmTest(
-        ("channel", channel_id), for_what, targets, _unmailed(config, [row.channel]), channel=row.channel
+        ("channel", channel_id),
+        for_what,
+        targets,
+        _mails_without_server(config, [row.channel]),
+        channel=row.channel,
     )
 
 
-def _unmailed(config: Config, receivers: Sequence[AlarmChannel]) -> list[str]:
+def _mails_without_server(config: Config, receivers: Sequence[AlarmChannel]) -> list[str]:
     return [] if config.mail.host else all_mails([], receivers)
 
 
@@ -132,11 +136,11 @@ def send_test(test: AlarmTest, *, actor: Actor, config: Config, now_ms: Millis) 
             transact(partial(_record_result, test=test, results=results, actor=actor, now_ms=now_ms))
     finally:
         _slots.release()
-    skipped = [
+    skips = [
         TargetResult(name, N_("skipped: a test covers at most %(n)s targets", n=TARGETS_MAX))
         for name in list(test.targets)[TARGETS_MAX:]
     ]
-    return results + skipped
+    return results + skips
 
 
 def _count_test(

@@ -37,12 +37,12 @@ def compose(
     """
     name, outcomes = _name(job), _outcomes(alarms, runs)
     count = _count_of_runs(outcomes)
-    cleared = len(alarms) - len(runs)
+    missing = len(alarms) - len(runs)
     lines = [
         f"Job: {name}",
         f"Executor group: {group.title} ({group.app_name})" if group else "Executor group: deleted",
         f"{count}: unknown whether it ran" if outcomes["unresolved"] else count,
-        *([f"{cleared} of them cleared from the log" if runs else "cleared from the log"] if cleared else []),
+        *([f"{missing} of them cleared from the log" if runs else "cleared from the log"] if missing else []),
         "",
     ]
     for run in runs[:NAMED_RUNS]:
@@ -79,7 +79,7 @@ def compose_mute_end(mute_end: EndedMute, config: Config) -> Message:
     name = group_name if mute.group_id else _name(mute_end.jobs.get(mute.job_id))
     failing = [row for row in mute_end.alarms if row.job_id in mute_end.failing - mute_end.unknown]
     unknown = [row for row in mute_end.alarms if row.job_id in mute_end.failing & mute_end.unknown]
-    recovered = [row for row in mute_end.alarms if row.job_id not in mute_end.failing]
+    healthy = [row for row in mute_end.alarms if row.job_id not in mute_end.failing]
     first = min(row.first_log_id for row in mute_end.alarms)
     last = max(row.last_log_id for row in mute_end.alarms)
     lines = [
@@ -95,9 +95,9 @@ def compose_mute_end(mute_end: EndedMute, config: Config) -> Message:
             config,
         ),
     ]
-    if recovered:
-        more = f" … and {len(recovered) - NAMED_JOBS} more jobs" if len(recovered) > NAMED_JOBS else ""
-        names = ", ".join(_job_name(mute_end, row) for row in recovered[:NAMED_JOBS])
+    if healthy:
+        more = f" … and {len(healthy) - NAMED_JOBS} more jobs" if len(healthy) > NAMED_JOBS else ""
+        names = ", ".join(_job_name(mute_end, row) for row in healthy[:NAMED_JOBS])
         lines += ["", f"Recovered meanwhile: {names}{more}"]
     state = f"{len(failing)} jobs still failing" if mute.group_id and len(failing) != 1 else "still failing"
     facts = _facts(mute_end.jobs.get(mute.job_id), group, None, config) | {"state": "unmuted"}
@@ -121,7 +121,7 @@ def compose_test(name: str, username: str, config: Config, now_ms: Millis) -> Me
 
 def compose_clock(node: str, news: ClockNews, config: Config) -> Message:
     """Write the notice that a node has stopped scheduling because of its clock, or has resumed."""
-    if not news.compared:
+    if not news.is_compared:
         return _compose_jump(node, news, config)
     if news.right:
         lines = [
@@ -277,8 +277,8 @@ def _held_range(row: HeldAlarms) -> str:
 
 
 def _count(rows: Sequence[HeldAlarms]) -> str:
-    count, unresolved = sum(row.count for row in rows), sum(row.unresolved for row in rows)
-    return f"{count} alarm{'s' if count != 1 else ''}" + (f" ({unresolved} unresolved)" if unresolved else "")
+    count, unknown = sum(row.count for row in rows), sum(row.unresolved_count for row in rows)
+    return f"{count} alarm{'s' if count != 1 else ''}" + (f" ({unknown} unresolved)" if unknown else "")
 
 
 def _headline(run: JobLog, config: Config) -> str:

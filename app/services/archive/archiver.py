@@ -139,8 +139,8 @@ class Archiver:
         try:
             archive_ids = [archive_id for lane in lanes for archive_id in lane.archive_ids]
             claim = partial(rows.claim, owner=self._node, now_ms=at_ms, lease_ms=LEASE_MS)
-            claimed = transact(partial(claim, archive_ids=archive_ids)) if lanes else []
-            logs = {log.id: log for log in claimed}
+            rows_to_pull = transact(partial(claim, archive_ids=archive_ids)) if lanes else []
+            logs = {log.id: log for log in rows_to_pull}
             for lane in lanes:
                 mine = [logs[archive_id] for archive_id in lane.archive_ids if archive_id in logs]
                 if mine:
@@ -152,10 +152,10 @@ class Archiver:
 
     def discover(self, at_ms: Millis) -> int:
         """Begin the logs of runs in progress that may be kept; return how many."""
-        accepted = rows.find_accepted(before_ms=at_ms - ACCEPTED_MS, limit=DISCOVERED_MAX)
+        open_runs = rows.find_accepted(before_ms=at_ms - ACCEPTED_MS, limit=DISCOVERED_MAX)
         new = [
             open_row(run, mode, self._zone, next_ms=at_ms)
-            for run in accepted
+            for run in open_runs
             if (mode := mode_of(run.mode)) is not ArchiveMode.OFF
         ]
         if new:

@@ -73,7 +73,7 @@ class Index:
         except (NoBlob, ValueError) as exc:
             if number:
                 logger.info("segment not read number=%s reason=%r", number, exc)
-            return _unindexed(number, last_id)
+            return _find_unindexed(number, last_id)
 
     def _read(self, number: int, last_id: int) -> list[Candidate]:
         if not number:
@@ -94,7 +94,7 @@ def _push(heap: list[tuple[int, int, Candidate, Iterator[Candidate]]], others: I
         heapq.heappush(heap, (-candidate.log_id, candidate.segment, candidate, others))
 
 
-def _unindexed(number: int, last_id: int) -> Iterator[Candidate]:
+def _find_unindexed(number: int, last_id: int) -> Iterator[Candidate]:
     """Yield all logs of a segment, or those that are in none."""
     while True:
         with read_scope() as session:

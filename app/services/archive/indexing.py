@@ -108,17 +108,17 @@ class Indexer:
                 if segment.number
             }
         old_ms = at_ms - UNUSED_MS
-        unused = [
+        orphans = [
             blob.name for number, blob in files.items() if number not in used and blob.written_ms < old_ms
         ]
-        lost = [number for number in used - files.keys() if number >> NUMBER_BITS < old_ms]
-        if not (unused and is_own(self.store)):
-            unused = []
-        self.store.delete(unused)
-        for number in lost:
+        missing_numbers = [number for number in used - files.keys() if number >> NUMBER_BITS < old_ms]
+        if not (orphans and is_own(self.store)):
+            orphans = []
+        self.store.delete(orphans)
+        for number in missing_numbers:
             transact(partial(segments.forget_segment, segment=number))
             logger.warning("segment of the log index lost number=%s", number)
-        return len(unused) + len(lost)
+        return len(orphans) + len(missing_numbers)
 
 
 def _number_of(name: str) -> int:

@@ -159,8 +159,8 @@ class Keeper:
     def _purge(self, logs: list[EndedLog], reason: Missing) -> None:
         if logs:
             archive_ids = [log.id for log in logs]
-            purged = transact(partial(expiry.purge, archive_ids=archive_ids, reason=reason))
-            self._store.delete([name for log in purged for name in _names_of(log)])
+            old_logs = transact(partial(expiry.purge, archive_ids=archive_ids, reason=reason))
+            self._store.delete([name for log in old_logs for name in _names_of(log)])
 
     def _remove(self) -> bool:
         """Delete files and rows of deleted runs; return whether there may be more."""

@@ -61,7 +61,7 @@ class Matcher(Protocol):
         """Yield the lines of a text that match, from line ``first`` on, counted from 0."""
 
 
-def shown(line: int, text: str, marks: list[tuple[int, int]]) -> Match:
+def match_of(line: int, text: str, marks: list[tuple[int, int]]) -> Match:
     """Return a match, of a long line only the part around it."""
     if len(text) <= SHOWN_MAX:
         return Match(line, text, tuple(marks))
@@ -81,16 +81,16 @@ class TextMatcher:
 
     def find(self, text: str, first: int) -> Iterator[Match]:
         """Yield the lines that have the text."""
-        searched, needle = fold(text) if self._ignores_case else text, self._needle
-        at, counted, line = searched.find(needle), 0, 0
+        haystack, needle = fold(text) if self._ignores_case else text, self._needle
+        at, last_at, line = haystack.find(needle), 0, 0
         while at >= 0:
-            line += searched.count("\n", counted, at)
-            start, end = searched.rfind("\n", 0, at) + 1, searched.find("\n", at)
-            end = len(searched) if end < 0 else end
+            line += haystack.count("\n", last_at, at)
+            start, end = haystack.rfind("\n", 0, at) + 1, haystack.find("\n", at)
+            end = len(haystack) if end < 0 else end
             if line >= first:
-                yield shown(line, text[start:end], self._marks(searched[start:end], at - start))
-            counted = at
-            at = searched.find(needle, end)
+                yield match_of(line, text[start:end], self._marks(haystack[start:end], at - start))
+            last_at = at
+            at = haystack.find(needle, end)
 
     def _marks(self, line: str, at: int) -> list[tuple[int, int]]:
         marks = list[tuple[int, int]]()
@@ -148,7 +148,7 @@ class RegexMatcher:
                 content = position.to_bytes(4) + "\n".join(lines[start:end]).encode("utf-8", "replace")
                 matches = self._call(content, PIECE_S)
                 for number, marks in matches:
-                    yield shown(start + number, lines[start + number], [(a, b) for a, b in marks])
+                    yield match_of(start + number, lines[start + number], [(a, b) for a, b in marks])
                 if len(matches) < regex_program.LINES_MAX:
                     break
                 position = matches[-1][0] + 1

@@ -17,7 +17,7 @@ from app.database.engine import read_scope, transact
 from app.domain.archive.chunks import Chunk, Window, dump_chunks, parse_chunks
 from app.domain.archive.kinds import PASSING, ArchiveState, Missing
 from app.domain.archive.packing import pack_lines
-from app.domain.archive.pulls import Progress, Pulled, after_pull
+from app.domain.archive.pulls import Progress, PullOutcome, after_pull
 from app.domain.enums import HandleCode
 from app.domain.runs.evidence import ABSENT_LOGS, refuses_absent
 from app.errors import Conflict, ExecutorRefused, ExecutorUnreachable
@@ -69,7 +69,7 @@ class Update(NamedTuple):
 
     row: FoundRow
     #: names of chunks that the row does not name any more
-    dropped: tuple[str, ...] = ()
+    old_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,23 +105,23 @@ class Puller:
             self._drop(log)
             return PullResult(0, is_silent=False)
         if not log.ended_ms and not is_unfinished(run.trigger_code, run.handle_code):
-            log = self._ended(log)
+            log = self._end(log)
         if is_full or source is None:
             failure = Missing.JOB_CAP if is_full else Missing.INSTANCE_GONE
-            update = self._store(log, [], Pulled(False, failure=failure))
+            update = self._store(log, [], PullOutcome(False, failure=failure))
             return PullResult(0, is_silent=False, update=update)
-        lines, pulled = self._read(source, log)
-        is_silent = pulled.failure is Missing.INSTANCE_GONE
-        return PullResult(sum(map(len, lines)), is_silent, self._store(log, lines, pulled))
+        lines, result = self._read(source, log)
+        is_silent = result.failure is Missing.INSTANCE_GONE
+        return PullResult(sum(map(len, lines)), is_silent, self._store(log, lines, result))
 
     def write(self, updates: Sequence[Update]) -> None:
         """Write what pulls have found, in one transaction, and delete the chunks that are not kept."""
-        written = transact(partial(rows.write_pulls, pulls=[update.row for update in updates]))
-        dropped = [name for update in updates if update.row.log.id in written for name in update.dropped]
-        if dropped:
-            self.store.delete(dropped)
+        ids = transact(partial(rows.write_pulls, pulls=[update.row for update in updates]))
+        names = [name for update in updates if update.row.log.id in ids for name in update.old_names]
+        if names:
+            self.store.delete(names)
 
-    def _ended(self, log: ArchivedLog) -> ArchivedLog:
+    def _end(self, log: ArchivedLog) -> ArchivedLog:
         """Note the end of a run whose completion has not: its log was archived only while it was open."""
         ended_ms = self.clock()
         if transact(partial(rows.write_end, log=log, ended_ms=ended_ms)):
@@ -130,7 +130,7 @@ class Puller:
 
     def push(self, log: ArchivedLog, lines: list[str]) -> None:
         """Store lines behind the last one that came without being fetched. Raises StoreFull."""
-        self.write([self._store(log, [self.redaction.redact(line) for line in lines], Pulled(True))])
+        self.write([self._store(log, [self.redaction.redact(line) for line in lines], PullOutcome(True))])
 
     def _open(self, session: Session, run: JobLog) -> LogSource | None:
         try:
@@ -138,7 +138,7 @@ class Puller:
         except (Conflict, ExecutorUnreachable):
             return None
 
-    def _read(self, source: LogSource, log: ArchivedLog) -> tuple[list[str], Pulled]:
+    def _read(self, source: LogSource, log: ArchivedLog) -> tuple[list[str], PullOutcome]:
         """Return new lines, and how the pull went."""
         lines = list[str]()
         for _ in range(PIECES_MAX):
@@ -146,30 +146,30 @@ class Puller:
             try:
                 piece = read_source(source, first, caller=self.caller)
             except ExecutorUnreachable as exc:
-                return lines, Pulled(bool(lines), failure=None if lines else _failure_of(exc))
+                return lines, PullOutcome(bool(lines), failure=None if lines else _failure_of(exc))
             if piece.to_line_num < first:
                 is_absent = piece.log_content.strip() in ABSENT_LOGS and not lines
-                return lines, Pulled(bool(lines), failure=Missing.LOG_GONE if is_absent else None)
+                return lines, PullOutcome(bool(lines), failure=Missing.LOG_GONE if is_absent else None)
             new = split_lines(piece.log_content)[max(first - piece.from_line_num, 0) :]
             if not new:  # The executor returns other lines than those asked for.
-                return lines, Pulled(bool(lines))
+                return lines, PullOutcome(bool(lines))
             lines += [self.redaction.redact(line) for line in new]
             if piece.is_end:
-                return lines, Pulled(True)
+                return lines, PullOutcome(True)
             if sum(map(len, lines)) >= self.run_max // CHUNK_SHARE:  # Head and tail are of whole chunks.
                 break
-        return lines, Pulled(bool(lines), has_more=True)
+        return lines, PullOutcome(bool(lines), has_more=True)
 
-    def _store(self, log: ArchivedLog, lines: list[str], pulled: Pulled) -> Update:
+    def _store(self, log: ArchivedLog, lines: list[str], result: PullOutcome) -> Update:
         now_ms, columns = self.clock(), dict[str, Any]()
-        dropped: tuple[Chunk, ...] = ()
+        gap_chunks: tuple[Chunk, ...] = ()
         reason = log.reason
         if lines:
             former = parse_chunks(log.chunks or "")
             small, earlier = small_end(self.store, log.folder, former, run_max=self.run_max)
-            chunk, stored = pack_lines(log.last_line + 1 - len(earlier), [*earlier, *lines])
+            chunk, content = pack_lines(log.last_line + 1 - len(earlier), [*earlier, *lines])
             try:
-                self.store.put(chunk.path_in(log.folder), stored)
+                self.store.put(chunk.path_in(log.folder), content)
             except (StoreFull, OSError) as exc:
                 missing = Missing.DISK_FULL if isinstance(exc, StoreFull) else Missing.STORE_GONE
                 waits: dict[str, Any] = {
@@ -182,7 +182,7 @@ class Puller:
             # The files of small chunks stay for readers of the row as it was; the clean-up deletes them.
             chunks = [*former[: len(former) - len(small)], chunk]
             window = Window.of(chunks, most=self.run_max, gap=(log.gap_from, log.gap_to))
-            dropped = window.dropped
+            gap_chunks = window.gap_chunks
             reason = Missing.RUN_CAP.value if window.gap_from else reason
             ARCHIVED_BYTES.add(count=chunk.size - sum(part.size for part in small))
             columns |= {
@@ -193,18 +193,18 @@ class Puller:
                 "gap_from": window.gap_from,
                 "gap_to": window.gap_to,
             }
-        if reason in _PASSED and pulled.failure is None:
+        if reason in _PASSED and result.failure is None:
             reason = Missing.RUN_CAP.value if columns.get("gap_from", log.gap_from) else ""
         progress = Progress(ArchiveState(log.state), log.ended_ms, log.pause_ms, reason)
-        following = after_pull(progress, pulled, at_ms=now_ms)
+        following = after_pull(progress, result, at_ms=now_ms)
         columns |= {
             "state": following.state.value,
             "next_ms": following.next_ms,
             "pause_ms": following.pause_ms,
             "reason": following.reason,
         }
-        columns |= {} if pulled.failure is not None else {"pulled_ms": now_ms}
-        names = tuple(part.path_in(log.folder) for part in dropped)
+        columns |= {} if result.failure is not None else {"pulled_ms": now_ms}
+        names = tuple(part.path_in(log.folder) for part in gap_chunks)
         return Update(FoundRow(log, now_ms, columns), names)
 
     def _drop(self, log: ArchivedLog) -> None:

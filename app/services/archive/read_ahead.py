@@ -43,6 +43,6 @@ class ReadAhead:
                 self._asked.append((following, self._pool.submit(self._store.get, following)))
             if not self._asked:
                 return self._store.get(name)
-            asked, content = self._asked.popleft()
-            if asked == name:
+            next_name, content = self._asked.popleft()
+            if next_name == name:
                 return content.result()

@@ -173,12 +173,12 @@ class _Search:
             if isinstance(candidate, Candidate):
                 batch.append(candidate)
             if isinstance(candidate, int) or len(batch) >= size:
-                yield from self._chosen(batch, group_ids)
+                yield from self._choose(batch, group_ids)
                 size = min(2 * size, BATCH_MAX) if batch else size
                 batch.clear()
             if isinstance(candidate, int):
                 yield candidate
-        yield from self._chosen(batch, group_ids)
+        yield from self._choose(batch, group_ids)
 
     def _all_logs(self, last_id: int, group_ids: frozenset[int] | None) -> Iterator["_Log"]:
         """Yield the logs from a run on, as the index cannot help."""
@@ -186,12 +186,12 @@ class _Search:
         while last_id > 0:
             with read_scope() as session:
                 rows = searching.find_newest(session, self.query.runs, group_ids, last_id=last_id, limit=size)
-            yield from self._expected([_log_of(row) for row in rows])
+            yield from self._expect([_log_of(row) for row in rows])
             if len(rows) < size:
                 return
             last_id, size = rows[-1].log_id - 1, min(2 * size, BATCH_MAX)
 
-    def _chosen(self, batch: list[Candidate], group_ids: frozenset[int] | None) -> Iterator["_Log"]:
+    def _choose(self, batch: list[Candidate], group_ids: frozenset[int] | None) -> Iterator["_Log"]:
         """Yield the logs of candidates that match the filters."""
         if not batch:
             return
@@ -201,9 +201,9 @@ class _Search:
                 session, self.query.runs, group_ids, log_ids={candidate.log_id for candidate in batch}
             )
         # A row whose segment is another one by now was changed: all of its lines are searched.
-        yield from self._expected([_log_of(row, parts.get((row.log_id, row.segment), ())) for row in rows])
+        yield from self._expect([_log_of(row, parts.get((row.log_id, row.segment), ())) for row in rows])
 
-    def _expected(self, logs: list["_Log"]) -> list["_Log"]:
+    def _expect(self, logs: list["_Log"]) -> list["_Log"]:
         for log in logs:
             self.reader.expect(chunk.path_in(log.row.folder) for chunk in log.chunks if log.may_match(chunk))
         return logs

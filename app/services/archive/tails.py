@@ -47,12 +47,12 @@ class TailStore:
             if room.size_of(session, log.key) >= self._puller.job_day_max:
                 return 0
             masker = find_maskers(session, [run], now_ms=self._clock()).get(run.id)
-        known = log.last_line + 1 - tail.from_line_num
-        if known < 0 or known >= len(tail.lines):
+        line_count = log.last_line + 1 - tail.from_line_num
+        if line_count < 0 or line_count >= len(tail.lines):
             return log.last_line + 1
         # Secrets of several lines may begin in those that are stored already.
         lines = masker.mask("\n".join(tail.lines)).split("\n") if masker is not None else tail.lines
-        return self._push(log, list(lines[known:]))
+        return self._push(log, list(lines[line_count:]))
 
     def _push(self, log: ArchivedLog, lines: list[str]) -> int:
         """Store lines behind the last one; a pull in progress stores nothing after that."""

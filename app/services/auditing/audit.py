@@ -71,9 +71,9 @@ def record(
 
 def record_many(session: Session, entries: Sequence[Entry], *, actor: Actor, now_ms: Millis) -> None:
     """Write entries in one statement, in order."""
-    collected = _collection.get()
-    if collected is not None:
-        collected += entries
+    collection = _collection.get()
+    if collection is not None:
+        collection += entries
         return
     store.insert_entries(session, [_row(entry, actor, now_ms) for entry in entries])
 

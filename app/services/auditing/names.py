@@ -25,7 +25,7 @@ def find_names(session: Session, entries: Sequence[AuditEntry], *, actor: Actor)
     """Return the names of all objects that the entries mention, exist, and that the actor may see."""
     ids: dict[str, set[int]] = defaultdict(set)
     for entry in entries:
-        for kind, object_id in mentioned(entry):
+        for kind, object_id in find_mentions(entry):
             ids[kind].add(object_id)
     names: dict[tuple[str, int], str] = {}
     visible = actor.group_ids(Right.VIEW)
@@ -43,7 +43,7 @@ def find_names(session: Session, entries: Sequence[AuditEntry], *, actor: Actor)
     return names
 
 
-def mentioned(entry: AuditEntry) -> Iterable[tuple[str, int]]:
+def find_mentions(entry: AuditEntry) -> Iterable[tuple[str, int]]:
     """Yield kind and id of the object of an entry, and of those its fields refer to."""
     if entry.object_id:
         yield entry.object_type, entry.object_id

@@ -97,8 +97,8 @@ class Recorder:
         """Write the entries that are due; ``last``: all counts, because the process stops."""
         with self._lock:
             self._end_periods(everything=last)
-            paused = self._resume_ms is not None and self._monotonic() < self._resume_ms
-            if not self._waiting or (paused and not last):
+            is_pause = self._resume_ms is not None and self._monotonic() < self._resume_ms
+            if not self._waiting or (is_pause and not last):
                 return
             batch, self._waiting, self._resume_ms = self._waiting, [], None
         try:

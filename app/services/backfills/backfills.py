@@ -25,7 +25,7 @@ from app.domain.backfills.kinds import (
     Order,
     Which,
 )
-from app.domain.backfills.scheduled import WITH_INSTANTS, Scheduled, scheduled
+from app.domain.backfills.schedule_times import WITH_INSTANTS, ScheduleTimes, list_times
 from app.domain.backfills.sentences import STATES, sentence_of
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_, Text
@@ -98,16 +98,16 @@ def plan_backfill(
     if job is None:
         raise NotFound(NO_JOB)
     require_right(actor, job.job_group, Right.OPERATE, missing=NO_JOB)
-    draft = _checked(draft, now_ms)
-    source = _named(draft) if draft.times else _scheduled(session, job, draft, zone, now_ms)
+    draft = _check(draft, now_ms)
+    source = _named_times(draft) if draft.times else _schedule_times(session, job, draft, zone, now_ms)
     runs = history.find_runs(session, job_id, draft.from_ms, draft.to_ms, times=source.logical_times)
-    instants = list_instants(source.logical_times, source.excluded, runs, draft.which)
+    instants = list_instants(source.logical_times, source.exclusions, runs, draft.which)
     to_run = run_order(instants, draft.order)
     overlapping = sorted(records.find_overlaps(session, job_id, to_run))
     return BackfillPlan(instants, to_run, overlapping, draft.which)
 
 
-def _checked(draft: BackfillDraft, now_ms: Millis) -> BackfillDraft:
+def _check(draft: BackfillDraft, now_ms: Millis) -> BackfillDraft:
     """Return the draft, with the range of its times if it names some; raises InvalidInput."""
     errors = InputErrors()
     with errors:
@@ -135,11 +135,13 @@ def _checked(draft: BackfillDraft, now_ms: Millis) -> BackfillDraft:
     return draft
 
 
-def _named(draft: BackfillDraft) -> Scheduled:
-    return Scheduled(sorted({*draft.times}), {})
+def _named_times(draft: BackfillDraft) -> ScheduleTimes:
+    return ScheduleTimes(sorted({*draft.times}), {})
 
 
-def _scheduled(session: Session, job: DueJob, draft: BackfillDraft, zone: str, now_ms: Millis) -> Scheduled:
+def _schedule_times(
+    session: Session, job: DueJob, draft: BackfillDraft, zone: str, now_ms: Millis
+) -> ScheduleTimes:
     if job.schedule_type not in WITH_INSTANTS:
         raise InvalidInput(
             "from",
@@ -152,7 +154,7 @@ def _scheduled(session: Session, job: DueJob, draft: BackfillDraft, zone: str, n
     book = rules.read_book(session, since_ms=draft.from_ms)  # The current one has no blackout of last year.
     try:
         schedule = phased_schedule_of(with_anchors(session, [job])[job.id], zone, book)
-        result = scheduled(schedule, draft.from_ms, draft.to_ms, now_ms=now_ms, most=INSTANTS_MAX)
+        result = list_times(schedule, draft.from_ms, draft.to_ms, now_ms=now_ms, most=INSTANTS_MAX)
     except (ValueError, InvalidInput) as exc:  # It was written by a Java admin, or by SQL.
         raise InvalidInput("from", N_("The schedule is invalid: %(reason)s", reason=exc)) from exc
     if result.is_cut:
@@ -191,12 +193,12 @@ def start_backfill(
         raise Conflict(N_("There is nothing to run: no instant of the range is to be run by this choice"))
     if draft.children is Children.CHAIN:
         check_chain(session, job_id, actor=actor, shared_with_java=shared_with_java)
-    draft = _checked(draft, now_ms)
-    asked = _asked(draft)
+    draft = _check(draft, now_ms)
+    request_fields = _request_fields(draft)
     backfill_id = records.insert_backfill(
-        session, _row(session, job_id, plan, actor, now_ms) | asked, plan.to_run
+        session, _row(session, job_id, plan, actor, now_ms) | request_fields, plan.to_run
     )
-    changes = {"backfill": backfill_id, "total": len(plan.to_run), **asked}
+    changes = {"backfill": backfill_id, "total": len(plan.to_run), **request_fields}
     audit.record(session, "job.backfill", actor=actor, now_ms=now_ms, target=("job", job_id), changes=changes)
     step(session, backfill_id, clock=clock)
     return backfill_id
@@ -223,7 +225,7 @@ def _require_room(session: Session, job_id: int, overlapping: Sequence[int]) -> 
         )
 
 
-def _asked(draft: BackfillDraft) -> dict[str, Any]:
+def _request_fields(draft: BackfillDraft) -> dict[str, Any]:
     """Return the columns that a draft says."""
     return {
         "from_ms": draft.from_ms,

@@ -147,6 +147,6 @@ def instant_views(session: Session, backfill_id: int, rows: Sequence[BackfillIns
     ]
 
 
-def _text(packed: str) -> str:
-    text = unpack(json.loads(packed))
+def _text(value: str) -> str:
+    text = unpack(json.loads(value))
     return text if isinstance(text, str) else ""

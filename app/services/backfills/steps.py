@@ -81,7 +81,7 @@ class _View:
     has_job: bool
 
     @property
-    def ended(self) -> list[_Instant]:
+    def done(self) -> list[_Instant]:
         return [instant for instant in self.instants if instant.state is not InstantState.RUNNING]
 
     @property
@@ -93,7 +93,7 @@ class _View:
     def changes(self) -> bool:
         """Whether the step changes anything."""
         is_starting = bool(self.decision.start and self.waiting)
-        return bool(self.ended) or is_starting or self.is_withdrawing or self.decision.state != self.row.state
+        return bool(self.done) or is_starting or self.is_withdrawing or self.decision.state != self.row.state
 
 
 def advance(backfill_id: int, *, clock: Clock) -> bool:
@@ -131,11 +131,11 @@ def step(session: Session, backfill_id: int, *, clock: Clock) -> bool:
     view, now_ms = _view(session, row), clock()
     if view.decision.withdraws and _withdraw(session, view, now_ms):
         view = _view(session, row)
-    changed = [instant.result(now_ms) for instant in view.ended]
-    steps.write_instants(session, changed)
-    started = view.waiting[: view.decision.start]
-    if started:
-        _start(session, row, started, now_ms)
+    results = [instant.result(now_ms) for instant in view.done]
+    steps.write_instants(session, results)
+    new_instants = view.waiting[: view.decision.start]
+    if new_instants:
+        _start(session, row, new_instants, now_ms)
     state = view.decision.state
     columns: dict[str, object] = {"updated_ms": now_ms, "state": state.value}
     if state not in ACTIVE:
@@ -144,7 +144,7 @@ def step(session: Session, backfill_id: int, *, clock: Clock) -> bool:
             steps.move_all(session, row.id, InstantState.WAITING, InstantState.WITHDRAWN)
         if not view.has_job:
             columns["reason"] = json.dumps(pack(JOB_GONE))
-    if changed or started or state != row.state:
+    if results or new_instants or state != row.state:
         steps.write_backfill(session, row.id, **columns)
     return view.is_withdrawing
 
@@ -177,12 +177,12 @@ def wait_again(session: Session, row: BackfillRow, now_ms: Millis) -> None:
     A result may arrive late, of a run that has ended as unresolved.
     """
     failed = steps.find_instants(session, row.id, InstantState.FAILED, limit=INSTANTS_MAX)
-    succeeded = [
+    success_rows = [
         instant.result(now_ms)
         for instant in _instants(session, row, failed)
         if instant.state is InstantState.SUCCEEDED
     ]
-    steps.write_instants(session, succeeded)
+    steps.write_instants(session, success_rows)
     steps.move_all(session, row.id, InstantState.FAILED, InstantState.WAITING, ended_ms=0)
 
 
@@ -243,8 +243,8 @@ def _orphans(
     retries: Mapping[int, list[OpenFire]],
 ) -> Mapping[tuple[Millis, int | None], list[OpenFire]]:
     """Return the retries of runs whose log rows were cleared, by what they still show of their instant."""
-    known = {run.log_id for of_trigger in chains.values() for chain in of_trigger for run in chain}
-    others = retries.keys() - known
+    known_ids = {run.log_id for of_trigger in chains.values() for chain in of_trigger for run in chain}
+    others = retries.keys() - known_ids
     origins = find_origins(session, others) if others else {}
     orphans = defaultdict[tuple[Millis, int | None], list[OpenFire]](list)
     for source in others - origins.keys():
@@ -273,9 +273,9 @@ def _chains(session: Session, numbers: Iterable[int]) -> Mapping[int, list[list[
         last[run.log_id] = [run]
         chains[run.source].append(last[run.log_id])
     while failed := [log_id for log_id, chain in last.items() if _has_failed(chain[-1])]:
-        repeated = steps.find_retries(session, failed)
-        last = {run.log_id: last[run.source] for run in repeated}
-        for run in repeated:
+        repeats = steps.find_retries(session, failed)
+        last = {run.log_id: last[run.source] for run in repeats}
+        for run in repeats:
             last[run.log_id].append(run)
     return chains
 
@@ -313,22 +313,22 @@ def _withdraw(session: Session, view: _View, now_ms: Millis) -> bool:
     fire_ids = sorted(fire_id for instant in view.instants for fire_id in instant.unsent_ids)
     if not fire_ids:
         return False
-    locked = [*fires.lock_unsent(session, fire_ids), *fires.lock_gated(session, fire_ids)]
-    unsent = [fire for fire in locked if fire.log_id is None and not fire.attempt and not fire.epoch]
+    fires_at_hand = [*fires.lock_unsent(session, fire_ids), *fires.lock_gated(session, fire_ids)]
+    unsent = [fire for fire in fires_at_hand if fire.log_id is None and not fire.attempt and not fire.epoch]
     fires.delete_fires(session, [fire.id for fire in unsent])
-    followed = {
+    followed_ids = {
         job.id
         for job in jobs.find_planned(session, {fire.job_id for fire in unsent}).values()
         if job.has_followers
     }
-    arrive_skipped(session, unsent, followed, reason=WITHDRAWN, now_ms=now_ms)
+    arrive_skipped(session, unsent, followed_ids, reason=WITHDRAWN, now_ms=now_ms)
     return bool(unsent)
 
 
-def _start(session: Session, row: BackfillRow, started: Sequence[InstantRow], now_ms: Millis) -> None:
+def _start(session: Session, row: BackfillRow, instants: Sequence[InstantRow], now_ms: Millis) -> None:
     """Insert the fires of instants, each with its chain if the backfill asks for that."""
-    new, opened = list[NewFire](), dict[int, Millis]()
-    for instant in started:
+    new, round_times = list[NewFire](), dict[int, Millis]()
+    for instant in instants:
         key = backfill_key(row.id, instant.logical_ms, row.attempt)
         trigger = _trigger(row.job_id, key)
         chain = _chain_of(row, trigger)
@@ -336,9 +336,9 @@ def _start(session: Session, row: BackfillRow, started: Sequence[InstantRow], no
             NewFire(key, row.job_id, now_ms, TriggerType.BACKFILL, logical_ms=instant.logical_ms, chain=chain)
         )
         if row.children == Children.CHAIN:
-            opened[trigger.number] = instant.logical_ms
+            round_times[trigger.number] = instant.logical_ms
     fires.insert_unless_known(session, new, now_ms=now_ms)
-    if opened:
-        open_rounds(session, row.job_id, opened, opened_ms=now_ms)
+    if round_times:
+        open_rounds(session, row.job_id, round_times, opened_ms=now_ms)
     running = {"state": InstantState.RUNNING.value, "attempt": row.attempt, "begun_ms": now_ms}
-    steps.write_instants(session, [{"id": instant.id, **running} for instant in started])
+    steps.write_instants(session, [{"id": instant.id, **running} for instant in instants])

@@ -23,7 +23,7 @@ def list_backfills(
     """Return a page of the backfills that the actor may see, the newest first."""
     groups = actor.group_ids(Right.VIEW)
     page = records.list_backfills(session, groups, job_id=job_id, states=states, start=start, length=length)
-    return Page(views_of(session, page.rows), page.total, page.capped)
+    return Page(views_of(session, page.rows), page.total, page.is_capped)
 
 
 def list_instants(
@@ -31,7 +31,7 @@ def list_instants(
 ) -> Page[InstantView]:
     """Return a page of the instants of a backfill that the caller may see, in its order."""
     page = records.list_instants(session, backfill_id, states=states, start=start, length=length)
-    return Page(instant_views(session, backfill_id, page.rows), page.total, page.capped)
+    return Page(instant_views(session, backfill_id, page.rows), page.total, page.is_capped)
 
 
 def active_of_job(session: Session, job_id: int) -> list[BackfillView]:

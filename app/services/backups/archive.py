@@ -132,16 +132,16 @@ def _sync(path: Path) -> None:
 
 def check_archive(path: Path) -> Manifest:
     """Return the manifest of a backup whose files are all there and unchanged; raises NotConfigured."""
-    with _opened(path) as archive:
+    with _open(path) as archive:
         manifest = read_manifest(_stored_manifest(archive, path))
         digests: dict[str, str] = {}
         for number, entry in enumerate(archive):
             if number == ENTRIES_MAX:
                 raise tarfile.ReadError(f"more than {ENTRIES_MAX} entries")
             digests[entry.name] = _digest(_content_of(archive, entry))
-    damaged = [name for name, digest in manifest.files.items() if digests.get(name) != digest]
-    if damaged:
-        raise NotConfigured(f"{path} is damaged: {', '.join(damaged)} differs from its checksum")
+    bad_names = [name for name, digest in manifest.files.items() if digests.get(name) != digest]
+    if bad_names:
+        raise NotConfigured(f"{path} is damaged: {', '.join(bad_names)} differs from its checksum")
     return manifest
 
 
@@ -164,7 +164,7 @@ def extract(path: Path, manifest: Manifest, name: str, target: Path) -> None:
     """Write one checked file of a backup to a new file ``target``, readable by its owner only."""
     if name not in manifest.files:  # It has no checksum, though the archive may have a file of this name.
         raise NotConfigured(f"{path} has no {name} that its manifest lists")
-    with _opened(path) as archive:
+    with _open(path) as archive:
         content = _content_of(archive, archive.getmember(name))
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
         with os.fdopen(descriptor, "wb") as stream:
@@ -175,7 +175,7 @@ def extract(path: Path, manifest: Manifest, name: str, target: Path) -> None:
 
 def read_secrets(path: Path, manifest: Manifest) -> dict[str, str]:
     """Return the secrets in a backup: name of the file in the home folder -> content."""
-    with _opened(path) as archive:
+    with _open(path) as archive:
         names = [name for name in manifest.files if name.startswith(f"{SECRETS}/")]
         unknown = next((name for name in names if name.removeprefix(f"{SECRETS}/") not in SECRET_FILES), "")
         if unknown:  # Other names are not written: they could lead out of the home folder.
@@ -189,7 +189,7 @@ def read_secrets(path: Path, manifest: Manifest) -> dict[str, str]:
 
 def stored_manifest(path: Path) -> bytes:
     """Return the manifest of a backup as it is stored there."""
-    with _opened(path) as archive:
+    with _open(path) as archive:
         return _stored_manifest(archive, path)
 
 
@@ -201,7 +201,7 @@ def _stored_manifest(archive: tarfile.TarFile, path: Path) -> bytes:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tarfile.TarFile]:
+def _open(path: Path) -> Iterator[tarfile.TarFile]:
     """Open a backup; any fault while it is read raises NotConfigured."""
     try:
         with tarfile.open(path, "r:gz", tarinfo=_Entry) as archive:

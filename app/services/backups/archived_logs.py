@@ -57,8 +57,8 @@ def save_logs(config: Config, backup: Path) -> tuple[Path, int]:
                 entry.size, entry.mode, entry.mtime = len(content), MODE, blob.written_ms // 1000
                 tar.addfile(entry, BytesIO(content))
                 count += 1
-        with draft.open("rb") as written:
-            os.fsync(written.fileno())
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
         draft.rename(path)
     except OSError as exc:
         raise NotConfigured(f"{path}: cannot be written: {exc.strerror or exc}") from exc

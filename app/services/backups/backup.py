@@ -73,7 +73,7 @@ def back_up(config: Config, path: Path, *, now_ms: Millis) -> Backup:
                 copy = folder / dialect.copy_name
                 is_mysql = dialect.is_mysql(connection)
                 rows = dumps.make_copy(url, tables.names, tables.namespace, copy, is_mysql=is_mysql)
-                unverified = dumps.verify_copy(url, tables.namespace, copy, rows)
+                doubt = dumps.verify_copy(url, tables.namespace, copy, rows)
                 files = {copy.name: copy, **_secret_files(config)}
                 manifest = Manifest(
                     program=VERSION,
@@ -81,20 +81,20 @@ def back_up(config: Config, path: Path, *, now_ms: Millis) -> Backup:
                     database=dialect_of_url(url).name,
                     namespace=tables.namespace,
                     made_ms=now_ms,
-                    verified=not unverified,
+                    verified=not doubt,
                     rows=rows,
                     secrets=secret_sources(config),
                     key_fingerprint=key_fingerprint(config),
                     files={name: archive.digest_of(file) for name, file in files.items()},
                     time_zone=_time_zone(connection, config, tables),
                 )
-                manifest = _signed(manifest, config)
+                manifest = _sign(manifest, config)
                 archive.write_archive(path, manifest, files)
     except DBAPIError as exc:
         raise not_configured(exc) from exc
     except sqlite3.Error as exc:  # while copying: the disk is full, the file is damaged
         raise NotConfigured(f"{path.parent}: the database cannot be copied there: {exc}") from exc
-    return Backup(path, manifest, unverified)
+    return Backup(path, manifest, doubt)
 
 
 def back_up_to(config: Config, folder: Path, *, keep: int, now_ms: Millis) -> tuple[Backup, list[Path]]:
@@ -139,14 +139,16 @@ def key_fingerprint(config: Config, stored_key: str = "") -> str:
     return key_sealer.key_fingerprint if key_sealer is not None else ""
 
 
-def find_sealer(config: Config, saved: str = "") -> Sealer | None:
+def find_sealer(config: Config, saved_key: str = "") -> Sealer | None:
     """Return the sealer of the application key: configured, else stored, else of the home; None: no key."""
     path = config.home / SECRET_KEY_FILE
-    key = config.secret_key or saved or (path.read_text(encoding="utf-8").strip() if path.is_file() else "")
+    key = (
+        config.secret_key or saved_key or (path.read_text(encoding="utf-8").strip() if path.is_file() else "")
+    )
     return Sealer(lambda: key) if key else None
 
 
-def _signed(manifest: Manifest, config: Config) -> Manifest:
+def _sign(manifest: Manifest, config: Config) -> Manifest:
     """Return the manifest with its authentication code."""
     sealer = find_sealer(config)
     return manifest if sealer is None else replace(manifest, code=code_of(manifest.to_json(), sealer))

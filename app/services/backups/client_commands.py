@@ -34,7 +34,7 @@ class _Grammar:
     #: whole lines that data follow
     data: re.Pattern[bytes]
     #: texts and names in quotes; with an empty first group the text goes on in the next line
-    quoted: re.Pattern[bytes]
+    quote: re.Pattern[bytes]
     #: what must not be outside of them
     suspect: re.Pattern[bytes]
 
@@ -76,7 +76,7 @@ _MYSQL = _Grammar(
         re.IGNORECASE,
     ),
     data=_NO_DATA,
-    quoted=re.compile(
+    quote=re.compile(
         rb"'[^'\\]*(?:\\.[^'\\]*)*('|\Z)|\"[^\"\\]*\"|`[^`\\]*`|/\*M!\d{6} [^'\"`\\*;]*\*/", re.DOTALL
     ),
     suspect=re.compile(
@@ -97,7 +97,7 @@ _POSTGRESQL = _Grammar(
         rb"|ALTER (?:TABLE|SEQUENCE|INDEX|STATISTICS|PUBLICATION) |COMMENT ON "
     ),
     data=re.compile(rb'COPY (?:(?:\w+|"[^"\\\n]+")\.)?(?:\w+|"[^"\\\n]+") \([\w", ]*\) FROM stdin;\n'),
-    quoted=re.compile(rb"'[^'\\]*(?:\\[^'][^'\\]*)*('|\Z)|\"[^\"\\\n]*\"", re.DOTALL),
+    quote=re.compile(rb"'[^'\\]*(?:\\[^'][^'\\]*)*('|\Z)|\"[^\"\\\n]*\"", re.DOTALL),
     suspect=re.compile(rb"[\\'\"$\0]|--|/\*|;\s*\S"),
 )
 
@@ -106,7 +106,7 @@ def require_no_commands(dump: Path, *, for_psql: bool) -> None:
     """Raise NotConfigured, with the line, if a dump has anything but statements and data of tables."""
     grammar = _POSTGRESQL if for_psql else _MYSQL
     with dump.open("rb") as stream:
-        rejection = next(_refused(stream, grammar), None)
+        rejection = next(_find_commands(stream, grammar), None)
     if rejection is not None:
         number, line = rejection
         text = ascii(line[: SHOWN_MAX + 1].decode("utf-8", "replace").strip())
@@ -126,7 +126,7 @@ def comment_out_restrictions(dump: Path) -> None:
                 stream.write(b"--")
 
 
-def _refused(lines: Iterator[bytes], grammar: _Grammar) -> Iterator[tuple[int, bytes]]:
+def _find_commands(lines: Iterator[bytes], grammar: _Grammar) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that no dump has, with their numbers; an end within a statement counts as one."""
     is_data = in_statement = False
     quote, depth, number, line = b"", 0, 0, b""
@@ -158,10 +158,10 @@ def _outside(text: bytes, grammar: _Grammar) -> tuple[bytes, bytes]:
     """Return a line without what is quoted, and the quote that is open at its end, if any."""
     quote = b""
 
-    def replace(quoted: re.Match[bytes]) -> bytes:
+    def replace(match: re.Match[bytes]) -> bytes:
         nonlocal quote
-        if quoted[1] == b"":
-            quote = quoted[0][:1]
+        if match[1] == b"":
+            quote = match[0][:1]
         return b" "
 
-    return grammar.quoted.sub(replace, text), quote
+    return grammar.quote.sub(replace, text), quote

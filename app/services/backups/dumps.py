@@ -107,16 +107,16 @@ def count_dumped(dump: Path, *, for_psql: bool) -> Counter[str]:
     with dump.open("rb") as stream:
         for line in stream:
             if for_psql:
-                started = _COPY.match(line) if not current else None
-                if started:
-                    current = started[1].decode()
+                match = _COPY.match(line) if not current else None
+                if match:
+                    current = match[1].decode()
                 elif line == b"\\.\n":
                     current = ""
                 elif current:
                     rows[current] += 1
                 continue
-            started = _INSERT.match(line) if not current else None
-            current = started[1].decode() if started else current
+            match = _INSERT.match(line) if not current else None
+            current = match[1].decode() if match else current
             if current:
                 values = _QUOTED.sub(b"", line)
                 rows[current] += len(re.findall(rb"(?:^|VALUES\s*|,)\(", values))
@@ -168,12 +168,12 @@ def verify_copy(url: URL, namespace: str, copy: Path, rows: dict[str, int]) -> s
     return ""
 
 
-def require_same(expected: dict[str, int], counts: dict[str, int]) -> None:
+def require_same(rows: dict[str, int], counts: dict[str, int]) -> None:
     """Raise NotConfigured, with the first table, unless a restored copy has the rows of the original."""
-    for name in sorted(expected.keys() | counts.keys()):
-        if expected.get(name) != counts.get(name):
+    for name in sorted(rows.keys() | counts.keys()):
+        if rows.get(name) != counts.get(name):
             raise NotConfigured(
-                f"the copy is not complete: table {name} has {counts.get(name)} of {expected.get(name)} rows"
+                f"the copy is not complete: table {name} has {counts.get(name)} of {rows.get(name)} rows"
             )
 
 

@@ -119,8 +119,8 @@ def load_command(url: URL, folder: Path, before: Sequence[str] = ()) -> Command:
         program = find_program(POSTGRESQL_CLIENT)
         strict = ["--no-psqlrc", "--quiet", "--no-password", "--single-transaction"]
         commands = (NO_TIMEOUT, *before, *_restriction(program))
-        executed = [f"--command={command}" for command in commands]
-        arguments = [*strict, "--set=ON_ERROR_STOP=1", *executed, "--file=-"]
+        command_options = [f"--command={command}" for command in commands]
+        arguments = [*strict, "--set=ON_ERROR_STOP=1", *command_options, "--file=-"]
         return Command([program, *arguments], _postgresql_environ(url))
     program = find_program(MYSQL_CLIENT)
     files = [f"--defaults-file={_option_file(url, folder)}", f"--max-allowed-packet={PACKET}"]
@@ -148,9 +148,9 @@ def run(command: Command, *, source: Path | None = None, target: Path | None = N
         raise NotConfigured(f"{name}: {reason.removeprefix(f'{name}: ').removeprefix('error: ')}")
 
 
-def _reason(said: str) -> str:
+def _reason(output: str) -> str:
     """Return the first error of a program in one line, with what PostgreSQL says in detail."""
-    lines = [line.strip() for line in said.split("\n") if line.strip() and "Warning" not in line]
+    lines = [line.strip() for line in output.split("\n") if line.strip() and "Warning" not in line]
     # warnings of PostgreSQL have a detail too
     lines = list(dropwhile(lambda line: not ERROR.search(line), lines)) or lines
     from_detail = dropwhile(lambda line: not line.startswith("DETAIL:"), lines[1:])

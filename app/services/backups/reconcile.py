@@ -111,9 +111,9 @@ def skip_ids(session: Session, *, since_ms: Millis, now_ms: Millis, beyond: int 
 
 def preview(session: Session, *, now_ms: Millis) -> Fires:
     """Return the result that settling would have now."""
-    planned = after_restore.find_planned(session, now_ms=now_ms)
+    job_rows = after_restore.find_planned(session, now_ms=now_ms)
     count, open_runs = after_restore.count_fires(session, now_ms=now_ms)
-    return Fires(len(planned), count, open_runs)
+    return Fires(len(job_rows), count, open_runs)
 
 
 def settle_fires(
@@ -130,17 +130,17 @@ def settle_fires(
     Claims may go on, as they take other locks: runs beyond the ids given and ``highest_id`` are left alone.
     """
     up_to = max(whole_tables.last_log_id(session.connection()), highest_id)
-    planned = after_restore.find_planned(session, now_ms=clock())
+    job_rows = after_restore.find_planned(session, now_ms=clock())
     began_ms = monotonic()
-    for first in range(0, len(planned), JOBS_PAGE):
+    for first in range(0, len(job_rows), JOBS_PAGE):
         is_late = monotonic() - began_ms >= COUNTING_MAX_MS
         count_max = MAX_COUNTED_WHEN_LATE if is_late else MAX_COUNTED
-        _replan(session, planned[first : first + JOBS_PAGE], cause, clock, count_max)
+        _replan(session, job_rows[first : first + JOBS_PAGE], cause, clock, count_max)
     now_ms = clock()
     reason = json.dumps(pack(BACKFILL_PAUSED))
     backfills = after_restore.pause_backfills(session, reason=reason, now_ms=now_ms)
-    queued = _skip_queued(session, cause, now_ms)
-    return Fires(len(planned), queued, end_runs(session, cause, up_to=up_to, now_ms=now_ms), backfills)
+    skip_count = _skip_queued(session, cause, now_ms)
+    return Fires(len(job_rows), skip_count, end_runs(session, cause, up_to=up_to, now_ms=now_ms), backfills)
 
 
 def end_runs(session: Session, cause: Cause, *, up_to: int, now_ms: Millis) -> int:
@@ -207,4 +207,4 @@ def _skip_queued(session: Session, cause: Cause, now_ms: Millis) -> int:
 def _end(session: Session, runs: Sequence[int], trace: str, now_ms: Millis) -> Sequence[int]:
     code = TriggerCode.UNRESOLVED
     results = [Result(run, Source.RESOLVER, trigger_code=code, trace=trace) for run in runs]
-    return complete(session, results, now_ms=now_ms).won
+    return complete(session, results, now_ms=now_ms).run_ids

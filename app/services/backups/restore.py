@@ -93,8 +93,8 @@ def _is_own(config: Config, path: Path, manifest: Manifest) -> bool:
     fingerprint = manifest.key_fingerprint if manifest.format >= SIGNED_FORMAT else None
     if sealer is None or sealer.key_fingerprint != fingerprint:
         return False
-    expected = code_of(archive.stored_manifest(path), sealer)
-    if not hmac.compare_digest(str(manifest.code).encode(), expected.encode()):
+    own_code = code_of(archive.stored_manifest(path), sealer)
+    if not hmac.compare_digest(str(manifest.code).encode(), own_code.encode()):
         raise NotConfigured(
             f"{path} was changed: its manifest does not have the authentication code that the application key"
             " of this installation gives; restore another backup"

@@ -156,14 +156,14 @@ def add_blackout(session: Session, draft: BlackoutDraft, *, actor: Actor, clock:
     )
     if draft.tag and job_ids:
         store.add_members(session, [(blackout_id, job_id) for job_id in job_ids], now_ms=change.now_ms)
-    audited = {
+    entry = {
         **columns,
         "group_id": None,
         "job_group": draft.group_id,
         "zone": "",
         "time_zone": draft.time_zone,
     }
-    _record(session, "blackout.add", blackout_id, audited, actor=actor, now_ms=change.now_ms)
+    _record(session, "blackout.add", blackout_id, entry, actor=actor, now_ms=change.now_ms)
     change.finish(session)
     return get_blackout(session, blackout_id, actor=actor, now_ms=change.now_ms)
 

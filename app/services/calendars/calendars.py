@@ -71,7 +71,7 @@ def list_calendars(
         return []
     rows = store.list_calendars(session, after=after, limit=limit)
     jobs = [job.rule.name for job in store.list_naming(session, {row.calendar.name for row in rows})]
-    return [_named(row, jobs.count(row.calendar.name)) for row in rows]
+    return [_with_name(row, jobs.count(row.calendar.name)) for row in rows]
 
 
 def get_calendar(session: Session, name: str, *, actor: Actor) -> NamedCalendar:
@@ -79,7 +79,7 @@ def get_calendar(session: Session, name: str, *, actor: Actor) -> NamedCalendar:
     row = store.find_calendar(session, name.strip()) if actor.has_anywhere(Right.VIEW) else None
     if row is None:
         raise NotFound(MISSING)
-    return _named(row, len(store.list_naming(session, {row.calendar.name})))
+    return _with_name(row, len(store.list_naming(session, {row.calendar.name})))
 
 
 def get_by_id(session: Session, calendar_id: int, *, actor: Actor) -> NamedCalendar:
@@ -87,7 +87,7 @@ def get_by_id(session: Session, calendar_id: int, *, actor: Actor) -> NamedCalen
     row = store.find_by_id(session, calendar_id) if actor.has_anywhere(Right.VIEW) else None
     if row is None:
         raise NotFound(MISSING)
-    return _named(row, len(store.list_naming(session, {row.calendar.name})))
+    return _with_name(row, len(store.list_naming(session, {row.calendar.name})))
 
 
 def list_jobs(session: Session, name: str, *, actor: Actor) -> list[NamingJob]:
@@ -128,14 +128,14 @@ def put_calendar(
     if present is not None:
         if is_new:
             raise Conflict(N_("There is a calendar %(name)s already", name=present.calendar.name))
-        require_unchanged(loaded, state_of(_named(present)))
+        require_unchanged(loaded, state_of(_with_name(present)))
     return _write(session, calendar, present, actor=actor, clock=clock)
 
 
 def import_days(
     session: Session,
     name: str,
-    imported: CountryDays,
+    country_days: CountryDays,
     *,
     actor: Actor,
     clock: Clock,
@@ -152,8 +152,8 @@ def import_days(
     locks.take_schedule_lock(session)
     present = store.find_calendar(session, name)
     former = None if present is None else present.calendar
-    merged = _merged(name, former, imported, replace=replace)
-    return _write(session, read_draft(name, draft_of(merged)), present, actor=actor, clock=clock)
+    new_calendar = _merge(name, former, country_days, replace=replace)
+    return _write(session, read_draft(name, draft_of(new_calendar)), present, actor=actor, clock=clock)
 
 
 def remove_calendar(session: Session, name: str, *, actor: Actor, clock: Clock, loaded: str = "") -> None:
@@ -164,7 +164,7 @@ def remove_calendar(session: Session, name: str, *, actor: Actor, clock: Clock, 
     present = store.find_calendar(session, row.name) if row is not None else None
     if row is None or present is None:
         raise NotFound(MISSING)
-    require_unchanged(loaded, state_of(_named(present)))
+    require_unchanged(loaded, state_of(_with_name(present)))
     jobs = store.list_naming(session, {row.name})
     if jobs:
         names = ", ".join(f"{job.name} ({job.id})" for job in jobs[:JOBS_NAMED])
@@ -193,7 +193,7 @@ def _write(
     """
     job_ids = [job.id for job in store.list_naming(session, {calendar.name})]
     if present is not None and is_same(present.calendar, calendar):
-        return _named(present, len(job_ids))
+        return _with_name(present, len(job_ids))
     change = begin_change(session, job_ids, clock=clock, of_calendar=True)
     row = store.lock_calendar(session, calendar.name) or _new_row(session, calendar.name)
     number, author = 1 if present is None else present.number + 1, actor.username[:_AUTHOR_MAX]
@@ -216,31 +216,31 @@ def _new_row(session: Session, name: str) -> JobCalendar:
     return row
 
 
-def _merged(name: str, present: Calendar | None, imported: CountryDays, *, replace: bool) -> Calendar:
+def _merge(name: str, present: Calendar | None, country_days: CountryDays, *, replace: bool) -> Calendar:
     """Return a calendar with imported days, in place of all others of their years; ``replace``: of all."""
-    names = {day: text[:DAY_NAME_MAX].strip() for day, text in imported.names.items()}
+    names = {day: text[:DAY_NAME_MAX].strip() for day, text in country_days.names.items()}
     if present is None:
-        return Calendar(name, imported.weekend, imported.days, names, imported.valid_until)
-    years = {day.year for day in imported.days}
+        return Calendar(name, country_days.weekend, country_days.days, names, country_days.valid_until)
+    years = {day.year for day in country_days.days}
     others = {} if replace else {day: kind for day, kind in present.days.items() if day.year not in years}
     return Calendar(
         name,
-        imported.weekend if replace else present.weekend,
-        others | imported.days,
+        country_days.weekend if replace else present.weekend,
+        others | country_days.days,
         {day: text for day, text in present.names.items() if day in others} | names,
-        imported.valid_until if replace else _valid_until(present, imported),
+        country_days.valid_until if replace else _valid_until(present, country_days),
         present.unknown,
     )
 
 
-def _valid_until(present: Calendar, imported: CountryDays) -> date | None:
+def _valid_until(present: Calendar, country_days: CountryDays) -> date | None:
     """Return the last day that a calendar knows with imported days; a year between is not known."""
-    until = imported.valid_until
-    if until is None or not imported.days:
+    until = country_days.valid_until
+    if until is None or not country_days.days:
         return present.valid_until
     if present.valid_until is None:  # how far it goes was never entered
         return max([until, *present.days])
-    begins = date(min(imported.days).year, 1, 1)
+    begins = date(min(country_days.days).year, 1, 1)
     return max(until, present.valid_until) if begins <= present.valid_until + _DAY else present.valid_until
 
 
@@ -249,7 +249,7 @@ def _require_no_java(readable_by_java: bool) -> None:
         raise InvalidInput("name", WITHOUT_JAVA)
 
 
-def _named(row: StoredCalendar, jobs: int = 0) -> NamedCalendar:
+def _with_name(row: StoredCalendar, jobs: int = 0) -> NamedCalendar:
     return NamedCalendar(row.id, row.calendar, row.number, row.from_ms, row.author, jobs)
 
 

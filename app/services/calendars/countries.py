@@ -79,15 +79,13 @@ def known_years(country: str) -> tuple[int, int] | None:
 
     Days of calendars that follow sightings of the moon are estimates until they are announced.
     """
-    if _checked(country)[0] in ANNOUNCED:
-        announced = [off.year for _, off in _moves(_table(country, ())) if off.year >= FIRST_YEAR]
-        return min(announced), max(announced)
+    if _check(country)[0] in ANNOUNCED:
+        years = [off.year for _, off in _moves(_table(country, ())) if off.year >= FIRST_YEAR]
+        return min(years), max(years)
     certain: tuple[int, int] | None = None
-    unmarked = _table(country, ())
-    marks = {
-        option: True for option in unmarked.get_supported_options() if option.endswith("_show_estimated")
-    }
-    for year in range(max(FIRST_YEAR, unmarked.start_year), min(LAST_YEAR, unmarked.end_year) + 1):
+    table = _table(country, ())
+    marks = {option: True for option in table.get_supported_options() if option.endswith("_show_estimated")}
+    for year in range(max(FIRST_YEAR, table.start_year), min(LAST_YEAR, table.end_year) + 1):
         names = _table(country, (year,), language="en_US", **marks).values()
         if names and not any("estimated" in name.lower() for name in names):
             certain = (certain[0] if certain and certain[1] == year - 1 else year, year)
@@ -100,7 +98,7 @@ def country_days(country: str, years: Sequence[int]) -> CountryDays:
     Holidays are those of everybody by law, and the days on which they are observed instead. Raise
     ``InvalidInput`` for ``country`` if it is unknown, for ``years`` if the days of one are not certain.
     """
-    code, _ = _checked(country)
+    code, _ = _check(country)
     span = _checked_years(country, years)
     schedule = _schedule(country, span)
     off = set(schedule.holidays)
@@ -123,9 +121,9 @@ def _schedule(country: str, span: Sequence[int]) -> _Schedule:
     table = _table(country, span)
     holidays = {day: name for day, name in table.items() if day.year in span}
     moves = dict(_moves(table))
-    moved = set(moves.values())
-    own_names = {day: name for day, name in holidays.items() if day not in moved}
-    if _checked(country)[0] in BLOCKS:
+    moved_days = set(moves.values())
+    own_names = {day: name for day, name in holidays.items() if day not in moved_days}
+    if _check(country)[0] in BLOCKS:
         law = _table(country, span, observed=False)
         own_names = {day: name for day, name in own_names.items() if day in law}
     last = date(span[-1], 12, 31)
@@ -158,28 +156,28 @@ def _table(country: str, years: Sequence[int], **options: Any) -> "HolidayBase":
     """Return the library's table, with names in the country's language."""
     import holidays
 
-    code, part = _checked(country)
+    code, part = _check(country)
     language = getattr(holidays, code).default_language
     return holidays.country_holidays(code, subdiv=part, years=years, **{"language": language} | options)
 
 
-def _checked(country: str) -> tuple[str, str | None]:
+def _check(country: str) -> tuple[str, str | None]:
     """Return the code of a country, and of its part or None; raise ``InvalidInput``."""
     import holidays
     from holidays.registry import COUNTRIES
 
     code, dash, part = country.strip().partition("-")
     code = code.upper()
-    if code not in {known for _, known, *_ in COUNTRIES.values()}:
+    if code not in {value for _, value, *_ in COUNTRIES.values()}:
         problem = N_(
             "Unknown country %(country)s; give its two letters, such as CN, or import a file", country=country
         )
         raise InvalidInput("country", problem)
     if not dash:
         return code, None
-    parts = {known.upper(): known for known in getattr(holidays, code).subdivisions}
+    parts = {value.upper(): value for value in getattr(holidays, code).subdivisions}
     if part.upper() not in parts:
-        choices = ", ".join(f"{code}-{known}" for known in parts.values()) or code
+        choices = ", ".join(f"{code}-{value}" for value in parts.values()) or code
         raise InvalidInput(
             "country", N_("Unknown part %(country)s; known are %(parts)s", country=country, parts=choices)
         )
@@ -191,11 +189,11 @@ def _checked_years(country: str, years: Sequence[int]) -> list[int]:
     span = sorted(set(years))
     if not span or span[-1] - span[0] >= len(span):
         raise InvalidInput("years", N_("Give one year or several that follow each other, such as 2026, 2027"))
-    known = known_years(country)
-    if known is None:
+    year_range = known_years(country)
+    if year_range is None:
         problem = N_("The holidays of %(country)s are estimates in each year; import a file", country=country)
         raise InvalidInput("years", problem)
-    first, last = known
+    first, last = year_range
     for year in span:
         if not first <= year <= last:
             raise InvalidInput(

@@ -68,14 +68,14 @@ class _Days:
                 day=day,
                 other=self.lines[day],
             )
-            raise _refused(line, problem)
+            raise _refusal(line, problem)
         if len(self.days) > DAYS_MAX:
-            raise _refused(line, N_("there are more than %(limit)s days; give fewer years", limit=DAYS_MAX))
+            raise _refusal(line, N_("there are more than %(limit)s days; give fewer years", limit=DAYS_MAX))
         self.lines.setdefault(day, line)
         if name:
             self.names.setdefault(day, name[:NAME_MAX])
 
-    def ordered(self) -> CountryDays:
+    def in_order(self) -> CountryDays:
         """Return the days in order, valid until the end of their last year."""
         if not self.days:
             raise InvalidInput(FILE, N_("The file has no days"))
@@ -116,8 +116,8 @@ def days_of_csv(text: str) -> CountryDays:
                 continue
             result.add(reader.line_num, *_csv_day(reader.line_num, cells))
     except csv.Error as exc:
-        raise _refused(reader.line_num, N_("not readable as CSV: %(problem)s", problem=exc)) from exc
-    return result.ordered()
+        raise _refusal(reader.line_num, N_("not readable as CSV: %(problem)s", problem=exc)) from exc
+    return result.in_order()
 
 
 def _csv_day(line: int, cells: list[str]) -> tuple[date, DayKind, str]:
@@ -125,17 +125,17 @@ def _csv_day(line: int, cells: list[str]) -> tuple[date, DayKind, str]:
     while cells[3:] and not cells[-1]:
         cells = cells[:-1]
     if not 2 <= len(cells) <= 3:
-        raise _refused(line, N_("give date, kind and perhaps a name, such as 2026-10-01,holiday,国庆节"))
+        raise _refusal(line, N_("give date, kind and perhaps a name, such as 2026-10-01,holiday,国庆节"))
     match = _DATE.fullmatch(cells[0])
     numbers = [int(number) for number in match.groups() if number] if match else []
     try:
         day = date(*numbers)
     except (TypeError, ValueError):
         problem = N_('"%(text)s" is not a date; give one such as 2026-10-01', text=cells[0])
-        raise _refused(line, problem) from None
+        raise _refusal(line, problem) from None
     kind = KINDS.get(cells[1].casefold())
     if kind is None:
-        raise _refused(line, N_('"%(text)s" is not a kind of day; give workday or holiday', text=cells[1]))
+        raise _refusal(line, N_('"%(text)s" is not a kind of day; give workday or holiday', text=cells[1]))
     return _checked_day(line, day), kind, cells[2] if len(cells) == 3 else ""
 
 
@@ -159,12 +159,12 @@ def days_of_ics(text: str) -> CountryDays:
                     name=event.text("SUMMARY"),
                     property=recurrence,
                 )
-                raise _refused(event.values[recurrence][0], problem)
+                raise _refusal(event.values[recurrence][0], problem)
         summary = _COUNT.sub("", event.text("SUMMARY"))
         kind = _kind(event, summary)
         for day in _event_days(event):
             result.add(event.line, day, kind, _MARK.sub("", summary) or summary)
-    return result.ordered()
+    return result.in_order()
 
 
 def _kind(event: _Event, summary: str) -> DayKind:
@@ -180,7 +180,7 @@ def _kind(event: _Event, summary: str) -> DayKind:
 def _event_days(event: _Event) -> Iterator[date]:
     """Yield the days of an event; the end is the first moment after it."""
     if "DTSTART" not in event.values:
-        raise _refused(
+        raise _refusal(
             event.line, N_("the event has no DTSTART; give its first day, such as DTSTART:20261001")
         )
     first, _ = _day(*event.values["DTSTART"])
@@ -189,16 +189,16 @@ def _event_days(event: _Event) -> Iterator[date]:
         line, value = event.values["DTEND"]
         end, ends_within = _day(line, value)
         if end < first:
-            raise _refused(line, N_("the event ends before it starts; give the day after its last one"))
+            raise _refusal(line, N_("the event ends before it starts; give the day after its last one"))
         last = end if ends_within else max(first, end - DAY)
     elif "DURATION" in event.values:
         line, value = event.values["DURATION"]
         match = _DURATION.fullmatch(value)
         if not match or not int(match[1]):
-            raise _refused(line, N_('"%(text)s" is not a duration of days; give one such as P7D', text=value))
+            raise _refusal(line, N_('"%(text)s" is not a duration of days; give one such as P7D', text=value))
         last = first + DAY * (int(match[1]) * (7 if match[2] in "Ww" else 1) - 1)
     if (last - first).days >= DAYS_MAX:
-        raise _refused(event.line, N_("there are more than %(limit)s days; give fewer years", limit=DAYS_MAX))
+        raise _refusal(event.line, N_("there are more than %(limit)s days; give fewer years", limit=DAYS_MAX))
     for number in range((last - first).days + 1):
         yield first + DAY * number
 
@@ -211,13 +211,13 @@ def _day(line: int, value: str) -> tuple[date, bool]:
     except ValueError:
         day = None
     if not match or not day:
-        raise _refused(line, N_('"%(text)s" is not a date; give one such as 20261001', text=value))
+        raise _refusal(line, N_('"%(text)s" is not a date; give one such as 20261001', text=value))
     if match[3]:
         problem = N_(
             '"%(text)s" is a time in UTC, whose day depends on the zone; give a date such as 20261001',
             text=value,
         )
-        raise _refused(line, problem)
+        raise _refusal(line, problem)
     return _checked_day(line, day), bool(match[2] and int(match[2]))
 
 
@@ -230,23 +230,23 @@ def _events(text: str) -> Iterator[_Event]:
         match = _PROPERTY.fullmatch(content)
         name, value = (match[1].upper(), match[2].strip()) if match else ("", "")
         if not open_components and (name, value.upper()) != ("BEGIN", "VCALENDAR"):
-            raise _refused(number, N_("not an iCalendar file; it must start with BEGIN:VCALENDAR"))
+            raise _refusal(number, N_("not an iCalendar file; it must start with BEGIN:VCALENDAR"))
         if name == "BEGIN":
             open_components.append((number, value.upper()))
             if value.upper() == "VEVENT":
                 event = _Event(number)
         elif name == "END":
             if open_components.pop()[1] != value.upper():
-                raise _refused(number, N_("END:%(name)s does not belong to the last BEGIN", name=value))
+                raise _refusal(number, N_("END:%(name)s does not belong to the last BEGIN", name=value))
             if value.upper() == "VEVENT":
                 yield event
         elif open_components[-1][1] == "VEVENT":
             if not match:
-                raise _refused(number, N_("not a property; give one such as DTSTART:20261001"))
+                raise _refusal(number, N_("not a property; give one such as DTSTART:20261001"))
             event.values.setdefault(name, (number, value))
     if open_components:
         line, name = open_components[-1]
-        raise _refused(number, N_("END:%(name)s of line %(line)s is missing", name=name, line=line))
+        raise _refusal(number, N_("END:%(name)s of line %(line)s is missing", name=name, line=line))
 
 
 def _content_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -266,7 +266,7 @@ def _content_lines(text: str) -> Iterator[tuple[int, str]]:
 def _checked_day(line: int, day: date) -> date:
     """Return the day; raise ``InvalidInput`` if it is not of our time."""
     if day.year not in YEARS:
-        raise _refused(line, N_("%(day)s is not in the years 2000 to 2099", day=day))
+        raise _refusal(line, N_("%(day)s is not in the years 2000 to 2099", day=day))
     return day
 
 
@@ -277,5 +277,5 @@ def _checked_text(text: str) -> str:
     return text.removeprefix("\ufeff")
 
 
-def _refused(line: int, problem: Text) -> InvalidInput:
+def _refusal(line: int, problem: Text) -> InvalidInput:
     return InvalidInput(FILE, N_("Line %(line)s: %(problem)s", line=line, problem=problem))

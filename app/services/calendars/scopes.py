@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Clock, Millis, monotonic_ms
 from app.database.engine import read_scope, transact
-from app.domain.text.texts import folded
+from app.domain.text.texts import fold
 from app.pipeline.calendars.changes import begin_change
 from app.store.base import locks
 from app.store.calendars import blackouts as store
@@ -25,14 +25,14 @@ PERIOD_MS: Millis = 10 * SECOND_MS
 class _Changes(NamedTuple):
     """What is not as it is noted: blackouts with jobs that have their tags by now, or no more."""
 
-    added: Collection[tuple[int, int]]
+    new_pairs: Collection[tuple[int, int]]
     #: (blackout, job) -> row
-    gone: dict[tuple[int, int], int]
+    old_pairs: dict[tuple[int, int], int]
 
     @property
     def job_ids(self) -> set[int]:
         """The jobs whose tags have changed."""
-        return {job_id for _, job_id in (*self.added, *self.gone)}
+        return {job_id for _, job_id in (*self.new_pairs, *self.old_pairs)}
 
 
 def hold_scopes(session: Session, *, now_ms: Millis) -> bool:
@@ -47,22 +47,22 @@ def hold_scopes(session: Session, *, now_ms: Millis) -> bool:
 
 
 def keep_scopes(
-    session: Session, job_ids: Collection[int] | None, *, moved: Collection[int] = (), clock: Clock
+    session: Session, job_ids: Collection[int] | None, *, new_job_ids: Collection[int] = (), clock: Clock
 ) -> None:
     """Note which of these jobs (None: all) have the tags of blackouts by now, and plan the changed ones anew.
 
-    ``moved``: jobs that are of another group now. The caller has locked and written the jobs, after
+    ``new_job_ids``: jobs that are of another group now. The caller has locked and written the jobs, after
     ``hold_scopes`` has returned True.
     """
     session.flush()
     scopes = store.find_scopes(session, now_ms=clock())
     changes = _find_changes(session, scopes, job_ids)
-    is_moved = moved if any(scope.group_id is not None for scope in scopes) else ()
-    if not (concerned := {*changes.job_ids, *is_moved}):
+    is_moved = new_job_ids if any(scope.group_id is not None for scope in scopes) else ()
+    if not (concerned_ids := {*changes.job_ids, *is_moved}):
         return
-    change = begin_change(session, sorted(concerned), clock=clock)
-    store.add_members(session, sorted(changes.added), now_ms=change.now_ms)
-    store.end_members(session, changes.gone.values(), now_ms=change.now_ms)
+    change = begin_change(session, sorted(concerned_ids), clock=clock)
+    store.add_members(session, sorted(changes.new_pairs), now_ms=change.now_ms)
+    store.end_members(session, changes.old_pairs.values(), now_ms=change.now_ms)
     change.finish(session)
 
 
@@ -91,16 +91,17 @@ def _keep_all(session: Session, clock: Clock) -> None:
 def _find_changes(
     session: Session, scopes: Sequence[LastingScope], job_ids: Collection[int] | None
 ) -> _Changes:
-    tags = {scope.id: folded(scope.tag) for scope in scopes if scope.tag}
+    tags = {scope.id: fold(scope.tag) for scope in scopes if scope.tag}
     if not tags:
         return _Changes((), {})
-    noted = {(member.blackout_id, member.job_id): member.id for member in store.find_members(session, tags)}
-    tagged = store.find_tagged(session, tags.values())
-    present = {(key, job_id) for key, tag in tags.items() for job_id, job_tag in tagged if job_tag == tag}
+    pairs = {(member.blackout_id, member.job_id): member.id for member in store.find_members(session, tags)}
+    job_tags = store.find_tagged(session, tags.values())
+    present = {(key, job_id) for key, tag in tags.items() for job_id, job_tag in job_tags if job_tag == tag}
     if job_ids is not None:
         ids = set(job_ids)
-        noted = {pair: member_id for pair, member_id in noted.items() if pair[1] in ids}
+        pairs = {pair: member_id for pair, member_id in pairs.items() if pair[1] in ids}
         present = {pair for pair in present if pair[1] in ids}
     return _Changes(
-        present - noted.keys(), {pair: member_id for pair, member_id in noted.items() if pair not in present}
+        present - pairs.keys(),
+        {pair: member_id for pair, member_id in pairs.items() if pair not in present},
     )

@@ -190,7 +190,7 @@ def _taken_over(plans: Plans) -> Iterator[ObjectPlan]:
 def _undoable(
     plan: ObjectPlan, before: Mapping[str, Any], after: Mapping[str, Any], state: State
 ) -> dict[str, Any]:
-    owner = state.managed.get((plan.kind, plan.key))
+    owner = state.managed_by_key.get((plan.kind, plan.key))
     # "id" right before "before": so the store searches the applies of a job
     return {
         "kind": plan.kind,

@@ -8,7 +8,7 @@ from app.domain.access.permissions import Actor
 from app.domain.alarms.channel_kinds import ChannelKind
 from app.domain.code.document import ALARM_CHANNELS, CHANNELS, JOBS, Members, at_place, place
 from app.domain.code.plan import BLANKED, Action, FieldChange, ObjectPlan, change_of, changed_fields
-from app.domain.text.texts import N_, folded
+from app.domain.text.texts import N_, fold
 from app.errors import InvalidInput, PermissionDenied
 from app.services.alarms.channel_setup import ChannelDraft, check_channel
 from app.services.alarms.targets import settings_of
@@ -51,7 +51,7 @@ class ChannelPlanner:
         self._id_of = {"groups": group_id_of, "jobs": job_id_of}
         #: folded names of channels that are deleted, and lose their routes with it
         self.deleted: Collection[str] = ()
-        self._by_name = {folded(channel.channel.name): channel for channel in state.channels.values()}
+        self._by_name = {fold(channel.channel.name): channel for channel in state.channels.values()}
         #: folded names of the channels that were to be planned
         self._document_names: set[str] = set()
 
@@ -59,8 +59,8 @@ class ChannelPlanner:
         """Return the plan of a channel; raises InvalidInput with its members, or PermissionDenied."""
         if not self._actor.is_admin:
             raise PermissionDenied(f"{place(CHANNELS, name)}: only administrators change alarm channels")
-        self._document_names.add(folded(name))
-        row = self._by_name.get(folded(name))
+        self._document_names.add(fold(name))
+        row = self._by_name.get(fold(name))
         new_members = self._target_members(members, row)
         if row is None:
             return self._create(name, members, new_members)
@@ -81,17 +81,17 @@ class ChannelPlanner:
         target = (CHANNEL, name, row.channel.id)
         object_plan = change_of(target, fields, new_members, former, is_adopted=owner is None)
         draft = self._draft(row.channel.name, members, effective, row) if fields else None
-        before = {member: old for member, (old, _new, _edited) in changes.items()}
+        before = {member: old for member, (old, _new, _edit) in changes.items()}
         return ChannelPlan(name, row.channel.id, object_plan, draft, new_members, before)
 
     def route(self, plans: Collection[ChannelPlan], wishes: Mapping[int, Members]) -> list[ChannelPlan]:
         """Return the plans with the routes that jobs name; ``wishes`` is job id -> members."""
-        names = {folded(plan.name): plan for plan in plans}
+        names = {fold(plan.name): plan for plan in plans}
         # a channel without a plan has its own error: none follow from it
         faulty = self._document_names.difference(names)
         existing_names = {*names, *self._by_name}
         routes_of = {
-            job_id: {folded(name): name for name in members[ALARM_CHANNELS]}
+            job_id: {fold(name): name for name in members[ALARM_CHANNELS]}
             for job_id, members in wishes.items()
             if ALARM_CHANNELS in members
         }

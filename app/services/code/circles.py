@@ -54,12 +54,12 @@ def check_circles(
     """
     old = {Link(job_id, child, True) for job_id, (_, children) in links.items() for child in children}
     old |= {Link(job_id, follower) for job_id, ids in followers.items() for follower in ids}
-    planned = {link for link in old if not _is_replaced(link, wishes)} | set(_links_of(wishes))
+    new_links = {link for link in old if not _is_replaced(link, wishes)} | set(_links_of(wishes))
     leads_to: dict[int, set[int]] = {}
-    for link in planned:
+    for link in new_links:
         leads_to.setdefault(link.source, set()).add(link.target)
     circles = circle_of_each(leads_to)
-    for link in sorted(planned - old):
+    for link in sorted(new_links - old):
         if link.source not in circles or circles[link.source] != circles.get(link.target):
             continue
         path = find_path(

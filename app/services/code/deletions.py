@@ -11,7 +11,7 @@ from app.domain.code.plan import Action, ObjectPlan
 from app.domain.jobs.members import CHILDREN
 from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs
 from app.domain.text.input_errors import InputErrors
-from app.domain.text.texts import N_, folded
+from app.domain.text.texts import N_, fold
 from app.errors import Conflict, InvalidInput, PermissionDenied
 from app.services.code.state import State, comparable
 from app.store.jobs import listing as job_lists
@@ -38,7 +38,7 @@ def plan_deletions(
             if (kind, key) in document_keys:
                 raise InvalidInput(PRUNE, N_("%(key)s is in the files; remove it there first", key=prune_key))
             owner = state.managed_object(kind, key)
-            if (kind, key) not in state.managed or not _is_visible(actor, state, owner):
+            if (kind, key) not in state.managed_by_key or not _is_visible(actor, state, owner):
                 raise InvalidInput(PRUNE, N_("%(key)s is not managed as code", key=prune_key))
             _require_deletion(actor, state, kind, owner.object_id if owner else 0)
             if is_kept(names, state, kind, key):
@@ -50,7 +50,7 @@ def plan_deletions(
 
 def pruned_keys(prune: Sequence[str], state: State) -> list[str]:
     """Return what to delete, with the managed keys of jobs in place of their present ones."""
-    return [key if (JOB, key) in state.managed else state.managed_key(key) for key in prune]
+    return [key if (JOB, key) in state.managed_by_key else state.managed_key(key) for key in prune]
 
 
 def keep_jobs(deletions: Sequence[ObjectPlan], key_by_job: Mapping[int, str]) -> list[ObjectPlan]:
@@ -119,7 +119,7 @@ def _references(document: Document) -> Iterator[tuple[str, str, str]]:
 
 def deleted_channels(deletions: Sequence[ObjectPlan], state: State) -> set[str]:
     """Return the folded present names of the channels to delete."""
-    return {folded(state.name_of(CHANNEL, plan.object_id)) for plan in deletions if plan.kind == CHANNEL}
+    return {fold(state.name_of(CHANNEL, plan.object_id)) for plan in deletions if plan.kind == CHANNEL}
 
 
 def check_groups(

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.access.permissions import Actor
-from app.domain.code.drift import drifted
+from app.domain.code.drift import drift_of
 from app.domain.code.plan import BLANKED, FieldChange
 from app.domain.jobs.members import CHILDREN
 from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs, with_named
@@ -37,9 +37,9 @@ class DriftedObject:
 def find_drift(session: Session, *, actor: Actor) -> list[DriftedObject]:
     """Return the managed objects the actor may see that differ from their code or are gone."""
     state = find_state(session, actor)
-    ids = {owner.object_id for owner in state.managed.values() if owner.kind == JOB}
+    ids = {owner.object_id for owner in state.managed_by_key.values() if owner.kind == JOB}
     state = with_jobs(session, state, ids)
-    return [drift for owner in state.managed.values() for drift in _drift(state, owner, actor)]
+    return [drift for owner in state.managed_by_key.values() for drift in _drift(state, owner, actor)]
 
 
 def _drift(state: State, owner: ManagedObject, actor: Actor) -> Iterator[DriftedObject]:
@@ -67,7 +67,7 @@ def _fields(
 ) -> Iterator[FieldChange]:
     if name_now := state.renamed_to(owner.kind, owner.key):
         yield FieldChange(_NAMES[owner.kind], owner.key, name_now, was_edited=True)
-    for name, values in drifted(owner.fields, present).items():
+    for name, values in drift_of(owner.fields, present).items():
         in_code, now = (_display_value(state, owner, name, value, actor) for value in values)
         yield FieldChange("group" if name == "group_id" else name, in_code, now, was_edited=True)
 
@@ -92,7 +92,7 @@ def _display_value(state: State, owner: ManagedObject, name: str, value: Any, ac
 def _job_name(state: State, job_id: int, actor: Actor) -> str:
     """Return the key of a job; its id if it has none, or one that the actor may not see."""
     key = state.keys.get((JOB, job_id))
-    is_shown = key is not None and _is_visible(state, state.managed[JOB, key], actor)
+    is_shown = key is not None and _is_visible(state, state.managed_by_key[JOB, key], actor)
     return key if key is not None and is_shown else f"#{job_id}"
 
 

@@ -94,13 +94,13 @@ class GroupPlanner:
         fields = [FieldChange(name, old, new, is_edit) for name, (old, new, is_edit) in changes.items()]
         key = (GROUP, app_name, group.id)
         is_adopted = owner is None and bool(members) and not self.is_import
-        owned = former if self.is_import else members
-        object_plan = change_of(key, fields, owned, former, is_adopted=is_adopted)
+        own_members = former if self.is_import else members
+        object_plan = change_of(key, fields, own_members, former, is_adopted=is_adopted)
         if object_plan is None:
             return GroupPlan(app_name, group.id, members=members)
         self._require_admin(app_name)
         draft = self._draft(app_name, {**current, **members}, members) if fields else None
-        before = {name: old for name, (old, _new, _edited) in changes.items()}
+        before = {name: old for name, (old, _new, _edit) in changes.items()}
         return GroupPlan(app_name, group.id, object_plan, draft, members, before)
 
     def _create(self, app_name: str, members: Members) -> GroupPlan:

@@ -118,29 +118,27 @@ def import_task(turn: Turn) -> None:
     request = import_request(document, options, actor=turn.actor())
     try:
         with read_scope() as session:
-            prepared = prepare_apply(session, request, plan_hash=parameters["plan_hash"], now_ms=turn.clock())
+            ready = prepare_apply(session, request, plan_hash=parameters["plan_hash"], now_ms=turn.clock())
     except InvalidInput as exc:
         lines = error_lines(exc)
-        turn.commit(lambda *_args: Step(lines=lines, finished=True, error=NOTHING_IMPORTED))
+        turn.commit(lambda *_args: Step(lines=lines, is_done=True, error=NOTHING_IMPORTED))
         return
 
     def step(session: Session, task: Task, actor: Actor) -> Step:
         if actor != request.actor:
             raise TaskRefused(RIGHTS_CHANGED)
-        lines = write_import(session, prepared, file_name=options.file_name, clock=turn.clock)
-        return Step(advance=task.total, lines=lines, finished=True)
+        lines = write_import(session, ready, file_name=options.file_name, clock=turn.clock)
+        return Step(advance=task.total, lines=lines, is_done=True)
 
     turn.commit(step)
 
 
-def write_import(
-    session: Session, prepared: PreparedApply, *, file_name: str, clock: Clock
-) -> list[ResultLine]:
+def write_import(session: Session, ready: PreparedApply, *, file_name: str, clock: Clock) -> list[ResultLine]:
     """Write a plan in the transaction of the caller; raises Conflict if it would be another one by now."""
-    prepared = hold_plan(session, prepared, clock=clock)
+    ready = hold_plan(session, ready, clock=clock)
     with versions.changes_from(source_text(IMPORT, file_name)):
-        ids = write_plans(session, prepared.plans, actor=prepared.request.actor, clock=clock)
-    return plan_lines(prepared.plans, ids)
+        ids = write_plans(session, ready.plans, actor=ready.request.actor, clock=clock)
+    return plan_lines(ready.plans, ids)
 
 
 def plan_lines(plans: Plans, ids: Ids) -> list[ResultLine]:

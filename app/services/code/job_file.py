@@ -30,12 +30,12 @@ def write_file(session: Session, job_ids: Collection[int], *, actor: Actor) -> s
 
     if not job_ids:
         raise InvalidInput("file", N_("There are no jobs to export"))
-    exported = export_document(session, actor=actor, job_ids=job_ids, is_whole=True)
-    jobs = exported.document[JOBS]
+    content = export_document(session, actor=actor, job_ids=job_ids, is_whole=True)
+    jobs = content.document[JOBS]
     for members in jobs.values():
         members.pop(ALARM_CHANNELS, None)  # the channels are not in the file
-    notes = "".join(f"# {' '.join(note.split())}\n" for note in exported.notes)
-    text = notes + write_text(exported.document, exported.variables)
+    notes = "".join(f"# {' '.join(note.split())}\n" for note in content.notes)
+    text = notes + write_text(content.document, content.variables)
     if len(text.encode("utf-8", "replace")) > SIZE_MAX:
         raise InvalidInput(
             "file", N_("The file would be larger than %(limit)s bytes; choose fewer jobs", limit=SIZE_MAX)
@@ -92,8 +92,8 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         counts = Counter(name for name, _value in pairs)
-        repeated = next(name for name, count in counts.items() if count > 1)
-        raise InvalidInput("file", N_("%(name)s is given more than once in an object", name=repeated[:200]))
+        double = next(name for name, count in counts.items() if count > 1)
+        raise InvalidInput("file", N_("%(name)s is given more than once in an object", name=double[:200]))
     return members
 
 

@@ -115,7 +115,7 @@ class JobPlanner:
             job_id: self._wishes[job_id].members["group_id"] for job_id in job_ids if job_id in self._wishes
         }
 
-    def find_path(self, _start: int, _goal: int, _saved: JobLinks) -> Sequence[int]:
+    def find_path(self, _start: int, _goal: int, _links: JobLinks) -> Sequence[int]:
         """Return no path: circles are looked for in the whole plan."""
         return ()
 
@@ -179,7 +179,7 @@ class JobPlanner:
             for name, value in owned_fields.items()
             if name != "group_id"
         ]
-        notes = ("it was deleted in the console",) if (JOB, wish.key) in self.state.managed else ()
+        notes = ("it was deleted in the console",) if (JOB, wish.key) in self.state.managed_by_key else ()
         tags = ((), tuple(members[TAGS])) if members.get(TAGS) else None
         return JobPlan(
             wish,
@@ -209,9 +209,9 @@ class JobPlanner:
         switch = self._switch(wish, draft, job.job_group) if ENABLED in changes else None
         fields = [self._field(name, *values) for name, values in changes.items()]
         fields = [self._with_diff(change, job, wish) for change in fields]
-        key, owned = (JOB, wish.key, job.id), former if self.is_import else owned_fields
+        key, own_members = (JOB, wish.key, job.id), former if self.is_import else owned_fields
         is_adopted = wish.adopts and not self.is_import
-        object_plan = change_of(key, fields, owned, former, is_adopted=is_adopted)
+        object_plan = change_of(key, fields, own_members, former, is_adopted=is_adopted)
         if object_plan is not None and not fields:
             self._require(wish, job.job_group, Right.EDIT)
         if object_plan is not None and has_ended:

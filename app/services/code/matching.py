@@ -24,7 +24,9 @@ def find_for_document(
     state = replace(state, renamed_keys=_renamed_keys(document, state))
     candidates = _candidates(session, request, state) | _followers(document, state)
     keys = {state.managed_key(key) for key in (*document.jobs, *request.prune, *_named_jobs(document))}
-    ids = {owner.object_id for (kind, key), owner in state.managed.items() if kind == JOB and key in keys}
+    ids = {
+        owner.object_id for (kind, key), owner in state.managed_by_key.items() if kind == JOB and key in keys
+    }
     ids.update(job_id for job_ids in candidates.values() for job_id in job_ids)
     return with_jobs(session, state, ids, lock=lock), candidates
 
@@ -58,13 +60,15 @@ def _candidates(session: Session, request: CodeRequest, state: State) -> dict[st
     """
     document, by_description_only = request.document, request.is_import
     app_names = {group_id: group.app_name for group_id, group in state.groups.items()}
-    unmanaged = {key: members for key, members in document.jobs.items() if (JOB, key) not in state.managed}
-    descriptions = {members["description"] for members in unmanaged.values() if "description" in members}
-    handlers = {members["handler"] for key, members in unmanaged.items() if is_handler_key(key, members)}
+    free_jobs = {
+        key: members for key, members in document.jobs.items() if (JOB, key) not in state.managed_by_key
+    }
+    descriptions = {members["description"] for members in free_jobs.values() if "description" in members}
+    handlers = {members["handler"] for key, members in free_jobs.items() if is_handler_key(key, members)}
     handlers = set() if by_description_only else handlers
     if not descriptions and not handlers:
         return {}
-    apps = {app_of(key) for key in unmanaged}
+    apps = {app_of(key) for key in free_jobs}
     ours = {group_id for group_id, app_name in app_names.items() if app_name in apps}
     rows = job_lists.find_named(session, descriptions, handlers, group_ids=ours)
     by_description: dict[tuple[str, str], list[tuple[int, str]]] = {}
@@ -85,7 +89,7 @@ def _candidates(session: Session, request: CodeRequest, state: State) -> dict[st
         # with a description of its own the job may be a further one of this handler
         return job_ids if len(job_ids) == 1 or "description" not in members else []
 
-    return {key: find_candidates(key, members) for key, members in unmanaged.items()}
+    return {key: find_candidates(key, members) for key, members in free_jobs.items()}
 
 
 def _followers(document: Document, state: State) -> dict[str, list[int]]:
@@ -107,7 +111,7 @@ def _chain(document: Document, state: State, former: str) -> list[tuple[str, int
     one in turn. If the document lacks that one, either job may be meant.
     """
     chain: list[tuple[str, int]] = []
-    owner = state.managed.get((JOB, former))
+    owner = state.managed_by_key.get((JOB, former))
     while owner is not None and owner.object_id in state.group_id_by_job:
         key = state.present_key(owner.key, state.group_id_by_job[owner.object_id])
         if key in dict(chain):
@@ -115,7 +119,7 @@ def _chain(document: Document, state: State, former: str) -> list[tuple[str, int
         if key not in document.jobs:
             return [*chain, (owner.key, owner.object_id)] if chain else []
         chain.append((key, owner.object_id))
-        owner = state.managed.get((JOB, key))
+        owner = state.managed_by_key.get((JOB, key))
     return chain
 
 

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.code.document import ALARM_CHANNELS, CODE, ENABLED
-from app.domain.code.drift import drifted
+from app.domain.code.drift import drift_of
 from app.domain.jobs.members import CHILDREN, MEMBER_OF
 from app.domain.lists.job_search import CodeState
 from app.domain.rounds.runs_after import RUNS_AFTER, predecessors_of
@@ -41,16 +41,16 @@ class Ownership:
 
 def ownership_of(session: Session, job: Job) -> Ownership | None:
     """Return what code owns of a job; None if the job is not managed as code."""
-    managed = find_managed(session, JOB, job.id)
-    if managed is None:
+    entry = find_managed(session, JOB, job.id)
+    if entry is None:
         return None
-    state = _read_state(session, [job], managed.fields)
-    drift = drifted(managed.fields, state.job_values(job))
+    state = _read_state(session, [job], entry.fields)
+    drift = drift_of(entry.fields, state.job_values(job))
     return Ownership(
-        managed.key,
-        managed.source,
-        managed.applied_ms,
-        tuple(name for name in _ORDER if name in managed.fields),
+        entry.key,
+        entry.source,
+        entry.applied_ms,
+        tuple(name for name in _ORDER if name in entry.fields),
         {name: drift[name] for name in _ORDER if name in drift},
     )
 
@@ -65,7 +65,7 @@ def code_states(session: Session, job_ids: Collection[int]) -> dict[int, CodeSta
     state = _read_state(session, jobs, names)
     return {
         job.id: CodeState.DRIFTED
-        if drifted(owners[job.id].fields, state.job_values(job))
+        if drift_of(owners[job.id].fields, state.job_values(job))
         else CodeState.MANAGED
         for job in jobs
     }

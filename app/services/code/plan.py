@@ -24,12 +24,12 @@ from app.domain.code.document import (
     at_place,
     place,
 )
-from app.domain.code.drift import drifted
+from app.domain.code.drift import drift_of
 from app.domain.code.plan import ObjectPlan, Plan
 from app.domain.jobs.members import CHILDREN
 from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs, with_named
 from app.domain.text.input_errors import InputErrors
-from app.domain.text.texts import N_, Text, folded
+from app.domain.text.texts import N_, Text, fold
 from app.errors import InvalidInput
 from app.services.code.channel_plans import ChannelPlan, ChannelPlanner
 from app.services.code.deletions import (
@@ -65,7 +65,7 @@ class Plans:
     channels: Sequence[ChannelPlan] = ()
     calendars: Sequence[CalendarPlan] = ()
     deletions: Sequence[ObjectPlan] = ()
-    unlisted: tuple[str, ...] = field(default=())
+    unlisted_keys: tuple[str, ...] = field(default=())
 
     @property
     def object_plans(self) -> list[PlannedObject]:
@@ -78,7 +78,7 @@ class Plans:
         """The plan as it is shown."""
         plans = self.object_plans
         shown_plans = [plan.object_plan for plan in plans if plan.object_plan is not None]
-        return Plan((*shown_plans, *self.deletions), len(plans) - len(shown_plans), self.unlisted)
+        return Plan((*shown_plans, *self.deletions), len(plans) - len(shown_plans), self.unlisted_keys)
 
 
 def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, lock: bool = False) -> Plans:
@@ -109,11 +109,11 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
             job_plans.append(jobs.plan(wish))
     with errors:
         jobs.check_circles()
-    planned = {wish.job_id: wish.key for wish in wishes}
-    deletions = keep_jobs(plan_deletions(document, prune, state, errors, actor=request.actor), planned)
+    keys_by_job = {wish.job_id: wish.key for wish in wishes}
+    deletions = keep_jobs(plan_deletions(document, prune, state, errors, actor=request.actor), keys_by_job)
     channel_plans = _plan_channels(document, deletions, groups, jobs, wishes, errors)
     with errors:
-        check_groups(session, deletions, state, planned, new_groups=len(groups.new))
+        check_groups(session, deletions, state, keys_by_job, new_groups=len(groups.new))
     errors.raise_all()
     check_runs(session, deletions)
     return Plans(
@@ -123,7 +123,7 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
         channel_plans,
         calendar_plans,
         deleted_times(session, deletions),
-        _unlisted(document, state, prune, planned),
+        _find_unlisted(document, state, prune, keys_by_job),
     )
 
 
@@ -165,7 +165,7 @@ def _wishes(
 ) -> list[Wish]:
     """Return the jobs of the document with ids in place of keys; those with an error are left out."""
     channel_names = {
-        folded(name): name
+        fold(name): name
         for name in [*document.channels, *(channel.channel.name for channel in state.channels.values())]
     }
     id_by_key: dict[str, tuple[int, bool]] = {}
@@ -195,7 +195,7 @@ def _wishes(
                 members_by_id[RUNS_AFTER] = with_named(members[RUNS_AFTER], ids)
             if ALARM_CHANNELS in members:
                 members_by_id[ALARM_CHANNELS] = sorted(
-                    {channel_names.get(folded(name), name) for name in members[ALARM_CHANNELS]}
+                    {channel_names.get(fold(name), name) for name in members[ALARM_CHANNELS]}
                 )
             if key in id_by_key:
                 wishes.append(Wish(key, id_by_key[key][0], members_by_id, adopts=id_by_key[key][1]))
@@ -241,7 +241,7 @@ def _differs(members: Members, state: State, job_id: int) -> bool:
     comparable = {name: value for name, value in members.items() if name not in (CHILDREN, RUNS_AFTER)}
     if CODE in comparable:
         comparable[CODE] = code_value(comparable[CODE]["language"], comparable[CODE].get("source"))
-    return bool(drifted(comparable, state.job_values(state.jobs[job_id])))
+    return bool(drift_of(comparable, state.job_values(state.jobs[job_id])))
 
 
 def _job_id_of(
@@ -305,7 +305,7 @@ def _plan_channels(
     return plans
 
 
-def _unlisted(
+def _find_unlisted(
     document: Document, state: State, prune: Collection[str], job_ids: Collection[int]
 ) -> tuple[str, ...]:
     """Return what is managed, belongs to groups of the document, and is neither in it nor pruned.
@@ -315,7 +315,7 @@ def _unlisted(
     """
     apps = {*document.groups, *(app_of(key) for key in document.jobs)}
     jobs = []
-    for (kind, key), owner in state.managed.items():
+    for (kind, key), owner in state.managed_by_key.items():
         if kind == JOB and owner.object_id not in job_ids and key not in document.jobs and key not in prune:
             present = state.present_key(key, state.group_id_by_job.get(owner.object_id, 0))
             if not apps.isdisjoint((app_of(key), app_of(present))):
@@ -324,7 +324,7 @@ def _unlisted(
     sections = {CHANNEL: document.channels, CALENDAR: document.calendars}
     other_keys = [
         f"{kind}:{key}"
-        for kind, key in state.managed
+        for kind, key in state.managed_by_key
         if sections.get(kind) and not is_kept(names, state, kind, key)
     ]
     listed_keys = {f"{kind}:{key}" for kind, section in sections.items() for key in section} | set(prune)

@@ -22,14 +22,14 @@ from app.domain.code.document import (
     ENABLED,
     MANUAL,
     place,
-    trimmed,
+    trim,
 )
 from app.domain.code.plan import code_shown
 from app.domain.enums import AddressType, GlueType, TriggerStatus
 from app.domain.jobs.members import MEMBER_OF, read_members
 from app.domain.jobs.structures import GROUP_STRUCTURES
 from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs, with_named
-from app.domain.text.texts import folded
+from app.domain.text.texts import fold
 from app.errors import InvalidInput, PermissionDenied
 from app.models.channel import AlarmChannel
 from app.models.group import Group
@@ -63,7 +63,7 @@ class State:
     channels: Mapping[int, ScopedChannel] = field(default_factory=dict)
     calendars: Mapping[int, StoredCalendar] = field(default_factory=dict)
     #: by kind and key
-    managed: Mapping[tuple[str, str], ManagedObject] = field(default_factory=dict)
+    managed_by_key: Mapping[tuple[str, str], ManagedObject] = field(default_factory=dict)
     #: group ids of the managed jobs that exist, where it matters which groups they are in now
     group_id_by_job: Mapping[int, int] = field(default_factory=dict)
     #: present key -> key of managed jobs whose group was renamed, for references to what a document lacks
@@ -77,7 +77,7 @@ class State:
     @cached_property
     def keys(self) -> dict[tuple[str, int], str]:
         """Kind and id of an object -> its key, of those that are managed."""
-        return {(owner.kind, owner.object_id): owner.key for owner in self.managed.values()}
+        return {(owner.kind, owner.object_id): owner.key for owner in self.managed_by_key.values()}
 
     @property
     def first_provisional(self) -> int:
@@ -99,7 +99,7 @@ class State:
     def job_values(self, job: Job) -> dict[str, Any]:
         """Return member -> present value of a job, its code as length and hash."""
         members = read_members(job, self.tags.get(job.id, ()))
-        values = {name: trimmed(name, value) for name, value in members.items()}
+        values = {name: trim(name, value) for name, value in members.items()}
         values["children"] = [child for child in values["children"] if child in self.links]
         predecessors = (job_id for job_id in named_jobs(values[RUNS_AFTER]) if job_id in self.links)
         values[RUNS_AFTER] = with_named(values[RUNS_AFTER], predecessors)
@@ -137,7 +137,7 @@ class State:
         channels = {key: (item.channel.name, channel_values(item)) for key, item in self.channels.items()}
         links = self.links, self.followers
         versions = {key: row.number for key, row in self.calendars.items()}
-        return groups, self.definitions, links, self.tags, channels, versions, self.managed
+        return groups, self.definitions, links, self.tags, channels, versions, self.managed_by_key
 
     def managed_object(self, kind: str, key: str) -> ManagedObject | None:
         """Return a managed object; None if it is not managed or gone."""
@@ -147,12 +147,12 @@ class State:
             CHANNEL: self.channels,
             CALENDAR: self.calendars,
         }
-        owner = self.managed.get((kind, key))
+        owner = self.managed_by_key.get((kind, key))
         return owner if owner is not None and owner.object_id in existing[kind] else None
 
     def owner_of(self, kind: str, object_id: int) -> ManagedObject | None:
         """Return what an object is managed as, also if it was renamed since; None if it is not managed."""
-        return self.managed.get((kind, self.keys.get((kind, object_id), "")))
+        return self.managed_by_key.get((kind, self.keys.get((kind, object_id), "")))
 
     def name_of(self, kind: str, object_id: int) -> str:
         """Return the AppName of a group or the name of another; nothing if it is gone, and for jobs."""
@@ -165,7 +165,7 @@ class State:
 
     def present_name(self, kind: str, key: str) -> str:
         """Return the present name of a managed group or channel; the key of any other, and if it is gone."""
-        owner = self.managed.get((kind, key))
+        owner = self.managed_by_key.get((kind, key))
         return (self.name_of(kind, owner.object_id) if owner is not None else "") or key
 
     def renamed_to(self, kind: str, key: str) -> str:
@@ -197,7 +197,7 @@ class State:
 
 def comparable(kind: str, name: str) -> str:
     """Return a name as it is compared: letter case makes no difference in those of channels."""
-    return folded(name) if kind == CHANNEL else name
+    return fold(name) if kind == CHANNEL else name
 
 
 def code_value(language: str, source: str | None) -> dict[str, Any]:
@@ -265,13 +265,13 @@ def find_state(session: Session, actor: Actor) -> State:
         {group.id: group for group in groups},
         channels={channel.channel.id: channel for channel in channels.list_channels(session)},
         calendars={row.id: row for row in list_calendars(session)},
-        managed={(owner.kind, owner.key): owner for owner in list_managed(session)},
+        managed_by_key={(owner.kind, owner.key): owner for owner in list_managed(session)},
     )
 
 
 def with_places(session: Session, state: State) -> State:
     """Return the state with the groups of the managed jobs."""
-    job_ids = [owner.object_id for owner in state.managed.values() if owner.kind == JOB]
+    job_ids = [owner.object_id for owner in state.managed_by_key.values() if owner.kind == JOB]
     return replace(state, group_id_by_job=job_lists.find_groups_of(session, job_ids)) if job_ids else state
 
 

@@ -11,7 +11,7 @@ from app.domain.enums import ScheduleType
 from app.domain.schedules.schedule import RESTING, Schedule, next_times
 from app.models.fire import Fire
 from app.services.code.job_plans import JobPlan
-from app.store.fires import scheduled as scheduled_fires
+from app.store.fires import scheduled_fires
 from app.store.jobs import scheduling as jobs
 
 

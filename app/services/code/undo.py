@@ -10,7 +10,7 @@ from app.clock import Clock, Millis
 from app.domain.access.permissions import Actor, Right, require_right
 from app.domain.code.change_sources import UNDO, source_text
 from app.domain.code.document import app_of
-from app.domain.code.drift import drifted
+from app.domain.code.drift import drift_of
 from app.domain.code.plan import Action, Plan
 from app.domain.jobs.members import CHILDREN
 from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs
@@ -116,7 +116,7 @@ def _is_current(session: Session, preparation: PreparedUndo) -> bool:
 def _read_state(session: Session, changes: Sequence[Undoable], actor: Actor, *, lock: bool) -> State:
     """Return the state that an undoing is based on; ``lock`` keeps it unchanged until the commit."""
     state, jobs = find_state(session, actor), [change for change in changes if change["kind"] == JOB]
-    owners = (state.managed.get((JOB, change["key"])) for change in jobs)
+    owners = (state.managed_by_key.get((JOB, change["key"])) for change in jobs)
     job_ids = {change["id"] for change in jobs} | {owner.object_id for owner in owners if owner is not None}
     job_ids |= {child for change in jobs for child in change["before"].get(CHILDREN, ())}
     job_ids |= {job_id for change in jobs for job_id in named_jobs(change["before"].get(RUNS_AFTER))}
@@ -177,19 +177,19 @@ def _reasons(changes: Sequence[Undoable], state: State) -> Iterator[str]:
             last_name = name_of(change, state)
             if change["before"] and state.id_named(change["kind"], last_name):
                 yield f"{change['kind']} {last_name} exists again"
-            elif (change["kind"], change["key"]) in state.managed:
+            elif (change["kind"], change["key"]) in state.managed_by_key:
                 yield f"{name} exists again"
         elif present is None:
             if change["action"] != Action.CREATE:
                 yield f"{name} was deleted since"
-        elif edits := drifted(change["after"], present):
+        elif edits := drift_of(change["after"], present):
             yield f"{name}: {', '.join(edits)} changed since"
 
 
 def _owners(changes: Sequence[Undoable], state: State, remade: Remade, ids: Ids) -> Iterator[ManagedObject]:
     """Yield the managed objects as they were before the apply, and others that name what is made again."""
     keys = {(change["kind"], change["key"]) for change in changes}
-    for owner in state.managed.values():
+    for owner in state.managed_by_key.values():
         fields = ids.final(owner.kind, remade.members(owner.kind, owner.fields))
         if (owner.kind, owner.key) not in keys and fields != owner.fields:
             yield replace(owner, fields=fields)

@@ -12,7 +12,7 @@ from app.domain.code.document import ALARM_CHANNELS
 from app.domain.code.plan import Action, ObjectPlan
 from app.domain.jobs.members import CHILDREN, MEMBER_OF
 from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs, predecessors_of, with_named
-from app.domain.text.texts import folded
+from app.domain.text.texts import fold
 from app.models.job import Job
 from app.services.code.apply import SEALED
 from app.services.code.channel_plans import ChannelPlanner
@@ -91,7 +91,7 @@ def plan_undo(
     remade = Remade(
         {change["id"]: plan.group_id for change, plan in zip(by_kind[GROUP], group_plans, strict=True)},
         {change["id"]: state.first_provisional - number for number, change in enumerate(deleted_jobs)},
-        {folded(name_of(change, state)) for change in by_kind[CHANNEL] if change["action"] == Action.DELETE},
+        {fold(name_of(change, state)) for change in by_kind[CHANNEL] if change["action"] == Action.DELETE},
     )
     wishes = [_wish(change, state, remade) for change in by_kind[JOB]]
     wishes += _leading(state, remade, {wish.job_id for wish in wishes})
@@ -171,7 +171,7 @@ def _wish(change: Undoable, state: State, remade: Remade) -> Wish:
         members[ALARM_CHANNELS] = [
             name
             for name in members[ALARM_CHANNELS]
-            if folded(name) in remade.channels or state.id_named(CHANNEL, name)
+            if fold(name) in remade.channels or state.id_named(CHANNEL, name)
         ]
     if change["action"] != Action.DELETE:
         job = state.jobs[change["id"]]
@@ -234,6 +234,6 @@ def _without_ownership(plans: Sequence[Any]) -> list[Any]:
     return [
         plan
         if plan.object_plan is None
-        else replace(plan, object_plan=replace(plan.object_plan, owned=(), released=()))
+        else replace(plan, object_plan=replace(plan.object_plan, owned_names=(), released_names=()))
         for plan in plans
     ]

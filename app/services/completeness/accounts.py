@@ -44,14 +44,14 @@ def find_accounts(
 
     Instants that are younger than SETTLED_MS are left out.
     """
-    interval = settled(interval, now_ms)
+    interval = settled_part(interval, now_ms)
     if interval.from_ms >= interval.until_ms:
         return
     spans = span_store.find_spans(session, interval, job_ids=job_ids, group_ids=group_ids)
     yield from accounts_of(session, spans, interval, now_ms=now_ms)
 
 
-def settled(interval: Interval, now_ms: Millis) -> Interval:
+def settled_part(interval: Interval, now_ms: Millis) -> Interval:
     """Return an interval without the instants that are too young to be looked at."""
     return Interval(interval.from_ms, min(interval.until_ms, now_ms - SETTLED_MS))
 

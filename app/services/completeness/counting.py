@@ -94,7 +94,7 @@ class _Part:
     def __init__(self, job: JobAccount, day: date, part: Account) -> None:
         self.key = DayKey(job.job_id, day.isoformat())
         self.group_id = job.group_id
-        self.tally, self.removed = part.tally, part.removed
+        self.tally, self.removed = part.tally, part.deleted_runs
         #: from here on it is not counted; 0: it is
         self.open_from_ms = 0 if part.open_ms is None else part.open_ms
 
@@ -112,7 +112,7 @@ def fold(step: Interval, zone: ZoneInfo, *, now_ms: Millis) -> bool:
         day = day_of(step.from_ms, zone)
         parts = [_part(job, day, step, now_ms) for job in accounts_of(session, rest, step, now_ms=now_ms)]
         for row in open_days:
-            parts += _continued(session, row, step.until_ms, zone, now_ms)
+            parts += _continue(session, row, step.until_ms, zone, now_ms)
     return transact(partial(_write, step=step, watermark_ms=watermark_ms, parts=parts, open_days=open_days))
 
 
@@ -125,7 +125,7 @@ def _part(job: JobAccount, day: date, interval: Interval, now_ms: Millis) -> _Pa
     return _Part(job, day, before)
 
 
-def _continued(
+def _continue(
     session: Session, row: OpenDay, until_ms: Millis, zone: ZoneInfo, now_ms: Millis
 ) -> Iterator[_Part]:
     """Yield what is added to the days of a job that was left open, up to where it is open still."""
@@ -152,26 +152,26 @@ def _write(
             by_day[part.key.day][part.key.job_id] = part
     for row in open_days:
         by_day.setdefault(row.day, {})
-    closed = {(row.job_id, row.day) for row in open_days}
+    open_keys = {(row.job_id, row.day) for row in open_days}
     for day, of_day in by_day.items():
-        job_ids = {*of_day, *(job_id for job_id, open_day in closed if open_day == day)}
+        job_ids = {*of_day, *(job_id for job_id, open_day in open_keys if open_day == day)}
         row_by_job = store.find_days(session, day, job_ids)
         store.save_days(
-            session, [_added(row_by_job.get(job_id), of_day.get(job_id)) for job_id in sorted(job_ids)]
+            session, [_add(row_by_job.get(job_id), of_day.get(job_id)) for job_id in sorted(job_ids)]
         )
     store.set_watermark(session, step.until_ms)
     return True
 
 
-def _added(row: StoredDay | None, part: _Part | None) -> StoredDay:
+def _add(row: StoredDay | None, part: _Part | None) -> StoredDay:
     """Return a row of a day with what is added to it."""
     if part is None:
         assert row is not None, "a day that was left open has a row"
         return row._replace(open_from_ms=0, removed={})
     row = row or StoredDay(0, part.key, part.group_id, Tally(), {}, False, 0)
     row.tally.add(part.tally)
-    removed = part.removed if part.open_from_ms else {}
-    return row._replace(group_id=part.group_id, open_from_ms=part.open_from_ms, removed=removed)
+    deleted_runs = part.removed if part.open_from_ms else {}
+    return row._replace(group_id=part.group_id, open_from_ms=part.open_from_ms, removed=deleted_runs)
 
 
 def look_at_recent(session: Session, *, now_ms: Millis) -> Tally:
@@ -216,9 +216,9 @@ def seal_next(session: Session, *, zone: ZoneInfo, now_ms: Millis) -> bool:
     is_open = any(row.open_from_ms < end_ms for row in store.find_open(session))
     if is_open and now_ms < end_ms + SEAL_AT_LAST_MS:
         return False
-    restored = skips.has_restored(session, since_ms=store.find_last_sealed_ms(session))
+    has_restore = skips.has_restored(session, since_ms=store.find_last_sealed_ms(session))
     seal = seal_of(session, day.isoformat(), store.find_last_seal(session))
-    store.insert_seal(session, seal._replace(restored=int(restored)), now_ms=now_ms)
+    store.insert_seal(session, seal._replace(restored=int(has_restore)), now_ms=now_ms)
     return True
 
 
@@ -231,17 +231,17 @@ def correct(session: Session, *, zone: ZoneInfo, now_ms: Millis) -> bool:
     rows = store.take_changed(session, limit=CORRECTED_AT_ONCE)
     if not rows:
         return False
-    corrected = []
+    new_rows = []
     for row in rows:
         whole = interval_of(date.fromisoformat(row.key.day), zone)
-        counted = Interval(whole.from_ms, min(whole.until_ms, row.open_from_ms or watermark_ms))
+        span = Interval(whole.from_ms, min(whole.until_ms, row.open_from_ms or watermark_ms))
         job_ids = [row.key.job_id]
-        for job in find_accounts(session, counted, now_ms=now_ms, job_ids=job_ids):
+        for job in find_accounts(session, span, now_ms=now_ms, job_ids=job_ids):
             tally = job.account.tally
             if not row.cleared and not row.removed and tally != row.tally and not tally.running:
-                corrected.append(row._replace(tally=tally))
-    store.save_days(session, corrected)
-    for day in sorted({row.key.day for row in corrected}):
+                new_rows.append(row._replace(tally=tally))
+    store.save_days(session, new_rows)
+    for day in sorted({row.key.day for row in new_rows}):
         number = store.find_last_number(session, day) + 1
         if number:
             seal = seal_of(session, day, store.find_last_seal(session), number)
@@ -258,9 +258,9 @@ def seal_of(session: Session, day: str, last: Seal | None, number: int = 0) -> S
     totals = json.dumps(total.as_dict(), sort_keys=True, separators=(",", ":"))
     rows_hash = hashlib.sha256(store.canonical(rows).encode()).hexdigest()
     before = last.hash if last is not None else FIRST_HASH
-    return Seal(day, number, totals, rows_hash, chained(before, day, number, totals, rows_hash))
+    return Seal(day, number, totals, rows_hash, chain_hash(before, day, number, totals, rows_hash))
 
 
-def chained(before: str, day: str, number: int, totals: str, rows_hash: str) -> str:
+def chain_hash(before: str, day: str, number: int, totals: str, rows_hash: str) -> str:
     """Return the hash of a seal, which depends on the one before it."""
     return hashlib.sha256("\n".join((before, day, str(number), totals, rows_hash)).encode()).hexdigest()

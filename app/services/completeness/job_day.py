@@ -13,7 +13,7 @@ from app.domain.completeness.days import day_of, interval_of
 from app.domain.completeness.equation import Account, Irregular, Tally, Term
 from app.domain.completeness.expected import Interval, count_excluded, count_expected
 from app.domain.completeness.spans import OffPeriod, Span, off_periods
-from app.services.completeness.accounts import accounts_of, settled
+from app.services.completeness.accounts import accounts_of, settled_part
 from app.services.completeness.report import Scope
 from app.store.completeness import spans as span_store
 from app.store.completeness.totals import find_cleared
@@ -66,7 +66,7 @@ def find_job_day(
     session: Session, spans: Sequence[Span], day: date, *, zone: ZoneInfo, now_ms: Millis
 ) -> JobDay:
     """Return the hours of a job with this history on a day."""
-    interval = settled(interval_of(day, zone), now_ms)
+    interval = settled_part(interval_of(day, zone), now_ms)
     if not spans or interval.from_ms >= interval.until_ms:
         return JobDay()
     job_id = spans[0].job_id
@@ -79,7 +79,7 @@ def find_job_day(
         Hour(from_ms, job_account.recount(Interval(from_ms, min(from_ms + HOUR_MS, interval.until_ms))).tally)
         for from_ms in range(interval.from_ms, interval.until_ms, HOUR_MS)
     ]
-    irregular = grouped(
+    irregular = group_instants(
         sorted(
             [*job_account.account.irregular, *of_rules(job_account.account)], key=lambda entry: entry.instant
         )
@@ -93,12 +93,12 @@ def find_job_day(
 
 def of_rules(account: Account) -> Iterator[Irregular]:
     """Yield the instants that a calendar or a blackout excludes."""
-    for part in account.excluded:
+    for part in account.exclusions:
         for instant in part.instants:
             yield Irregular(instant, Term.SKIPPED, part.reason, 0)
 
 
-def grouped(instants: Sequence[Irregular]) -> list[IrregularTimes]:
+def group_instants(instants: Sequence[Irregular]) -> list[IrregularTimes]:
     """Return ascending instants, those that follow each other for one reason and without a run as one."""
     groups: list[IrregularTimes] = []
     for entry in instants:
@@ -119,15 +119,15 @@ def find_missed(
     Not those that wait, nor those that a calendar or a blackout excludes, nor those of days of which rows
     were deleted: they may have run. None of more than a page counts.
     """
-    interval = settled(interval, now_ms)
+    interval = settled_part(interval, now_ms)
     if not spans or interval.from_ms >= interval.until_ms or count_expected(spans, interval) > INSTANTS_MAX:
         return []
     job_id = spans[0].job_id
     job_account = next(accounts_of(session, {job_id: spans}, interval, now_ms=now_ms))
-    missed = [entry.instant for entry in job_account.account.irregular if entry.term in _MISSED]
+    misses = [entry.instant for entry in job_account.account.irregular if entry.term in _MISSED]
     first, last = (day_of(at_ms, zone).isoformat() for at_ms in (interval.from_ms, interval.until_ms))
-    cleared = find_cleared(session, job_id, first, last) if missed else set[str]()
-    return [at_ms for at_ms in missed if day_of(at_ms, zone).isoformat() not in cleared]
+    cleared_days = find_cleared(session, job_id, first, last) if misses else set[str]()
+    return [at_ms for at_ms in misses if day_of(at_ms, zone).isoformat() not in cleared_days]
 
 
 def find_off(spans: Sequence[Span], interval: Interval, now_ms: Millis) -> list[OffPeriod]:

@@ -53,7 +53,7 @@ class Overview:
     #: by day, as ``2026-11-29``; a day without instants may be absent
     days: Mapping[str, Tally]
     #: day -> when it was sealed
-    sealed: Mapping[str, Millis]
+    sealed_ms_by_day: Mapping[str, Millis]
     total: Tally
     #: those of which an instant was not on time, those with unexplained first
     jobs: Sequence[JobSum]
@@ -68,8 +68,8 @@ def find_overview(
 ) -> Overview:
     """Return the numbers of a month, and of a period that ends in it or is all of it."""
     whole = Days(min(month.first, period.first), max(month.last, period.last))
-    sealed = store.find_sealed(session, whole.first.isoformat(), whole.last.isoformat())
-    days = _stored_days(session, scope, whole, sealed)
+    seals = store.find_sealed(session, whole.first.isoformat(), whole.last.isoformat())
+    days = _stored_days(session, scope, whole, seals)
     rest, first_ms = rest_of(session, scope, whole, zone=zone, now_ms=now_ms)
     irregular_days = {day: Tally() for day in filter(period.has, days) if is_irregular(days[day])}
     for day, tally in irregular_days.items():
@@ -86,7 +86,7 @@ def find_overview(
         first_ms,
         rest.until_ms,
         days,
-        {day: seal.sealed_ms for day, seal in sealed.items()},
+        {day: seal.sealed_ms for day, seal in seals.items()},
         total,
         jobs[:JOBS_MAX],
         len(jobs) > JOBS_MAX,
@@ -132,13 +132,13 @@ def rest_by_job(parts: Iterable[DayTally]) -> dict[int, JobSum]:
 
 
 def _stored_days(
-    session: Session, scope: Scope, whole: Days, sealed: Mapping[str, store.SealedDay]
+    session: Session, scope: Scope, whole: Days, seals: Mapping[str, store.SealedDay]
 ) -> dict[str, Tally]:
     """Return the stored totals by day: of all jobs from seals where there are any."""
     of_days = stored_scope(scope, whole)
     if not of_days.is_all:
         return store.sum_by_day(session, of_days)
-    days = {day: seal.tally for day, seal in sealed.items()}
+    days = {day: seal.tally for day, seal in seals.items()}
     if whole.last.isoformat() in days:
         return days
     last_sealed = max(days, default="")

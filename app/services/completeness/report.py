@@ -12,7 +12,7 @@ from app.domain.access.permissions import Actor, Right
 from app.domain.completeness.days import interval_of, split_by_days, start_of
 from app.domain.completeness.equation import Tally
 from app.domain.completeness.expected import Interval
-from app.services.completeness.accounts import find_accounts, settled
+from app.services.completeness.accounts import find_accounts, settled_part
 from app.store.completeness import days as store
 
 
@@ -54,7 +54,7 @@ def scope_of(actor: Actor, *, group_id: int = 0, job_id: int = 0) -> Scope:
 
 def report(session: Session, scope: Scope, interval: Interval, *, zone: ZoneInfo, now_ms: Millis) -> Report:
     """Return what became of the expected instants of an interval."""
-    interval = settled(interval, now_ms)
+    interval = settled_part(interval, now_ms)
     tallies: dict[int, JobTally] = {}
     for job_id, group_id, tally in _tallies(session, scope, interval, zone, now_ms):
         if job_id in tallies:
@@ -84,10 +84,10 @@ def _tallies(
     """Yield job id, group id and numbers, more than once for a job: of counted days, and of the rest."""
     watermark_ms = store.find_watermark(session)
     open_days = store.find_open(session)
-    counted, rest = _parts(interval, zone, watermark_ms)
+    whole_days, rest = _parts(interval, zone, watermark_ms)
     sums = store.sum_days(
         session,
-        [day.isoformat() for day in counted],
+        [day.isoformat() for day in whole_days],
         job_ids=scope.job_ids,
         group_ids=scope.group_ids,
     )
@@ -100,9 +100,9 @@ def _tallies(
             yield job.job_id, job.group_id, job.account.tally
     # What the totals of counted days, which follow each other, leave out: all since a run that is open.
     whole = Interval(0, 0)
-    if counted:
-        until_ms = min(interval_of(counted[-1], zone).until_ms, watermark_ms)
-        whole = Interval(start_of(counted[0], zone), until_ms)
+    if whole_days:
+        until_ms = min(interval_of(whole_days[-1], zone).until_ms, watermark_ms)
+        whole = Interval(start_of(whole_days[0], zone), until_ms)
     for row in open_days:
         part = Interval(max(row.open_from_ms, whole.from_ms), whole.until_ms)
         if part.from_ms >= part.until_ms or scope.job_id not in (0, row.job_id):
@@ -115,14 +115,14 @@ def _tallies(
 
 def _parts(interval: Interval, zone: ZoneInfo, watermark_ms: Millis) -> tuple[list[date], list[Interval]]:
     """Return the days whose totals an interval has as a whole, and the parts that are not in them."""
-    counted, rest = list[date](), list[Interval]()
+    whole_days, rest = list[date](), list[Interval]()
     for day, part in split_by_days(interval, zone):
         whole = interval_of(day, zone)
         until_ms = min(whole.until_ms, watermark_ms)
         if part.from_ms > whole.from_ms or part.until_ms < until_ms or until_ms <= whole.from_ms:
             rest.append(part)
             continue
-        counted.append(day)
+        whole_days.append(day)
         if part.until_ms > until_ms:
             rest.append(Interval(until_ms, part.until_ms))
-    return counted, rest
+    return whole_days, rest

@@ -15,7 +15,7 @@ from app.domain.completeness.days import split_by_days
 from app.domain.completeness.equation import Tally
 from app.domain.completeness.expected import Interval, count_expected
 from app.domain.completeness.spans import Span
-from app.services.completeness.accounts import JobAccount, accounts_of, settled
+from app.services.completeness.accounts import JobAccount, accounts_of, settled_part
 from app.services.completeness.report import Scope
 from app.store.completeness import days as day_store
 from app.store.completeness import spans as span_store
@@ -59,7 +59,7 @@ def find_rest(
 ) -> Rest:
     """Return the numbers of an interval that are not stored yet, if they are few."""
     open_from = _open_from(session, scope)
-    interval = settled(interval, now_ms)
+    interval = settled_part(interval, now_ms)
     after = Interval(max(interval.from_ms, watermark.at_ms), interval.until_ms)
     tallies, until_ms = list[DayTally](), min(interval.until_ms, watermark.at_ms)
     if after.from_ms < after.until_ms and _may_count(scope, after, watermark):
@@ -68,8 +68,8 @@ def find_rest(
         if _is_few(rest, after, scope):
             accounts = accounts_of(session, rest, after, now_ms=now_ms)
             tallies, until_ms = [*_by_days(accounts, after, zone, {})], after.until_ms
-    started = min(open_from.values(), default=until_ms)
-    left = Interval(max(interval.from_ms, started), until_ms)
+    begin_ms = min(open_from.values(), default=until_ms)
+    left = Interval(max(interval.from_ms, begin_ms), until_ms)
     if left.from_ms >= left.until_ms:
         return Rest(tallies, until_ms, 0)
     spans = _spans(session, scope, left, open_from) if len(open_from) <= OPEN_MAX else {}

@@ -10,15 +10,15 @@ from app.clock import MINUTE_MS, Millis
 from app.domain.access.permissions import Actor, Right
 from app.domain.completeness.days import day_of, start_of
 from app.domain.completeness.equation import Tally
+from app.services.answer_cache import AnswerCache
 from app.services.completeness.counting import FOLD_AFTER_MS
-from app.services.kept import Kept
 from app.store.completeness import totals as store
 
 #: days of the summary of a job, with today
 DAYS = 30
 #: how long yesterday's numbers may be shown; of a day without a seal all rows are summed
 KEPT_MS: Millis = MINUTE_MS
-_cache = Kept["Summary"](KEPT_MS)
+_cache = AnswerCache["Summary"](KEPT_MS)
 
 
 class Summary(NamedTuple):

@@ -10,7 +10,7 @@ from app.clock import Millis
 from app.domain.completeness.days import day_of, interval_of
 from app.domain.completeness.equation import Tally
 from app.services.completeness.accounts import find_accounts
-from app.services.completeness.counting import FIRST_HASH, SEAL_AT_LAST_MS, chained, seal_of
+from app.services.completeness.counting import FIRST_HASH, SEAL_AT_LAST_MS, chain_hash, seal_of
 from app.services.completeness.report import Scope
 from app.store.completeness import days as store
 from app.store.completeness import spans as span_store
@@ -35,13 +35,13 @@ def verify_day(session: Session, scope: Scope, day: date, *, zone: ZoneInfo, now
     name = day.isoformat()
     seals = store.find_seals(session)
     last = max((seal for seal in seals if seal.day == name), key=lambda seal: seal.number, default=None)
-    intact, sealed = _is_chain(seals), last is not None
+    intact, is_sealed = _is_chain(seals), last is not None
     if last is None:
         intact = intact and not _should_be_sealed(session, day, zone)
     else:
         again = seal_of(session, name, None, last.number)
         intact = intact and (again.rows_hash, again.totals) == (last.rows_hash, last.totals)
-    row_by_job, total, recounted = store.find_days(session, name, scope.job_ids), Tally(), 0
+    row_by_job, total, count = store.find_days(session, name, scope.job_ids), Tally(), 0
     different: list[int] = []
     for job in find_accounts(
         session, interval_of(day, zone), now_ms=now_ms, job_ids=scope.job_ids, group_ids=scope.group_ids
@@ -50,11 +50,11 @@ def verify_day(session: Session, scope: Scope, day: date, *, zone: ZoneInfo, now
         if row is not None and (row.cleared or row.removed):
             total.add(row.tally)
             continue
-        recounted += 1
+        count += 1
         tally = job.account.tally
         total.add(tally)
         if (
-            sealed
+            is_sealed
             and row is not None
             and (row.tally.expected, row.tally.unexplained, row.tally.unexpected)
             != (
@@ -64,7 +64,7 @@ def verify_day(session: Session, scope: Scope, day: date, *, zone: ZoneInfo, now
             )
         ):
             different.append(job.job_id)
-    return Verification(sealed, intact, total.unexplained, total.unexpected, recounted, different)
+    return Verification(is_sealed, intact, total.unexplained, total.unexpected, count, different)
 
 
 def _should_be_sealed(session: Session, day: date, zone: ZoneInfo) -> bool:
@@ -78,7 +78,7 @@ def _should_be_sealed(session: Session, day: date, zone: ZoneInfo) -> bool:
 def _is_chain(seals: list[store.Seal]) -> bool:
     before = FIRST_HASH
     for seal in seals:
-        if chained(before, seal.day, seal.number, seal.totals, seal.rows_hash) != seal.hash:
+        if chain_hash(before, seal.day, seal.number, seal.totals, seal.rows_hash) != seal.hash:
             return False
         before = seal.hash
     return True

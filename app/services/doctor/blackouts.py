@@ -3,7 +3,7 @@
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, now_ms
-from app.services.doctor.findings import Findings, NothingFound, check, named, warning
+from app.services.doctor.findings import Findings, NothingFound, check, name_list, warning
 from app.settings.config import Config
 from app.store.calendars import blackouts
 from app.store.nodes import diagnosis
@@ -24,17 +24,17 @@ def check_blackouts(session: Session, config: Config) -> Findings:
     ]
     if old:
         yield warning(
-            f"blackouts without an end are on for more than {DAYS} days: {named(old)}",
+            f"blackouts without an end are on for more than {DAYS} days: {name_list(old)}",
             "end those that are no longer needed: duetime blackouts end ID",
         )
     if config.shared_with_java:
-        ignored = [
+        java_limits = [
             *(f"blackout {row.id}" for row in reversed(lasting)),
             *(f"calendar of job {job_id}" for job_id in diagnosis.find_with_calendar(session)),
         ]
-        if ignored:
+        if java_limits:
             yield warning(
-                f"what runs of a Java admin do not keep: {named(ignored)}",
+                f"what runs of a Java admin do not keep: {name_list(java_limits)}",
                 "end and remove these, or end the Java admin and unset XXL_JOB_SHARED_WITH_JAVA",
             )
     yield NothingFound(f"no blackout without an end is on for more than {DAYS} days")

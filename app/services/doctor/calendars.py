@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, now_ms
-from app.services.doctor.findings import Findings, NothingFound, check, named, warning
+from app.services.doctor.findings import Findings, NothingFound, check, name_list, warning
 from app.settings.config import Config
 from app.store.calendars.calendars import list_ending, list_names, list_naming
 
@@ -20,14 +20,14 @@ def check_calendars(session: Session, config: Config) -> Findings:
     ]
     if ending:
         yield warning(
-            f"calendars do not know the coming days: {named(ending)}",
+            f"calendars do not know the coming days: {name_list(ending)}",
             "import the days that were announced: duetime calendars import NAME --country CODE --years YEARS",
         )
-    known = set(list_names(session))
-    lost = [f"{job.id} ({job.rule.name})" for job in list_naming(session) if job.rule.name not in known]
-    if lost:
+    names = set(list_names(session))
+    jobs = [f"{job.id} ({job.rule.name})" for job in list_naming(session) if job.rule.name not in names]
+    if jobs:
         yield warning(
-            f"jobs run on all days, because the calendars that they name do not exist: {named(lost)}",
+            f"jobs run on all days, because the calendars that they name do not exist: {name_list(jobs)}",
             "make these calendars, or choose others in the jobs",
         )
     yield NothingFound("calendars of jobs know the coming days")

@@ -19,7 +19,16 @@ from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.services.accounts import passwords, weak_passwords
 from app.services.backups import commit_loss
-from app.services.doctor.findings import Finding, Findings, NothingFound, check, fine, named, problem, warning
+from app.services.doctor.findings import (
+    Finding,
+    Findings,
+    NothingFound,
+    check,
+    fine,
+    name_list,
+    problem,
+    warning,
+)
 from app.services.doctor.host import stored_tokens
 from app.services.operations.readiness import find_silence, find_unclaimed
 from app.settings.config import Config
@@ -57,12 +66,12 @@ def check_server(session: Session, config: Config, safe_url: str) -> Findings:
     """Check the connections of the database, and name it; ``safe_url`` is its URL without the password."""
     version = diagnosis.server_version(session)
     product = dialect_of(session).product(version)
-    accepted = diagnosis.connections_max(session)
+    limit = diagnosis.connections_max(session)
     nodes = max(len({node.name for node in _live(session)}), 1)
     total = nodes * (ENGINE_POOL + config.threads + OF_WORKERS + OF_SINGLE) + SPARE
-    if accepted is not None and accepted < total:
+    if limit is not None and limit < total:
         yield warning(
-            f"the server accepts {accepted} connections, {counted(nodes, 'node')} may open {total}",
+            f"the server accepts {limit} connections, {counted(nodes, 'node')} may open {total}",
             f"set max_connections of the server to {total} or more, or lower XXL_JOB_THREADS",
         )
     yield fine(f"{product} {version} at {safe_url}")
@@ -81,7 +90,7 @@ def check_clock(session: Session) -> Findings:
     if names:
         yield problem(
             f"clocks differ from the database's, so workers do not schedule, and consoles plan for wrong"
-            f" times: {named(names)}",
+            f" times: {name_list(names)}",
             "set their clocks; run chrony or timesyncd on all hosts",
         )
     if theirs is None:
@@ -108,13 +117,13 @@ def check_nodes(session: Session, config: Config) -> Findings:
     dead = [f"{node.name} ({node.kind})" for node in recent if (node.name, node.kind) not in alive]
     if dead:
         yield warning(
-            f"nodes that did not stop in order in the last day and are not alive: {named(dead)}",
+            f"nodes that did not stop in order in the last day and are not alive: {name_list(dead)}",
             "start them again; one that is gone for good is forgotten after a day",
         )
     other_nodes = [f"{node.name} ({node.kind}): {node.version}" for node in live if node.version != VERSION]
     if other_nodes:
         yield warning(
-            f"nodes of another version than this program ({VERSION}): {named(other_nodes)}",
+            f"nodes of another version than this program ({VERSION}): {name_list(other_nodes)}",
             "end the upgrade: restart the services of these nodes",
         )
     abroad = [
@@ -124,12 +133,12 @@ def check_nodes(session: Session, config: Config) -> Findings:
     ]
     if abroad:
         yield problem(
-            f"nodes in another time zone than this program ({config.time_zone}): {named(abroad)}",
+            f"nodes in another time zone than this program ({config.time_zone}): {name_list(abroad)}",
             "set XXL_JOB_TIMEZONE to the same value on all nodes, and restart their services",
         )
     if live:
         names = [f"{node.name} ({node.kind})" for node in live]
-        yield fine(f"{len(live)} alive: {named(names)}")
+        yield fine(f"{len(live)} alive: {name_list(names)}")
 
 
 def _check_services(session: Session, live: Collection[str], at_ms: Millis) -> Findings:
@@ -157,9 +166,9 @@ def _is_a_monitor_silent(session: Session) -> bool:
     return any(node.scanned_ms - node.heartbeat_ms > NODE_DEAD_MS for node in nodes)
 
 
-def _down(kind: NodeKind, unit: str, lost: str) -> Finding:
+def _down(kind: NodeKind, unit: str, effect: str) -> Finding:
     return problem(
-        f"no {kind} process is alive: {lost}",
+        f"no {kind} process is alive: {effect}",
         f"systemctl start {unit}; if it ends: journalctl -u {unit} -n 20; without services: duetime up",
     )
 
@@ -175,19 +184,19 @@ def _live(session: Session) -> list[Node]:
 def check_runs(session: Session) -> Findings:
     """Check for unresolved runs, and for runs that wait to be sent."""
     at_ms = now_ms()
-    unresolved = overview.find_unresolved(
+    unknown_runs = overview.find_unresolved(
         session, overview.find_open_runs(session, None), limit=UNRESOLVED_MAX
     )
-    if unresolved:
-        count = f"{UNRESOLVED_MAX} or more" if len(unresolved) == UNRESOLVED_MAX else str(len(unresolved))
-        ids = named([str(log.id) for log in unresolved])
+    if unknown_runs:
+        count = f"{UNRESOLVED_MAX} or more" if len(unknown_runs) == UNRESOLVED_MAX else str(len(unknown_runs))
+        ids = name_list([str(log.id) for log in unknown_runs])
         yield warning(
             f"{count} unresolved (contact lost, outcome unknown), newest first: {ids}",
             "look at each in the console under Logs, and run its job again if needed",
         )
     waiting, oldest_ms = overview.oldest_waiting_ms(session, None, now_ms=at_ms)
-    if unclaimed := find_unclaimed(session, now_ms=at_ms):
-        yield problem(unclaimed.text, "journalctl -u xxl-job-workers -n 50 shows why no claim succeeds")
+    if delay := find_unclaimed(session, now_ms=at_ms):
+        yield problem(delay.text, "journalctl -u xxl-job-workers -n 50 shows why no claim succeeds")
     elif oldest_ms is not None and at_ms - oldest_ms > LATE_MS:
         yield warning(
             f"{waiting} due and not sent yet, the oldest for {(at_ms - oldest_ms) // SECOND_MS} s",
@@ -261,7 +270,7 @@ def check_passwords(session: Session) -> Findings:
     ]
     if defaults:
         yield problem(
-            f"administrators with the default password of XXL-JOB: {named(defaults)}",
+            f"administrators with the default password of XXL-JOB: {name_list(defaults)}",
             f"choose another one now: duetime users reset-password {defaults[0]} --local",
         )
     weak = weak_passwords.count(session)

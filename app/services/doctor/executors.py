@@ -18,7 +18,7 @@ from app.errors import ExecutorUnreachable
 from app.executors.addresses import refusal
 from app.executors.calls import Peer, refusal_of
 from app.executors.gateway import Gateway
-from app.services.doctor.findings import NAMED_MAX, Findings, NothingFound, check, named, problem, warning
+from app.services.doctor.findings import NAMED_MAX, Findings, NothingFound, check, name_list, problem, warning
 from app.settings.config import Config
 from app.store.executors import drains, last_seen, registry
 from app.store.executors import listing as group_lists
@@ -55,18 +55,18 @@ def check_executors(session: Session, config: Config) -> Findings:
     ]
     if stale:
         yield warning(
-            f"addresses without a heartbeat for 90 s, to which runs are still sent: {named(stale)}",
+            f"addresses without a heartbeat for 90 s, to which runs are still sent: {name_list(stale)}",
             "start them; with console and workers running, they leave the list by themselves",
         )
     if unusable:
         yield problem(
-            f"addresses that are never called: {named(unusable)}",
+            f"addresses that are never called: {name_list(unusable)}",
             "correct them in the console under Executors, or set XXL_JOB_EXECUTOR_NETWORKS",
         )
     groupless = group_lists.find_groupless(session, seen_after_ms=at_ms - DAY_MS, limit=GROUPLESS_MAX)
     if groupless:
         yield warning(
-            f"executors registered under an AppName without a group: {named(list(groupless))}",
+            f"executors registered under an AppName without a group: {name_list(list(groupless))}",
             "create the group in the console under Executors, or correct the AppName of the executor",
         )
     yield NothingFound(f"{counted(len(groups), 'group')}; addresses: {len(addresses)}")
@@ -100,13 +100,13 @@ def check_jobs(session: Session) -> Findings:
     if len(empty) > EMPTY_NAMED:
         names = [group.app_name for group in empty[EMPTY_NAMED:]]
         yield problem(
-            f"each run of their jobs fails, too: no executor of {named(names)} is online",
+            f"each run of their jobs fails, too: no executor of {name_list(names)} is online",
             "start these executors, or switch the schedules off",
         )
     drained_groups = _all_drained(session, [groups[group_id] for group_id in jobs if group_id in groups])
     if drained_groups:
         yield warning(
-            f"all addresses are drained, so each run fails: {named(drained_groups)}",
+            f"all addresses are drained, so each run fails: {name_list(drained_groups)}",
             "end the drain in the console under Executors",
         )
     yield NothingFound(f"{sum(map(len, jobs.values()))} on, all with an executor")
@@ -115,12 +115,12 @@ def check_jobs(session: Session) -> Findings:
 def _named_jobs(session: Session, job_ids: Sequence[int]) -> str:
     """Return the jobs by id and description, the first NAMED_MAX of them: ``job 3 "Nightly report"``."""
     names = scheduling.find_names(session, job_ids[:NAMED_MAX])
-    texts = [f'{job_id} "{_shown(names[job_id].job_desc)}"' for job_id in job_ids if job_id in names]
+    texts = [f'{job_id} "{_display(names[job_id].job_desc)}"' for job_id in job_ids if job_id in names]
     more = len(job_ids) - len(texts)
     return f"job{'' if len(job_ids) == 1 else 's'} {', '.join(texts)}" + (f" and {more} more" if more else "")
 
 
-def _shown(description: str) -> str:
+def _display(description: str) -> str:
     """Return the description of a job for a terminal."""
     return "".join(filter(str.isprintable, description))[:DESCRIPTION_MAX]
 
@@ -138,16 +138,16 @@ def _all_drained(session: Session, groups: list[GroupRow]) -> list[str]:
 def check_alarms(session: Session, config: Config) -> Findings:
     """Check whose alarms reach no one, and which could not be delivered."""
     at_ms = now_ms()
-    silent, unmailed = _unreached(session, config)
+    silent, without_mail = _find_unreached(session, config)
     if silent:
         yield warning(
             f"no one is notified of failures of {_named_jobs(session, silent)}:"
             " no alarm mail and no channel is set",
             "add a channel for all jobs in the console under Alarms, Channels",
         )
-    if unmailed:
+    if without_mail:
         yield warning(
-            f"no alarm mail is sent for {_named_jobs(session, unmailed)}: no mail server is set",
+            f"no alarm mail is sent for {_named_jobs(session, without_mail)}: no mail server is set",
             "set XXL_JOB_MAIL_HOST and start console and workers again",
         )
     failed = diagnosis.count_alarms(
@@ -167,7 +167,7 @@ def check_alarms(session: Session, config: Config) -> Findings:
     yield NothingFound("those of all jobs that are on have a target")
 
 
-def _unreached(session: Session, config: Config) -> tuple[list[int], list[int]]:
+def _find_unreached(session: Session, config: Config) -> tuple[list[int], list[int]]:
     """Return the ids of jobs without a target for alarms, and of those with mails without a mail server."""
     usable = [
         row for row in diagnosis.find_channels(session) if row.kind != ChannelKind.MAIL or config.mail.host
@@ -177,14 +177,14 @@ def _unreached(session: Session, config: Config) -> tuple[list[int], list[int]]:
     jobs = {row.job_id for row in usable if row.job_id}
     everyone = bool(config.alarm_urls) or any(row.for_all for row in usable)
     silent: list[int] = []
-    unmailed: list[int] = []
+    without_mail: list[int] = []
     for job in diagnosis.find_enabled_jobs(session):
         mails = bool(mails_of(job.alarm_email))
         if mails and not config.mail.host:
-            unmailed.append(job.id)
+            without_mail.append(job.id)
         elif not (mails or everyone or job.job_group in groups or job.id in jobs):
             silent.append(job.id)
-    return silent, unmailed
+    return silent, without_mail
 
 
 def find_peers(session: Session, tokens: tuple[str, ...]) -> list[Peer]:
@@ -206,15 +206,17 @@ def probe(executors: list[Peer], config: Config) -> Findings:
         answering = [peer for peer, failure in zip(peers, failures, strict=True) if not failure]
         is_open = list(pool.map(lambda peer: gateway.accepts_any_token(peer, timeout_s=PROBE_S), answering))
     failed = [f"{peer.address} ({failure})" for peer, failure in zip(peers, failures, strict=True) if failure]
-    unguarded = [peer.address for peer, accepts_any in zip(answering, is_open, strict=True) if accepts_any]
+    open_addresses = [
+        peer.address for peer, accepts_any in zip(answering, is_open, strict=True) if accepts_any
+    ]
     if failed:
         yield problem(
-            f"{len(failed)} of {counted(len(peers), 'executor')} did not accept a probe: {named(failed)}",
+            f"{len(failed)} of {counted(len(peers), 'executor')} did not accept a probe: {name_list(failed)}",
             "start them, or open their ports to this host; if the token is wrong, give them the console's",
         )
-    if unguarded:
+    if open_addresses:
         yield problem(
-            f"executors that accept any access token: {named(unguarded)}",
+            f"executors that accept any access token: {name_list(open_addresses)}",
             "set the access token there: anyone who reaches them can run code",
         )
     yield NothingFound(f"{counted(len(peers), 'executor')} answered and refused a wrong token")
@@ -244,7 +246,7 @@ def check_schedules(session: Session) -> Findings:
     if names:
         yield warning(
             "jobs with L or W in a list of days, each of which has its own rule here and in XXL-JOB 3.1;"
-            f" XXL-JOB 2.4 took W for the smallest day of the list, and refused L: {named(names)}",
+            f" XXL-JOB 2.4 took W for the smallest day of the list, and refused L: {name_list(names)}",
             "compare their next run times in the console, and save each job; in 2.4, 1W,15W was 1W",
         )
     yield NothingFound("those of XXL-JOB mean the same here")
@@ -256,7 +258,7 @@ def check_parameters(session: Session, config: Config) -> Findings:
     job_ids = diagnosis.find_filling_jobs(session) if config.shared_with_java else []
     if names := [str(job_id) for job_id in job_ids]:
         yield warning(
-            f"jobs whose parameter is filled in, which a Java admin does not: {named(names)}",
+            f"jobs whose parameter is filled in, which a Java admin does not: {name_list(names)}",
             "switch it off for these jobs, or end the Java admin and unset XXL_JOB_SHARED_WITH_JAVA",
         )
     yield NothingFound("every admin sends them as they are meant")

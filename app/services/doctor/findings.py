@@ -75,7 +75,7 @@ def problem(text: str, advice: str) -> Finding:
     return Finding("", Level.PROBLEM, text, advice)
 
 
-def named(names: list[str]) -> str:
+def name_list(names: list[str]) -> str:
     """Return the first names of a list, and how many more there are."""
     more = len(names) - NAMED_MAX
     return ", ".join(names[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")

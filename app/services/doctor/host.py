@@ -9,7 +9,16 @@ from app.clock import DAY_MS, HOUR_MS, Millis
 from app.database.urls import sqlite_file
 from app.errors import NotConfigured
 from app.services.backups.last_backup import find_last
-from app.services.doctor.findings import Finding, Findings, NothingFound, check, fine, named, problem, warning
+from app.services.doctor.findings import (
+    Finding,
+    Findings,
+    NothingFound,
+    check,
+    fine,
+    name_list,
+    problem,
+    warning,
+)
 from app.services.installation import preconditions
 from app.settings.config import Config
 from app.settings.home import SECRET_FILES, SECRET_KEY_FILE, TOKEN_FILE, split_tokens
@@ -135,7 +144,7 @@ def _foreign_files(home: Path) -> Findings:
         return
     if foreign:
         yield problem(
-            f"{home} has files of another user than the folder: {named(foreign)}",
+            f"{home} has files of another user than the folder: {name_list(foreign)}",
             f"chown --reference={home} {home}/*",
         )
 
@@ -162,12 +171,12 @@ def check_disk(config: Config) -> Findings:
     for folder in _folders(config):
         usage = shutil.disk_usage(folder)
         text = f"{folder}: {usage.free / GIB:.1f} GiB of {usage.total / GIB:.1f} GiB free"
-        required = min(FREE_SHARE * usage.total, FREE_BYTES)
-        if usage.free >= required:
+        least = min(FREE_SHARE * usage.total, FREE_BYTES)
+        if usage.free >= least:
             yield fine(text)
             continue
         advice = "free some space; keep runs for fewer days (XXL_JOB_LOG_RETENTION_DAYS)"
-        yield problem(text, advice) if usage.free < required / 10 else warning(text, advice)
+        yield problem(text, advice) if usage.free < least / 10 else warning(text, advice)
 
 
 @check("backup")

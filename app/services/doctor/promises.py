@@ -3,7 +3,7 @@
 from sqlalchemy.orm import Session
 
 from app.domain.promises.promise import read_escalation
-from app.services.doctor.findings import Findings, NothingFound, check, named, warning
+from app.services.doctor.findings import Findings, NothingFound, check, name_list, warning
 from app.store.nodes import diagnosis
 
 
@@ -18,7 +18,7 @@ def check_promises(session: Session) -> Findings:
             missing.setdefault(escalation.channel, []).append(owner)
     for channel, owners in missing.items():
         yield warning(
-            f"incidents of {named(owners)} are not escalated: there is no alarm channel '{channel}'",
+            f"incidents of {name_list(owners)} are not escalated: there is no alarm channel '{channel}'",
             "add it in the console under Alarms, Channels, or name another one in the job or group",
         )
     yield NothingFound("all escalations have a channel")

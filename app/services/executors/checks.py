@@ -53,13 +53,13 @@ def check_group(group_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) 
         ]
         with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="check") as pool:
             results = list(pool.map(lambda peer: _check(permit.gateway, peer), peers))
-    reached = [result.address for result in results if result.took_ms is not None]
-    unreached = [result.address for result in results if result.took_ms is None]
+    online = [result.address for result in results if result.took_ms is not None]
+    offline = [result.address for result in results if result.took_ms is None]
     changes = {
         "addresses": len(results),
-        "answered": len(reached),
-        "reached": reached,
-        "unreached": unreached,
+        "answered": len(online),
+        "reached": online,
+        "unreached": offline,
     }
     with session_scope() as session:
         audit.record(session, ACTION, actor=actor, now_ms=now_ms, target=("group", group_id), changes=changes)
@@ -67,12 +67,12 @@ def check_group(group_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) 
 
 
 def _check(gateway: Gateway, peer: Peer) -> CheckResult:
-    started = time.monotonic()
+    start_s = time.monotonic()
     try:
         reply = gateway.beat(peer, timeout_s=TIMEOUT_S)
     except ExecutorUnreachable as exc:
         return CheckResult(peer.address, None, exc.reason)
-    took_ms = int((time.monotonic() - started) * 1000)
+    took_ms = int((time.monotonic() - start_s) * 1000)
     if not peer.token and refuses_token(reply):
         return CheckResult(peer.address, None, LEFT_GROUP)
     if refusal := refusal_of(reply):

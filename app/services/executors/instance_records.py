@@ -70,11 +70,11 @@ def find_records(
 
 def _by_address(rows: Iterable[AddressRuns]) -> dict[tuple[int, str], AddressRuns]:
     """Return (group id, bare address) -> its runs; spellings of the same address are merged."""
-    merged: dict[tuple[int, str], AddressRuns] = {}
+    runs_by_address: dict[tuple[int, str], AddressRuns] = {}
     for row in rows:
         key = (row.group_id, bare_address(row.address or ""))
-        merged[key] = row.merged_with(merged[key]) if key in merged else row
-    return merged
+        runs_by_address[key] = row.merged_with(runs_by_address[key]) if key in runs_by_address else row
+    return runs_by_address
 
 
 def count_states(records: Iterable[InstanceRecord]) -> dict[InstanceState, int]:
@@ -86,8 +86,8 @@ def count_states(records: Iterable[InstanceRecord]) -> dict[InstanceState, int]:
 def _record(
     group: Group, instance: Instance, runs: AddressRuns | None, check: LastCheck | None, *, is_usable: bool
 ) -> InstanceRecord:
-    answered = check is not None and instance.address in check.reached
-    unanswered = check is not None and instance.address in check.unreached
+    has_answer = check is not None and instance.address in check.reached
+    is_silent = check is not None and instance.address in check.unreached
     at_ms = check.at_ms if check is not None else 0
     evidence = Evidence(
         is_usable=is_usable,
@@ -96,8 +96,8 @@ def _record(
         should_beat=instance.is_registered or group.address_type == AddressType.AUTOMATIC,
         accepted_ms=(runs.accepted_ms or 0) if runs is not None else 0,
         refused_ms=(runs.refused_ms or 0) if runs is not None else 0,
-        answered_ms=at_ms if answered else 0,
-        unanswered_ms=at_ms if unanswered else 0,
+        answered_ms=at_ms if has_answer else 0,
+        unanswered_ms=at_ms if is_silent else 0,
         runs=runs.runs if runs is not None else 0,
         failures=runs.failures if runs is not None else 0,
     )

@@ -76,13 +76,13 @@ class Instances:
 
     rows: Sequence[Instance]
     #: number of runs that are due and not routed yet
-    unplaced: int
+    unplaced_count: int
     #: instances no longer registered or listed, seen in the last days, newest first
-    gone: Sequence[LastSeen] = ()
+    last_seen: Sequence[LastSeen] = ()
 
     @property
     def gone_days(self) -> int:
-        """Number of days that ``gone`` covers."""
+        """Number of days that ``last_seen`` covers."""
         return LAST_SEEN_DAYS
 
     def unusable(self, networks: tuple[Network, ...]) -> dict[str, str]:
@@ -115,7 +115,7 @@ class _Rows:
 
     beats: Mapping[str, Sequence[Registration]]
     loads: Mapping[int, Mapping[str | None, Load]]
-    drained: Mapping[int, Sequence[Drain]]
+    drains: Mapping[int, Sequence[Drain]]
     #: the most recent first
     former: Mapping[str, Sequence[LastSeen]]
 
@@ -144,16 +144,16 @@ def count_online(session: Session, groups: Sequence[Group], *, now_ms: Millis) -
 
 
 def _group_by(rows: Sequence[R], key: Callable[[R], K]) -> dict[K, list[R]]:
-    grouped: dict[K, list[R]] = {}
+    groups: dict[K, list[R]] = {}
     for row in rows:
-        grouped.setdefault(key(row), []).append(row)
-    return grouped
+        groups.setdefault(key(row), []).append(row)
+    return groups
 
 
 def _instances_of(group: Group, tables: _Rows, now_ms: Millis) -> Instances:
     beats = {beat.registry_value: beat for beat in tables.beats.get(group.app_name, ())}
     loads = tables.loads.get(group.id, {})
-    drain_of = {drain.address: drain for drain in tables.drained.get(group.id, ())}
+    drain_of = {drain.address: drain for drain in tables.drains.get(group.id, ())}
     addresses = {*beats, *group.addresses, *(address for address in loads if address)}
     bare_addresses = {bare_address(address) for address in addresses}
     addresses |= {address for address in drain_of if address not in bare_addresses}

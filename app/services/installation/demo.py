@@ -54,9 +54,9 @@ def seed(session: Session, *, actor: Actor, clock: Clock) -> int:
     if job_lists.count_jobs(session) > _count_sample_jobs(session):
         return 0
     group_id = _sample_group(session, actor, clock())
-    for handler, (description, cron, started) in JOBS.items():
+    for handler, (description, cron, is_on) in JOBS.items():
         draft = _draft(group_id, description, handler=handler, cron=cron, author=actor.username)
-        jobs.add_job(session, draft, actor=actor, clock=clock, start=started)
+        jobs.add_job(session, draft, actor=actor, clock=clock, start=is_on)
     return len(JOBS)
 
 

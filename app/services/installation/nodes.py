@@ -140,11 +140,11 @@ def beat(config: Config, kind: NodeKind, *, now_ms: Millis, skew_ms: Millis = 0)
 
     The period runs from start to start, so that a slow database does not make the node look dead.
     """
-    started = monotonic_ms()
+    start_ms = monotonic_ms()
     if not nodes.beat(node_name(config), kind, now_ms=now_ms, skew_ms=skew_ms):
         logger.warning("node registered again, its row is gone")  # as after a suspension of a month
         start(config, kind, now_ms=now_ms)
-    return max(NODE_BEAT_MS - (monotonic_ms() - started), 0)
+    return max(NODE_BEAT_MS - (monotonic_ms() - start_ms), 0)
 
 
 def mark_scanned(config: Config, *, now_ms: Millis) -> None:
@@ -183,7 +183,7 @@ class Heartbeat:
 
     def is_clock_right(self) -> bool:
         """Whether the clock of this host agreed with the database's at the last comparison."""
-        return self._guard.trusted
+        return self._guard.is_trusted
 
     def _run(self) -> None:
         wait_ms = NODE_BEAT_MS

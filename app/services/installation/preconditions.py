@@ -32,13 +32,13 @@ def check_schema(engine: Engine) -> None:
     try:
         with engine.connect() as connection:
             revision = schema.find_revision(connection)
-            unsettled = restore_mark.is_unsettled(connection)
+            is_restoring = restore_mark.is_unsettled(connection)
     except DBAPIError as exc:
         reason = reason_of(exc) + _of_folder(engine)
         raise NotConfigured(f"XXL_JOB_DATABASE_URL: the schema cannot be read: {reason}") from exc
     except ResourceClosedError as exc:  # The database went away while SQLAlchemy got to know it.
         raise NotConfigured("XXL_JOB_DATABASE_URL: the schema cannot be read: connection lost") from exc
-    revisions.require_known(RESTORING if unsettled else revision)
+    revisions.require_known(RESTORING if is_restoring else revision)
     if revision == revisions.newest:
         return
     newest = revisions.newest

@@ -37,11 +37,11 @@ class Revisions:
             places: dict[str, Any] = {
                 name: ast.literal_eval(text) for name, text in _PLACES.findall(file.read_text("utf-8"))
             }
-            revision, down, replaced = places["revision"], places["down_revision"], places.get("REPLACES", ())
+            revision, down, former = places["revision"], places["down_revision"], places.get("REPLACES", ())
             self._known.add(revision)
             previous.add(down)
-            self.replaced |= dict.fromkeys(replaced, down)  # adds what they lack
-            self.replaced |= dict.fromkeys(replaced[-1:], revision)  # has the same schema
+            self.replaced |= dict.fromkeys(former, down)  # adds what they lack
+            self.replaced |= dict.fromkeys(former[-1:], revision)  # has the same schema
         (self.newest,) = self._known - previous
 
     def require_known(self, revision: str | None) -> None:

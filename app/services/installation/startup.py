@@ -52,8 +52,8 @@ def ensure_admin(config: Config, *, now_ms: Millis) -> bool:
     with read_scope() as session:
         if users.count_users(session):
             return False
-    forced = not config.admin_password
-    password_hash = passwords.hash_password(first_password(config), must_change=forced)
+    is_generated = not config.admin_password
+    password_hash = passwords.hash_password(first_password(config), must_change=is_generated)
     try:
         with session_scope() as session:
             if users.count_users(session):
@@ -66,7 +66,7 @@ def ensure_admin(config: Config, *, now_ms: Millis) -> bool:
             )
     except IntegrityError:  # another console was faster
         return False
-    if forced:
+    if is_generated:
         logger.warning("first user created name=%s password_file=%s", ADMIN, config.home / "admin_password")
     else:
         logger.warning("first user created name=%s password=XXL_JOB_ADMIN_PASSWORD", ADMIN)

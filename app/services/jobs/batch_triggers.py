@@ -16,7 +16,7 @@ from app.services.auditing import audit
 from app.services.calendars.by_hand import find_refusal
 from app.services.jobs.placeholders import PARAM_MAX, check_given, check_param, has_placeholders
 from app.services.jobs.triggers import QueuedRun, check_group
-from app.services.limits.forced import keys_of_forced
+from app.services.limits.forced_runs import keys_of_forced
 from app.store.base import locks
 from app.store.calendars import current_book
 from app.store.fires import queue as fires
@@ -48,8 +48,8 @@ def trigger_jobs(
     """
     group_ids = locks.lock_groups_of(session, {entry.job_id for entry in entries})
     long = {entry.job_id for entry in entries if len(entry.executor_param or "") > PARAM_MAX}
-    filled = {entry.job_id for entry in entries if _is_filled(entry)}
-    filling = job_lists.find_filling(session, filled) if filled else {}
+    template_ids = {entry.job_id for entry in entries if _is_filled(entry)}
+    filling = job_lists.find_filling(session, template_ids) if template_ids else {}
     param_by_job = job_lists.find_params(session, long) if long else {}
     book = current_book.refresh(session)
     results: list[QueuedRun | XxlJobError] = []
@@ -82,9 +82,9 @@ def trigger_jobs(
 
 def _with_keys(session: Session, runs: Sequence[BatchFire]) -> list[BatchFire]:
     """Return the fires, those that are forced with the values of `limit_key` for which they count."""
-    forced = [run for run in runs if run.admitted_ms]
-    keys = keys_of_forced(session, [(run.trigger.job_id, run.executor_param) for run in forced])
-    key_of = {run.trigger: key for run, key in zip(forced, keys, strict=True)}
+    forced_runs = [run for run in runs if run.admitted_ms]
+    keys = keys_of_forced(session, [(run.trigger.job_id, run.executor_param) for run in forced_runs])
+    key_of = {run.trigger: key for run, key in zip(forced_runs, keys, strict=True)}
     return [run._replace(limit_key=key_of.get(run.trigger, "")) for run in runs]
 
 

@@ -171,7 +171,7 @@ def _step(
     job = job_lists.find_job(session, job_id)
     name = job.job_desc if job is not None and actor.may(job.job_group, Right.VIEW) else ""
     line = ResultLine(task.done, outcome.value, job_id, name, detail)
-    return Step(advance=1, lines=[line], finished=task.done + 1 >= len(params.job_ids))
+    return Step(advance=1, lines=[line], is_done=task.done + 1 >= len(params.job_ids))
 
 
 def _change(

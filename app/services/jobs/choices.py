@@ -48,9 +48,9 @@ def offer_jobs(
     session: Session, text: str, *, actor: Actor, right: Right, group_id: int = 0, skip_id: int = 0
 ) -> Offer:
     """Return jobs on which the actor has ``right``, of one group (0: any), without the job ``skip_id``."""
-    allowed = actor.group_ids(right)
+    allowed_ids = actor.group_ids(right)
     rows = store.search_jobs(
-        session, text, group_ids=allowed, group_id=group_id, skip_id=skip_id, limit=OFFERED_MAX + 1
+        session, text, group_ids=allowed_ids, group_id=group_id, skip_id=skip_id, limit=OFFERED_MAX + 1
     )
     titles = groups.find_groups(session, {row[1] for row in rows})
     places = {group_id: group.title for group_id, group in titles.items()}
@@ -90,9 +90,9 @@ def offer_handlers(session: Session, group_id: int, *, actor: Actor) -> HandlerO
         return HandlerOffer()
     counts = Counter(store.newest_handlers(session, group_id, limit=HANDLER_JOBS_MAX))
     headers = registry.find_handlers(session, group.app_name)
-    announced = {name for header in headers for name in from_handlers_header(header)}
-    names = [*(name for name, _count in counts.most_common()), *sorted(announced - set(counts))]
-    only = next(iter(announced)) if len(announced) == 1 and all(headers) else ""
+    announced_names = {name for header in headers for name in from_handlers_header(header)}
+    names = [*(name for name, _count in counts.most_common()), *sorted(announced_names - set(counts))]
+    only = next(iter(announced_names)) if len(announced_names) == 1 and all(headers) else ""
     return HandlerOffer(names[:HANDLERS_MAX], only)
 
 

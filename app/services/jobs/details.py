@@ -43,9 +43,9 @@ def details_of(session: Session, jobs: Sequence[Job], *, actor: Actor) -> list[J
     ids = [job.id for job in jobs]
     tags = job_tags.find_tags(session, ids)
     runs = recent_runs.find_newest_of_jobs(session, ids, group_ids=actor.group_ids(Right.VIEW), limit=1)
-    owned = managed.find_of_objects(session, managed.JOB, ids)
+    entries = managed.find_of_objects(session, managed.JOB, ids)
     return [
-        JobDetails(job, tags.get(job.id, ()), next(iter(runs.get(job.id, ())), None), owned.get(job.id))
+        JobDetails(job, tags.get(job.id, ()), next(iter(runs.get(job.id, ())), None), entries.get(job.id))
         for job in jobs
     ]
 

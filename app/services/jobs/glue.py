@@ -134,7 +134,7 @@ def save_versions(
     for job_id in glue.find_with_more(session, [row["job_id"] for row in rows], versions=VERSIONS_MAX):
         glue.delete_older(session, job_id, keep=VERSIONS_MAX)
     entries = [
-        audit.Entry("glue.save", ("job", row["job_id"]), _audited(version_id, row))
+        audit.Entry("glue.save", ("job", row["job_id"]), _audit_fields(version_id, row))
         for version_id, row in zip(ids, rows, strict=True)
     ]
     audit.record_many(session, entries, actor=actor, now_ms=now_ms)
@@ -157,7 +157,7 @@ def _first_versions(session: Session, job_ids: Collection[int]) -> list[dict[str
     ]
 
 
-def _audited(version_id: int, row: Mapping[str, Any]) -> dict[str, Any]:
+def _audit_fields(version_id: int, row: Mapping[str, Any]) -> dict[str, Any]:
     source = row["glue_source"]
     return {
         "version": version_id,

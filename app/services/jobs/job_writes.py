@@ -22,7 +22,7 @@ from app.services.auditing import audit
 from app.services.calendars.scopes import hold_scopes, keep_scopes
 from app.services.jobs import glue, versions
 from app.services.jobs.replan import replan_jobs
-from app.services.jobs.rules import CHILDREN_MAX, audited
+from app.services.jobs.rules import CHILDREN_MAX, audit_fields
 from app.services.limits.uses import keep_uses
 from app.services.rounds import keeping
 from app.services.rounds.keeping import keep_edges
@@ -66,7 +66,7 @@ def write_jobs(session: Session, writes: Sequence[JobWrite], *, actor: Actor, cl
     tags = {ids.get(write.job_id, write.job_id): write.tags[1] for write in writes if write.tags is not None}
     job_tags.replace_tags(session, tags)
     if has_scopes:
-        keep_scopes(session, tags, moved=list(_former(writes, ids, "job_group")), clock=clock)
+        keep_scopes(session, tags, new_job_ids=list(_former(writes, ids, "job_group")), clock=clock)
     versions.keep(session, {**former, **dict.fromkeys(ids.values())}, actor=actor, now_ms=now_ms)
     entries = [_audit_entry(write, ids) for write in writes if write.columns]
     audit.record_many(session, entries, actor=actor, now_ms=now_ms)
@@ -102,8 +102,8 @@ def _add(session: Session, writes: Sequence[JobWrite], now_ms: Millis) -> dict[i
     }
     new_ids = bulk.insert_with_ids(session, Job, [{**write.columns, **stamps, **clocks} for write in new])
     ids = {write.job_id: job_id for write, job_id in zip(new, new_ids, strict=True)}
-    linked = [write for write in new if _with_ids(write.columns, {}) != _with_ids(write.columns, ids)]
-    columns = [(ids[write.job_id], _with_ids(write.columns, ids)) for write in linked]
+    link_writes = [write for write in new if _with_ids(write.columns, {}) != _with_ids(write.columns, ids)]
+    columns = [(ids[write.job_id], _with_ids(write.columns, ids)) for write in link_writes]
     bulk.update_many(session, Job, [{"id": job_id, **_links(values)} for job_id, values in columns])
     return ids
 
@@ -127,7 +127,7 @@ def _audit_entry(write: JobWrite, ids: Mapping[int, int]) -> audit.Entry:
     columns = _with_ids(write.columns, ids)
     tags = {TAGS: write.tags} if write.tags is not None else {}
     if write.job_id < 0:
-        changes = {**audited(columns), **tags, "started": False}
+        changes = {**audit_fields(columns), **tags, "started": False}
         return audit.Entry("job.add", ("job", ids[write.job_id]), changes)
-    changes = audited(audit.difference(write.before, columns) | tags)
+    changes = audit_fields(audit.difference(write.before, columns) | tags)
     return audit.Entry("job.update", ("job", write.job_id), changes)

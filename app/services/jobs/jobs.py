@@ -36,7 +36,7 @@ from app.services.jobs.lookup import StoredJobLookup
 from app.services.jobs.replan import PLANNED_BY, next_time_of, set_next_time, void_job, withdraw_unsent
 from app.services.jobs.rules import (
     JobDraft,
-    audited,
+    audit_fields,
     check_draft,
     check_move,
     schedule_of,
@@ -95,7 +95,7 @@ def add_job(session: Session, draft: JobDraft, *, actor: Actor, clock: Clock, st
     if has_scopes:
         keep_scopes(session, [job.id], clock=clock)
     versions.keep(session, {job.id: None}, actor=actor, now_ms=now_ms)
-    _record(session, "job.add", job, actor, now_ms, {**audited(columns), **tags, "started": start})
+    _record(session, "job.add", job, actor, now_ms, {**audit_fields(columns), **tags, "started": start})
     return job.id
 
 
@@ -108,8 +108,8 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
     former = versions.read_present(session, [job.id])
     before = {name: getattr(job, name) for name in columns}
     changes = audit.difference(before, columns)
-    replanned = any(name in changes for name in PLANNED_BY)
-    void_result = void_job(session, job, reason="edited", clock=clock) if replanned else None
+    is_replan = any(name in changes for name in PLANNED_BY)
+    void_result = void_job(session, job, reason="edited", clock=clock) if is_replan else None
     now_ms = void_result.now_ms if void_result is not None else clock()
     if "job_group" in changes:
         mutes.split_off(session, job.id, job.job_group, now_ms=now_ms)
@@ -118,7 +118,7 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
     job.update_time = now_ms
     if void_result is not None and job.trigger_status == TriggerStatus.RUNNING:
         set_next_time(session, job, void_result)
-    if replanned or "job_group" in changes:
+    if is_replan or "job_group" in changes:
         keep_spans(session, [job.id], now_ms=now_ms)
     session.flush()
     if "limits" in changes:
@@ -127,9 +127,9 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
         keeping.keep_edges(session, {job.id: before["runs_after"]}, now_ms=now_ms)
     changes |= job_tags.set_tags(session, job.id, draft.tags)
     if has_scopes:
-        keep_scopes(session, [job.id], moved=[job.id] if "job_group" in changes else (), clock=clock)
+        keep_scopes(session, [job.id], new_job_ids=[job.id] if "job_group" in changes else (), clock=clock)
     versions.keep(session, former, actor=actor, now_ms=now_ms)
-    _record(session, "job.update", job, actor, now_ms, audited(changes))
+    _record(session, "job.update", job, actor, now_ms, audit_fields(changes))
 
 
 def move_job(session: Session, job_id: int, group_id: int, *, actor: Actor, clock: Clock) -> None:
@@ -147,7 +147,7 @@ def move_job(session: Session, job_id: int, group_id: int, *, actor: Actor, cloc
     job.job_group, job.update_time = group_id, now_ms
     keep_spans(session, [job.id], now_ms=now_ms)
     if has_scopes:
-        keep_scopes(session, [job.id], moved=[job.id], clock=clock)
+        keep_scopes(session, [job.id], new_job_ids=[job.id], clock=clock)
     versions.keep(session, former, actor=actor, now_ms=now_ms)
     _record(session, "job.update", job, actor, now_ms, changes)
 
@@ -174,18 +174,18 @@ def remove_job(session: Session, job_id: int, *, actor: Actor, now_ms: Millis) -
 def remove_jobs(session: Session, job_ids: Collection[int], *, actor: Actor, now_ms: Millis) -> None:
     """Delete jobs as ``remove_job`` does, in as many statements as for one."""
     predecessors = keeping.hold_for_removal(session, job_ids)
-    removed = locks.lock_jobs(session, job_ids)
-    if len(removed) < len(set(job_ids)):
+    rows = locks.lock_jobs(session, job_ids)
+    if len(rows) < len(set(job_ids)):
         raise NotFound(MISSING)
-    for job in removed:
+    for job in rows:
         require_right(actor, job.job_group, Right.EDIT, missing=MISSING)
-    ids = [job.id for job in removed]
+    ids = [job.id for job in rows]
     withdraw_unsent(session, ids, clock=lambda: now_ms)
     removal.delete_jobs(session, ids)
     keeping.forget_jobs(session, ids, predecessors, now_ms=now_ms)
     withdraw_of_jobs(session, ids, now_ms=now_ms)
     blackouts.end_of_jobs(session, ids, now_ms=now_ms)
-    for job in removed:
+    for job in rows:
         changes = {"job_desc": job.job_desc, "job_group": job.job_group}
         _record(session, "job.remove", job, actor, now_ms, changes)
         session.expunge(job)

@@ -18,7 +18,7 @@ from app.store.jobs import listing as job_lists
 from app.store.jobs.scheduling import find_names
 from app.store.limits.listing import find_known
 from app.store.rounds.edges import Followers, JobLinks
-from app.store.rounds.given import find_keys
+from app.store.rounds.predecessor_runs import find_keys
 
 
 class JobLookup(LinkLookup, Protocol):
@@ -63,9 +63,9 @@ class StoredJobLookup:
         valid_ids = [job_id for job_id in job_ids if 0 < job_id <= INT_MAX]
         return job_lists.find_groups_of(self._session, valid_ids)
 
-    def find_path(self, start: int, goal: int, saved: JobLinks) -> Sequence[int]:
-        """Return a path of jobs that follow each other from one to another; ``saved``: of the draft."""
-        self._followers = self._followers or Followers(self._session, saved)
+    def find_path(self, start: int, goal: int, links: JobLinks) -> Sequence[int]:
+        """Return a path of jobs that follow each other from one to another; ``links``: of the draft."""
+        self._followers = self._followers or Followers(self._session, links)
         return find_path(start, goal, self._followers)
 
     def names_of(self, job_ids: Collection[int]) -> Mapping[int, str]:

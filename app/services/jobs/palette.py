@@ -35,8 +35,8 @@ def find_matches(session: Session, text: str, *, actor: Actor) -> Matches:
         return Matches((), {})
     offer = offer_jobs(session, text.removeprefix("#"), actor=actor, right=Right.VIEW)
     jobs = tuple(offer.choices[:MATCHES_MAX])
-    listed = listing.find_listed(session, [int(job.value) for job in jobs])
-    states = {job_id: job.trigger_status == 1 for job_id, job in listed.items()}
+    job_by_id = listing.find_listed(session, [int(job.value) for job in jobs])
+    states = {job_id: job.trigger_status == 1 for job_id, job in job_by_id.items()}
     run = _find_run(session, text, actor)
     if not actor.is_admin:
         return Matches(jobs, states, run)

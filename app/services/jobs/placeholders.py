@@ -183,7 +183,7 @@ def preview(
     """
     template = check_parameter(session, text, job.group_id, with_secrets=with_secrets)
     texts = variables.find_values(session, template.names().variables, [job.group_id])
-    return [_previewed(template, job, logical_ms, texts) for logical_ms in logical_times]
+    return [_preview(template, job, logical_ms, texts) for logical_ms in logical_times]
 
 
 def preview_job(session: Session, job: Job, logical_times: Sequence[Millis]) -> list[PreviewedRun]:
@@ -197,7 +197,7 @@ def preview_job(session: Session, job: Job, logical_times: Sequence[Millis]) -> 
         return [PreviewedRun(logical_ms, None, exc.message) for logical_ms in logical_times]
 
 
-def _previewed(
+def _preview(
     template: Template, job: PreviewedJob, logical_ms: Millis, texts: Mapping[tuple[int, str], str]
 ) -> PreviewedRun:
     values = Values(

@@ -23,11 +23,11 @@ from app.pipeline.rounds.ends import record_skips
 from app.pipeline.scan import first_ahead, last_decided
 from app.pipeline.skips import skip_row, skip_rows
 from app.pipeline.spans import keep_spans
-from app.pipeline.unscanned import unscanned
+from app.pipeline.unscanned_instants import find_unscanned
 from app.services.jobs import rules
 from app.store.calendars import current_book
 from app.store.fires import queue as fires
-from app.store.fires import scheduled as scheduled_fires
+from app.store.fires import scheduled_fires
 from app.store.jobs.scheduling import DueJob, find_planned, lock_planned, schedule_of
 
 #: columns whose change invalidates the planned instants
@@ -58,7 +58,7 @@ class VoidedInstants:
     withdrawn: int
     last_ms: Mapping[int, Millis]
     #: jobs that the scan has stopped because it had read their last instants ahead, which are withdrawn now
-    reopened: Collection[int]
+    reopened_ids: Collection[int]
 
 
 def void_instants(
@@ -84,7 +84,7 @@ def void_instants(
         instants = times_by_job.get(job_id, ())
         due = [instant for instant in instants if instant <= now_ms]
         rows += skip_rows(job, due, zone=zone_name(), reason=reason, now_ms=now_ms)
-        skip = unscanned(job, now_ms=now_ms, count_max=count_max)
+        skip = find_unscanned(job, now_ms=now_ms, count_max=count_max)
         rows += [skip_row(job_id, skip, reason=reason, now_ms=now_ms)] if skip else []
         open_ms = first_ahead(job, instants, zone_name())
         last_ms[job_id] = max(_last_decided(job, instants, open_ms, now_ms), skip.to_ms if skip else 0)
@@ -132,7 +132,7 @@ def replan_jobs(
     for job_id, job in jobs.items():
         schedule, next_ms = schedules[job_id]
         last_ms = void_result.last_ms[job_id]
-        if job.trigger_status != TriggerStatus.RUNNING and job_id not in void_result.reopened:
+        if job.trigger_status != TriggerStatus.RUNNING and job_id not in void_result.reopened_ids:
             continue
         if last_ms > void_result.now_ms or next_ms <= void_result.now_ms:
             try:
@@ -154,7 +154,7 @@ def set_next_time(session: Session, job: Job, void_result: VoidedInstants) -> No
     try:
         job.trigger_next_time = next_time_of(session, job, void_result.now_ms)
     except InvalidInput:
-        if not void_result.reopened:
+        if not void_result.reopened_ids:
             raise
         job.trigger_status = int(TriggerStatus.STOPPED)
 
@@ -169,10 +169,10 @@ def next_time_of(session: Session, job: Job, now_ms: Millis) -> Millis:
 
 def void_job(session: Session, job: Job, *, reason: str, clock: Clock) -> VoidedInstants:
     """Withdraw the planned instants of a locked job's schedule, and record due ones as skipped."""
-    planned = find_planned(session, [job.id])[job.id]
-    void_result = void_instants(session, {job.id: planned}, reason=reason, clock=clock)
+    planned_job = find_planned(session, [job.id])[job.id]
+    void_result = void_instants(session, {job.id: planned_job}, reason=reason, clock=clock)
     job.last_fire_ms = void_result.last_ms[job.id]
-    if void_result.reopened:  # the scan had stopped the job
+    if void_result.reopened_ids:  # the scan had stopped the job
         job.trigger_status = int(TriggerStatus.RUNNING)
     return void_result
 

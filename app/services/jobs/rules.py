@@ -309,6 +309,6 @@ def _check_child(
         raise DeniedValue(N_("permission denied"), field=CHILDREN, reason=CHILD_DENIED)
 
 
-def audited(columns: Mapping[str, Any]) -> dict[str, Any]:
+def audit_fields(columns: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns that are audited."""
     return {name: value for name, value in columns.items() if name not in NOT_AUDITED}

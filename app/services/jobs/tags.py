@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.domain.jobs.tags import FIELD, check_tag, check_tags
-from app.domain.text.texts import folded
+from app.domain.text.texts import fold
 from app.store.jobs import tags as job_tags
 
 
@@ -29,7 +29,7 @@ def set_tags(session: Session, job_id: int, tags: Sequence[str] | None) -> dict[
 def with_tag(session: Session, job_id: int, tag: str, *, is_present: bool) -> list[str]:
     """Return the tags of a job with this tag added (``is_present``) or removed; raises InvalidInput."""
     tag, tags = check_tag(tag), tags_of(session, job_id)
-    other_tags = [name for name in tags if folded(name) != folded(tag)]
+    other_tags = [name for name in tags if fold(name) != fold(tag)]
     if not is_present:
         return other_tags
     return list(tags) if len(other_tags) < len(tags) else [*tags, tag]

@@ -20,11 +20,11 @@ from app.services.calendars.by_hand import require_no_blackout
 from app.services.jobs.job_list import MISSING
 from app.services.jobs.placeholders import check_run_param
 from app.services.jobs.run_addresses import check_addresses
-from app.services.limits.forced import forced_slot
+from app.services.limits.forced_runs import forced_slot
 from app.services.rounds.chains import open_chain
 from app.store.base import locks
-from app.store.fires import planned as planned_fires
 from app.store.fires import queue as fires
+from app.store.fires import triggered_fires as planned_fires
 
 #: how far ahead a run can be planned
 AHEAD_DAYS = 366
@@ -113,17 +113,17 @@ def trigger_job(
     columns: dict[str, Any] = {**inputs, "repeats": repeats, "request": request_id.get()}
     columns |= {"logical_ms": run_logical_ms, "param_form": param_form}
     columns |= {**slot._asdict(), **in_chain.columns}
-    trigger = fires.insert_manual(session, job_id, due_ms=start_ms, planned=due_ms is not None, **columns)
+    trigger = fires.insert_manual(session, job_id, due_ms=start_ms, is_planned=due_ms is not None, **columns)
     if in_chain.opens:
         open_chain(session, trigger, run_logical_ms, actor=actor, shared_with_java=in_chain.shared_with_java)
     options = {"due_ms": due_ms, "logical_ms": logical_ms, "force": force, "chain": in_chain.opens}
-    changes = inputs | _given(options)
+    changes = inputs | _given_fields(options)
     audit.record(session, "job.trigger", actor=actor, now_ms=now_ms, target=("job", job_id), changes=changes)
     chain = trigger.number if in_chain.opens else in_chain.chain
     return QueuedRun(trigger, group_id, run_logical_ms, chain, in_chain.round_id)
 
 
-def _given(options: Mapping[str, object]) -> dict[str, Any]:
+def _given_fields(options: Mapping[str, object]) -> dict[str, Any]:
     """Return the options of a trigger that its audit names."""
     return {name: value for name, value in options.items() if value is not None and value is not False}
 

@@ -140,7 +140,7 @@ def set_limit(session: Session, name: str, draft: LimitDraft, *, actor: Actor, n
             weight=present.max_weight,
         )
         raise InvalidInput("slots", problem)
-    changes = audit.difference(_audited(limit), {"slots": draft.slots, "job_group": group_id})
+    changes = audit.difference(_audit_fields(limit), {"slots": draft.slots, "job_group": group_id})
     limit.slots, limit.group_id = draft.slots, group_id
     session.flush()
     if changes:
@@ -159,7 +159,7 @@ def remove_limit(session: Session, name: str, *, actor: Actor, now_ms: Millis, l
     require_unchanged(loaded, state_of(present))
     if present.jobs:
         raise Conflict(N_("Jobs use this limit: %(jobs)s", jobs=_names(session, present)))
-    changes = {"name": limit.name} | _audited(limit)
+    changes = {"name": limit.name} | _audit_fields(limit)
     _record(session, "limit.remove", limit, actor=actor, now_ms=now_ms, changes=changes)
     listing.delete_limits(session, [limit.id])
     session.expunge(limit)
@@ -184,7 +184,7 @@ def _add(session: Session, name: str, draft: LimitDraft, *, actor: Actor, now_ms
         session.flush()
     except IntegrityError as exc:
         raise Conflict(N_("Another user has just made this limit")) from exc
-    changes = {"name": name, **audit.difference({}, _audited(limit))}
+    changes = {"name": name, **audit.difference({}, _audit_fields(limit))}
     _record(session, "limit.set", limit, actor=actor, now_ms=now_ms, changes=changes)
     return NamedLimit(limit.id, name, draft.group_id, draft.slots, 0, 0)
 
@@ -252,7 +252,7 @@ def _names(session: Session, limit: ListedLimit) -> str:
     return ", ".join(names) + (" …" if limit.jobs > len(names) else "")
 
 
-def _audited(limit: Limit) -> dict[str, object]:
+def _audit_fields(limit: Limit) -> dict[str, object]:
     return {"slots": limit.slots, "job_group": limit.group_id}
 
 

@@ -53,7 +53,7 @@ class Holders:
 
     rows: list[Holder]
     #: how many belong to other executors
-    hidden: int
+    hidden_count: int
     is_cut: bool
 
 
@@ -63,7 +63,7 @@ def list_usage(session: Session, *, actor: Actor) -> list[LimitUsage]:
         return []
     rows = listing.list_named(session, actor.group_ids(Right.VIEW), limit=LISTED_MAX)
     waiting = usage.count_waiting(session)
-    return [*_named(session, rows, waiting), *_own(session, actor, waiting, {row.id for row in rows})]
+    return [*_with_names(session, rows, waiting), *_own(session, actor, waiting, {row.id for row in rows})]
 
 
 def get_usage(session: Session, limit_id: int, *, actor: Actor) -> LimitUsage:
@@ -75,7 +75,7 @@ def get_usage(session: Session, limit_id: int, *, actor: Actor) -> LimitUsage:
         require_visible(actor, limit.group_id)
         row = listing.find_named(session, limit.name)
         assert row is not None  # it has just been read
-        return _named(session, [row], usage.count_waiting(session))[0]
+        return _with_names(session, [row], usage.count_waiting(session))[0]
     rows = _own(session, actor, {limit_id: 0} | usage.count_waiting(session), (), only=limit)
     if not rows:
         raise NotFound(MISSING)
@@ -113,7 +113,7 @@ def list_jobs(session: Session, limit: LimitUsage, *, actor: Actor) -> list[tupl
     return [(job, weight) for job, weight in rows if actor.may(job.job_group, Right.VIEW)]
 
 
-def _named(session: Session, rows: Sequence[ListedLimit], waiting: dict[int, int]) -> list[LimitUsage]:
+def _with_names(session: Session, rows: Sequence[ListedLimit], waiting: dict[int, int]) -> list[LimitUsage]:
     used = listing.count_used(session, [row.id for row in rows])
     return [
         LimitUsage(

@@ -19,8 +19,8 @@ def keep_uses(session: Session, job_ids: Collection[int]) -> None:
         return
     shares_by_job = {job: uses_of(job.limits) for job in uses.read_limits(session, job_ids)}
     names = {name for shares in shares_by_job.values() for name, _ in shares}
-    locked = listing.lock_named(session, names) if names else []
-    limits = {limit.name: KnownLimit(limit.id, limit.group_id, limit.slots) for limit in locked}
+    limit_rows = listing.lock_named(session, names) if names else []
+    limits = {limit.name: KnownLimit(limit.id, limit.group_id, limit.slots) for limit in limit_rows}
     rows = list[bulk.Row]()
     for job, shares in shares_by_job.items():
         for number, (name, weight) in enumerate(dict(shares).items()):

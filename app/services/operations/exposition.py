@@ -65,12 +65,12 @@ class Exposition:
         state = list(self._state(now_ms))
         snapshots = metrics.read_snapshots(self._config.home, now_ms=now_ms)
         snapshots = {CONSOLE: {"pid": "self", "metrics": metrics.snapshot()}, **snapshots}
-        families = [*state, *self._counted(snapshots), *_of_processes(snapshots)]
+        families = [*state, *self._counters(snapshots), *_of_processes(snapshots)]
         return generate_latest(_FamilyRegistry(families))
 
     def _state(self, now_ms: Millis) -> "Iterator[Metric]":
         """Yield the state of the installation; without a database only its absence."""
-        started = time.monotonic()
+        start_s = time.monotonic()
         try:
             families = self._reader.read(partial(self._read, now_ms=now_ms))
         except DBAPIError as exc:
@@ -80,7 +80,7 @@ class Exposition:
         yield _gauge("xxl_job_database_up", "Whether the database answers.", {(): float(bool(families))})
         yield from families
         yield from _host(self._config, now_ms)
-        took_s = time.monotonic() - started
+        took_s = time.monotonic() - start_s
         yield _gauge("xxl_job_state_read_seconds", "Reading the state for these metrics.", {(): took_s})
 
     def _read(self, session: Session, now_ms: Millis) -> "list[Metric]":
@@ -91,7 +91,7 @@ class Exposition:
             *_nodes(session, now_ms),
             *_queues(session, now_ms),
             *_groups(session, names, now_ms),
-            _unexplained(session, now_ms, self._config.time_zone),
+            _unexplained_gauge(session, now_ms, self._config.time_zone),
             *_promises(session),
             *_archive(session, now_ms),
         ]
@@ -99,7 +99,7 @@ class Exposition:
     def _name(self, group: str) -> str:
         return self._names.get(int(group), OTHER)
 
-    def _counted(self, snapshots: Mapping[str, Any]) -> "Iterator[Metric]":
+    def _counters(self, snapshots: Mapping[str, Any]) -> "Iterator[Metric]":
         """Yield what the processes have counted; a name they do not share is of another version."""
         for name, metric in metrics.METRICS.items():
             of_processes = {
@@ -151,7 +151,7 @@ def _nodes(session: Session, now_ms: Millis) -> "Iterator[Metric]":
     yield _gauge("xxl_job_last_scan_age_seconds", text, {(): age_s})
 
 
-def _unexplained(session: Session, now_ms: Millis, zone: str) -> "Metric":
+def _unexplained_gauge(session: Session, now_ms: Millis, zone: str) -> "Metric":
     yesterday = day_of(now_ms, ZoneInfo(zone)) - timedelta(days=1)
     count = days.count_unexplained(session, from_day=yesterday.isoformat())
     text = "Instants of schedules since yesterday that have neither a run nor a reason."
@@ -205,14 +205,14 @@ def _queues(session: Session, now_ms: Millis) -> "Iterator[Metric]":
     states: dict[tuple[str, ...], float] = {
         (state.value.lower(),): count for state, count in queues.by_state.items()
     }
-    limited: dict[tuple[str, ...], float] = {
+    waiting_counts: dict[tuple[str, ...], float] = {
         (state.value.lower(),): states.pop((state.value.lower(),)) for state in APART
     }
     yield _gauge("xxl_job_fires_in_progress", "Claimed fires without a result.", states, "state")
     of_limits = (
         "Fires that wait for a limit, round or blackout, and those of unresolved runs that hold slots."
     )
-    yield _gauge("xxl_job_fires_limited", of_limits, limited, "state")
+    yield _gauge("xxl_job_fires_limited", of_limits, waiting_counts, "state")
     text = "Rounds of jobs that run after others and that are not complete."
     yield _gauge("xxl_job_rounds_open", text, {(): count_open(session)})
     backfills: dict[tuple[str, ...], float] = {
@@ -234,11 +234,11 @@ def _groups(session: Session, names: Mapping[int, str], now_ms: Millis) -> "Iter
         online[names.get(group_id, OTHER),] += count
     text = "Instances of automatic executor groups with a recent heartbeat."
     yield _gauge("xxl_job_instances_online", text, online, "group")
-    missed = _by_name(names, health.count_missed(session, now_ms=now_ms))
-    yield _gauge("xxl_job_fires_missed", "Instants missed in the last hour.", missed, "group")
-    unresolved = _by_name(names, health.count_unresolved(session))
+    misses = _by_name(names, health.count_missed(session, now_ms=now_ms))
+    yield _gauge("xxl_job_fires_missed", "Instants missed in the last hour.", misses, "group")
+    unknown_counts = _by_name(names, health.count_unresolved(session))
     text = "Recent runs whose fate could not be found out."
-    yield _gauge("xxl_job_runs_unresolved", text, unresolved, "group")
+    yield _gauge("xxl_job_runs_unresolved", text, unknown_counts, "group")
 
 
 def _by_name(names: Mapping[int, str], values: Mapping[int, int]) -> dict[tuple[str, ...], float]:
@@ -279,7 +279,7 @@ def _of_processes(snapshots: Mapping[str, Any]) -> "Iterator[Metric]":
     for process, snapshot in snapshots.items():
         collector = ProcessCollector(pid=partial(str, snapshot["pid"]), registry=None)
         for family in collector.collect():
-            labelled = [sample._replace(labels={"process": process}) for sample in family.samples]
+            samples = [sample._replace(labels={"process": process}) for sample in family.samples]
             family.samples = []
-            families.setdefault(family.name, family).samples += labelled
+            families.setdefault(family.name, family).samples += samples
     yield from families.values()

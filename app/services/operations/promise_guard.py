@@ -76,8 +76,8 @@ class PromiseGuard:
         if not self._is_clock_right():
             return
         with read_scope() as session:
-            seen = nodes.find_nodes(session, seen_after_ms=at_ms - BEHIND_MS)
-        behind_ms = BEHIND_MS if any(node.kind == NodeKind.WORKERS for node in seen) else 0
+            live_nodes = nodes.find_nodes(session, seen_after_ms=at_ms - BEHIND_MS)
+        behind_ms = BEHIND_MS if any(node.kind == NodeKind.WORKERS for node in live_nodes) else 0
         self._watch.tick(at_ms, behind_ms)
         self._notifier.tick_notice(at_ms)
         self._notifier.tick_incidents(at_ms, before_ms=at_ms - behind_ms)

@@ -14,7 +14,7 @@ from app.clock import SECOND_MS, Millis
 from app.models.node import SCAN_MAX_MS
 from app.services.installation.schema import newest_revision
 from app.services.operations.bounded_reads import BoundedReader
-from app.services.operations.unclaimed import oldest_unexplained
+from app.services.operations.unclaimed_fires import oldest_unexplained
 from app.store.copies import schema
 from app.store.nodes import health, nodes
 

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app.clock import HOUR_MS, MINUTE_MS, SECOND_MS, Clock, Millis
 from app.domain.access.permissions import system_actor
 from app.domain.completeness.days import day_of
-from app.domain.completeness.expected import Interval, expected
+from app.domain.completeness.expected import Interval, expected_instants
 from app.domain.completeness.spans import Span, off_periods
 from app.domain.enums import HandleCode, PromiseKind, ScheduleType
 from app.domain.promises.incidents import key_of_instant, key_of_series, key_of_window
@@ -99,8 +99,8 @@ class Evaluation:
         due = self._holding(due_checks, rows, jobs)
         self._judge_instants([one for one in due if one.promise.kind in INSTANT_KINDS])
         self._judge_windows([one for one in due if one.promise.kind is PromiseKind.SUCCEEDS_EVERY])
-        if ended := [check for check in due_checks if check.log_id]:
-            self._judge_ends(ended, rows, jobs)
+        if end_checks := [check for check in due_checks if check.log_id]:
+            self._judge_ends(end_checks, rows, jobs)
         self._write(due_checks)
 
     def _holding(
@@ -132,7 +132,7 @@ class Evaluation:
         by_job = defaultdict[int, set[Millis]](set)
         for one in due:
             within = Interval(one.check.logical_ms, one.check.until_ms + 1)
-            instants = [*islice(expected(spans.get(one.check.job_id, []), within), INSTANTS_MAX)]
+            instants = [*islice(expected_instants(spans.get(one.check.job_id, []), within), INSTANTS_MAX)]
             instants_of[one.check.id] = instants
             by_job[one.check.job_id].update(instants)
         chains = evidence.find_chains(self._session, by_job)

@@ -55,10 +55,10 @@ def open_incidents(session: Session, breaches: Sequence[Breach], *, now_ms: Mill
 
     For a known key no insert is tried, because on servers that would use up an id.
     """
-    known = incidents.find_by_keys(session, {breach.key for breach in breaches})
+    incident_by_key = incidents.find_by_keys(session, {breach.key for breach in breaches})
     by_key = defaultdict[str, list[Breach]](list)
     for breach in breaches:
-        former = known.get(breach.key)
+        former = incident_by_key.get(breach.key)
         if former is not None and (
             former.state not in incidents.LIVE or breach.number in broken_promises(former.kinds)
         ):
@@ -68,7 +68,7 @@ def open_incidents(session: Session, breaches: Sequence[Breach], *, now_ms: Mill
         return
     jobs = promises.find_escalating(session, {of_key[0].job_id for of_key in by_key.values()})
     # Nodes that insert the same keys do so in the same order. The job of a key may have been deleted.
-    new = [key for key in sorted(by_key) if key not in known and by_key[key][0].job_id in jobs]
+    new = [key for key in sorted(by_key) if key not in incident_by_key and by_key[key][0].job_id in jobs]
     incidents.insert_incidents(session, [_row(by_key[key], jobs, now_ms) for key in new])
     live = [row for row in incidents.lock_by_keys(session, by_key) if row.state in incidents.LIVE]
     for incident in live:
@@ -76,8 +76,10 @@ def open_incidents(session: Session, breaches: Sequence[Breach], *, now_ms: Mill
         if not (broken := _kinds(by_key[incident.incident_key])).items() <= kinds.items():
             incident.kinds = json.dumps(kinds | broken)
     session.flush()
-    opened = {key: by_key[key] for key in new}
-    _queue_openings(session, [row for row in live if row.incident_key in opened], opened, jobs, now_ms)
+    new_breaches = {key: by_key[key] for key in new}
+    _queue_openings(
+        session, [row for row in live if row.incident_key in new_breaches], new_breaches, jobs, now_ms
+    )
 
 
 def _kinds(of_key: Sequence[Breach]) -> dict[str, Any]:
@@ -100,17 +102,17 @@ def _row(of_key: Sequence[Breach], jobs: Mapping[int, EscalatingJob], now_ms: Mi
 
 def _queue_openings(
     session: Session,
-    opened: Sequence[Incident],
+    new_incidents: Sequence[Incident],
     by_key: Mapping[str, Sequence[Breach]],
     jobs: Mapping[int, EscalatingJob],
     now_ms: Millis,
 ) -> None:
     """Queue the messages about new incidents; another node that has opened one has queued them, too."""
     log_ids = {log_id for of_key in by_key.values() for breach in of_key for log_id in breach.log_ids}
-    reported = incidents.find_reported(session, log_ids)
+    reported_ids = incidents.find_reported(session, log_ids)
     rows = list[bulk.Row]()
-    for incident in opened:
-        is_silent = _is_reported(by_key[incident.incident_key], reported)
+    for incident in new_incidents:
+        is_silent = _is_reported(by_key[incident.incident_key], reported_ids)
         state = AlarmState.SILENT if is_silent else AlarmState.PENDING
         outcome = json.dumps({"": REPORTED_AS_FAILURE}) if is_silent else None
         rows.append(_message(incident, MessageStep.OPENED, now_ms, now_ms, state) | {"outcome": outcome})
@@ -123,9 +125,9 @@ def _queue_openings(
     incidents.insert_messages(session, rows)
 
 
-def _is_reported(of_key: Sequence[Breach], reported: Collection[int]) -> bool:
+def _is_reported(of_key: Sequence[Breach], reported_ids: Collection[int]) -> bool:
     """Whether the failure of a run is reported already, and the incident says no more than that."""
-    has_failed = any(log_id in reported for breach in of_key for log_id in breach.log_ids)
+    has_failed = any(log_id in reported_ids for breach in of_key for log_id in breach.log_ids)
     return has_failed and not any(map(_is_news, of_key))
 
 

@@ -12,7 +12,7 @@ from app.domain.promises.judgement import read_days
 from app.domain.promises.promise import Promise, find_promise
 from app.models.job import Job
 from app.models.promise import Incident, IncidentMessage
-from app.services.kept import LATELY_MS, Kept
+from app.services.answer_cache import LATELY_MS, AnswerCache
 from app.services.promises.incidents import visible_incident
 from app.store.base.paging import Page
 from app.store.executors import groups as group_store
@@ -25,7 +25,7 @@ from app.store.promises.listing import IncidentFilter, PromiseFilter, PromiseRow
 
 #: rows of a page
 SHOWN = 50
-_live = Kept[dict[str, int]](LATELY_MS)
+_live = AnswerCache[dict[str, int]](LATELY_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +116,11 @@ class Verdicts(NamedTuple):
 
 def verdicts_of(days: Iterable[str | None]) -> Verdicts:
     """Return the sum of the stored days of promises."""
-    kept = broken = excused = 0
+    good = broken = excuses = 0
     for text in days:
         for of_day in read_days(text).values():
-            kept, broken, excused = kept + of_day[0], broken + of_day[1], excused + of_day[2]
-    return Verdicts(kept, broken, excused)
+            good, broken, excuses = good + of_day[0], broken + of_day[1], excuses + of_day[2]
+    return Verdicts(good, broken, excuses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +151,10 @@ def list_promises(
     if not total:
         return Page([], 0)
     rows = listing.list_promises(session, criteria, actor.group_ids(Right.VIEW), start=start, length=length)
-    return Page(_listed(rows), total)
+    return Page(_to_listed(rows), total)
 
 
-def _listed(rows: Iterable[PromiseRow]) -> list[ListedPromise]:
+def _to_listed(rows: Iterable[PromiseRow]) -> list[ListedPromise]:
     """Return the rows with their promises, without what another program has stored."""
     promises = ((row, find_promise(row.definition)) for row in rows)
     return [
@@ -190,4 +190,4 @@ def find_summary(session: Session, job: Job, *, actor: Actor) -> JobSummary:
     rows = listing.list_promises(session, PromiseFilter(job_id=job.id), group_ids, start=0, length=SHOWN)
     live = listing.count_live(session, IncidentFilter(job_id=job.id), group_ids)
     numbers = (live.get(state, 0) for state in (IncidentState.OPEN, IncidentState.ACKNOWLEDGED))
-    return JobSummary(_listed(rows), *numbers)
+    return JobSummary(_to_listed(rows), *numbers)

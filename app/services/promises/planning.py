@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
 from app.database.engine import read_scope, transact
 from app.database.rows import bulk
-from app.domain.completeness.expected import Interval, expected
+from app.domain.completeness.expected import Interval, expected_instants
 from app.domain.completeness.spans import Span
 from app.domain.enums import PromiseKind
 from app.domain.promises.judgement import usual_of
@@ -47,12 +47,12 @@ class _Change(NamedTuple):
     """What differs between the promises that jobs have and those that hold."""
 
     new: list[bulk.Row]
-    gone: list[StoredPromise]
+    old_promises: list[StoredPromise]
     #: those whose checks are to be planned further, or by another schedule
     due: list[StoredPromise]
     #: those whose usual durations are to be computed
     without_usual: list[StoredPromise]
-    unwatched: list[StoredPromise]
+    idle_promises: list[StoredPromise]
 
 
 def plan(*, now_ms: Millis, behind_ms: Millis = 0) -> None:
@@ -61,13 +61,13 @@ def plan(*, now_ms: Millis, behind_ms: Millis = 0) -> None:
     ``behind_ms``: a console waits so much longer for the workers to do it.
     """
     jobs, change = _find_change(now_ms, behind_ms)
-    for page in _pages(change.gone):
+    for page in _pages(change.old_promises):
         transact(partial(promises.delete_promises, promises=page))
-    if change.unwatched:  # Their checks went while they did not hold for a moment.
+    if change.idle_promises:  # Their checks went while they did not hold for a moment.
         transact(
             partial(
                 checks.insert_checks,
-                rows=[_first_look(row.job_id, row.number, now_ms) for row in change.unwatched],
+                rows=[_first_look(row.job_id, row.number, now_ms) for row in change.idle_promises],
             )
         )
     for page in _pages(change.new):
@@ -84,7 +84,7 @@ def _find_change(now_ms: Millis, behind_ms: Millis) -> tuple[dict[int, Promising
     with read_scope() as session:
         jobs = promises.find_promising(session)
         change = _compare(jobs, promises.find_stored(session), now_ms=now_ms, behind_ms=behind_ms)
-        return jobs, change._replace(unwatched=promises.find_unwatched(session))
+        return jobs, change._replace(idle_promises=promises.find_unwatched(session))
 
 
 def _pages(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
@@ -119,7 +119,7 @@ def _change_promises(
 ) -> list[StoredPromise]:
     """Note which promises of a job are gone and new; return those that stay."""
     numbers = assign_numbers(owed, {row.definition: row.number for row in rows}, {row.number for row in rows})
-    change.gone.extend(row for row in rows if row.number not in numbers)
+    change.old_promises.extend(row for row in rows if row.number not in numbers)
     present = {row.number for row in rows}
     new = (pair for pair in numbers.items() if pair[0] not in present)
     change.new.extend(_row(job_id, number, promise, now_ms) for number, promise in new)
@@ -164,8 +164,10 @@ def _plan_page(
     session: Session, page: Sequence[StoredPromise], jobs: Mapping[int, PromisingJob], now_ms: Millis
 ) -> None:
     """Plan the checks of promises up to ten minutes ahead, each instant once: the promises are locked."""
-    locked = promises.lock_promises(session, {promise.job_id for promise in page})
-    current = [row for promise in page if (row := locked.get((promise.job_id, promise.number))) is not None]
+    row_by_key = promises.lock_promises(session, {promise.job_id for promise in page})
+    current = [
+        row for promise in page if (row := row_by_key.get((promise.job_id, promise.number))) is not None
+    ]
     if not current:
         return
     until_ms = now_ms + AHEAD_MS
@@ -187,10 +189,10 @@ def _plan_page(
         if begin_ms <= old_ms:
             rows += _old_check(promise, spans, Interval(begin_ms, old_ms + 1), now_ms)
             begin_ms = old_ms + 1
-        instants = expected(spans, Interval(begin_ms, until_ms + 1))
+        instants = expected_instants(spans, Interval(begin_ms, until_ms + 1))
         rows += [
-            _check(promise.job_id, promise.number, *planned)
-            for planned in checks_of(owed, instants, time_zone=job.time_zone, now_ms=now_ms)
+            _check(promise.job_id, promise.number, *check)
+            for check in checks_of(owed, instants, time_zone=job.time_zone, now_ms=now_ms)
         ]
         promise.planned_until_ms, promise.span_id = until_ms, job.span_id
     checks.insert_checks(session, rows)
@@ -200,7 +202,7 @@ def _old_check(
     promise: JobPromise, spans: Sequence[Span], interval: Interval, now_ms: Millis
 ) -> list[bulk.Row]:
     """Return the check of all instants of a long stop, which are not enumerated; none if there are none."""
-    first_ms = next(expected(spans, interval), None)
+    first_ms = next(expected_instants(spans, interval), None)
     if first_ms is None:
         return []
     return [_check(promise.job_id, promise.number, first_ms, interval.until_ms - 1, now_ms)]

@@ -47,11 +47,11 @@ class Copier:
                 for name in whole_tables.own_tables(connection)
                 if name not in source.NOT_COPIED
             }
-        expected = {table.name: set(table.columns) for table in self.tables}
+        own_columns = {table.name: set(table.columns) for table in self.tables}
         differing = {
             name
-            for name in expected.keys() | present.keys()
-            if expected.get(name) != present.get(name, {}).keys()
+            for name in own_columns.keys() | present.keys()
+            if own_columns.get(name) != present.get(name, {}).keys()
         }
         if differing:
             raise Conflict(f"these tables differ from those of this program: {', '.join(sorted(differing))}")
@@ -101,8 +101,8 @@ class Copier:
 
     def _is_copied(self, table: SourceTable, key: Key) -> bool:
         """Whether a row is in the part that has been copied; the rest is read later anyway."""
-        copied: Any = self._copied.get(table.name)
-        return table.name in self._complete or (copied is not None and key <= copied)
+        last_key: Any = self._copied.get(table.name)
+        return table.name in self._complete or (last_key is not None and key <= last_key)
 
     def _replace(self, table: SourceTable, keys: Sequence[Key]) -> None:
         rows = self._convert(table, source.read_rows(self._database, table, keys))
@@ -126,10 +126,10 @@ class Copier:
             raise NotCopied(_find_unfit(table, columns, rows)) from None
         return list(zip(*by_column, strict=True))
 
-    def _find_refused(self, table: SourceTable, rows: Rows, replaced: Sequence[Key] = ()) -> str:
+    def _find_refused(self, table: SourceTable, rows: Rows, old_keys: Sequence[Key] = ()) -> str:
         """Return which row the server refuses, and why; changes nothing."""
         with self._server.connect() as connection:
-            target.delete_rows(connection, table, [*replaced, *(row[0] for row in rows)])
+            target.delete_rows(connection, table, [*old_keys, *(row[0] for row in rows)])
             return target.find_refused_row(connection, table, rows)
 
     def compare(self, connection: Connection) -> None:
@@ -143,10 +143,10 @@ class Copier:
     def continue_ids(self, connection: Connection) -> None:
         """Set the server's next ids of all tables to follow those of the source."""
         ids_before: Mapping[str, int] = source.find_last_ids(self._database)
-        numbered = [table for table in self.tables if table.key == "id"]
+        id_tables = [table for table in self.tables if table.key == "id"]
         last_ids = {
             table: max(ids_before.get(table.name, 0), source.find_highest_id(self._database, table))
-            for table in numbered
+            for table in id_tables
         }
         target.continue_ids(connection, last_ids)
 

@@ -76,9 +76,9 @@ def promote(
         engine = server.connect(replace(config, database_url=url))
     try:
         with known_parameters(url):
-            opened = engine.connect()
-        with opened:
-            dialect_of(opened).require_usable(opened)
+            server_connection = engine.connect()
+        with server_connection:
+            dialect_of(server_connection).require_usable(server_connection)
         with only_one(config.home), folder_lock(database), closing(source.connect(database)) as connection:
             _require_key_of_services(config, connection, sealer.key_fingerprint)
             return _Promotion(database, connection, engine, sealer).run(progress, step)

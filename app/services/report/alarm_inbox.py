@@ -106,8 +106,8 @@ def _results(query: InboxFilter, counts: Sequence[StateCount]) -> dict[AlarmResu
     """Return result -> number of alarms, by the same rule as the filter."""
     results = count_results({count.state: count.alarms for count in counts})
     if query.channel is not None:
-        results[AlarmResult.SENT] = sum(count.accepted for count in counts)
-        results[AlarmResult.FAILED] = sum(count.refused for count in counts)
+        results[AlarmResult.SENT] = sum(count.accepted_count for count in counts)
+        results[AlarmResult.FAILED] = sum(count.refused_count for count in counts)
     return results
 
 

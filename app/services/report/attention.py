@@ -18,7 +18,7 @@ from app.models.log import JobLog
 from app.services.alarms import mutes
 from app.services.alarms.channel_health import find_broken
 from app.services.alarms.mutes import Muted
-from app.services.kept import LATELY_MS, Kept
+from app.services.answer_cache import LATELY_MS, AnswerCache
 from app.services.promises.lists import IncidentRow, count_open, find_open
 from app.services.report import failing as failing_jobs
 from app.services.runs import reasons
@@ -89,11 +89,11 @@ class Attention:
     #: newest open incidents
     incidents: list[IncidentRow]
     incident_count: int
-    unresolved: list[UnresolvedRun]
+    unresolved_runs: list[UnresolvedRun]
     unresolved_count: int
     offline: list[Offline]
     #: groups whose instances are all drained, so that every run fails
-    drained: list[Group]
+    drained_groups: list[Group]
     channels: list[BrokenChannel]
     #: mutes in effect, which are no problem
     mutes: list[Muted]
@@ -104,8 +104,8 @@ class Attention:
         return self.failing_count - self.muted_count
 
 
-_broken = Kept[list[BrokenChannel]](CHANNELS_KEPT_MS)
-_rows = Kept[dict[int, Failing[Run]]](LATELY_MS)
+_broken = AnswerCache[list[BrokenChannel]](CHANNELS_KEPT_MS)
+_rows = AnswerCache[dict[int, Failing[Run]]](LATELY_MS)
 
 
 def find_attention(
@@ -119,13 +119,13 @@ def find_attention(
     """Return what needs attention; ``groups`` and ``open_runs`` are those that the actor may view."""
     group_ids = actor.group_ids(Right.VIEW)
     last_failures = failing_jobs.find_failing_lately(session, group_ids)
-    muted = mutes.list_muted(session, actor, now_ms=now_ms, limit=MUTES_MAX)
+    muted_rows = mutes.list_muted(session, actor, now_ms=now_ms, limit=MUTES_MAX)
     candidates = list(last_failures.values())[:LOOKED_AT]
     names = job_store.find_names(session, [run.job_id for run in candidates])
-    is_loud = _loudness(muted)
+    is_loud = _loudness(muted_rows)
     loud = [run for run in candidates if run.job_id in names and is_loud(names[run.job_id])]
     last_ids = {run.id for run in last_failures.values()}
-    unresolved = [run for run in open_runs if overview.is_unresolved(run) and run.id not in last_ids]
+    unknown_runs = [run for run in open_runs if overview.is_unresolved(run) and run.id not in last_ids]
     incident_count = count_open(session, group_ids)
     return Attention(
         failing=_failing(session, actor, loud[:SHOWN], names),
@@ -133,12 +133,12 @@ def find_attention(
         muted_count=sum(run.job_id in names for run in candidates) - len(loud),
         incidents=find_open(session, actor, limit=SHOWN_OTHERS) if incident_count else [],
         incident_count=incident_count,
-        unresolved=_unresolved(session, actor, unresolved),
-        unresolved_count=len(unresolved),
+        unresolved_runs=_unresolved_runs(session, actor, unknown_runs),
+        unresolved_count=len(unknown_runs),
         offline=find_offline(session, groups),
-        drained=find_drained(session, groups),
+        drained_groups=find_drained(session, groups),
         channels=_broken.get(group_ids, lambda: _channels(session, actor, now_ms)),
-        mutes=muted,
+        mutes=muted_rows,
     )
 
 
@@ -149,8 +149,8 @@ def find_offline(session: Session, groups: Sequence[Group]) -> list[Offline]:
     """
     empty = [group for group in groups if not group.addresses]
     last = last_seen.find_last(session, {group.app_name for group in empty}) if empty else {}
-    awaited = overview.find_groups_with_schedules(session, [group.id for group in empty]) if empty else set()
-    without_instances = [group for group in empty if group.id in awaited or group.app_name in last]
+    busy_ids = overview.find_groups_with_schedules(session, [group.id for group in empty]) if empty else set()
+    without_instances = [group for group in empty if group.id in busy_ids or group.app_name in last]
     return [Offline(group, last.get(group.app_name)) for group in without_instances]
 
 
@@ -196,7 +196,7 @@ def _failing(
     ]
 
 
-def _unresolved(session: Session, actor: Actor, open_runs: Sequence[OpenRun]) -> list[UnresolvedRun]:
+def _unresolved_runs(session: Session, actor: Actor, open_runs: Sequence[OpenRun]) -> list[UnresolvedRun]:
     runs = overview.find_unresolved(session, open_runs, limit=SHOWN_OTHERS)
     names = find_visible_names(session, actor, {run.job_id for run in runs})
     return [UnresolvedRun(run, names.get(run.job_id)) for run in runs]

@@ -16,8 +16,8 @@ from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.services.accounts import weak_passwords
 from app.services.alarms.coverage import count_unmailed
+from app.services.answer_cache import LATELY_MS, AnswerCache
 from app.services.code.ownership import drifted_ids, newest_states
-from app.services.kept import LATELY_MS, Kept
 from app.services.report.attention import Attention, find_attention, find_visible_names
 from app.settings.config import Config
 from app.store.executors import listing as group_lists
@@ -39,8 +39,8 @@ UPCOMING_WITHIN_MS: Millis = 7 * DAY_MS
 FAILED_WITHIN_MS: Millis = DAY_MS
 #: how long it may be shown which jobs differed from their code
 DRIFT_KEPT_MS: Millis = 15 * SECOND_MS
-_drifted = Kept[frozenset[int]](DRIFT_KEPT_MS)
-_open_runs = Kept[list[overview.OpenRun]](LATELY_MS)
+_drift_cache = AnswerCache[frozenset[int]](DRIFT_KEPT_MS)
+_open_runs = AnswerCache[list[overview.OpenRun]](LATELY_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Nodes:
     #: whether a scheduler is paused because its clock is wrong
     is_skewed: bool
     #: nodes with a wrong clock, and all of the last day; for administrators only
-    skewed: list[Node]
+    skewed_nodes: list[Node]
     states: list[NodeState]
 
 
@@ -110,12 +110,12 @@ class Board:
     def needs(self) -> int:
         """Number of things that need attention, listed or not; muted jobs do not."""
         attention, facts = self.attention, self.facts
-        executors = len(attention.offline) + len(attention.drained)
+        executors = len(attention.offline) + len(attention.drained_groups)
         others = (
             attention.incident_count
             + attention.unresolved_count
             + len(attention.channels)
-            + bool(facts.unmailed)
+            + bool(facts.unmailed_count)
         )
         return attention.rows + executors + others + self.is_late
 
@@ -154,7 +154,7 @@ def board(session: Session, actor: Actor, config: Config, *, now_ms: Millis) -> 
     """Return the dashboard data."""
     group_ids = actor.group_ids(Right.VIEW)
     groups = group_lists.find_visible(session, group_ids)
-    jobs, enabled = overview.count_jobs(session, group_ids)
+    jobs, on_count = overview.count_jobs(session, group_ids)
     open_runs = _open_runs.get(group_ids, lambda: overview.find_open_runs(session, group_ids))
     attention = find_attention(session, actor, groups, open_runs, now_ms=now_ms)
     nodes = _nodes(session, actor, now_ms=now_ms)
@@ -164,7 +164,7 @@ def board(session: Session, actor: Actor, config: Config, *, now_ms: Millis) -> 
     return Board(
         groups={group.id: group for group in groups},
         jobs=jobs,
-        enabled=enabled,
+        enabled=on_count,
         addresses=len({address for group in groups for address in group.addresses}),
         nodes=nodes,
         findings=troubles_of(facts, now_ms=now_ms),
@@ -186,11 +186,11 @@ def chart(session: Session, actor: Actor, *, from_ms: Millis, to_ms: Millis) -> 
     if group_ids is None:
         return Chart(day_counts.day_counts(session, from_ms=from_ms, to_ms=to_ms))
     late = reporting.find_uncounted_days(session, from_ms=from_ms, to_ms=to_ms, limit=1)
-    uncounted = local_datetime(late[0]).date().isoformat() if late else ""
+    late_day = local_datetime(late[0]).date().isoformat() if late else ""
     days = day_counts.day_counts_of_groups(
         session, group_ids, from_ms=late[0] + 1 if late else from_ms, to_ms=to_ms
     )
-    return Chart(days, uncounted)
+    return Chart(days, late_day)
 
 
 def _facts(
@@ -206,25 +206,25 @@ def _facts(
     """Return the facts; what a single reader cannot change is for administrators only."""
     late, oldest_late_ms = overview.oldest_waiting_ms(session, actor.group_ids(Right.VIEW), now_ms=now_ms)
     with_instances = sum(bool(group.addresses) for group in groups)
-    is_scheduler = [node.kind == NodeKind.WORKERS for node in nodes.skewed]
-    drifted = _drifted.get(None, lambda: drifted_ids(newest_states(session)))
+    is_scheduler = [node.kind == NodeKind.WORKERS for node in nodes.skewed_nodes]
+    drift_ids = _drift_cache.get(None, lambda: drifted_ids(newest_states(session)))
     return Facts(
         is_scheduling=nodes.is_scheduling,
         is_stuck=nodes.is_stuck,
         scheduler_clocks=sum(is_scheduler) or int(nodes.is_skewed),
         console_clocks=len(is_scheduler) - sum(is_scheduler),
         offline=len(attention.offline),
-        drained=len(attention.drained),
-        online=with_instances - len(attention.drained),
+        drained_count=len(attention.drained_groups),
+        online=with_instances - len(attention.drained_groups),
         failing=attention.failing_count,
         incidents=attention.incident_count,
-        unresolved=attention.unresolved_count,
+        unresolved_count=attention.unresolved_count,
         late=late,
         oldest_late_ms=oldest_late_ms,
         broken_channels=len(attention.channels),
-        unmailed=count_unmailed(session, config, actor=actor),
+        unmailed_count=count_unmailed(session, config, actor=actor),
         weak_passwords=weak_passwords.count(session) if actor.is_admin else 0,
-        drifted=len(find_visible_names(session, actor, drifted)) if drifted else 0,
+        drift_count=len(find_visible_names(session, actor, drift_ids)) if drift_ids else 0,
     )
 
 
@@ -241,15 +241,15 @@ def _running(
 
 def _nodes(session: Session, actor: Actor, *, now_ms: Millis) -> Nodes:
     nodes = node_store.find_nodes(session, seen_after_ms=now_ms - DAY_MS)
-    skewed = [node for node in nodes if _is_skewed(node, now_ms)]
+    skewed_nodes = [node for node in nodes if _is_skewed(node, now_ms)]
     is_scheduling = node_store.is_scheduling(session, now_ms=now_ms)
     is_stuck = not is_scheduling and any(_is_fit(node, now_ms) for node in nodes)
     return Nodes(
         is_scheduling,
         is_stuck,
         node_store.last_scan_ms(session, now_ms=now_ms) if is_stuck else 0,
-        is_skewed=any(node.kind == NodeKind.WORKERS for node in skewed),
-        skewed=skewed if actor.is_admin else [],
+        is_skewed=any(node.kind == NodeKind.WORKERS for node in skewed_nodes),
+        skewed_nodes=skewed_nodes if actor.is_admin else [],
         states=[_node_state(node, now_ms) for node in nodes] if actor.is_admin else [],
     )
 

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis, monotonic_ms
 from app.domain.jobs.failing import Failing, failing_of, outcome
-from app.services.kept import LATELY_MS, Kept
+from app.services.answer_cache import LATELY_MS, AnswerCache
 from app.store.pickers.overview import GroupIds
 from app.store.runs import failing as failing_runs
 from app.store.runs import recent as recent_runs
@@ -38,8 +38,8 @@ NUMBER_KNOWN_MS: Millis = 30_000
 #: groups (None: all) -> the number of failing jobs, and until when it is known
 _numbers: dict[frozenset[int] | None, tuple[int, Millis]] = {}
 #: groups (None: all) -> the failing jobs, and until when they are known
-_known: dict[frozenset[int] | None, tuple[dict[int, Run], Millis]] = {}
-_lately = Kept[dict[int, Run]](LATELY_MS)
+_last_failures: dict[frozenset[int] | None, tuple[dict[int, Run], Millis]] = {}
+_lately = AnswerCache[dict[int, Run]](LATELY_MS)
 
 
 def find_failing(session: Session, group_ids: GroupIds) -> dict[int, Run]:
@@ -60,19 +60,19 @@ def find_failing_lately(session: Session, group_ids: GroupIds) -> dict[int, Run]
 
 def _find_lately(session: Session, group_ids: GroupIds) -> dict[int, Run]:
     groups, at_ms = None if group_ids is None else frozenset(group_ids), monotonic_ms()
-    known, until_ms = _known.get(groups, ({}, at_ms))
+    failures, until_ms = _last_failures.get(groups, ({}, at_ms))
     is_known = at_ms < until_ms
-    if is_known and len(known) > AGAIN_MAX:
-        _keep_number(groups, len(known), at_ms)
-        return known
-    last = failing_runs.find_last_failures(session, group_ids, known_ids=known if is_known else None)
+    if is_known and len(failures) > AGAIN_MAX:
+        _keep_number(groups, len(failures), at_ms)
+        return failures
+    last = failing_runs.find_last_failures(session, group_ids, known_ids=failures if is_known else None)
     failing = {run.job_id: run for run in last.runs}
     if last.is_of_each_job:
         until_ms = at_ms + (AGAIN_MS if len(failing) > AGAIN_MAX else KNOWN_MS)
-        if len(_known) >= KNOWN_MAX:
-            _known.clear()
+        if len(_last_failures) >= KNOWN_MAX:
+            _last_failures.clear()
     if last.is_of_each_job or is_known:
-        _known[groups] = failing, until_ms
+        _last_failures[groups] = failing, until_ms
     _keep_number(groups, len(failing), at_ms)
     return failing
 

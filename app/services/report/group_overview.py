@@ -90,7 +90,7 @@ def _jobs(
     newest = job_lists.list_before(
         session, JobFilter(group_id=group_id), group_ids=None, before_id=0, limit=JOBS_MAX
     )
-    listed = {job_id: failed[job_id] for job_id in failed_ids if job_id in failed}
-    listed = {job_id: job for job_id, job in listed.items() if job.job_group == group_id}
-    listed |= {job.id: job for job in newest if job.id not in listed}
-    return job_rows(session, list(listed.values())[:JOBS_MAX], actor=actor, now_ms=now_ms)
+    job_by_id = {job_id: failed[job_id] for job_id in failed_ids if job_id in failed}
+    job_by_id = {job_id: job for job_id, job in job_by_id.items() if job.job_group == group_id}
+    job_by_id |= {job.id: job for job in newest if job.id not in job_by_id}
+    return job_rows(session, list(job_by_id.values())[:JOBS_MAX], actor=actor, now_ms=now_ms)

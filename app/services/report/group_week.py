@@ -9,7 +9,7 @@ from app.clock import HOUR_MS, MINUTE_MS, Millis
 from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.schedules.planned_starts import HourlyStarts, Window, start_minutes, total_starts
 from app.models.job import Job
-from app.services.report.planned_load import Planned, read_schedules
+from app.services.report.planned_load import PlanRow, read_schedules
 from app.store.jobs import shared_schedules
 from app.store.jobs.shared_schedules import ScheduleGroup
 
@@ -46,16 +46,16 @@ def group_week(
     """
     schedules = shared_schedules.find_scheduled(session, [group_id], limit=SCHEDULES_MAX)
     others = [row for row in (_without(row, job) for row in schedules) if row.jobs]
-    planned, _unread = read_schedules(others, window, now_ms=now_ms, budget_ms=budget_ms)
-    starts = total_starts([(row.starts, row.scheduled.jobs) for row in planned], window)
-    return GroupWeek(window, starts, _clashes(planned, instants, window))
+    plans, _unread = read_schedules(others, window, now_ms=now_ms, budget_ms=budget_ms)
+    starts = total_starts([(row.starts, row.group.jobs) for row in plans], window)
+    return GroupWeek(window, starts, _clashes(plans, instants, window))
 
 
-def _without(scheduled: ScheduleGroup, job: Job | None) -> ScheduleGroup:
+def _without(group: ScheduleGroup, job: Job | None) -> ScheduleGroup:
     """Return a schedule without one of its jobs."""
-    if job is None or job.trigger_status != TriggerStatus.RUNNING or scheduled[:8] != _schedule_of(job):
-        return scheduled
-    return scheduled._replace(jobs=scheduled.jobs - 1)
+    if job is None or job.trigger_status != TriggerStatus.RUNNING or group[:8] != _schedule_of(job):
+        return group
+    return group._replace(jobs=group.jobs - 1)
 
 
 def _schedule_of(job: Job) -> tuple[object, ...]:
@@ -73,23 +73,23 @@ def _schedule_of(job: Job) -> tuple[object, ...]:
     )
 
 
-def _clashes(planned: Collection[Planned], instants: Sequence[Millis], window: Window) -> dict[Millis, int]:
+def _clashes(plans: Collection[PlanRow], instants: Sequence[Millis], window: Window) -> dict[Millis, int]:
     inside = [at_ms for at_ms in instants if window.from_ms <= at_ms < window.until_ms]
-    rare = [row for row in planned if not row.starts.is_frequent(window)]
+    rare = [row for row in plans if not row.starts.is_frequent(window)]
     counts = {
-        at_ms: sum(row.scheduled.jobs for row in rare if _starts_in(row, at_ms - window.from_ms, window))
+        at_ms: sum(row.group.jobs for row in rare if _starts_in(row, at_ms - window.from_ms, window))
         for at_ms in inside
     }
     return {at_ms: count for at_ms, count in counts.items() if count}
 
 
-def _starts_in(row: Planned, past_ms: Millis, window: Window) -> bool:
+def _starts_in(row: PlanRow, past_ms: Millis, window: Window) -> bool:
     """Whether a schedule starts in the minute so long after the begin of the window."""
-    _scheduled, schedule, next_ms, starts = row
+    _group, schedule, next_ms, starts = row
     minutes = start_minutes(schedule, next_ms, starts, window, [past_ms // HOUR_MS])
     return any(minute == past_ms // MINUTE_MS for minute, _count in minutes)
 
 
-def own_hours(planned: HourlyStarts, window: Window) -> list[int]:
+def own_hours(starts: HourlyStarts, window: Window) -> list[int]:
     """Return the hours of the window in which a schedule starts."""
-    return [hour for hour in range(window.hours) if planned.hours >> hour & 1]
+    return [hour for hour in range(window.hours) if starts.hours >> hour & 1]

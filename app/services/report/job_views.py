@@ -8,8 +8,8 @@ from sqlalchemy.orm import Session
 from app.domain.access.permissions import Actor, Right
 from app.domain.jobs.failing import Failing
 from app.domain.lists.job_search import CodeState, LastRun
+from app.services.answer_cache import LATELY_MS, AnswerCache
 from app.services.code.ownership import SEARCHED_MAX, drifted_ids, newest_states
-from app.services.kept import LATELY_MS, Kept
 from app.services.report.failing import find_failing, find_failing_lately, of_newest
 from app.services.runs.rows import JobRow
 from app.store.jobs import listing as job_lists
@@ -18,7 +18,7 @@ from app.store.jobs.filtering import JobFilter
 from app.store.jobs.states import ViewCounts
 from app.store.runs.recent import Run
 
-_running = Kept[frozenset[int]](LATELY_MS)
+_running = AnswerCache[frozenset[int]](LATELY_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def count_views(session: Session, job_filter: JobFilter, *, actor: Actor) -> Vie
         username=actor.username,
         user_id=actor.user_id,
         running=_running.get(group_ids, lambda: states.find_running(session, group_ids)),
-        drifted=drifted_ids(code),
+        drift_ids=drifted_ids(code),
     )
     return Views(counts, len(failing), has_code=bool(code), is_drift_cut=len(code) == SEARCHED_MAX)
 

@@ -32,10 +32,10 @@ BUDGET_MS: Millis = 100
 CACHED = frozenset({ScheduleType.CRON, ScheduleType.AT})
 
 
-class Planned(NamedTuple):
+class PlanRow(NamedTuple):
     """A schedule of a group and the starts of each of its jobs; a page has thousands."""
 
-    scheduled: ScheduleGroup
+    group: ScheduleGroup
     schedule: Schedule
     #: next start of a fixed rate or delay
     next_ms: Millis
@@ -49,7 +49,7 @@ class PlannedLoad:
     window: Window
     #: id of an executor group -> its starts by hour
     starts: dict[int, list[int]]
-    planned: list[Planned]
+    plans: list[PlanRow]
     #: jobs counted
     jobs: int
     #: jobs not counted because they run more often than hourly
@@ -65,7 +65,7 @@ class Starter:
     """A job, its schedule, and how many runs it starts."""
 
     job: JobName
-    scheduled: ScheduleGroup
+    group: ScheduleGroup
     starts: int
 
 
@@ -93,18 +93,18 @@ def planned_load(
     """
     group_ids = actor.group_ids(Right.VIEW)
     schedules = shared_schedules.find_scheduled(session, group_ids, limit=SCHEDULES_MAX)
-    jobs = sum(scheduled.jobs for scheduled in schedules)
+    jobs = sum(group.jobs for group in schedules)
     too_many = (
         shared_schedules.count_scheduled(session, group_ids) - jobs if len(schedules) == SCHEDULES_MAX else 0
     )
-    planned, unread = read_schedules(schedules, window, now_ms=now_ms, budget_ms=budget_ms)
-    rare = [row for row in planned if not row.starts.is_frequent(window)]
+    plans, unread = read_schedules(schedules, window, now_ms=now_ms, budget_ms=budget_ms)
+    rare = [row for row in plans if not row.starts.is_frequent(window)]
     is_cut = not with_frequent and any(row.starts.hours for row in rare)
-    rows = rare if is_cut else planned
-    frequent = sum(row.scheduled.jobs for row in planned) - sum(row.scheduled.jobs for row in rows)
+    rows = rare if is_cut else plans
+    frequent = sum(row.group.jobs for row in plans) - sum(row.group.jobs for row in rows)
     by_group = defaultdict(list)
     for row in rows:
-        by_group[row.scheduled.job_group].append((row.starts, row.scheduled.jobs))
+        by_group[row.group.job_group].append((row.starts, row.group.jobs))
     return PlannedLoad(
         window,
         {group_id: total_starts(pairs, window) for group_id, pairs in by_group.items()},
@@ -130,28 +130,24 @@ def find_starters(
     ``minute`` limits them to those that start in it (0: the first of the window).
     """
 
-    def count_of(planned: Planned) -> int:
+    def count_of(plan: PlanRow) -> int:
         if minute is None:
-            return planned.starts.count_in(hours)
-        minutes = start_minutes(planned.schedule, planned.next_ms, planned.starts, load.window, hours)
+            return plan.starts.count_in(hours)
+        minutes = start_minutes(plan.schedule, plan.next_ms, plan.starts, load.window, hours)
         return round(sum(count for at, count in minutes if at == minute))
 
     starting = sorted(
-        (-count, planned.scheduled.first_id, planned.scheduled)
-        for planned in load.planned
-        if (count := count_of(planned))
+        (-count, row.group.first_id, row.group) for row in load.plans if (count := count_of(row))
     )
     most = list[tuple[int, ScheduleGroup, int]]()
-    for negative, first_id, scheduled in starting[:limit]:
+    for negative, first_id, group in starting[:limit]:
         ids, room, visible = [first_id], limit - len(most), actor.group_ids(Right.VIEW)
-        if scheduled.jobs > 1 and room > 1:
-            ids = shared_schedules.find_of_schedule(session, visible, scheduled, limit=room)
-        most += [(job_id, scheduled, -negative) for job_id in ids[:room]]
-    names = job_store.find_names(session, [job_id for job_id, _scheduled, _count in most])
-    starters = [
-        Starter(names[job_id], scheduled, count) for job_id, scheduled, count in most if job_id in names
-    ]
-    return starters, sum(scheduled.jobs for _negative, _first, scheduled in starting)
+        if group.jobs > 1 and room > 1:
+            ids = shared_schedules.find_of_schedule(session, visible, group, limit=room)
+        most += [(job_id, group, -negative) for job_id in ids[:room]]
+    names = job_store.find_names(session, [job_id for job_id, _group, _count in most])
+    starters = [Starter(names[job_id], group, count) for job_id, group, count in most if job_id in names]
+    return starters, sum(group.jobs for _negative, _first, group in starting)
 
 
 def find_titles(session: Session, load: PlannedLoad) -> dict[int, str]:
@@ -163,63 +159,63 @@ def find_titles(session: Session, load: PlannedLoad) -> dict[int, str]:
 def minute_starts(load: PlannedLoad, hours: Collection[int]) -> dict[tuple[int, int], int]:
     """Return minute of the window, id of the group -> starts, of the minutes of some hours that have any."""
     counts = defaultdict[tuple[int, int], float](float)
-    for scheduled, schedule, next_ms, starts in load.planned:
+    for group, schedule, next_ms, starts in load.plans:
         for minute, count in start_minutes(schedule, next_ms, starts, load.window, hours):
-            counts[minute, scheduled.job_group] += count * scheduled.jobs
+            counts[minute, group.job_group] += count * group.jobs
     return {place: round(count) for place, count in sorted(counts.items())}
 
 
 def find_clashes(load: PlannedLoad, *, hours: int, limit: int) -> list[Clash]:
     """Return the minutes of the next hours in which most jobs of one group start, at least two."""
     counts = Counter[tuple[int, int]]()
-    for scheduled, schedule, next_ms, starts in load.planned:
+    for group, schedule, next_ms, starts in load.plans:
         if starts.is_frequent(load.window):
             continue
         minutes = start_minutes(schedule, next_ms, starts, load.window, range(hours))
-        counts.update({(at, scheduled.job_group): scheduled.jobs for at, _count in minutes})
+        counts.update({(at, group.job_group): group.jobs for at, _count in minutes})
     most = sorted((-jobs, place) for place, jobs in counts.items() if jobs > 1)
     return [Clash(minute, group_id, -jobs) for jobs, (minute, group_id) in most[:limit]]
 
 
 def read_schedules(
     schedules: list[ScheduleGroup], window: Window, *, now_ms: Millis, budget_ms: Millis
-) -> tuple[list[Planned], int]:
+) -> tuple[list[PlanRow], int]:
     """Read the schedules, the most used first.
 
     Return those read in time, and the number of jobs of the others.
     """
-    planned, unread, zone, late_ms = list[Planned](), 0, zone_name(), monotonic_ms() + budget_ms
+    plans, unread, zone, late_ms = list[PlanRow](), 0, zone_name(), monotonic_ms() + budget_ms
     book = current_book.current()
-    for number, scheduled in enumerate(schedules):
+    for number, group in enumerate(schedules):
         # fixed periods cost next to nothing
-        if number and scheduled.schedule_type in CACHED and monotonic_ms() >= late_ms:
-            unread += scheduled.jobs
+        if number and group.schedule_type in CACHED and monotonic_ms() >= late_ms:
+            unread += group.jobs
             continue
-        if scheduled.schedule_type not in list(ScheduleType):
+        if group.schedule_type not in list(ScheduleType):
             continue
         try:
-            schedule, next_ms = _schedule(scheduled, zone, book), _next_ms(scheduled, now_ms)
+            schedule, next_ms = _schedule(group, zone, book), _next_ms(group, now_ms)
             starts = estimate_ruled(schedule, next_ms, window)
-            planned.append(Planned(scheduled, schedule, next_ms, starts))
+            plans.append(PlanRow(group, schedule, next_ms, starts))
         except (InvalidCronExpression, InvalidInput):
             pass  # the scan reports it
-    return planned, unread
+    return plans, unread
 
 
-def _schedule(scheduled: ScheduleGroup, config_zone: str, book: RuleBook) -> Schedule:
+def _schedule(group: ScheduleGroup, config_zone: str, book: RuleBook) -> Schedule:
     """Return the schedule of jobs; of several, blackouts of one of them or of a tag are left out."""
-    job_id = scheduled.first_id if scheduled.jobs == 1 else 0
+    job_id = group.first_id if group.jobs == 1 else 0
     return Schedule(
-        ScheduleType(scheduled.schedule_type),
-        (scheduled.schedule_conf or "").strip(),
-        scheduled.time_zone or config_zone,
-        scheduled.not_before_ms,
-        scheduled.not_after_ms,
-        scheduled.calendar or "",
-        book.of_job(job_id, scheduled.job_group, scheduled.calendar),
+        ScheduleType(group.schedule_type),
+        (group.schedule_conf or "").strip(),
+        group.time_zone or config_zone,
+        group.not_before_ms,
+        group.not_after_ms,
+        group.calendar or "",
+        book.of_job(job_id, group.job_group, group.calendar),
     )
 
 
-def _next_ms(scheduled: ScheduleGroup, now_ms: Millis) -> Millis:
+def _next_ms(group: ScheduleGroup, now_ms: Millis) -> Millis:
     """Return the next start; a fixed delay counts from the end of a run: here as if that ended now."""
-    return scheduled.next_ms if 0 < scheduled.next_ms < RESTING else now_ms
+    return group.next_ms if 0 < group.next_ms < RESTING else now_ms

@@ -124,10 +124,10 @@ class Cleaner:
         tasks_ms = now_ms - TASK_DAYS * DAY_MS
         old_tasks = transact(partial(tasks.delete_ended, before_ms=tasks_ms, limit=TASKS_AT_ONCE))
         midnights = partial(midnight_ms, now_ms, self._zone)
-        deleted = delete_old_runs(self._days, midnights, limit=DELETE_ROWS)
-        counts.append(deleted)
-        if deleted:
-            logger.info("old log rows deleted count=%s days=%s", deleted, self._days)
+        total = delete_old_runs(self._days, midnights, limit=DELETE_ROWS)
+        counts.append(total)
+        if total:
+            logger.info("old log rows deleted count=%s days=%s", total, self._days)
         before_ms = midnights(self._days) if self._days else tasks_ms
         old_backfills = transact(
             partial(backfills.delete_ended, before_ms=before_ms, limit=BACKFILLS_AT_ONCE)

@@ -32,12 +32,12 @@ def delete_old_runs(days: int, midnight_ms: Callable[[int], Millis], *, limit: i
     for job_id, count in own.items():
         jobs_by_days[max(count, DAYS_MIN)].append(job_id)
     jobs_by_days[days] += others
-    deleted = 0
+    total = 0
     for count, job_ids in jobs_by_days.items():
         for start in range(0, len(job_ids), JOBS_AT_ONCE) if count else ():
             some = job_ids[start : start + JOBS_AT_ONCE]
             delete = partial(reporting.delete_logs_of_jobs, job_ids=some, before_ms=midnight_ms(count))
-            deleted += transact(partial(delete, limit=limit - deleted))
-            if deleted >= limit:
-                return deleted
-    return deleted
+            total += transact(partial(delete, limit=limit - total))
+            if total >= limit:
+                return total
+    return total

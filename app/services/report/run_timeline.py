@@ -10,7 +10,7 @@ from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
 from app.domain.runs.timeline import Activity, fair_share, rank_jobs
 from app.models.skip import Skip
-from app.services.kept import LATELY_MS, Kept
+from app.services.answer_cache import LATELY_MS, AnswerCache
 from app.store.jobs import scheduling as job_store
 from app.store.jobs import skips
 from app.store.jobs.scheduling import JobName
@@ -65,7 +65,7 @@ class RunTimeline:
 
 
 #: by length of the period, of which the dashboard has three
-_timelines = defaultdict[Millis, Kept[RunTimeline]](lambda: Kept(LATELY_MS))
+_timelines = defaultdict[Millis, AnswerCache[RunTimeline]](lambda: AnswerCache(LATELY_MS))
 
 
 def run_timeline(
@@ -103,9 +103,9 @@ def _find(
     totals = recent_runs.count_of_jobs(session, job_ids, since_ms=since_ms)
     share = fair_share(totals.values(), total=RUNS_MAX)
     runs = _runs(session, actor, job_ids, share=share, since_ms=since_ms, long=long)
-    skipped = defaultdict(list)
+    skips_by_job = defaultdict(list)
     for skip in skip_rows:
-        skipped[skip.job_id].append(skip)
+        skips_by_job[skip.job_id].append(skip)
     return RunTimeline(
         from_ms=since_ms,
         to_ms=now_ms,
@@ -113,7 +113,7 @@ def _find(
             JobRuns(
                 job,
                 runs[job.id],
-                skipped[job.id],
+                skips_by_job[job.id],
                 _waiting_fires(late.get(job.id)),
                 len(runs[job.id]) + max(0, totals.get(job.id, 0) - share),
             )
@@ -142,12 +142,12 @@ def _waiting_fires(fires: LateFires | None) -> WaitingFires | None:
     return WaitingFires(fires.without_run, fires.oldest_ms)
 
 
-def _jobs(session: Session, actor: Actor, ranked: list[int]) -> dict[int, JobName]:
+def _jobs(session: Session, actor: Actor, job_ids: list[int]) -> dict[int, JobName]:
     """Return the first JOBS_MAX jobs in order, except deleted ones and those hidden from the actor."""
-    names = job_store.find_names(session, ranked)
+    names = job_store.find_names(session, job_ids)
     visible = [
         names[job_id]
-        for job_id in ranked
+        for job_id in job_ids
         if job_id in names and actor.may(names[job_id].job_group, Right.VIEW)
     ]
     return {job.id: job for job in visible[:JOBS_MAX]}

@@ -41,14 +41,14 @@ def summarize(session: Session, actor: Actor, *, config: Config, now_ms: Millis)
     """Return the summary of now."""
     group_ids = actor.group_ids(Right.VIEW)
     groups = group_lists.find_visible(session, group_ids)
-    jobs, enabled = overview.count_jobs(session, group_ids)
+    jobs, on_count = overview.count_jobs(session, group_ids)
     waiting, oldest_ms = overview.oldest_waiting_ms(session, group_ids, now_ms=now_ms)
     start_ms = midnight_ms(now_ms, config.time_zone)
     days = dashboard.chart(session, actor, from_ms=start_ms, to_ms=now_ms).days
     return Summary(
         groups=len(groups),
         jobs=jobs,
-        enabled=enabled,
+        enabled=on_count,
         online=count_online(session, groups, now_ms=now_ms),
         waiting=waiting,
         oldest_waiting_ms=oldest_ms,

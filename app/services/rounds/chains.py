@@ -8,7 +8,7 @@ from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
 from app.domain.enums import ScheduleType
 from app.domain.rounds.cycles import reachable
-from app.domain.rounds.evaluation import Arrived
+from app.domain.rounds.evaluation import RoundArrival
 from app.domain.rounds.kinds import ArrivalOutcome
 from app.domain.rounds.round_keys import chain_key
 from app.domain.rounds.runs_after import RunsAfter, parse_runs_after
@@ -92,13 +92,13 @@ def open_rounds(
     ]
     rounds.insert_rounds(session, rows)
     ids = rounds.find_ids(session, names.values())
-    excused = (
-        (ids[name], Arrived(other, 0, 1, ArrivalOutcome.EXCUSED, opened_ms))
+    excuses = (
+        (ids[name], RoundArrival(other, 0, 1, ArrivalOutcome.EXCUSED, opened_ms))
         for (follower_id, _), name in names.items()
         for other in rules[follower_id].jobs
         if other not in job_ids
     )
-    rounds.write_arrivals(session, excused)
+    rounds.write_arrivals(session, excuses)
 
 
 def _require(

@@ -96,7 +96,7 @@ def _lookup(pairs: Iterable[tuple[int, int]]) -> FollowersOf:
 
 
 def _graph(
-    session: Session, job_ids: Collection[int], links: Iterable[Link], truncated: bool, actor: Actor
+    session: Session, job_ids: Collection[int], links: Iterable[Link], is_cut: bool, actor: Actor
 ) -> JobGraph:
     jobs = states.find_graph_jobs(session, job_ids)
     visible = {job_id for job_id, job in jobs.items() if actor.may(job.job_group, Right.VIEW)}
@@ -110,7 +110,7 @@ def _graph(
     return JobGraph(
         tuple(sorted(nodes, key=lambda node: (node.is_foreign, abs(node.job_id)))),
         tuple(_edges(links, jobs, number_of)),
-        truncated,
+        is_cut,
     )
 
 

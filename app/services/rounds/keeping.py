@@ -59,26 +59,26 @@ def keep_edges(session: Session, former: Mapping[int, str | None], *, now_ms: Mi
     changes = _Changes()
     for row in editing.lock_open(session, former):
         changes.add(row, parse_runs_after(former[row.job_id]), jobs.get(row.job_id))
-    editing.end_rounds(session, changes.ended, reason=RoundReason.EDITED, now_ms=now_ms)
+    editing.end_rounds(session, changes.ended_ids, reason=RoundReason.EDITED, now_ms=now_ms)
     bulk.update_many(session, Round, changes.deadlines)
     editing.wake_rounds(session, [row["id"] for row in changes.deadlines], now_ms=now_ms)
 
 
 @dataclass(slots=True)
 class _Changes:
-    ended: list[int] = field(default_factory=list)
+    ended_ids: list[int] = field(default_factory=list)
     deadlines: list[bulk.Row] = field(default_factory=list)
 
-    def add(self, opened: OpenRound, former: RunsAfter | None, job: FollowerRow | None) -> None:
+    def add(self, open_round: OpenRound, former: RunsAfter | None, job: FollowerRow | None) -> None:
         """Add what becomes of an open round."""
         runs_after = parse_runs_after(job.runs_after) if job is not None else None
         if job is None or runs_after is None or not runs_after.has_same_rounds(former):
-            self.ended.append(opened.id)
+            self.ended_ids.append(open_round.id)
             return
-        waits_for_instant = is_gate(job, opened.chain) and not opened.taken_ms
+        waits_for_instant = is_gate(job, open_round.chain) and not open_round.taken_ms
         wait_ms = LONGEST_MS if waits_for_instant else runs_after.wait_ms
-        deadline_ms = (opened.taken_ms or opened.opened_ms) + wait_ms
-        self.deadlines.append({"id": opened.id, "deadline_ms": deadline_ms})
+        deadline_ms = (open_round.taken_ms or open_round.opened_ms) + wait_ms
+        self.deadlines.append({"id": open_round.id, "deadline_ms": deadline_ms})
 
 
 def hold_for_removal(session: Session, job_ids: Collection[int]) -> list[int]:

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.domain.access.permissions import Actor, Right, require_right
 from app.domain.enums import FireState, TriggerType
-from app.domain.rounds.evaluation import Arrived, outcome_of
+from app.domain.rounds.evaluation import RoundArrival, outcome_of
 from app.domain.rounds.kinds import ArrivalOutcome, RoundState
 from app.domain.rounds.round_keys import round_key
 from app.domain.rounds.runs_after import RunsAfter, parse_runs_after
@@ -113,38 +113,38 @@ def find_views(session: Session, round_ids: Collection[int], *, actor: Actor) ->
 def _views(session: Session, rows: Sequence[RoundRow], actor: Actor) -> list[RoundView]:
     if not rows:
         return []
-    arrived = rounds.find_arrivals(session, [row.id for row in rows])
+    by_round = rounds.find_arrivals(session, [row.id for row in rows])
     followers = listing.find_jobs(session, {row.job_id for row in rows})
     rules = {job_id: parse_runs_after(job.runs_after) for job_id, job in followers.items()}
-    ids_by_round = {row.id: _predecessors(rules.get(row.job_id), arrived[row.id]) for row in rows}
+    ids_by_round = {row.id: _predecessors(rules.get(row.job_id), by_round[row.id]) for row in rows}
     jobs = listing.find_jobs(session, {job_id for ids in ids_by_round.values() for job_id in ids})
     waiting = {job_id for row in rows if row.state == RoundState.OPEN for job_id in ids_by_round[row.id]}
     page = _Page(
         jobs,
         listing.find_open_fires(session, waiting),
-        _visible_runs(session, rows, arrived, actor),
+        _visible_runs(session, rows, by_round, actor),
         actor,
     )
     return [
-        page.view(row, followers[row.job_id], rules[row.job_id], ids_by_round[row.id], arrived[row.id])
+        page.view(row, followers[row.job_id], rules[row.job_id], ids_by_round[row.id], by_round[row.id])
         for row in rows
         if row.job_id in followers
     ]
 
 
-def _predecessors(rule: RunsAfter | None, arrived: Sequence[Arrived]) -> list[int]:
+def _predecessors(rule: RunsAfter | None, arrivals: Sequence[RoundArrival]) -> list[int]:
     """Return the predecessors of a round: those of the job, and others that had arrived before an edit."""
-    ids = [*(rule.jobs if rule is not None else ()), *sorted(arrival.predecessor_id for arrival in arrived)]
+    ids = [*(rule.jobs if rule is not None else ()), *sorted(arrival.predecessor_id for arrival in arrivals)]
     return list(dict.fromkeys(ids))
 
 
 def _visible_runs(
-    session: Session, rows: Sequence[RoundRow], arrived: Mapping[int, Sequence[Arrived]], actor: Actor
+    session: Session, rows: Sequence[RoundRow], by_round: Mapping[int, Sequence[RoundArrival]], actor: Actor
 ) -> Collection[int]:
-    log_ids = {arrival.log_id for arrivals in arrived.values() for arrival in arrivals}
+    log_ids = {arrival.log_id for arrivals in by_round.values() for arrival in arrivals}
     log_ids |= {row.cause_log_id for row in rows}
-    known = {log_id for log_id in log_ids if log_id is not None}
-    return find_visible(session, known, group_ids=actor.group_ids(Right.VIEW)) if known else frozenset()
+    ids = {log_id for log_id in log_ids if log_id is not None}
+    return find_visible(session, ids, group_ids=actor.group_ids(Right.VIEW)) if ids else frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class _Page:
         job: RoundJob,
         rule: RunsAfter | None,
         predecessor_ids: Sequence[int],
-        arrived: Sequence[Arrived],
+        arrivals: Sequence[RoundArrival],
     ) -> RoundView:
         """Return a round as users see it."""
         fires = [fire for fire in self.fires if _belongs(fire, row, job, rule)]
@@ -170,7 +170,7 @@ class _Page:
             self._predecessor(
                 job_id,
                 rule,
-                [arrival for arrival in arrived if arrival.predecessor_id == job_id],
+                [arrival for arrival in arrivals if arrival.predecessor_id == job_id],
                 [fire for fire in fires if fire.job_id == job_id],
             )
             for job_id in predecessor_ids
@@ -198,17 +198,17 @@ class _Page:
         self,
         job_id: int,
         rule: RunsAfter | None,
-        arrived: Sequence[Arrived],
+        arrivals: Sequence[RoundArrival],
         fires: Sequence[OpenFire],
     ) -> PredecessorView:
         job = self.jobs.get(job_id)
         is_foreign = job is not None and not self.actor.may(job.job_group, Right.VIEW)
-        outcome = outcome_of(rule or RunsAfter((job_id,)), arrived)
+        outcome = outcome_of(rule or RunsAfter((job_id,)), arrivals)
         # of a broadcast that has failed the shards that have, not those that ended after them
-        telling = [arrival for arrival in arrived if arrival.outcome is outcome] or arrived
+        telling = [arrival for arrival in arrivals if arrival.outcome is outcome] or arrivals
         newest = max(telling, key=lambda arrival: (arrival.at_ms, arrival.log_id or 0), default=None)
         total = newest.total if newest is not None else 1
-        succeeded = (arrival for arrival in arrived if arrival.outcome is ArrivalOutcome.SUCCEEDED)
+        successes = (arrival for arrival in arrivals if arrival.outcome is ArrivalOutcome.SUCCEEDED)
         retries = [fire.due_ms for fire in fires if fire.trigger_type == TriggerType.RETRY]
         return PredecessorView(
             job_id=0 if is_foreign else job_id,
@@ -218,7 +218,7 @@ class _Page:
             log_id=newest.log_id if newest is not None and newest.log_id in self.visible_runs else None,
             retry_ms=min(retries, default=None),
             reason=newest.reason if newest is not None else "",
-            succeeded_shards=sum(arrival.shard < total for arrival in succeeded),
+            succeeded_shards=sum(arrival.shard < total for arrival in successes),
             total_shards=total,
             at_ms=newest.at_ms if newest is not None else None,
             is_foreign=is_foreign,

@@ -29,7 +29,7 @@ class LinkLookup(Protocol):
     def groups_of(self, job_ids: Collection[int]) -> Mapping[int, int]:
         """Return job id -> group id; missing jobs are left out."""
 
-    def find_path(self, start: int, goal: int, saved: JobLinks) -> Sequence[int]:
+    def find_path(self, start: int, goal: int, links: JobLinks) -> Sequence[int]:
         """Return a path of jobs that follow each other from one to another; empty: there is none."""
 
     def names_of(self, job_ids: Collection[int]) -> Mapping[int, str]:
@@ -111,8 +111,8 @@ def path_text(lookup: LinkLookup, path: Sequence[int], draft: JobDraft, own_id: 
     own_name = f"{own_id} {draft.job_desc.strip()}" if own_id else draft.job_desc.strip()
     names = {**names, own_id: own_name}
     labels = [ELLIPSIS if job_id is None else names.get(job_id, FOREIGN) for job_id in steps]
-    return Text(" → ".join(f"%({number})s" for number in range(len(labels))), dict(_numbered(labels)))
+    return Text(" → ".join(f"%({number})s" for number in range(len(labels))), dict(_number(labels)))
 
 
-def _numbered(labels: Sequence[str]) -> Sequence[tuple[str, object]]:
+def _number(labels: Sequence[str]) -> Sequence[tuple[str, object]]:
     return [(str(number), label) for number, label in enumerate(labels)]

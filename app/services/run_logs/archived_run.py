@@ -103,8 +103,8 @@ class ArchivedRun:
         return self._missing(self.last_line + 1, 0, reason)
 
     def _missing(self, first: int, last: int, reason: Missing) -> MissingLines:
-        pulled = f"{local_datetime(self.row.pulled_ms):%Y-%m-%d %H:%M:%S}" if self.row.pulled_ms else ""
-        return missing_lines(first, last, reason, caps=self.archive.caps, pulled=pulled)
+        pull_time = f"{local_datetime(self.row.pulled_ms):%Y-%m-%d %H:%M:%S}" if self.row.pulled_ms else ""
+        return missing_lines(first, last, reason, caps=self.archive.caps, pull_time=pull_time)
 
     def read(self, first: int, last: int = 0) -> ArchivedLines:
         """Return lines from ``first`` on, or from the end of the gap in which it is; in pieces.
@@ -163,8 +163,8 @@ class ArchivedRun:
     def _texts(self, chunk: Chunk) -> list[str] | None:
         """Return the lines of a chunk; None: they cannot be read."""
         try:
-            stored = self.archive.blobs.get(chunk.path_in(self.row.folder))
-            return unpack_lines(chunk, stored)
+            content = self.archive.blobs.get(chunk.path_in(self.row.folder))
+            return unpack_lines(chunk, content)
         except (NoBlob, ValueError, OSError) as exc:
             logger.warning('archived log unreadable log_id=%s reason="%s"', self.row.log_id, exc)
             return None

@@ -79,7 +79,7 @@ def read_masked(read: ReadPiece, request: LogRequest, *, last_lines: int, how: M
 
 def _following(read: ReadPiece, request: LogRequest, piece: LogResult, masker: Masker) -> list[str]:
     """Return the lines behind a piece of the log of an ended run, if they decide what is masked in it."""
-    if not masker.open_lines(joined(_lines(piece))):
+    if not masker.open_lines(join_lines(_lines(piece))):
         return []
     following = read(replace(request, from_line_num=last_line(piece) + 1), last_lines=0).piece
     return _lines(following) if last_line(following) >= following.from_line_num else []
@@ -92,11 +92,11 @@ def _masked_lines(piece: LogResult, first: int, following: list[str] | None, mas
     """
     lines, last, is_end = _lines(piece), last_line(piece), piece.is_end
     count = len(lines)
-    if following is None and (open_count := masker.open_lines(joined(lines))):
+    if following is None and (open_count := masker.open_lines(join_lines(lines))):
         count, last, is_end = count - open_count, last - open_count, False
-    masked = masker.mask(joined([*lines, *(following or ())])).split("\n")[:count]
-    rest = masked[max(first - piece.from_line_num, 0) :]
-    return LogResult(max(first, piece.from_line_num), last, joined(rest) if rest else "", is_end)
+    masked_lines = masker.mask(join_lines([*lines, *(following or ())])).split("\n")[:count]
+    rest = masked_lines[max(first - piece.from_line_num, 0) :]
+    return LogResult(max(first, piece.from_line_num), last, join_lines(rest) if rest else "", is_end)
 
 
 def split_lines(content: str) -> list[str]:
@@ -109,6 +109,6 @@ def _lines(piece: LogResult) -> list[str]:
     return split_lines(piece.log_content)
 
 
-def joined(lines: list[str]) -> str:
+def join_lines(lines: list[str]) -> str:
     """Return lines as the content of a piece."""
     return "".join(f"{line}\n" for line in lines)

@@ -34,7 +34,7 @@ LATE_LOGGED = 10
 class StoreResult(NamedTuple):
     """Result of storing a request: number of runs it ended, and the results that were not stored."""
 
-    won: int
+    ended_count: int
     #: log id, code, code of the row
     late: list[tuple[int, int, int]]
     #: log ids of runs of groups that the token does not act for
@@ -42,7 +42,7 @@ class StoreResult(NamedTuple):
     #: runs that the database has lost: log id, which another run has now, and AppName
     other_runs: list[tuple[int, str]]
     #: successes of runs that are being killed for newer ones, which are still to be stored
-    held: tuple[CallbackItem, ...] = ()
+    held_items: tuple[CallbackItem, ...] = ()
 
 
 class Batch(NamedTuple):
@@ -54,7 +54,7 @@ class Batch(NamedTuple):
     request: str = ""
 
     @property
-    def succeeded(self) -> list[int]:
+    def success_ids(self) -> list[int]:
         """Log ids of the successes, which wait while their runs are being killed, see ``kills``."""
         return [item.log_id for item in self.items if item.handle_code == HandleCode.SUCCESS]
 
@@ -63,11 +63,11 @@ def app_names_of(log_ids: Collection[int], scope: TokenScope) -> dict[int, str]:
     """Return log id -> AppName of its group, for the runs that exist and that the token acts for."""
     with read_scope() as session:
         group_ids = logs.find_group_ids(session, {log_id for log_id in log_ids if _is_log_id(log_id)})
-        covered = {log_id: group_id for log_id, group_id in group_ids.items() if scope.covers(group_id)}
-        routing_groups = groups.find_for_dispatch(session, set(covered.values()))
+        own_groups = {log_id: group_id for log_id, group_id in group_ids.items() if scope.covers(group_id)}
+        routing_groups = groups.find_for_dispatch(session, set(own_groups.values()))
     return {
         log_id: routing_groups[group_id].app_name
-        for log_id, group_id in covered.items()
+        for log_id, group_id in own_groups.items()
         if group_id in routing_groups
     }
 
@@ -87,16 +87,16 @@ class CallbackStore:
 
         Many results take several transactions. After an error some may be stored: repeated, they are late.
         """
-        kills.wait(Batch(items, scope).succeeded)
+        kills.wait(Batch(items, scope).success_ids)
         if not items:
             return StoreResult(0, [], [], [])
         started_ms = monotonic_ms()
         parts = [items[start : start + BATCH_MAX] for start in range(0, len(items), BATCH_MAX)]
         result = _merge([self._writer.submit(Batch(part, scope), _store) for part in parts])
-        if result.held:
-            await_replacement([item.log_id for item in result.held])
-            rest = self._writer.submit(Batch(result.held, scope), _store_at_last)
-            result = _merge([result._replace(held=()), rest])
+        if result.held_items:
+            await_replacement([item.log_id for item in result.held_items])
+            rest = self._writer.submit(Batch(result.held_items, scope), _store_at_last)
+            result = _merge([result._replace(held_items=()), rest])
         _log_result(result, started_ms)
         return result
 
@@ -106,12 +106,12 @@ class CallbackStore:
         None: something was not stored, because a run is being killed or the database has failed.
         """
         started_ms = monotonic_ms()
-        numbers = [number for number, batch in enumerate(batches) if not kills.is_held(batch.succeeded)]
+        numbers = [number for number, batch in enumerate(batches) if not kills.is_held(batch.success_ids)]
         results = write_here([batches[number] for number in numbers], _store, _size)
         answers: list[StoreResult | None] = [None] * len(batches)
         for number, result in zip(numbers, results, strict=True):
             # Results with others that are to wait are stored again, alone: by then they are late.
-            if isinstance(result, StoreResult) and not result.held:
+            if isinstance(result, StoreResult) and not result.held_items:
                 answers[number] = result
                 request_id.set(batches[number].request)
                 _log_result(result, started_ms)
@@ -127,8 +127,8 @@ def _merge(parts: Sequence[StoreResult]) -> StoreResult:
     late = [item for part in parts for item in part.late]
     foreign = {log_id for part in parts for log_id in part.foreign}
     other_runs = [item for part in parts for item in part.other_runs]
-    held = tuple(item for part in parts for item in part.held)
-    return StoreResult(sum(part.won for part in parts), late, sorted(foreign), other_runs, held)
+    held_items = tuple(item for part in parts for item in part.held_items)
+    return StoreResult(sum(part.ended_count for part in parts), late, sorted(foreign), other_runs, held_items)
 
 
 def _log_result(result: StoreResult, started_ms: Millis) -> None:
@@ -145,7 +145,7 @@ def _log_result(result: StoreResult, started_ms: Millis) -> None:
 
 def _count(result: StoreResult) -> None:
     counts = {
-        "stored": result.won,
+        "stored": result.ended_count,
         "late": len(result.late),
         "foreign": len(result.foreign),
         "other_run": len(result.other_runs),
@@ -164,7 +164,7 @@ def _store(session: Session, batches: Sequence[Batch], *, yields_to_kill: bool =
     """Store the results of several requests in one transaction."""
     at_ms = now_ms()
     foreign = _find_foreign(session, batches)
-    reported = [
+    item_lists = [
         [item for item in batch.items if item.handle_code != HandleCode.NONE and item.log_id not in log_ids]
         for batch, log_ids in zip(batches, foreign, strict=True)
     ]
@@ -176,18 +176,18 @@ def _store(session: Session, batches: Sequence[Batch], *, yields_to_kill: bool =
             item.log_date_time,
             yields_to_kill=yields_to_kill,
         )
-        for items in reported
+        for items in item_lists
         for item in items
         if _is_log_id(item.log_id)
     ]
     completion = complete.complete(session, results, now_ms=at_ms)
     other_runs = _name_others(session, completion.other_runs)
-    usable = [[item for item in items if _run_of(item) not in other_runs] for items in reported]
+    usable = [[item for item in items if _run_of(item) not in other_runs] for items in item_lists]
     _write_reports(session, usable, completion)
-    won = set(completion.won)
+    ended_ids = set(completion.run_ids)
     return [
         StoreResult(
-            sum(item.log_id in won for item in items),
+            sum(item.log_id in ended_ids for item in items),
             [
                 (item.log_id, item.handle_code, completion.late[item.log_id])
                 for item in items
@@ -197,7 +197,7 @@ def _store(session: Session, batches: Sequence[Batch], *, yields_to_kill: bool =
             [(item.log_id, other_runs[_run_of(item)]) for item in items_sent if _run_of(item) in other_runs],
             tuple(item for item in items if completion.late.get(item.log_id) == complete.YIELDED),
         )
-        for items_sent, items, log_ids in zip(reported, usable, foreign, strict=True)
+        for items_sent, items, log_ids in zip(item_lists, usable, foreign, strict=True)
     ]
 
 
@@ -216,7 +216,7 @@ def _run_of(item: CallbackItem) -> tuple[int, int]:
 
 def _write_reports(session: Session, usable: Sequence[Sequence[CallbackItem]], result: Completion) -> None:
     """Write checkpoints and progress, of late results too: that of a killed run brings its checkpoint."""
-    ended_ids = {*result.won, *result.late}
+    ended_ids = {*result.run_ids, *result.late}
     reports = {item.log_id: item for items in usable for item in items if item.has_reports}
     rows = [
         {
@@ -237,16 +237,16 @@ def _is_log_id(number: int) -> bool:
 
 def _find_foreign(session: Session, batches: Sequence[Batch]) -> list[frozenset[int]]:
     """Return, per request, the log ids of runs that its token does not act for; one statement for all."""
-    limited = {
+    log_ids = {
         item.log_id
         for batch in batches
         if not batch.scope.covers_all
         for item in batch.items
         if _is_log_id(item.log_id)
     }
-    if not limited:
+    if not log_ids:
         return [frozenset()] * len(batches)
-    group_ids = logs.find_group_ids(session, limited)
+    group_ids = logs.find_group_ids(session, log_ids)
     return [
         frozenset(
             item.log_id

@@ -35,7 +35,7 @@ def freeze_bounds(
     Raises InvalidInput, or NotFound and PermissionDenied where the actor may not clear there.
     """
     bounds = clearing_of(session, request.group_id, request.job_id, request.kind, actor=actor, now_ms=now_ms)
-    bounds = log_clearing.fixed(session, replace(bounds, up_to_id=request.up_to_id))
+    bounds = log_clearing.fix_bounds(session, replace(bounds, up_to_id=request.up_to_id))
     return bounds, log_clearing.count_to_clear(session, bounds)
 
 
@@ -55,6 +55,6 @@ def _clear_batch(session: Session, task: Task, actor: Actor, now_ms: Millis) -> 
     kind = bounds.pop("kind")
     del bounds["kind_name"]
     clearing = Clearing(**bounds)
-    allowed = clearing_of(session, clearing.group_id, clearing.job_id, kind, actor=actor, now_ms=now_ms)
-    count, finished = log_clearing.clear_batch(session, replace(clearing, group_id=allowed.group_id))
-    return Step(advance=count, finished=finished)
+    scope = clearing_of(session, clearing.group_id, clearing.job_id, kind, actor=actor, now_ms=now_ms)
+    count, is_done = log_clearing.clear_batch(session, replace(clearing, group_id=scope.group_id))
+    return Step(advance=count, is_done=is_done)

@@ -19,7 +19,7 @@ from app.pipeline.group_addresses import find_foreign, withholds_token
 from app.pipeline.masking import find_maskers
 from app.services.executors.callers import LEFT_GROUP, Caller
 from app.services.run_logs.archived_run import ArchivedLines, ArchivedRun
-from app.services.run_logs.log_pieces import MaskedRead, joined, last_line, read_masked, split_lines
+from app.services.run_logs.log_pieces import MaskedRead, join_lines, last_line, read_masked, split_lines
 from app.store.executors import listing as group_lists
 from app.store.executors import registry
 from app.store.fires import logs as store_logs
@@ -76,7 +76,7 @@ def open_source(session: Session, log: JobLog, caller: Caller, *, is_tail: bool 
     """
     peer = peer_of(session, log, caller, at_ms=now_ms())
     may_run = log.handle_code == HandleCode.NONE or bool(log.killed)
-    words = _announced(session, peer) if may_run or is_tail else []
+    words = _announced_features(session, peer) if may_run or is_tail else []
     masker = find_maskers(session, [log], now_ms=now_ms()).get(log.id)
     return LogSource(log, peer, may_run and RUN_STATE in words, is_tail and LAST_LINES in words, masker)
 
@@ -122,9 +122,9 @@ def read_piece(run: ArchivedRun, first: int, fetch: Fetch, *, timeout_s: float) 
     Raises ExecutorUnreachable as long as the archiver goes on; after that its lines are missing.
     """
     part = run.read(first)
-    lost = part.unreadable
-    if lost is not None and (piece := _from_executor(run, max(first, lost.first), fetch, timeout_s)):
-        return replace(piece, archived=run.last_line, missing=part.missing[: part.missing.index(lost)])
+    gap = part.unreadable
+    if gap is not None and (piece := _from_executor(run, max(first, gap.first), fetch, timeout_s)):
+        return replace(piece, archived=run.last_line, missing=part.missing[: part.missing.index(gap)])
     if part.lines:
         return _piece(run, part)
     return _behind(run, part, fetch, timeout_s)
@@ -139,12 +139,12 @@ def read_last(run: ArchivedRun, count: int, fetch: Fetch, *, timeout_s: float) -
         behind, timeout_s = _piece(run, nothing), min(timeout_s, FINAL_S)
     new = split_lines(behind.log_content) if behind.to_line_num >= behind.from_line_num else []
     part = run.read_end(1, count - len(new)) if len(new) < count else nothing
-    if (lost := part.unreadable) is not None:
+    if (gap := part.unreadable) is not None:
         # Lines before them may be in files that cannot be read either.
         first = max(run.last_line - count + len(new) + 1, run.row.gap_to + 1)
         piece = _from_executor(run, first, fetch, timeout_s)
-        if piece is not None and piece.to_line_num >= lost.last:
-            substitutes = split_lines(piece.log_content)[: lost.last - first + 1]
+        if piece is not None and piece.to_line_num >= gap.last:
+            substitutes = split_lines(piece.log_content)[: gap.last - first + 1]
             part = ArchivedLines(first, part.last, [*substitutes, *part.lines])
     lines = [*part.lines, *new[-count:]]
     last = run.last_line + len(new)
@@ -153,7 +153,7 @@ def read_last(run: ArchivedRun, count: int, fetch: Fetch, *, timeout_s: float) -
         behind,
         from_line_num=last - len(lines) + 1,
         to_line_num=last,
-        log_content=joined(lines) if lines else behind.log_content,
+        log_content=join_lines(lines) if lines else behind.log_content,
         is_tail=True,
         missing=missing,
     )
@@ -176,7 +176,7 @@ def _from_executor(run: ArchivedRun, first: int, fetch: Fetch, timeout_s: float)
     is_end = piece.is_end and last >= run.last_line
     if not lines:
         return None
-    return replace(piece, from_line_num=first, to_line_num=last, log_content=joined(lines), is_end=is_end)
+    return replace(piece, from_line_num=first, to_line_num=last, log_content=join_lines(lines), is_end=is_end)
 
 
 def _behind(run: ArchivedRun, part: ArchivedLines, fetch: Fetch, timeout_s: float) -> LogPiece:
@@ -199,14 +199,14 @@ def _behind(run: ArchivedRun, part: ArchivedLines, fetch: Fetch, timeout_s: floa
 
 def _piece(run: ArchivedRun, part: ArchivedLines) -> LogPiece:
     gap = run.gap
-    known = () if gap is None or gap in part.missing else (gap,)
-    text = joined(part.lines)
+    gaps = () if gap is None or gap in part.missing else (gap,)
+    text = join_lines(part.lines)
     return LogPiece(
-        part.first, part.last, text, False, archived=run.last_line, missing=(*known, *part.missing)
+        part.first, part.last, text, False, archived=run.last_line, missing=(*gaps, *part.missing)
     )
 
 
-def _announced(session: Session, peer: Peer) -> list[str]:
+def _announced_features(session: Session, peer: Peer) -> list[str]:
     """Return the capabilities of the executor of ours that is registered there, if any."""
     boots = registry.find_boots(session, {peer.address})
     return boots.get((peer.address, peer.app_name), ("", ""))[1].split(",")

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope, transact
 from app.domain.access.permissions import Actor, Right, require_admin, require_right
-from app.domain.enums import HandleCode, Killed, TriggerCode
+from app.domain.enums import HandleCode, KillReason, TriggerCode
 from app.domain.runs.trace_templates import KILLED, KILLED_SAYING, fill
 from app.domain.text.texts import N_
 from app.errors import Conflict, ExecutorUnreachable, InvalidInput, NotFound
@@ -152,18 +152,18 @@ def read_log(
     """
     with read_scope() as session:
         log = get_log(session, log_id, actor=actor)
-        archived = ArchivedRun.find(session, log_id, caller.archive)
+        copy = ArchivedRun.find(session, log_id, caller.archive)
 
     def fetch(first: int, limit_s: float, count: int = 0) -> LogPiece:
         with read_scope() as session:
             source = open_source(session, log, caller, is_tail=count > 0)
         return read_source(source, first, caller=caller, timeout_s=limit_s, last_lines=count)
 
-    if archived is None or not archived.has_lines:
+    if copy is None or not copy.has_lines:
         return fetch(from_line_num, timeout_s, last_lines)
     if last_lines:
-        return read_last(archived, last_lines, fetch, timeout_s=timeout_s)
-    return read_piece(archived, from_line_num, fetch, timeout_s=timeout_s)
+        return read_last(copy, last_lines, fetch, timeout_s=timeout_s)
+    return read_piece(copy, from_line_num, fetch, timeout_s=timeout_s)
 
 
 def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis, settle_ms: Millis = 0) -> str:
@@ -186,8 +186,8 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis, settl
         with session_scope() as session:
             text = message.rstrip(": ")
             result_text = fill(KILLED_SAYING if text else KILLED, user=actor.username, said=text)
-            killed = Result(log.id, Source.KILL, HandleCode.FAIL, result_text)
-            late_code = complete(session, [killed], now_ms=now_ms).late.get(log.id)
+            result = Result(log.id, Source.KILL, HandleCode.FAIL, result_text)
+            late_code = complete(session, [result], now_ms=now_ms).late.get(log.id)
             if late_code == HandleCode.FAIL and not log.killed:
                 # pyxxl reports the failure of the killed run before it answers the kill.
                 store_logs.mark_killed(session, [log.id])
@@ -204,7 +204,7 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis, settl
 
 def _await_end(log_id: int, settle_ms: Millis) -> None:
     """Let the executor report the end of a killed run, by whatever result, before the next one is sent."""
-    transact(lambda session: store_logs.mark_killed(session, [log_id], Killed.CONFIRMED))
+    transact(lambda session: store_logs.mark_killed(session, [log_id], KillReason.CONFIRMED))
     pause(settle_ms / 1000)
 
 
@@ -227,10 +227,10 @@ def clear_logs(group_id: int, job_id: int, kind: int, *, actor: Actor, now_ms: M
     """
     with read_scope() as session:
         clearing = clearing_of(session, group_id, job_id, kind, actor=actor, now_ms=now_ms)
-    count, finished = 0, False
-    while not finished:
-        deleted, finished = transact(lambda session: log_clearing.clear_batch(session, clearing))
-        count += deleted
+    count, is_done = 0, False
+    while not is_done:
+        row_count, is_done = transact(lambda session: log_clearing.clear_batch(session, clearing))
+        count += row_count
     with session_scope() as session:
         changes = {
             "job_group": clearing.group_id,

@@ -14,8 +14,8 @@ from app.services.rounds.chains import withdraw_chain
 from app.services.runs.logs import MISSING
 from app.services.runs.trigger_runs import NO_RUN
 from app.store.base import locks
-from app.store.fires import planned as planned_fires
 from app.store.fires import queue as fires
+from app.store.fires import triggered_fires as planned_fires
 from app.store.runs import neighbours
 
 
@@ -91,15 +91,15 @@ def withdraw(session: Session, trigger: Trigger, *, actor: Actor, now_ms: Millis
         raise NotFound(MISSING)
     require_right(actor, group_id, Right.OPERATE, missing=MISSING)
     waiting = neighbours.find_waiting(session, trigger, is_moved=True)
-    locked = [row.fire for row in planned_fires.lock_unsent(session, [fire.id for fire in waiting])]
+    unsent_fires = [row.fire for row in planned_fires.lock_unsent(session, [fire.id for fire in waiting])]
     has_run = bool(neighbours.find_triggered(session, trigger))
     if not waiting and not has_run:
         raise NotFound(NO_RUN)
-    if has_run or len(locked) < len(waiting):
+    if has_run or len(unsent_fires) < len(waiting):
         raise Conflict(N_("The run has started already; it can be killed, but not withdrawn"))
-    fires.delete_fires(session, [fire.id for fire in locked])
-    if locked[0].chain == trigger.number:
-        withdraw_chain(session, trigger, locked[0].logical_time, now_ms=now_ms)
+    fires.delete_fires(session, [fire.id for fire in unsent_fires])
+    if unsent_fires[0].chain == trigger.number:
+        withdraw_chain(session, trigger, unsent_fires[0].logical_time, now_ms=now_ms)
     audit.record(
         session,
         "job.withdraw",

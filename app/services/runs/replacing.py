@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import read_scope, transact
 from app.domain.access.permissions import system_actor
-from app.domain.enums import Killed
+from app.domain.enums import KillReason
 from app.errors import ExecutorUnreachable
 from app.models.log import JobLog
 from app.pipeline.retries import RETRY_WAIT_MIN_MS
@@ -48,8 +48,8 @@ class Replacement:
         if slots.has_waiting():
             with read_scope() as session:
                 running = waiting_fires.find_to_replace(session)
-        if spared := self._killed.keys() - {log.id for log in running}:
-            transact(partial(_unmark, log_ids=spared))
+        if spared_ids := self._killed.keys() - {log.id for log in running}:
+            transact(partial(_unmark, log_ids=spared_ids))
         due_s = self._monotonic() - AGAIN_S
         self._killed = {log.id: self._killed[log.id] for log in running if log.id in self._killed}
         to_kill = [log for log in running if self._killed.get(log.id, due_s) <= due_s]
@@ -60,9 +60,9 @@ class Replacement:
     def _kill(self, running: list[JobLog], now_ms: Millis) -> None:
         def mark(session: Session) -> None:
             open_runs = logs.lock_runs(session, [log.id for log in running])
-            marked = [run.id for run in open_runs.values() if not run.handle_code and not run.killed]
+            run_ids = [run.id for run in open_runs.values() if not run.handle_code and not run.killed]
             # Before the kill, because an executor may report its failure before it answers.
-            logs.mark_killed(session, marked, Killed.REPLACED)
+            logs.mark_killed(session, run_ids, KillReason.REPLACED)
 
         transact(mark)
         self._killed |= dict.fromkeys([log.id for log in running], self._monotonic())
@@ -79,4 +79,6 @@ class Replacement:
 def _unmark(session: Session, log_ids: Collection[int]) -> None:
     """Let runs count as any other that were not ended, and that no newer one is to replace any more."""
     runs = logs.lock_runs(session, log_ids).values()
-    logs.mark_killed(session, [run.id for run in runs if run.is_replaced and not run.handle_code], Killed.NO)
+    logs.mark_killed(
+        session, [run.id for run in runs if run.is_replaced and not run.handle_code], KillReason.NO
+    )

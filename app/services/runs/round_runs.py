@@ -103,20 +103,20 @@ def _state(run: ChainRun) -> str:
 
 def _result(runs: Sequence[ChainRun], not_run: int) -> str:
     """Return the worst state of the runs that count; a round that was not run counts as one not started."""
-    states = {_state(run) for run in _counted(runs)}
+    states = {_state(run) for run in _countable(runs)}
     return worst_state(states | {"not_started"} if not_run else states)
 
 
-def _counted(runs: Sequence[ChainRun]) -> Iterable[ChainRun]:
+def _countable(runs: Sequence[ChainRun]) -> Iterable[ChainRun]:
     """Return the runs without those that were repeated: by a retry, or by hand later."""
-    retried = {run.source_log_id for run in runs if run.trigger_type == TriggerType.RETRY}
+    sources = {run.source_log_id for run in runs if run.trigger_type == TriggerType.RETRY}
     by_hand: dict[tuple[int, str | None], int] = {}
     for run in runs:
         if run.trigger_type == TriggerType.MANUAL:
             place = run.job_id, run.executor_sharding_param
             by_hand[place] = max(by_hand.get(place, 0), run.id)
     for run in runs:
-        if run.id not in retried and run.id >= by_hand.get((run.job_id, run.executor_sharding_param), 0):
+        if run.id not in sources and run.id >= by_hand.get((run.job_id, run.executor_sharding_param), 0):
             yield run
 
 
@@ -128,11 +128,11 @@ def run_missing(session: Session, round_id: int, *, actor: Actor, now_ms: Millis
     """
     row = next(iter(listing.find_rounds(session, [round_id])), None)
     runs = _missing(session, row, actor)
-    queued = [retry_run(session, str(run.id), actor=actor, now_ms=now_ms) for run in runs]
+    results = [retry_run(session, str(run.id), actor=actor, now_ms=now_ms) for run in runs]
     target = ("job", row.job_id if row is not None else 0)
     changes = {"round": round_id, "runs": [run.id for run in runs]}
     audit.record(session, "job.run_missing", actor=actor, now_ms=now_ms, target=target, changes=changes)
-    return queued
+    return results
 
 
 def find_missing(session: Session, round_id: int, *, actor: Actor) -> list[MissingRun]:
@@ -157,8 +157,8 @@ def _missing(session: Session, row: RoundRow | None, actor: Actor) -> list[Missi
         raise PermissionDenied(N_("You have no permission to run all jobs whose runs are missing"))
     # Of two that ask at once the second one finds what the first one runs. Rounds are locked after jobs.
     locks.lock_groups_of(session, {run.job_id for run in runs})
-    repeated = missing.find_repeated(session, {run.job_id for run in runs})
-    left = [run for run in runs if run.id not in repeated]
+    repeats = missing.find_repeated(session, {run.job_id for run in runs})
+    left = [run for run in runs if run.id not in repeats]
     if not left:
         raise Conflict(NOTHING)
     return left

@@ -44,7 +44,7 @@ class JobRow:
     waiting: int
     tags: tuple[str, ...]
     #: whether the job is a favourite of the user
-    starred: bool
+    is_starred: bool
     #: end of the mute of the job or its group; None: not muted
     muted_until_ms: Millis | None
     may_operate: bool
@@ -109,7 +109,7 @@ def job_rows(
             out=out.get(job.id, 0),
             waiting=waiting.get(job.id, 0),
             tags=tags.get(job.id, ()),
-            starred=job.id in stars,
+            is_starred=job.id in stars,
             muted_until_ms=mutes[job.id].until_ms if job.id in mutes else None,
             may_operate=actor.may(job.job_group, Right.OPERATE),
             may_edit=actor.may(job.job_group, Right.EDIT),

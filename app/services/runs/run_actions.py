@@ -41,7 +41,7 @@ NAMED = 20
 class _Outcome(NamedTuple):
     """How many runs of one executor were killed, and why the others were not."""
 
-    killed: int
+    kill_count: int
     failure: ExecutorUnreachable | None = None
 
 
@@ -92,32 +92,32 @@ def kill_runs(
             for address, log_ids in by_address.items()
         ]
     outcomes = [future.result() for future in work]
-    killed = sum(outcome.killed for outcome in outcomes)
+    count = sum(outcome.kill_count for outcome in outcomes)
     if failures := [outcome.failure for outcome in outcomes if outcome.failure is not None]:
-        raise failures[0] if len(running) == 1 else _merged(failures, killed, len(running))
-    return killed
+        raise failures[0] if len(running) == 1 else _merge(failures, count, len(running))
+    return count
 
 
 def _kill_there(
     address: str, log_ids: Sequence[int], kill: Callable[[int], object], until_s: float
 ) -> _Outcome:
     """Kill the runs of one executor, until it does not answer or the time is over."""
-    killed = 0
+    count = 0
     for log_id in log_ids:
         if time.monotonic() > until_s:
             late = N_("not called, because no time was left")
-            return _Outcome(killed, ExecutorUnreachable(address, late))
+            return _Outcome(count, ExecutorUnreachable(address, late))
         try:
             kill(log_id)
-            killed += 1
+            count += 1
         except (Conflict, NotFound):  # the run has ended, perhaps with another run of its job, or was cleared
             continue
         except ExecutorUnreachable as exc:
-            return _Outcome(killed, exc)
-    return _Outcome(killed)
+            return _Outcome(count, exc)
+    return _Outcome(count)
 
 
-def _merged(failures: Sequence[ExecutorUnreachable], killed: int, runs: int) -> ExecutorUnreachable:
+def _merge(failures: Sequence[ExecutorUnreachable], count: int, runs: int) -> ExecutorUnreachable:
     """Return one error for several executors, with how many runs were killed."""
     first, other_addresses = failures[0], [failure.address for failure in failures[1:]]
     reason = first.reason
@@ -127,7 +127,7 @@ def _merged(failures: Sequence[ExecutorUnreachable], killed: int, runs: int) -> 
         reason = N_("%(reason)s; also failed: %(others)s", reason=reason, others=list_text)
     return ExecutorUnreachable(
         first.address,
-        N_("%(reason)s; runs killed: %(killed)s of %(runs)s", reason=reason, killed=killed, runs=runs),
+        N_("%(reason)s; runs killed: %(killed)s of %(runs)s", reason=reason, killed=count, runs=runs),
     )
 
 

@@ -10,7 +10,7 @@ from app.domain.parameters.errors import InvalidTemplate
 from app.domain.parameters.marked_text import display
 from app.domain.parameters.template import parse
 from app.models.log import JobLog
-from app.store.fires import given
+from app.store.fires import earlier_runs
 from app.store.runs import listing as log_lists
 
 
@@ -37,7 +37,7 @@ def find_parameter(session: Session, log: JobLog, *, actor: Actor) -> RunParamet
     text, template = sent_text(log), log.executor_param or ""
     if text is None or log.param_form != ParamForm.TEMPLATE:
         return RunParameter(template)
-    giver_id = given.find_parents(session, {log.id}).get(log.id) if _uses_parent(template) else None
+    giver_id = earlier_runs.find_parents(session, {log.id}).get(log.id) if _uses_parent(template) else None
     giver = log_lists.find_log(session, giver_id) if giver_id is not None else None
     is_visible = giver is not None and actor.may(giver.job_group, Right.VIEW)
     return RunParameter(text, template, giver_id, is_visible)

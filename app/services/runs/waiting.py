@@ -27,10 +27,10 @@ from app.services.runs.trigger_runs import NO_RUN
 from app.store.accounts.audit import find_runs as find_visible
 from app.store.base import locks
 from app.store.calendars import current_book
-from app.store.calendars.paused import PAUSED
-from app.store.fires import planned as planned_fires
-from app.store.fires.missed import MISSED
-from app.store.fires.planned import LockedFire
+from app.store.calendars.paused_fires import PAUSED
+from app.store.fires import triggered_fires as planned_fires
+from app.store.fires.missed_runs import MISSED
+from app.store.fires.triggered_fires import LockedFire
 from app.store.limits import rules as limit_rules
 from app.store.limits import waiting_list
 from app.store.limits.slots import NO_END
@@ -168,17 +168,17 @@ def start_now(session: Session, run_id: str, *, actor: Actor, now_ms: Millis) ->
     The latter may have to wait for either then, as may a missed run that waits for the one before it. Raises
     NotFound, PermissionDenied, and Conflict if it does not wait.
     """
-    job_id, locked = _lock(session, run_id, actor)
-    held = [row for row in locked if row.state in HELD_BACK]
-    gated = [row.fire.id for row in held if row.waits_for in (PREDECESSORS, MISSED)]
-    waiting = [row.fire.id for row in held if row.waits_for not in (PREDECESSORS, MISSED)]
-    if not waiting and not gated:
-        if any(row.fire.admitted_ms or row.fire.due_time <= now_ms for row in locked):
+    job_id, rows = _lock(session, run_id, actor)
+    held_rows = [row for row in rows if row.state in HELD_BACK]
+    gated_ids = [row.fire.id for row in held_rows if row.waits_for in (PREDECESSORS, MISSED)]
+    waiting = [row.fire.id for row in held_rows if row.waits_for not in (PREDECESSORS, MISSED)]
+    if not waiting and not gated_ids:
+        if any(row.fire.admitted_ms or row.fire.due_time <= now_ms for row in rows):
             raise Conflict(N_("The run waits for no limit: it starts as soon as a scheduler takes it"))
         raise Conflict(N_("The run waits for no limit: it is planned for later"))
     planned_fires.admit(session, waiting, now_ms=now_ms)
-    planned_fires.pass_gate(session, gated)
-    _record(session, "run.start", job_id, locked, actor=actor, now_ms=now_ms)
+    planned_fires.pass_gate(session, gated_ids)
+    _record(session, "run.start", job_id, rows, actor=actor, now_ms=now_ms)
 
 
 def withdraw_run(session: Session, run_id: str, *, actor: Actor, now_ms: Millis) -> None:
@@ -190,18 +190,18 @@ def withdraw_run(session: Session, run_id: str, *, actor: Actor, now_ms: Millis)
     if (trigger := _trigger_of(session, run_id)) is not None:
         planned.withdraw(session, trigger, actor=actor, now_ms=now_ms)
         return
-    job_id, locked = _lock(session, run_id, actor)
-    if any(row.state not in HELD_BACK for row in locked):
+    job_id, rows = _lock(session, run_id, actor)
+    if any(row.state not in HELD_BACK for row in rows):
         raise Conflict(N_("The run waits for no limit: only a run that was triggered can be withdrawn then"))
     skip_fires(
         session,
-        [row.fire for row in locked],
+        [row.fire for row in rows],
         zone=zone_name(),
         now_ms=now_ms,
         reason=WITHDRAWN,
         holds_jobs=True,
     )
-    _record(session, "job.withdraw", job_id, locked, actor=actor, now_ms=now_ms)
+    _record(session, "job.withdraw", job_id, rows, actor=actor, now_ms=now_ms)
 
 
 def release_slot(session: Session, log_id: int, *, actor: Actor, now_ms: Millis) -> None:
@@ -234,13 +234,13 @@ def _lock(session: Session, run_id: str, actor: Actor) -> tuple[int, list[Locked
     if job_id is None or group_id is None:
         raise NotFound(NO_RUN)
     require_right(actor, group_id, Right.OPERATE, missing=NO_RUN)
-    locked = planned_fires.lock_unsent(session, [fire.id for fire in fires])
+    rows = planned_fires.lock_unsent(session, [fire.id for fire in fires])
     has_run = trigger is not None and bool(neighbours.find_triggered(session, trigger))
-    if has_run or len(locked) < len(fires):
+    if has_run or len(rows) < len(fires):
         raise Conflict(STARTED)
-    if not locked:
+    if not rows:
         raise NotFound(NO_RUN)
-    return job_id, locked
+    return job_id, rows
 
 
 def _trigger_of(session: Session, run_id: str) -> Trigger | None:
@@ -261,9 +261,9 @@ def _fires(session: Session, run_id: str, trigger: Trigger | None) -> list[Liste
 
 
 def _record(
-    session: Session, action: str, job_id: int, locked: Sequence[LockedFire], *, actor: Actor, now_ms: Millis
+    session: Session, action: str, job_id: int, rows: Sequence[LockedFire], *, actor: Actor, now_ms: Millis
 ) -> None:
-    first = locked[0].fire
+    first = rows[0].fire
     changes: dict[str, object] = {"due_ms": first.due_time}
     if first.trigger_type != TriggerType.MANUAL:
         changes["trigger_type"] = first.trigger_type

@@ -85,11 +85,11 @@ class TaskRunner:
         for task_id in list(self._held):
             self._try_turn(task_id, errors)
         for _place in range(HELD_MAX - len(self._held)):
-            claimed = self._claim(task_ids)
-            if claimed is None:
+            row = self._claim(task_ids)
+            if row is None:
                 break
             is_idle = False
-            self._try_turn(claimed, errors)
+            self._try_turn(row, errors)
         if errors:
             raise errors[0]
         if not self._held and is_idle and not self._stop.is_set():

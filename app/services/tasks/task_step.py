@@ -85,7 +85,7 @@ class Turn:
                     "object_id": line.object_id,
                     "name": line.name[:NAME_MAX],
                     "outcome": line.outcome,
-                    "detail": None if line.detail is None else packed(line.detail),
+                    "detail": None if line.detail is None else pack_value(line.detail),
                 }
                 for line in step.lines
             ],
@@ -94,9 +94,9 @@ class Turn:
         if step.is_progress:
             task.claims = 0
         task.total = max(task.total, task.done)
-        if step.finished or step.error:
+        if step.is_done or step.error:
             task.state = TaskState.FAILED.value if step.error else TaskState.DONE.value
-            task.error = packed(step.error) if step.error else None
+            task.error = pack_value(step.error) if step.error else None
             task.parameters = "{}" if task.kind in EMPTIED else task.parameters
             task.finished_ms, task.lease_until = self.clock(), 0
             record_end(session, task, now_ms=task.finished_ms)
@@ -114,7 +114,7 @@ def is_of_data(error: DBAPIError) -> bool:
     )
 
 
-def packed(value: object) -> str:
+def pack_value(value: object) -> str:
     """Return a value as JSON whose texts can still be translated."""
     return json.dumps(pack(value), ensure_ascii=False, separators=(",", ":"))
 

@@ -116,13 +116,13 @@ def add_variable(
     if variables.count_of_group(session, group_id) >= VARIABLES_MAX:
         raise Conflict(N_("There are %(limit)s variables and secrets already", limit=VARIABLES_MAX))
     is_secret = draft.secret is not None
-    errors, name, allowed = InputErrors(), "", list[int]()
+    errors, name, groups_allowed = InputErrors(), "", list[int]()
     with errors:
         name = check_name(draft.name)
     with errors:
         _check_text(draft)
     with errors:
-        allowed = _allowed(session, draft, is_secret=is_secret, group_id=group_id)
+        groups_allowed = _check_allowed(session, draft, is_secret=is_secret, group_id=group_id)
     errors.raise_all()
     _require_confirmed(draft, is_secret=is_secret)
     variable = Variable(
@@ -130,7 +130,7 @@ def add_variable(
         group_id=group_id,
         value=draft.value,
         secret=draft.secret,
-        allowed=allowed_text(allowed),
+        allowed=allowed_text(groups_allowed),
         version=variables.last_version(session, group_id, name) + 1,
         updated_ms=now_ms,
         username=actor.username[:64],
@@ -140,7 +140,7 @@ def add_variable(
         session.flush()
     except IntegrityError as exc:
         raise InvalidInput("name", N_("There is a variable or secret %(name)s already", name=name)) from exc
-    changes = audit.difference({}, _audited(variable)) | _secret_change(draft)
+    changes = audit.difference({}, _audit_fields(variable)) | _secret_change(draft)
     _record(session, "variable.add", variable, actor=actor, now_ms=now_ms, changes=changes)
     return variable.id
 
@@ -152,21 +152,21 @@ def change_variable(
 
     Raises NotFound, PermissionDenied, InvalidInput and ChangedMeanwhile.
     """
-    variable = _locked(session, variable_id, actor)
+    variable = _lock(session, variable_id, actor)
     require_unchanged(draft.loaded, state_of(variable))
     is_secret = variable.is_secret
     value, other = (draft.secret, draft.value) if is_secret else (draft.value, draft.secret)
-    errors, allowed = InputErrors(), sorted(allowed_ids(variable.allowed))
+    errors, groups_allowed = InputErrors(), sorted(allowed_ids(variable.allowed))
     with errors:
         if other is not None:
             raise InvalidInput("value" if is_secret else "secret", _kind_stays(is_secret))
         _check_text(draft, is_optional=True)
     with errors:
         if draft.allowed is not None:
-            allowed = _allowed(session, draft, is_secret=is_secret, group_id=variable.group_id)
+            groups_allowed = _check_allowed(session, draft, is_secret=is_secret, group_id=variable.group_id)
     errors.raise_all()
-    before = _audited(variable)
-    group_text = allowed_text(allowed)
+    before = _audit_fields(variable)
+    group_text = allowed_text(groups_allowed)
     is_same = value is None if is_secret else value in (None, variable.value)
     if is_same and group_text == variable.allowed:
         return
@@ -180,7 +180,9 @@ def change_variable(
     variable.updated_ms, variable.username = now_ms, actor.username[:64]
     session.flush()
     _delete_older(session, variable)
-    changes = _named(variable) | audit.difference(before, _audited(variable)) | _secret_change(draft)
+    changes = (
+        _key_fields(variable) | audit.difference(before, _audit_fields(variable)) | _secret_change(draft)
+    )
     _record(session, "variable.update", variable, actor=actor, now_ms=now_ms, changes=changes)
 
 
@@ -188,13 +190,13 @@ def remove_variable(
     session: Session, variable_id: int, *, actor: Actor, now_ms: Millis, loaded: str = ""
 ) -> None:
     """Delete a variable or secret; its value is kept as a former one. Raises NotFound, PermissionDenied."""
-    variable = _locked(session, variable_id, actor)
+    variable = _lock(session, variable_id, actor)
     require_unchanged(loaded, state_of(variable))
     variables.keep_version(session, variable_id, username=actor.username[:64], now_ms=now_ms)
     _delete_older(session, variable)
     variables.delete_variable(session, variable_id)
     session.expunge(variable)
-    changes = _named(variable)
+    changes = _key_fields(variable)
     _record(session, "variable.remove", variable, actor=actor, now_ms=now_ms, changes=changes)
 
 
@@ -213,13 +215,13 @@ def list_using_jobs(session: Session, variable: Variable, *, actor: Actor) -> li
         rows = search([variable.group_id])
     else:
         if is_secret:
-            allowed = allowed_ids(variable.allowed)
-            visible = allowed if visible is None else allowed & visible
+            groups_allowed = allowed_ids(variable.allowed)
+            visible = groups_allowed if visible is None else groups_allowed & visible
         rows = search(visible, without=variables.groups_with(session, variable.name, is_secret=is_secret))
     return [UsingJob(*row) for row in rows]
 
 
-def _locked(session: Session, variable_id: int, actor: Actor) -> Variable:
+def _lock(session: Session, variable_id: int, actor: Actor) -> Variable:
     variable = variables.lock_variable(session, variable_id)
     if variable is None:
         raise NotFound(MISSING)
@@ -271,7 +273,7 @@ def _check_text(draft: VariableDraft, *, is_optional: bool = False) -> None:
         raise InvalidInput("value", N_("Give a value or a secret"))
 
 
-def _allowed(session: Session, draft: VariableDraft, *, is_secret: bool, group_id: int) -> list[int]:
+def _check_allowed(session: Session, draft: VariableDraft, *, is_secret: bool, group_id: int) -> list[int]:
     ids = check_allowed(draft.allowed or (), is_secret=is_secret, group_id=group_id)
     existing = group_lists.existing_ids(session, ids)
     missing = [str(group_id) for group_id in ids if group_id not in existing]
@@ -286,14 +288,14 @@ def _kind_stays(is_secret: bool) -> str:
     return N_("A variable cannot become a secret; delete it first")
 
 
-def _named(variable: Variable) -> dict[str, object]:
+def _key_fields(variable: Variable) -> dict[str, object]:
     group = {} if variable.group_id == INSTALLATION else {"job_group": variable.group_id}
     return {"name": variable.name, **group}
 
 
-def _audited(variable: Variable) -> dict[str, object]:
+def _audit_fields(variable: Variable) -> dict[str, object]:
     value = {} if variable.is_secret else {"value": variable.value}
-    return _named(variable) | value | {"groups": sorted(allowed_ids(variable.allowed))}
+    return _key_fields(variable) | value | {"groups": sorted(allowed_ids(variable.allowed))}
 
 
 def _secret_change(draft: VariableDraft) -> dict[str, object]:

@@ -121,12 +121,12 @@ def find_runs(session: Session, log_ids: Collection[int], *, group_ids: GroupIds
 def list_entries(session: Session, criteria: AuditFilter, *, start: int, length: int) -> Page[AuditEntry]:
     """Return a page of entries, newest first unless the filter orders otherwise.
 
-    ``capped``: there may be more, because counting or searching has stopped.
+    ``is_capped``: there may be more, because counting or searching has stopped.
     """
     first, last, is_cut = _window(session, criteria, None)
     query = select_entries(criteria, first, last)
     page = fetch_page(session, query, start=start, length=length, count_to=COUNT_MAX)
-    return replace(page, capped=page.capped or is_cut)
+    return replace(page, is_capped=page.is_capped or is_cut)
 
 
 def list_before(

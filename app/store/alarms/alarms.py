@@ -44,12 +44,12 @@ class HeldAlarms:
 
     job_id: int
     count: int
-    unresolved: int
+    unresolved_count: int
     first_log_id: int
     last_log_id: int
 
 
-def announced(alarm: type[Alarm] = Alarm) -> ColumnElement[bool]:
+def is_announced(alarm: type[Alarm] = Alarm) -> ColumnElement[bool]:
     """Return the condition that a target has accepted an alarm; it gets the recovery, too."""
     return and_(alarm.state.in_([AlarmState.SENT, AlarmState.PARTLY]), alarm.reason != AlarmReason.RECOVERED)
 
@@ -126,10 +126,10 @@ def put_off(session: Session, alarms: Sequence[Alarm], *, until_ms: Millis) -> N
         return
     values = {"state": AlarmState.PENDING.value, "next_ms": until_ms, "attempts": Alarm.attempts - 1}
     session.flush()
-    affected(session, update(Alarm).where(*_claimed(alarms)).values(values))
+    affected(session, update(Alarm).where(*_is_claimed(alarms)).values(values))
 
 
-def _claimed(alarms: Sequence[Alarm]) -> tuple[ColumnElement[bool], ...]:
+def _is_claimed(alarms: Sequence[Alarm]) -> tuple[ColumnElement[bool], ...]:
     """Return the condition that alarms are still claimed by the notifier that took them."""
     ids, owners = [alarm.id for alarm in alarms], {alarm.owner for alarm in alarms}
     return Alarm.id.in_(ids), Alarm.state == AlarmState.SENDING, Alarm.owner.in_(owners)
@@ -157,7 +157,7 @@ def finish(
         "next_ms": next_ms,
         "attempts": Alarm.attempts - (0 if counts else 1),
     }
-    affected(session, update(Alarm).where(*_claimed(alarms)).values(values))
+    affected(session, update(Alarm).where(*_is_claimed(alarms)).values(values))
     _mark_runs(session, alarms, state)
 
 

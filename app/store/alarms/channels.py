@@ -37,7 +37,7 @@ def list_channels(session: Session) -> list[ScopedChannel]:
     query = select(AlarmChannel, ChannelScope).outerjoin(
         ChannelScope, ChannelScope.channel_id == AlarmChannel.id
     )
-    return _scoped(session.execute(query.order_by(func.lower(AlarmChannel.name), AlarmChannel.id)).all())
+    return _with_scopes(session.execute(query.order_by(func.lower(AlarmChannel.name), AlarmChannel.id)).all())
 
 
 def find_for(
@@ -57,7 +57,7 @@ def find_for(
         .where(or_(AlarmChannel.for_all == 1, ChannelScope.id.is_not(None)))
         .order_by(AlarmChannel.id)
     )
-    return _scoped(session.execute(query).all())
+    return _with_scopes(session.execute(query).all())
 
 
 def find_channel(session: Session, channel_id: int) -> ScopedChannel | None:
@@ -65,7 +65,7 @@ def find_channel(session: Session, channel_id: int) -> ScopedChannel | None:
     query = select(AlarmChannel, ChannelScope).outerjoin(
         ChannelScope, ChannelScope.channel_id == AlarmChannel.id
     )
-    return next(iter(_scoped(session.execute(query.where(AlarmChannel.id == channel_id)).all())), None)
+    return next(iter(_with_scopes(session.execute(query.where(AlarmChannel.id == channel_id)).all())), None)
 
 
 def visible_to(session: Session, rows: Sequence[ScopedChannel], group_ids: GroupIds) -> list[ScopedChannel]:
@@ -161,7 +161,7 @@ def find_stored_settings(session: Session) -> dict[str, str]:
     return {row[0]: row[1] for row in rows}
 
 
-def _scoped(rows: Iterable[Row[Any]]) -> list[ScopedChannel]:
+def _with_scopes(rows: Iterable[Row[Any]]) -> list[ScopedChannel]:
     channels: dict[int, ScopedChannel] = {}
     for channel, scope in rows:
         scoped_channel = channels.setdefault(channel.id, ScopedChannel(channel))

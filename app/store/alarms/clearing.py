@@ -11,7 +11,7 @@ from app.domain.enums import AlarmState
 from app.models.alarm import Alarm
 from app.models.job import Job
 from app.models.mute import Mute
-from app.store.alarms.alarms import announced
+from app.store.alarms.alarms import is_announced
 
 #: neither pending nor being sent
 _SETTLED = Alarm.state.not_in([AlarmState.PENDING, AlarmState.SENDING])
@@ -44,7 +44,7 @@ def delete_of_runs(session: Session, log_ids: Sequence[int]) -> None:
     # The last alarms are read once per job, because a condition on each alarm would read all later ones.
     job_ids = {row.job_id for row in rows}
     existing = select(Job.id).where(Job.id.in_(job_ids))
-    last = select(func.max(Alarm.id)).where(Alarm.job_id.in_(existing), announced()).group_by(Alarm.job_id)
+    last = select(func.max(Alarm.id)).where(Alarm.job_id.in_(existing), is_announced()).group_by(Alarm.job_id)
     last_ids = set(session.scalars(last))
     _delete(session, [row.id for row in rows if row.id not in last_ids])
 
@@ -52,8 +52,8 @@ def delete_of_runs(session: Session, log_ids: Sequence[int]) -> None:
 def _may_recover() -> ColumnElement[bool]:
     """Return the condition that an alarm is the last one sent of an existing job."""
     later = aliased(Alarm)
-    has_later = exists().where(later.job_id == Alarm.job_id, announced(later), later.id > Alarm.id)
-    return and_(announced(), exists().where(Job.id == Alarm.job_id), ~has_later)
+    has_later = exists().where(later.job_id == Alarm.job_id, is_announced(later), later.id > Alarm.id)
+    return and_(is_announced(), exists().where(Job.id == Alarm.job_id), ~has_later)
 
 
 def _delete(session: Session, alarm_ids: Sequence[int]) -> int:

@@ -42,8 +42,8 @@ class StateCount(NamedTuple):
     state: str
     alarms: int
     #: those that the targets of the filter accepted, and did not; of several targets one is enough
-    accepted: int
-    refused: int
+    accepted_count: int
+    refused_count: int
 
 
 def list_before(
@@ -82,11 +82,13 @@ def count_states(
     newest = before_id - 1 if before_id is not None else find_newest_id(session)
     if criteria.job_id is None:
         query = query.where(Alarm.id.between(newest - searched_max, newest))
-    accepted, refused = (
-        case((or_(false(), *(_reached(target, is_accepted) for target in criteria.targets)), 1), else_=0)
+    accepted_count, refused_count = (
+        case((or_(false(), *(_has_reached(target, is_accepted) for target in criteria.targets)), 1), else_=0)
         for is_accepted in (True, False)
     )
-    alarms = query.with_only_columns(Alarm.state, accepted.label("accepted"), refused.label("refused"))
+    alarms = query.with_only_columns(
+        Alarm.state, accepted_count.label("accepted"), refused_count.label("refused")
+    )
     row = alarms.limit(limit).subquery().c
     counts = select(row.state, func.count(), func.sum(row.accepted), func.sum(row.refused))
     return [StateCount(of[0], *map(int, of[1:])) for of in session.execute(counts.group_by(row.state))]
@@ -134,18 +136,18 @@ def _conditions(criteria: AlarmFilter) -> Iterator[ColumnElement[bool]]:
     if criteria.states:
         yield Alarm.state.in_([state.value for state in criteria.states])
     if criteria.targets:
-        yield or_(*(_reached(target, criteria.is_accepted) for target in criteria.targets))
+        yield or_(*(_has_reached(target, criteria.is_accepted) for target in criteria.targets))
     if criteria.from_ms is not None:
         yield Alarm.created_ms >= criteria.from_ms
     if criteria.to_ms is not None:
         yield Alarm.created_ms <= criteria.to_ms
 
 
-def _reached(target: str, is_accepted: bool | None) -> ColumnElement[bool]:
+def _has_reached(target: str, is_accepted: bool | None) -> ColumnElement[bool]:
     """Return the condition that a target was asked, and what it answered."""
-    was_asked, accepted = (
+    was_asked, is_target_accepted = (
         Alarm.outcome.contains(f'{target}": {answer}', autoescape=True) for answer in ("", '"ok"')
     )
     if is_accepted is None:
         return was_asked
-    return accepted if is_accepted else and_(was_asked, not_(accepted))
+    return is_target_accepted if is_accepted else and_(was_asked, not_(is_target_accepted))

@@ -16,7 +16,7 @@ from app.models.base import lower_bound
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.mute import Mute
-from app.store.alarms.alarms import announced, insert_alarms
+from app.store.alarms.alarms import insert_alarms, is_announced
 
 
 def find_failing(session: Session, *, after_id: int, limit: int) -> list[int]:
@@ -26,8 +26,8 @@ def find_failing(session: Session, *, after_id: int, limit: int) -> list[int]:
     """
     is_mute_of_job = or_(Mute.job_id == Job.id, and_(Mute.job_id == 0, Mute.group_id == Job.job_group))
     failing = select(Job.id).where(Job.id > after_id, ~exists().where(is_mute_of_job))
-    is_announced = exists().where(Alarm.job_id == Job.id, announced())
-    return list(session.scalars(failing.where(is_announced).order_by(Job.id).limit(limit)))
+    has_alarm = exists().where(Alarm.job_id == Job.id, is_announced())
+    return list(session.scalars(failing.where(has_alarm).order_by(Job.id).limit(limit)))
 
 
 def find_successes(
@@ -39,7 +39,7 @@ def find_successes(
     the alarm do not count, nor do other shards: each shard with an alarm has to succeed. Reads the runs of
     each job newest first, because the index on the result would visit every successful run.
     """
-    condition = announced() if mute_id is None else Alarm.mute_id == mute_id
+    condition = is_announced() if mute_id is None else Alarm.mute_id == mute_id
     shard_key = (Alarm.job_id, JobLog.executor_sharding_param.label("shard"))
     last = (func.max(Alarm.log_id).label("log_id"), func.max(Alarm.created_ms).label("at_ms"))
     alarms = select(*shard_key, *last).outerjoin(JobLog, JobLog.id == Alarm.log_id)
@@ -112,7 +112,7 @@ def queue_recovery(session: Session, job_id: int, *, log_id: int, now_ms: Millis
     alarm = session.scalar(select(Alarm).where(Alarm.log_id == log_id).with_for_update())
     if alarm is not None and alarm.state == AlarmState.SENDING:
         return
-    update_sent = update(Alarm).where(Alarm.job_id == job_id, announced(), Alarm.log_id <= log_id)
+    update_sent = update(Alarm).where(Alarm.job_id == job_id, is_announced(), Alarm.log_id <= log_id)
     if not affected(session, update_sent.values(state=AlarmState.CLOSED.value)):
         return
     row = {

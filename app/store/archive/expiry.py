@@ -60,18 +60,20 @@ def purge(session: Session, archive_ids: Collection[int], *, reason: Missing) ->
     """Purge logs that are not fetched any more, for a reason; return those that had chunks."""
     columns = (LogArchive.id, LogArchive.job_id, LogArchive.folder, LogArchive.chunks)
     sizes = (LogArchive.size, LogArchive.stored, LogArchive.epoch)
-    locked = (
+    query = (
         select(*columns, *sizes)
         .where(LogArchive.id.in_(list(archive_ids)), LogArchive.state.in_(ENDED))
         .order_by(LogArchive.id)
         .with_for_update()
     )
-    rows = session.execute(locked).all() if archive_ids else []
+    rows = session.execute(query).all() if archive_ids else []
     nothing = dict.fromkeys(("size", "stored", "last_line", "gap_from", "gap_to"), 0)
-    purged = {"state": ArchiveState.PURGED.value, "chunks": None, "reason": reason.value, **nothing}
-    bulk.update_many(session, LogArchive, [{"id": row.id, "epoch": row.epoch + 1, **purged} for row in rows])
-    freed = ((JobOfDay.of(row.job_id, row.folder), Room(-row.size, -row.stored)) for row in rows)
-    room.add(session, room.total(freed))
+    new_values = {"state": ArchiveState.PURGED.value, "chunks": None, "reason": reason.value, **nothing}
+    bulk.update_many(
+        session, LogArchive, [{"id": row.id, "epoch": row.epoch + 1, **new_values} for row in rows]
+    )
+    room_changes = ((JobOfDay.of(row.job_id, row.folder), Room(-row.size, -row.stored)) for row in rows)
+    room.add(session, room.total(room_changes))
     return [PurgedLog(row.folder, row.chunks) for row in rows if row.chunks]
 
 

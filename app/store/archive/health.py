@@ -32,11 +32,11 @@ def find_health(session: Session, *, now_ms: Millis) -> ArchiveHealth:
     """Return the state of the log archive."""
     due = select(LogArchive.next_ms).where(LogArchive.state.in_(FETCHED), LogArchive.next_ms <= now_ms)
     rows = due.order_by(LogArchive.next_ms).limit(COUNT_MAX).subquery()
-    fetched = select(LogArchive.reason).where(LogArchive.state.in_(FETCHED)).limit(COUNT_MAX).subquery()
+    reasons = select(LogArchive.reason).where(LogArchive.state.in_(FETCHED)).limit(COUNT_MAX).subquery()
     parts = (
         select(func.count()).select_from(rows),
         select(func.min(func.nullif(rows.c.next_ms, AT_ONCE))),
-        select(func.count()).select_from(fetched).where(fetched.c.reason.in_(PASSING)),
+        select(func.count()).select_from(reasons).where(reasons.c.reason.in_(PASSING)),
         select(func.sum(ArchiveDay.stored)),
     )
     row = session.execute(select(*(part.scalar_subquery() for part in parts))).one()

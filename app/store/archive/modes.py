@@ -33,11 +33,11 @@ def installation_mode() -> ArchiveMode:
     """
     if mode := present_mode():
         return ArchiveMode(mode)
-    if _Known.mode is None:
+    if _ModeCache.mode is None:
         rows = single_statement.read(_DEFAULT, {})
         is_mode = bool(rows) and rows[0][0] in list(ArchiveMode)
-        _Known.mode = ArchiveMode(rows[0][0]) if is_mode else ArchiveMode.OFF
-    return _Known.mode
+        _ModeCache.mode = ArchiveMode(rows[0][0]) if is_mode else ArchiveMode.OFF
+    return _ModeCache.mode
 
 
 def is_any_archived() -> bool:
@@ -53,7 +53,7 @@ def stored_mode(session: Session) -> ArchiveMode:
     return ArchiveMode(text) if text in list(ArchiveMode) else ArchiveMode.OFF
 
 
-class _Known:
+class _ModeCache:
     """What the database says; None: it was not read yet."""
 
     mode: ArchiveMode | None = None
@@ -61,7 +61,7 @@ class _Known:
 
 def forget() -> None:
     """Have it read again."""
-    _Known.mode = None
+    _ModeCache.mode = None
 
 
 def mode_of(text: str) -> ArchiveMode:

@@ -43,7 +43,7 @@ def find_deleted(session: Session, *, limit: int) -> list[DeletedLog]:
 
 def delete_rows(session: Session, logs: Sequence[DeletedLog]) -> None:
     """Delete archived logs whose files are gone, and give their room back."""
-    freed = ((JobOfDay.of(log.job_id, log.folder), Room(-log.size, -log.stored)) for log in logs)
+    room_changes = ((JobOfDay.of(log.job_id, log.folder), Room(-log.size, -log.stored)) for log in logs)
     ids = [log.id for log in logs]
     if affected(session, delete(LogArchive).where(LogArchive.id.in_(ids))) == len(logs):
-        room.add(session, room.total(freed))  # Else another node has done it.
+        room.add(session, room.total(room_changes))  # Else another node has done it.

@@ -85,11 +85,11 @@ def recount(session: Session) -> int:
     """Count the rooms anew, from the archived logs; return the bytes of all files."""
     rooms = {JobOfDay(row[0], row[1]): Room(int(row[2]), int(row[3])) for row in session.execute(_COUNT)}
     rows = session.execute(select(ArchiveDay.job_id, ArchiveDay.day, ArchiveDay.size, ArchiveDay.stored))
-    counted = {JobOfDay(row[0], row[1]): Room(row[2], row[3]) for row in rows}
+    sums = {JobOfDay(row[0], row[1]): Room(row[2], row[3]) for row in rows}
     changes = {
         key: rooms.get(key, Room()).plus(Room(-has.size, -has.stored))
-        for key in rooms.keys() | counted.keys()
-        if (has := counted.get(key, Room())) != rooms.get(key)
+        for key in rooms.keys() | sums.keys()
+        if (has := sums.get(key, Room())) != rooms.get(key)
     }
     add(session, changes)
     affected(session, delete(ArchiveDay).where(ArchiveDay.stored <= 0, ArchiveDay.size <= 0))

@@ -212,7 +212,7 @@ def write_pulls(session: Session, pulls: Sequence[FoundRow]) -> set[int]:
     since, or whose instance is about to be gone since, is fetched once more at once.
     """
     row_by_id = {row.log.id: row for row in pulls}
-    written, growth = set[int](), list[tuple[JobOfDay, Room]]()
+    written_ids, growth = set[int](), list[tuple[JobOfDay, Room]]()
     changes = defaultdict[tuple[str, ...], list[bulk.Row]](list)
     for archive_id, epoch, ended_ms, state, next_ms in bulk.read_among(session, _HELD, sorted(row_by_id)):
         log, now_ms, columns = row_by_id[archive_id]
@@ -226,20 +226,20 @@ def write_pulls(session: Session, pulls: Sequence[FoundRow]) -> set[int]:
         if "chunks" in columns:
             change["segment"] = 0  # The index has not its new lines.
         changes[(*change,)].append(change)
-        size, stored = columns.get("size", log.size), columns.get("stored", log.stored)
-        growth.append((log.key, Room(size - log.size, stored - log.stored)))
-        written.add(log.id)
+        size, stored_size = columns.get("size", log.size), columns.get("stored", log.stored)
+        growth.append((log.key, Room(size - log.size, stored_size - log.stored)))
+        written_ids.add(log.id)
     for alike in changes.values():
         bulk.update_many(session, LogArchive, alike)
     room.add(session, room.total(growth))
-    return written
+    return written_ids
 
 
 def write_end(session: Session, log: ArchivedLog, *, ended_ms: Millis) -> bool:
     """Note the end of the run of a leased log; False if that was done, or another node has it by now."""
     is_unended = and_(LogArchive.id == log.id, LogArchive.epoch == log.epoch, LogArchive.ended_ms == 0)
-    ended = {"state": ArchiveState.ENDING.value, "ended_ms": ended_ms}
-    return affected(session, update(LogArchive).where(is_unended).values(ended)) == 1
+    columns = {"state": ArchiveState.ENDING.value, "ended_ms": ended_ms}
+    return affected(session, update(LogArchive).where(is_unended).values(columns)) == 1
 
 
 def take_over(session: Session, log: ArchivedLog) -> bool:

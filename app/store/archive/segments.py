@@ -39,9 +39,9 @@ def set_segment(session: Session, logs: Sequence[EndedLog], segment: int) -> int
         among(LogArchive.id, sorted(log.id for log in logs)), LogArchive.segment == 0
     )
     epochs = {row[0]: row[1] for row in bulk.read_rows(session, query.with_for_update())}
-    unchanged = sorted(log.id for log in logs if epochs.get(log.id) == log.epoch)
-    statement = update(LogArchive).where(among(LogArchive.id, unchanged)).values(segment=segment)
-    return affected(session, statement) if unchanged else 0
+    log_ids = sorted(log.id for log in logs if epochs.get(log.id) == log.epoch)
+    statement = update(LogArchive).where(among(LogArchive.id, log_ids)).values(segment=segment)
+    return affected(session, statement) if log_ids else 0
 
 
 class UsedSegment(NamedTuple):

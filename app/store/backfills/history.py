@@ -58,9 +58,9 @@ def find_runs(
             continue
         standing, shard = _standing(trigger_code, handle_code), parse_shard(sharding)
         if shard is not None and standing is Standing.SUCCEEDED:
-            ended = ended_shards[logical_ms, shard.total]
-            ended.add(shard.index)
-            standing = standing if len(ended) == shard.total else Standing.FAILED
+            shard_indexes = ended_shards[logical_ms, shard.total]
+            shard_indexes.add(shard.index)
+            standing = standing if len(shard_indexes) == shard.total else Standing.FAILED
         yield logical_ms, standing
     logical = func.coalesce(Fire.logical_ms, Fire.due_time)
     waiting = select(logical).where(

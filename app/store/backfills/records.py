@@ -72,7 +72,7 @@ def list_backfills(
     length: int,
 ) -> Page[Backfill]:
     """Return a page of the backfills of these groups (None: of all), the newest first."""
-    query = _listed(group_ids, job_id, states)
+    query = _list_query(group_ids, job_id, states)
     return fetch_page(session, query, start=start, length=length)
 
 
@@ -86,13 +86,13 @@ def find_page(
     limit: int,
 ) -> list[Backfill]:
     """Return the newest backfills of these groups (None: of all), with ids below ``before_id`` (0: all)."""
-    query = _listed(group_ids, job_id, states)
+    query = _list_query(group_ids, job_id, states)
     if before_id:
         query = query.where(Backfill.id < before_id)
     return list(session.scalars(query.limit(limit)))
 
 
-def _listed(group_ids: GroupIds, job_id: int, states: Collection[str]) -> Select[tuple[Backfill]]:
+def _list_query(group_ids: GroupIds, job_id: int, states: Collection[str]) -> Select[tuple[Backfill]]:
     """Return the query for the backfills of groups: a job may have moved to another one since."""
     query = select(Backfill).order_by(Backfill.id.desc())
     if group_ids is not None:
@@ -152,12 +152,14 @@ def delete_ended(session: Session, *, before_ms: Millis, limit: int) -> int:
     old = select(Backfill.id).where(Backfill.state.not_in(ACTIVE), Backfill.ended_ms < before_ms)
     ids = list(session.scalars(old.order_by(Backfill.ended_ms).limit(limit)))
     # One that a user resumes meanwhile stays, with its instants.
-    ended = (
+    statements = (
         delete(Backfill).where(Backfill.id == backfill_id, Backfill.state.not_in(ACTIVE))
         for backfill_id in ids
     )
     removed_ids = [
-        backfill_id for backfill_id, statement in zip(ids, ended, strict=True) if affected(session, statement)
+        backfill_id
+        for backfill_id, statement in zip(ids, statements, strict=True)
+        if affected(session, statement)
     ]
     if removed_ids:
         affected(session, delete(BackfillInstant).where(BackfillInstant.backfill_id.in_(removed_ids)))

@@ -27,7 +27,7 @@ class Page(Generic[T]):
     rows: list[T]
     total: int
     #: counting stopped at ``total``: there may be more
-    capped: bool = False
+    is_capped: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,9 +54,9 @@ def find_attributes(session: Session, table: str, column: str) -> str:
     names = {"table": table, "column": column}
     charset, collation, nullable, comment = session.connection().execute(attributes, names).one()
     not_null = "" if nullable == "YES" else " NOT NULL"
-    comment_text = f" COMMENT '{_escaped(comment)}'" if comment else ""
+    comment_text = f" COMMENT '{_escape(comment)}'" if comment else ""
     return f" CHARACTER SET {charset} COLLATE {collation}{not_null}{comment_text}"
 
 
-def _escaped(comment: str) -> str:
+def _escape(comment: str) -> str:
     return comment.replace("\\", "\\\\").replace("'", "''")

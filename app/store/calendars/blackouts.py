@@ -11,7 +11,7 @@ from app.database.engine import affected
 from app.database.rows import bulk
 from app.database.sql.in_list import among
 from app.domain.calendars.blackouts import Blackout
-from app.domain.text.texts import folded
+from app.domain.text.texts import fold
 from app.models.calendar import BlackoutJob, JobBlackout
 from app.models.group import Group
 from app.models.job import Job
@@ -99,8 +99,8 @@ def insert_blackout(session: Session, **columns: Any) -> int:
 
 def end_blackout(session: Session, blackout_id: int, *, until_ms: Millis, now_ms: Millis) -> None:
     """End a blackout."""
-    ended = update(JobBlackout).where(JobBlackout.id == blackout_id)
-    affected(session, ended.values(until_ms=until_ms, ended_ms=now_ms))
+    statement = update(JobBlackout).where(JobBlackout.id == blackout_id)
+    affected(session, statement.values(until_ms=until_ms, ended_ms=now_ms))
 
 
 def end_of_jobs(session: Session, job_ids: Collection[int], *, now_ms: Millis) -> None:
@@ -117,8 +117,8 @@ def end_of_group(session: Session, group_id: int, *, now_ms: Millis) -> None:
 
 def _end(session: Session, condition: ColumnElement[bool], now_ms: Millis) -> None:
     lasting = update(JobBlackout).where(condition, is_lasting(now_ms))
-    begun = lasting.where(JobBlackout.from_ms <= now_ms)
-    affected(session, begun.values(until_ms=now_ms, ended_ms=now_ms))
+    past = lasting.where(JobBlackout.from_ms <= now_ms)
+    affected(session, past.values(until_ms=now_ms, ended_ms=now_ms))
     affected(session, lasting.values(until_ms=JobBlackout.from_ms, ended_ms=now_ms))
 
 
@@ -132,7 +132,7 @@ _WITH_TAG = select(JobTag.job_id).where(JobTag.tag_key == bindparam("key"))
 
 def find_ids_with_tag(session: Session, tag: str) -> list[int]:
     """Return the ids of the jobs that have a tag, ignoring case."""
-    return [row[0] for row in bulk.read_rows(session, _WITH_TAG, {"key": folded(tag)})]
+    return [row[0] for row in bulk.read_rows(session, _WITH_TAG, {"key": fold(tag)})]
 
 
 class LastingScope(NamedTuple):
@@ -178,7 +178,7 @@ _TAGGED = select(JobTag.job_id, JobTag.tag_key).where(among(JobTag.tag_key))
 
 def find_tagged(session: Session, tags: Collection[str]) -> list[tuple[int, str]]:
     """Return the jobs that have tags, each with the folded tag."""
-    rows = bulk.read_among(session, _TAGGED, sorted({folded(tag) for tag in tags}))
+    rows = bulk.read_among(session, _TAGGED, sorted({fold(tag) for tag in tags}))
     return [(row[0], row[1]) for row in rows]
 
 

@@ -63,7 +63,7 @@ _LATEST = select(*_VERSION).join(JobCalendar, JobCalendar.version_id == Calendar
 def list_calendars(session: Session, *, after: str = "", limit: int | None = None) -> list[StoredCalendar]:
     """Return the latest versions of the calendars, by name, after this one."""
     later = _LATEST.where(JobCalendar.name > after).order_by(JobCalendar.name).limit(limit)
-    return [_stored(row) for row in bulk.read_rows(session, later)]
+    return [_calendar_of(row) for row in bulk.read_rows(session, later)]
 
 
 def find_calendar(session: Session, name: str) -> StoredCalendar | None:
@@ -71,20 +71,20 @@ def find_calendar(session: Session, name: str) -> StoredCalendar | None:
     if not _may_exist(name):
         return None
     rows = bulk.read_rows(session, _LATEST.where(JobCalendar.name == name))
-    return _stored(rows[0]) if rows else None
+    return _calendar_of(rows[0]) if rows else None
 
 
 def find_by_id(session: Session, calendar_id: int) -> StoredCalendar | None:
     """Return the latest version of a calendar by its id."""
     rows = bulk.read_rows(session, _LATEST.where(JobCalendar.id == calendar_id))
-    return _stored(rows[0]) if rows else None
+    return _calendar_of(rows[0]) if rows else None
 
 
 def list_versions(session: Session, calendar_id: int, *, limit: int) -> list[StoredCalendar]:
     """Return the versions of a calendar, the newest first."""
     of_it = select(*_VERSION).where(CalendarVersion.calendar_id == calendar_id)
     rows = bulk.read_rows(session, of_it.order_by(CalendarVersion.number.desc()).limit(limit))
-    return [_stored(row) for row in rows]
+    return [_calendar_of(row) for row in rows]
 
 
 def lock_calendar(session: Session, name: str) -> JobCalendar | None:
@@ -161,6 +161,6 @@ def list_ending(session: Session, today: date) -> list[EndingCalendar]:
     return [row for row in ending if row.jobs]
 
 
-def _stored(row: Sequence[Any]) -> StoredCalendar:
+def _calendar_of(row: Sequence[Any]) -> StoredCalendar:
     calendar_id, number, from_ms, author, *values = row
     return StoredCalendar(calendar_id, calendar_of(*values), number, from_ms, author)

@@ -105,7 +105,7 @@ def find_days(session: Session, day: str, job_ids: Collection[int] | None = None
     query = select(JobDay).where(JobDay.day == day, JobDay.job_id != WATERMARK_JOB)
     if job_ids is not None:
         query = query.where(JobDay.job_id.in_(list(job_ids)))
-    return {row.job_id: _stored(row) for row in session.scalars(query)}
+    return {row.job_id: _day_of(row) for row in session.scalars(query)}
 
 
 def save_days(session: Session, days: Sequence[StoredDay]) -> None:
@@ -164,7 +164,7 @@ def take_changed(session: Session, *, limit: int) -> list[StoredDay]:
     for row in rows:
         row.changed = 0
     session.flush()
-    return [_stored(row) for row in rows]
+    return [_day_of(row) for row in rows]
 
 
 def mark_cleared(session: Session, job_ids: Collection[int], first: str, last: str) -> None:
@@ -188,11 +188,11 @@ def find_removed(
 
     Those of the days from ``first`` to ``last``, both included.
     """
-    removed: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    counts_by_job: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for job_id, day, text in bulk.read_among(session, _REMOVED, list(job_ids)):
         if first.isoformat() <= day <= last.isoformat():
-            removed[job_id].update(json.loads(text))
-    return dict(removed)
+            counts_by_job[job_id].update(json.loads(text))
+    return dict(counts_by_job)
 
 
 def add_removed(
@@ -260,7 +260,7 @@ def insert_seal(session: Session, seal: Seal, *, now_ms: Millis) -> None:
     bulk.insert_many(session, DaySeal, [seal._asdict() | {"sealed_ms": now_ms}])
 
 
-def _stored(row: JobDay) -> StoredDay:
+def _day_of(row: JobDay) -> StoredDay:
     tally = Tally(**{name: getattr(row, name) for name in NUMBERS})
     _add_reasons(tally, row.reasons)
     return StoredDay(

@@ -20,7 +20,7 @@ from app.domain.completeness.equation import (
     Term,
 )
 from app.domain.completeness.expected import Interval
-from app.domain.completeness.ruled import BLACKOUT, CALENDAR
+from app.domain.completeness.rule_instants import BLACKOUT, CALENDAR
 from app.domain.enums import FireState, HandleCode, TriggerCode, TriggerType
 from app.domain.runs.outcome import OPEN, outcome_of
 from app.domain.schedules.schedule import zone
@@ -116,7 +116,7 @@ def find_evidence(
     idle = _find_idle(session, delayed_ids)
     skips, tz = _find_skips(session, job_ids, interval), zone(zone_name())
     first, last = day_of(interval.from_ms, tz), day_of(interval.until_ms - 1, tz)
-    removed = find_removed(session, job_ids, first, last)
+    deleted_runs = find_removed(session, job_ids, first, last)
     runs, java = _find_runs(session, job_ids, interval, early_ms)
     chains = _Chains(session, [run for run in runs if _may_be_retried(run)], retried_ids)
     by_job: defaultdict[int, dict[Millis, InstantRuns]] = defaultdict(dict)
@@ -125,8 +125,8 @@ def find_evidence(
         shards[run.job_id, run.instant, _shard_index(run)] += 1
         if run.instant is not None and interval.from_ms <= run.instant < interval.until_ms:
             of_job = by_job[run.job_id]
-            started = shards[run.job_id, run.instant, _shard_index(run)]
-            of_job[run.instant] = _merged(of_job.get(run.instant), chains.entry_of(run), started)
+            shard_count = shards[run.job_id, run.instant, _shard_index(run)]
+            of_job[run.instant] = _merge(of_job.get(run.instant), chains.entry_of(run), shard_count)
     return {
         job_id: Evidence(
             by_job.get(job_id, {}),
@@ -134,7 +134,7 @@ def find_evidence(
             skips.get(job_id, ()),
             sorted(java.get(job_id, ())),
             idle.get(job_id),
-            removed.get(job_id, {}),
+            deleted_runs.get(job_id, {}),
         )
         for job_id in job_ids
     }
@@ -144,7 +144,7 @@ def find_planned_instants(
     session: Session, job_ids: Collection[int], *, since_ms: Millis
 ) -> dict[int, set[Millis]]:
     """Return job id -> instants after another one, for which the schedule has made a fire or a run."""
-    planned: defaultdict[int, set[Millis]] = defaultdict(set)
+    instants: defaultdict[int, set[Millis]] = defaultdict(set)
     fires = select(Fire.job_id, _DUE).where(
         Fire.job_id.in_(list(job_ids)), Fire.trigger_type.in_(SCHEDULED), since_ms < _DUE
     )
@@ -156,8 +156,8 @@ def find_planned_instants(
     )
     for query in (fires, runs):
         for job_id, instant in bulk.read_rows(session, query):
-            planned[job_id].add(instant)
-    return dict(planned)
+            instants[job_id].add(instant)
+    return dict(instants)
 
 
 def _find_waiting(
@@ -303,16 +303,16 @@ def _shard_index(run: _Run) -> str | None:
     return None if run.shard is None else run.shard.partition("/")[0]
 
 
-def _merged(former: InstantRuns | None, entry: InstantRuns, started: int) -> InstantRuns:
+def _merge(former: InstantRuns | None, entry: InstantRuns, shard_count: int) -> InstantRuns:
     """Return two runs of one instant as one; the shards of a broadcast, in any order, are one run.
 
-    ``started``: how often the schedule has started the same shard.
+    ``shard_count``: how often the schedule has started the same shard.
     """
     if former is None:
-        return entry._replace(started=started)
+        return entry._replace(start_count=shard_count)
     better = min(former, entry, key=lambda runs: _TERMS.index(runs.term))
     worse = min(former, entry, key=lambda runs: _OUTCOMES.index(runs.outcome))
-    return better._replace(outcome=worse.outcome, started=max(former.started, started))
+    return better._replace(outcome=worse.outcome, start_count=max(former.start_count, shard_count))
 
 
 class RemovableRun(NamedTuple):

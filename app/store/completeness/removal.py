@@ -31,15 +31,15 @@ def keep_terms(session: Session, log_ids: Sequence[int]) -> None:
     open_from = {row.job_id: row.open_from_ms for row in store.find_open(session)}
     numbers: defaultdict[DayKey, Counter[str]] = defaultdict(Counter)
     groups: dict[int, int] = {}
-    cleared: defaultdict[int, set[str]] = defaultdict(set)
+    days_by_job: defaultdict[int, set[str]] = defaultdict(set)
     for run in runs:
         day = day_of(run.instant, zone).isoformat()
         if run.instant >= open_from.get(run.job_id, watermark_ms):
             numbers[DayKey(run.job_id, day)][key_of(run.term, run.not_started)] += 1
             groups[run.job_id] = run.group_id
         else:
-            cleared[run.job_id].add(day)
+            days_by_job[run.job_id].add(day)
     store.add_removed(session, numbers, groups)
-    if cleared:
-        days = sorted(set().union(*cleared.values()))
-        store.mark_cleared(session, list(cleared), days[0], days[-1])
+    if days_by_job:
+        days = sorted(set().union(*days_by_job.values()))
+        store.mark_cleared(session, list(days_by_job), days[0], days[-1])

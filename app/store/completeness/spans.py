@@ -179,8 +179,8 @@ def find_without_job(session: Session) -> list[int]:
 
 def span_of(row: Sequence[Any]) -> Span:
     _, job_id, group_id, is_on, from_ms, until_ms, kind, conf, zone, first, last, anchor, reason, rule = row
-    known = ScheduleType(kind) if kind in ScheduleType.__members__ else ScheduleType.NONE
-    schedule = Schedule(known, conf, zone, first, last, rule or "")
+    kind_of_schedule = ScheduleType(kind) if kind in ScheduleType.__members__ else ScheduleType.NONE
+    schedule = Schedule(kind_of_schedule, conf, zone, first, last, rule or "")
     return Span(job_id, group_id, bool(is_on), from_ms, until_ms, schedule, anchor, reason)
 
 

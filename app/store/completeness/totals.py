@@ -87,14 +87,14 @@ def sum_by_day(session: Session, scope: Scope) -> dict[str, Tally]:
 
 def find_day(session: Session, day: str, group_ids: Collection[int] | None) -> Tally:
     """Return the totals of a day, of all groups (None) from its seal; without the names of reasons."""
-    sealed = find_sealed(session, day, day) if group_ids is None else {}
-    if day in sealed:
-        return sealed[day].tally
+    seals = find_sealed(session, day, day) if group_ids is None else {}
+    if day in seals:
+        return seals[day].tally
     by_reason = (func.sum(JobDay.not_started), func.sum(JobDay.skipped))
     query = select(*by_reason, *_SUMS).where(*_conditions(Scope(day, day, group_ids)))
-    not_started, skipped, *sums = (number or 0 for number in bulk.read_rows(session, query)[0])
+    not_started, skip_count, *sums = (number or 0 for number in bulk.read_rows(session, query)[0])
     tally = _tally(sums)
-    tally.not_started[""], tally.skipped[""] = int(not_started), int(skipped)
+    tally.not_started[""], tally.skipped[""] = int(not_started), int(skip_count)
     return tally
 
 
@@ -147,7 +147,9 @@ def find_cleared(session: Session, job_id: int, first: str, last: str) -> set[st
     query = select(JobDay.day, JobDay.cleared, JobDay.removed).where(
         JobDay.job_id == job_id, JobDay.day.between(first, last)
     )
-    return {day for day, cleared, removed in bulk.read_rows(session, query) if cleared or removed}
+    return {
+        day for day, is_cleared, deleted_runs in bulk.read_rows(session, query) if is_cleared or deleted_runs
+    }
 
 
 def _conditions(scope: Scope) -> list[ColumnElement[bool]]:

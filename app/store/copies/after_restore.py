@@ -17,7 +17,7 @@ from app.models.node import Node
 from app.models.session import LoginSession
 from app.models.task import Task
 from app.store.fires import queue as fires
-from app.store.fires import scheduled as scheduled_fires
+from app.store.fires import scheduled_fires
 
 
 def find_planned(session: Session, *, now_ms: Millis) -> list[int]:

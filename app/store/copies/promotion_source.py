@@ -49,7 +49,7 @@ class SourceTable:
         return self.columns[0]
 
     @property
-    def selected(self) -> str:
+    def column_list(self) -> str:
         """The columns, for a SELECT."""
         return ", ".join(f'"{name}"' for name in self.columns)
 
@@ -123,7 +123,7 @@ def read_chunk(connection: sqlite3.Connection, table: SourceTable, after: Key | 
     """Return the next rows in the order of the key; ``after`` None: the first ones."""
     where = "" if after is None else f'WHERE "{table.key}" > ?'
     order = f'ORDER BY "{table.key}" LIMIT {limit}'
-    statement = f'SELECT {table.selected} FROM "{table.name}" {where} {order}'  # nosec B608
+    statement = f'SELECT {table.column_list} FROM "{table.name}" {where} {order}'  # nosec B608
     return _read(connection, statement, () if after is None else (after,))
 
 
@@ -134,7 +134,7 @@ def read_rows(connection: sqlite3.Connection, table: SourceTable, keys: Sequence
         some = tuple(keys[start : start + KEYS])
         marks = ", ".join("?" * len(some))
         where = f'WHERE "{table.key}" IN ({marks})'
-        statement = f'SELECT {table.selected} FROM "{table.name}" {where}'  # nosec B608
+        statement = f'SELECT {table.column_list} FROM "{table.name}" {where}'  # nosec B608
         rows += _read(connection, statement, some)
     return rows
 

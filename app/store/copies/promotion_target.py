@@ -70,7 +70,7 @@ def _column(name: str, kind: TypeEngine[Any], *, nullable: bool, takes_nul: bool
 def delete_rows(connection: Connection, table: SourceTable, keys: Sequence[Key]) -> None:
     """Delete the rows with these keys."""
     for some, marks in _slices(keys):
-        key = _quoted(connection, table.key)
+        key = _quote(connection, table.key)
         statement = f"DELETE FROM {table.name} WHERE {key} IN ({marks})"  # nosec B608
         connection.exec_driver_sql(statement, some)
 
@@ -82,12 +82,12 @@ def insert_rows(connection: Connection, table: SourceTable, rows: Rows) -> None:
     """
     if not rows:
         return
-    names = ", ".join(_quoted(connection, name) for name in table.columns)
+    names = ", ".join(_quote(connection, name) for name in table.columns)
     marks = ", ".join(["%s"] * len(table.columns))
     statement = f"INSERT INTO {table.name} ({names}) VALUES ({marks})"  # nosec B608
     connection.exec_driver_sql(statement, rows)
     row_by_key: dict[Key, tuple[Any, ...]] = {}
-    key = _quoted(connection, table.key)
+    key = _quote(connection, table.key)
     for keys, placeholders in _slices([row[0] for row in rows]):
         query = f"SELECT {names} FROM {table.name} WHERE {key} IN ({placeholders})"  # nosec B608
         row_by_key |= {row[0]: tuple(row) for row in connection.exec_driver_sql(query, keys)}
@@ -131,7 +131,7 @@ def continue_ids(connection: Connection, last_ids: dict[SourceTable, int]) -> No
         dialect_of(connection).continue_ids(connection, table.name, last)
 
 
-def _quoted(connection: Connection, name: str) -> str:
+def _quote(connection: Connection, name: str) -> str:
     return connection.dialect.identifier_preparer.quote(name)
 
 

@@ -65,8 +65,8 @@ def has_facts(connection: Connection) -> bool:
 def find_former_tables(connection: Connection) -> FormerTables | None:
     """Return the tables of XXL-JOB in a database without a revision; None if they are not all there."""
     inspector = inspect(connection)
-    needed = {model.__tablename__ for model in (Group, Job, JobLog, Registration, User)}
-    if not needed <= set(inspector.get_table_names()):
+    table_names = {model.__tablename__ for model in (Group, Job, JobLog, Registration, User)}
+    if not table_names <= set(inspector.get_table_names()):
         return None
     jobs, runs = (
         connection.scalar(select(func.count()).select_from(model.__table__)) or 0 for model in (Job, JobLog)

@@ -86,8 +86,8 @@ def drop_all(connection: Connection, names: Sequence[str]) -> None:
 
 
 def _dropping(connection: Connection, names: Sequence[str]) -> list[str]:
-    quoted = ", ".join(_quoted(connection, name) for name in names)
-    return [f"DROP TABLE {quoted}"] if names else []
+    name_list = ", ".join(_quote(connection, name) for name in names)
+    return [f"DROP TABLE {name_list}"] if names else []
 
 
 def replacing(connection: Connection, names: Sequence[str], revision: str) -> list[str]:
@@ -140,19 +140,19 @@ def create_scratch(connection: Connection) -> URL:
     url = connection.engine.url
     name = f"{(url.database or '')[:NAME_MAX]}{SCRATCH}{secrets.token_hex(4)}"
     options = dialect_of(connection).create_options
-    connection.exec_driver_sql(f"CREATE DATABASE {_quoted(connection, name)}{options}")
+    connection.exec_driver_sql(f"CREATE DATABASE {_quote(connection, name)}{options}")
     return url.set(database=name)
 
 
 def drop_scratch(connection: Connection, url: URL) -> None:
     """Remove a scratch database."""
-    connection.exec_driver_sql(f"DROP DATABASE {_quoted(connection, url.database or '')}")
+    connection.exec_driver_sql(f"DROP DATABASE {_quote(connection, url.database or '')}")
 
 
 def create_namespace(connection: Connection, name: str) -> None:
     """Create a PostgreSQL schema unless there is one."""
-    connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {_quoted(connection, name)}")
+    connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {_quote(connection, name)}")
 
 
-def _quoted(connection: Connection, name: str) -> str:
+def _quote(connection: Connection, name: str) -> str:
     return connection.dialect.identifier_preparer.quote_identifier(name)

@@ -13,7 +13,7 @@ from app.domain.runs.trigger_keys import ONCE
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.skip import Skip
-from app.store.fires import prepared as prepared_fires
+from app.store.fires import prepared_fires
 from app.store.fires.queue import OUTSIDE
 from app.store.limits.slots import NO_END
 

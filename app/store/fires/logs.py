@@ -11,7 +11,7 @@ from app.clock import Millis
 from app.database import single_statement
 from app.database.rows import bulk, deletion
 from app.database.sql.in_list import WANTED, among
-from app.domain.enums import HandleCode, Killed, TriggerCode, TriggerType
+from app.domain.enums import HandleCode, KillReason, TriggerCode, TriggerType
 from app.domain.runs.log_copies import Width
 from app.models.log import JobLog
 from app.store.base.text_widths import width_of
@@ -35,11 +35,11 @@ def insert_logs(session: Session, rows: Sequence[bulk.Row]) -> list[int]:
     Those with a filled parameter, which have more columns, are the last.
     """
     widths = {name: width_of(session, JobLog, name) for name in COPIES}
-    copied = [row | _copies(row, widths) for row in rows]
-    plain = [row for row in copied if "param_form" not in row]
-    filled = copied[len(plain) :]
+    new_rows = [row | _copies(row, widths) for row in rows]
+    plain = [row for row in new_rows if "param_form" not in row]
+    templates = new_rows[len(plain) :]
     ids = bulk.insert_with_ids(session, JobLog, plain)
-    return [*ids, *bulk.insert_with_ids(session, JobLog, filled)] if filled else ids
+    return [*ids, *bulk.insert_with_ids(session, JobLog, templates)] if templates else ids
 
 
 def copies_of(session: Session, row: Mapping[str, Any]) -> dict[str, str]:
@@ -108,7 +108,7 @@ class RunState(NamedTuple):
     @property
     def is_replaced(self) -> bool:
         """Whether it was killed for a newer run of its job."""
-        return self.killed in (Killed.REPLACED, Killed.CONFIRMED)
+        return self.killed in (KillReason.REPLACED, KillReason.CONFIRMED)
 
 
 _COMPLETED_BY = tuple(getattr(JobLog, name) for name in RunState._fields)
@@ -136,7 +136,7 @@ def lock_traced(session: Session, log_ids: Collection[int]) -> dict[int, TracedR
 
 
 _REPLACED = select(JobLog.id).where(
-    among(JobLog.id), JobLog.handle_code == HandleCode.NONE, JobLog.killed == Killed.REPLACED
+    among(JobLog.id), JobLog.handle_code == HandleCode.NONE, JobLog.killed == KillReason.REPLACED
 )
 
 
@@ -145,9 +145,9 @@ def has_replaced(log_ids: Collection[int]) -> bool:
     return bool(single_statement.read(_REPLACED, {WANTED: sorted(log_ids)}))
 
 
-def mark_killed(session: Session, log_ids: Collection[int], killed: Killed = Killed.BY_USER) -> None:
+def mark_killed(session: Session, log_ids: Collection[int], reason: KillReason = KillReason.BY_USER) -> None:
     """Record that a kill ended these runs, or is about to."""
-    bulk.update_many(session, JobLog, [{"id": log_id, "killed": killed.value} for log_id in log_ids])
+    bulk.update_many(session, JobLog, [{"id": log_id, "killed": reason.value} for log_id in log_ids])
 
 
 def find_checkpoints(session: Session, log_ids: Collection[int]) -> dict[int, str]:
@@ -237,8 +237,8 @@ NO_BACKFILL = JobLog.trigger_type.is_(None) | (JobLog.trigger_type != TriggerTyp
 
 def find_of_backfills(session: Session, type_by_id: Mapping[int, str | None]) -> set[int]:
     """Return those of the runs, log id -> trigger type, that are of backfills, or retries of such runs."""
-    retried = [log_id for log_id, kind in type_by_id.items() if kind == TriggerType.RETRY]
-    origins = find_origins(session, retried) if retried else {}
+    retry_ids = [log_id for log_id, kind in type_by_id.items() if kind == TriggerType.RETRY]
+    origins = find_origins(session, retry_ids) if retry_ids else {}
     kinds = {**type_by_id, **{log_id: origin.trigger_type for log_id, origin in origins.items()}}
     return {log_id for log_id, kind in kinds.items() if kind == TriggerType.BACKFILL}
 

@@ -92,7 +92,7 @@ def insert_manual(
     executor_param: str | None,
     address_list: str | None,
     due_ms: Millis,
-    planned: bool = False,
+    is_planned: bool = False,
     request: str = "",
     repeats: int | None = None,
     logical_ms: Millis | None = None,
@@ -104,14 +104,14 @@ def insert_manual(
     opens_chain: bool = False,
     sharding_param: str | None = None,
 ) -> Trigger:
-    """Insert a fire of a trigger, due now or ``planned`` for later; ``repeats``: the log id of a run.
+    """Insert a fire of a trigger, due now or ``is_planned`` for later; ``repeats``: the log id of a run.
 
     ``logical_ms``: logical time; None: the second in which it is due. ``admitted_ms``: when a user gave it
     its slots, whatever the limits have; ``limit_key``: for which it counts then. ``chain``, ``round_id``
     and ``sharding_param``: of the run that is repeated; ``opens_chain``: the chain is that of this trigger.
     """
     trigger = new_trigger(job_id, due_ms)
-    key = key_of(trigger, planned=planned, request=request)
+    key = key_of(trigger, is_planned=is_planned, request=request)
     if (shard := parse_shard(sharding_param)) is not None:
         key = f"{key}:{shard.index}"
     fire = NewFire(
@@ -131,7 +131,7 @@ def insert_manual(
         round_id=round_id,
     )
     bulk.insert_whole(session, Fire, _rows([fire]))
-    if not planned:
+    if not is_planned:
         announce_due_fires(session)
     return trigger
 
@@ -156,7 +156,7 @@ def insert_batch(session: Session, new: Sequence[BatchFire]) -> None:
     """Insert fires of triggers due now."""
     fires = [
         NewFire(
-            key_of(trigger, planned=False, request=request),
+            key_of(trigger, is_planned=False, request=request),
             trigger.job_id,
             trigger.due_ms,
             TriggerType.MANUAL,

@@ -225,11 +225,11 @@ def find_descendants(session: Session, job_ids: Collection[int]) -> dict[int, Li
     DESCENDANT_IDS jobs, all jobs are read at once instead.
     """
     descendants: dict[int, Links] = {}
-    visited: set[int] = set()
+    all_ids: set[int] = set()
     all_links: dict[int, Links] | None = None
     generation, number = set(job_ids), 0
     while generation:
-        visited |= generation
+        all_ids |= generation
         number += 1
         if all_links is None and (number > DESCENDANT_STATEMENTS or len(generation) > DESCENDANT_IDS):
             all_links = _read_links(session, None)
@@ -239,7 +239,7 @@ def find_descendants(session: Session, job_ids: Collection[int]) -> dict[int, Li
             links = {job_id: all_links[job_id] for job_id in generation if job_id in all_links}
         descendants |= links
         children = {child for _group_id, ids in links.values() for child in ids if child <= ID_MAX}
-        generation = children - visited
+        generation = children - all_ids
     return descendants
 
 

@@ -49,7 +49,7 @@ def list_managed(session: Session) -> list[ManagedObject]:
 def find_of_objects(session: Session, kind: str, object_ids: Collection[int]) -> dict[int, ManagedObject]:
     """Return object id -> managed object of this kind; objects that no code manages are left out."""
     query = select(*_COLUMNS).where(CodeObject.kind == kind, CodeObject.object_id.in_(list(object_ids)))
-    return {managed.object_id: managed for managed in _read(session, query)}
+    return {entry.object_id: entry for entry in _read(session, query)}
 
 
 def find_managed(session: Session, kind: str, object_id: int) -> ManagedObject | None:
@@ -76,14 +76,14 @@ def replace_managed(
 
     The caller holds the import lock.
     """
-    keys = {*removed_keys, *((managed.kind, managed.key) for managed in new_objects)}
-    objects = {(managed.kind, managed.object_id) for managed in new_objects}
+    keys = {*removed_keys, *((entry.kind, entry.key) for entry in new_objects)}
+    objects = {(entry.kind, entry.object_id) for entry in new_objects}
     rows = bulk.read_rows(
         session, select(CodeObject.id, CodeObject.kind, CodeObject.managed_key, CodeObject.object_id)
     )
     ids = [row[0] for row in rows if (row[1], row[2]) in keys or (row[1], row[3]) in objects]
     deletion.by_values(session, CodeObject, "id", ids)
-    bulk.insert_many(session, CodeObject, [_row(managed) for managed in new_objects])
+    bulk.insert_many(session, CodeObject, [_row(entry) for entry in new_objects])
 
 
 def insert_apply(session: Session, apply: Apply) -> int:
@@ -132,13 +132,13 @@ def _read(session: Session, query: Select[Any]) -> list[ManagedObject]:
     return [ManagedObject(row[0], row[1], row[2], json.loads(row[3]), *row[4:]) for row in rows]
 
 
-def _row(managed: ManagedObject) -> bulk.Row:
+def _row(entry: ManagedObject) -> bulk.Row:
     return {
-        "kind": managed.kind,
-        "managed_key": managed.key,
-        "object_id": managed.object_id,
-        "fields": json.dumps(managed.fields, ensure_ascii=False),
-        "source": managed.source[:255],
-        "apply_id": managed.apply_id,
-        "applied_ms": managed.applied_ms,
+        "kind": entry.kind,
+        "managed_key": entry.key,
+        "object_id": entry.object_id,
+        "fields": json.dumps(entry.fields, ensure_ascii=False),
+        "source": entry.source[:255],
+        "apply_id": entry.apply_id,
+        "applied_ms": entry.applied_ms,
     }

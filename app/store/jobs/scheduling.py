@@ -96,7 +96,7 @@ def find_due(*, until_ms: Millis, limit: int) -> list[DueJob]:
     The ORDER BY matters: without it PostgreSQL's generic plan reads all jobs.
     """
     rows = single_statement.read(_DUE, {"until_ms": until_ms, "most": limit})
-    return _anchored(None, [_due_job(row) for row in rows])
+    return _anchor(None, [_due_job(row) for row in rows])
 
 
 def find_beyond(session: Session, *, after_ms: Millis) -> list[DueJob]:
@@ -107,7 +107,7 @@ def find_beyond(session: Session, *, after_ms: Millis) -> list[DueJob]:
     running = and_(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time > after_ms)
     later = select(*_PLANNED_BY).where(or_(running, Job.last_fire_ms > after_ms))
     rows = bulk.read_rows(session, later.order_by(Job.id))
-    return _anchored(session, [_due_job(row) for row in rows])
+    return _anchor(session, [_due_job(row) for row in rows])
 
 
 _LOCKED = select(*_PLANNED_BY).where(among(Job.id)).order_by(Job.id).with_for_update()
@@ -116,13 +116,13 @@ _LOCKED = select(*_PLANNED_BY).where(among(Job.id)).order_by(Job.id).with_for_up
 def lock_planned(session: Session, job_ids: Collection[int]) -> dict[int, DueJob]:
     """Lock the jobs; return their current state, by id."""
     rows = bulk.read_among(session, _LOCKED, list(job_ids))
-    return {job.id: job for job in _anchored(session, [_due_job(row) for row in rows])}
+    return {job.id: job for job in _anchor(session, [_due_job(row) for row in rows])}
 
 
 def find_planned(session: Session, job_ids: Collection[int]) -> dict[int, DueJob]:
     """Return the current state of the jobs, by id, without a lock."""
     rows = bulk.read_rows(session, select(*_PLANNED_BY).where(Job.id.in_(list(job_ids))))
-    return {job.id: job for job in _anchored(session, [_due_job(row) for row in rows])}
+    return {job.id: job for job in _anchor(session, [_due_job(row) for row in rows])}
 
 
 def _due_job(row: Sequence[Any]) -> DueJob:
@@ -170,7 +170,7 @@ _LAST = (
 def find_switched_on(session: Session, *, after_id: int, limit: int) -> list[DueJob]:
     """Return jobs whose schedule is on, with a higher id, ascending."""
     rows = select(*_PLANNED_BY).where(_IS_ON, Job.id > after_id).order_by(Job.id).limit(limit)
-    return _anchored(session, [_due_job(row) for row in bulk.read_rows(session, rows)])
+    return _anchor(session, [_due_job(row) for row in bulk.read_rows(session, rows)])
 
 
 def with_anchors(session: Session, due: Iterable[DueJob]) -> dict[int, DueJob]:
@@ -180,7 +180,7 @@ def with_anchors(session: Session, due: Iterable[DueJob]) -> dict[int, DueJob]:
     return {job.id: job for job in _with_first(session, jobs, rates)}
 
 
-def _anchored(session: Session | None, due: list[DueJob]) -> list[DueJob]:
+def _anchor(session: Session | None, due: list[DueJob]) -> list[DueJob]:
     """Return the jobs, those of a fixed rate with a calendar or blackouts with their first instants."""
     rates = [job for job in due if job.schedule_type == ScheduleType.FIX_RATE]
     # One statement has read them, with one number.

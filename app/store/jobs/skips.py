@@ -70,8 +70,10 @@ def find_recent(session: Session, group_ids: GroupIds, *, since_ms: Millis, limi
 
 def has_restored(session: Session, *, since_ms: Millis) -> bool:
     """Whether instants since then were skipped because the database was restored from a backup."""
-    restored = (Skip.to_ms >= since_ms) & (Skip.recorded_ms >= since_ms) & (Skip.reason == EndReason.RESTORED)
-    return session.scalar(select(Skip.id).where(restored).limit(1)) is not None
+    condition = (
+        (Skip.to_ms >= since_ms) & (Skip.recorded_ms >= since_ms) & (Skip.reason == EndReason.RESTORED)
+    )
+    return session.scalar(select(Skip.id).where(condition).limit(1)) is not None
 
 
 def insert_skips(session: Session, rows: Sequence[bulk.Row], job_by_id: Mapping[int, DueJob]) -> None:

@@ -35,14 +35,16 @@ class ViewCounts(NamedTuple):
 
 def find_running(session: Session, group_ids: GroupIds) -> frozenset[int]:
     """Return the jobs whose last run is in progress, or that have any other run at an executor."""
-    accepted = {
+    job_by_run = {
         run.id: run.job_id
         for run in find_open_runs(session, group_ids)
         if run.trigger_code == TriggerCode.ACCEPTED
     }
-    newest_ids = _find_newest(session, set(accepted.values()), group_ids)
+    newest_ids = _find_newest(session, set(job_by_run.values()), group_ids)
     rows = bulk.read_rows(session, select(Fire.job_id).where(Fire.state.in_(_OUT)).distinct())
-    return frozenset({accepted[run_id] for run_id in newest_ids & accepted.keys()} | {row[0] for row in rows})
+    return frozenset(
+        {job_by_run[run_id] for run_id in newest_ids & job_by_run.keys()} | {row[0] for row in rows}
+    )
 
 
 def _find_newest(session: Session, job_ids: Collection[int], group_ids: GroupIds) -> set[int]:
@@ -67,7 +69,7 @@ def count_views(
     username: str,
     user_id: int,
     running: Collection[int],
-    drifted: Collection[int],
+    drift_ids: Collection[int],
 ) -> ViewCounts:
     """Return the numbers of these groups' jobs, in one statement."""
     conditions = (
@@ -75,7 +77,7 @@ def count_views(
         among(Job.id, list(running)),
         contains(Job.author, username),
         favourites.is_favourite_of(user_id),
-        among(Job.id, list(drifted)),
+        among(Job.id, list(drift_ids)),
     )
     visible = in_groups(Job.job_group, group_ids)
     # Each has its own index, but for the author's.

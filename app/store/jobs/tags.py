@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from app.database.engine import affected
 from app.database.rows import bulk
 from app.database.sql.in_list import among
-from app.domain.text.texts import folded
+from app.domain.text.texts import fold
 from app.models.job import Job
 from app.models.tag import JobTag
 from app.store.base.paging import contains, is_storable
@@ -31,7 +31,7 @@ def replace_tags(session: Session, tags: Mapping[int, Sequence[str]]) -> None:
         return
     affected(session, delete(JobTag).where(JobTag.job_id.in_(list(tags))))
     rows = [
-        {"job_id": job_id, "tag": tag, "tag_key": folded(tag)}
+        {"job_id": job_id, "tag": tag, "tag_key": fold(tag)}
         for job_id, names in tags.items()
         for tag in names
     ]
@@ -40,10 +40,10 @@ def replace_tags(session: Session, tags: Mapping[int, Sequence[str]]) -> None:
 
 def has_tag(tag: str) -> ColumnElement[bool]:
     """Return the condition for jobs with a tag, ignoring case; a text that cannot be stored matches none."""
-    key = folded(tag)
+    key = fold(tag)
     return Job.id.in_(select(JobTag.job_id).where(JobTag.tag_key == key)) if is_storable(key) else false()
 
 
 def has_tag_with(text: str) -> ColumnElement[bool]:
     """Return the condition for jobs with a tag that contains a text, ignoring case."""
-    return Job.id.in_(select(JobTag.job_id).where(contains(JobTag.tag_key, folded(text))))
+    return Job.id.in_(select(JobTag.job_id).where(contains(JobTag.tag_key, fold(text))))

@@ -74,8 +74,8 @@ def find_known(session: Session, names: Collection[str], group_ids: GroupIds) ->
 def lock_named(session: Session, names: Collection[str]) -> list[Limit]:
     """Lock and return those of the named limits that exist, ids ascending."""
     query = select(Limit).where(Limit.kind == LimitKind.NAMED, Limit.name.in_(sorted(names)))
-    locked = query.order_by(Limit.id).with_for_update().execution_options(populate_existing=True)
-    return list(session.scalars(locked))
+    lock_query = query.order_by(Limit.id).with_for_update().execution_options(populate_existing=True)
+    return list(session.scalars(lock_query))
 
 
 def count_named(session: Session) -> int:

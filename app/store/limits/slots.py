@@ -122,7 +122,7 @@ _FIRST = (
 )
 
 
-class Shared(NamedTuple):
+class LimitShares(NamedTuple):
     """Limits that several jobs and keys share."""
 
     #: limit id -> most fires to be found of all that share it
@@ -131,11 +131,11 @@ class Shared(NamedTuple):
     limits: Mapping[JobKey, frozenset[int]]
 
 
-NOTHING_SHARED = Shared({}, {})
+NOTHING_SHARED = LimitShares({}, {})
 
 
 def find_first(
-    session: Session, room: Mapping[JobKey, int], shared: Shared = NOTHING_SHARED
+    session: Session, room: Mapping[JobKey, int], shares: LimitShares = NOTHING_SHARED
 ) -> list[tuple[DueFire, str]]:
     """Return the fires that wait first with their keys, as many of each as there is ``room`` for.
 
@@ -143,7 +143,7 @@ def find_first(
     runs hide no others.
     """
     left, first = {pair: count for pair, count in room.items() if count > 0}, list[tuple[DueFire, str]]()
-    more = Counter(shared.most)
+    more = Counter(shares.most)
     query = _FIRST
     for _ in range(ROUNDS_MAX):
         if not left:
@@ -156,10 +156,10 @@ def find_first(
                 left[pair] -= 1
                 if not left[pair]:
                     del left[pair]
-                limits = shared.limits.get(pair, frozenset())
+                limits = shares.limits.get(pair, frozenset())
                 more.subtract(limits)
                 if enough := {limit_id for limit_id in limits if more[limit_id] <= 0}:
-                    left = {pair: count for pair, count in left.items() if not enough & shared.limits[pair]}
+                    left = {pair: count for pair, count in left.items() if not enough & shares.limits[pair]}
         if len(rows) < ROUND_ROWS:
             break
         last_id, last_place = rows[-1][0], rows[-1][4]

@@ -125,10 +125,10 @@ def find_positions(session: Session, limit_of: Mapping[int, int], *, last: Place
         return {}
     number = case(*((waits_for(limit_id), limit_id) for limit_id in sorted(set(limit_of.values()))))
     position = func.row_number().over(partition_by=number, order_by=(Fire.deadline_ms, Fire.id))
-    ranked = select(Fire.id.label("id"), position.label("position")).where(
+    positions = select(Fire.id.label("id"), position.label("position")).where(
         Fire.state == FireState.WAITING, Fire.deadline_ms <= last[0]
     )
-    ranks = ranked.subquery()
+    ranks = positions.subquery()
     query = select(ranks.c.id, ranks.c.position).where(ranks.c.id.in_(sorted(limit_of)))
     return {row.id: row.position for row in session.execute(query)}
 

@@ -66,8 +66,8 @@ def delete_checks(session: Session, ids: Collection[int]) -> None:
 def delete_of_runs(session: Session, instants: Collection[tuple[int, Millis]]) -> None:
     """Delete the checks of instants, by job id, whose runs are deleted: nothing shows what became of them."""
     job_ids, times = {job_id for job_id, _instant in instants}, {instant for _job_id, instant in instants}
-    planned = (PromiseCheck.job_id.in_(list(job_ids)), PromiseCheck.logical_ms.in_(list(times)))
-    query = select(PromiseCheck.id, PromiseCheck.job_id, PromiseCheck.logical_ms).where(*planned)
+    conditions = (PromiseCheck.job_id.in_(list(job_ids)), PromiseCheck.logical_ms.in_(list(times)))
+    query = select(PromiseCheck.id, PromiseCheck.job_id, PromiseCheck.logical_ms).where(*conditions)
     delete_checks(session, [row[0] for row in bulk.read_rows(session, query) if (row[1], row[2]) in instants])
 
 

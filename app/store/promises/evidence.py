@@ -60,8 +60,8 @@ def find_chains(
     of a Java admin, which does not note its instant, stands for the last one before it.
     """
     chains: Chains = defaultdict(list)
-    scheduled = JobLog.trigger_type.in_([*SCHEDULED, TriggerType.RETRY]) | JobLog.trigger_type.is_(None)
-    is_of_type = [] if by_hand else [scheduled]
+    is_scheduled = JobLog.trigger_type.in_([*SCHEDULED, TriggerType.RETRY]) | JobLog.trigger_type.is_(None)
+    is_of_type = [] if by_hand else [is_scheduled]
     for page in _by_age(instants_by_job):
         instants_of = {job_id: sorted(set(instants_by_job[job_id])) for _ms, job_id in page}
         last_ms = max(instants[-1] for instants in instants_of.values())
@@ -94,12 +94,12 @@ def find_chains(
 
 def _foreign_retries(session: Session, rows: Iterable[Sequence[Any]]) -> set[int]:
     """Return the retries of runs of backfills among the rows of ``find_chains``."""
-    known, unknown = set[int](), dict[int, str | None]()
+    known_ids, unknown = set[int](), dict[int, str | None]()
     for _job_id, _logical_ms, trigger_type, source_id, log_id, *_ in rows:
-        if trigger_type == TriggerType.RETRY and source_id not in known:
+        if trigger_type == TriggerType.RETRY and source_id not in known_ids:
             unknown[log_id] = trigger_type
         else:
-            known.add(log_id)
+            known_ids.add(log_id)
     return logs.find_of_backfills(session, unknown)
 
 

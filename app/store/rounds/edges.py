@@ -50,14 +50,14 @@ class Followers:
     ``saved``: links that count in place of those that are stored of the same job.
     """
 
-    def __init__(self, session: Session, saved: JobLinks | None = None) -> None:
+    def __init__(self, session: Session, links: JobLinks | None = None) -> None:
         self._session, self._generation, self._has_all = session, 0, False
         self._known: dict[int, set[int]] = {}
-        self._saved_id = saved.job_id if saved is not None else None
+        self._saved_id = links.job_id if links is not None else None
         self._added: dict[int, Collection[int]] = {}
-        if saved is not None:
-            self._added = dict.fromkeys(saved.predecessors, (saved.job_id,))
-            self._added[saved.job_id] = saved.children
+        if links is not None:
+            self._added = dict.fromkeys(links.predecessors, (links.job_id,))
+            self._added[links.job_id] = links.children
 
     def __call__(self, job_ids: Collection[int]) -> Mapping[int, Collection[int]]:
         """Return job id -> the jobs that follow it at once, by links of both kinds."""
@@ -107,11 +107,11 @@ def replace_edges(session: Session, job_ids: Collection[int], edges: Sequence[Li
 
     The caller has locked the jobs and their predecessors, former and new.
     """
-    touched = {link.source for link in (*find_predecessors(session, job_ids), *edges)}
+    leader_ids = {link.source for link in (*find_predecessors(session, job_ids), *edges)}
     deletion.by_values(session, After, "job_id", sorted(job_ids))
     rows = [{"job_id": link.target, "predecessor_id": link.source} for link in edges]
     bulk.insert_many(session, After, sorted(rows, key=lambda row: (row["job_id"], row["predecessor_id"])))
-    mark_followed(session, touched)
+    mark_followed(session, leader_ids)
 
 
 def mark_followed(session: Session, job_ids: Collection[int]) -> None:

@@ -12,7 +12,7 @@ from app.database.rows import bulk, deletion
 from app.database.sql import direct
 from app.database.sql.in_list import among
 from app.domain.enums import FireState, TriggerType
-from app.domain.rounds.evaluation import Arrived
+from app.domain.rounds.evaluation import RoundArrival
 from app.domain.rounds.kinds import ArrivalOutcome, RoundState
 from app.domain.rounds.round_keys import SINCE
 from app.models.fire import Fire
@@ -117,30 +117,30 @@ _ARRIVALS = select(
 ).where(among(Arrival.round_id))
 
 
-def find_arrivals(session: Session, round_ids: Collection[int]) -> dict[int, list[Arrived]]:
+def find_arrivals(session: Session, round_ids: Collection[int]) -> dict[int, list[RoundArrival]]:
     """Return round id -> what has arrived, for each of the rounds."""
-    arrivals: dict[int, list[Arrived]] = {round_id: [] for round_id in round_ids}
+    arrivals: dict[int, list[RoundArrival]] = {round_id: [] for round_id in round_ids}
     for row in bulk.read_among(session, _ARRIVALS, sorted(round_ids)) if round_ids else ():
         round_id, predecessor_id, shard, total, outcome, at_ms, log_id, reason = row
-        arrived = Arrived(predecessor_id, shard, total, _OUTCOMES[outcome], at_ms, log_id, reason)
-        arrivals[round_id].append(arrived)
+        arrival = RoundArrival(predecessor_id, shard, total, _OUTCOMES[outcome], at_ms, log_id, reason)
+        arrivals[round_id].append(arrival)
     return arrivals
 
 
-def insert_arrivals(session: Session, arrivals: Iterable[tuple[int, Arrived]]) -> None:
+def insert_arrivals(session: Session, arrivals: Iterable[tuple[int, RoundArrival]]) -> None:
     """Write the first that arrives of predecessors, or of shards of them, each with the id of its round."""
     bulk.insert_whole(session, Arrival, _rows(arrivals))
 
 
-def write_arrivals(session: Session, arrivals: Iterable[tuple[int, Arrived]]) -> None:
+def write_arrivals(session: Session, arrivals: Iterable[tuple[int, RoundArrival]]) -> None:
     """Write what arrives, first or not, each with the id of its round; the caller holds the rounds' locks."""
     bulk.upsert(session, Arrival, _rows(arrivals), key=("round_id", "predecessor_id", "shard"))
 
 
-def _rows(arrivals: Iterable[tuple[int, Arrived]]) -> list[bulk.Row]:
+def _rows(arrivals: Iterable[tuple[int, RoundArrival]]) -> list[bulk.Row]:
     return [
-        arrived._asdict() | {"round_id": round_id, "outcome": arrived.outcome.value}
-        for round_id, arrived in arrivals
+        arrival._asdict() | {"round_id": round_id, "outcome": arrival.outcome.value}
+        for round_id, arrival in arrivals
     ]
 
 
@@ -233,7 +233,7 @@ class SinceInUse(NamedTuple):
     """Rounds since the last one that fires belong to."""
 
     #: job id -> the last open one that an instant waits for
-    awaited: dict[int, int]
+    last_by_job: dict[int, int]
     round_ids: set[int]
 
 
@@ -244,7 +244,7 @@ def find_since_in_use(session: Session, job_ids: Collection[int]) -> SinceInUse:
     for job_id, round_id, fire_state, state in rows:
         used.round_ids.add(round_id)
         if fire_state == FireState.GATED and state == RoundState.OPEN:
-            used.awaited[job_id] = max(used.awaited.get(job_id, 0), round_id)
+            used.last_by_job[job_id] = max(used.last_by_job.get(job_id, 0), round_id)
     return used
 
 
@@ -268,9 +268,9 @@ def find_skipped_instants(session: Session, gates: Collection[RoundRow]) -> list
     return [(row[0], row[1]) for row in rows]
 
 
-def delete_skips(session: Session, reopened: Iterable[RoundRow]) -> None:
+def delete_skips(session: Session, reopened_rounds: Iterable[RoundRow]) -> None:
     """Delete the skips of rounds that are decided anew; those of the instants of a schedule stay."""
-    for row in reopened:
+    for row in reopened_rounds:
         session.execute(
             delete(Skip).where(
                 Skip.job_id == row.job_id,

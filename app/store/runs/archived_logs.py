@@ -15,5 +15,5 @@ def mark_deleted(session: Session, log_ids: Collection[int]) -> None:
 
     A pull in progress stores nothing after that.
     """
-    marked = {"state": ArchiveState.DELETED.value, "next_ms": 0, "epoch": LogArchive.epoch + 1}
-    affected(session, update(LogArchive).where(LogArchive.log_id.in_(list(log_ids))).values(marked))
+    columns = {"state": ArchiveState.DELETED.value, "next_ms": 0, "epoch": LogArchive.epoch + 1}
+    affected(session, update(LogArchive).where(LogArchive.log_id.in_(list(log_ids))).values(columns))

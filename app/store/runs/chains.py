@@ -49,19 +49,19 @@ def find_rounds(session: Session, chain: int) -> list[RoundRow]:
 
 def find_runs(session: Session, chain: int) -> list[ChainRun]:
     """Return the runs of a chain, ids ascending, at most about RUNS_MAX."""
-    triggered = bulk.read_rows(session, select(JobLog.id).where(JobLog.trigger_key == chain))
+    first_runs = bulk.read_rows(session, select(JobLog.id).where(JobLog.trigger_key == chain))
     of_rounds = bulk.read_rows(session, select(Round.log_id).where(Round.chain == chain))
-    arrived = bulk.read_rows(
+    arrivals = bulk.read_rows(
         session, select(Arrival.log_id).join(Round, Round.id == Arrival.round_id).where(Round.chain == chain)
     )
-    generation = {row[0] for row in (*triggered, *of_rounds, *arrived) if row[0]}
-    known = set(generation)
+    generation = {row[0] for row in (*first_runs, *of_rounds, *arrivals) if row[0]}
+    known_ids = set(generation)
     for _ in range(GENERATIONS_MAX):
-        if not generation or len(known) > RUNS_MAX:
+        if not generation or len(known_ids) > RUNS_MAX:
             break
-        generation = _following(session, generation) - known
-        known |= generation
-    rows = bulk.read_rows(session, _RUNS, {WANTED: sorted(known)}) if known else ()
+        generation = _following(session, generation) - known_ids
+        known_ids |= generation
+    rows = bulk.read_rows(session, _RUNS, {WANTED: sorted(known_ids)}) if known_ids else ()
     return sorted(ChainRun._make(row[:-1]) for row in rows if row[-1] == chain)
 
 

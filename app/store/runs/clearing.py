@@ -13,8 +13,7 @@ from app.models.base import lower_bound
 from app.models.log import JobLog
 from app.store.alarms import clearing as alarm_clearing
 from app.store.completeness.removal import keep_terms
-from app.store.fires import logs
-from app.store.fires import prepared as prepared_fires
+from app.store.fires import logs, prepared_fires
 from app.store.fires import queue as fires
 from app.store.runs.archived_logs import mark_deleted
 
@@ -42,7 +41,7 @@ def clear_batch(session: Session, clearing: Clearing) -> tuple[int, bool]:
     Return how many, without those that another transaction has deleted, and whether no more are left. Log
     rows of prepared fires stay.
     """
-    scope = _to_clear(clearing if clearing.keep is None else fixed(session, clearing))
+    scope = _to_clear(clearing if clearing.keep is None else fix_bounds(session, clearing))
     ids = list(
         session.scalars(
             select(JobLog.id)
@@ -55,7 +54,7 @@ def clear_batch(session: Session, clearing: Clearing) -> tuple[int, bool]:
     return count, len(ids) < DELETE_BATCH
 
 
-def fixed(session: Session, clearing: Clearing) -> Clearing:
+def fix_bounds(session: Session, clearing: Clearing) -> Clearing:
     """Return the same clearing as bounds that later rows do not change.
 
     Rows above ``up_to_id`` (None: the newest id of now) stay and do not count among the newest. Of an hour

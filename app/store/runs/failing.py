@@ -81,9 +81,9 @@ def _newest_ended(group_ids: GroupIds) -> Select[tuple[int]]:
 
 def _newest_of_newest_second(group_ids: GroupIds) -> Select[tuple[int]]:
     """Return what ``_newest_ended`` does, for PostgreSQL, which would sort all runs of the job for it."""
-    ended = aliased(JobLog)
-    times = select(ended.trigger_time).where(ended.job_id == Job.id, *_has_ended(ended, group_ids))
-    newest_ms = times.order_by(ended.trigger_time.desc()).limit(1).correlate(Job).scalar_subquery()
+    run = aliased(JobLog)
+    times = select(run.trigger_time).where(run.job_id == Job.id, *_has_ended(run, group_ids))
+    newest_ms = times.order_by(run.trigger_time.desc()).limit(1).correlate(Job).scalar_subquery()
     runs = _newest_ended(group_ids).where(JobLog.trigger_time == newest_ms)
     return runs.order_by(None).order_by(JobLog.id.desc())
 

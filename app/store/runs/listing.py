@@ -138,7 +138,7 @@ def list_logs(
     rows: list[JobLog] = []
     for first in range(0, len(ids.rows), ROWS_AT_ONCE):  # Scripts request long pages.
         rows += session.scalars(query.where(JobLog.id.in_(ids.rows[first : first + ROWS_AT_ONCE])))
-    return Page(_in_order(ids.rows, rows), ids.total, ids.capped)
+    return Page(_in_order(ids.rows, rows), ids.total, ids.is_capped)
 
 
 def _page_of_kind(
@@ -278,12 +278,12 @@ def _has_logical_time(criteria: LogFilter) -> list[ColumnElement[bool]]:
     conditions = []
     if (first_ms := criteria.logical_from_ms) is not None:
         logical_ms = func.coalesce(JobLog.logical_ms, JobLog.fire_time)
-        triggered = and_(logical_ms.is_(None), JobLog.trigger_time >= lower_bound(first_ms))
-        conditions.append(or_(logical_ms >= first_ms, triggered))
+        has_own_time = and_(logical_ms.is_(None), JobLog.trigger_time >= lower_bound(first_ms))
+        conditions.append(or_(logical_ms >= first_ms, has_own_time))
     if (last_ms := criteria.logical_to_ms) is not None:
         logical_ms = func.coalesce(JobLog.logical_ms, JobLog.fire_time)
-        triggered = and_(logical_ms.is_(None), JobLog.trigger_time <= upper_bound(last_ms))
-        conditions.append(or_(logical_ms <= last_ms, triggered))
+        has_own_time = and_(logical_ms.is_(None), JobLog.trigger_time <= upper_bound(last_ms))
+        conditions.append(or_(logical_ms <= last_ms, has_own_time))
     return conditions
 
 

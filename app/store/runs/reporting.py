@@ -150,8 +150,8 @@ def find_jobs_except(session: Session, job_ids: Collection[int]) -> list[int]:
     """
     existing = list(session.scalars(select(Job.id).order_by(Job.id)))
     gaps = ((low, high) for low, high in pairwise([-1, *existing, ID_MAX]) if high - low > 1)
-    gone = [job_id for low, high in gaps for job_id in _with_runs(session, low, high)]
-    return [*(job_id for job_id in existing if job_id not in job_ids), *gone]
+    deleted_ids = [job_id for low, high in gaps for job_id in _with_runs(session, low, high)]
+    return [*(job_id for job_id in existing if job_id not in job_ids), *deleted_ids]
 
 
 def _with_runs(session: Session, low: int, high: int) -> Iterator[int]:

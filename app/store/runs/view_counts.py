@@ -36,7 +36,7 @@ def count_views(
     """
     recent = _newest_failures(group_ids, from_ms, to_ms).limit(limit).subquery()
     not_started = and_(JobLog.handle_code == HandleCode.NONE, JobLog.trigger_code != TriggerCode.UNRESOLVED)
-    running = select(func.count()).select_from(_accepted(group_ids).limit(limit).subquery())
+    running = select(func.count()).select_from(_accepted_ids(group_ids).limit(limit).subquery())
     counts = select(func.count(), func.count(case((not_started, 1))), running.scalar_subquery())
     query = counts.select_from(recent).join(JobLog, JobLog.id == recent.c.id)
     return ViewCounts._make(bulk.read_rows(session, query)[0])
@@ -53,8 +53,8 @@ def _newest_failures(group_ids: GroupIds, from_ms: Millis, to_ms: Millis) -> Sel
     return select(JobLog.id).where(*conditions).order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
 
 
-def _accepted(group_ids: GroupIds) -> Select[tuple[int]]:
-    accepted = select(Fire.id).where(Fire.state == FireState.ACCEPTED)
+def _accepted_ids(group_ids: GroupIds) -> Select[tuple[int]]:
+    query = select(Fire.id).where(Fire.state == FireState.ACCEPTED)
     if group_ids is None:
-        return accepted
-    return accepted.join(Job, Job.id == Fire.job_id).where(Job.job_group.in_(list(group_ids)))
+        return query
+    return query.join(Job, Job.id == Fire.job_id).where(Job.job_group.in_(list(group_ids)))

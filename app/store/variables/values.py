@@ -23,7 +23,7 @@ def find_values(session: Session, names: Collection[str], group_ids: Collection[
     """
     if not names or not group_ids:
         return {}
-    rows = session.execute(_VALUES, _wanted(names, group_ids)).all()
+    rows = session.execute(_VALUES, _query_values(names, group_ids)).all()
     values: dict[Key, str] = {(row.group_id, row.name): row.value for row in rows}
     return _for_groups(values, group_ids, rows)
 
@@ -36,7 +36,7 @@ def find_sealed(session: Session, names: Collection[str], group_ids: Collection[
     """
     if not names or not group_ids:
         return {}
-    rows = session.execute(_SEALED, _wanted(names, group_ids)).all()
+    rows = session.execute(_SEALED, _query_values(names, group_ids)).all()
     texts: dict[Key, str] = {(row.group_id, row.name): row.secret for row in rows}
     return _for_groups(texts, group_ids, rows)
 
@@ -67,21 +67,21 @@ def find_masked_by_group(
     names = {name for group_names in names_by_group.values() for name in group_names}
     if not names:
         return {group_id: [] for group_id in names_by_group}
-    parameters = _wanted(names, names_by_group) | {"since_ms": now_ms - KEPT_MS}
-    opened = [
+    parameters = _query_values(names, names_by_group) | {"since_ms": now_ms - KEPT_MS}
+    plain_values = [
         (row, value)
         for row in session.execute(_MASKED, parameters)
         if (value := opened_or_none(row.secret)) is not None
     ]
-    masked = {}
+    by_group = {}
     for group_id, group_names in names_by_group.items():
         values: dict[str, dict[str, None]] = defaultdict(dict)
-        for row, value in opened:
-            is_usable = may_use_secret(group_id, owner_id=row.group_id, allowed=row.allowed)
+        for row, value in plain_values:
+            is_usable = may_use_secret(group_id, owner_id=row.group_id, group_list=row.allowed)
             if row.name in group_names and is_usable:
                 values[row.name][value] = None
-        masked[group_id] = [SecretValues(name, tuple(texts)) for name, texts in sorted(values.items())]
-    return masked
+        by_group[group_id] = [SecretValues(name, tuple(texts)) for name, texts in sorted(values.items())]
+    return by_group
 
 
 def opened_or_none(text: str) -> str | None:
@@ -106,18 +106,18 @@ def find_all_sealed(session: Session) -> list[tuple[str, str]]:
 def _for_groups(texts: dict[Key, str], group_ids: Iterable[int], rows: Collection[Any]) -> dict[Key, str]:
     """Return (group, name) -> text of the group itself, else the one of the installation that it may use."""
     of_installation = [row for row in rows if row.group_id == INSTALLATION]
-    resolved = {key: text for key, text in texts.items() if key[0] != INSTALLATION}
+    group_texts = {key: text for key, text in texts.items() if key[0] != INSTALLATION}
     for group_id in set(group_ids):
         for row in of_installation:
             is_usable = row.allowed is None or may_use_secret(
-                group_id, owner_id=INSTALLATION, allowed=row.allowed
+                group_id, owner_id=INSTALLATION, group_list=row.allowed
             )
             if is_usable:
-                resolved.setdefault((group_id, row.name), texts[INSTALLATION, row.name])
-    return resolved
+                group_texts.setdefault((group_id, row.name), texts[INSTALLATION, row.name])
+    return group_texts
 
 
-def _wanted(names: Collection[str], group_ids: Collection[int]) -> dict[str, Any]:
+def _query_values(names: Collection[str], group_ids: Collection[int]) -> dict[str, Any]:
     return {"names": sorted(set(names)), "group_ids": sorted({INSTALLATION, *group_ids})}
 
 

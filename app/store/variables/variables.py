@@ -39,7 +39,7 @@ def list_page(
     session: Session, criteria: VariableFilter, group_ids: GroupIds, *, start: int, length: int
 ) -> Page[Variable]:
     """Return a page of those of these groups (None: of all) and of the installation, by name."""
-    query = _filtered(session, criteria, group_ids)
+    query = _filter(session, criteria, group_ids)
     return fetch_page(
         session, query.order_by(Variable.name, Variable.group_id, Variable.id), start=start, length=length
     )
@@ -49,7 +49,7 @@ def list_after(
     session: Session, criteria: VariableFilter, group_ids: GroupIds, *, after_id: int, limit: int
 ) -> list[Variable]:
     """Return those with an id above ``after_id`` in its order."""
-    query = _filtered(session, criteria, group_ids).where(Variable.id > after_id)
+    query = _filter(session, criteria, group_ids).where(Variable.id > after_id)
     return list(session.scalars(query.order_by(Variable.id).limit(limit)))
 
 
@@ -60,7 +60,7 @@ def list_usable_names(session: Session, group_id: int, *, limit: int) -> list[tu
     names = {
         (row.name, bool(row.is_secret)): None
         for row in session.execute(query)
-        if not row.is_secret or may_use_secret(group_id, owner_id=row.group_id, allowed=row.allowed)
+        if not row.is_secret or may_use_secret(group_id, owner_id=row.group_id, group_list=row.allowed)
     }
     # Not limited by the database: secrets of the installation for other groups would count.
     return list(names)[:limit]
@@ -129,8 +129,8 @@ def list_ids_of_group(session: Session, group_id: int) -> list[int]:
 def forget_group(session: Session, group_id: int) -> None:
     """Remove a deleted group from the secrets of the installation."""
     query = select(Variable.id, Variable.allowed).where(Variable.group_id == INSTALLATION, _IS_SECRET)
-    for variable_id, allowed in session.execute(query).all():
-        ids = allowed_ids(allowed)
+    for variable_id, group_list in session.execute(query).all():
+        ids = allowed_ids(group_list)
         if group_id in ids:
             change = update(Variable).where(Variable.id == variable_id)
             session.execute(change.values(allowed=allowed_text(ids - {group_id})))
@@ -184,7 +184,7 @@ def _is_of(group_id: int, name: str) -> tuple[ColumnElement[bool], ColumnElement
     return VariableVersion.group_id == group_id, VariableVersion.name == name
 
 
-def _filtered(session: Session, criteria: VariableFilter, group_ids: GroupIds) -> Select[tuple[Variable]]:
+def _filter(session: Session, criteria: VariableFilter, group_ids: GroupIds) -> Select[tuple[Variable]]:
     query = select(Variable)
     if criteria.name:
         query = query.where(Variable.name == criteria.name)
@@ -196,13 +196,13 @@ def _filtered(session: Session, criteria: VariableFilter, group_ids: GroupIds) -
         query = query.where(_IS_SECRET if criteria.is_secret else ~_IS_SECRET)
     if group_ids is None:
         return query
-    hidden = _hidden_secrets(session, group_ids)
+    hidden_ids = _hidden_secrets(session, group_ids)
     query = query.where(Variable.group_id.in_([INSTALLATION, *sorted(group_ids)]))
-    return query.where(Variable.id.not_in(hidden)) if hidden else query
+    return query.where(Variable.id.not_in(hidden_ids)) if hidden_ids else query
 
 
 def _hidden_secrets(session: Session, group_ids: Collection[int]) -> list[int]:
     """Return the secrets of the installation that none of these groups may use."""
     query = select(Variable.id, Variable.allowed).where(Variable.group_id == INSTALLATION, _IS_SECRET)
     rows = session.execute(query).all()
-    return [variable_id for variable_id, allowed in rows if allowed_ids(allowed).isdisjoint(group_ids)]
+    return [variable_id for variable_id, group_list in rows if allowed_ids(group_list).isdisjoint(group_ids)]

@@ -102,7 +102,7 @@ def test_lists_are_filtered_by_it(api: Api) -> None:
 def test_children_over_the_api_stand_for_the_time_of_their_parent(api: Api) -> None:
     child = make_job()
     api.post(f"/jobs/{make_job(child_jobid=str(child.id)).id}/runs", {"logical_time": GIVEN})
-    (claimed,) = claim_fires(now_ms=now_ms()).claimed
+    (claimed,) = claim_fires(now_ms=now_ms()).claims
     call_back(claimed.log_id, 200, now_ms=now_ms())
     claim_fires(now_ms=now_ms())
     runs = api.get("/runs").get_json()["items"]

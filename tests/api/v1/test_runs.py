@@ -49,7 +49,7 @@ def config(config: Config) -> Config:
 
 def claim(*, accept: bool = True) -> list[int]:
     """Claim all fires; return the ids of the runs."""
-    claims = claim_fires(now_ms=now_ms()).claimed
+    claims = claim_fires(now_ms=now_ms()).claims
     if accept:
         record_sent(*(sent(claimed) for claimed in claims), now_ms=now_ms())
     return [claimed.log_id for claimed in claims]

@@ -9,7 +9,7 @@ from app.models.calendar import JobBlackout, RuleChange
 from app.models.fire import Fire
 from app.models.job import Job
 from app.store.calendars import current_book
-from app.store.calendars.paused import PAUSED
+from app.store.calendars.paused_fires import PAUSED
 from tests.console.pages import submit, text_of, unnamed_path_after
 from tests.support.console import Console, add_group, add_job, add_user
 from tests.support.console_jobs import FORM

@@ -139,7 +139,7 @@ def trigger(job_id: int) -> Trigger:
 
     def plan(session: Session) -> Trigger:
         return fires.insert_manual(
-            session, job_id, executor_param=None, address_list=None, due_ms=due_ms, planned=True
+            session, job_id, executor_param=None, address_list=None, due_ms=due_ms, is_planned=True
         )
 
     return transact(plan)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.runs.log_levels import ErrorCount, level_of, levelled
+from app.domain.runs.log_levels import ErrorCount, level_of, split_levels
 
 MODULE = Path(__file__).parents[3] / "app/static/js/log-levels.js"
 LEVELS = {
@@ -99,7 +99,7 @@ def test_an_error_with_its_stack_counts_once() -> None:
 
 def test_lines_have_their_level_and_no_colours() -> None:
     lines = ['  File "a.py", line 2, in f', "    g()", "\x1b[31mERROR\x1b[0m again", "fine"]
-    assert levelled(lines) == [
+    assert split_levels(lines) == [
         ("frame", lines[0]),
         ("frame", lines[1]),
         ("error", "ERROR again"),

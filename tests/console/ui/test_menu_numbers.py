@@ -17,7 +17,7 @@ from tests.support.statements import statements
 
 @pytest.fixture(autouse=True)
 def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_known", "_numbers"):
+    for name in ("_last_failures", "_numbers"):
         monkeypatch.setattr(failing, name, {})
 
 

@@ -66,8 +66,8 @@ def test_a_stored_grant_reads_as_it_was() -> None:
 def test_a_token_may_do_what_both_it_and_its_owner_may(
     owner: Actor, grant: Grant, allowed: dict[int, set[Right]]
 ) -> None:
-    assert rules.limited(owner, grant, existing={5, 6, 7}) == (False, allowed)
+    assert rules.limit_actor(owner, grant, existing={5, 6, 7}) == (False, allowed)
 
 
 def test_only_an_administrators_token_with_that_right_may_do_everything() -> None:
-    assert rules.limited(ADMIN, Grant(frozenset(), admin=True), existing=()) == (True, {})
+    assert rules.limit_actor(ADMIN, Grant(frozenset(), admin=True), existing=()) == (True, {})

@@ -3,12 +3,12 @@
 import pytest
 
 from app.domain.archive.kinds import ArchiveState, Missing
-from app.domain.archive.pulls import Next, Progress, Pulled, after_pull, rest_ms
+from app.domain.archive.pulls import Next, Progress, PullOutcome, after_pull, rest_ms
 from tests.support.factories import T0
 
 OPEN, ENDING = ArchiveState.OPEN, ArchiveState.ENDING
-SOME, NOTHING, MORE = Pulled(True), Pulled(False), Pulled(True, has_more=True)
-GONE, NO_LOG = Pulled(False, failure=Missing.INSTANCE_GONE), Pulled(False, failure=Missing.LOG_GONE)
+SOME, NOTHING, MORE = PullOutcome(True), PullOutcome(False), PullOutcome(True, has_more=True)
+GONE, NO_LOG = PullOutcome(False, failure=Missing.INSTANCE_GONE), PullOutcome(False, failure=Missing.LOG_GONE)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ GONE, NO_LOG = Pulled(False, failure=Missing.INSTANCE_GONE), Pulled(False, failu
         (4_000, GONE, 8_000),
     ],
 )
-def test_an_open_log_is_fetched_by_its_growth(pause_ms: int, pulled: Pulled, next_pause_ms: int) -> None:
+def test_an_open_log_is_fetched_by_its_growth(pause_ms: int, pulled: PullOutcome, next_pause_ms: int) -> None:
     following = after_pull(Progress(OPEN, 0, pause_ms), pulled, at_ms=T0)
     assert following == Next(OPEN, T0 + next_pause_ms, next_pause_ms)
 
@@ -41,7 +41,7 @@ def test_an_open_log_is_fetched_by_its_growth(pause_ms: int, pulled: Pulled, nex
     ],
 )
 def test_the_log_of_an_ended_run_is_fetched_until_it_is_whole(
-    behind_ms: int, pulled: Pulled, state: ArchiveState, wait_ms: int | None, reason: str
+    behind_ms: int, pulled: PullOutcome, state: ArchiveState, wait_ms: int | None, reason: str
 ) -> None:
     following = after_pull(Progress(ENDING, T0 - behind_ms, 1_000), pulled, at_ms=T0)
     next_ms = 0 if wait_ms is None else T0 + wait_ms

@@ -1,7 +1,7 @@
 """List of a backfill: what is known of each instant, and which are run in which order."""
 
 from app.domain.backfills.instants import (
-    Excluded,
+    Exclusion,
     ListedInstant,
     Standing,
     list_instants,
@@ -42,7 +42,7 @@ def test_the_runs_of_an_instant(runs: list[Standing], standing: Standing, run_by
 
 @truth_table("which", Which)
 def test_what_the_schedule_leaves_out_is_listed_and_never_run(which: Which) -> None:
-    excluded = {2: Excluded(CALENDAR, "国庆节"), 4: Excluded(BLACKOUT, "release")}
+    excluded = {2: Exclusion(CALENDAR, "国庆节"), 4: Exclusion(BLACKOUT, "release")}
     runs = [(2, FAILED), (4, SUCCEEDED)]
     found = list_instants([1, 3, 4, 3], excluded, runs, which)
     is_run = which is not Which.FAILED

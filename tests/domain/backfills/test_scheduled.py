@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.clock import HOUR_MS, Millis
 from app.domain.backfills.instants import Standing
-from app.domain.backfills.scheduled import scheduled
+from app.domain.backfills.schedule_times import list_times
 from app.domain.calendars.effective import JobRules
 from app.domain.enums import ScheduleType
 from app.domain.schedules.schedule import Schedule
@@ -85,12 +85,12 @@ def moved_to(listing: Listing, raw_ms: Millis) -> Millis:
 def check(given_range: Range) -> None:
     case, expected = given_range.case, listed(given_range)
     schedule = replace(case.schedule, rules=JobRules(case.rule, tuple(case.blackouts), case.anchor_ms))
-    found = scheduled(
+    found = list_times(
         schedule, given_range.from_ms, given_range.to_ms, now_ms=given_range.now_ms, most=given_range.most
     )
     first = dict([*expected.items()][: given_range.most])
     assert found.logical_times == [at_ms for at_ms, standing in first.items() if standing is None]
-    assert {at_ms: each.standing for at_ms, each in found.excluded.items()} == {
+    assert {at_ms: each.standing for at_ms, each in found.exclusions.items()} == {
         at_ms: standing for at_ms, standing in first.items() if standing is not None
     }
     assert found.is_cut == (len(expected) > given_range.most)
@@ -163,18 +163,18 @@ EACH_SECOND, HOURLY = "* * * * * ?", "0 0 * * * ?"
     ],
 )
 def test_ranges(schedule: Schedule, from_ms: Millis, to_ms: Millis, expected: tuple[int, bool]) -> None:
-    found = scheduled(schedule, from_ms, to_ms, now_ms=to_ms, most=10_000)
+    found = list_times(schedule, from_ms, to_ms, now_ms=to_ms, most=10_000)
     assert (len(found.logical_times), found.is_cut) == expected
 
 
 @truth_table("conf", ["0 30 2 * * ?", "30 2 * * *", "0 0/20 * * * ?", "*/20 * * * *", "0 0/20 2 * * ?"])
 def test_a_range_may_begin_in_the_hour_that_is_twice(conf: str) -> None:
     from_ms, to_ms = ms("2024-10-26 12:00", BERLIN), ms("2024-10-27 12:00", BERLIN)
-    whole = scheduled(cron(conf), from_ms, to_ms, now_ms=to_ms, most=ALL).logical_times
+    whole = list_times(cron(conf), from_ms, to_ms, now_ms=to_ms, most=ALL).logical_times
     for at_ms in range(from_ms, to_ms, HOUR_MS // 12):
         parts = [
-            *scheduled(cron(conf), from_ms, at_ms, now_ms=to_ms, most=ALL).logical_times,
-            *scheduled(cron(conf), at_ms, to_ms, now_ms=to_ms, most=ALL).logical_times,
+            *list_times(cron(conf), from_ms, at_ms, now_ms=to_ms, most=ALL).logical_times,
+            *list_times(cron(conf), at_ms, to_ms, now_ms=to_ms, most=ALL).logical_times,
         ]
         assert parts == whole
 
@@ -184,5 +184,5 @@ def test_an_instant_that_moves_to_the_future_is_not_run_yet() -> None:
     schedule = Schedule(ScheduleType.CRON, "0 0 9 30,3 * ?", "UTC", rules=rules)
     first_ms, moved_ms, now_ms = (ms(f"2026-{day} 09:00", "UTC") for day in ("09-30", "10-03", "10-08"))
     for at_ms, times in ((now_ms - 1, [first_ms]), (now_ms, [first_ms, moved_ms])):
-        found = scheduled(schedule, first_ms, now_ms - 1, now_ms=at_ms, most=len(times))
+        found = list_times(schedule, first_ms, now_ms - 1, now_ms=at_ms, most=len(times))
         assert found == (times, {}, False)

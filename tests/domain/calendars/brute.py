@@ -122,8 +122,8 @@ class Listing:
     def _allows(self, day: date) -> bool:
         if self.rule is None:
             return True
-        kind, nth = self._kind(day), self.rule.entered.nth
-        if (kind is DayKind.WORKDAY) != (self.rule.entered.on is On.WORKDAYS):
+        kind, nth = self._kind(day), self.rule.rule.nth
+        if (kind is DayKind.WORKDAY) != (self.rule.rule.on is On.WORKDAYS):
             return False
         if nth is None:
             return True
@@ -144,11 +144,11 @@ class Listing:
         return unknown.get(calendar.unknown, by_weekday)
 
     def _target(self, day: date) -> date | None:
-        if self.rule is None or self.rule.entered.otherwise is Otherwise.SKIP:
+        if self.rule is None or self.rule.rule.otherwise is Otherwise.SKIP:
             return None
         if self.schedule.type is not ScheduleType.CRON:
             return None
-        sign = 1 if self.rule.entered.otherwise is Otherwise.NEXT else -1
+        sign = 1 if self.rule.rule.otherwise is Otherwise.NEXT else -1
         days = (day + timedelta(sign * number) for number in range(1, 32))
         return next((each for each in days if self._allows(each)), None)
 

@@ -3,7 +3,7 @@
 from app.clock import Millis
 from app.domain.calendars.blackouts import Afterwards, Blackout
 from app.domain.calendars.effective import JobRules
-from app.domain.completeness.expected import Interval, count_excluded, count_expected, expected
+from app.domain.completeness.expected import Interval, count_excluded, count_expected, expected_instants
 from app.domain.completeness.spans import Span
 from app.domain.enums import ScheduleType
 from app.domain.schedules.schedule import RESTING, next_after_ms
@@ -150,7 +150,7 @@ def test_instants_are_counted_where_they_are(
     span = Span(1, 1, True, 0, None, ruled(HOURLY, JobRules(None, blackouts_of(blackouts)), "UTC"))
     interval = Interval(at(first), at(last) + 1)
     assert (count_expected([span], interval), count_excluded([span], interval).total()) == counts
-    assert len([*expected([span], interval)]) == counts[0]
+    assert len([*expected_instants([span], interval)]) == counts[0]
 
 
 def test_a_schedule_of_which_blackouts_cover_all_instants_ends() -> None:

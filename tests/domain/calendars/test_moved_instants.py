@@ -5,7 +5,7 @@ from datetime import date
 from app.clock import DAY_MS, Millis
 from app.domain.calendars.blackouts import Blackout
 from app.domain.calendars.calendar import Calendar, UnknownDays
-from app.domain.calendars.effective import JobRules, Merged, starts_on
+from app.domain.calendars.effective import JobRules, Merge, starts_on
 from app.domain.enums import ScheduleType
 from app.domain.schedules.schedule import Schedule, next_after_ms
 from tests.support.domain_calendars import CHINA, HOLIDAY, days, rule, ruled, starts
@@ -162,9 +162,9 @@ def test_of_a_time_that_is_twice_a_moved_instant_takes_the_first(conf: str, text
 
 def test_merged_instants_name_those_that_run_for_them() -> None:
     of_day = starts_on("0 0 9,10 * * ?", SHANGHAI, rule(CHINA, "workdays next"), date(2026, 10, 12))
-    assert of_day.merged == [
-        Merged(at("10-11 09:00"), at("10-12 09:00")),
-        Merged(at("10-11 10:00"), at("10-12 10:00")),
+    assert of_day.merges == [
+        Merge(at("10-11 09:00"), at("10-12 09:00")),
+        Merge(at("10-11 10:00"), at("10-12 10:00")),
     ]
 
 

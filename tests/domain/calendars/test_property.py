@@ -16,9 +16,15 @@ from app.domain.calendars.calendar import Calendar, DayKind, UnknownDays
 from app.domain.calendars.day_rule import DayRule, EnteredRule, On, Otherwise, day_rule
 from app.domain.calendars.effective import JobRules, StartKind
 from app.domain.calendars.rule_book import CalendarVersion, Membership, RuleBook
-from app.domain.completeness.expected import Interval, count_excluded, count_expected, excluded, expected
+from app.domain.completeness.expected import (
+    Interval,
+    count_excluded,
+    count_expected,
+    expected_instants,
+    find_exclusions,
+)
 from app.domain.completeness.rule_history import with_rules
-from app.domain.completeness.ruled import BLACKOUT, CALENDAR
+from app.domain.completeness.rule_instants import BLACKOUT, CALENDAR
 from app.domain.completeness.spans import Span
 from app.domain.enums import ScheduleType
 from app.domain.schedules.schedule import RESTING, Schedule, next_after_ms
@@ -235,9 +241,11 @@ def check_counts(case: Case, parts: Sequence[tuple[Span, Listing]]) -> None:
             run += within([*listing.effective], span, interval)
             off += [at for at in within(listing.off, span, interval) if first_ms <= at <= last_ms]
             covered += within(listing.covered, span, interval)
-        assert list(expected(spans, interval)) == run
+        assert list(expected_instants(spans, interval)) == run
         assert count_expected(spans, interval) == len(run)
-        left_out = [(part.reason, at_ms) for part in excluded(spans, interval) for at_ms in part.instants]
+        left_out = [
+            (part.reason, at_ms) for part in find_exclusions(spans, interval) for at_ms in part.instants
+        ]
         assert sorted(left_out) == sorted(
             [*((BLACKOUT, at) for at in covered), *((CALENDAR, at) for at in off)]
         )
@@ -324,7 +332,7 @@ def test_a_history_follows_the_rules_that_held(
 ) -> None:
     case, versions, had = history
     assert case.rule is not None
-    entered = case.rule.entered
+    entered = case.rule.rule
     tagged = [each._replace(id=number, tag="t" * (number % 2)) for number, each in enumerate(case.blackouts)]
     closed = [part for each in tagged for part in (parts_of(each, had) if each.tag else [each])]
     book = RuleBook(calendars={"cal": versions}, blackouts=tagged, members={each.id: had for each in tagged})

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.domain.code.drift import drifted
+from app.domain.code.drift import drift_of
 from tests.support.truth_table import truth_table
 
 
@@ -30,4 +30,4 @@ from tests.support.truth_table import truth_table
 def test_only_owned_fields_with_another_value_drift(
     owned: dict[str, Any], now: dict[str, Any], expected: dict[str, tuple[Any, Any]]
 ) -> None:
-    assert drifted(owned, now) == expected
+    assert drift_of(owned, now) == expected

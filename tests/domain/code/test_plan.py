@@ -60,7 +60,7 @@ def test_a_field_changes_its_owner(
     expected: tuple[Action, tuple[str, ...], tuple[str, ...]] | None,
 ) -> None:
     plan = change_of(("job", "sample/close", 7), fields, applied, owned, is_adopted=is_adopted)
-    assert (plan and (plan.action, plan.owned, plan.released)) == expected
+    assert (plan and (plan.action, plan.owned_names, plan.released_names)) == expected
 
 
 def test_the_hash_counts_secrets_but_no_times() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from app.clock import Millis
 from app.domain.completeness.changes import date_change
-from app.domain.completeness.expected import Interval, expected
+from app.domain.completeness.expected import Interval, expected_instants
 from app.domain.completeness.spans import Span
 from app.domain.enums import ScheduleType
 from app.domain.schedules.schedule import Schedule
@@ -63,7 +63,7 @@ def test_nothing_is_missing_or_doubled_around_a_change(
             following,
         ]
     assert change.until_ms <= following.from_ms
-    found = set(expected(spans, Interval(T0 + 1, min(instants[-1], T0 + 19_999) + 1)))
+    found = set(expected_instants(spans, Interval(T0 + 1, min(instants[-1], T0 + 19_999) + 1)))
     delays = [each for each in spans if each.schedule.type is ScheduleType.FIX_DELAY]
     found |= {instant for instant in instants if any(delay.covers(instant) for delay in delays)}
     assert found == {instant for instant in instants if instant < T0 + 20_000}

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.clock import SECOND_MS, Millis
-from app.domain.completeness.expected import Interval, count_expected, expected
+from app.domain.completeness.expected import Interval, count_expected, expected_instants
 from app.domain.completeness.spans import Span
 from app.domain.enums import ScheduleType
 from app.domain.schedules.schedule import Schedule, next_after_ms
@@ -101,7 +101,7 @@ def test_a_cron_is_expected_as_the_scan_fires_it(
     if is_bounded:
         bounds = replace(span.schedule, not_before_ms=begin_ms + 1_234_567, not_after_ms=begin_ms + 9_876_000)
         span = replace(span, schedule=bounds)
-    instants = list(expected([span], interval))
+    instants = list(expected_instants([span], interval))
     assert instants == list(one_by_one(span, interval))
     assert count_expected([span], interval) == len(instants)
 
@@ -138,7 +138,7 @@ def test_a_fixed_rate_follows_from_its_first_instant(
     begin_ms = MOMENTS[0]
     span = span_of(str(period), begin_ms, kind=ScheduleType.FIX_RATE, anchor_ms=begin_ms + anchor_ms)
     interval = Interval(begin_ms + first_ms, begin_ms + first_ms + length_ms)
-    instants = list(expected([span], interval))
+    instants = list(expected_instants([span], interval))
     all_instants = range(begin_ms + anchor_ms, interval.until_ms, period * SECOND_MS)
     assert instants == [i for i in all_instants if i > span.from_ms and i >= interval.from_ms]
     middle = min(interval.from_ms + cut_ms, interval.until_ms)
@@ -178,7 +178,7 @@ NOON = at("2026-06-01T12:00")
     ],
 )
 def test_a_history_expects_what_was_on(spans: list[Span], count: int) -> None:
-    instants = list(expected(spans, DAY))
+    instants = list(expected_instants(spans, DAY))
     assert (len(instants), count_expected(spans, DAY)) == (count, count)
     assert instants == sorted(set(instants))
 

@@ -45,7 +45,7 @@ def test_drained_addresses_are_left_out_and_the_order_stays(
     drained: list[str], left: tuple[str, ...], left_out: tuple[str, ...]
 ) -> None:
     found = leave_out([A, B, C], frozenset(map(bare_address, drained)))
-    assert (found.open, found.drained) == (left, left_out)
+    assert (found.open, found.left_out) == (left, left_out)
 
 
 @truth_table(

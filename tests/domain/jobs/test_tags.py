@@ -3,7 +3,7 @@
 import pytest
 
 from app.domain.jobs.tags import TAG_MAX, TAGS_MAX, check_tags, split_tags, tags_text
-from app.domain.text.texts import folded
+from app.domain.text.texts import fold
 from app.errors import InvalidInput
 from tests.support.truth_table import truth_table
 
@@ -47,5 +47,5 @@ def test_tags_per_job_are_limited() -> None:
 
 
 def test_the_key_of_the_longest_tag_fits_its_column() -> None:
-    widest = max(range(0x110000), key=lambda code: len(folded(chr(code))))
-    assert len(folded(chr(widest) * TAG_MAX)) <= 90
+    widest = max(range(0x110000), key=lambda code: len(fold(chr(code))))
+    assert len(fold(chr(widest) * TAG_MAX)) <= 90

@@ -85,7 +85,7 @@ def test_only_a_secret_of_the_installation_names_groups() -> None:
 def test_a_group_uses_its_own_secrets_and_those_that_name_it(
     owner_id: int, allowed: str, may_use: bool
 ) -> None:
-    assert may_use_secret(7, owner_id=owner_id, allowed=allowed) is may_use
+    assert may_use_secret(7, owner_id=owner_id, group_list=allowed) is may_use
 
 
 def test_the_longest_list_of_groups_fits_into_its_column() -> None:

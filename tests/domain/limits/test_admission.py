@@ -94,11 +94,11 @@ def test_a_limit_without_slots_admits_none() -> None:
 
 
 def test_a_limit_that_is_not_locked_gives_no_slot() -> None:
-    assert decide(Slots(SLOTS, {}, closed=[JOB]), Demand({JOB: 1})) == [Action.WAIT]
+    assert decide(Slots(SLOTS, {}, closed_scopes=[JOB]), Demand({JOB: 1})) == [Action.WAIT]
 
 
 def test_a_full_limit_is_named_before_one_that_is_not_locked() -> None:
-    decision = Slots(SLOTS, {DATABASE: 4}, closed=[JOB]).decide(Demand({JOB: 1, DATABASE: 1}))
+    decision = Slots(SLOTS, {DATABASE: 4}, closed_scopes=[JOB]).decide(Demand({JOB: 1, DATABASE: 1}))
     assert decision.wait is not None
     assert (decision.wait.limit_id, decision.wait.reason) == (3, WaitReason.FULL)
 

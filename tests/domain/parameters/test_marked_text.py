@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.domain.parameters import filling
 from app.domain.parameters.errors import InvalidTemplate, NotFilled
-from app.domain.parameters.marked_text import display, fill_secrets, mark, secrets_of, unmarked
+from app.domain.parameters.marked_text import display, fill_secrets, mark, secrets_of, unmark
 from app.domain.parameters.placeholders import Secret
 from app.domain.parameters.template import parse
 from app.domain.parameters.values import GivenRun
@@ -44,7 +44,7 @@ def test_secrets_stay_placeholders(pieces: list[str | Secret], marked: str, show
 
 @truth_table("text", ["${secret.}", "${secret.1}", "${secret.A", "${HOME}", "${", f"${{secret.{'A' * 65}}}"])
 def test_what_is_no_secret_is_text(text: str) -> None:
-    assert fill_secrets(text, {}) == display(text) == unmarked(text) == text
+    assert fill_secrets(text, {}) == display(text) == unmark(text) == text
 
 
 @given(st.lists(st.one_of(HOSTILE, st.just(SECRET)), max_size=8))
@@ -54,14 +54,14 @@ def test_no_value_names_a_secret(pieces: list[str | Secret]) -> None:
     assert display(marked).replace("‹secret TOKEN›", "<secret>") == expected.replace(
         "‹secret TOKEN›", "<secret>"
     )
-    assert unmarked(marked) == "".join(piece.at if isinstance(piece, Secret) else piece for piece in pieces)
+    assert unmark(marked) == "".join(piece.at if isinstance(piece, Secret) else piece for piece in pieces)
     assert secrets_of(marked) == ({"TOKEN"} if SECRET in pieces else frozenset())
 
 
 @given(HOSTILE, HOSTILE, HOSTILE)
 def test_values_stand_for_themselves(before: str, result: str, after: str) -> None:
     run = values(variables={"A": before, "B": after}, **with_result(result or "x"))
-    marked = parse("${var.A}${secret.TOKEN}${parent.result}${var.B}").fill(run).marked
+    marked = parse("${var.A}${secret.TOKEN}${parent.result}${var.B}").fill(run).marked_text
     assert secrets_of(marked) == {"TOKEN"}
     sent = fill_secrets(marked, {"TOKEN": "t0ps3cret"})
     if not _is_object_or_array(f"{before}0{result or 'x'}{after}"):
@@ -89,7 +89,7 @@ def test_too_long_a_text_is_an_error() -> None:
     for text in ("é" * 30_001, "x" * 60_001):
         with pytest.raises(NotFilled, match="^parameter not filled: longer than 60,000 bytes$"):
             filled("${var.A}", variables={"A": text})
-    marked = parse("${secret.TOKEN}${var.A}").fill(values(variables={"A": "x" * 59_999})).marked
+    marked = parse("${secret.TOKEN}${var.A}").fill(values(variables={"A": "x" * 59_999})).marked_text
     assert len(fill_secrets(marked, {"TOKEN": "1"})) == 60_000
     with pytest.raises(NotFilled, match="longer than 60,000 bytes"):
         fill_secrets(marked, {"TOKEN": "12"})
@@ -139,7 +139,7 @@ def test_a_result_in_json_is_a_string() -> None:
 
 def test_secrets_in_json_are_json() -> None:
     template = parse('{"token": "${secret.TOKEN}", "again": ${secret.TOKEN}, "a": ${parent.result.a}}')
-    marked = template.fill(values(**with_result('{"a": "${secret.TOKEN}"}'))).marked
+    marked = template.fill(values(**with_result('{"a": "${secret.TOKEN}"}'))).marked_text
     sent = fill_secrets(marked, {"TOKEN": 'a"\\${x}'})
     assert json.loads(sent) == {"token": 'a"\\${x}', "again": 'a"\\${x}', "a": "${secret.TOKEN}"}
 
@@ -178,7 +178,7 @@ JSON_PARTS = st.sampled_from(
 @given(JSON_VALUES)
 def test_json_values_arrive_as_they_are(value: Any) -> None:
     run = values(**with_result(json.dumps({"a": value})))
-    marked = parse('{"x": [${parent.result.a}], "t": "${secret.TOKEN}"}').fill(run).marked
+    marked = parse('{"x": [${parent.result.a}], "t": "${secret.TOKEN}"}').fill(run).marked_text
     assert json.loads(fill_secrets(marked, {"TOKEN": "t"})) == {"x": [value], "t": "t"}
 
 
@@ -196,6 +196,6 @@ def test_json_with_any_value_is_json(text: str, value: str, secret: str) -> None
     except InvalidTemplate:
         return
     run = values(parent=GivenRun(1, json.dumps({"a": value})), variables={"A": value})
-    sent = fill_secrets(template.fill(run).marked, {"TOKEN": secret})
+    sent = fill_secrets(template.fill(run).marked_text, {"TOKEN": secret})
     if template.contexts is not None:
         json.loads(sent)

@@ -1,6 +1,6 @@
 """What becomes of followers while a job does not run: rule, deadline and what is before them decide."""
 
-from app.domain.rounds.affected import Effect, Follower, effects_of
+from app.domain.rounds.effects import Effect, Follower, effects_of
 from app.domain.rounds.kinds import AtDeadline, RoundRule
 from app.domain.rounds.runs_after import RunsAfter
 from tests.support.truth_table import truth_table

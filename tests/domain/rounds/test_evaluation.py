@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.rounds.evaluation import BAD, Arrived, evaluate, outcome_of, supersedes
+from app.domain.rounds.evaluation import BAD, RoundArrival, evaluate, outcome_of, supersedes
 from app.domain.rounds.kinds import ArrivalOutcome, RoundReason, RoundRule, RoundState, ShardRule
 from app.domain.rounds.runs_after import RunsAfter
 
@@ -31,10 +31,10 @@ LETTERS = {
 }
 
 
-def arrivals(letters: str) -> list[Arrived]:
+def arrivals(letters: str) -> list[RoundArrival]:
     """Return an arrival of each of the predecessors 1, 2, 3; a blank: none."""
     return [
-        Arrived(number, 0, 1, LETTERS[letter], number, log_id=number * 10)
+        RoundArrival(number, 0, 1, LETTERS[letter], number, log_id=number * 10)
         for number, letter in enumerate(letters, 1)
         if letter.strip()
     ]
@@ -98,7 +98,7 @@ def test_the_shards_of_a_broadcast(
     rule: str, count: int, letters: str, outcome: ArrivalOutcome | None
 ) -> None:
     shards = [
-        Arrived(1, index, 2, LETTERS[letter], 1, log_id=index + 1)
+        RoundArrival(1, index, 2, LETTERS[letter], 1, log_id=index + 1)
         for index, letter in enumerate(letters)
         if letter.strip()
     ]
@@ -106,16 +106,16 @@ def test_the_shards_of_a_broadcast(
 
 
 def test_a_failed_run_without_shards_is_no_success_of_some_earlier_shards() -> None:
-    shards = [Arrived(1, 1, 3, SUCCEEDED, 1, log_id=2), Arrived(1, 2, 3, FAILED, 1, log_id=3)]
-    again = Arrived(1, 0, 1, FAILED, 2, log_id=4)
+    shards = [RoundArrival(1, 1, 3, SUCCEEDED, 1, log_id=2), RoundArrival(1, 2, 3, FAILED, 1, log_id=3)]
+    again = RoundArrival(1, 0, 1, FAILED, 2, log_id=4)
     assert outcome_of(RunsAfter((1,)), [again, *shards]) is FAILED
     assert outcome_of(RunsAfter((1,), shards=ShardRule.ANY), [again, *shards]) is SUCCEEDED
     assert outcome_of(RunsAfter((1,)), [again._replace(outcome=SUCCEEDED), *shards]) is SUCCEEDED
 
 
-def merged(history: Sequence[Arrived]) -> set[Arrived]:
+def merged(history: Sequence[RoundArrival]) -> set[RoundArrival]:
     """Return what is left of arrivals that come in this order."""
-    by_shard: dict[tuple[int, int], Arrived] = {}
+    by_shard: dict[tuple[int, int], RoundArrival] = {}
     for each in history:
         place = each.predecessor_id, each.shard
         if supersedes(each, by_shard.get(place)):
@@ -123,7 +123,7 @@ def merged(history: Sequence[Arrived]) -> set[Arrived]:
     return set(by_shard.values())
 
 
-def succeeded(history: Sequence[Arrived]) -> set[int]:
+def succeeded(history: Sequence[RoundArrival]) -> set[int]:
     """Return the predecessors that have succeeded once these have arrived."""
     return {each.predecessor_id for each in merged(history) if each.outcome is SUCCEEDED}
 
@@ -138,7 +138,7 @@ RULES = st.builds(
 )
 #: a run has one final outcome, which may come after *retrying* or *unresolved*
 RUNS = st.builds(
-    lambda job_id, shard, total, log_id, outcome: Arrived(
+    lambda job_id, shard, total, log_id, outcome: RoundArrival(
         job_id, shard % total, total, outcome, log_id, log_id=log_id
     ),
     st.integers(1, 3),
@@ -152,7 +152,7 @@ HISTORIES = st.lists(RUNS, max_size=12, unique_by=lambda each: (each.predecessor
 
 @given(RULES, HISTORIES, st.randoms())
 def test_the_order_and_repeats_of_arrivals_change_nothing(
-    rule: RunsAfter, history: list[Arrived], random: st.DataObject
+    rule: RunsAfter, history: list[RoundArrival], random: st.DataObject
 ) -> None:
     other = [*history, *history]
     random.shuffle(other)  # type: ignore[attr-defined]
@@ -161,19 +161,19 @@ def test_the_order_and_repeats_of_arrivals_change_nothing(
     assert evaluate(rule, one) == evaluate(rule, two)
 
 
-def succeeded_ids(arrivals: Collection[Arrived]) -> set[int]:
+def succeeded_ids(arrivals: Collection[RoundArrival]) -> set[int]:
     return {each.predecessor_id for each in arrivals if each.outcome is SUCCEEDED}
 
 
 @given(RULES, HISTORIES, RUNS)
 def test_a_success_stays_and_never_takes_a_start_back(
-    rule: RunsAfter, history: list[Arrived], last: Arrived
+    rule: RunsAfter, history: list[RoundArrival], last: RoundArrival
 ) -> None:
     before = evaluate(rule, merged(history))
     single = [each._replace(shard=0, total=1) for each in history]
     more = [*single, last._replace(shard=0, total=1)]
     assert succeeded_ids(merged(single)) <= succeeded_ids(merged(more))
-    success = [Arrived(job_id, 0, 1, SUCCEEDED, 100, log_id=100) for job_id in rule.jobs]
+    success = [RoundArrival(job_id, 0, 1, SUCCEEDED, 100, log_id=100) for job_id in rule.jobs]
     assert evaluate(rule, merged([*single, *success])).state is RoundState.STARTED
     if before.state is RoundState.NOT_RUN and before.reason is RoundReason.PREDECESSOR:
         assert before.cause is not None

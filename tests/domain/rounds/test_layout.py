@@ -4,7 +4,7 @@ import random
 import time
 from itertools import pairwise
 
-from app.domain.rounds.columns import Edge, connected
+from app.domain.rounds.columns import Edge, find_parts
 from app.domain.rounds.layout import BOX_HEIGHT, BOX_WIDTH, Layout, Line, lay_out
 from tests.support.truth_table import truth_table
 
@@ -120,4 +120,4 @@ def test_five_hundred_jobs_are_laid_out_within_a_second_and_always_alike() -> No
 
 
 def test_what_is_connected_is_found_largest_first() -> None:
-    assert connected([1, 2, 3, 4, 5, 6], [(2, 3), (4, 3), (5, 6)]) == [[2, 3, 4], [5, 6], [1]]
+    assert find_parts([1, 2, 3, 4, 5, 6], [(2, 3), (4, 3), (5, 6)]) == [[2, 3, 4], [5, 6], [1]]

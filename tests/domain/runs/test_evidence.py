@@ -108,5 +108,5 @@ def test_only_the_failure_text_of_a_repeat_proves_acceptance() -> None:
 
 @truth_table("delivered, fate", [(False, REFUSED), (True, UNKNOWN)])
 def test_silence_is_a_refusal_only_if_no_byte_was_written(delivered: bool, fate: Fate) -> None:
-    verdict = judge_silence(delivered=delivered, reason="no connection in time")
+    verdict = judge_silence(is_delivered=delivered, reason="no connection in time")
     assert (verdict.fate, verdict.code, verdict.text) == (fate, 500, "no connection in time")

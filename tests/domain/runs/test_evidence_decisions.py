@@ -46,7 +46,7 @@ WAIT, STARTED, AGAIN, ELSEWHERE, LOST = (
 )
 
 UNKNOWN = Evidence(
-    FireState.UNKNOWN, AUTO, NO_TRACE, durable=False, registered=True, probes=0, attempt=1, age_ms=0
+    FireState.UNKNOWN, AUTO, NO_TRACE, durable=False, is_registered=True, probes=0, attempt=1, age_ms=0
 )
 ACCEPTED = replace(UNKNOWN, state=FireState.ACCEPTED)
 
@@ -73,7 +73,7 @@ def accepted(**changes: Any) -> Evidence:
         (unknown(sign=SILENT), WAIT, IDLE_CHECK_MS, 0),
         (unknown(sign=SILENT, age_ms=UNKNOWN_MAX_MS - 1, probes=1), WAIT, IDLE_CHECK_MS, 0),
         (unknown(sign=SILENT, age_ms=UNKNOWN_MAX_MS), LOST, 0, 0),
-        (unknown(sign=SILENT, age_ms=UNKNOWN_MAX_MS, registered=False), LOST, 0, 0),
+        (unknown(sign=SILENT, age_ms=UNKNOWN_MAX_MS, is_registered=False), LOST, 0, 0),
         (unknown(sign=INCONCLUSIVE, age_ms=FENCE_MS), WAIT, IDLE_CHECK_MS, 0),
         (unknown(sign=INCONCLUSIVE, age_ms=UNKNOWN_MAX_MS), LOST, 0, 0),
         (unknown(age_ms=FENCE_MS * 2, probes=1, attempt=FOREIGN_ATTEMPTS_MAX), WAIT, IDLE_CHECK_MS, 0),
@@ -100,12 +100,12 @@ def accepted(**changes: Any) -> Evidence:
         (unknown(delivery=LEAST, age_ms=FENCE_MS - 1), WAIT, FENCE_MS, 0),
         (unknown(delivery=LEAST, age_ms=FENCE_MS), AGAIN, 0, 0),
         (unknown(delivery=LEAST, sign=INCONCLUSIVE, age_ms=FENCE_MS), AGAIN, 0, 0),
-        (unknown(delivery=LEAST, sign=SILENT, registered=False), ELSEWHERE, 0, 0),
+        (unknown(delivery=LEAST, sign=SILENT, is_registered=False), ELSEWHERE, 0, 0),
         (unknown(delivery=LEAST, sign=SILENT, age_ms=FENCE_MS), WAIT, IDLE_CHECK_MS, 0),
         (unknown(delivery=LEAST, sign=SILENT, age_ms=UNKNOWN_MAX_MS), ELSEWHERE, 0, 0),
-        (unknown(delivery=LEAST, sign=SILENT, registered=False, durable=True), ELSEWHERE, 0, 0),
+        (unknown(delivery=LEAST, sign=SILENT, is_registered=False, durable=True), ELSEWHERE, 0, 0),
         (
-            unknown(delivery=LEAST, sign=SILENT, registered=False, attempt=ATTEMPTS_MAX),
+            unknown(delivery=LEAST, sign=SILENT, is_registered=False, attempt=ATTEMPTS_MAX),
             WAIT,
             IDLE_CHECK_MS,
             0,
@@ -146,7 +146,7 @@ def test_decisions_about_a_run_in_doubt(
         (accepted(sign=INCONCLUSIVE, probes=PROBES_LOST - 1, durable=True), LOST, 0, 0),
         (accepted(sign=ENDED, probes=PROBES_LOST - 1, delivery=LEAST), AGAIN, 0, 0),
         (accepted(sign=SILENT, probes=PROBES_LOST - 1, delivery=LEAST), AGAIN, 0, 0),
-        (accepted(sign=SILENT, probes=PROBES_LOST - 1, delivery=LEAST, registered=False), ELSEWHERE, 0, 0),
+        (accepted(sign=SILENT, probes=PROBES_LOST - 1, delivery=LEAST, is_registered=False), ELSEWHERE, 0, 0),
         (accepted(sign=SILENT, probes=PROBES_LOST - 1, delivery=LEAST, attempt=ATTEMPTS_MAX), LOST, 0, 0),
         # without a live console, a missing result proves nothing
         (accepted(probes=1, reachable=False), WAIT, CHECK_MS, 1),
@@ -213,7 +213,7 @@ def test_at_most_once_is_never_redelivered(
     sign: Sign, state: FireState, durable: bool, probes: int, age_ms: int
 ) -> None:
     evidence = Evidence(
-        state, ONCE, sign, durable=durable, registered=False, probes=probes, attempt=1, age_ms=age_ms
+        state, ONCE, sign, durable=durable, is_registered=False, probes=probes, attempt=1, age_ms=age_ms
     )
     assert decide(evidence).action in (WAIT, STARTED, LOST)
 
@@ -334,4 +334,4 @@ def test_a_busy_executor_may_be_busy_with_our_first_send(sent_here: bool, text: 
 def test_a_refused_connection_does_not_undo_what_an_executor_remembers(
     delivered: bool, remembered: bool, fate: Fate
 ) -> None:
-    assert judge_silence(delivered=delivered, reason="refused", remembered=remembered).fate is fate
+    assert judge_silence(is_delivered=delivered, reason="refused", is_remembered=remembered).fate is fate

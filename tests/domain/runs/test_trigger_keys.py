@@ -12,7 +12,7 @@ TRIGGER = Trigger(7, 1_795_420_800_000, TOKEN)
 @truth_table("request_id", ["", "0f2c4b6a"])
 @truth_table("shard", ["", ":12"])
 def test_a_key_leads_back_to_its_trigger(planned: bool, kind: str, request_id: str, shard: str) -> None:
-    key = key_of(TRIGGER, planned=planned, request=request_id)
+    key = key_of(TRIGGER, is_planned=planned, request=request_id)
     assert key.startswith(f"{kind}:1795420800000-{TOKEN}")
     assert trigger_of(7, key + shard) == TRIGGER
     assert request_of(key + shard) == request_id

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from app.clock import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Millis
 from app.domain.enums import MisfireStrategy, ScheduleType, TriggerType
-from app.domain.schedules.missed import RunAll
 from app.domain.schedules.planning import MAX_FIRES_A_PASS, PRE_READ_MS, Plan, SkippedRange, plan
+from app.domain.schedules.run_all import RunAll
 from app.domain.schedules.schedule import Schedule, next_after_ms
 from tests.support.truth_table import truth_table
 
@@ -73,8 +73,8 @@ def test_the_newest_that_are_young_enough_run(
     found = [at_ms for at_ms, kind in decided.fires if kind is TriggerType.MISFIRE]
     assert found == ([] if first_ms is None else list(range(first_ms, T0 + 1, period_ms)))
     assert len(found) == count
-    assert (decided.skipped.count if decided.skipped else None) == skipped
-    assert decided.skipped is None or decided.skipped.from_ms == due_ms
+    assert (decided.skipped_range.count if decided.skipped_range else None) == skipped
+    assert decided.skipped_range is None or decided.skipped_range.from_ms == due_ms
 
 
 def _listed(first_ms: Millis, period_ms: Millis) -> NextAfter:
@@ -85,11 +85,11 @@ def _listed(first_ms: Millis, period_ms: Millis) -> NextAfter:
 def test_twenty_a_pass_and_the_last_ones_with_what_is_due_ahead() -> None:
     due_ms, step = T0 - 44_000, rate(SECOND_MS)
     first = run_all(due_ms, step, RunAll(most=41), SECOND_MS)
-    assert first.skipped == SkippedRange(due_ms, T0 - 41_000, 4)
+    assert first.skipped_range == SkippedRange(due_ms, T0 - 41_000, 4)
     assert first.fires == missed(*range(T0 - 40_000, T0 - 20_000, SECOND_MS))
     assert first.next_ms == T0 - 20_000
     second = run_all(T0 - 20_000, step, RunAll(most=41), SECOND_MS)
-    assert (second.skipped, len(second.fires)) == (None, MAX_FIRES_A_PASS)
+    assert (second.skipped_range, len(second.fires)) == (None, MAX_FIRES_A_PASS)
     assert second.next_ms == T0
     # one that came due meanwhile joins them
     third = run_all(T0 - 6_000, step, RunAll(), SECOND_MS)
@@ -119,7 +119,7 @@ def test_a_long_outage_is_not_listed_to_find_a_few(conf: str, late_ms: Millis, l
     decided = plan(
         due_ms, MisfireStrategy.RUN_ALL, now_ms=T0, next_after=search, count_max=500, run_all=limits
     )
-    assert decided.skipped is not None
+    assert decided.skipped_range is not None
     assert len(searched) <= 500 + 30 * limits.most
     instant, count = decided.fires[0][0], 0
     while instant is not None and instant <= T0:
@@ -160,7 +160,7 @@ def test_what_runs_is_what_a_listing_says(
     while next_ms is not None and next_ms < T0 - PRE_READ_MS:
         decided = run_all(next_ms, next_after, RunAll(most, max_age_s * SECOND_MS), period_ms)
         fires += [at_ms for at_ms, _ in decided.fires if at_ms <= T0]
-        skips += [decided.skipped] if decided.skipped else []
+        skips += [decided.skipped_range] if decided.skipped_range else []
         assert len(decided.fires) <= MAX_FIRES_A_PASS
         next_ms = decided.next_ms
     rest = [at_ms for at_ms in expected if next_ms is not None and at_ms >= next_ms]
@@ -178,7 +178,7 @@ def test_after_an_hour_all_runs_of_each_minute_are_made_up_for() -> None:
     while next_ms < T0 - PRE_READ_MS:
         decided = run_all(next_ms, next_after, RunAll())
         found += [at_ms for at_ms, kind in decided.fires if kind is TriggerType.MISFIRE]
-        assert decided.skipped is None
+        assert decided.skipped_range is None
         assert decided.next_ms is not None
         next_ms = decided.next_ms
     assert found == list(range(first, T0 + 1, MINUTE_MS))
@@ -190,4 +190,4 @@ def test_in_an_hour_that_clocks_repeat_the_young_ones_run_and_none_to_come_is_sk
     every = [due_ms, due_ms + 5 * MINUTE_MS, due_ms + 70 * MINUTE_MS]
     found = run_all(due_ms, next_after, RunAll(max_age_ms=30 * MINUTE_MS), now_ms=now_ms)
     assert found.fires == missed(every[2])
-    assert found.skipped == SkippedRange(every[0], every[1], 2)
+    assert found.skipped_range == SkippedRange(every[0], every[1], 2)

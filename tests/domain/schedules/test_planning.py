@@ -95,14 +95,14 @@ def test_twenty_fires_per_scan_and_the_rest_in_the_next() -> None:
 
 def test_missed_instants_are_skipped_and_the_schedule_continues() -> None:
     decided = rate(T0 - 60_000, 10)
-    assert decided.skipped == SkippedRange(T0 - 60_000, T0, 7)
+    assert decided.skipped_range == SkippedRange(T0 - 60_000, T0, 7)
     assert decided.fires == ()
     assert decided.next_ms == T0 + 10_000
 
 
 def test_instants_shortly_after_a_gap_are_fired_in_the_same_scan() -> None:
     decided = rate(T0 - 61_000, 4)
-    assert decided.skipped == SkippedRange(T0 - 61_000, T0 - 1000, 16)
+    assert decided.skipped_range == SkippedRange(T0 - 61_000, T0 - 1000, 16)
     assert decided.fires == crons(T0 + 3000)
     assert decided.next_ms == T0 + 7000
 
@@ -110,7 +110,7 @@ def test_instants_shortly_after_a_gap_are_fired_in_the_same_scan() -> None:
 def test_fire_once_fires_the_latest_missed_instant_and_skips_the_others() -> None:
     decided = rate(T0 - 61_000, 4, ONCE)
     assert decided.fires == ((T0 - 1000, TriggerType.MISFIRE), *crons(T0 + 3000))
-    assert decided.skipped == SkippedRange(T0 - 61_000, T0 - 5000, 15)
+    assert decided.skipped_range == SkippedRange(T0 - 61_000, T0 - 5000, 15)
     assert decided.next_ms == T0 + 7000
 
 
@@ -142,7 +142,7 @@ def test_a_gap_of_more_instants_than_are_counted(
         if conf
         else plan(due_ms, misfire, now_ms=T0, next_after=every(1), period_ms=1000)
     )
-    assert decided.skipped == SkippedRange(due_ms, to_ms, count)
+    assert decided.skipped_range == SkippedRange(due_ms, to_ms, count)
     assert [kind for _, kind in decided.fires].count(TriggerType.MISFIRE) == (misfire is ONCE)
     assert decided.fires[-1] == (T0 + 5000, TriggerType.CRON)
 
@@ -155,9 +155,9 @@ def test_the_count_at_its_limit(instants: int, misfire: MisfireStrategy) -> None
     by_walking = plan(due_ms, misfire, now_ms=T0, next_after=calendar("* * * * * ?"))
     assert by_period.fires == by_walking.fires
     assert by_period.next_ms == by_walking.next_ms
-    assert by_period.skipped == by_walking.skipped
-    assert by_walking.skipped is not None
-    assert by_walking.skipped.count == min(instants - (misfire is ONCE), MAX_COUNTED)
+    assert by_period.skipped_range == by_walking.skipped_range
+    assert by_walking.skipped_range is not None
+    assert by_walking.skipped_range.count == min(instants - (misfire is ONCE), MAX_COUNTED)
 
 
 @truth_table(
@@ -180,8 +180,8 @@ def test_a_calendar_job_after_years_without_scans(conf: str, years: int) -> None
     following = next_after(once_ms)
     assert once_ms <= T0
     assert following is None or following > T0, "the latest missed instant is fired"
-    if decided.skipped is not None:
-        assert next_after(decided.skipped.to_ms) == once_ms, "the skip ends just before it"
+    if decided.skipped_range is not None:
+        assert next_after(decided.skipped_range.to_ms) == once_ms, "the skip ends just before it"
 
 
 @truth_table("misfire", MisfireStrategy)
@@ -208,13 +208,13 @@ def test_a_long_outage_costs_a_bounded_number_of_searches(
     due_ms = next_after(T0 - late_days * DAY_MS)
     assert due_ms is not None
     decided = plan(due_ms, misfire, now_ms=T0, next_after=search, count_max=MAX_COUNTED_UNIX)
-    assert decided.skipped is not None
-    assert decided.skipped.count == MAX_COUNTED_UNIX
+    assert decided.skipped_range is not None
+    assert decided.skipped_range.count == MAX_COUNTED_UNIX
     assert len(searched) <= MAX_COUNTED_UNIX + (750 if misfire is ALL else 250)
     if misfire is ALL and decided.fires:
-        assert decided.fires[0] == (next_after(decided.skipped.to_ms), TriggerType.MISFIRE)
+        assert decided.fires[0] == (next_after(decided.skipped_range.to_ms), TriggerType.MISFIRE)
         return
-    last_ms = next_after(decided.skipped.to_ms) if misfire is ONCE else decided.skipped.to_ms
+    last_ms = next_after(decided.skipped_range.to_ms) if misfire is ONCE else decided.skipped_range.to_ms
     assert last_ms is not None
     assert last_ms <= T0
     following = next_after(last_ms)
@@ -281,8 +281,8 @@ def decided_instants(plans: Iterable[Plan], next_after: Callable[[Millis], Milli
     found: list[Millis] = []
     for decided in plans:
         found += [instant for instant, _ in decided.fires]
-        instant = decided.skipped.from_ms if decided.skipped else None
-        while decided.skipped and instant is not None and instant <= decided.skipped.to_ms:
+        instant = decided.skipped_range.from_ms if decided.skipped_range else None
+        while decided.skipped_range and instant is not None and instant <= decided.skipped_range.to_ms:
             found.append(instant)
             instant = next_after(instant)
     return sorted(found)

@@ -55,7 +55,7 @@ def test_with_enough_context_nothing_is_left_out() -> None:
 
 
 def test_changed_lines_are_counted_on_both_sides() -> None:
-    assert diff_count(diff_rows("a\nb\nc\nd", "a\nB\nd\ne") or ()) == DiffCount(added=2, removed=2)
+    assert diff_count(diff_rows("a\nb\nc\nd", "a\nB\nd\ne") or ()) == DiffCount(new_lines=2, old_lines=2)
     assert diff_count(()) == DiffCount(0, 0)
 
 

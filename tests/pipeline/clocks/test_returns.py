@@ -224,22 +224,22 @@ def test_an_invalid_schedule_stops_nothing(node: Node) -> None:
 def test_a_fire_that_is_not_due_is_not_claimed(database: str) -> None:
     """It was due by a clock that has been set back since."""
     fire = make_fire(make_job(), due_time=T0 + 1)
-    assert claim_fires(now_ms=T0).claimed == []
+    assert claim_fires(now_ms=T0).claims == []
     assert only_row(Fire).state == "PENDING"
-    assert [claimed.fire_id for claimed in claim_fires(now_ms=T0 + 1).claimed] == [fire.id]
+    assert [claimed.fire_id for claimed in claim_fires(now_ms=T0 + 1).claims] == [fire.id]
 
 
 def test_the_start_and_end_of_a_hold_are_reported(node: Node) -> None:
     watch = ClockWatch(node.guard, lambda: node.monotonic_ms)
     assert watch.news() is None
     node.wall_ms += JUMP
-    assert watch.news() == ClockNews(right=False, skew_ms=JUMP, compared=False)
+    assert watch.news() == ClockNews(right=False, skew_ms=JUMP, is_compared=False)
     reported = []
     for _ in range((HOLD_MS + STEADY_MS) // 1_000 + 1):
         node.wall_ms += 1_000
         node.monotonic_ms += 1_000
         reported.append(watch.news())
-    assert [news for news in reported if news] == [ClockNews(right=True, skew_ms=0, compared=False)]
+    assert [news for news in reported if news] == [ClockNews(right=True, skew_ms=0, is_compared=False)]
 
 
 @pytest.mark.parametrize(("seen", "next_ms"), [(False, HOUR), (True, 55_000)])

@@ -137,7 +137,7 @@ def test_alarms_summed_up_before_muting_again_are_not_repeated(
     later = hold_alarm(job)
     with session_scope() as session:
         muted_alarms.put_off(session, ended, outcome="{}", next_ms=0)
-        muted_alarms.finish(session, ended, notified=True, outcome="{}", lease_until=0)
+        muted_alarms.finish(session, ended, is_sent=True, outcome="{}", lease_until=0)
     states_by_run = {alarm.log_id: (alarm.state, alarm.mute_id) for alarm in all_rows(Alarm)}
     assert states_by_run == {summed_up.id: ("SENT", None), later.id: ("MUTED", only_row(Mute).id)}
     with notifying(config) as notifier:

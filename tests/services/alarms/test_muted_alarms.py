@@ -224,7 +224,7 @@ def test_the_summary_of_a_dead_notifier_is_taken_over_and_muting_again_cancels_i
         assert hook.requests == []
         mute(job, now_ms=T0 + HOUR + 1_000)
         with session_scope() as session:
-            muted_alarms.finish(session, lost, notified=False, outcome="{}", lease_until=0)
+            muted_alarms.finish(session, lost, is_sent=False, outcome="{}", lease_until=0)
         assert (only_row(Alarm).mute_id, only_row(Mute).since_ms) == (only_row(Mute).id, T0), (
             "its lease has expired"
         )

@@ -535,10 +535,10 @@ def test_a_wrong_clock_is_reported_to_the_installation_only(
 
 
 def test_a_clock_without_comparison_is_reported_as_set_ahead(config: Config) -> None:
-    hold_notice = compose_clock("one", ClockNews(right=False, skew_ms=600_000, compared=False), config)
+    hold_notice = compose_clock("one", ClockNews(right=False, skew_ms=600_000, is_compared=False), config)
     assert hold_notice.title == "[Duetime] one: clock set ahead, scheduling paused"
     assert "set 600.0 s ahead" in hold_notice.body
-    steady = compose_clock("one", ClockNews(right=True, skew_ms=0, compared=False), config)
+    steady = compose_clock("one", ClockNews(right=True, skew_ms=0, is_compared=False), config)
     assert steady.title == "[Duetime] one: clock steady again, scheduling resumed"
 
 

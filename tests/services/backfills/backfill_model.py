@@ -77,7 +77,7 @@ class Model:
 
     def note_claimed(self, batches: Iterable[ClaimBatch]) -> None:
         for batch in batches:
-            for run in batch.claimed:
+            for run in batch.claims:
                 self.sent[run.log_id] = run
                 self.note_run(self.keys[run.fire_id], run.log_id)
 

@@ -178,10 +178,10 @@ class World(Model):
             [each for each in all_rows(Fire, state="PENDING") if each.due_time <= self.now_ms][:most]
         )
         batches = [transact(lambda session: claim(session, due, by, now_ms=self.now_ms))]
-        limited = batches[0].limited + find_ready()
+        limited = batches[0].limited_fires + find_ready()
         batches.append(transact(lambda session: claim_limited(session, limited, by, now_ms=self.now_ms)))
         self.note_fires()
-        for expanded in [batch.expanded for batch in batches if self.random.random() < 0.5]:
+        for expanded in [batch.new_fires for batch in batches if self.random.random() < 0.5]:
             for limits in (False, True):
                 self.note_claimed(
                     transact(partial(self._claim, due=expanded, by=by, is_limited=limits)) for _ in (0,)
@@ -223,7 +223,7 @@ class World(Model):
         if (log_id := self.pick()) is not None:
             del self.sent[log_id]
             killed = Result(log_id, Source.KILL, 500, "killed")
-            self.note_end(log_id, "failed", bool(end(killed, now_ms=self.now_ms).won))
+            self.note_end(log_id, "failed", bool(end(killed, now_ms=self.now_ms).run_ids))
 
     def unresolve(self) -> None:
         if (log_id := self.pick()) is not None:

@@ -66,7 +66,7 @@ def test_a_change_of_the_code_that_the_console_made_first_ends_the_drift() -> No
     change(schedule_conf="0 0 4 * * ?")
     same = {"jobs": {"sample/close": {**WHOLE["jobs"]["sample/close"], "schedule": "0 0 4 * * ?"}}}
     [found] = plan(same).objects
-    assert (found.fields, found.owned) == ((), ("schedule",))
+    assert (found.fields, found.owned_names) == ((), ("schedule",))
     apply(same)
     assert drift() == []
 

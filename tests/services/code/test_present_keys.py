@@ -22,7 +22,7 @@ def test_a_job_may_be_named_by_its_present_key() -> None:
     applied = apply(followed)
     assert only_row(Job, job_desc="close").child_ids == [send.id]
     assert only_row(ChannelScope).job_id == send.id
-    assert applied.plan.unlisted == ("sample/send",)
+    assert applied.plan.unlisted_keys == ("sample/send",)
 
 
 @pytest.mark.parametrize("key", ["samples/close", "sample/close"])
@@ -39,7 +39,7 @@ def test_a_job_is_pruned_by_its_present_key() -> None:
     renamed("close", "send")
     applied = apply(files("samples", "close"), prune=["samples/send"])
     assert [each.key for each in applied.plan.objects if each.action == "delete"] == ["sample/send"]
-    assert (only_row(Job).job_desc, applied.plan.unlisted) == ("close", ())
+    assert (only_row(Job).job_desc, applied.plan.unlisted_keys) == ("close", ())
 
 
 def test_what_the_files_name_is_not_pruned_by_its_present_key() -> None:

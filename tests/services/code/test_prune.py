@@ -97,7 +97,7 @@ def test_a_channel_that_the_files_rename_too_is_kept(name: str) -> None:
     before = managed()
     rename(AlarmChannel.name, "Ops", to=name)
     document = {"jobs": {"sample/close": {**CLOSE, "alarm_channels": [name]}}, "channels": {name: ROUTED}}
-    assert plan(document).unlisted == ()
+    assert plan(document).unlisted_keys == ()
     applied = apply(document, prune=["channel:Ops"])
     assert shown(applied.plan)[1:] == [
         ("channel", name, "adopt", ["for_all"]),

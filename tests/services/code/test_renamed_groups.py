@@ -33,11 +33,11 @@ def test_files_that_follow_the_new_name_take_its_jobs_over() -> None:
 def test_other_jobs_of_the_group_are_unlisted_and_can_be_deleted() -> None:
     renamed("close", "send")
     followed = files("samples", "close")
-    assert plan(followed).unlisted == ("sample/send",)
+    assert plan(followed).unlisted_keys == ("sample/send",)
     apply(followed)
-    assert plan(followed).unlisted == ("sample/send",)
+    assert plan(followed).unlisted_keys == ("sample/send",)
     apply(followed, prune=["sample/send"])
-    assert (only_row(Job).job_desc, plan(followed).unlisted) == ("close", ())
+    assert (only_row(Job).job_desc, plan(followed).unlisted_keys) == ("close", ())
 
 
 def test_a_former_key_that_is_pruned_keeps_its_job() -> None:
@@ -136,7 +136,7 @@ def test_a_key_that_another_renamed_job_had_is_taken_over(prune: list[str]) -> N
         ("third/close", "adopt", ["timeout_s"]),
     ]
     assert owners == {job.id: job.author for job in all_rows(Job)}
-    assert (plan(followed).is_empty, plan(followed).unlisted, drift()) == (True, (), [])
+    assert (plan(followed).is_empty, plan(followed).unlisted_keys, drift()) == (True, (), [])
     undo(applied.apply_id)
     assert (exported(), managed()) == before
 

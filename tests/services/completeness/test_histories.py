@@ -139,7 +139,7 @@ class Installation:
                 session.scalars(select(Fire).where(Fire.due_time <= self.now_ms, Fire.log_id.is_(None)))
             )
         if self.random.random() < 0.9:
-            claimed = claim_fires(due, now_ms=self.now_ms).claimed
+            claimed = claim_fires(due, now_ms=self.now_ms).claims
             record_sent(*(sent(run) for run in claimed), now_ms=self.now_ms)
         with read_scope() as session:
             open_ids = list(session.scalars(select(JobLog.id).where(JobLog.handle_code == 0)))

@@ -18,7 +18,7 @@ from app.models.node import Node
 from app.services.completeness import rest as rest_module
 from app.services.completeness.counting import seal_of
 from app.services.completeness.export import find_export, page_of_export
-from app.services.completeness.job_day import find_job_day, find_missed, find_spans, grouped
+from app.services.completeness.job_day import find_job_day, find_missed, find_spans, group_instants
 from app.services.completeness.overview import Days, Overview, days_up_to, find_overview
 from app.services.completeness.report import Scope, report
 from app.services.completeness.summary import find_last_days, find_yesterday
@@ -99,7 +99,7 @@ def test_the_total_of_a_period_has_its_reasons(jobs: list[Job]) -> None:
         "2024-05-18": 96,
         "2024-05-19": 96,
     }
-    assert result.sealed == {"2024-05-18": NOW}
+    assert result.sealed_ms_by_day == {"2024-05-18": NOW}
     assert result.first_ms == start_of(MAY.first, ZONE)
 
 
@@ -215,7 +215,7 @@ def test_what_did_not_run_is_unknown_of_days_whose_runs_were_deleted(database: s
 def test_instants_without_a_run_are_one_row_while_their_reason_is_the_same() -> None:
     skipped = [Irregular(number, Term.SKIPPED, "misfire", 0) for number in range(3)]
     late = [Irregular(number, Term.LATE, "", number) for number in (4, 5)]
-    rows = grouped([*skipped, *late, Irregular(6, Term.SKIPPED, "edited", 0)])
+    rows = group_instants([*skipped, *late, Irregular(6, Term.SKIPPED, "edited", 0)])
     assert [row.instants for row in rows] == [3, 1, 1, 1]
     assert rows[0].last.instant == 2
 

@@ -15,7 +15,7 @@ from app.domain.text.texts import counted
 from app.errors import NotConfigured
 from app.services.backups.last_backup import LastBackup, note_last
 from app.services.doctor import host
-from app.services.doctor.findings import Finding, Level, named
+from app.services.doctor.findings import Finding, Level, name_list
 from app.settings.config import Config, MailConfig
 from tests.support.factories import T0
 
@@ -167,6 +167,6 @@ def test_free_space(free_gib: float, level: Level, home: Path, monkeypatch: pyte
 
 
 def test_lists_and_counts() -> None:
-    assert named(["a", "b"]) == "a, b"
-    assert named(list("abcdefg")) == "a, b, c, d, e and 2 more"
+    assert name_list(["a", "b"]) == "a, b"
+    assert name_list(list("abcdefg")) == "a, b, c, d, e and 2 more"
     assert (counted(1, "job"), counted(2, "job")) == ("1 job", "2 jobs")

@@ -9,8 +9,8 @@ from app.clock import Millis
 from app.database.engine import read_scope
 from app.models.job import Job
 from app.models.node import Node
-from app.services.operations import unclaimed
-from app.services.operations.unclaimed import UNCLAIMED_MS, oldest_unexplained
+from app.services.operations import unclaimed_fires
+from app.services.operations.unclaimed_fires import UNCLAIMED_MS, oldest_unexplained
 from tests.support.factories import FIRST, SECOND, T0, make_fire, make_job, save
 
 DUE_MS = T0 - UNCLAIMED_MS - 5_000
@@ -51,16 +51,16 @@ def test_nothing_explains_it(job: Job) -> None:
         lambda job: make_fire(job, state="SENDING", address=FIRST),
         lambda job: make_fire(job, state="ROUTING"),
         lambda _job: send_another(address=FIRST),
-        lambda _job: [send_another() for _ in range(unclaimed.SENDING_MAX + 1)],
-        lambda job: [make_fire(job, due_time=DUE_MS) for _ in range(unclaimed.BACKLOG)],
+        lambda _job: [send_another() for _ in range(unclaimed_fires.SENDING_MAX + 1)],
+        lambda job: [make_fire(job, due_time=DUE_MS) for _ in range(unclaimed_fires.BACKLOG)],
     ],
     ids=("sending", "routing", "same address", "full lanes", "backlog"),
 )
 def test_other_runs_explain_it(
     job: Job, reason: Callable[[Job], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unclaimed, "BACKLOG", 5)
-    monkeypatch.setattr(unclaimed, "SENDING_MAX", 5)
+    monkeypatch.setattr(unclaimed_fires, "BACKLOG", 5)
+    monkeypatch.setattr(unclaimed_fires, "SENDING_MAX", 5)
     reason(job)
     assert unexplained() == (0, None)
 

@@ -8,7 +8,7 @@ from sqlalchemy import delete, update
 
 from app.clock import DAY_MS, MINUTE_MS
 from app.database.engine import session_scope
-from app.domain.completeness.expected import Interval, expected
+from app.domain.completeness.expected import Interval, expected_instants
 from app.domain.completeness.spans import Span
 from app.domain.enums import TriggerStatus
 from app.models.job import Job
@@ -216,11 +216,11 @@ def test_the_instants_of_a_long_stop_are_not_listed(look: Look, monkeypatch: pyt
     instants: list[int] = []
 
     def noted(spans: Sequence[Span], interval: Interval) -> Iterator[int]:
-        for instant in expected(spans, interval):
+        for instant in expected_instants(spans, interval):
             instants.append(instant)
             yield instant
 
-    monkeypatch.setattr("app.services.promises.planning.expected", noted)
+    monkeypatch.setattr("app.services.promises.planning.expected_instants", noted)
     look(BEGIN + 90 * DAY_MS)
     look(BEGIN + 90 * DAY_MS + 5 * SECOND)
     assert len(instants) < 48 * 4

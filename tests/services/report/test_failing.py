@@ -7,7 +7,7 @@ import pytest
 
 from app.database.engine import read_scope
 from app.models.job import Job
-from app.services.kept import LATELY_MS, Kept
+from app.services.answer_cache import LATELY_MS, AnswerCache
 from app.services.report import failing
 from app.store.runs import failing as failing_runs
 from app.store.runs import recent as recent_runs
@@ -100,7 +100,7 @@ def test_failures_of_jobs(database: str) -> None:
 def lately(database: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
     """Return a function that finds the failing jobs lately, some ms later than before."""
     now_ms = 0
-    monkeypatch.setattr(failing, "_known", {})
+    monkeypatch.setattr(failing, "_last_failures", {})
     monkeypatch.setattr(failing, "monotonic_ms", lambda: now_ms)
 
     def find(later_ms: int = 0, group_ids: list[int] | None = None) -> list[int]:
@@ -150,8 +150,8 @@ def test_very_many_failing_jobs_are_kept_for_a_while(
 def test_readers_share_the_failing_jobs_for_a_moment(
     lately: Callable[..., list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Kept, "is_on", True)
-    monkeypatch.setattr(failing, "_lately", Kept[dict[int, Run]](LATELY_MS))
+    monkeypatch.setattr(AnswerCache, "is_on", True)
+    monkeypatch.setattr(failing, "_lately", AnswerCache[dict[int, Run]](LATELY_MS))
     job = make_job()
     runs(job, FAILED)
     assert lately() == [job.id]
@@ -166,7 +166,7 @@ def test_nothing_is_kept_where_few_runs_failed(lately: Callable[..., list[int]])
     assert lately() == [job.id]
     succeed(job)
     assert lately() == []
-    assert failing._known == {}
+    assert failing._last_failures == {}
 
 
 def test_runs_that_were_read_need_no_others_but_for_those_without_success(database: str) -> None:

@@ -10,7 +10,7 @@ from app.database.engine import read_scope
 from app.domain.access.permissions import Actor, Right, system_actor
 from app.models.job import Job
 from app.models.skip import Skip
-from app.services.kept import LATELY_MS, Kept
+from app.services.answer_cache import LATELY_MS, AnswerCache
 from app.services.report import run_timeline as service
 from app.services.report.run_timeline import RunTimeline, WaitingFires, run_timeline
 from app.store.pickers.overview import find_open_runs
@@ -48,8 +48,8 @@ def test_without_runs_the_timeline_is_empty(database: str) -> None:
 
 
 def test_readers_share_a_timeline_for_a_moment(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Kept, "is_on", True)
-    monkeypatch.setattr(service, "_timelines", defaultdict(lambda: Kept[RunTimeline](LATELY_MS)))
+    monkeypatch.setattr(AnswerCache, "is_on", True)
+    monkeypatch.setattr(service, "_timelines", defaultdict(lambda: AnswerCache[RunTimeline](LATELY_MS)))
     job = make_job()
     skip(job, 20 * MINUTE_MS, skipped=4)
     first = timeline()

@@ -6,11 +6,11 @@ import pytest
 
 from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import Actor, Right, system_actor
-from app.domain.rounds.affected import Effect
+from app.domain.rounds.effects import Effect
 from app.models.job import Job
 from app.models.round import After
-from app.services.rounds import affected
-from app.services.rounds.affected import Affected, find_affected
+from app.services.rounds import effects
+from app.services.rounds.effects import SwitchOffEffects, find_affected
 from tests.support.factories import make_group, make_job
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -27,7 +27,7 @@ def follow(group_id: int, *predecessors: int, **values: object) -> int:
     return job_id
 
 
-def affected_by(job_id: int, actor: Actor = ADMIN) -> Affected:
+def affected_by(job_id: int, actor: Actor = ADMIN) -> SwitchOffEffects:
     with read_scope() as session:
         return find_affected(session, job_id, actor=actor)
 
@@ -58,6 +58,6 @@ def test_a_cycle_of_children_ends_and_long_chains_are_cut(monkeypatch: pytest.Mo
     assert [row.effect for row in affected_by(first).jobs] == [Effect.NOT_TRIGGERED]
     third = follow(group_id, second)
     follow(group_id, third)
-    monkeypatch.setattr(affected, "LEVELS_MAX", 2)
+    monkeypatch.setattr(effects, "LEVELS_MAX", 2)
     assert (len(affected_by(first).jobs), affected_by(first).is_cut) == (2, True)
     assert (len(affected_by(second).jobs), affected_by(second).is_cut) == (3, True)

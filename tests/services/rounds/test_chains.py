@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import session_scope, transact
 from app.domain.access.permissions import ALL_RIGHTS, Actor, Right, system_actor
-from app.domain.enums import Killed
+from app.domain.enums import KillReason
 from app.domain.runs.trigger_keys import Trigger
 from app.errors import Conflict, InvalidInput, NotFound, PermissionDenied
 from app.models.audit import AuditEntry
@@ -284,7 +284,7 @@ def test_a_run_of_a_chain_that_is_killed_for_a_newer_one_did_not_run_in_it() -> 
     made = trigger(root)
     (claimed,) = claim_due()
     with session_scope() as session:
-        session.get_one(JobLog, claimed.log_id).killed = Killed.REPLACED
+        session.get_one(JobLog, claimed.log_id).killed = KillReason.REPLACED
     assert call_back(claimed.log_id, 500)
     assert states(last) == [(f"c:{made.number}", "not_run", "predecessor")]
 

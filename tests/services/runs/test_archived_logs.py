@@ -19,7 +19,7 @@ from app.models.archive import LogArchive
 from app.models.group import Group
 from app.models.log import JobLog
 from app.services.executors.callers import Caller
-from app.services.run_logs.log_pieces import joined
+from app.services.run_logs.log_pieces import join_lines
 from app.services.runs.log_ends import fetch_end, fetch_range
 from app.services.runs.log_lines import Lines, fetch_lines
 from app.services.runs.logs import read_log
@@ -171,7 +171,7 @@ def test_other_lines_than_those_asked_for_keep_their_numbers(
 ) -> None:
     def answer_to(request: Request) -> Answer:
         first, last, lines = answer(request.json["fromLineNum"])
-        content = {"fromLineNum": first, "toLineNum": last, "logContent": joined(lines), "isEnd": True}
+        content = {"fromLineNum": first, "toLineNum": last, "logContent": join_lines(lines), "isEnd": True}
         return Answer.json(200, content=content)
 
     log_id = runs.add(executor.address, ArchiveState.COMPLETE)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from app.database.engine import session_scope, transact
-from app.domain.enums import Killed
+from app.domain.enums import KillReason
 from app.domain.executors.token_scope import TokenScope
 from app.executors.gateway import Gateway
 from app.models.alarm import Alarm
@@ -63,7 +63,7 @@ def start(executor: FakeExecutor) -> tuple[Job, int]:
     job = make_job(
         addresses=executor.address, max_running=1, when_full="replace", executor_fail_retry_count=3
     )
-    (run,) = claim([make_fire(job)]).claimed
+    (run,) = claim([make_fire(job)]).claims
     record_sent(sent(run))
     return job, run.log_id
 
@@ -86,7 +86,7 @@ def test_the_run_is_killed_and_the_next_one_runs(executor: FakeExecutor, replace
     (fire,) = all_rows(Fire)
     assert fire.state == "WAITING"
     ready = transact(lambda session: claim_limited(session, find_ready(), claimer(), now_ms=T0))
-    (run,) = ready.claimed
+    (run,) = ready.claims
     assert any("until the runs before it were ended" in line for line in run.trace)
 
 
@@ -140,7 +140,7 @@ def test_a_success_that_comes_before_the_answer_to_the_kill_does_not_count(
     """npm `xxl-job` reports a killed run as a success before it answers."""
     job, log_id = start(executor)
     claim([make_fire(job)])
-    transact(lambda session: mark_killed(session, [log_id], Killed.REPLACED))
+    transact(lambda session: mark_killed(session, [log_id], KillReason.REPLACED))
     item = CallbackItem(log_id, 0, 200, "")
     store = CallbackStore()
     answers: list[StoreResult] = []
@@ -154,16 +154,16 @@ def test_a_success_that_comes_before_the_answer_to_the_kill_does_not_count(
     reporting.join()
     store.close()
     assert only_row(JobLog, id=log_id).handle_code == 500
-    assert [(answer.won, answer.late, answer.held) for answer in answers] == [(0, [], (item,))]
+    assert [(answer.ended_count, answer.late, answer.held_items) for answer in answers] == [(0, [], (item,))]
 
 
 def test_a_success_counts_if_the_kill_is_not_confirmed(executor: FakeExecutor) -> None:
     job, log_id = start(executor)
-    transact(lambda session: mark_killed(session, [log_id], Killed.REPLACED))
+    transact(lambda session: mark_killed(session, [log_id], KillReason.REPLACED))
     store = CallbackStore()
     answer = store.store((CallbackItem(log_id, 0, 200, ""),), TokenScope(is_global=True))
     store.close()
-    assert (answer.won, only_row(JobLog, id=log_id).handle_code) == (1, 200)
+    assert (answer.ended_count, only_row(JobLog, id=log_id).handle_code) == (1, 200)
 
 
 def test_a_run_that_is_not_ended_counts_again_once_the_newer_one_is_withdrawn(

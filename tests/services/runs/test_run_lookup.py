@@ -72,7 +72,7 @@ def test_a_run_has_the_id_of_its_trigger_until_it_has_a_row() -> None:
     made = trigger(make_job())
     assert shown(find(made.id)) == (made.id, "waiting", 0, False)
     assert find(made.id).due_ms == T0
-    (claimed,) = claim_fires().claimed
+    (claimed,) = claim_fires().claims
     log_id = str(claimed.log_id)
     record_sent(sent(claimed))
     assert shown(find(made.id)) == shown(find(log_id)) == (log_id, "running", 1, False)
@@ -162,7 +162,7 @@ def test_a_log_is_followed_to_the_end_of_its_run(caller: Caller, monkeypatch: py
         made = trigger(make_job(addresses=executor.address))
         events = follow(made.id, 2, actor=ADMIN, caller=caller)
         assert next(events) == Heartbeat(), "it waits for the claim"
-        (claimed,) = claim_fires().claimed
+        (claimed,) = claim_fires().claims
         record_sent(sent(claimed))
         executor.respond("log", log_answer(2, "two", "<three>"), log_answer(4))
         assert [next(events) for _ in range(3)] == [Line(2, "two"), Line(3, "<three>"), Heartbeat()]
@@ -275,7 +275,7 @@ def test_a_kill_ends_the_running_shards_and_nothing_that_waits(caller: Caller) -
         with pytest.raises(Conflict, match="withdraw it instead"):
             kill_run(made.id, actor=ADMIN, caller=caller, now_ms=T0)
         claim_fires()
-        first, second = claim_fires(all_rows(Fire)).claimed
+        first, second = claim_fires(all_rows(Fire)).claims
         record_sent(sent(first), sent(second))
         call_back(second.log_id)
         kill_run(made.id, actor=ADMIN, caller=caller, now_ms=T0)
@@ -290,7 +290,7 @@ def test_a_kill_of_a_broadcast_passes_a_shard_whose_executor_does_not_answer(cal
         job = make_job(executor_route_strategy="SHARDING_BROADCAST", addresses=",".join(addresses))
         made = trigger(job)
         claim_fires()
-        record_sent(*(sent(claimed) for claimed in claim_fires(all_rows(Fire)).claimed))
+        record_sent(*(sent(claimed) for claimed in claim_fires(all_rows(Fire)).claims))
         with pytest.raises(ExecutorUnreachable, match=f"^{UNREACHABLE}: .*; runs killed: 2 of 3$"):
             kill_run(made.id, actor=ADMIN, caller=caller, now_ms=T0)
         assert {log.executor_address: log.killed for log in all_rows(JobLog)} == dict(

@@ -64,7 +64,7 @@ def test_a_broadcast_leads_to_all_its_shards_also_while_some_wait() -> None:
 def test_a_run_that_ended_before_its_trace_was_written_or_was_refused_is_found() -> None:
     job = make_job()
     early, refused = trigger(job), trigger(job)
-    claims = claim_fires().claimed
+    claims = claim_fires().claims
     call_back(claims[0].log_id)
     assert find(early) == TriggerRuns((claims[0].log_id,), None)
     record_sent(sent(claims[1], Fate.REFUSED))

@@ -59,7 +59,7 @@ def wait(job: Job, limit: Limit, place: int, **columns: Any) -> Fire:
 
 def triggered(job: Job, limit: Limit, place: int) -> tuple[Fire, Trigger]:
     trigger = new_trigger(job.id, T0)
-    key = key_of(trigger, planned=False, request="")
+    key = key_of(trigger, is_planned=False, request="")
     return wait(job, limit, place, fire_key=key, trigger_type="MANUAL"), trigger
 
 
@@ -303,9 +303,9 @@ def claim(now_ms: int = NOW) -> list[ClaimedRun]:
     """Claim what is due or has slots by now, as a dispatcher does."""
     due = [fire for fire in all_rows(Fire) if fire.state == "PENDING"]
     batch = claim_fires(due, now_ms=now_ms)
-    ready = [*batch.limited, *find_ready()]
+    ready = [*batch.limited_fires, *find_ready()]
     limited = transact(lambda session: claim_limited(session, ready, claimer(), now_ms=now_ms))
-    return [*batch.claimed, *limited.claimed]
+    return [*batch.claims, *limited.claims]
 
 
 @every_database

@@ -196,7 +196,7 @@ def test_a_database_that_is_away_costs_time_and_no_task(make_runner: MakeRunner)
         calls.append(turn.task.id)
         if len(calls) < 7:
             raise OperationalError("SELECT", {}, Exception(2006, "away"))
-        turn.commit(lambda _s, _t, _a: Step(advance=1, finished=True))
+        turn.commit(lambda _s, _t, _a: Step(advance=1, is_done=True))
 
     task_id = submit(TaskDraft(TaskKind.IMPORT, {}, 1, "k"), add_user())
     runner = make_runner(pieces={TaskKind.IMPORT.value: flaky})
@@ -390,7 +390,7 @@ def test_progress_ends_the_count_of_claims(
 def test_result_lines_keep_long_names(make_runner: MakeRunner) -> None:
     def piece(turn: Turn) -> None:
         line = ResultLine(0, "done", 1, "x" * 999, {"a": 1})
-        turn.commit(lambda _s, _t, _a: Step(advance=3, lines=[line], finished=True))
+        turn.commit(lambda _s, _t, _a: Step(advance=3, lines=[line], is_done=True))
 
     task_id = submit(TaskDraft(TaskKind.IMPORT, {}, 1, "k"), add_user())
     make_runner(pieces={TaskKind.IMPORT.value: piece}).tick(T0)

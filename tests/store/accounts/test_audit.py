@@ -36,7 +36,7 @@ def find(wanted: AuditFilter) -> tuple[list[int], int, bool]:
     """Return the minutes of the first entries, how many match, and whether there may be more."""
     with read_scope() as session:
         page = audit.list_entries(session, wanted, start=0, length=3)
-        return [(row.at_ms - T0) // MINUTE for row in page.rows], page.total, page.capped
+        return [(row.at_ms - T0) // MINUTE for row in page.rows], page.total, page.is_capped
 
 
 def test_entries_are_found_by_user_action_object_and_time(database: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from app.clock import DAY_MS, MINUTE_MS, Millis
 from app.database.engine import read_scope
-from app.domain.backfills.instants import Excluded, Standing, list_instants
+from app.domain.backfills.instants import Exclusion, Standing, list_instants
 from app.domain.backfills.kinds import Which
 from app.models.job import Job
 from app.store.backfills.history import find_runs
@@ -23,7 +23,7 @@ def standings(job: Job, from_ms: Millis = AT, to_ms: Millis = AT + MINUTE_MS) ->
     """Return logical time, less that of most rows -> standing."""
     with read_scope() as session:
         runs = list(find_runs(session, job.id, from_ms, to_ms))
-    excluded: dict[Millis, Excluded] = {}
+    excluded: dict[Millis, Exclusion] = {}
     found = list_instants([at_ms for at_ms, _ in runs], excluded, runs, Which.ALL)
     return {each.logical_ms - AT: each.standing.value for each in found}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from app.database.engine import read_scope
-from app.store.fires import given
+from app.store.fires import earlier_runs
 from tests.support.factories import make_job, make_log
 from tests.support.plan import every_database
 
@@ -20,6 +20,6 @@ def test_a_chain_of_retries_is_followed_to_its_parent_but_not_for_ever(
         runs.append(make_log(job, trigger_type="RETRY", source_log_id=runs[-1].id))
     ids = [run.id for run in runs]
     with read_scope() as session:
-        assert given.find_parents(session, ids) == dict.fromkeys(ids, parent.id)
-        monkeypatch.setattr(given, "RETRIES_FOLLOWED", 2)
-        assert given.find_parents(session, ids) == dict.fromkeys(ids[:3], parent.id)
+        assert earlier_runs.find_parents(session, ids) == dict.fromkeys(ids, parent.id)
+        monkeypatch.setattr(earlier_runs, "RETRIES_FOLLOWED", 2)
+        assert earlier_runs.find_parents(session, ids) == dict.fromkeys(ids[:3], parent.id)

@@ -13,8 +13,7 @@ from app.domain.enums import FireState, TriggerType
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.skip import Skip
-from app.store.fires import ended as ended_fires
-from app.store.fires import logs
+from app.store.fires import ended_fires, logs
 from app.store.fires import open as open_fires
 from app.store.fires import queue as fires
 from app.store.fires import sent as sent_fires

@@ -13,7 +13,7 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.store.fires import open as open_fires
 from app.store.fires import queue as fires
-from app.store.fires import scheduled as scheduled_fires
+from app.store.fires import scheduled_fires
 from tests.support.factories import T0, all_rows, make_fire, make_job
 
 

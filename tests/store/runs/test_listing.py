@@ -76,7 +76,7 @@ def test_failures_of_one_kind_are_searched_for_among_the_newest(
     def page() -> tuple[list[int], bool]:
         with read_scope() as session:
             listed = list_logs(session, wanted, group_ids=None, start=0, length=10)
-            return [log.id for log in listed.rows], listed.capped
+            return [log.id for log in listed.rows], listed.is_capped
 
     assert page() == ([ids[2], ids[0]], False)
     monkeypatch.setattr(log_lists, "KIND_MAX", 3)
@@ -105,7 +105,7 @@ def test_a_capped_count_is_marked_and_the_pages_continue(database: str) -> None:
     ids = [make_log(job, trigger_time=T0 + number * 1_000).id for number in range(4)]
     with read_scope() as session:
         page = list_logs(session, LogFilter(), group_ids=None, start=2, length=2, count_to=2)
-        assert ([log.id for log in page.rows], page.total, page.capped) == ([ids[1], ids[0]], 2, True)
+        assert ([log.id for log in page.rows], page.total, page.is_capped) == ([ids[1], ids[0]], 2, True)
 
 
 def test_a_run_that_fails_later_is_found_as_failed(database: str) -> None:
@@ -215,7 +215,7 @@ def test_runs_of_a_logical_time_are_searched_for_among_the_newest(
     wanted = LogFilter(job_id=job.id, logical_to_ms=T0)
     with read_scope() as session:
         listed = list_logs(session, wanted, group_ids=None, start=0, length=10)
-        assert ([log.id for log in listed.rows], listed.capped) == ([ids[4]], True)
+        assert ([log.id for log in listed.rows], listed.is_capped) == ([ids[4]], True)
         pages, after = list[int](), None
         while True:
             rows, after = list_from(session, replace(wanted, after=after), group_ids=None, limit=10)

@@ -30,11 +30,11 @@ def test_a_trigger_leads_to_its_waiting_fires_and_then_to_its_runs(database: str
     job, other = make_job(), make_job()
     mine, twin = new_trigger(job.id, T0), new_trigger(job.id, T0)
     for trigger, shard in ((mine, ":0"), (mine, ":1"), (twin, "")):
-        key = key_of(trigger, planned=False, request="0f2c4b6a") + shard
+        key = key_of(trigger, is_planned=False, request="0f2c4b6a") + shard
         make_fire(job, fire_key=key, trigger_type="MANUAL", due_time=T0)
     make_fire(job, fire_key="cron:1:1")
     taken = new_trigger(job.id, T0)
-    make_fire(job, fire_key=key_of(taken, planned=False, request=""), log_id=7, state="SENDING")
+    make_fire(job, fire_key=key_of(taken, is_planned=False, request=""), log_id=7, state="SENDING")
     runs = [make_log(job, trigger_key=mine.number).id for _ in range(2)]
     make_log(other, trigger_key=mine.number)
     make_log(job, trigger_key=twin.number)

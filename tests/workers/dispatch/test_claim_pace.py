@@ -82,7 +82,7 @@ def test_a_send_that_starts_in_time_ends_within_its_lease(took_s: float, commit_
         + OUTCOMES_WAIT_S
         + BACKLOG_WAIT_S
     )
-    assert latest_outcome < claim.started + claim.lease_s
+    assert latest_outcome < claim.started_s + claim.lease_s
 
 
 def test_a_claim_longer_than_its_lease_allows_is_too_late() -> None:

@@ -45,7 +45,7 @@ class Send:
     """Stands for a run; records how it ends."""
 
     def __init__(self, due_ms: Millis, log_id: int = 1) -> None:
-        self.claimed = SimpleNamespace(due_ms=due_ms, log_id=log_id, has_new_id=log_id > 1)
+        self.claim = SimpleNamespace(due_ms=due_ms, log_id=log_id, has_new_id=log_id > 1)
         self.ends: list[str] = []
 
     def start(self) -> None:

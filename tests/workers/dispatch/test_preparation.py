@@ -34,7 +34,7 @@ def test_the_time_for_many_fires_follows_what_some_took(monkeypatch: pytest.Monk
 def test_what_was_prepared_with_ids_that_were_sent_before_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     class Writer:
         async def write(self, group: Any, _work: Any, **_more: Any) -> list[Any]:
-            return [{fire.id: SimpleNamespace(claimed=SimpleNamespace(log_id=6 + fire.id)) for fire in group}]
+            return [{fire.id: SimpleNamespace(claim=SimpleNamespace(log_id=6 + fire.id)) for fire in group}]
 
     monkeypatch.setattr(preparation, "now_ms", lambda: T0)
     sent = SentLogIds()

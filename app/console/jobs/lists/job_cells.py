@@ -95,7 +95,14 @@ def cell_finder(
         )
         rights = (row.may_operate, row.may_edit, row.may_kill)
         has_schedule, opens_code = job.schedule_type != ScheduleType.NONE, row.may_glue and not is_bean
-        flags = (row.addresses > 0, not is_bean and handler != "", row.starred, is_on, *rights, has_schedule)
+        flags = (
+            row.addresses > 0,
+            not is_bean and handler != "",
+            row.is_starred,
+            is_on,
+            *rights,
+            has_schedule,
+        )
         return job.id, *texts, *flags, opens_code
 
     return find

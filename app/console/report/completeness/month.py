@@ -96,7 +96,7 @@ def _cell(day: date, query: Query, overview: Overview, zone: ZoneInfo) -> Cell:
     tally = overview.days.get(name, Tally())
     kind = _kind(day, tally, query.today, overview, zone)
     summary = summary_of(tally, kind)
-    is_sealed = name in overview.sealed
+    is_sealed = name in overview.sealed_ms_by_day
     is_known = kind not in ("unknown", "future")
     return Cell(
         day.day,

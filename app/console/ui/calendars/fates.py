@@ -76,5 +76,5 @@ def _why_skipped(instant: PreviewInstant, schedule: Schedule) -> str:
 
 def _is_counted_out(instant: PreviewInstant, rule: DayRule) -> bool:
     """Whether the day is of the kind of the rule, but not the one of the month that it counts."""
-    kind = DayKind.WORKDAY if rule.entered.on is On.WORKDAYS else DayKind.HOLIDAY
-    return rule.entered.nth is not None and instant.day_kind is kind
+    kind = DayKind.WORKDAY if rule.rule.on is On.WORKDAYS else DayKind.HOLIDAY
+    return rule.rule.nth is not None and instant.day_kind is kind

@@ -81,7 +81,7 @@ def fetch_requested(fetch: Callable[..., Page[T]]) -> tuple[Page[T], Paging]:
     if not page.rows and number > 1:
         number = Paging(number, length, page.total).pages
         page = fetch(start=(number - 1) * length, length=length)
-    return page, Paging(number, length, page.total, is_capped=page.capped)
+    return page, Paging(number, length, page.total, is_capped=page.is_capped)
 
 
 def whole_number(name: str, default: int) -> int:

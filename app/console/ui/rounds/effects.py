@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from app.console.ui.promise_words import length_text
 from app.console.web.language import _
-from app.domain.rounds.affected import Effect
+from app.domain.rounds.effects import Effect
 from app.domain.rounds.runs_after import RunsAfter
-from app.services.rounds.affected import AffectedJob
+from app.services.rounds.effects import AffectedJob
 from app.store.jobs.scheduling import JobName
 
 #: colour and icon of an effect

@@ -12,7 +12,7 @@ from flask import url_for
 
 from app.console.web.language import lazy_gettext as _l
 from app.domain.enums import ScheduleType
-from app.domain.rounds.columns import Edge, connected
+from app.domain.rounds.columns import Edge, find_parts
 from app.domain.rounds.kinds import RoundRule, RoundState
 from app.domain.rounds.layout import BOX_HEIGHT, BOX_WIDTH, Box, Layout, Line, lay_out
 from app.domain.runs.outcome import STATES
@@ -130,7 +130,7 @@ def summary_of(graph: JobGraph) -> Picture:
     """Return a box for each set of connected jobs of a graph with too many jobs, the largest first."""
     nodes = {node.job_id: node for node in graph.nodes}
     follows = {edge.target for edge in graph.edges}
-    sets = connected(list(nodes), [(edge.source, edge.target) for edge in graph.edges])
+    sets = find_parts(list(nodes), [(edge.source, edge.target) for edge in graph.edges])
     firsts = {_first(ids, nodes, follows): len(ids) for ids in sets}
     layout = _layout(tuple(firsts), ())
     place = {box.job_id: box for box in layout.boxes}

@@ -42,10 +42,10 @@ def bits_of(mask: int) -> tuple[int, ...]:
     return tuple(number for number in range(mask.bit_length()) if mask >> number & 1)
 
 
-def mask_of(field: Field, allowed: AllowedValues) -> int:
+def mask_of(field: Field, values: AllowedValues) -> int:
     """Return a mask whose bit n is set if the value n is allowed."""
     mask = 0
-    for span in allowed.spans:
+    for span in values.spans:
         for value in span:
             mask |= 1 << (value if value <= field.high else value - field.size)
     return mask
@@ -195,12 +195,12 @@ def day_rule(month_days: AllowedValues, week_days: AllowedValues) -> DayRule:
     return DaysOfWeek(mask | mask << DAYS_A_WEEK)
 
 
-def _month_rule(allowed: AllowedValues) -> DayRule:
+def _month_rule(values: AllowedValues) -> DayRule:
     """Return the rule of a day of month without a list, or with a plain one."""
-    if allowed.last:
-        return (LastWorkday if allowed.workday else LastDay)(allowed.last_offset)
-    mask = mask_of(DAY_OF_MONTH, allowed)
-    return NearestWorkday(lowest_bit(mask)) if allowed.workday else DaysOfMonth(mask)
+    if values.last:
+        return (LastWorkday if values.workday else LastDay)(values.last_offset)
+    mask = mask_of(DAY_OF_MONTH, values)
+    return NearestWorkday(lowest_bit(mask)) if values.workday else DaysOfMonth(mask)
 
 
 def _workday_near(year: int, month: int, day: int, from_day: int) -> int | None:

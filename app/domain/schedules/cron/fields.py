@@ -109,7 +109,7 @@ def parse_field(field: Field, text: str) -> AllowedValues:
     items = [_parse_item(field, item) for item in text.split(",") if item]
     if field is DAY_OF_MONTH and len(items) > 1 and any(item.last or item.workday for item in items):
         return AllowedValues(no_value=any(item.no_value for item in items), items=tuple(items))
-    allowed = AllowedValues(
+    values = AllowedValues(
         spans=tuple(span for item in items for span in item.spans),
         no_value=any(item.no_value for item in items),
         last=any(item.last for item in items),
@@ -117,11 +117,11 @@ def parse_field(field: Field, text: str) -> AllowedValues:
         workday=any(item.workday for item in items),
         nth=max((item.nth for item in items), default=0),
     )
-    if field is not YEAR and not (any(allowed.spans) or allowed.no_value or allowed.last):
+    if field is not YEAR and not (any(values.spans) or values.no_value or values.last):
         raise field.refusal(
             text, N_("no value in it; use %(low)s-%(high)s or *", low=field.low, high=field.high)
         )
-    return allowed
+    return values
 
 
 def _parse_item(field: Field, item: str) -> AllowedValues:
@@ -173,9 +173,9 @@ def _parse_no_value(field: Field, item: str) -> AllowedValues:
 
 def _parse_name(field: Field, item: str) -> AllowedValues:
     """Read "MON", "MON-FRI", "FRIL", "FRI#3"."""
-    start, rest = _named(field, item, item[:3]), item[3:]
+    start, rest = _number_of(field, item, item[:3]), item[3:]
     if rest.startswith("-"):
-        return AllowedValues((_span(field, item, start, _named(field, item, rest[1:4]), step=1),))
+        return AllowedValues((_span(field, item, start, _number_of(field, item, rest[1:4]), step=1),))
     single = (range(start, start + 1),)
     if field is DAY_OF_WEEK and rest.startswith("#"):
         return AllowedValues(single, nth=_nth(field, item, rest))
@@ -193,12 +193,12 @@ def _parse_number(field: Field, item: str) -> AllowedValues:
         if not (span := _RANGE.match(rest)):
             raise field.refusal(item, N_("a number must follow the - and the /"))
         stop, step = _number(field, item, span[1]), _number(field, item, span[2] or "1")
-        return _allowed(field, item, start, stop, step=step)
+        return _allowed_values(field, item, start, stop, step=step)
     if rest.startswith("/"):
         if not (every := _STEP.match(rest)):
             raise field.refusal(item, N_("a whole number must follow the /"))
-        return _allowed(field, item, start, step=_checked_step(field, item, every[1]))
-    return _allowed(field, item, start)
+        return _allowed_values(field, item, start, step=_checked_step(field, item, every[1]))
+    return _allowed_values(field, item, start)
 
 
 def _parse_option(field: Field, item: str, value: int, rest: str) -> AllowedValues:
@@ -217,7 +217,9 @@ def _parse_option(field: Field, item: str, value: int, rest: str) -> AllowedValu
     return AllowedValues((range(value, value + 1),), last=option == "L", workday=option == "W", nth=nth)
 
 
-def _allowed(field: Field, item: str, start: int, stop: int | None = None, *, step: int = 0) -> AllowedValues:
+def _allowed_values(
+    field: Field, item: str, start: int, stop: int | None = None, *, step: int = 0
+) -> AllowedValues:
     if start == NO_VALUE and field in (DAY_OF_MONTH, DAY_OF_WEEK):
         return AllowedValues(no_value=not step)
     return AllowedValues((_span(field, item, start, stop, step=step),))
@@ -242,7 +244,7 @@ def _span(field: Field, item: str, start: int, stop: int | None = None, *, step:
     return range(start, stop + 1, step)
 
 
-def _named(field: Field, item: str, name: str) -> int:
+def _number_of(field: Field, item: str, name: str) -> int:
     if name not in field.names:
         if not field.names:
             raise field.refusal(item, N_("use %(low)s-%(high)s", low=field.low, high=field.high))

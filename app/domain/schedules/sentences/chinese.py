@@ -37,7 +37,7 @@ _UNITS: Final = {"second": "秒", "minute": "分钟", "hour": "小时"}
 _WORKDAYS: Final = (2, 3, 4, 5, 6)
 
 
-def simplified(shape: Shape) -> str:
+def to_simplified(shape: Shape) -> str:
     """Return "工作日 08:00" or "每 5 分钟（工作日 09:00–18:59）"."""
     days = _days(shape.days, shape.months)
     if isinstance(shape.clock, Times):
@@ -49,7 +49,7 @@ def simplified(shape: Shape) -> str:
 
 def traditional(shape: Shape) -> str:
     """Return the sentence in traditional characters."""
-    return simplified(shape).translate(_TRADITIONAL)
+    return to_simplified(shape).translate(_TRADITIONAL)
 
 
 def _clock(clock: Clock) -> str:
@@ -95,9 +95,9 @@ def _days(rule: DayRule | None, months: tuple[int, ...]) -> str:
 def _week(days: tuple[int, ...]) -> str:
     if days == _WORKDAYS:
         return "工作日"
-    ordered = monday_first(days)
-    names = [f"周{_WEEKDAYS[day]}" for day in ordered]
-    if is_span_of_week(ordered):
+    weekdays = monday_first(days)
+    names = [f"周{_WEEKDAYS[day]}" for day in weekdays]
+    if is_span_of_week(weekdays):
         return f"每{names[0]}至{names[-1]}"
     return f"每{_list(names)}"
 

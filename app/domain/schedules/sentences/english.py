@@ -104,10 +104,10 @@ def _days(rule: DayRule | None, months: tuple[int, ...]) -> str:
 def _week(days: tuple[int, ...]) -> str:
     if days in _WEEKS:
         return _WEEKS[days]
-    ordered = monday_first(days)
-    if is_span_of_week(ordered):
-        return f"{_WEEKDAYS[ordered[0]]} to {_WEEKDAYS[ordered[-1]]}"
-    return _and(f"{_WEEKDAYS[day]}s" for day in ordered)
+    weekdays = monday_first(days)
+    if is_span_of_week(weekdays):
+        return f"{_WEEKDAYS[weekdays[0]]} to {_WEEKDAYS[weekdays[-1]]}"
+    return _and(f"{_WEEKDAYS[day]}s" for day in weekdays)
 
 
 def _month_days(days: tuple[int, ...], months: tuple[int, ...]) -> str:

@@ -134,7 +134,7 @@ def test_jobs_are_filtered_by_their_last_run(admin: Console, monkeypatch: pytest
     assert shown(admin, "last=never") == [ids["never"]]
     assert tabs_of(admin) == {"All": "5", "Failing": "1", "Running": "2", "Mine": "0", "Favourites": "0"}
     monkeypatch.setattr(failing_runs, "SEARCHED_MAX", 1)
-    monkeypatch.setattr(failing, "_known", {})
+    monkeypatch.setattr(failing, "_last_failures", {})
     assert shown(admin, "last=failing") == [ids["failing"]], "found by its own runs"
     assert tabs_of(admin)["Failing"] == "1"
 

@@ -37,7 +37,7 @@ class FilledRun(NamedTuple):
     log_id: int
     template: str
     #: marked text
-    filled: str | None
+    marked_text: str | None
     #: what its logical time comes from (``app.domain.runs.logical_times``)
     logical_ms: Millis | None
     fire_time: Millis | None
@@ -50,7 +50,7 @@ class GivenRow(NamedTuple):
     log_id: int
     template: str
     #: marked text; None: the parameter was sent as it is
-    filled: str | None
+    marked_text: str | None
     is_success: bool
     message: str
 

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 from app.domain.access.permissions import Actor, Right
 from app.domain.enums import ScheduleType
 from app.domain.jobs.children import child_ids_of
-from app.domain.rounds.affected import Effect, Follower, effects_of
+from app.domain.rounds.effects import Effect, Follower, effects_of
 from app.domain.rounds.runs_after import RunsAfter, parse_runs_after
 from app.store.jobs import scheduling as job_store
 from app.store.jobs.scheduling import JobName
@@ -28,7 +28,7 @@ class AffectedJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Affected:
+class SwitchOffEffects:
     """The jobs that follow one, nearest first."""
 
     jobs: list[AffectedJob]
@@ -41,7 +41,7 @@ class Affected:
         return [row.job.id for row in rows if row.job is not None]
 
 
-def find_affected(session: Session, job_id: int, *, actor: Actor) -> Affected:
+def find_affected(session: Session, job_id: int, *, actor: Actor) -> SwitchOffEffects:
     """Return the jobs that follow one which the caller has checked, with what becomes of them."""
     followers: dict[int, Follower] = {}
     children: dict[int, list[int]] = {}
@@ -62,7 +62,7 @@ def find_affected(session: Session, job_id: int, *, actor: Actor) -> Affected:
         levels += 1
     effects = effects_of(job_id, followers, children)
     names = job_store.find_names(session, effects)
-    return Affected(
+    return SwitchOffEffects(
         [
             AffectedJob(_visible(names.get(follower_id), actor), effect, followers[follower_id].rule)
             for follower_id, effect in effects.items()

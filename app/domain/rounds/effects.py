@@ -79,21 +79,21 @@ def _effect(
 
 def _by_rule(rule: RunsAfter, of_jobs: Collection[Effect | None], *, has_schedule: bool) -> Effect:
     silent = sum(effect in _SILENT for effect in of_jobs)
-    dropped = sum(effect is Effect.DROPPED for effect in of_jobs)
+    drops = sum(effect is Effect.DROPPED for effect in of_jobs)
     late = sum(effect is Effect.LATE for effect in of_jobs)
-    in_time = len(of_jobs) - silent - dropped - late
+    in_time = len(of_jobs) - silent - drops - late
     if rule.rule is RoundRule.ALL_ENDED:
         if silent:
             return _at_deadline(rule, has_round=has_schedule or silent < len(of_jobs))
-        return Effect.LATE if dropped or late else Effect.RUNS
-    needed = {RoundRule.ANY_SUCCEEDED: 1, RoundRule.K_OF_N: min(rule.k, len(of_jobs))}.get(
+        return Effect.LATE if drops or late else Effect.RUNS
+    need = {RoundRule.ANY_SUCCEEDED: 1, RoundRule.K_OF_N: min(rule.k, len(of_jobs))}.get(
         rule.rule, len(of_jobs)
     )
-    if in_time >= needed:
+    if in_time >= need:
         return Effect.RUNS
-    if in_time + late >= needed:
+    if in_time + late >= need:
         return Effect.LATE
-    if in_time + late + silent < needed:
+    if in_time + late + silent < need:
         return Effect.NOT_RUN
     return _at_deadline(rule, has_round=has_schedule or silent < len(of_jobs))
 
@@ -127,10 +127,10 @@ def _in_order(
             missing[target] -= 1
             if not missing[target]:
                 ready.append(target)
-    placed = set(order)
+    order_ids = set(order)
     return [
         *order[1:],
-        *(follower for follower in followers if follower not in placed and follower != job_id),
+        *(follower for follower in followers if follower not in order_ids and follower != job_id),
     ]
 
 

@@ -49,12 +49,12 @@ def _newest(most: int, due_ms: Millis, last_ms: Millis, next_after: NextAfter) -
     Searches windows of doubling length, then halves the last one, until it has up to twice as many.
     """
     step_ms, after_ms, few_ms = SECOND_MS, last_ms - SECOND_MS, last_ms
-    while len(instants := _listed(after_ms, last_ms, next_after, 2 * most + 1)) < most:
+    while len(instants := _list(after_ms, last_ms, next_after, 2 * most + 1)) < most:
         few_ms, step_ms = after_ms, 2 * step_ms
         after_ms = max(last_ms - step_ms, due_ms - 1)
     while not most <= len(instants) <= 2 * most:
         middle_ms = (after_ms + few_ms) // 2
-        instants = _listed(middle_ms, last_ms, next_after, 2 * most + 1)
+        instants = _list(middle_ms, last_ms, next_after, 2 * most + 1)
         if len(instants) < most:
             few_ms = middle_ms
         else:
@@ -62,7 +62,7 @@ def _newest(most: int, due_ms: Millis, last_ms: Millis, next_after: NextAfter) -
     return instants[-most]
 
 
-def _listed(after_ms: Millis, last_ms: Millis, next_after: NextAfter, limit: int) -> list[Millis]:
+def _list(after_ms: Millis, last_ms: Millis, next_after: NextAfter, limit: int) -> list[Millis]:
     """Return the first instants after a time and up to another one."""
     instants: list[Millis] = []
     instant = next_after(after_ms)

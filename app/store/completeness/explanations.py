@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import HOUR_MS, Millis
 from app.database.rows import bulk
 from app.database.sql.in_list import among
-from app.domain.completeness.ruled import BLACKOUT, CALENDAR
+from app.domain.completeness.rule_instants import BLACKOUT, CALENDAR
 from app.domain.completeness.spans import Span
 from app.models.completeness import JobSpan
 from app.models.skip import Skip
@@ -54,9 +54,9 @@ def find_explained(session: Session, span_ids: Collection[int]) -> dict[int, Mil
     return {row[0]: row[1] for row in bulk.read_among(session, _EXPLAINED, list(span_ids))}
 
 
-def write_explained(session: Session, explained: Sequence[tuple[int, Millis]]) -> None:
+def write_explained(session: Session, pairs: Sequence[tuple[int, Millis]]) -> None:
     """Write up to where the excluded instants of spans are written."""
-    bulk.update_many(session, JobSpan, [{"id": key, "explained_ms": at_ms} for key, at_ms in explained])
+    bulk.update_many(session, JobSpan, [{"id": key, "explained_ms": at_ms} for key, at_ms in pairs])
 
 
 class WrittenSkip(NamedTuple):

@@ -24,7 +24,7 @@ BLACKOUT: Final = "blackout"
 RawBlocks = Callable[[Millis, Millis], Iterator[Collection[Millis]]]
 
 
-class Excluded(NamedTuple):
+class Exclusion(NamedTuple):
     """Instants that are excluded for one reason, ascending."""
 
     reason: str
@@ -59,7 +59,7 @@ class RuledInstants:
     def __iter__(self) -> Iterator[Millis]:
         """Yield those that run, ascending."""
         if self._moving is not None:
-            yield from self._moved()
+            yield from self._moved_instants()
             return
         own = chain.from_iterable(block for segment in self._segments("") for block in self._blocks(segment))
         yield from heapq.merge(own, self._run_once())
@@ -71,7 +71,7 @@ class RuledInstants:
         own = sum(len(block) for segment in self._segments("") for block in self._blocks(segment))
         return own + len(self._run_once())
 
-    def excluded(self) -> Iterator[Excluded]:
+    def exclusions(self) -> Iterator[Exclusion]:
         """Yield those that do not run; without the latest of a blackout that runs once, which runs later."""
         if self._moving is not None:
             yield from self._not_moved(self._moving)
@@ -80,7 +80,7 @@ class RuledInstants:
             for block in self._blocks(segment):
                 left = self._without_last(block, segment.closure)
                 if left:
-                    yield Excluded(segment.reason, left, segment.closure)
+                    yield Exclusion(segment.reason, left, segment.closure)
 
     def _blocks(self, segment: _Segment) -> Iterator[Collection[Millis]]:
         return self._raw_blocks(segment.from_ms - 1, segment.until_ms - 1)
@@ -142,7 +142,7 @@ class RuledInstants:
             return block
         return [instant for instant in block if instant != start.logical_ms]
 
-    def _moved(self) -> Iterator[Millis]:
+    def _moved_instants(self) -> Iterator[Millis]:
         at_ms = self._after_ms
         while (next_ms := self._rules.next_after_ms(self._schedule, at_ms)) is not None:
             if next_ms > self._last_ms:
@@ -150,7 +150,7 @@ class RuledInstants:
             yield next_ms
             at_ms = next_ms
 
-    def _not_moved(self, rule: DayRule) -> Iterator[Excluded]:
+    def _not_moved(self, rule: DayRule) -> Iterator[Exclusion]:
         """Yield the instants that are merged or find no day, and those that blackouts cover."""
         schedule, end_ms = self._schedule, self._last_ms + 1
         day = self._day_of(self._after_ms + 1)
@@ -160,15 +160,15 @@ class RuledInstants:
                 yield from self._within(CALENDAR, [*raw_of_day(schedule, day)])
             else:
                 of_day = starts_on(schedule.conf, schedule.time_zone, rule, target)
-                merged = [
-                    instant.logical_ms for instant in of_day.merged if self._day_of(instant.logical_ms) == day
+                merges = [
+                    instant.logical_ms for instant in of_day.merges if self._day_of(instant.logical_ms) == day
                 ]
-                yield from self._within(CALENDAR, merged)
+                yield from self._within(CALENDAR, merges)
                 if target == day:
-                    yield from self._covered(of_day.starts)
+                    yield from self._covered_instants(of_day.starts)
             day += timedelta(1)
 
-    def _covered(self, starts: Sequence[Start]) -> Iterator[Excluded]:
+    def _covered_instants(self, starts: Sequence[Start]) -> Iterator[Exclusion]:
         """Yield those of a day's instants that blackouts cover."""
         for start in starts:
             closure = self._rules.closure_at(start.due_ms)
@@ -180,14 +180,14 @@ class RuledInstants:
 
     def _within(
         self, reason: str, instants: Collection[Millis], closure: Closure | None = None
-    ) -> Iterator[Excluded]:
+    ) -> Iterator[Exclusion]:
         inside = [
             instant
             for instant in instants
             if self._after_ms < instant <= self._last_ms and is_within(self._schedule, instant)
         ]
         if inside:
-            yield Excluded(reason, inside, closure)
+            yield Exclusion(reason, inside, closure)
 
     def _day_of(self, at_ms: Millis) -> date:
         return datetime.fromtimestamp(at_ms // SECOND_MS, zone(self._schedule.time_zone)).date()

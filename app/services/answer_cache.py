@@ -1,4 +1,4 @@
-"""Kept answers: what costs a page of many readers much is found once in a few seconds by each process."""
+"""Answer cache: what costs a page of many readers much is found once in a few seconds by each process."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -14,7 +14,7 @@ LATELY_MS: Millis = 2 * SECOND_MS
 KEPT_MAX = 16
 
 
-class Kept(Generic[T]):
+class AnswerCache(Generic[T]):
     """Answers to one question by groups (None: all), each kept for ``keep_ms``; two threads may find one."""
 
     #: off in tests, whose pages show at once what they have changed

@@ -11,7 +11,7 @@ from app.database.engine import read_scope, transact
 from app.domain.enums import HandleCode
 from app.domain.runs.trace_templates import LOST_WITH_EXECUTOR, fill
 from app.pipeline.complete import Result, Source, complete
-from app.store.runs import inherited as inherited_runs
+from app.store.runs import inherited_runs
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +61,6 @@ def _end(log_ids: list[int], now_ms: Millis) -> None:
     results = [
         Result(log_id, Source.RESOLVER, HandleCode.FAIL, fill(LOST_WITH_EXECUTOR)) for log_id in log_ids
     ]
-    ended_ids = transact(lambda session: complete(session, results, now_ms=now_ms)).won
+    ended_ids = transact(lambda session: complete(session, results, now_ms=now_ms)).run_ids
     if ended_ids:  # Another node's round may have ended them.
         logger.warning("runs of a Java admin lost, their executors are gone log_ids=%s", list(ended_ids))

@@ -53,7 +53,7 @@ def hold_slots(session: Session, log_ids: Collection[int]) -> dict[int, EndedFir
 
     The caller holds the locks of the log rows.
     """
-    held = {row[0]: EndedFire._make(row) for row in bulk.read_among(session, _WITH_SLOTS, sorted(log_ids))}
-    if held:
-        direct.change(session, _HELD, {WANTED: sorted(held)})
-    return held
+    fires = {row[0]: EndedFire._make(row) for row in bulk.read_among(session, _WITH_SLOTS, sorted(log_ids))}
+    if fires:
+        direct.change(session, _HELD, {WANTED: sorted(fires)})
+    return fires

@@ -13,7 +13,7 @@ from app.database.engine import announce_due_fires, transact
 from app.database.rows import bulk
 from app.domain.enums import FireState
 from app.models.fire import Fire
-from app.store.fires import missed
+from app.store.fires import missed_runs
 
 #: fires of one transaction
 PAGE = 500
@@ -24,9 +24,9 @@ def release_next() -> bool:
 
     Opens its own transactions.
     """
-    if not missed.has_held():
+    if not missed_runs.has_held():
         return False
-    fire_ids = missed.find_heads()
+    fire_ids = missed_runs.find_heads()
     for first in range(0, len(fire_ids), PAGE):
         transact(partial(_release, fire_ids=fire_ids[first : first + PAGE]))
     return True
@@ -34,7 +34,7 @@ def release_next() -> bool:
 
 def _release(session: Session, fire_ids: Sequence[int]) -> None:
     columns = {"state": FireState.PENDING.value, "owner": "", "waits_for": ""}
-    rows = [{"id": fire_id, **columns} for fire_id in missed.lock_heads(session, fire_ids)]
+    rows = [{"id": fire_id, **columns} for fire_id in missed_runs.lock_heads(session, fire_ids)]
     bulk.update_many(session, Fire, rows)
     if rows:
         announce_due_fires(session)

@@ -9,9 +9,9 @@ from sqlalchemy.orm import Session
 from app.domain.parameters.values import GivenRun, Shards
 from app.pipeline.given_runs import given_run
 from app.pipeline.route import RoutedFire
-from app.store.fires import given
-from app.store.rounds import given as given_by_rounds
-from app.store.rounds.given import GivingRun
+from app.store.fires import earlier_runs
+from app.store.rounds import predecessor_runs
+from app.store.rounds.predecessor_runs import GivingRun
 
 
 class RoundValues(NamedTuple):
@@ -28,21 +28,25 @@ NONE_GIVEN = RoundValues({}, None)
 
 def find_given(session: Session, routed_fires: Sequence[RoutedFire]) -> dict[int, RoundValues]:
     """Return fire id -> what its predecessors give, of fires that follow a round."""
-    round_ids = {routed.fire.round_id for routed in routed_fires if routed.fire.round_id}
+    round_ids = {routed_fire.fire.round_id for routed_fire in routed_fires if routed_fire.fire.round_id}
     if not round_ids:
         return {}
-    giving = given_by_rounds.find_giving(session, round_ids)
+    giving = predecessor_runs.find_giving(session, round_ids)
     log_ids = {
         run.log_id for by_job in giving.values() for runs in by_job.values() for run in runs if run.log_id
     }
-    rows = given.find_given(session, log_ids)
-    keys = given_by_rounds.find_keys(session, {job_id for by_job in giving.values() for job_id in by_job})
+    rows = earlier_runs.find_given(session, log_ids)
+    keys = predecessor_runs.find_keys(session, {job_id for by_job in giving.values() for job_id in by_job})
     runs = {log_id: given_run(row) for log_id, row in rows.items()}
     values = {
         round_id: _values(by_job, {job_id: keys[job_id] for job_id in by_job if job_id in keys}, runs)
         for round_id, by_job in giving.items()
     }
-    return {routed.fire.id: values[routed.fire.round_id] for routed in routed_fires if routed.fire.round_id}
+    return {
+        routed_fire.fire.id: values[routed_fire.fire.round_id]
+        for routed_fire in routed_fires
+        if routed_fire.fire.round_id
+    }
 
 
 def _values(

@@ -17,7 +17,7 @@ def find_open(session: Session, *, limit: int) -> list[int]:
 
     Reads every run without a result, of which a failed sending leaves one.
     """
-    query = select(JobLog.id).where(*_open()).order_by(_registered(), JobLog.id)
+    query = select(JobLog.id).where(*_open()).order_by(_is_registered(), JobLog.id)
     return list(session.scalars(query.limit(limit)))
 
 
@@ -27,11 +27,11 @@ def find_waiting(session: Session, log_ids: Sequence[int], *, before_ms: Millis)
     Lost: triggered before then, or at a time that is unknown, and the address is not registered.
     """
     old = or_(JobLog.trigger_time.is_(None), JobLog.trigger_time <= before_ms)
-    query = select(JobLog.id, and_(old, ~_registered())).where(among(JobLog.id), *_open())
+    query = select(JobLog.id, and_(old, ~_is_registered())).where(among(JobLog.id), *_open())
     return {log_id: bool(is_lost) for log_id, is_lost in session.execute(query, {WANTED: log_ids})}
 
 
-def _registered() -> ColumnElement[bool]:
+def _is_registered() -> ColumnElement[bool]:
     return exists().where(Registration.registry_value == JobLog.executor_address)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from app.clock import DAY_MS, HOUR_MS, Millis
-from app.domain.backfills.instants import Excluded, Standing
+from app.domain.backfills.instants import Exclusion, Standing
 from app.domain.calendars.day_rule import SHIFT_DAYS_MAX
 from app.domain.calendars.effective import JobRules, is_within
 from app.domain.calendars.preview import Fate, PreviewInstant, instants
@@ -27,38 +27,40 @@ _STANDINGS: Final = {
 }
 
 
-class Scheduled(NamedTuple):
+class ScheduleTimes(NamedTuple):
     """Instants of a range."""
 
     logical_times: list[Millis]
-    excluded: Mapping[Millis, Excluded]
+    exclusions: Mapping[Millis, Exclusion]
     #: whether the range has more than were asked for
     is_cut: bool = False
 
 
-def scheduled(schedule: Schedule, from_ms: Millis, to_ms: Millis, *, now_ms: Millis, most: int) -> Scheduled:
+def list_times(
+    schedule: Schedule, from_ms: Millis, to_ms: Millis, *, now_ms: Millis, most: int
+) -> ScheduleTimes:
     """Return the instants of the expression in [from, to), ``most`` at most.
 
     One that is moved counts where the expression has it, and not before the time it is moved to. Raises
     ValueError for a schedule that is invalid.
     """
     if schedule.type not in WITH_INSTANTS:
-        return Scheduled([], {})
+        return ScheduleTimes([], {})
     rules = schedule.rules if isinstance(schedule.rules, JobRules) else JobRules()
     # A fixed rate that has never been on has no phase yet.
     rules = replace(rules, anchor_ms=rules.anchor_ms or max(from_ms, schedule.not_before_ms))
-    times, excluded = list[Millis](), dict[Millis, Excluded]()
+    times, exclusions = list[Millis](), dict[Millis, Exclusion]()
     for raw_ms, instant in _fates(replace(schedule, rules=rules), rules, from_ms, to_ms):
         standing = _STANDINGS.get(instant.fate) if instant.due_ms is None else None
         if instant.due_ms is not None and instant.due_ms > now_ms:
             continue
-        if len(times) + len(excluded) == most:
-            return Scheduled(times, excluded, is_cut=True)
+        if len(times) + len(exclusions) == most:
+            return ScheduleTimes(times, exclusions, is_cut=True)
         if standing is not None:
-            excluded[raw_ms] = Excluded(standing, instant.reason or instant.day_name)
+            exclusions[raw_ms] = Exclusion(standing, instant.reason or instant.day_name)
         else:
             times.append(raw_ms)
-    return Scheduled(times, excluded)
+    return ScheduleTimes(times, exclusions)
 
 
 def _fates(

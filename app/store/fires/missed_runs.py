@@ -57,5 +57,5 @@ def find_heads() -> list[int]:
 
 def lock_heads(session: Session, fire_ids: Collection[int]) -> list[int]:
     """Lock these fires; return those that are still next of their jobs."""
-    locked = [row[0] for row in bulk.read_among(session, _LOCKED, list(fire_ids))]
-    return [row[0] for row in bulk.read_among(session, _STILL_HEADS, locked)] if locked else []
+    ids = [row[0] for row in bulk.read_among(session, _LOCKED, list(fire_ids))]
+    return [row[0] for row in bulk.read_among(session, _STILL_HEADS, ids)] if ids else []
