@@ -26,6 +26,7 @@ from app.models.skip import Skip
 from app.pipeline.claim import ClaimBatch
 from app.pipeline.claimed_run import ClaimedRun
 from app.pipeline.limits.claim_limited import claim_limited, end_waits, find_ready
+from app.store.fires.queue import source_of
 from tests.pipeline.steps import (
     as_due,
     call_back,
@@ -71,6 +72,8 @@ class Limits(RuleBasedStateMachine):
         self.unresolved: set[int] = set()
         #: keys of the fires whose caller has forced them
         self.forced: set[str] = set()
+        #: log ids of their runs, whose retries keep their slots
+        self.forced_runs: set[int] = set()
         self.former: Counter[Name] = Counter()
 
     @initialize()
@@ -227,6 +230,9 @@ class Limits(RuleBasedStateMachine):
     def _keep(self, batches: list[ClaimBatch]) -> None:
         for batch in batches:
             self.running |= {run.log_id: run for run in batch.claims}
+        if self.forced:
+            rows = [fire for fire in all_rows(Fire) if fire.log_id]
+            self.forced_runs |= {fire.log_id or 0 for fire in rows if self._is_forced(whole_key(fire))}
 
     def _slots(self) -> dict[Name, int]:
         slots: defaultdict[Name, int] = defaultdict(lambda: 10**9)
@@ -255,8 +261,8 @@ class Limits(RuleBasedStateMachine):
             is_open = fire.state in OPEN or (
                 fire.state == "PENDING" and (fire.admitted_ms > 0 or fire.attempt > 0)
             )
-            whole = (fire.job_id, fire.fire_key.rpartition(":")[0] if fire.sharding_param else fire.fire_key)
-            if not is_open or (not forced and whole[1] in self.forced):
+            whole = (fire.job_id, whole_key(fire))
+            if not is_open or (not forced and self._is_forced(whole[1])):
                 continue
             taken = self._taken(fire)
             if whole in seen:
@@ -264,6 +270,14 @@ class Limits(RuleBasedStateMachine):
             seen.add(whole)
             used.update(taken)
         return used
+
+    def _is_forced(self, key: str) -> bool:
+        return key in self.forced or (key.startswith("retry:") and source_of(key) in self.forced_runs)
+
+
+def whole_key(fire: Fire) -> str:
+    """Return the key of a fire without the number of its shard."""
+    return fire.fire_key.rpartition(":")[0] if fire.sharding_param else fire.fire_key
 
 
 def claim_due(free: int, now_ms: Millis) -> list[ClaimBatch]:
