@@ -11,7 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.programs import free_port
+from tests.acceptance.forked import Forked
+from tests.acceptance.programs import Programs, free_port
 from tests.executor_client.stand_in_admin import TOKEN
 from tests.support.eventually import eventually
 from tests.support.executor_client import Caller
@@ -26,9 +27,8 @@ class ExecutorProcess:
         self.home = home
         self.port = free_port()
         self.recording = home / "recording"
-        self.output = home / "output"
-        self._argv = [
-            sys.executable,
+        self.output = home / "output.log"
+        self._arguments = [
             "-m",
             "executor_client",
             "tests.executor_client.recording",
@@ -37,8 +37,8 @@ class ExecutorProcess:
             "--appname",
             "test",
         ]
-        self._argv += ["--port", str(self.port), "--home", str(home), *options]
-        self._process: subprocess.Popen[bytes] | None = None
+        self._arguments += ["--port", str(self.port), "--home", str(home), *options]
+        self._process: Forked | subprocess.Popen[bytes] | None = None
 
     @property
     def caller(self) -> Caller:
@@ -55,10 +55,8 @@ class ExecutorProcess:
             "XXL_JOB_EXECUTOR_LOG_RETENTION_DAYS": "0",
         }  # conftest.T0 is long ago
         environment = {**os.environ, **settings, "RECORDING": str(self.recording), "PYTHONPATH": str(ROOT)}
-        with self.output.open("ab") as output:
-            self._process = subprocess.Popen(
-                self._argv, cwd=self.home, env=environment, stdout=output, stderr=output
-            )
+        programs = Programs(self.home)
+        self._process = programs.fork(self.output.stem, self._arguments, environment).process
 
     def wait_until_up(self) -> None:
         eventually(self._is_up, message=f"the executor does not start: {self.output.read_text()}")
