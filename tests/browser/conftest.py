@@ -59,7 +59,7 @@ def kept_pages(browser: Browser, console: Console) -> KeptPages:
 def open_page(kept_pages: KeptPages, console: Console, watch: Watch) -> Iterator[OpenPage]:
     """Open a page, logged in as ``user`` or not (None); options for the context.
 
-    Its browser profile is clean. ``own``: a new page, for a test that adds a clock or handlers of events.
+    Its browser profile is clean. ``own``: a new page, for a test that adds handlers, a script or a clock.
     """
     taken: list[tuple[Page, dict[str, object]]] = []
 

@@ -40,7 +40,7 @@ class KeptPages:
             self._free[_key(options)].append(page)
 
     def _clean(self, page: Page) -> None:
-        """Remove what a test may have left in the page and its profile, other than handlers and clocks."""
+        """Remove what a test may have left in the page and its profile, other than handlers and scripts."""
         context = page.context
         for other in context.pages:
             if other != page:
