@@ -80,6 +80,7 @@ hypothesis.settings.register_profile("project", deadline=None)
 hypothesis.settings.load_profile("project")
 
 _finished = itertools.count(1)
+_homes = itertools.count(1)
 
 forecast_key = pytest.StashKey[str]()
 
@@ -270,10 +271,15 @@ def database_url(request: pytest.FixtureRequest, database_kind: str) -> str:
     return request.config.stash[databases_key].migrated(database_kind)
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("homes")
+
+
 @pytest.fixture
-def config(database_url: str, tmp_path: Path) -> Config:
-    """Settings of a program on the test's database, with its home in the test's folder."""
-    return Config(home=tmp_path / "instance", database_url=database_url, time_zone=TIME_ZONE)
+def config(database_url: str, homes: Path) -> Config:
+    """Settings of a program on the test's database, with a home of its own, which does not exist yet."""
+    return Config(home=homes / str(next(_homes)), database_url=database_url, time_zone=TIME_ZONE)
 
 
 @pytest.fixture

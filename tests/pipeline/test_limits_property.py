@@ -41,11 +41,10 @@ from tests.support.factories import (
     SECOND,
     T0,
     THIRD,
-    all_rows,
     make_fire,
     make_group,
     make_job,
-    only_row,
+    plain_rows,
     save,
 )
 from tests.support.plan import every_database
@@ -138,7 +137,7 @@ class Limits(RuleBasedStateMachine):
 
     @rule()
     def claim_on_two_nodes(self) -> None:
-        due = [fire for fire in all_rows(Fire) if fire.state in ("PENDING", "WAITING") and not fire.attempt]
+        due = [fire for fire in plain_rows(Fire) if fire.state in ("PENDING", "WAITING") and not fire.attempt]
         halves = [[fire for fire in due if fire.id % 2 == number] for number in (0, 1)]
         self._keep(run_concurrently(*[partial(claim_with_limits, half, self.now_ms) for half in halves]))
 
@@ -186,11 +185,13 @@ class Limits(RuleBasedStateMachine):
     def edit_limit(self, slots: int) -> None:
         with session_scope() as session:
             session.execute(update(Limit).where(Limit.id == self.database.id).values(slots=slots))
+        self.database.slots = slots
 
     @rule(number=st.integers(0, 7), most=st.integers(0, 3))
     def edit_job(self, number: int, most: int) -> None:
         with session_scope() as session:
             session.execute(update(Job).where(Job.id == self.jobs[number].id).values(max_running=most))
+        self.jobs[number].max_running = most
 
     @rule()
     def end_waits(self) -> None:
@@ -205,7 +206,7 @@ class Limits(RuleBasedStateMachine):
                 break
         used, slots = self._used(forced=True), self._slots()
         waiting = sorted(
-            (fire for fire in all_rows(Fire) if fire.state == "WAITING"),
+            (fire for fire in plain_rows(Fire) if fire.state == "WAITING"),
             key=lambda fire: (fire.deadline_ms, fire.id),
         )
         if waiting:
@@ -236,9 +237,9 @@ class Limits(RuleBasedStateMachine):
 
     def _slots(self) -> dict[Name, int]:
         slots: defaultdict[Name, int] = defaultdict(lambda: 10**9)
-        slots[f"limit {self.database.id}"] = only_row(Limit, kind="named").slots
+        slots[f"limit {self.database.id}"] = self.database.slots
         slots[f"group {self.jobs[0].job_group}"] = 4
-        for job in all_rows(Job):
+        for job in self.jobs:
             if job.max_running:
                 for key in ("", "acme", "globex", "initech"):
                     slots[f"job {job.id} {key}".strip()] = job.max_running
@@ -257,7 +258,7 @@ class Limits(RuleBasedStateMachine):
     def _used(self, *, forced: bool) -> Counter[Name]:
         used: Counter[Name] = Counter()
         seen: set[tuple[int, str]] = set()
-        for fire in all_rows(Fire):
+        for fire in plain_rows(Fire):
             is_open = fire.state in OPEN or (
                 fire.state == "PENDING" and (fire.admitted_ms > 0 or fire.attempt > 0)
             )
@@ -283,13 +284,13 @@ def whole_key(fire: Fire) -> str:
 def claim_due(free: int, now_ms: Millis) -> list[ClaimBatch]:
     """Claim all due fires, then those with limits, as a dispatcher does."""
     by = claimer(capacity=lambda _: free)
-    pending = [fire for fire in all_rows(Fire) if fire.state == FireState.PENDING]
+    pending = [fire for fire in plain_rows(Fire) if fire.state == FireState.PENDING]
     batch = claim_fires(pending, by, now_ms=now_ms)
     limited = transact(lambda session: claim_limited(session, batch.limited_fires, by, now_ms=now_ms))
     return [
         batch,
         limited,
-        claim_fires([fire for fire in all_rows(Fire) if fire.admitted_ms], by, now_ms=now_ms),
+        claim_fires([fire for fire in plain_rows(Fire) if fire.admitted_ms], by, now_ms=now_ms),
     ]
 
 

@@ -1,11 +1,14 @@
 """Fixtures of the console on the test database, and a client for browsers and scripts: a plugin of pytest."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Self
 
 import pytest
 from flask import Flask
+from jinja2 import FileSystemBytecodeCache
 from werkzeug.routing import Rule
 
 from app.console.operations import health, metrics
@@ -19,6 +22,7 @@ from app.settings.home import prepare_home
 from tests.support.console import ADMIN_PASSWORD, NETWORKS, Console, add_row, add_user
 from tests.support.migrated_databases import kept_engine
 
+TOKEN, SECRET_KEY = "token-of-the-console-tests", "secret-key-of-the-console-tests-" * 2
 _builders: dict[tuple[str, str, bool], Callable[..., tuple[str, str]]] = {}
 _compile_builder = Rule._compile_builder
 
@@ -36,8 +40,15 @@ Rule._compile_builder = compile_builder_once  # type: ignore[method-assign]
 
 @pytest.fixture
 def settings(config: Config) -> Config:
-    """Settings of the console; a test overrides the fixture for others."""
-    return replace(config, admin_password=ADMIN_PASSWORD, language="en", executor_networks=NETWORKS)
+    """Settings of the console, whose secrets need no files; a test overrides the fixture for others."""
+    return replace(
+        config,
+        admin_password=ADMIN_PASSWORD,
+        language="en",
+        executor_networks=NETWORKS,
+        access_tokens=(TOKEN,),
+        secret_key=SECRET_KEY,
+    )
 
 
 @dataclass(frozen=True)
@@ -52,9 +63,13 @@ class Pages:
     static_folder: str | None
 
     @classmethod
-    def make(cls, settings: Config) -> Self:
-        """Make one; what it takes from the settings depends on the time zone alone."""
+    def make(cls, settings: Config, compiled: Path) -> Self:
+        """Make one; what it takes from the settings depends on the time zone alone.
+
+        ``compiled`` is the folder of compiled templates, which all workers share.
+        """
         app = make_pages(settings)
+        app.jinja_env.bytecode_cache = FileSystemBytecodeCache(str(compiled))
         return cls(app, dict(app.config), dict(app.extensions), dict(app.view_functions), app.static_folder)
 
     def with_layers(self, settings: Config) -> Flask:
@@ -81,12 +96,21 @@ class Pages:
 _pages: dict[str, Pages] = {}
 
 
+@pytest.fixture(scope="session")
+def compiled_templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of this run, the same for all of its workers."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "templates"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
 @pytest.fixture
-def app(settings: Config, database: str, monkeypatch: pytest.MonkeyPatch) -> Flask:
+def app(settings: Config, database: str, compiled_templates: Path, monkeypatch: pytest.MonkeyPatch) -> Flask:
     monkeypatch.setattr(db, "_make_engine", lambda _key, options, _app: kept_engine(**options))
     prepare_home(settings.home)
     if settings.time_zone not in _pages:
-        _pages[settings.time_zone] = Pages.make(settings)
+        _pages[settings.time_zone] = Pages.make(settings, compiled_templates)
     made = _pages[settings.time_zone].with_layers(settings)
     add_row("admin", ADMIN_PASSWORD, Role.ADMIN)
     return made

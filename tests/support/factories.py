@@ -1,12 +1,15 @@
 """Row factories: each function commits a row with defaults and returns it, detached but readable."""
 
 import itertools
+from collections.abc import Sequence
+from functools import cache
 from typing import Any, TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope
+from app.database.rows.bulk import read_rows
 from app.domain.executors.draining import bare_address
 from app.models.base import Base
 from app.models.drain import Drain
@@ -146,6 +149,21 @@ def all_rows(model: type[Row], **equal: Any) -> list[Row]:
     with read_scope() as session:
         rows = select(model).filter_by(**equal).order_by(model.id)  # type: ignore[attr-defined]
         return list(session.scalars(rows))
+
+
+def plain_rows(model: type[Base]) -> Sequence[Any]:
+    """Return the committed rows with their columns, ids ascending, without the ORM's loading, which is slow.
+
+    For tests that read whole tables after each of many steps.
+    """
+    with read_scope() as session:
+        return read_rows(session, _whole_table(model))
+
+
+@cache
+def _whole_table(model: type[Base]) -> Select[Any]:
+    table = model.__table__
+    return select(table).order_by(table.c.id)
 
 
 def only_row(model: type[Row], **equal: Any) -> Row:

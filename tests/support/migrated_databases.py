@@ -123,11 +123,13 @@ databases_key = pytest.StashKey[Databases]()
 
 
 _engines: dict[str, Engine] = {}
+#: all that the tests of a process execute; SQLAlchemy keeps 500
+STATEMENTS_KEPT = 10_000
 
 
 def kept_engine(**options: Any) -> Engine:
     """Return one engine per set of options; every new engine would compile all statements again."""
     key = repr(options)
     if key not in _engines:
-        _engines[key] = create_engine(**options)
+        _engines[key] = create_engine(**options, query_cache_size=STATEMENTS_KEPT)
     return _engines[key]

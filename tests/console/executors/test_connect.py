@@ -4,6 +4,7 @@ import json
 import shlex
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,12 @@ from tests.support.factories import make_group, only_row
 
 PAGE = "/connect?appname=my-app"
 GROUP_TOKEN = "the-token-of-billing-only"
+
+
+@pytest.fixture
+def settings(settings: Config) -> Config:
+    """Settings of a console whose access token is in a file of its home."""
+    return replace(settings, access_tokens=())
 
 
 @pytest.fixture
