@@ -232,7 +232,7 @@ class Limits(RuleBasedStateMachine):
         for batch in batches:
             self.running |= {run.log_id: run for run in batch.claims}
         if self.forced:
-            rows = [fire for fire in all_rows(Fire) if fire.log_id]
+            rows = [fire for fire in plain_rows(Fire) if fire.log_id]
             self.forced_runs |= {fire.log_id or 0 for fire in rows if self._is_forced(whole_key(fire))}
 
     def _slots(self) -> dict[Name, int]:
