@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -305,11 +306,11 @@ def look(now_ms: Millis) -> ClaimBatch:
     return transact(lambda session: claim_limited(session, ready, claimer(), now_ms=now_ms))
 
 
-def test_there_is_never_a_run_too_many(database: str) -> None:
+def test_there_is_never_a_run_too_many(database: str, pytestconfig: pytest.Config) -> None:
     run_state_machine_as_test(
         Limits,
         settings=settings(
-            max_examples=150,
+            max_examples=150 if pytestconfig.getoption("all") else 50,
             stateful_step_count=30,
             deadline=None,
             database=None,
