@@ -46,6 +46,7 @@ from tests.support.plan import (
     LONG_LAYERS,
     elsewhere_shown,
     forecast,
+    is_long,
     kinds_for,
     layer_of,
 )
@@ -83,6 +84,8 @@ _finished = itertools.count(1)
 _homes = itertools.count(1)
 
 forecast_key = pytest.StashKey[str]()
+#: whether the run leaves out long tests
+is_short_key = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -121,7 +124,12 @@ def pytest_configure(config: pytest.Config) -> None:
     ]
     if not config.getoption("all"):
         config.stash[left_out_key].append("extensive tests and further databases: see make test-all")
-    worker_input = getattr(config, "workerinput", {"workerid": "one", "servers": {}})
+    names_files = config.args_source is pytest.Config.ArgsSource.ARGS
+    is_short = not (in_ci() or config.getoption("all") or names_files)
+    worker_input = getattr(config, "workerinput", {"workerid": "one", "servers": {}, "is_short": is_short})
+    config.stash[is_short_key] = worker_input["is_short"]
+    if is_short:
+        config.stash[left_out_key].append("long tests, which CI runs: name their files, or see make test-all")
     # otherwise each program started by tests compiles the sources again: 0.5 s of CPU time
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     config.stash[databases_key] = Databases(
@@ -145,6 +153,7 @@ def pytest_configure_node(node: object) -> None:
         if kind in STARTERS
     }
     node.workerinput["servers"] = servers  # type: ignore[attr-defined]
+    node.workerinput["is_short"] = config.stash[is_short_key]  # type: ignore[attr-defined]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -163,7 +172,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("all"):
-        left_out = {item for item in items if item.get_closest_marker("extensive")}
+        is_short = config.stash[is_short_key]
+        left_out = {
+            item
+            for item in items
+            if item.get_closest_marker("extensive") or (is_short and is_long(item.path))
+        }
         if not config.getoption("db"):
             left_out |= elsewhere_shown(item for item in items if item not in left_out)
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])

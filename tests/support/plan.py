@@ -5,7 +5,8 @@ differ between them. Those in tests/store, whose subject is SQL, and those marke
 SQLite and on one of the servers, which their names choose, so that both get half of them. The marker
 ``databases`` names the only kinds a test makes sense on. Of a test with parameters, the first set runs on all
 its kinds and the others in turn on one each, but in tests/store. ``--all`` runs all database tests on every
-kind, and the tests marked ``extensive``. ``--db`` runs all database tests on the kinds it names. MySQL, which
+kind, and the tests marked ``extensive``. Modules of LONG are left out of a run by hand that names no files;
+CI has them on every commit. ``--db`` runs all database tests on the kinds it names. MySQL, which
 Debian 12 does not have, runs only if named by ``--db``: its tests are those of MariaDB.
 """
 
@@ -34,6 +35,22 @@ FOREIGN_LAYERS = {"browser", "interop"}
 LONG_LAYERS = ("interop", "browser", "acceptance")
 #: programs that browser tests can drive; the headless shell takes three fifths of Chromium's time
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+#: modules of many seconds each: foreign executors, faults, every page, odd input for every operation
+LONG = frozenset(
+    (
+        "acceptance/test_blackouts.py",
+        "acceptance/test_executor_outage.py",
+        "acceptance/test_faults.py",
+        "acceptance/test_kill_scheduler.py",
+        "acceptance/test_watched.py",
+        "api/v1/test_contract.py",
+        "browser/test_day.py",
+        "browser/test_every_page.py",
+        "browser/test_open_parts.py",
+        "interop/test_executors.py",
+        "security/test_bad_input.py",
+    )
+)
 #: average seconds of a test by layer; multiplied by SERVER_FACTOR on a database server
 TEST_S = {
     "": 0.06,
@@ -59,6 +76,11 @@ START_S = 30
 def layer_of(path: Path) -> str:
     """Return the folder of tests/ a module is in; "" for one directly in tests/."""
     return path.relative_to(TESTS).parts[0] if path.parent != TESTS else ""
+
+
+def is_long(path: Path) -> bool:
+    """Whether a module is left out of a run by hand that names no files."""
+    return path.relative_to(TESTS).as_posix() in LONG
 
 
 def kinds_for(test: pytest.Function, *, every: bool) -> Sequence[str]:
