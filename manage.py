@@ -3,8 +3,8 @@
 
 setup         create .venv with requirements and duetime, unpack browser assets and data, compile the texts
 run           setup, then console, workers and a demo executor until Ctrl-C
-test          setup with the test tools, then pytest with the arguments, two workers a processor
-test-all      the same with extensive tests, and all tests on every kind of database
+test          setup with the test tools, then pytest with the arguments; without these, no long tests
+test-all      the same with long and extensive tests, and all tests on every kind of database
 check         ruff, mypy, pytest, bandit, pip-audit, subjects of commits; must pass on every commit
 bench         run the named benchmark; without a name, list them
 faults        run the fault harness; ARGS: scenario names, or `all`

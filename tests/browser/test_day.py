@@ -62,7 +62,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = Path(tmp_path_factory.mktemp("day"))
     url = f"sqlite:///{folder / 'xxl_job.db'}"
     migrate(url)
-    running = Cluster(folder, url)
+    running = Cluster(folder, url, forks=True)
     try:
         running.start_all(lambda: running.start_client("executor_client.demo", appname=APPNAME), APPNAME)
         add_users(running)

@@ -56,7 +56,7 @@ _set_ups = count(1)
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Console and workers on SQLite."""
     folder = tmp_path_factory.mktemp("interop")
-    made = Cluster(folder, f"sqlite:///{folder / 'xxl_job.db'}")
+    made = Cluster(folder, f"sqlite:///{folder / 'xxl_job.db'}", forks=True)
     migrate(made.database_url)
     alive = request.config.stash.setdefault(clusters_key, [])
     alive.append(made)

@@ -391,7 +391,7 @@ def api_call(port: int, action: str, body: object) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("many_files")
 def test_idle_and_half_sent_connections_stop_no_callback(database_url: str, tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path, database_url)
+    cluster = Cluster(tmp_path, database_url, forks=True)
     try:
         cluster.start_console()
         with ExitStack() as opened:

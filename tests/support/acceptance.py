@@ -41,7 +41,7 @@ def shared(config: pytest.Config, kind: str, folder: Path) -> Iterator[Cluster]:
     """A cluster on an empty, migrated database of a kind, for several tests; nothing runs yet."""
     url = config.stash[databases_key].empty(kind)
     migrate(url)
-    made = Cluster(folder, url)
+    made = Cluster(folder, url, forks=True)
     alive = config.stash.setdefault(clusters_key, [])
     alive.append(made)
     try:
