@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.database.engine import bind_engine, unbind_engine
 from app.database.faults import not_configured
-from app.database.moved import follow, restart_program
+from app.database.moves import follow, restart_program
 from app.database.opening import check_database
 from app.database.promotion_mark import when_moved
 from app.errors import NotConfigured

@@ -19,7 +19,7 @@ from app import models
 from app.clock import now_ms
 from app.database.dialects.choice import plain_engine
 from app.database.faults import reason_of
-from app.database.moved import follow
+from app.database.moves import follow
 from app.database.opening import check_database
 from app.errors import NotConfigured
 from app.models.base import Base

@@ -15,7 +15,7 @@ from app.clock import now_ms
 from app.container.health import find_problems, running_parts
 from app.container.process import ROLES
 from app.database.engine import session_scope
-from app.database.moved import PROMOTION_TABLE
+from app.database.moves import PROMOTION_TABLE
 from app.database.promotion_mark import MOVED
 from app.domain.enums import NodeKind
 from app.services.installation.nodes import node_name

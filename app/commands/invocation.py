@@ -32,7 +32,7 @@ class Settings:
     @functools.cached_property
     def config(self) -> Config:
         """The configuration; raises NotConfigured."""
-        from app.database.moved import follow  # imported here, because commands over the API need no database
+        from app.database.moves import follow  # imported here, because commands over the API need no database
 
         return follow(self.read())
 

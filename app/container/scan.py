@@ -5,7 +5,7 @@ from sqlalchemy.exc import DBAPIError
 from app.clock import Millis, now_ms
 from app.database.engine import bind_engine, read_scope
 from app.database.faults import not_configured
-from app.database.moved import follow
+from app.database.moves import follow
 from app.database.opening import check_database
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured

@@ -26,7 +26,7 @@ from app.database.connections.answer_deadline import is_deadline
 from app.database.connections.sqlite import BUSY_TIMEOUT_MS
 from app.database.connections.sqlite_write_lock import QueuedConnection
 from app.database.dialects.choice import dialect_of, dialect_of_url
-from app.database.moved import follow
+from app.database.moves import follow
 from app.database.promotion_mark import MOVED_MESSAGE, PAUSE_S
 from app.database.urls import open_error, sqlite_file
 from app.errors import NoDatabase

@@ -15,7 +15,7 @@ from app.clock import MINUTE_MS, SECOND_MS, Millis
 from app.database.engine import read_scope, transact
 from app.domain.calendars.rule_book import RuleBook
 from app.domain.completeness.changes import Change, date_change
-from app.domain.completeness.expected import Interval
+from app.domain.completeness.expected_instants import Interval
 from app.domain.completeness.spans import Span
 from app.domain.enums import EndReason, ScheduleType, TriggerStatus
 from app.domain.schedules.cron.fields import InvalidCronExpression

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from app.clock import DAY_MS
 from app.database.engine import bind_engine, read_scope
-from app.domain.completeness.expected import Interval
+from app.domain.completeness.expected_instants import Interval
 from app.services.completeness.accounts import SETTLED_MS
 from app.services.completeness.report import Scope, report
 from app.settings.config import Config

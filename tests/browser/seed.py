@@ -46,7 +46,7 @@ from app.services.auditing import audit
 from app.services.jobs import versions
 from app.services.variables import variables
 from app.services.variables.variables import VariableDraft
-from app.store.jobs.managed import JOB
+from app.store.jobs.managed_objects import JOB
 from tests.browser.seed_alarms import add_alarms
 from tests.browser.seed_backfills import add_backfills
 from tests.browser.seed_calendars import add_blackouts, add_calendars

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Millis
 from app.domain.completeness.days import day_of, interval_of, start_of
 from app.domain.completeness.equation import Tally
-from app.domain.completeness.expected import count_expected
+from app.domain.completeness.expected_instants import count_expected
 from app.domain.completeness.spans import Span
 from app.domain.enums import ScheduleType, TriggerType
 from app.domain.schedules.schedule import Schedule

@@ -10,7 +10,7 @@ from app.clock import now_ms
 from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import system_actor
 from app.domain.calendars.calendar import Calendar, DayKind
-from app.domain.calendars.entered import CalendarDraft
+from app.domain.calendars.drafts import CalendarDraft
 from app.services.calendars import calendars
 from app.store.calendars import calendars as store
 from tests.browser.serving import Console

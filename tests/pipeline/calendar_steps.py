@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope, transact
 from app.domain.completeness.equation import Account, account
-from app.domain.completeness.expected import Interval
+from app.domain.completeness.expected_instants import Interval
 from app.models.calendar import CalendarVersion, JobBlackout, JobCalendar
 from app.models.job import Job
 from app.pipeline.calendars.changes import Change, begin_change

@@ -17,7 +17,7 @@ from app.clock import DAY_MS, now_ms
 from app.database.engine import read_scope, session_scope
 from app.domain.access.api_tokens import Grant
 from app.domain.access.permissions import ALL_RIGHTS, Right
-from app.domain.calendars.entered import CalendarDraft
+from app.domain.calendars.drafts import CalendarDraft
 from app.domain.code.document import read_document
 from app.models.api_token import ApiToken
 from app.models.calendar import JobBlackout

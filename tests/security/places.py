@@ -11,7 +11,7 @@ from werkzeug.test import TestResponse
 from app.clock import DAY_MS, now_ms
 from app.database.engine import read_scope, session_scope
 from app.domain.alarms.channel_kinds import ChannelKind
-from app.domain.calendars.entered import CalendarDraft
+from app.domain.calendars.drafts import CalendarDraft
 from app.domain.limits.waits import Wait, WaitReason
 from app.models.api_token import ApiToken
 from app.models.backfill import Backfill, BackfillInstant

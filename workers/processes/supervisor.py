@@ -10,7 +10,7 @@ from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from types import FrameType
 
-from app.database.moved import follow
+from app.database.moves import follow
 from app.errors import NotConfigured
 from app.runtime.systemd import notify
 from app.settings.config import Config

@@ -18,7 +18,7 @@ from app.domain.runs.trigger_keys import Trigger, number_text
 from app.models.log import JobLog
 from app.services.backfills.of_runs import find_backfills_of
 from app.services.jobs.triggers import QueuedRun
-from app.services.runs.planned import UnclaimedRun
+from app.services.runs.planned_runs import UnclaimedRun
 from app.services.runs.reasons import find_reasons
 from app.services.runs.run_lookup import FoundRun
 from app.services.runs.sent_parameters import sent_text

@@ -17,7 +17,7 @@ from app.domain.access.permissions import Right, require_right
 from app.domain.backfills.instants import Standing
 from app.domain.backfills.kinds import INSTANTS_MAX, InstantState
 from app.domain.completeness.days import interval_of
-from app.domain.completeness.expected import Interval
+from app.domain.completeness.expected_instants import Interval
 from app.domain.runs.logical_times import logical_of
 from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound

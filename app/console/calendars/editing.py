@@ -19,7 +19,7 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _
 from app.database.flask_db import read_scope, transact
-from app.domain.calendars.entered import CalendarDraft, check_name
+from app.domain.calendars.drafts import CalendarDraft, check_name
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_
 from app.errors import ChangedMeanwhile, Conflict, InvalidInput

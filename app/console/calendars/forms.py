@@ -13,7 +13,7 @@ from app.console.ui.forms.base_form import ConsoleForm
 from app.console.ui.labels import choices
 from app.console.web.language import lazy_gettext as _l
 from app.domain.calendars.calendar import Calendar, DayKind
-from app.domain.calendars.entered import CalendarDraft, draft_of
+from app.domain.calendars.drafts import CalendarDraft, draft_of
 from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_
 from app.errors import InvalidInput

@@ -24,7 +24,7 @@ from app.database.flask_db import read_scope
 from app.domain.access.permissions import Actor, Right
 from app.domain.calendars.calendar import Calendar
 from app.domain.calendars.day_rule import parse_rule
-from app.domain.calendars.entered import count_kinds
+from app.domain.calendars.drafts import count_kinds
 from app.domain.text.fingerprints import fingerprint
 from app.services.calendars import calendars
 from app.services.calendars.calendars import NamedCalendar

@@ -43,7 +43,7 @@ from app.services.alarms.coverage import Reach, reach_of
 from app.services.backfills.views import active_of_job
 from app.services.completeness.summary import find_last_days
 from app.services.promises.lists import JobSummary, find_summary
-from app.services.runs.planned import PlannedRun, list_planned
+from app.services.runs.planned_runs import PlannedRun, list_planned
 from app.services.runs.reasons import find_reasons
 from app.services.runs.waiting import WaitFilter
 from app.store.alarms import alarms, mutes

@@ -21,7 +21,7 @@ from app.domain.access.permissions import Right
 from app.domain.runs.trigger_keys import Trigger, parse_id
 from app.errors import NotFound
 from app.services.jobs import jobs
-from app.services.runs import planned, waiting
+from app.services.runs import planned_runs, waiting
 from app.services.runs.logs import MISSING
 from app.services.runs.trigger_runs import find_trigger_runs
 
@@ -82,7 +82,7 @@ def withdraw(job_id: int, token: str) -> ResponseReturnValue:
     if not trigger_runs.is_waiting:
         return after_run(trigger, back=back)  # The page of the trigger shows its outcome.
     if request.method == "POST":
-        transact(partial(planned.withdraw, trigger=trigger, actor=actor, now_ms=now_ms()))
+        transact(partial(planned_runs.withdraw, trigger=trigger, actor=actor, now_ms=now_ms()))
         return done("withdrawn", url_for("jobs.show", job_id=job_id), of=Subject("job", job_id))
     question = Question(
         _("Withdraw the run?"),

@@ -75,7 +75,7 @@ class QueuedConnection(sqlite3.Connection):
     queue: WriteQueue
     #: set by the engine, of this connection
     space: WalSpace
-    #: promotion mark (``app.database.moved``) as read by the last writing transaction
+    #: promotion mark (``app.database.moves``) as read by the last writing transaction
     mark = 0
     _holds_lock = False
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.domain.calendars.calendar import Calendar
-from app.domain.calendars.entered import CalendarDraft, draft_of, read_draft
+from app.domain.calendars.drafts import CalendarDraft, draft_of, read_draft
 from app.domain.code.plan import Action, FieldChange, ObjectPlan, change_of, changed_fields
 
 #: kind of a managed object

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from app.clock import SECOND_MS, Millis
-from app.domain.completeness.expected import Interval, expected_instants
+from app.domain.completeness.expected_instants import Interval, expected_instants
 from app.domain.completeness.spans import Span
 from app.domain.enums import ScheduleType
 from app.domain.schedules.schedule import period_s

@@ -5,7 +5,7 @@ from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from app.clock import Millis
-from app.domain.completeness.expected import Interval
+from app.domain.completeness.expected_instants import Interval
 
 #: local time of the daily message about the day before
 REPORT_AT = time(8)

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, Self
 
 from app.clock import SECOND_MS, Millis
-from app.domain.completeness.expected import Interval, expected_instants, find_exclusions
+from app.domain.completeness.expected_instants import Interval, expected_instants, find_exclusions
 from app.domain.completeness.rule_instants import BLACKOUT, CALENDAR, Exclusion
 from app.domain.completeness.spans import Span, in_order
 from app.domain.enums import EndReason, NotStarted, ScheduleType

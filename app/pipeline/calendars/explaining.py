@@ -14,7 +14,7 @@ from app.clock import HOUR_MS, MINUTE_MS, SECOND_MS, Millis
 from app.database.engine import call_at_commit, read_scope, transact
 from app.database.rows import bulk
 from app.domain.calendars.rule_book import RuleBook
-from app.domain.completeness.expected import Interval, find_exclusions
+from app.domain.completeness.expected_instants import Interval, find_exclusions
 from app.domain.completeness.rule_history import with_rules
 from app.domain.completeness.rule_instants import Exclusion
 from app.domain.completeness.spans import Span

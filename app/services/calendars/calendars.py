@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.clock import Clock, Millis
 from app.domain.access.permissions import Actor, Right, require_admin
 from app.domain.calendars.calendar import Calendar
-from app.domain.calendars.entered import (
+from app.domain.calendars.drafts import (
     DAY_NAME_MAX,
     CalendarDraft,
     check_name,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 
 from app.domain.calendars.calendar import DayKind
-from app.domain.calendars.entered import DAYS_MAX
+from app.domain.calendars.drafts import DAYS_MAX
 from app.domain.text.texts import N_, Text
 from app.errors import InvalidInput
 from app.services.calendars.days import CountryDays

@@ -28,8 +28,8 @@ from app.services.code.writing import Ids, write_plans
 from app.services.jobs.versions import changes_from
 from app.settings.sealing import sealer
 from app.store.base import locks
-from app.store.jobs import managed
-from app.store.jobs.managed import CHANNEL, JOB, ManagedObject
+from app.store.jobs import managed_objects
+from app.store.jobs.managed_objects import CHANNEL, JOB, ManagedObject
 
 #: longest name of a source, and most objects that an audit entry names
 SOURCE_MAX = 200
@@ -109,7 +109,7 @@ def _write(session: Session, preparation: PreparedApply, *, source: str, clock: 
     now_ms, rows = clock(), list(_managed_rows(plans, ids))
     new_ids = {(kind, key): own_id for kind, key, own_id, _fields in rows}
     changes = [_with_ids(change, new_ids, ids) for change in preparation.undoable]
-    apply_id = managed.insert_apply(
+    apply_id = managed_objects.insert_apply(
         session,
         Apply(
             at_ms=now_ms,
@@ -123,7 +123,7 @@ def _write(session: Session, preparation: PreparedApply, *, source: str, clock: 
         ManagedObject(kind, key, own_id, ids.final(kind, fields), source[:SOURCE_MAX], apply_id, now_ms)
         for kind, key, own_id, fields in rows
     ]
-    managed.replace_managed(session, [(plan.kind, plan.key) for plan in plans.deletions], objects)
+    managed_objects.replace_managed(session, [(plan.kind, plan.key) for plan in plans.deletions], objects)
     objects_changed = preparation.plan.objects
     record(session, "code.apply", objects_changed, apply_id, source, actor=request.actor, now_ms=now_ms)
     return apply_id

@@ -14,7 +14,7 @@ from app.services.alarms.channel_setup import ChannelDraft, check_channel
 from app.services.alarms.targets import settings_of
 from app.services.code.state import State, channel_values, is_secret, own_settings, setting_value
 from app.store.alarms.channels import ScopedChannel
-from app.store.jobs.managed import CHANNEL
+from app.store.jobs.managed_objects import CHANNEL
 
 _SETTING = "settings."
 #: field of a channel -> member; the key is the name, and other fields are settings

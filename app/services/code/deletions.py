@@ -15,7 +15,7 @@ from app.domain.text.texts import N_, fold
 from app.errors import Conflict, InvalidInput, PermissionDenied
 from app.services.code.state import State, comparable
 from app.store.jobs import listing as job_lists
-from app.store.jobs.managed import CALENDAR, CHANNEL, GROUP, JOB, ManagedObject
+from app.store.jobs.managed_objects import CALENDAR, CHANNEL, GROUP, JOB, ManagedObject
 from app.store.runs import clearing as log_clearing
 
 PRUNE = "prune"

@@ -13,7 +13,7 @@ from app.domain.code.plan import BLANKED, FieldChange
 from app.domain.jobs.members import CHILDREN
 from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs, with_named
 from app.services.code.state import State, find_state, is_secret, with_jobs
-from app.store.jobs.managed import CALENDAR, CHANNEL, GROUP, JOB, ManagedObject
+from app.store.jobs.managed_objects import CALENDAR, CHANNEL, GROUP, JOB, ManagedObject
 
 #: kind -> field that the key names
 _NAMES = {GROUP: "app_name", CHANNEL: "name", CALENDAR: "name"}

@@ -36,7 +36,7 @@ from app.store.alarms.channels import ScopedChannel
 from app.store.base.paging import ID_MAX
 from app.store.jobs import listing as job_lists
 from app.store.jobs.filtering import JobFilter
-from app.store.jobs.managed import CHANNEL, GROUP, JOB
+from app.store.jobs.managed_objects import CHANNEL, GROUP, JOB
 
 #: members that are written even with the value of a new job
 _ALWAYS = frozenset({"description", "owner"})

@@ -19,7 +19,7 @@ from app.models.group import Group
 from app.services.code.state import State, group_values
 from app.services.executors.groups import GroupDraft, check_group
 from app.settings.config import Network
-from app.store.jobs.managed import GROUP
+from app.store.jobs.managed_objects import GROUP
 
 #: field of a group -> member; the key is the AppName
 _MEMBER_OF = {"appname": "", "addressList": "addresses", "maxRunning": "max_running"} | {

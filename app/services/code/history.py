@@ -14,8 +14,8 @@ from app.domain.code.plan import Action
 from app.models.code import Apply
 from app.services.code.state import code_value
 from app.store.accounts import audit
-from app.store.jobs import managed
-from app.store.jobs.managed import JOB
+from app.store.jobs import managed_objects
+from app.store.jobs.managed_objects import JOB
 
 #: member -> (old, new)
 Changes = Mapping[str, tuple[Any, Any]]
@@ -38,7 +38,7 @@ def list_code_changes(session: Session, job_id: int, *, limit: int) -> list[Code
 
     The caller has checked that the job may be seen.
     """
-    applies = managed.list_applies_of_job(session, job_id, limit=limit)
+    applies = managed_objects.list_applies_of_job(session, job_id, limit=limit)
     rows = [(apply, changes) for apply in applies if (changes := changes_of(apply, job_id))]
     undone = {apply.undone_ms for apply, _changes in rows if apply.undone_ms}
     users = audit.find_users_at(session, "code.undo", undone)

@@ -33,7 +33,7 @@ from app.services.jobs import glue, versions
 from app.services.tasks.task_step import TaskRefused, Turn
 from app.services.tasks.tasks import TaskDraft
 from app.settings.config import Network
-from app.store.jobs.managed import JOB
+from app.store.jobs.managed_objects import JOB
 
 RIGHTS_CHANGED = N_("Your rights have changed: import the file again")
 NOTHING_IMPORTED = N_("Nothing was imported: correct the errors below, then import the file again")

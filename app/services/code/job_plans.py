@@ -31,7 +31,7 @@ from app.services.jobs.job_writes import JobWrite
 from app.services.jobs.placeholders import check_own
 from app.services.jobs.replan import PLANNED_BY, first_instant
 from app.services.jobs.rules import JobDraft, check_draft, schedule_of
-from app.store.jobs.managed import JOB
+from app.store.jobs.managed_objects import JOB
 from app.store.limits.listing import find_known
 from app.store.rounds.edges import JobLinks
 

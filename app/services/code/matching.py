@@ -10,7 +10,7 @@ from app.domain.rounds.runs_after import RUNS_AFTER, named_jobs
 from app.services.code.request import CodeRequest
 from app.services.code.state import State, find_state, with_jobs, with_places
 from app.store.jobs import listing as job_lists
-from app.store.jobs.managed import JOB
+from app.store.jobs.managed_objects import JOB
 
 
 def find_for_document(

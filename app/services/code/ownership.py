@@ -17,7 +17,7 @@ from app.services.code.state import State
 from app.store.alarms import channels
 from app.store.jobs import listing as job_lists
 from app.store.jobs import tags as job_tags
-from app.store.jobs.managed import JOB, find_managed, find_of_objects, list_changed_last
+from app.store.jobs.managed_objects import JOB, find_managed, find_of_objects, list_changed_last
 
 #: most jobs that are searched for differences from their code, in some 20 ms
 SEARCHED_MAX = 200

@@ -50,7 +50,7 @@ from app.services.code.request import CodeRequest
 from app.services.code.state import State, code_value, new_calendars, plan_calendar
 from app.services.code.timing import deleted_times, with_times
 from app.store.alarms.channels import has_channel
-from app.store.jobs.managed import CALENDAR, CHANNEL, JOB
+from app.store.jobs.managed_objects import CALENDAR, CHANNEL, JOB
 
 PlannedObject = GroupPlan | CalendarPlan | JobPlan | ChannelPlan
 

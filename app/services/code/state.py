@@ -11,7 +11,7 @@ from app.domain.access.permissions import Actor, Right
 from app.domain.alarms.channel_kinds import KINDS, ChannelKind
 from app.domain.archive.kinds import KEEPING
 from app.domain.calendars.calendar import Calendar
-from app.domain.calendars.entered import read_draft
+from app.domain.calendars.drafts import read_draft
 from app.domain.code import calendar_plans
 from app.domain.code.calendar_plans import CalendarPlan, PresentCalendar, calendar_values
 from app.domain.code.document import (
@@ -44,7 +44,7 @@ from app.store.calendars.calendars import StoredCalendar, list_calendars
 from app.store.executors import listing as group_lists
 from app.store.jobs import listing as job_lists
 from app.store.jobs import tags as job_tags
-from app.store.jobs.managed import CALENDAR, CHANNEL, GROUP, JOB, ManagedObject, list_managed
+from app.store.jobs.managed_objects import CALENDAR, CHANNEL, GROUP, JOB, ManagedObject, list_managed
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ from app.services.code.writing import Ids, write_plans
 from app.services.jobs.versions import changes_from
 from app.store.base import locks
 from app.store.jobs import listing as job_lists
-from app.store.jobs import managed
-from app.store.jobs.managed import CALENDAR, CHANNEL, GROUP, JOB, ManagedObject
+from app.store.jobs import managed_objects
+from app.store.jobs.managed_objects import CALENDAR, CHANNEL, GROUP, JOB, ManagedObject
 from app.store.rounds.edges import read_edges
 
 #: reasons that a refusal names
@@ -65,7 +65,7 @@ def prepare_undo(
 
     ``lock`` keeps everything that it is based on unchanged until the commit.
     """
-    apply = managed.find_apply(session, request.apply_id)
+    apply = managed_objects.find_apply(session, request.apply_id)
     if apply is None:
         raise NotFound(MISSING)
     records: Sequence[Undoable] = json.loads(apply.before)
@@ -98,16 +98,18 @@ def undo_apply(session: Session, preparation: PreparedUndo, *, clock: Clock) -> 
     with audit.collecting(), changes_from(source_text(UNDO, apply.id)):
         ids = write_plans(session, plans, actor=request.actor, clock=clock)
     keys = [(change["kind"], change["key"]) for change in changes]
-    managed.replace_managed(session, keys, list(_owners(changes, plans.state, preparation.remade, ids)))
+    managed_objects.replace_managed(
+        session, keys, list(_owners(changes, plans.state, preparation.remade, ids))
+    )
     now_ms, plan = clock(), preparation.plan
-    managed.set_undone(session, apply.id, now_ms=now_ms)
+    managed_objects.set_undone(session, apply.id, now_ms=now_ms)
     record(session, "code.undo", plan.objects, apply.id, apply.source, actor=request.actor, now_ms=now_ms)
     return plan
 
 
 def _is_current(session: Session, preparation: PreparedUndo) -> bool:
     """Whether everything that an undoing is based on is as it was; it stays so until the commit."""
-    if managed.lock_undone(session, preparation.apply.id):
+    if managed_objects.lock_undone(session, preparation.apply.id):
         return False
     state = _read_state(session, preparation.records, preparation.request.actor, lock=True)
     return state.is_same_as(preparation.plans.state)

@@ -23,7 +23,7 @@ from app.services.code.plan import Plans
 from app.services.code.state import State, new_calendars, plan_calendar
 from app.settings.config import Network
 from app.settings.sealing import sealer
-from app.store.jobs.managed import CALENDAR, CHANNEL, GROUP, JOB
+from app.store.jobs.managed_objects import CALENDAR, CHANNEL, GROUP, JOB
 
 #: change of an apply as it was recorded
 Undoable = Mapping[str, Any]

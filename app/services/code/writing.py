@@ -26,7 +26,7 @@ from app.services.jobs import jobs
 from app.services.jobs.job_writes import JobWrite, write_jobs
 from app.services.jobs.replan import switch_off, switch_on
 from app.store.alarms import mutes
-from app.store.jobs.managed import CALENDAR, CHANNEL, GROUP, JOB
+from app.store.jobs.managed_objects import CALENDAR, CHANNEL, GROUP, JOB
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis
 from app.domain.completeness.equation import Account, account
-from app.domain.completeness.expected import Interval, count_expected
+from app.domain.completeness.expected_instants import Interval, count_expected
 from app.domain.completeness.spans import Span
 from app.domain.enums import ScheduleType
 from app.store.completeness import spans as span_store

@@ -20,7 +20,7 @@ from app.clock import DAY_MS, HOUR_MS, MINUTE_MS, Millis
 from app.database.engine import read_scope, transact
 from app.domain.completeness.days import day_of, interval_of, split_by_days, start_of
 from app.domain.completeness.equation import Account, Tally
-from app.domain.completeness.expected import Interval, count_expected
+from app.domain.completeness.expected_instants import Interval, count_expected
 from app.services.completeness.accounts import SETTLED_MS, JobAccount, accounts_of, find_accounts
 from app.store.completeness import days as store
 from app.store.completeness import spans as span_store

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app.clock import HOUR_MS, Millis
 from app.domain.completeness.days import day_of, interval_of
 from app.domain.completeness.equation import Account, Irregular, Tally, Term
-from app.domain.completeness.expected import Interval, count_excluded, count_expected
+from app.domain.completeness.expected_instants import Interval, count_excluded, count_expected
 from app.domain.completeness.spans import OffPeriod, Span, off_periods
 from app.services.completeness.accounts import accounts_of, settled_part
 from app.services.completeness.report import Scope

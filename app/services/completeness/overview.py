@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.domain.completeness.days import start_of
 from app.domain.completeness.equation import Tally
-from app.domain.completeness.expected import Interval
+from app.domain.completeness.expected_instants import Interval
 from app.services.completeness.report import Scope
 from app.services.completeness.rest import DayTally, Rest, find_rest
 from app.store.completeness import spans as span_store

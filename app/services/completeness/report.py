@@ -11,7 +11,7 @@ from app.clock import Millis
 from app.domain.access.permissions import Actor, Right
 from app.domain.completeness.days import interval_of, split_by_days, start_of
 from app.domain.completeness.equation import Tally
-from app.domain.completeness.expected import Interval
+from app.domain.completeness.expected_instants import Interval
 from app.services.completeness.accounts import find_accounts, settled_part
 from app.store.completeness import days as store
 

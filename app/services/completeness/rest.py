@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.clock import HOUR_MS, Millis
 from app.domain.completeness.days import split_by_days
 from app.domain.completeness.equation import Tally
-from app.domain.completeness.expected import Interval, count_expected
+from app.domain.completeness.expected_instants import Interval, count_expected
 from app.domain.completeness.spans import Span
 from app.services.completeness.accounts import JobAccount, accounts_of, settled_part
 from app.services.completeness.report import Scope

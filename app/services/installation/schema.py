@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from app.database.moved import FILLING_REVISION, MOVED_REVISION
+from app.database.moves import FILLING_REVISION, MOVED_REVISION
 from app.errors import NotConfigured
 
 MIGRATIONS = Path(__file__).resolve().parents[3] / "migrations"

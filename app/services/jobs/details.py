@@ -16,9 +16,9 @@ from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import Job
 from app.services.jobs.rules import schedule_of
-from app.store.jobs import managed
+from app.store.jobs import managed_objects
 from app.store.jobs import tags as job_tags
-from app.store.jobs.managed import ManagedObject
+from app.store.jobs.managed_objects import ManagedObject
 from app.store.runs import recent as recent_runs
 from app.store.runs.recent import Run
 
@@ -43,7 +43,7 @@ def details_of(session: Session, jobs: Sequence[Job], *, actor: Actor) -> list[J
     ids = [job.id for job in jobs]
     tags = job_tags.find_tags(session, ids)
     runs = recent_runs.find_newest_of_jobs(session, ids, group_ids=actor.group_ids(Right.VIEW), limit=1)
-    entries = managed.find_of_objects(session, managed.JOB, ids)
+    entries = managed_objects.find_of_objects(session, managed_objects.JOB, ids)
     return [
         JobDetails(job, tags.get(job.id, ()), next(iter(runs.get(job.id, ())), None), entries.get(job.id))
         for job in jobs

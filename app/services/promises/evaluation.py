@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app.clock import HOUR_MS, MINUTE_MS, SECOND_MS, Clock, Millis
 from app.domain.access.permissions import system_actor
 from app.domain.completeness.days import day_of
-from app.domain.completeness.expected import Interval, expected_instants
+from app.domain.completeness.expected_instants import Interval, expected_instants
 from app.domain.completeness.spans import Span, off_periods
 from app.domain.enums import HandleCode, PromiseKind, ScheduleType
 from app.domain.promises.incidents import key_of_instant, key_of_series, key_of_window

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
 from app.database.engine import read_scope, transact
 from app.database.rows import bulk
-from app.domain.completeness.expected import Interval, expected_instants
+from app.domain.completeness.expected_instants import Interval, expected_instants
 from app.domain.completeness.spans import Span
 from app.domain.enums import PromiseKind
 from app.domain.promises.judgement import usual_of

@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from app.clock import monotonic_ms, now_ms
 from app.database.dialects.choice import dialect_of
 from app.database.faults import reason_of
-from app.database.moved import Move, find_move, open_target, url_of
+from app.database.moves import Move, find_move, open_target, url_of
 from app.database.opening import known_parameters
 from app.database.promotion_mark import PAUSE_S
 from app.database.urls import without_password

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from app.clock import now_ms
 from app.database.dialects.choice import dialect_of_url
 from app.database.engine import make_engine
-from app.database.moved import FILLING_REVISION
+from app.database.moves import FILLING_REVISION
 from app.database.urls import sqlite_file
 from app.errors import Conflict, NotConfigured
 from app.models.node import SKEW_MAX_MS

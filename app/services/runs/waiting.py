@@ -22,7 +22,7 @@ from app.pipeline.limits.limit_skips import skip_fires
 from app.pipeline.limits.limit_usage import LimitUsage
 from app.services.auditing import audit
 from app.services.calendars.paused_runs import WaitedBlackout, blackout_of
-from app.services.runs import logs, planned
+from app.services.runs import logs, planned_runs
 from app.services.runs.trigger_runs import NO_RUN
 from app.store.accounts.audit import find_runs as find_visible
 from app.store.base import locks
@@ -188,7 +188,7 @@ def withdraw_run(session: Session, run_id: str, *, actor: Actor, now_ms: Millis)
     Raises NotFound, PermissionDenied, and Conflict once it has started.
     """
     if (trigger := _trigger_of(session, run_id)) is not None:
-        planned.withdraw(session, trigger, actor=actor, now_ms=now_ms)
+        planned_runs.withdraw(session, trigger, actor=actor, now_ms=now_ms)
         return
     job_id, rows = _lock(session, run_id, actor)
     if any(row.state not in HELD_BACK for row in rows):

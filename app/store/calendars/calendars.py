@@ -11,7 +11,7 @@ from app.clock import Millis
 from app.database.rows import bulk
 from app.domain.calendars.calendar import Calendar
 from app.domain.calendars.day_rule import EnteredRule, parse_rule
-from app.domain.calendars.entered import days_text
+from app.domain.calendars.drafts import days_text
 from app.models.calendar import CalendarVersion, JobCalendar
 from app.models.job import Job
 from app.store.calendars.rules import calendar_of

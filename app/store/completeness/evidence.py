@@ -19,7 +19,7 @@ from app.domain.completeness.equation import (
     SkippedTimes,
     Term,
 )
-from app.domain.completeness.expected import Interval
+from app.domain.completeness.expected_instants import Interval
 from app.domain.completeness.rule_instants import BLACKOUT, CALENDAR
 from app.domain.enums import FireState, HandleCode, TriggerCode, TriggerType
 from app.domain.runs.outcome import OPEN, outcome_of

@@ -12,7 +12,7 @@ from app.database.rows import bulk
 from app.database.sql.in_list import among
 from app.domain.calendars.day_rule import parse_rule
 from app.domain.calendars.rule_book import RuleBook
-from app.domain.completeness.expected import Interval
+from app.domain.completeness.expected_instants import Interval
 from app.domain.completeness.rule_history import with_rules
 from app.domain.completeness.spans import Span
 from app.domain.enums import ScheduleType, TriggerStatus

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.database.moved import MOVED_REVISION, PROMOTION_TABLE, Move
+from app.database.moves import MOVED_REVISION, PROMOTION_TABLE, Move
 from app.database.promotion_mark import MOVED
 from app.models.throttle import Throttle
 from app.store.copies.schema import VERSION_TABLE

@@ -13,7 +13,7 @@ from app.domain.lists.orders import UNSORTED, Order
 from app.models.group import Group
 from app.models.job import Job
 from app.store.base.paging import contains, is_small, is_storable, to_id
-from app.store.jobs import favourites, managed, states
+from app.store.jobs import favourites, managed_objects, states
 from app.store.jobs import tags as job_tags
 
 
@@ -75,7 +75,7 @@ def conditions_of(
     if criteria.starred_by:
         conditions.append(favourites.is_favourite_of(criteria.starred_by))
     if criteria.code == CodeState.MANAGED:
-        conditions.append(managed.is_managed())
+        conditions.append(managed_objects.is_managed())
     if criteria.job_ids is not None:
         conditions.append(Job.id.in_(list(criteria.job_ids)))
     return conditions + _conditions_of_runs(session, criteria, group_ids)

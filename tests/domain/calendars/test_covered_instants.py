@@ -3,7 +3,12 @@
 from app.clock import Millis
 from app.domain.calendars.blackouts import Afterwards, Blackout
 from app.domain.calendars.effective import JobRules
-from app.domain.completeness.expected import Interval, count_excluded, count_expected, expected_instants
+from app.domain.completeness.expected_instants import (
+    Interval,
+    count_excluded,
+    count_expected,
+    expected_instants,
+)
 from app.domain.completeness.spans import Span
 from app.domain.enums import ScheduleType
 from app.domain.schedules.schedule import RESTING, next_after_ms

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.domain.calendars.calendar import SATURDAY_AND_SUNDAY, DayKind, UnknownDays
-from app.domain.calendars.entered import CalendarDraft, days_text, draft_of, is_same, read_draft, summary
+from app.domain.calendars.drafts import CalendarDraft, days_text, draft_of, is_same, read_draft, summary
 from app.errors import InvalidInput
 from app.store.calendars.rules import calendar_of
 from tests.support.truth_table import truth_table

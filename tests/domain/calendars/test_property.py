@@ -16,7 +16,7 @@ from app.domain.calendars.calendar import Calendar, DayKind, UnknownDays
 from app.domain.calendars.day_rule import DayRule, EnteredRule, On, Otherwise, day_rule
 from app.domain.calendars.effective import JobRules, StartKind
 from app.domain.calendars.rule_book import CalendarVersion, Membership, RuleBook
-from app.domain.completeness.expected import (
+from app.domain.completeness.expected_instants import (
     Interval,
     count_excluded,
     count_expected,

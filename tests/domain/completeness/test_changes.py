@@ -4,7 +4,7 @@ import pytest
 
 from app.clock import Millis
 from app.domain.completeness.changes import date_change
-from app.domain.completeness.expected import Interval, expected_instants
+from app.domain.completeness.expected_instants import Interval, expected_instants
 from app.domain.completeness.spans import Span
 from app.domain.enums import ScheduleType
 from app.domain.schedules.schedule import Schedule

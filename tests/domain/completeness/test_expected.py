@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.clock import SECOND_MS, Millis
-from app.domain.completeness.expected import Interval, count_expected, expected_instants
+from app.domain.completeness.expected_instants import Interval, count_expected, expected_instants
 from app.domain.completeness.spans import Span
 from app.domain.enums import ScheduleType
 from app.domain.schedules.schedule import Schedule, next_after_ms

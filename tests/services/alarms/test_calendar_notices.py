@@ -7,7 +7,7 @@ import pytest
 from app.clock import DAY_MS, Millis
 from app.database.engine import session_scope
 from app.domain.access.permissions import system_actor
-from app.domain.calendars.entered import CalendarDraft
+from app.domain.calendars.drafts import CalendarDraft
 from app.models.audit import AuditEntry
 from app.services.alarms.calendar_notices import EVERY_MS, NOTICE, take_due
 from app.services.calendars import calendars

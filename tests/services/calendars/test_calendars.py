@@ -10,7 +10,7 @@ from app.clock import Millis
 from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import Actor, Right, system_actor
 from app.domain.calendars.calendar import DayKind
-from app.domain.calendars.entered import CalendarDraft
+from app.domain.calendars.drafts import CalendarDraft
 from app.domain.text.fingerprints import fingerprint
 from app.errors import ChangedMeanwhile, Conflict, InvalidInput, NotFound, PermissionDenied
 from app.models.audit import AuditEntry

@@ -10,7 +10,7 @@ import pytest
 from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import ALL_RIGHTS, Actor
 from app.domain.calendars.calendar import DayKind
-from app.domain.calendars.entered import CalendarDraft
+from app.domain.calendars.drafts import CalendarDraft
 from app.domain.code.plan import Action
 from app.errors import Conflict, InvalidInput, PermissionDenied
 from app.models.job import Job

@@ -15,7 +15,7 @@ from app.services.alarms import channel_setup
 from app.services.code.drift import DriftedObject
 from app.services.executors import groups
 from app.services.jobs import jobs
-from app.store.jobs.managed import CHANNEL, GROUP
+from app.store.jobs.managed_objects import CHANNEL, GROUP
 from tests.services.code.steps import ADMIN, apply, plan
 from tests.support.code import WHOLE, drift, rename
 from tests.support.factories import T0, make_group, only_row, save

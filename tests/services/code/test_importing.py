@@ -24,7 +24,7 @@ from app.services.code.export import export_document
 from app.services.code.job_file import write_file
 from app.services.jobs import jobs
 from app.services.jobs.glue import VERSIONS_MAX
-from app.store.jobs.managed import list_managed
+from app.store.jobs.managed_objects import list_managed
 from tests.services.code.imports import imported, outcomes, planned, prepare, write
 from tests.services.code.steps import ADMIN, CLOSE, NIGHTLY, apply
 from tests.support.factories import T0, all_rows, make_fire, make_group, make_job, only_row

@@ -13,7 +13,7 @@ from app.models.code import CodeObject
 from app.models.group import Group
 from app.models.job import Job
 from app.services.code.drift import find_drift
-from app.store.jobs.managed import JOB
+from app.store.jobs.managed_objects import JOB
 from tests.services.code.steps import ADMIN, CLOSE, apply, plan
 from tests.support.factories import all_rows, only_row
 

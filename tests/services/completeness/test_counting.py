@@ -10,7 +10,7 @@ from sqlalchemy import delete, update
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope, transact
 from app.domain.completeness.equation import Tally, tally_of
-from app.domain.completeness.expected import Interval
+from app.domain.completeness.expected_instants import Interval
 from app.models.completeness import DaySeal, JobDay, JobSpan
 from app.models.fire import Fire
 from app.models.job import Job

@@ -10,7 +10,7 @@ from sqlalchemy import delete, select
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope, transact
 from app.domain.completeness.equation import Tally
-from app.domain.completeness.expected import Interval
+from app.domain.completeness.expected_instants import Interval
 from app.domain.enums import MisfireStrategy, ScheduleType, TriggerStatus
 from app.errors import InvalidInput
 from app.models.fire import Fire

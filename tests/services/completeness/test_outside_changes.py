@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import update
 
 from app.database.engine import read_scope, session_scope
-from app.domain.completeness.expected import Interval
+from app.domain.completeness.expected_instants import Interval
 from app.models.job import Job
 from app.models.node import Node
 from app.pipeline.spans import SpanComparison

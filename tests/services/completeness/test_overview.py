@@ -11,7 +11,7 @@ from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import system_actor
 from app.domain.completeness.days import start_of
 from app.domain.completeness.equation import Irregular, Tally, Term
-from app.domain.completeness.expected import Interval
+from app.domain.completeness.expected_instants import Interval
 from app.models.completeness import WATERMARK_JOB, JobDay, JobSpan
 from app.models.job import Job
 from app.models.node import Node

@@ -13,7 +13,7 @@ from app.clock import DAY_MS, HOUR_MS, now_ms
 from app.database.engine import bind_engine, bind_for_reading, read_scope, session_scope
 from app.database.urls import sqlite_file
 from app.domain.access.permissions import system_actor
-from app.domain.calendars.entered import CalendarDraft
+from app.domain.calendars.drafts import CalendarDraft
 from app.domain.enums import NodeKind, Role
 from app.models.alarm import Alarm
 from app.models.archive import LogArchive

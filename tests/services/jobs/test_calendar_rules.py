@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from app.database.engine import read_scope, session_scope
-from app.domain.calendars.entered import CalendarDraft
+from app.domain.calendars.drafts import CalendarDraft
 from app.errors import Conflict, InvalidInput
 from app.models.job import Job
 from app.services.calendars import calendars

@@ -8,7 +8,7 @@ from sqlalchemy import delete, update
 
 from app.clock import DAY_MS, MINUTE_MS
 from app.database.engine import session_scope
-from app.domain.completeness.expected import Interval, expected_instants
+from app.domain.completeness.expected_instants import Interval, expected_instants
 from app.domain.completeness.spans import Span
 from app.domain.enums import TriggerStatus
 from app.models.job import Job

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.database.moved import PROMOTION_TABLE, follow
+from app.database.moves import PROMOTION_TABLE, follow
 from app.database.promotion_mark import MOVED
 from app.errors import NotConfigured
 from app.services.installation.promotion_leftovers import LOCK_FILE, only_one

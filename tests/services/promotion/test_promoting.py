@@ -28,7 +28,7 @@ from app.database.engine import (
     transact,
     unbind_engine,
 )
-from app.database.moved import find_move, follow
+from app.database.moves import find_move, follow
 from app.errors import Conflict, NotConfigured
 from app.models.user import User
 from app.services.installation.preconditions import check_schema

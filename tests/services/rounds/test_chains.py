@@ -22,7 +22,7 @@ from app.pipeline.complete import callback_result
 from app.services.jobs import triggers
 from app.services.jobs.triggers import InChain, QueuedRun
 from app.services.rounds import chains
-from app.services.runs import planned, round_runs
+from app.services.runs import planned_runs, round_runs
 from app.services.runs.run_actions import retry_run
 from tests.pipeline.round_steps import claim_due, follow, following, look, outcomes, run, states
 from tests.pipeline.steps import call_back, end, unresolve
@@ -162,7 +162,7 @@ def test_a_planned_chain_waits_from_its_instant_on_and_is_withdrawn_as_a_whole()
     last = follow(child)
     made = trigger(root, due_ms=T0 + DAY)
     assert {row.deadline_ms for row in all_rows(Round)} == {T0 + 2 * DAY}
-    transact(partial(planned.withdraw, trigger=made, actor=ADMIN, now_ms=T0))
+    transact(partial(planned_runs.withdraw, trigger=made, actor=ADMIN, now_ms=T0))
     assert {(row.state, row.reason) for row in all_rows(Round)} == {("not_run", "predecessor")}
     assert only_row(Arrival, predecessor_id=child.id).reason == "withdrawn"
     assert not following(last)

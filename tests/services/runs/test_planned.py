@@ -20,7 +20,7 @@ from app.pipeline.clocks.returns import bring_back
 from app.pipeline.handover import hand_back
 from app.pipeline.late import settle_late
 from app.services.jobs import jobs, triggers
-from app.services.runs import planned
+from app.services.runs import planned_runs
 from app.settings.config import Config
 from app.store.copies import after_restore
 from tests.pipeline.steps import as_due, claim_fires
@@ -42,7 +42,7 @@ def plan(job: Job, due_ms: Millis = T0 + HOUR, now_ms: Millis = T0) -> Trigger:
 
 
 def withdraw(trigger: Trigger, actor: Actor = ADMIN) -> None:
-    transact(lambda session: planned.withdraw(session, trigger, actor=actor, now_ms=T0 + 5))
+    transact(lambda session: planned_runs.withdraw(session, trigger, actor=actor, now_ms=T0 + 5))
 
 
 def due_at(now_ms: Millis) -> list[Millis]:
@@ -94,7 +94,7 @@ def test_the_runs_planned_for_a_job_are_listed_the_next_first() -> None:
     triggers = [plan(job, T0 + hours * HOUR) for hours in (3, 1, 2)]
     plan(make_job())
     with read_scope() as session:
-        found = planned.list_planned(session, job.id, now_ms=T0 + HOUR, limit=10)
+        found = planned_runs.list_planned(session, job.id, now_ms=T0 + HOUR, limit=10)
     assert [(run.trigger, run.due_ms) for run in found] == [
         (triggers[2], T0 + 2 * HOUR),
         (triggers[0], T0 + 3 * HOUR),

@@ -13,7 +13,7 @@ from app.api.v1.schemas.completeness import (
 )
 from app.clock import DAY_MS, Millis
 from app.domain.completeness.days import day_of, start_of
-from app.domain.completeness.expected import Interval
+from app.domain.completeness.expected_instants import Interval
 from app.errors import InvalidInput
 from app.services.completeness.report import JobTally, report, scope_of
 from app.services.completeness.verification import verify_day

@@ -15,7 +15,7 @@ from app.database.engine import read_scope
 from app.domain.access.permissions import Right
 from app.domain.runs.trigger_keys import parse_id
 from app.errors import Conflict
-from app.services.runs import logs, planned, run_actions, waiting
+from app.services.runs import logs, planned_runs, run_actions, waiting
 from app.services.runs.logs import LogFilter, LogStatus
 from app.services.runs.round_runs import chain_of, find_run_ids
 from app.services.runs.run_lookup import FoundRun, get_run, row_of, wait_for_end
@@ -130,7 +130,7 @@ def _limited(
 def _unclaimed(
     call: Call, query: RunQuery, after: Position | None, limit: int
 ) -> tuple[list[Run], Position | None]:
-    runs, after = planned.list_unclaimed(
+    runs, after = planned_runs.list_unclaimed(
         call.session,
         actor=call.actor,
         group_id=query.group_id or 0,

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field
 from app.api.v1.schemas.base import Instant, ListQuery, Query, Schema
 from app.domain.calendars.calendar import DayKind, UnknownDays
 from app.domain.calendars.day_rule import NAME_MAX
-from app.domain.calendars.entered import DAY_NAME_MAX, DAYS_MAX, FIRST_YEAR, LAST_YEAR, WEEKDAYS
+from app.domain.calendars.drafts import DAY_NAME_MAX, DAYS_MAX, FIRST_YEAR, LAST_YEAR, WEEKDAYS
 
 Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 DayWord = Literal["workday", "holiday"]

@@ -17,7 +17,7 @@ from app.api.v1.schemas.calendars import (
 )
 from app.api.v1.schemas.executors import GroupArchive, LogDays, RunDays
 from app.domain.alarms.channel_kinds import ChannelKind
-from app.domain.calendars.entered import DAYS_MAX
+from app.domain.calendars.drafts import DAYS_MAX
 from app.domain.code.document import AUTOMATIC, FORMAT, JOB_MEMBERS, JOBS_MAX, MANUAL
 from app.domain.enums import GlueType
 from app.domain.jobs.fields import SOURCE_MAX

@@ -19,7 +19,7 @@ from app.console.ui.completeness import flaws_of
 from app.console.ui.filters import comma_list, number
 from app.console.web.language import _, ngettext
 from app.domain.completeness.equation import Tally, Term
-from app.domain.completeness.expected import Interval
+from app.domain.completeness.expected_instants import Interval
 from app.services.completeness.job_day import JobDay
 from app.store.completeness.totals import JobSum
 

@@ -13,7 +13,7 @@ from app.console.ui.labels import SKIP_REASONS
 from app.console.ui.lists.ranges import write_local
 from app.console.web.language import lazy_gettext as _l
 from app.domain.completeness.equation import DELETED, SCHEDULER, Outcome, Tally, Term
-from app.domain.completeness.expected import Interval
+from app.domain.completeness.expected_instants import Interval
 from app.domain.enums import NotStarted
 from app.store.runs.listing import LogStatus
 

@@ -13,7 +13,7 @@ from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
 from app.domain.calendars.calendar import UnknownDays
 from app.domain.calendars.day_rule import EnteredRule, On, Otherwise, parse_rule
-from app.domain.calendars.entered import WEEKDAYS
+from app.domain.calendars.drafts import WEEKDAYS
 
 #: a Monday, from which the names of weekdays are counted
 _MONDAY = date(2024, 1, 1)

@@ -10,7 +10,7 @@ from app.console.ui.calendars.words import rule_text
 from app.console.ui.filters import iso
 from app.database.engine import session_scope
 from app.domain.calendars.calendar import DayKind
-from app.domain.calendars.entered import CalendarDraft
+from app.domain.calendars.drafts import CalendarDraft
 from app.models.job import Job
 from app.services.calendars import calendars
 from tests.console.blackouts.test_pages import add_blackout

@@ -22,7 +22,7 @@ from app.api.v1.schemas.calendars import (
 )
 from app.clock import now_ms
 from app.domain.calendars.calendar import Calendar, DayKind
-from app.domain.calendars.entered import CalendarDraft, count_kinds, draft_of
+from app.domain.calendars.drafts import CalendarDraft, count_kinds, draft_of
 from app.domain.calendars.year import days_of_year
 from app.services.calendars import calendars
 from app.services.calendars.calendars import NamedCalendar

@@ -35,7 +35,7 @@ from app.services.code.plan import plan_document
 from app.services.code.request import CodeRequest
 from app.services.code.undo import PreparedUndo, prepare_undo, undo_apply
 from app.services.code.undo_plans import UndoRequest
-from app.store.jobs import managed
+from app.store.jobs import managed_objects
 
 resource = Resource(
     "code",
@@ -102,7 +102,7 @@ def export_code(call: Call) -> CodeExport:
 def list_applies(call: Call) -> Listed[CodeApplyListed]:
     """List the applies, the newest first."""
     limit = call.query.limit
-    rows = managed.list_applies(
+    rows = managed_objects.list_applies(
         call.session, before_id=read_id_cursor(call.query.cursor, BIG_ID), limit=limit + 1
     )
     page, next_cursor = cut(rows, limit, lambda row: (row.id,))

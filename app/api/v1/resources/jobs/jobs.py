@@ -31,7 +31,7 @@ from app.services.jobs.details import (
 )
 from app.services.jobs.placeholders import preview_job
 from app.store.jobs.filtering import JobFilter
-from app.store.jobs.managed import ManagedObject
+from app.store.jobs.managed_objects import ManagedObject
 from app.store.runs.recent import Run
 
 resource = Resource("jobs", "Jobs, their schedules and next times.", MEMBER_OF_ERROR)
