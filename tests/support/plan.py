@@ -35,7 +35,7 @@ FOREIGN_LAYERS = {"browser", "interop"}
 LONG_LAYERS = ("interop", "browser", "acceptance")
 #: programs that browser tests can drive; the headless shell takes three fifths of Chromium's time
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-#: modules of many seconds each: foreign executors, faults, every page, odd input for every operation
+#: modules of many seconds each: foreign executors, faults, each page, right and odd input, random histories
 LONG = frozenset(
     (
         "acceptance/test_blackouts.py",
@@ -50,8 +50,12 @@ LONG = frozenset(
         "browser/test_every_page.py",
         "browser/test_open_parts.py",
         "browser/test_ways.py",
+        "domain/backfills/test_scheduled.py",
+        "domain/calendars/test_property.py",
         "interop/test_executors.py",
         "security/test_bad_input.py",
+        "security/test_matrix.py",
+        "services/backfills/test_backfills_property.py",
     )
 )
 #: average seconds of a test by layer; multiplied by SERVER_FACTOR on a database server
