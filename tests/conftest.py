@@ -128,7 +128,7 @@ def pytest_configure(config: pytest.Config) -> None:
     is_short = not (in_ci() or config.getoption("all") or names_files)
     worker_input = getattr(config, "workerinput", {"workerid": "one", "servers": {}, "is_short": is_short})
     config.stash[is_short_key] = worker_input["is_short"]
-    if is_short:
+    if config.stash[is_short_key]:
         config.stash[left_out_key].append("long tests, which CI runs: name their files, or see make test-all")
     # otherwise each program started by tests compiles the sources again: 0.5 s of CPU time
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

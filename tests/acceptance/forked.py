@@ -3,7 +3,6 @@
 They have what a started program has: a session, ``__main__``, arguments, settings and output of their own.
 """
 
-import ctypes
 import os
 import runpy
 import signal
@@ -14,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from multiprocessing import current_process, forkserver, get_context
 from pathlib import Path
+
+from app.runtime.program import end_with_parent
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -67,7 +68,7 @@ def _become(command: Sequence[str], environ: Mapping[str, str], log: Path) -> No
     # Otherwise the process that forks, and with it this one, would outlive a test run that is killed.
     os.close(forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]
     os.setsid()
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+    end_with_parent()
     with log.open("ab") as output, Path(os.devnull).open("rb") as nothing:
         for number, file in enumerate((nothing, output, output)):
             os.dup2(file.fileno(), number)

@@ -4,7 +4,6 @@ Everything is stopped by process id or by a process group created here. If the t
 kernel stops the programs (Linux).
 """
 
-import ctypes
 import os
 import random
 import signal
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import psutil
 
+from app.runtime.program import end_with_parent
 from tests.acceptance.forked import Forked, can_fork
 from tests.support.eventually import eventually
 
@@ -118,11 +118,6 @@ def group_members(group: int) -> list[psutil.Process]:
     return members
 
 
-def _end_with_parent() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
-
-
 @dataclass
 class Programs:
     """All programs of one test by name; the last one of a name is the current one."""
@@ -144,7 +139,7 @@ class Programs:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C is for the test to handle
-                preexec_fn=_end_with_parent,
+                preexec_fn=end_with_parent,
             )
         return self._add(Program(name, process, path))
 

@@ -4,8 +4,7 @@ from collections import defaultdict
 
 from playwright.sync_api import Browser, Page, ViewportSize
 
-#: viewport of a test that sets none
-DESKTOP: ViewportSize = {"width": 1280, "height": 720}
+from tests.support.browser import DESKTOP
 
 
 class KeptPages:

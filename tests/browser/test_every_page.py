@@ -14,11 +14,9 @@ from playwright.sync_api import Page, ViewportSize, expect
 
 from tests.browser.screenshots import pages
 from tests.browser.serving import Console
-from tests.support.browser import AXE, PHONE, WIDER, OpenPage, Watch
+from tests.support.browser import AXE, DESKTOP, PHONE, WIDER, OpenPage, Watch
 
 pytestmark = pytest.mark.browser
-
-DESKTOP: ViewportSize = {"width": 1280, "height": 720}
 
 
 @dataclass(frozen=True)

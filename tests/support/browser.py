@@ -88,6 +88,10 @@ def log_in(page: Page, console: Console, user: tuple[str, str]) -> None:
     page.wait_for_url(f"{console.url}/")
 
 
+#: of a test that sets none
+DESKTOP: ViewportSize = {"width": 1280, "height": 720}
+
+
 PHONE: ViewportSize = {"width": 390, "height": 844}
 
 

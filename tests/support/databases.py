@@ -8,7 +8,6 @@
 accessible to them.
 """
 
-import ctypes
 import os
 import pwd
 import re
@@ -17,7 +16,6 @@ import signal
 import socket
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +29,8 @@ from alembic.command import upgrade
 from alembic.config import Config as AlembicConfig
 from sqlalchemy import NullPool, create_engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
+
+from app.runtime.program import end_with_parent
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -340,17 +340,11 @@ def _popen(command: list[str], directory: Path, user: str | None) -> subprocess.
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C is handled here: the tests finish before their database stops
-            preexec_fn=_end_with_parent,
+            preexec_fn=end_with_parent,
             user=user,
             group=pwd.getpwnam(user).pw_gid if user else None,
             extra_groups=[] if user else None,
         )
-
-
-def _end_with_parent() -> None:
-    """Run in the server's process: request a stop when the tests are killed (Linux)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 def _run(command: list[str], directory: Path, user: str | None) -> None:
